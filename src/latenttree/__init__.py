@@ -1,0 +1,56 @@
+"""Latent tree graphical models: the hidden variables of a table, and the tree that joins them.
+
+>>> import latenttree as lt
+>>> lt.Tree.__name__
+'Tree'
+
+Names are loaded on first use (PEP 562), so that ``import latenttree`` costs milliseconds
+and a script that only draws a saved tree never loads Numba.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from latenttree import baselines, datasets, metrics
+    from latenttree.distances import information_distances
+    from latenttree.estimator import LatentTree
+    from latenttree.structure import tree_from_distances
+    from latenttree.tree import Tree
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "LatentTree",
+    "Tree",
+    "__version__",
+    "baselines",
+    "datasets",
+    "information_distances",
+    "metrics",
+    "tree_from_distances",
+]
+
+_HOME = {
+    "LatentTree": "latenttree.estimator",
+    "Tree": "latenttree.tree",
+    "information_distances": "latenttree.distances",
+    "tree_from_distances": "latenttree.structure",
+}
+_SUBMODULES = frozenset({"baselines", "datasets", "metrics"})
+
+
+def __getattr__(name: str) -> Any:
+    if name in _SUBMODULES:
+        return import_module(f"latenttree.{name}")
+    if name in _HOME:
+        value = getattr(import_module(_HOME[name]), name)
+        globals()[name] = value  # the next access does not come here
+        return value
+    raise AttributeError(f"module 'latenttree' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
