@@ -1,0 +1,326 @@
+"""Sparse matrices and blocks: presence or absence, grouped columns, lists of vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from latenttree.data.checks import (
+    check_finite,
+    check_not_negative,
+    check_shape,
+    constant_variables,
+    real_valued,
+    resolve_names,
+)
+from latenttree.data.columns import Encoded, encode_integers, encode_objects, table_from_columns
+from latenttree.data.table import Table, presence_table
+from latenttree.errors import DataError
+
+Groups = Sequence[Hashable] | Mapping[str, Sequence[int]]
+
+
+# --- presence or absence -------------------------------------------------------------
+
+
+def table_from_sparse(X: Any, names: Sequence[Any] | None, drop_constant: bool) -> Table:
+    """Presence or absence: a variable for each column, present where the value is > 0."""
+    check_shape(X.shape)
+    n, p = X.shape
+    labels = resolve_names(names, p)
+    matrix = canonical_csr(X, labels)
+    ones = np.ones(matrix.nnz, dtype=np.float32)
+    matrix = sparse.csr_array((ones, matrix.indices, matrix.indptr), shape=matrix.shape)
+    support = np.bincount(matrix.indices, minlength=p)
+    varies = (support > 0) & (support < n)
+    constant = np.flatnonzero(~varies)
+    dropped = constant_variables(
+        [labels[i] for i in constant],
+        ["present" if support[i] else "absent" for i in constant],
+        n,
+        drop_constant,
+        p,
+    )
+    if dropped:
+        matrix = sparse.csr_array(matrix[:, np.flatnonzero(varies)])
+        matrix.sort_indices()
+        labels = [name for name, keep in zip(labels, varies, strict=True) if keep]
+    return presence_table(labels, matrix, dropped=dropped)
+
+
+def canonical_csr(X: Any, names: Sequence[str], negative: bool = False) -> sparse.csr_array:
+    """CSR of finite floats with sorted indices, no duplicates, no stored zeros; X is left
+    as it is. float32 where it holds every value exactly, else float64."""
+    if X.dtype.kind == "c":
+        raise complex_data()
+    matrix = sparse.csr_array(X)
+    _check_stored(matrix, names, negative)
+    matrix = sparse.csr_array(
+        (_as_float(matrix.data), matrix.indices.copy(), matrix.indptr.copy()), shape=matrix.shape
+    )
+    matrix.sum_duplicates()
+    matrix.eliminate_zeros()
+    if matrix.indices.dtype != np.int32 and max(matrix.nnz, *matrix.shape) < 2**31:
+        matrix.indices = matrix.indices.astype(np.int32)
+        matrix.indptr = matrix.indptr.astype(np.int32)
+    return matrix
+
+
+def _check_stored(matrix: sparse.csr_array, names: Sequence[str], negative: bool) -> None:
+    data = matrix.data
+    if data.dtype.kind == "f":
+        bad = ~np.isfinite(data)
+        if bad.any():
+            row, name, value = _stored_position(matrix, bad, names)
+            raise DataError(
+                f"NaN or infinity (value {value}) at row {row}, column {name!r} of a sparse "
+                "matrix; values must be finite: drop or fill it"
+            )
+    if negative or data.dtype.kind not in "if" or not data.size or data.min() >= 0:
+        return
+    row, name, value = _stored_position(matrix, data < 0, names)
+    raise DataError(
+        f"negative value {value} at row {row}, column {name!r} of a sparse matrix; counts and "
+        "presence must be >= 0: correct it, or pass real vectors as dense blocks"
+    )
+
+
+def _stored_position(
+    matrix: sparse.csr_array, bad: NDArray[np.bool_], names: Sequence[str]
+) -> tuple[int, str, Any]:
+    k = int(bad.argmax())
+    row = int(np.searchsorted(matrix.indptr, k, side="right")) - 1
+    return row, names[matrix.indices[k]], matrix.data[k]
+
+
+def _as_float(data: NDArray[Any]) -> NDArray[Any]:
+    single = data.astype(np.float32)
+    return single if np.array_equal(single, data) else data.astype(np.float64)
+
+
+def complex_data() -> DataError:
+    return DataError("Complex data not supported: pass real and imaginary parts as a block")
+
+
+# --- groups of columns ---------------------------------------------------------------
+
+
+def table_from_groups(
+    X: Any, groups: Groups, names: Sequence[Any] | None, drop_constant: bool
+) -> Table:
+    """A vector variable for each group of columns, with the values as they are."""
+    check_shape(X.shape)
+    labels, members = group_columns(groups, X.shape[1])
+    columns = [f"column {j}" for j in range(X.shape[1])]
+    matrix = canonical_csr(X, columns) if sparse.issparse(X) else _dense_csr(X, columns)
+    order = np.concatenate(members)
+    matrix = sparse.csr_array(matrix[:, order])
+    matrix.sort_indices()
+    widths = [len(member) for member in members]
+    return _block_table(
+        matrix, widths, resolve_names(names, len(labels), labels), None, drop_constant
+    )
+
+
+def group_columns(groups: Groups, n_columns: int) -> tuple[list[Any], list[NDArray[np.int64]]]:
+    """Labels in order of appearance, and the columns of each; every column in one group."""
+    if isinstance(groups, Mapping):
+        return _groups_by_name(groups, n_columns)
+    if isinstance(groups, str) or len(groups) != n_columns:
+        raise DataError(
+            f"groups must have one label for each column: got {len(groups)} labels for "
+            f"{n_columns} columns"
+        )
+    position: dict[Any, list[int]] = {}
+    for column, label in enumerate(groups):
+        if label is None or label != label:
+            raise DataError(
+                f"groups[{column}] is {label!r}; give every column a label, or select the "
+                "columns first"
+            )
+        position.setdefault(label, []).append(column)
+    return list(position), [np.asarray(member, dtype=np.int64) for member in position.values()]
+
+
+def _groups_by_name(
+    groups: Mapping[str, Sequence[int]], n_columns: int
+) -> tuple[list[Any], list[NDArray[np.int64]]]:
+    owner: dict[int, Any] = {}
+    for label, member in groups.items():
+        if len(member) == 0:
+            raise DataError(f"group {label!r} is empty; give it columns or remove it")
+        for column in member:
+            if not isinstance(column, int | np.integer) or not 0 <= column < n_columns:
+                raise DataError(
+                    f"group {label!r} has column {column!r}, out of range: columns are integers "
+                    f"0..{n_columns - 1}"
+                )
+            if int(column) in owner:
+                raise DataError(
+                    f"column {column} is in two groups, {owner[int(column)]!r} and {label!r}; "
+                    "keep it in one"
+                )
+            owner[int(column)] = label
+    left_out = next((j for j in range(n_columns) if j not in owner), None)
+    if left_out is not None:
+        raise DataError(
+            f"column {left_out} is in no group ({n_columns - len(owner)} of {n_columns} columns "
+            "are left out); add it to a group, or select the columns first"
+        )
+    return list(groups), [np.asarray(member, dtype=np.int64) for member in groups.values()]
+
+
+# --- lists and dicts of blocks -------------------------------------------------------
+
+
+def table_from_blocks(
+    blocks: Sequence[Any] | Mapping[Any, Any], names: Sequence[Any] | None, drop_constant: bool
+) -> Table:
+    """A variable for each block: (n, d) dense or sparse vectors, or a 1-D vector of categories.
+
+    Where every block is 1-D the table is of kind "codes", otherwise of kind "blocks", in
+    which categories become one-hot vectors.
+    """
+    found = list(blocks) if isinstance(blocks, Mapping) else None
+    values = list(blocks.values()) if isinstance(blocks, Mapping) else list(blocks)
+    labels = resolve_names(names, len(values), found)
+    arrays = [as_block(value, name) for value, name in zip(values, labels, strict=True)]
+    n = _common_length(arrays, labels)
+    if all(array.ndim == 1 for array in arrays):
+        encoded = (encode_vector(a, name) for a, name in zip(arrays, labels, strict=True))
+        return table_from_columns(encoded, labels, n, drop_constant)
+    parts, categories = [], []
+    for array, name in zip(arrays, labels, strict=True):
+        matrix, category = _encode_block(array, name)
+        parts.append(matrix)
+        categories.append(category)
+    matrix = sparse.csr_array(sparse.hstack(parts, format="csr"))
+    matrix.sort_indices()
+    widths = [part.shape[1] for part in parts]
+    return _block_table(matrix, widths, labels, categories, drop_constant)
+
+
+def as_block(value: Any, name: str) -> Any:
+    """A sparse matrix or an array of one or two dimensions."""
+    block = value if sparse.issparse(value) else np.asarray(value)
+    if block.ndim not in (1, 2):
+        raise DataError(
+            f"block {name!r} has {block.ndim} dimensions (shape {block.shape}); a block is (n, d) "
+            "or a vector of n categories. Reshape your data"
+        )
+    if block.ndim == 2 and block.shape[1] == 0:
+        raise DataError(f"block {name!r} has 0 columns (shape {block.shape}); drop it")
+    if block.dtype.kind == "c":
+        raise complex_data()
+    return block
+
+
+def _common_length(arrays: Sequence[Any], names: Sequence[str]) -> int:
+    check_shape((arrays[0].shape[0] if arrays else 0, len(arrays)))
+    n = int(arrays[0].shape[0])
+    for array, name in zip(arrays, names, strict=True):
+        if array.shape[0] != n:
+            raise DataError(
+                f"blocks must have the same number of samples: {names[0]!r} has {n}, {name!r} has "
+                f"{array.shape[0]}; align the rows"
+            )
+    return n
+
+
+def encode_vector(vector: NDArray[Any], name: str) -> Encoded:
+    """Labels and codes of a 1-D array of categories."""
+    kind = vector.dtype.kind
+    if kind in "biu":
+        check_not_negative(vector[:, None], [name])
+        return encode_integers(np.ascontiguousarray(vector))
+    if kind in "US":
+        labels, codes = np.unique(vector, return_inverse=True)
+        return labels, codes
+    if kind in "OT":
+        return encode_objects(vector.astype(object), name)
+    if kind == "f":
+        check_finite(vector[:, None], [name])
+        raise real_valued(name, vector.dtype, vector[0])
+    raise unsupported_dtype(name, vector.dtype)
+
+
+def unsupported_dtype(name: str, dtype: object) -> DataError:
+    return DataError(
+        f"column {name!r} has type {dtype}, which is not supported: columns may be boolean, "
+        "integer, string or categorical; convert it"
+    )
+
+
+def _encode_block(array: Any, name: str) -> tuple[sparse.csr_array, NDArray[Any] | None]:
+    if array.ndim == 1:
+        labels, codes = encode_vector(array, name)
+        return one_hot(codes, len(labels)), labels
+    columns = [f"{name}[{j}]" for j in range(array.shape[1])]
+    if sparse.issparse(array):
+        return canonical_csr(array, columns), None
+    return _dense_csr(array, columns), None
+
+
+def _dense_csr(array: NDArray[Any], columns: Sequence[str]) -> sparse.csr_array:
+    if array.dtype.kind not in "biuf":
+        raise DataError(
+            f"a block must be numeric, but {columns[0]!r} has type {array.dtype}; pass categories "
+            "as a 1-D vector"
+        )
+    check_finite(array, columns)
+    check_not_negative(array, columns)
+    return canonical_csr(sparse.csr_array(array), columns, negative=True)
+
+
+def one_hot(codes: NDArray[Any], n_categories: int) -> sparse.csr_array:
+    """(n, d) CSR with a single one in each row."""
+    n = len(codes)
+    ones = np.ones(n, dtype=np.float32)
+    indptr = np.arange(n + 1, dtype=np.int32)
+    return sparse.csr_array((ones, codes.astype(np.int32), indptr), shape=(n, n_categories))
+
+
+def _block_table(
+    matrix: sparse.csr_array,
+    widths: Sequence[int],
+    names: Sequence[str],
+    categories: Sequence[NDArray[Any] | None] | None,
+    drop_constant: bool,
+) -> Table:
+    offsets = np.concatenate([[0], np.cumsum(widths)]).astype(np.int64)
+    table = Table(
+        names=tuple(names),
+        kind="blocks",
+        n_samples=matrix.shape[0],
+        dims=np.diff(offsets),
+        categories=tuple(categories) if categories is not None else (None,) * len(names),
+        offsets=offsets,
+        matrix=matrix,
+    )
+    return _without_constant_blocks(table, drop_constant)
+
+
+def _without_constant_blocks(table: Table, drop_constant: bool) -> Table:
+    """A block is constant where each of its columns is; single constant columns may stay."""
+    assert table.matrix is not None
+    columns = table.matrix.tocsc()
+    low, high = _column_range(columns)
+    varies = np.logical_or.reduceat(low < high, table.offsets[:-1])
+    constant = np.flatnonzero(~varies)
+    values = [
+        np.array2string(high[table.offsets[i] : table.offsets[i + 1]], threshold=6, edgeitems=2)
+        for i in constant
+    ]
+    names = [table.names[i] for i in constant]
+    dropped = constant_variables(names, values, table.n_samples, drop_constant, table.n_vars)
+    if not dropped:
+        return table
+    return table.select(np.flatnonzero(varies))._replace(dropped=dropped)
+
+
+def _column_range(columns: sparse.csc_array) -> tuple[NDArray[Any], NDArray[Any]]:
+    return columns.min(axis=0).toarray().ravel(), columns.max(axis=0).toarray().ravel()

@@ -1,0 +1,205 @@
+"""`Table`: p named variables over n samples, the only form of data that later stages see.
+
+A table has one of three kinds, chosen by what is stored for a sample:
+
+- ``"codes"``: every variable is categorical; `codes` holds the category of each.
+- ``"presence"``: every variable is absent or present; `matrix` stores the present ones.
+- ``"blocks"``: variable `i` is a vector, columns ``offsets[i]:offsets[i + 1]`` of `matrix`.
+
+Kinds that are still to come have their place here: real columns (a float `codes`
+with their own emission family), mixed tables (a tuple of single-kind tables that share
+`n_samples`) and Dask collections (`rows` computes one partition). Passes ask a table for
+`rows(start, stop)` and nothing else, so none of these changes a pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from latenttree.errors import DataError
+
+Kind = Literal["codes", "presence", "blocks"]
+IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """p named variables over n samples.
+
+    Attributes
+    ----------
+    names : (p,) names of the variables, all different.
+    kind : "codes", "presence" or "blocks".
+    n_samples : n.
+    dims : (p,) dimension of each variable: its number of categories, 2 for presence, or
+        the width of its block.
+    categories : for each variable its sorted labels, or None where there are none;
+        a category that no sample has is not a category.
+    offsets : (p + 1,) stored coordinates of variable i are offsets[i]:offsets[i + 1].
+    codes : (n, p) C-contiguous uint8, uint16 or int32, values 0..dims[i] - 1; kind "codes".
+    matrix : (n, offsets[-1]) CSR with sorted indices and no stored zeros; float32 ones
+        for "presence", float32 or float64 for "blocks".
+    dropped : names of variables that were left out, in the order of the input.
+    notes : sentences about what was done to the data, for people.
+    """
+
+    names: tuple[str, ...]
+    kind: Kind
+    n_samples: int
+    dims: IntArray
+    categories: tuple[NDArray[Any] | None, ...]
+    offsets: IntArray
+    codes: NDArray[Any] | None = None
+    matrix: sparse.csr_array | None = None
+    dropped: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        p = len(self.names)
+        if self.dims.shape != (p,) or self.offsets.shape != (p + 1,) or len(self.categories) != p:
+            raise ValueError(
+                f"a table of {p} names needs {p} dims, {p} categories and {p + 1} offsets; "
+                f"got {self.dims.shape}, {len(self.categories)} and {self.offsets.shape}"
+            )
+        stored, width = (
+            (self.codes, p) if self.kind == "codes" else (self.matrix, int(self.offsets[-1]))
+        )
+        if stored is None or stored.shape != (self.n_samples, width):
+            shape = None if stored is None else stored.shape
+            raise ValueError(
+                f"kind {self.kind!r} needs stored values of shape {(self.n_samples, width)}, "
+                f"got {shape}"
+            )
+
+    @property
+    def n_vars(self) -> int:
+        return len(self.names)
+
+    @property
+    def widths(self) -> IntArray:
+        """(p,) stored coordinates of each variable: dims, except 1 for presence."""
+        return np.diff(self.offsets)
+
+    def __len__(self) -> int:
+        return self.n_samples
+
+    def __repr__(self) -> str:
+        shown = ", ".join(self.names[:4]) + (", ..." if self.n_vars > 4 else "")
+        dims = f"{self.dims.min()}..{self.dims.max()}" if self.n_vars else "none"
+        return (
+            f"Table({self.kind}: {self.n_samples:,} samples x {self.n_vars:,} variables "
+            f"[{shown}], dimensions {dims})"
+        )
+
+    def rows(self, start: int, stop: int) -> NDArray[Any] | sparse.csr_array:
+        """Samples start:stop as codes or CSR; a view, only the row pointers are copied."""
+        if self.codes is not None:
+            return self.codes[start:stop]
+        assert self.matrix is not None
+        start, stop, _ = slice(start, stop).indices(self.n_samples)
+        stop = max(start, stop)
+        indptr = self.matrix.indptr[start : stop + 1]
+        stored = slice(indptr[0], indptr[-1])
+        return sparse.csr_array(
+            (self.matrix.data[stored], self.matrix.indices[stored], indptr - indptr[0]),
+            shape=(stop - start, self.matrix.shape[1]),
+        )
+
+    def subset_rows(self, index: NDArray[Any] | Sequence[int] | slice) -> Table:
+        """The samples of `index` (integers, a mask or a slice); dims stay as they are."""
+        if self.codes is not None:
+            codes = np.ascontiguousarray(self.codes[index])
+            return self._replace(n_samples=len(codes), codes=codes)
+        assert self.matrix is not None
+        matrix = sparse.csr_array(self.matrix[index])
+        return self._replace(n_samples=matrix.shape[0], matrix=matrix)
+
+    def select(self, variables: Sequence[str | int] | NDArray[Any]) -> Table:
+        """The named or numbered variables, in that order."""
+        index = self._variable_index(variables)
+        widths = self.widths[index]
+        changes: dict[str, Any] = {
+            "names": tuple(self.names[i] for i in index),
+            "dims": self.dims[index],
+            "categories": tuple(self.categories[i] for i in index),
+            "offsets": np.concatenate([[0], np.cumsum(widths)]).astype(np.int64),
+        }
+        if self.codes is not None:
+            changes["codes"] = np.ascontiguousarray(self.codes[:, index])
+        else:
+            assert self.matrix is not None
+            ranges = [np.arange(self.offsets[i], self.offsets[i + 1]) for i in index]
+            columns = np.concatenate(ranges) if ranges else np.empty(0, dtype=np.int64)
+            matrix = sparse.csr_array(self.matrix[:, columns])
+            matrix.sort_indices()
+            changes["matrix"] = matrix
+        return self._replace(**changes)
+
+    def _variable_index(self, variables: Sequence[str | int] | NDArray[Any]) -> IntArray:
+        position = {name: i for i, name in enumerate(self.names)}
+        index = []
+        for variable in variables:
+            found = position.get(variable) if isinstance(variable, str) else int(variable)
+            if found is None or not -self.n_vars <= found < self.n_vars:
+                raise DataError(
+                    f"no variable {variable!r} in a table of {self.n_vars} variables "
+                    f"({', '.join(self.names[:5])}, ...); use one of its names or 0..p-1"
+                )
+            index.append(found % self.n_vars)
+        if len(set(index)) != len(index):
+            raise DataError(f"a variable is selected twice in {list(variables)!r}; list it once")
+        return np.asarray(index, dtype=np.int64)
+
+    def _replace(self, **changes: Any) -> Table:
+        values = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return Table(**(values | changes))
+
+
+def codes_table(
+    names: Sequence[str],
+    codes: NDArray[Any],
+    categories: Sequence[NDArray[Any]],
+    dropped: tuple[str, ...] = (),
+    notes: tuple[str, ...] = (),
+) -> Table:
+    """A table of categorical variables; dims follow from `categories`."""
+    dims = np.asarray([len(labels) for labels in categories], dtype=np.int64)
+    offsets = np.concatenate([[0], np.cumsum(dims)]).astype(np.int64)
+    return Table(
+        names=tuple(names),
+        kind="codes",
+        n_samples=codes.shape[0],
+        dims=dims,
+        categories=tuple(categories),
+        offsets=offsets,
+        codes=codes,
+        dropped=dropped,
+        notes=notes,
+    )
+
+
+def presence_table(
+    names: Sequence[str],
+    matrix: sparse.csr_array,
+    dropped: tuple[str, ...] = (),
+    notes: tuple[str, ...] = (),
+) -> Table:
+    """A table of binary variables; `matrix` is canonical CSR with ones."""
+    p = len(names)
+    return Table(
+        names=tuple(names),
+        kind="presence",
+        n_samples=matrix.shape[0],
+        dims=np.full(p, 2, dtype=np.int64),
+        categories=(None,) * p,
+        offsets=np.arange(p + 1, dtype=np.int64),
+        matrix=matrix,
+        dropped=dropped,
+        notes=notes,
+    )
