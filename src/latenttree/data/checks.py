@@ -162,9 +162,7 @@ def _too_small(table: Table, small: NDArray[np.intp], k: int) -> str:
     more = f" and {small.size - N_SHOWN} more" if small.size > N_SHOWN else ""
     noun, them = ("variable", "it") if small.size == 1 else ("variables", "them")
     found = f"{noun} {', '.join(shown)}{more}"
-    return (
-        f"{noun} {', '.join(shown)}{more}, fewer than n_states={k}; lower n_states or drop {them}"
-    )
+    return f"{found}, fewer than n_states={k}; lower n_states or drop {them}"
 
 
 def _listing(items: Sequence[object]) -> str:

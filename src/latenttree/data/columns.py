@@ -16,6 +16,7 @@ from latenttree.errors import DataError
 Encoded = tuple[NDArray[Any], NDArray[Any]]  # labels (d,), codes (n,)
 
 _BUFFER = 1 << 21  # values held at once while columns are turned into rows
+_TILE = 1024  # rows transposed at once
 
 
 def encode_integers(column: NDArray[Any]) -> Encoded:
@@ -167,5 +168,12 @@ def integer_columns(array: NDArray[Any]) -> Iterator[Encoded]:
     n, p = array.shape
     step = max(1, _BUFFER // n)
     for start in range(0, p, step):
-        for column in np.ascontiguousarray(array[:, start : start + step].T):
-            yield encode_integers(column)
+        yield from map(encode_integers, _transposed(array[:, start : start + step]))
+
+
+def _transposed(array: NDArray[Any]) -> NDArray[Any]:
+    """Contiguous transpose, in tiles of rows that stay in cache: several times faster."""
+    result = np.empty(array.shape[::-1], dtype=array.dtype)
+    for start in range(0, array.shape[0], _TILE):
+        result[:, start : start + _TILE] = array[start : start + _TILE].T
+    return result
