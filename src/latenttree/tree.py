@@ -94,11 +94,24 @@ class Tree:
         names = observed + hidden_names(observed, n_hidden)
         return cls(names, len(observed), compact, np.asarray(lengths, float)).canonical()
 
-    def canonical(self) -> Tree:
+    def canonical(self, keep_names: bool = False) -> Tree:
         """The same tree with hidden nodes and edges in the order of ``Tree.build``."""
-        edges, source = _canonical_edges(self, np.arange(self.n_observed))
-        names = self.observed_names + hidden_names(self.observed_names, self.n_hidden)
-        return Tree(names, self.n_observed, edges, self.lengths[source])
+        return self.reorder(self.observed_names, keep_names)
+
+    def reorder(self, observed_names: Sequence[str], keep_names: bool = False) -> Tree:
+        """The canonical tree with the observed nodes in another order.
+
+        Hidden nodes are named anew, unless ``keep_names``.
+        """
+        observed = tuple(observed_names)
+        _check_same_names(self.observed_names, observed)
+        place = {name: i for i, name in enumerate(observed)}
+        rank = np.array([place[name] for name in self.observed_names], dtype=np.int64)
+        edges, source, new_id = _canonical_numbering(self, rank)
+        hidden = hidden_names(observed, self.n_hidden)
+        if keep_names:
+            hidden = tuple(self.names[v] for v in np.argsort(new_id)[self.n_observed :])
+        return Tree(observed + hidden, self.n_observed, edges, self.lengths[source])
 
     # ---- size and names -------------------------------------------------------------
 
@@ -193,7 +206,7 @@ class Tree:
                     parents[u], via[u] = v, edge_ids[i]
                     order.append(u)
         as_array = (np.array(a, dtype=np.int64) for a in (parents, order, via))
-        return tuple(_frozen(a) for a in as_array)  # type: ignore[return-value]
+        return tuple(_frozen(a) for a in as_array)
 
     def path(self, a: str | int, b: str | int) -> list[int]:
         """The nodes from ``a`` to ``b``, both included."""
@@ -219,7 +232,7 @@ class Tree:
         place, begin, end = self._intervals()
         parents, order, via = (a.tolist() for a in self._root0)
         height, half = np.zeros(p), np.zeros((p, p))
-        for v in _children_in_turn(parents, order, begin):
+        for v in _children_in_turn(parents, order):
             u, b, e = parents[v], begin[v], end[v]
             height[b:e] += self.lengths[via[v]]
             start = begin[u]
@@ -228,9 +241,11 @@ class Tree:
                 np.add(height[b:e, None], height[None, start:b], out=half[b:e, start:b])
             else:
                 np.add(height[start:b, None], height[None, b:e], out=half[start:b, b:e])
-        half = half[place]
-        half = half[:, place]
-        return half + half.T
+        _mirror(half)
+        lengths = np.empty((p, p))
+        for i, row in enumerate(place.tolist()):
+            np.take(half[row], place, out=lengths[i], mode="clip")  # clip: writes unbuffered
+        return lengths
 
     def _intervals(self) -> tuple[IntArray, list[int], list[int]]:
         """A depth-first order in which the observed nodes below ``v`` are ``begin[v]:end[v]``.
@@ -306,7 +321,10 @@ class Tree:
     # ---- comparison -----------------------------------------------------------------
 
     def same_topology(self, other: Tree) -> bool:
-        """Equal up to the numbering of hidden nodes; observed nodes match by name. ``O(n log n)``."""
+        """Equal up to the numbering of hidden nodes; observed nodes match by name.
+
+        Both trees are put in one canonical numbering and compared. ``O(n log n)``.
+        """
         return _matched_lengths(self, other) is not None
 
     def __eq__(self, other: object) -> bool:
@@ -326,6 +344,18 @@ class Tree:
     def __repr__(self) -> str:
         shown = ", ".join(self.observed_names[:3]) + (", ..." if self.n_observed > 3 else "")
         return f"Tree({self.n_observed} observed ({shown}), {self.n_hidden} hidden)"
+
+    def draw(self, lengths: bool = False, root: str | int | None = None) -> str:
+        """A text drawing, hung from ``root`` (the first hidden node unless given).
+
+        >>> print(Tree.build(["a", "b", "c"], [(0, 3), (1, 3), (2, 3)], [1, 2, 3]).draw())
+        h0
+        ├── a
+        ├── b
+        └── c
+        """
+        start = min(self.n_observed, self.n_nodes - 1) if root is None else self.index(root)
+        return "\n".join(_drawing(self, start, lengths))
 
     def to_newick(self) -> str:
         """Newick text; see :func:`latenttree.io.newick.to_newick`."""
@@ -430,6 +460,17 @@ def _check_names(names: tuple[str, ...]) -> None:
         seen.add(name)
 
 
+def _check_same_names(have: tuple[str, ...], given: tuple[str, ...]) -> None:
+    if len(have) == len(given) and set(have) == set(given):
+        return
+    missing = [name for name in have if name not in set(given)]
+    unknown = [name for name in given if name not in set(have)]
+    raise ValueError(
+        f"the tree has {len(have)} observed nodes, {len(given)} names were given: "
+        f"missing {missing[:5]}, unknown {unknown[:5]}; pass each observed name once"
+    )
+
+
 def _compact_hidden(edges: IntArray, n_observed: int) -> IntArray:
     """Renumber hidden nodes ``n_observed, n_observed + 1, ...`` keeping their order."""
     ids = np.unique(edges)
@@ -440,10 +481,11 @@ def _compact_hidden(edges: IntArray, n_observed: int) -> IntArray:
     return compact
 
 
-def _canonical_edges(tree: Tree, rank: IntArray) -> tuple[IntArray, IntArray]:
-    """Edges in canonical numbering, when observed node ``v`` is renumbered ``rank[v]``.
+def _canonical_numbering(tree: Tree, rank: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+    """Canonical numbering of the nodes when observed node ``v`` is to be ``rank[v]``.
 
-    Returns the sorted ``(E, 2)`` edges and, for each, its index in ``tree.edges``.
+    Returns the sorted ``(E, 2)`` edges, the index of each in ``tree.edges``, and the new
+    number of every node.
     """
     p = tree.n_observed
     root = int(np.flatnonzero(rank == 0)[0])
@@ -466,21 +508,20 @@ def _canonical_edges(tree: Tree, rank: IntArray) -> tuple[IntArray, IntArray]:
             new_id[v] = n_named
             n_named += 1
         queue.extend(children[v])
-    edges = np.sort(np.array(new_id, dtype=np.int64)[tree.edges], axis=1)
+    renumbered = np.array(new_id, dtype=np.int64)
+    edges = np.sort(renumbered[tree.edges], axis=1)
     source = np.lexsort((edges[:, 1], edges[:, 0]))
-    return edges[source], source
+    return edges[source], source, renumbered
 
 
 def _matched_lengths(a: Tree, b: Tree) -> tuple[FloatArray, FloatArray] | None:
     """Lengths of both trees edge by edge, or None when the topologies differ."""
     if a.n_nodes != b.n_nodes or set(a.observed_names) != set(b.observed_names):
         return None
-    rank = np.array([a.index(name) for name in b.observed_names], dtype=np.int64)
-    edges_a, source_a = _canonical_edges(a, np.arange(a.n_observed))
-    edges_b, source_b = _canonical_edges(b, rank)
-    if not np.array_equal(edges_a, edges_b):
+    first, second = a.canonical(), b.reorder(a.observed_names)
+    if not np.array_equal(first.edges, second.edges):
         return None
-    return a.lengths[source_a], b.lengths[source_b]
+    return first.lengths, second.lengths
 
 
 def _climb(parents: IntArray, node: int) -> list[int]:
@@ -491,7 +532,7 @@ def _climb(parents: IntArray, node: int) -> list[int]:
     return up
 
 
-def _children_in_turn(parents: list[int], order: list[int], begin: list[int]) -> list[int]:
+def _children_in_turn(parents: list[int], order: list[int]) -> list[int]:
     """Nodes but the root, deepest first, and brothers in order of their intervals.
 
     Breadth-first order keeps brothers together, in order of ``begin``; so turn the
@@ -504,6 +545,33 @@ def _children_in_turn(parents: list[int], order: list[int], begin: list[int]) ->
         else:
             families.append([v])
     return [v for family in reversed(families) for v in family]
+
+
+def _drawing(tree: Tree, root: int, lengths: bool) -> list[str]:
+    parents, order = (a.tolist() for a in tree.rooted(root))
+    via = tree.parent_edges(root).tolist()
+    children: list[list[int]] = [[] for _ in range(tree.n_nodes)]
+    for v in order[1:]:
+        children[parents[v]].append(v)
+    lines = [tree.names[root]]
+    stack = [(v, "", i == 0) for i, v in enumerate(reversed(children[root]))]
+    while stack:
+        v, margin, is_last = stack.pop()
+        length = f" {tree.lengths[via[v]]:.4g}" if lengths else ""
+        lines.append(f"{margin}{'└' if is_last else '├'}── {tree.names[v]}{length}")
+        margin += "    " if is_last else "│   "
+        stack.extend((u, margin, i == 0) for i, u in enumerate(reversed(children[v])))
+    return lines
+
+
+def _mirror(half: FloatArray, tile: int = 256) -> None:
+    """Add the transpose in place, by tiles that stay in cache. For each pair one side is 0."""
+    p = len(half)
+    for i in range(0, p, tile):
+        for j in range(i, p, tile):
+            both = half[i : i + tile, j : j + tile] + half[j : j + tile, i : i + tile].T
+            half[i : i + tile, j : j + tile] = both
+            half[j : j + tile, i : i + tile] = both.T
 
 
 def _merge_ends(tree: Tree, edge_ids: IntArray) -> IntArray:

@@ -1,0 +1,1 @@
+"""Trees and models to and from files and other libraries."""
