@@ -11,9 +11,11 @@ from scipy import sparse
 
 from latenttree.data.checks import (
     check_finite,
+    check_missing,
     check_not_negative,
     check_shape,
     constant_variables,
+    is_missing,
     real_valued,
     resolve_names,
 )
@@ -21,7 +23,7 @@ from latenttree.data.columns import Encoded, encode_integers, encode_objects, ta
 from latenttree.data.table import Table, presence_table
 from latenttree.errors import DataError
 
-Groups = Sequence[Hashable] | Mapping[str, Sequence[int]]
+Groups = Sequence[Hashable] | NDArray[Any] | Mapping[Any, Any]
 
 
 # --- presence or absence -------------------------------------------------------------
@@ -57,13 +59,17 @@ def canonical_csr(X: Any, names: Sequence[str], negative: bool = False) -> spars
     as it is. float32 where it holds every value exactly, else float64."""
     if X.dtype.kind == "c":
         raise complex_data()
+    if X.dtype.kind not in "biuf":
+        raise DataError(f"a sparse matrix must be numeric, got type {X.dtype}; convert it")
     matrix = sparse.csr_array(X)
     _check_stored(matrix, names, negative)
+    data = matrix.data.astype(np.float64)
     matrix = sparse.csr_array(
-        (_as_float(matrix.data), matrix.indices.copy(), matrix.indptr.copy()), shape=matrix.shape
+        (data, matrix.indices.copy(), matrix.indptr.copy()), shape=matrix.shape
     )
     matrix.sum_duplicates()
     matrix.eliminate_zeros()
+    matrix.data = _as_float(matrix.data)
     if matrix.indices.dtype != np.int32 and max(matrix.nnz, *matrix.shape) < 2**31:
         matrix.indices = matrix.indices.astype(np.int32)
         matrix.indptr = matrix.indptr.astype(np.int32)
@@ -98,8 +104,9 @@ def _stored_position(
 
 
 def _as_float(data: NDArray[Any]) -> NDArray[Any]:
-    single = data.astype(np.float32)
-    return single if np.array_equal(single, data) else data.astype(np.float64)
+    with np.errstate(over="ignore"):  # what overflows is not equal, and stays float64
+        single = data.astype(np.float32)
+    return single if np.array_equal(single, data) else data
 
 
 def complex_data() -> DataError:
@@ -130,7 +137,8 @@ def group_columns(groups: Groups, n_columns: int) -> tuple[list[Any], list[NDArr
     """Labels in order of appearance, and the columns of each; every column in one group."""
     if isinstance(groups, Mapping):
         return _groups_by_name(groups, n_columns)
-    if isinstance(groups, str) or len(groups) != n_columns:
+    nested = isinstance(groups, np.ndarray) and groups.ndim != 1
+    if isinstance(groups, str) or nested or len(groups) != n_columns:
         raise DataError(
             f"groups must have one label for each column: got {len(groups)} labels for "
             f"{n_columns} columns"
@@ -147,10 +155,12 @@ def group_columns(groups: Groups, n_columns: int) -> tuple[list[Any], list[NDArr
 
 
 def _groups_by_name(
-    groups: Mapping[str, Sequence[int]], n_columns: int
+    groups: Mapping[Any, Any], n_columns: int
 ) -> tuple[list[Any], list[NDArray[np.int64]]]:
     owner: dict[int, Any] = {}
     for label, member in groups.items():
+        if isinstance(member, str) or not hasattr(member, "__len__"):
+            raise DataError(f"group {label!r} must be a list of column numbers, got {member!r}")
         if len(member) == 0:
             raise DataError(f"group {label!r} is empty; give it columns or remove it")
         for column in member:
@@ -241,7 +251,9 @@ def encode_vector(vector: NDArray[Any], name: str) -> Encoded:
         labels, codes = np.unique(vector, return_inverse=True)
         return labels, codes
     if kind in "OT":
-        return encode_objects(vector.astype(object), name)
+        objects = vector.astype(object)
+        check_missing(is_missing(objects), name)
+        return encode_objects(objects, name)
     if kind == "f":
         check_finite(vector[:, None], [name])
         raise real_valued(name, vector.dtype, vector[0])

@@ -74,6 +74,19 @@ def check_missing(mask: NDArray[np.bool_], name: str) -> None:
     )
 
 
+def is_missing(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """None, NaN, NaT and pandas.NA of an object column: such a value does not equal itself."""
+    found = (value is None or _differs_from_itself(value) for value in values)
+    return np.fromiter(found, np.bool_, len(values))
+
+
+def _differs_from_itself(value: Any) -> bool:
+    try:
+        return bool(value != value)
+    except (TypeError, ValueError):  # pandas.NA has no truth value, and neither has an array
+        return type(value).__name__ == "NAType"
+
+
 def check_finite(values: NDArray[Any], names: Sequence[str]) -> None:
     """A dense (n, p) array holds neither NaN nor infinity."""
     if values.dtype.kind != "f" or np.isfinite(values).all():

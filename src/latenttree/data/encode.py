@@ -31,6 +31,7 @@ from latenttree.data.checks import (
     check_n_states,
     check_not_negative,
     check_shape,
+    is_missing,
     real_valued,
     resolve_names,
 )
@@ -152,21 +153,12 @@ def _table_from_array(
 
 def _object_array(array: NDArray[Any], names: Sequence[str]) -> DataError:
     for j, name in enumerate(names):
-        check_missing(_is_missing(array[:, j]), name)
+        check_missing(is_missing(array[:, j]), name)
     types = sorted({type(value).__name__ for value in array.ravel().tolist()})
     return DataError(
         f"X is an array of objects (types: {', '.join(types[:5])}); each value or argument must "
         "be a string or a number of one type: use astype(int) or astype(str), or pass a "
         "DataFrame, whose columns have types of their own"
-    )
-
-
-def _is_missing(values: NDArray[Any]) -> NDArray[np.bool_]:
-    """None, NaN and NaT: a value that is missing differs from itself."""
-    return np.fromiter(
-        (v is None or (isinstance(v, float | np.generic) and bool(v != v)) for v in values),
-        np.bool_,
-        len(values),
     )
 
 
@@ -176,7 +168,8 @@ def _is_missing(values: NDArray[Any]) -> NDArray[np.bool_]:
 def _as_frame(X: Any) -> nw.DataFrame[Any] | None:
     if isinstance(X, np.ndarray | list | tuple | dict):
         return None
-    _check_column_names(X)
+    if hasattr(X, "iloc") and hasattr(X, "columns"):  # only pandas allows repeated names
+        resolve_names(None, len(X.columns), list(X.columns))
     frame = nw.from_native(X, pass_through=True, allow_series=True)
     if isinstance(frame, nw.LazyFrame):
         raise DataError(f"X is a lazy frame ({type(X).__name__}); call .collect() first")
@@ -186,13 +179,6 @@ def _as_frame(X: Any) -> nw.DataFrame[Any] | None:
             "X.to_frame()"
         )
     return frame if isinstance(frame, nw.DataFrame) else None
-
-
-def _check_column_names(X: Any) -> None:
-    """pandas allows repeated names; narwhals refuses them with an error of its own."""
-    columns = getattr(X, "columns", None)
-    if columns is not None and not callable(columns):
-        resolve_names(None, len(columns), list(columns))
 
 
 def _table_from_frame(

@@ -1,0 +1,437 @@
+"""as_table: every input, the same distributions whatever the form, and every bad input."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import hypothesis.extra.numpy as hnp
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
+
+from latenttree.data import DataError, Table, as_table, check_n_states
+
+RNG = np.random.default_rng(5)
+CODES = np.column_stack([RNG.integers(0, d, 60) for d in (2, 3, 5)])
+NAMES = ["a", "b", "c"]
+
+
+def indicators(table: Table) -> np.ndarray:
+    """(n, sum of dims) 0/1 matrix, the slow way: what each sample says of each category."""
+    if table.codes is None:
+        assert table.matrix is not None
+        return np.asarray(table.matrix.toarray())
+    columns = [
+        table.codes[:, i] == c for i in range(table.n_vars) for c in range(int(table.dims[i]))
+    ]
+    return np.column_stack(columns).astype(float)
+
+
+# --- the same data in every form -----------------------------------------------------
+
+FORMS: dict[str, Callable[[], Any]] = {
+    "int64": lambda: CODES,
+    "uint8": lambda: CODES.astype(np.uint8),
+    "column-major": lambda: np.asfortranarray(CODES),
+    "gaps": lambda: CODES * 7 + 3,
+    "wide": lambda: CODES * 10**12,
+    "uint64": lambda: CODES.astype(np.uint64) + np.uint64(2**63),
+    "str": lambda: np.char.add("v", CODES.astype(str)),
+    "bytes": lambda: CODES.astype("S2"),
+    "rows as lists": lambda: CODES.tolist(),
+    "pandas": lambda: pd.DataFrame(CODES, columns=NAMES),
+    "pandas nullable": lambda: pd.DataFrame(CODES, columns=NAMES).astype("Int64"),
+    "pandas categorical": lambda: pd.DataFrame(CODES, columns=NAMES).astype("category"),
+    "pandas strings": lambda: pd.DataFrame(CODES, columns=NAMES).astype(str),
+    "pandas objects": lambda: pd.DataFrame(CODES, columns=NAMES).astype(object),
+    "pandas pyarrow": lambda: pd.DataFrame(CODES, columns=NAMES).astype("int32[pyarrow]"),
+    "polars": lambda: pl.DataFrame(CODES, schema=NAMES),
+    "polars strings": lambda: pl.DataFrame(CODES, schema=NAMES).cast(pl.String),
+    "polars categorical": lambda: (
+        pl.DataFrame(CODES, schema=NAMES).cast(pl.String).cast(pl.Categorical)
+    ),
+    "polars enum": lambda: (
+        pl.DataFrame(CODES, schema=NAMES).cast(pl.String).cast(pl.Enum(list("43210")))
+    ),
+    "pyarrow": lambda: pa.table({name: CODES[:, i] for i, name in enumerate(NAMES)}),
+    "vectors": lambda: list(CODES.T),
+    "dict of vectors": lambda: dict(zip(NAMES, CODES.T, strict=True)),
+    "dict of series": lambda: {name: pd.Series(CODES[:, i]) for i, name in enumerate(NAMES)},
+    "one-hot blocks": lambda: [np.eye(d)[CODES[:, i]] for i, d in enumerate((2, 3, 5))],
+    "sparse blocks": lambda: {
+        name: sparse.coo_matrix(np.eye(d, dtype=np.int8)[CODES[:, i]])
+        for i, (name, d) in enumerate(zip(NAMES, (2, 3, 5), strict=True))
+    },
+    "mixed blocks": lambda: [CODES[:, 0], np.eye(3, dtype=bool)[CODES[:, 1]], CODES[:, 2]],
+    "grouped sparse": lambda: sparse.csc_array(indicators(as_table(CODES))),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_gives_the_same_distributions(form: str) -> None:
+    groups = [0, 0, 1, 1, 1, 2, 2, 2, 2, 2] if form == "grouped sparse" else None
+    table = as_table(FORMS[form](), groups=groups)
+    expected = np.column_stack(
+        [CODES[:, i] == c for i, d in enumerate((2, 3, 5)) for c in range(d)]
+    )
+    np.testing.assert_array_equal(indicators(table), expected)
+    assert table.dims.tolist() == [2, 3, 5]
+    assert table.offsets.tolist() == [0, 2, 5, 10]
+    assert table.n_samples == 60
+
+
+def test_names_come_from_the_data() -> None:
+    for form in ("pandas", "polars", "pyarrow", "dict of vectors", "sparse blocks"):
+        assert as_table(FORMS[form]()).names == ("a", "b", "c")
+    for form in ("int64", "vectors", "rows as lists"):
+        assert as_table(FORMS[form]()).names == ("x0", "x1", "x2")
+    assert as_table(pd.DataFrame(CODES)).names == ("0", "1", "2")
+    assert as_table(CODES, names=list("uvw")).names == ("u", "v", "w")
+    assert as_table(pd.DataFrame(CODES), names=list("uvw")).names == ("u", "v", "w")
+
+
+def test_categories_are_the_sorted_labels() -> None:
+    frame = pd.DataFrame(
+        {
+            "flag": [True, False, True, True],
+            "number": [30, 10, 30, 20],
+            "text": ["pear", "apple", "pear", "fig"],
+            "cut": pd.cut([1.0, 2.0, 3.0, 4.0], 2),
+            "declared": pd.Categorical([-1, 7, 7, -1], categories=[7, 5, -1]),
+        }
+    )
+    table = as_table(frame)
+    found = [list(labels) for labels in table.categories if labels is not None]
+    assert found[:3] == [[False, True], [10, 20, 30], ["apple", "fig", "pear"]]
+    assert [str(label) for label in found[3]] == ["(0.997, 2.5]", "(2.5, 4.0]"]
+    assert found[4] == [-1, 7]  # 5 was declared and never seen: not a category
+    assert table.codes is not None
+    assert table.codes[:, 2].tolist() == [2, 0, 2, 1]
+
+
+@given(
+    hnp.arrays(
+        st.sampled_from([np.uint8, np.int16, np.int64]),
+        st.tuples(st.integers(2, 30), st.integers(1, 6)),
+        elements=st.integers(0, 120),
+    )
+)
+def test_codes_and_categories_reproduce_the_integers(array: np.ndarray) -> None:
+    array[0], array[1] = 0, 1  # no constant columns
+    table = as_table(array)
+    assert table.codes is not None
+    for i, labels in enumerate(table.categories):
+        assert labels is not None
+        assert labels.tolist() == sorted(set(array[:, i].tolist()))
+        np.testing.assert_array_equal(labels[table.codes[:, i]], array[:, i])
+
+
+@pytest.mark.parametrize(
+    ("n_categories", "dtype"),
+    [(256, np.uint8), (257, np.uint16), (65536, np.uint16), (65537, np.int32)],
+)
+def test_codes_have_the_smallest_dtype(n_categories: int, dtype: type) -> None:
+    wide = np.arange(n_categories)
+    table = as_table(np.column_stack([wide % 2, wide, wide % 3]))
+    assert table.codes is not None
+    assert table.codes.dtype == dtype
+    assert table.codes.flags.c_contiguous
+    np.testing.assert_array_equal(table.codes[:, 1], wide)
+    np.testing.assert_array_equal(table.codes[:, 2], wide % 3)
+
+
+def test_the_input_is_left_alone() -> None:
+    # unsorted, with a duplicate and a stored zero
+    matrix = sparse.csr_matrix(
+        (np.array([1.0, 2.0, 3.0, 0.0, 5.0]), np.array([2, 0, 0, 1, 1]), np.array([0, 3, 4, 5])),
+        shape=(3, 3),
+    )
+    before = [matrix.data.copy(), matrix.indices.copy(), matrix.indptr.copy()]
+    table = as_table(matrix)
+    for old, new in zip(before, (matrix.data, matrix.indices, matrix.indptr), strict=True):
+        np.testing.assert_array_equal(old, new)
+    assert table.matrix is not None
+    np.testing.assert_array_equal(table.matrix.toarray(), [[1, 0, 1], [0, 0, 0], [0, 1, 0]])
+    grouped = as_table(matrix, groups=[0, 0, 0])
+    assert grouped.matrix is not None
+    np.testing.assert_array_equal(grouped.matrix.toarray(), [[5, 0, 1], [0, 0, 0], [0, 5, 0]])
+
+
+@pytest.mark.parametrize("layout", ["csr", "csc", "coo", "lil", "dok", "bsr"])
+def test_sparse_without_groups_is_presence(layout: str) -> None:
+    counts = RNG.poisson(0.7, (40, 6))
+    for wrap in (sparse.csr_array, sparse.csr_matrix):
+        table = as_table(wrap(counts).asformat(layout))
+        assert table.kind == "presence"
+        assert table.matrix is not None
+        assert table.matrix.dtype == np.float32
+        assert table.matrix.indices.dtype == np.int32
+        assert table.matrix.has_canonical_format
+        assert (table.matrix.data == 1).all()
+        np.testing.assert_array_equal(table.matrix.toarray(), counts > 0)
+
+
+def test_groups_by_label_and_by_name_agree() -> None:
+    counts = RNG.poisson(1.0, (30, 5))
+    by_label = as_table(sparse.csr_array(counts), groups=["u", "v", "u", "w", "v"])
+    by_name = as_table(sparse.csr_array(counts), groups={"u": [0, 2], "v": [1, 4], "w": [3]})
+    dense = as_table(counts, groups=np.array(["u", "v", "u", "w", "v"]))
+    for table in (by_label, by_name, dense):
+        assert table.names == ("u", "v", "w")
+        assert table.dims.tolist() == [2, 2, 1]
+        assert table.matrix is not None
+        np.testing.assert_array_equal(table.matrix.toarray(), counts[:, [0, 2, 1, 4, 3]])
+
+
+def test_real_vectors_are_blocks() -> None:
+    left, right = RNG.normal(size=(20, 2)), RNG.normal(size=(20, 3)).astype(np.float32)
+    table = as_table({"left": left, "right": right})
+    assert table.kind == "blocks"
+    assert table.matrix is not None
+    assert table.matrix.dtype == np.float64  # float32 would round the left block
+    np.testing.assert_array_equal(table.matrix.toarray(), np.hstack([left, right]))
+    assert as_table([right, right[:, ::-1]]).matrix.dtype == np.float32  # type: ignore[union-attr]
+
+
+def test_a_block_may_have_categories_that_never_occur() -> None:
+    block = np.eye(50)[RNG.integers(0, 4, 30)]
+    table = as_table([block, block])
+    assert table.dims.tolist() == [50, 50]
+
+
+def test_a_table_passes_through() -> None:
+    table = as_table(CODES)
+    assert as_table(table) is table
+    with pytest.raises(DataError, match="pass it alone"):
+        as_table(table, names=["a", "b", "c"])
+
+
+# --- sensible results at the edges ---------------------------------------------------
+
+
+def test_one_column_is_a_table() -> None:
+    assert as_table(CODES[:, :1]).n_vars == 1
+
+
+def test_duplicate_columns_are_kept() -> None:
+    assert as_table(CODES[:, [0, 0, 1]]).n_vars == 3
+
+
+def test_a_category_seen_once_is_a_category() -> None:
+    assert as_table(np.array([[0], [0], [0], [9]])).dims.tolist() == [2]
+
+
+CONSTANT = np.column_stack([CODES[:, 0], np.full(60, 42), CODES[:, 1]])
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        CONSTANT,
+        pd.DataFrame(CONSTANT, columns=["x0", "x1", "x2"]),
+        list(CONSTANT.T),
+        [CONSTANT[:, [0, 2]], CONSTANT[:, [1, 1]], CONSTANT[:, [2, 0]]],
+        sparse.csr_array((CONSTANT > 0) & [True, False, True]),
+        sparse.csr_array((CONSTANT > 0) | [False, True, False]),
+    ],
+)
+def test_drop_constant_lists_what_it_dropped(data: Any) -> None:
+    table = as_table(data, drop_constant=True)
+    assert table.dropped == ("x1",)
+    assert table.names == ("x0", "x2")
+    whole = as_table(data, drop_constant=True).rows(0, 60)
+    assert whole.shape == (60, int(table.offsets[-1]) if table.codes is None else 2)
+    with pytest.raises(DataError, match=r"column 'x1' has one value .* drop_constant=True"):
+        as_table(data)
+
+
+# --- bad input -----------------------------------------------------------------------
+
+FLOATS = np.array([[0.5, 1.0], [1.5, 2.0], [2.5, 0.0]])
+NAN = np.array([[0.5, 1.0], [1.5, np.nan], [2.5, 0.0]])
+INF = np.array([[0.5, 1.0], [1.5, 2.0], [-np.inf, 0.0]])
+S = sparse.csr_array(np.array([[1, 0, 2], [0, 3, 1], [1, 1, 0]]))
+S_NAN = sparse.csr_array(np.array([[1, 0, 2], [0, np.nan, 1], [1, 1, 0]]))
+S_NEGATIVE = sparse.csr_array(np.array([[1, 0, 2], [0, 3, -1], [1, 1, 0]]))
+
+BAD: dict[str, tuple[Any, dict[str, Any], str]] = {
+    "no rows": (np.empty((0, 3)), {}, r"0 sample\(s\) \(shape=\(0, 3\)\)"),
+    "no rows, frame": (pd.DataFrame({"a": []}), {}, r"0 sample\(s\)"),
+    "no rows, sparse": (sparse.csr_array((0, 3)), {}, r"0 sample\(s\)"),
+    "no columns": (
+        np.empty((10, 0)),
+        {},
+        r"0 feature\(s\) \(shape=\(10, 0\)\) while a minimum of \d* is required.",
+    ),
+    "no columns, sparse": (sparse.csr_array((10, 0)), {}, r"0 feature\(s\)"),
+    "no blocks": ({}, {}, r"0 feature\(s\)"),
+    "one row": (np.array([[0, 1]]), {}, r"1 sample\(s\) .* Pass more rows"),
+    "one dimension": (np.array([0, 1, 1]), {}, "Reshape your data"),
+    "one sparse dimension": (sparse.coo_array(np.array([0, 1, 1])), {}, "Reshape your data"),
+    "three dimensions": (np.zeros((2, 2, 2), int), {}, r"got 3D .*\(2, 2, 2\).*Reshape your data"),
+    "a number": (3, {}, "Reshape your data"),
+    "a series": (pd.Series([0, 1]), {}, "Reshape your data"),
+    "ragged rows": ([[0, 1], [1]], {}, "not a rectangular table"),
+    "complex": (np.array([[1j], [2j]]), {}, "Complex data not supported"),
+    "complex, sparse": (sparse.csr_array(np.array([[1j], [2j]])), {}, "Complex data not supported"),
+    "complex block": ([np.array([1j, 2j])], {}, "Complex data not supported"),
+    "NaN": (NAN, {}, "missing values are not supported yet.*NaN.*first at row 1, column 'x1'"),
+    "infinity": (INF, {}, r"infinity \(inf\) at row 2, column 'x0': value -inf"),
+    "NaN, sparse": (S_NAN, {}, "NaN or infinity .* row 1, column 'x1'"),
+    "NaN, block": ([NAN], {}, r"first at row 1, column 'x0\[1\]'"),
+    "masked": (np.ma.masked_equal(CODES, 4), {}, "missing values .* column 'x2'"),
+    "None in text": (
+        pd.DataFrame({"t": ["a", None, "b"]}),
+        {},
+        "1 missing .* of 3 values, first at row 1, column 't'; drop or fill",
+    ),
+    "None in polars": (pl.DataFrame({"t": [1, 2, None]}), {}, "first at row 2, column 't'"),
+    "NA": (pd.DataFrame({"t": pd.array([1, None, 2], dtype="Int64")}), {}, "first at row 1"),
+    "NaN in integers": (pd.DataFrame({"t": [1, np.nan, 2]}), {}, "missing .*first at row 1"),
+    "NaT": (pd.DataFrame({"t": pd.to_datetime(["2020", None])}), {}, "missing .*first at row 1"),
+    "NaN in a category": (pd.DataFrame({"t": pd.Categorical(["a", None])}), {}, "first at row 1"),
+    "None in a vector": ([np.array(["a", None, "b"], dtype=object)], {}, "first at row 1"),
+    "None in an array": (np.array([["a"], [None]], dtype=object), {}, "first at row 1"),
+    "all missing": (
+        pd.DataFrame({"a": [0, 1], "t": [None, None]}),
+        {},
+        "column 't' is missing .* in all 2 rows; drop the column",
+    ),
+    "all missing, polars": (pl.DataFrame({"t": [None, None]}), {}, "'t' is missing .* all 2 rows"),
+    "all NaN": (np.full((3, 1), np.nan), {}, "'x0' is missing .* in all 3 rows"),
+    "negative code": (
+        np.array([[0, 1], [1, -2]]),
+        {},
+        "negative code -2 at row 1, column 'x1'.*>= 0.*missing value",
+    ),
+    "negative code, frame": (pd.DataFrame({"k": [0, -9]}), {}, "code -9 at row 1, column 'k'"),
+    "negative code, objects": (pd.DataFrame({"k": [0, -9]}, dtype=object), {}, "code -9 at row 1"),
+    "negative code, vector": ({"k": np.array([0, -1])}, {}, "code -1 at row 1, column 'k'"),
+    "negative count": (S_NEGATIVE, {}, "negative value -1 at row 1, column 'x2'"),
+    "negative count, groups": (S_NEGATIVE, {"groups": [0, 0, 0]}, "negative value -1 at row 1"),
+    "real array": (FLOATS, {}, r"real-valued column 'x0' \(float64, first value 0.5\)"),
+    "whole floats": (CODES.astype(float), {}, r"real-valued column 'x0'.*astype\(int\)"),
+    "real column": (
+        pd.DataFrame({"a": [0, 1, 2], "r": FLOATS[:, 0]}),
+        {},
+        "real-valued column 'r' .* boolean, integer, string or categorical.*discretise",
+    ),
+    "real column, polars": (pl.DataFrame({"r": [0.5, 1.5]}), {}, "real-valued column 'r'"),
+    "real vector": ({"r": FLOATS[:, 0]}, {}, "real-valued column 'r'"),
+    "real objects": (pd.DataFrame({"r": [0.5, 1.5]}, dtype=object), {}, "real-valued column 'r'"),
+    "infinity, frame": (pd.DataFrame({"r": [0.5, np.inf]}), {}, "inf.* at row 1, column 'r'"),
+    "dates": (pd.DataFrame({"t": pd.to_datetime(["2020", "2021"])}), {}, "'t' has type Datetime"),
+    "dates, array": (np.array([["2020"], ["2021"]], "M8[Y]"), {}, "has type datetime64"),
+    "lists": (pl.DataFrame({"t": [[1], [2]]}), {}, "'t' has type List"),
+    "object array": (
+        np.array([["a", 1], ["b", 2]], dtype=object),
+        {},
+        r"objects \(types: int, str",
+    ),
+    "mixed objects": (
+        pd.DataFrame({"m": ["a", 1, "b"]}),
+        {},
+        r"object column 'm' mixes types \(int, str\); convert it to one type",
+    ),
+    "objects of sets": (pd.DataFrame({"m": [{1}, {2}]}), {}, "'m' holds set values"),
+    "repeated names": (
+        pd.DataFrame(CODES, columns=["a", "b", "a"]),
+        {},
+        "must be different, but 'a' occurs more than once; rename",
+    ),
+    "names alike as text": (pd.DataFrame({1: [0, 1], "1": [1, 0]}), {}, "'1' occurs more than"),
+    "repeated given names": (CODES, {"names": ["a", "a", "b"]}, "'a' occurs more than once"),
+    "too few names": (CODES, {"names": ["a"]}, "got 1 names for 3 variables"),
+    "names as a string": (CODES, {"names": "abc"}, "list of 3 names, got the string 'abc'"),
+    "all constant": (np.ones((4, 2), int), {"drop_constant": True}, "all 2 columns are constant"),
+    "many constant": (
+        np.column_stack([CODES[:, 0], np.ones((60, 7), int)]),
+        {},
+        r"7 columns have one value in all 60 rows: 'x1' \(1\), .*'x5' \(1\) and 2 more",
+    ),
+    "never present": (sparse.csr_array(np.eye(3)[:, [0, 1]] * [1, 0]), {}, r"'x1' .*\(absent\)"),
+    "constant block": ([np.ones((4, 2)), np.eye(4)], {}, r"'x0' has one value \(\[1. 1.\]\)"),
+    "blocks of unequal length": (
+        {"u": np.eye(4), "v": np.eye(5)},
+        {},
+        "'u' has 4, 'v' has 5; align the rows",
+    ),
+    "block of three dimensions": ([np.zeros((3, 2, 2))], {}, "'x0' has 3 dimensions"),
+    "block without columns": ([np.zeros((3, 0))], {}, "'x0' has 0 columns"),
+    "block of text": ([np.array([["a"], ["b"]])], {}, "must be numeric.*1-D vector"),
+    "group labels too few": (S, {"groups": [0, 1]}, "got 2 labels for 3 columns"),
+    "group labels too many": (S, {"groups": [0, 1, 1, 2]}, "got 4 labels for 3 columns"),
+    "group label missing": (S, {"groups": ["a", None, "b"]}, r"groups\[1\] is None"),
+    "group label NaN": (S, {"groups": [1.0, np.nan, 2.0]}, r"groups\[1\] is nan"),
+    "group out of range": (
+        S,
+        {"groups": {"a": [0, 1], "b": [3]}},
+        "'b' has column 3, out of range",
+    ),
+    "group below range": (S, {"groups": {"a": [0, 1, -1]}}, "column -1, out of range"),
+    "group overlap": (S, {"groups": {"a": [0, 1], "b": [1, 2]}}, "1 is in two groups, 'a' and 'b'"),
+    "group empty": (S, {"groups": {"a": [0, 1, 2], "b": []}}, "group 'b' is empty"),
+    "group not a list": (S, {"groups": {"a": 0}}, "'a' must be a list of column numbers, got 0"),
+    "column in no group": (S, {"groups": {"a": [0, 2]}}, "column 1 is in no group"),
+    "groups of a frame": (
+        pd.DataFrame(CODES),
+        {"groups": [0, 0, 1]},
+        "got DataFrame; pass a matrix",
+    ),
+    "lazy frame": (pl.LazyFrame({"a": [0, 1]}), {}, r"lazy frame .* call .collect\(\)"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_named(case: str) -> None:
+    data, options, match = BAD[case]
+    with pytest.raises(DataError, match=match):
+        as_table(data, **options)
+
+
+def test_dask_is_refused_by_name() -> None:
+    collection = type("Array", (), {"__module__": "dask.array.core"})()
+    with pytest.raises(DataError, match=r"Dask .* not supported yet, got Array; call .compute"):
+        as_table(collection)
+
+
+def test_data_error_is_a_value_error() -> None:
+    assert issubclass(DataError, ValueError)
+
+
+# --- number of states ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_states", [2, np.int64(2), "auto"])
+def test_n_states_that_fit(n_states: Any) -> None:
+    assert check_n_states(as_table(CODES), n_states) in (2, "auto")
+
+
+@pytest.mark.parametrize("n_states", [1, 0, -3, 2.0, "three", None, True])
+def test_n_states_that_make_no_sense(n_states: Any) -> None:
+    with pytest.raises(DataError, match=re.escape(f">= 2 or 'auto', got {n_states!r}")):
+        check_n_states(as_table(CODES), n_states)
+
+
+def test_n_states_beyond_a_dimension_names_the_variables() -> None:
+    message = "variable 'x0' has 2 categories, fewer than n_states=3; lower n_states or drop it"
+    with pytest.raises(DataError, match=message):
+        check_n_states(as_table(CODES), 3)
+    binary = as_table(sparse.random(50, 8, density=0.5, random_state=0))
+    with pytest.raises(DataError, match="'x4' has 2 categories and 3 more, fewer than n_states=3"):
+        check_n_states(binary, 3)
+    with pytest.raises(DataError, match="'x0' has 2 dimensions, 'x1' has 3 dimensions, fewer"):
+        check_n_states(as_table([RNG.normal(size=(9, 2)), RNG.normal(size=(9, 3))]), 4)
+
+
+def test_fewer_samples_than_states() -> None:
+    table = as_table(np.arange(3)[:, None])
+    with pytest.raises(DataError, match="3 samples are fewer than n_states=4"):
+        check_n_states(table, 4)

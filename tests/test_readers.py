@@ -1,0 +1,285 @@
+"""read_table: what each file gives, and what each broken file says."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from latenttree.data import DataError, Table, read_table
+
+RNG = np.random.default_rng(11)
+COUNTS = RNG.poisson(0.6, (30, 8))
+COUNTS[:, 6] = 0  # a word that never occurs
+COUNTS[:, 7] = np.arange(30) == 3  # a word in one document
+WORDS = ["ant", "bee", "cat", "dog", "eel", "fox", "gnu", "hen"]
+
+
+def docword_text(counts: np.ndarray) -> str:
+    rows = [f"{d + 1} {w + 1} {counts[d, w]}" for d, w in zip(*np.nonzero(counts), strict=True)]
+    return "\n".join([str(counts.shape[0]), str(counts.shape[1]), str(len(rows)), *rows]) + "\n"
+
+
+def write_docword(folder: Path, text: str | bytes, zipped: bool = False) -> Path:
+    data = text.encode() if isinstance(text, str) else text
+    path = folder / ("docword.zoo.txt.gz" if zipped else "docword.zoo.txt")
+    path.write_bytes(gzip.compress(data) if zipped else data)
+    (folder / "vocab.zoo.txt").write_text("\n".join(WORDS) + "\n")
+    return path
+
+
+def presence(table: Table) -> np.ndarray:
+    assert table.kind == "presence"
+    assert table.matrix is not None
+    assert table.matrix.has_canonical_format
+    return np.asarray(table.matrix.toarray())
+
+
+# --- docword -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("zipped", [False, True])
+def test_docword_is_presence_of_supported_words(tmp_path: Path, zipped: bool) -> None:
+    table = read_table(write_docword(tmp_path, docword_text(COUNTS), zipped))
+    np.testing.assert_array_equal(presence(table), COUNTS[:, :6] > 0)
+    assert table.names == tuple(WORDS[:6])
+    assert table.dropped == ("gnu", "hen")
+    assert table.notes == (
+        "kept 6 of 8 variables: 2 are present in fewer than 2 samples, 0 in all",
+    )
+
+
+def test_min_support(tmp_path: Path) -> None:
+    path = write_docword(tmp_path, docword_text(COUNTS))
+    assert read_table(path, min_support=1).dropped == ("gnu",)
+    with pytest.raises(DataError, match="min_support must be >= 1, got 0"):
+        read_table(path, min_support=0)
+    with pytest.raises(DataError, match=r"none of 8 variables .* min_support=31 .* lower min_supp"):
+        read_table(path, min_support=31)
+
+
+def test_docword_is_read_the_same_in_any_pieces(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_docword(tmp_path, docword_text(COUNTS).rstrip("\n"))  # no newline at the end
+    whole = presence(read_table(path))
+    for size in (1, 7, 64):
+        monkeypatch.setattr("latenttree.data.readers._READ", size)
+        np.testing.assert_array_equal(presence(read_table(path)), whole)
+
+
+def test_docword_with_other_spacing(tmp_path: Path) -> None:
+    text = docword_text(COUNTS)
+    for odd in (text.replace(" ", "  "), text.replace("\n", "\r\n"), text.replace(" ", "\t")):
+        table = read_table(write_docword(tmp_path, odd))
+        np.testing.assert_array_equal(presence(table), COUNTS[:, :6] > 0)
+
+
+def test_gzip_of_several_members_and_wrong_suffix(tmp_path: Path) -> None:
+    text = docword_text(COUNTS).encode()
+    members = gzip.compress(text[:50]) + gzip.compress(text[50:])
+    for name in ("docword.zoo.txt.gz", "docword.zoo.txt"):
+        write_docword(tmp_path, b"")
+        (tmp_path / name).write_bytes(members)
+        np.testing.assert_array_equal(presence(read_table(tmp_path / name)), COUNTS[:, :6] > 0)
+
+
+def test_vocabulary_from_elsewhere(tmp_path: Path) -> None:
+    path = write_docword(tmp_path, docword_text(COUNTS))
+    other = tmp_path / "words.txt"
+    other.write_text("\n".join(word.upper() for word in WORDS))
+    assert read_table(path, vocab=other).names[0] == "ANT"
+    with pytest.raises(DataError, match="pass one of them"):
+        read_table(path, vocab=other, names=WORDS)
+    with pytest.raises(DataError, match="no vocabulary file"):
+        read_table(path, vocab=tmp_path / "none.txt")
+    other.write_text("a\nb\n")
+    with pytest.raises(DataError, match="says W=8 words, but the vocabulary has 2"):
+        read_table(path, vocab=other)
+    (tmp_path / "vocab.zoo.txt").unlink()
+    with pytest.raises(DataError, match=r"no vocabulary 'vocab.zoo.txt' beside"):
+        read_table(path)
+    assert read_table(path, names=WORDS).names[0] == "ant"
+
+
+def test_truncated_gzip_says_how_far_it_got(tmp_path: Path) -> None:
+    counts = RNG.poisson(1.0, (3000, 8))
+    path = write_docword(tmp_path, docword_text(counts), zipped=True)
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    total = int((counts > 0).sum())
+    message = rf"cut or damaged: the gzip stream ends early .* after (\d+) of {total} rows"
+    with pytest.raises(DataError, match=message) as caught:
+        read_table(path)
+    n_read = int(str(caught.value).split(" after ")[1].split()[0])
+    assert 0 < n_read < total
+    path.write_bytes(whole[:200] + bytes(40) + whole[240:])
+    with pytest.raises(DataError, match="cut or damaged"):
+        read_table(path)
+    path.write_bytes(whole[:5])
+    with pytest.raises(DataError, match="cut or damaged"):
+        read_table(path)
+
+
+HEADER = "3\n8\n4\n"
+BODY = "1 1 1\n2 2 1\n3 1 2\n3 2 1\n"
+LIES = {
+    "too few entries": ("3\n8\n5\n" + BODY, r"says NNZ=5 entries, but the file has 4"),
+    "too many entries": ("3\n8\n3\n" + BODY, r"says NNZ=3 entries, but the file has 4"),
+    "document out of range": ("2\n8\n4\n" + BODY, r"line 6: document 3 is out of range.*D=2"),
+    "word out of range": (HEADER + BODY.replace("2 2 1", "2 9 1"), r"line 5: word 9 .*W=8"),
+    "word zero": (HEADER + BODY.replace("2 2 1", "2 0 1"), r"line 5: word 0 is out of range"),
+    "negative count": (HEADER + BODY.replace("3 1 2", "3 1 -2"), "line 6: negative count -2"),
+    "text": (HEADER + BODY.replace("3 1 2", "3 x 2"), r"line 6: expected three .* got '3 x 2'"),
+    "decimals": (HEADER + BODY.replace("3 1 2", "3 1 2.5"), r"line 6: expected three whole"),
+    "short and long lines": (HEADER + "1 1\n1 2 2 1\n3 1 2\n3 2 1\n", r"line 4: .* got '1 1'"),
+    "header of text": ("three\n8\n4\n" + BODY, "line 1: expected the whole number D, got 'three'"),
+    "no header": ("3\n8\n" + BODY, "line 3: expected the whole number NNZ, got '1 1 1'"),
+    "only a header": ("3\n", "line 2: expected the whole number W, got ''"),
+    "no documents": ("0\n8\n0\n", r"0 sample\(s\)"),
+    "one document": ("1\n8\n1\n1 1 1\n", r"1 sample\(s\)"),
+    "no entries": ("3\n8\n0\n", "none of 8 variables"),
+}
+
+
+@pytest.mark.parametrize("case", LIES)
+def test_docword_that_lies(tmp_path: Path, case: str) -> None:
+    text, match = LIES[case]
+    with pytest.raises(DataError, match=match):
+        read_table(write_docword(tmp_path, text))
+
+
+def test_a_pair_listed_twice_counts_once(tmp_path: Path) -> None:
+    path = write_docword(tmp_path, "3\n8\n5\n" + BODY + "3 1 9\n")
+    np.testing.assert_array_equal(presence(read_table(path)), [[1, 0], [0, 1], [1, 1]])
+
+
+# --- npz -----------------------------------------------------------------------------
+
+
+def test_npz_of_a_sparse_matrix(tmp_path: Path) -> None:
+    path = tmp_path / "counts.npz"
+    sparse.save_npz(path, sparse.csr_matrix(COUNTS))
+    (tmp_path / "vocab.txt").write_text("\n".join(WORDS))
+    table = read_table(path, vocab=tmp_path / "vocab.txt")
+    np.testing.assert_array_equal(presence(table), COUNTS[:, :6] > 0)
+    assert table.names == tuple(WORDS[:6])
+    grouped = read_table(path, groups=[0, 0, 0, 1, 1, 1, 1, 1])
+    assert grouped.kind == "blocks"
+    assert grouped.dims.tolist() == [3, 5]
+
+
+def test_npz_of_an_array(tmp_path: Path) -> None:
+    path = tmp_path / "codes.npz"
+    codes = RNG.integers(0, 3, (20, 4))
+    np.savez(path, X=codes)
+    np.testing.assert_array_equal(read_table(path).codes, codes)
+
+
+def test_npz_that_cannot_be_used(tmp_path: Path) -> None:
+    path = tmp_path / "bad.npz"
+    np.savez(path, a=np.eye(2), b=np.eye(2))
+    with pytest.raises(DataError, match=r"has 2 arrays \(a, b\)"):
+        read_table(path)
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(DataError, match=r"cannot read bad.npz: .* it is cut"):
+        read_table(path)
+    path.write_text("hello")
+    with pytest.raises(DataError, match=r"cannot read bad.npz"):
+        read_table(path)
+    np.savez(path, a=np.array([{}, []], dtype=object))
+    with pytest.raises(DataError, match="holds Python objects"):
+        read_table(path)
+
+
+# --- csv -----------------------------------------------------------------------------
+
+
+def write_csv(folder: Path, text: str) -> Path:
+    path = folder / "data.csv"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_csv_columns_are_integers_or_text(tmp_path: Path) -> None:
+    path = write_csv(tmp_path, '\ufeffsize,"the, colour"\n10,red\n 2,blue\n10,"red"\n\n02,blue\n')
+    table = read_table(path)
+    assert table.names == ("size", "the, colour")
+    assert [list(labels) for labels in table.categories if labels is not None] == [
+        [2, 10],
+        ["blue", "red"],
+    ]
+    assert table.codes is not None
+    assert table.codes.tolist() == [[1, 1], [0, 0], [1, 1], [0, 0]]
+
+
+def test_csv_is_read_the_same_in_any_pieces(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    codes = RNG.integers(0, 12, (50, 5))
+    rows = "\n".join(",".join(map(str, row)) for row in codes)
+    path = write_csv(tmp_path, "a,b,c,d,e\n" + rows)
+    for size in (1, 7, 4096):
+        monkeypatch.setattr("latenttree.data.readers._CSV_ROWS", size)
+        table = read_table(path)
+        for i, labels in enumerate(table.categories):
+            assert labels is not None
+            assert table.codes is not None
+            np.testing.assert_array_equal(labels[table.codes[:, i]], codes[:, i])
+
+
+def test_csv_with_another_delimiter(tmp_path: Path) -> None:
+    path = write_csv(tmp_path, "a;b\n1;x\n2;y\n")
+    with pytest.raises(DataError, match=r"separated by ';', not ','; pass delimiter=';'"):
+        read_table(path)
+    assert read_table(path, delimiter=";").names == ("a", "b")
+
+
+BAD_CSV = {
+    "ragged": ("a,b\n1,2\n1\n", "line 3: 1 cells where the first line has 2"),
+    "numbers for names": ("1,2\n3,4\n5,6\n", r"holds numbers \(1, 2\), not names"),
+    "missing": ("a,b\n1,x\n2,\n3,y\n", "1 missing .* first at row 1, column 'b'"),
+    "NA": ("a\n1\nNA\n2\n", "first at row 1, column 'a'"),
+    "all missing": ("a,b\n1,\n2,\n", "'b' is missing .* in all 2 rows"),
+    "decimals": ("a,b\n1,0.5\n2,1.5\n", "real-valued column 'b'"),
+    "infinity": ("a,b\n1,inf\n2,1\n", "real-valued column 'b'"),
+    "negative": ("a\n1\n-1\n1\n", "negative code -1 at row 1, column 'a'"),
+    "constant": ("a,b\n1,42\n2,42\n", r"'b' has one value \(42\) in all 2 rows"),
+    "repeated names": ("a,a\n1,2\n2,1\n", "'a' occurs more than once"),
+    "no rows": ("a,b\n", r"0 sample\(s\)"),
+    "one row": ("a,b\n1,2\n", r"1 sample\(s\)"),
+    "empty first line": ("\na,b\n1,2\n", "starts with an empty line"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_CSV)
+def test_bad_csv_is_named(tmp_path: Path, case: str) -> None:
+    text, match = BAD_CSV[case]
+    with pytest.raises(DataError, match=match):
+        read_table(write_csv(tmp_path, text))
+
+
+def test_csv_in_another_encoding(tmp_path: Path) -> None:
+    path = tmp_path / "data.csv"
+    path.write_bytes("a\né\nb\n".encode("latin-1"))
+    with pytest.raises(DataError, match=r"not UTF-8 text \(byte 0xe9 at position 2\)"):
+        read_table(path)
+
+
+# --- any file ------------------------------------------------------------------------
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"no file .*none.csv"):
+        read_table(tmp_path / "none.csv")
+    with pytest.raises(DataError, match="no file"):
+        read_table(tmp_path)
+    (tmp_path / "x.xyz").write_text("1")
+    with pytest.raises(DataError, match=r"'x.xyz'; known are .csv, .npz, docword.NAME.txt"):
+        read_table(tmp_path / "x.xyz")
+    (tmp_path / "x.csv").touch()
+    with pytest.raises(DataError, match="is empty"):
+        read_table(tmp_path / "x.csv")
