@@ -89,6 +89,7 @@ class Tree:
         edges are stored as (lower, higher), sorted. Cost ``O(n log n)``.
         """
         observed = tuple(observed_names)
+        _check_names(observed)
         compact = _compact_hidden(_as_edges(edges), len(observed))
         n_hidden = int(compact.max(initial=len(observed) - 1)) + 1 - len(observed)
         names = observed + hidden_names(observed, n_hidden)

@@ -99,6 +99,7 @@ class _Nodes:
     label: list[str | None] = field(default_factory=list)
     length: list[float | None] = field(default_factory=list)
     at: list[int] = field(default_factory=list)
+    support: set[int] = field(default_factory=set)  # nodes whose label may be a support value
 
     def add(self, parent: int, at: int) -> int:
         self.parent.append(parent)
@@ -115,7 +116,7 @@ def from_newick(text: str, observed: Sequence[str] | None = None) -> Tree:
     ----------
     text : one tree, ended by a semicolon. Comments in square brackets are skipped,
         underscores stay underscores, and an internal label that is an unquoted number
-        is taken for a support value and dropped.
+        is taken for a support value and dropped, unless ``observed`` names it.
     observed : names of the observed nodes, in the order wanted. Default: all leaves and
         all labelled internal nodes but those named ``h0``, ``hidden0``, ..., in order of
         appearance.
@@ -124,6 +125,7 @@ def from_newick(text: str, observed: Sequence[str] | None = None) -> Tree:
     none at all. Labels of hidden nodes are kept as their names.
     """
     nodes = _parse(text)
+    _drop_support(nodes, () if observed is None else observed)
     _check_labels(nodes)
     _suppress_root(nodes)
     present = [v for v in range(len(nodes.parent)) if nodes.parent[v] != _REMOVED]
@@ -171,9 +173,10 @@ def _parse(text: str) -> _Nodes:
         if token.kind != "mark":
             if stage not in ("children", "label"):
                 _fail(text, token.at, f"an unexpected {token.text!r}")
-            is_support = stage == "label" and token.kind == "word" and _is_number(token.text)
-            name = token.text.replace("''", "'") if token.kind == "quoted" else token.text
-            nodes.label[current] = None if is_support else name
+            is_quoted = token.kind == "quoted"
+            nodes.label[current] = token.text.replace("''", "'") if is_quoted else token.text
+            if stage == "label" and not is_quoted and _is_number(token.text):
+                nodes.support.add(current)
             stage = "length"
         elif token.text == "(" and stage == "children":
             current = nodes.add(current, token.at + 1)
@@ -205,6 +208,13 @@ def _length(text: str, token: _Token | None) -> float:
 def _check_end(text: str, token: _Token | None) -> None:
     if token is not None:
         _fail(text, token.at, "more text after the tree's ';'")
+
+
+def _drop_support(nodes: _Nodes, observed: Sequence[str]) -> None:
+    wanted = set(observed)
+    for v in nodes.support:
+        if nodes.label[v] not in wanted:
+            nodes.label[v] = None
 
 
 def _check_labels(nodes: _Nodes) -> None:
