@@ -76,6 +76,8 @@ def check_missing(mask: NDArray[np.bool_], name: str) -> None:
 
 def is_missing(values: NDArray[Any]) -> NDArray[np.bool_]:
     """None, NaN, NaT and pandas.NA of an object column: such a value does not equal itself."""
+    if set(map(type, values.tolist())) <= {str, int, bool}:  # most columns; no value is missing
+        return np.zeros(len(values), dtype=np.bool_)
     found = (value is None or _differs_from_itself(value) for value in values)
     return np.fromiter(found, np.bool_, len(values))
 
