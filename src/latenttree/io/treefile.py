@@ -1,0 +1,225 @@
+"""A tree in a file, with the evidence for its edges.
+
+``.json`` and ``.ltree`` keep everything; ``.nwk`` keeps names and lengths for other programs.
+An ``.ltree`` file is a zip archive that holds the JSON as ``tree.json``, with room for more
+members beside it. Nothing is ever unpickled.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import os
+import zipfile
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NoReturn, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from latenttree.errors import DataError
+from latenttree.io.atomic import check_folder, replacing
+from latenttree.tree import Tree
+
+FORMAT = "latenttree tree"
+VERSION = 1
+NEWICK_SUFFIXES = (".nwk", ".newick")
+SUFFIXES = (".json", ".ltree", *NEWICK_SUFFIXES)
+MEMBER = "tree.json"
+
+
+class Diagnostics(Protocol):
+    """What is kept of a fit besides its tree."""
+
+    @property
+    def support(self) -> ArrayLike: ...
+    @property
+    def stage_seconds(self) -> Mapping[str, float]: ...
+    @property
+    def n_states(self) -> int: ...
+    @property
+    def messages(self) -> Sequence[str]: ...
+
+
+@dataclass(frozen=True)
+class SavedTree:
+    """A tree from a file. ``support`` is ``(E,)``, NaN where an edge has none."""
+
+    tree: Tree
+    support: NDArray[np.float64]
+    stage_seconds: dict[str, float] = field(default_factory=dict)
+    n_states: int | None = None
+    messages: tuple[str, ...] = ()
+
+
+def check_tree_path(path: str | os.PathLike[str]) -> Path:
+    """``path``, or an error if no tree can be written there; call it before long work."""
+    target = Path(path)
+    if target.suffix.lower() not in SUFFIXES:
+        raise ValueError(
+            f"the name {target.name!r} does not tell how to write a tree; "
+            f"end it in {', '.join(SUFFIXES[:-2])} or {SUFFIXES[-2]}"
+        )
+    check_folder(target)
+    return target
+
+
+def save_tree(
+    path: str | os.PathLike[str], tree: Tree, diagnostics: Diagnostics | None = None
+) -> None:
+    """Write ``tree`` as the suffix of ``path`` says; the file appears whole or not at all."""
+    target = check_tree_path(path)
+    suffix = target.suffix.lower()
+    if suffix in NEWICK_SUFFIXES:
+        content = (tree.to_newick() + "\n").encode()
+    else:
+        content = json.dumps(_to_record(tree, diagnostics), allow_nan=False).encode()
+    if suffix == ".ltree":
+        content = _zipped(content)
+    with replacing(target) as partial:
+        partial.write_bytes(content)
+
+
+def load_tree(path: str | os.PathLike[str]) -> SavedTree:
+    """Read what :func:`save_tree` wrote, or any Newick file; a damaged file raises DataError."""
+    source = Path(path)
+    suffix = source.suffix.lower()
+    if suffix not in SUFFIXES:
+        raise DataError(f"{source.name} is no tree file; its name must end in one of {SUFFIXES}")
+    content = source.read_bytes()
+    try:
+        if suffix in NEWICK_SUFFIXES:
+            tree = Tree.from_newick(content.decode())
+            return SavedTree(tree, np.full(tree.n_edges, np.nan))
+        return _from_record(_parse(_unzipped(content) if suffix == ".ltree" else content))
+    except (ValueError, TypeError) as error:
+        raise DataError(f"{source.name} holds no valid tree: {error}") from error
+
+
+# ---- the record -----------------------------------------------------------------------
+
+
+def _to_record(tree: Tree, diagnostics: Diagnostics | None) -> dict[str, Any]:
+    record: dict[str, Any] = {
+        "format": FORMAT,
+        "version": VERSION,
+        "names": list(tree.names),
+        "n_observed": tree.n_observed,
+        "edges": tree.edges.tolist(),
+        "lengths": tree.lengths.tolist(),
+    }
+    if diagnostics is None:
+        return record
+    support = np.asarray(diagnostics.support, dtype=float)
+    if support.shape != (tree.n_edges,):
+        raise ValueError(
+            f"support has shape {support.shape} for {tree.n_edges} edges; pass one for each edge"
+        )
+    return record | {
+        # JSON has no NaN.
+        "support": [None if math.isnan(value) else value for value in support.tolist()],
+        "stage_seconds": {k: float(v) for k, v in diagnostics.stage_seconds.items()},
+        "n_states": int(diagnostics.n_states),
+        "messages": list(diagnostics.messages),
+    }
+
+
+def _from_record(record: Any) -> SavedTree:
+    if not isinstance(record, dict) or record.get("format") != FORMAT:
+        raise ValueError(f"the JSON has no field 'format' that says {FORMAT!r}")
+    version = _field(record, "version", int)
+    if version != VERSION:
+        raise ValueError(
+            f"it has version {version} of the format, this program reads version {VERSION}; "
+            "use a latenttree that fits the file"
+        )
+    tree = Tree(
+        tuple(_list(record, "names", str)),
+        _field(record, "n_observed", int),
+        _edges(record),
+        np.array(_list(record, "lengths", float, int), dtype=float),
+    )
+    return SavedTree(
+        tree,
+        _support(record, tree.n_edges),
+        _seconds(record),
+        _field(record, "n_states", int) if record.get("n_states") is not None else None,
+        tuple(_list(record, "messages", str)) if "messages" in record else (),
+    )
+
+
+def _edges(record: dict[str, Any]) -> NDArray[np.int64]:
+    pairs = _list(record, "edges", list)
+    if any(len(pair) != 2 or any(type(end) is not int for end in pair) for pair in pairs):
+        raise ValueError("the field 'edges' is not a list of pairs of integers")
+    return np.array(pairs, dtype=np.int64).reshape(-1, 2)
+
+
+def _support(record: dict[str, Any], n_edges: int) -> NDArray[np.float64]:
+    if "support" not in record:
+        return np.full(n_edges, np.nan)
+    values = _list(record, "support", float, int, type(None))
+    if len(values) != n_edges:
+        raise ValueError(f"the field 'support' has {len(values)} values for {n_edges} edges")
+    return np.array([math.nan if value is None else value for value in values], dtype=float)
+
+
+def _seconds(record: dict[str, Any]) -> dict[str, float]:
+    if "stage_seconds" not in record:
+        return {}
+    seconds = _field(record, "stage_seconds", dict)
+    if any(type(value) not in (int, float) for value in seconds.values()):
+        raise ValueError("the field 'stage_seconds' holds something that is not a number")
+    return {str(stage): float(value) for stage, value in seconds.items()}
+
+
+def _list(record: dict[str, Any], name: str, *types: type) -> list[Any]:
+    values: list[Any] = _field(record, name, list)
+    wrong = next((value for value in values if type(value) not in types), None)
+    if wrong is not None or (None in values and type(None) not in types):
+        raise ValueError(f"the field {name!r} holds {wrong!r}, not {types[0].__name__}")
+    return values
+
+
+def _field(record: dict[str, Any], name: str, type_: type) -> Any:
+    if name not in record:
+        raise ValueError(f"the field {name!r} is missing")
+    # Exactly the type: JSON's true is an int to Python.
+    if type(record[name]) is not type_:
+        raise ValueError(
+            f"the field {name!r} is {type(record[name]).__name__}, not {type_.__name__}"
+        )
+    return record[name]
+
+
+# ---- bytes ----------------------------------------------------------------------------
+
+
+def _parse(content: bytes) -> Any:
+    return json.loads(content.decode(), parse_constant=_reject_constant)
+
+
+def _reject_constant(text: str) -> NoReturn:
+    raise ValueError(f"{text} is not a number that JSON allows")
+
+
+def _zipped(content: bytes) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        # ZipInfo's fixed date: the same tree gives the same bytes.
+        archive.writestr(zipfile.ZipInfo(MEMBER), content, zipfile.ZIP_DEFLATED)
+    return buffer.getvalue()
+
+
+def _unzipped(content: bytes) -> bytes:
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            return archive.read(MEMBER)
+    except KeyError:
+        raise ValueError(f"the archive has no member {MEMBER!r}") from None
+    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+        raise ValueError(f"the archive is damaged ({error})") from None

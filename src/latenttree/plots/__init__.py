@@ -1,0 +1,1 @@
+"""Pictures of trees: layouts (pure arithmetic) and matplotlib figures."""

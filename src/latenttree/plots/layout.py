@@ -1,0 +1,193 @@
+"""Where the nodes of a tree go: pure functions from a Tree to coordinates.
+
+Every observed node owns one *slot*. Slots are numbered in a depth-first walk from the centre
+of the tree, branches in order of the smallest observed index in them, so variables that
+came in a meaningful order keep it as far as the tree allows. A slot is an angle in the
+radial layout and a column in the top-down one; since no two names share a slot, names
+cannot collide. All costs are O(n_nodes).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from latenttree.tree import Tree
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A tree hung from its centre, with a slot for every observed node.
+
+    ``slots`` are places between 0 and ``n_observed``: an observed node stands in the middle of
+    its own slot, a hidden node in the middle of all the slots below it. ``depths`` count
+    edges (or add lengths) from the root; ``heights`` the same to the farthest node below.
+    """
+
+    root: int
+    parents: IntArray  # (n_nodes,), -1 at the root
+    order: IntArray  # (n_nodes,), parents first
+    slots: FloatArray  # (n_nodes,)
+    depths: FloatArray  # (n_nodes,)
+    heights: FloatArray  # (n_nodes,)
+
+
+def centre(tree: Tree) -> int:
+    """The middle node of a longest path, counted in edges.
+
+    A path with an even number of nodes has two middles: the one of higher degree is taken,
+    then the lower number.
+    """
+    far = int(tree.rooted(0).order[-1])
+    parents, order = tree.rooted(far)
+    path = [int(order[-1])]
+    while parents[path[-1]] >= 0:
+        path.append(int(parents[path[-1]]))
+    middles = {path[(len(path) - 1) // 2], path[len(path) // 2]}
+    degree = tree.degree()
+    return min(middles, key=lambda node: (-int(degree[node]), node))
+
+
+def frame(tree: Tree, *, lengths: bool = False) -> Frame:
+    """Hang ``tree`` from its centre and hand out the slots."""
+    root = centre(tree)
+    parents, order = tree.rooted(root)
+    steps = _steps(tree, root, lengths)
+    depths, heights = np.zeros(tree.n_nodes), np.zeros(tree.n_nodes)
+    for node in order[1:]:
+        depths[node] = depths[parents[node]] + steps[node]
+    for node in order[:0:-1]:
+        above = parents[node]
+        heights[above] = max(heights[above], heights[node] + steps[node])
+    return Frame(root, parents, order, _slots(tree, parents, order), depths, heights)
+
+
+def radial(tree: Tree, *, lengths: bool = False) -> FloatArray:
+    """Coordinates ``(n_nodes, 2)`` in the unit disc, the centre of the tree in the middle.
+
+    A branch takes an angle in proportion to the observed nodes in it, clockwise from the top.
+    Without ``lengths`` every leaf lies on the unit circle and a hidden node at radius
+    ``depth / (depth + height)``, both counted in edges; with ``lengths`` the radius is the
+    distance from the centre along the tree, the farthest node at 1.
+    """
+    hung = frame(tree, lengths=lengths)
+    return polar_to_xy(angles(hung.slots, tree.n_observed), radii(hung, lengths=lengths))
+
+
+def top_down(tree: Tree, *, lengths: bool = False) -> FloatArray:
+    """Coordinates ``(n_nodes, 2)``: x by slots (leaves one apart), y is minus the depth."""
+    hung = frame(tree, lengths=lengths)
+    return np.column_stack([hung.slots, -hung.depths])
+
+
+def angles(slots: FloatArray, n_observed: int) -> FloatArray:
+    """Slots as angles in radians, clockwise from the top."""
+    return np.pi / 2 - 2 * np.pi * (slots / n_observed)
+
+
+def radii(hung: Frame, *, lengths: bool = False) -> FloatArray:
+    """Distance of each node from the middle of the unit disc; see :func:`radial`."""
+    scale = np.full(len(hung.depths), hung.depths.max()) if lengths else hung.depths + hung.heights
+    return np.divide(hung.depths, scale, out=np.zeros_like(hung.depths), where=scale > 0)
+
+
+def hops(hung: Frame) -> IntArray:
+    """Number of edges from the root to each node, ``(n_nodes,)``."""
+    count = np.zeros(len(hung.order), dtype=np.int64)
+    for node in hung.order[1:]:
+        count[node] = count[hung.parents[node]] + 1
+    return count
+
+
+def polar_to_xy(angle: FloatArray, radius: FloatArray) -> FloatArray:
+    """``(..., 2)`` from angles and radii."""
+    return np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=-1)
+
+
+def groups(tree: Tree, hung: Frame) -> IntArray:
+    """The hidden node that each observed node belongs to, ``(n_observed,)``.
+
+    It is the first hidden node on the way to the centre; where there is none (observed
+    nodes around the centre), the centre itself.
+    """
+    nearest = np.empty(tree.n_nodes, dtype=np.int64)
+    nearest[hung.root] = hung.root
+    for node in hung.order[1:]:
+        above = hung.parents[node]
+        nearest[node] = above if above >= tree.n_observed else nearest[above]
+    return nearest[: tree.n_observed]
+
+
+def anchored(tree: Tree, positions: FloatArray) -> FloatArray:
+    """Coordinates of all nodes when observed ones are fixed at ``positions`` ``(p, 2)``.
+
+    A hidden node lies at the mean of its neighbours' positions: the linear system
+    ``degree(h) x_h - sum over hidden neighbours x_u = sum over observed neighbours x_o``,
+    whose matrix is symmetric positive definite (some hidden node has an observed
+    neighbour), solved by elimination from the leaves of the tree of hidden nodes.
+    """
+    p = tree.n_observed
+    xy = np.vstack([np.asarray(positions, dtype=float), np.zeros((tree.n_hidden, 2))])
+    pull = np.zeros((tree.n_nodes, 2))
+    weight = tree.degree().astype(float)
+    parents, order = tree.rooted(0)
+    for node, above in tree.edges:
+        for hidden, fixed in ((node, above), (above, node)):
+            if hidden >= p and fixed < p:
+                pull[hidden] += xy[fixed]
+    hidden_order = order[order >= p]
+    for node in hidden_order[::-1]:
+        above = parents[node]
+        if above >= p:
+            pull[above] += pull[node] / weight[node]
+            weight[above] -= 1 / weight[node]
+    for node in hidden_order:
+        above = parents[node]
+        from_above = xy[above] if above >= p else 0.0
+        xy[node] = (pull[node] + from_above) / weight[node]
+    return xy
+
+
+def _steps(tree: Tree, root: int, lengths: bool) -> FloatArray:
+    """Length of the edge above each node; 1 each without ``lengths``, 0 at the root."""
+    steps = np.ones(tree.n_nodes)
+    if lengths:
+        parents, _ = tree.rooted(root)
+        a, b = tree.edges.T
+        steps[np.where(parents[a] == b, a, b)] = tree.lengths
+    steps[root] = 0
+    return steps
+
+
+def _slots(tree: Tree, parents: IntArray, order: IntArray) -> FloatArray:
+    """Slots of all nodes; see :class:`Frame`.
+
+    An observed node inside the tree takes a slot in the middle of its branches, so that
+    its name sits where its edges part.
+    """
+    p = tree.n_observed
+    size = (np.arange(tree.n_nodes) < p).astype(np.int64)
+    smallest = np.where(np.arange(tree.n_nodes) < p, np.arange(tree.n_nodes), p)
+    for node in order[:0:-1]:
+        size[parents[node]] += size[node]
+        smallest[parents[node]] = min(smallest[parents[node]], smallest[node])
+    children: list[list[int]] = [[] for _ in range(tree.n_nodes)]
+    for node in sorted(order[1:].tolist(), key=smallest.__getitem__):
+        children[parents[node]].append(node)
+    start, slots = np.zeros(tree.n_nodes), np.zeros(tree.n_nodes)
+    for node in order:
+        cursor, half = start[node], len(children[node]) // 2
+        for i, child in enumerate([*children[node], -1]):
+            if i == half and node < p:
+                slots[node] = cursor + 0.5
+                cursor += 1
+            if child >= 0:
+                start[child] = cursor
+                cursor += size[child]
+    slots[p:] = (start + size / 2)[p:]
+    return slots
