@@ -183,6 +183,20 @@ def test_group_rand_index_by_hand() -> None:
     assert group_rand_index(AB_CD, STAR) == 0.0
 
 
+def test_group_rand_index_of_a_node_between_two_groups() -> None:
+    #  a           c
+    #   \         /
+    #    h0--m--h1      m belongs with a and b, whose group comes first by name
+    #   /         \
+    #  b           d
+    between = Tree.from_newick("((a,b)h0,(c,d)h1)m;")
+    with_ab = Tree.from_newick("((a,b,m)h0,c,d)h1;")
+    with_cd = Tree.from_newick("((a,b)h0,c,d,m)h1;")
+    for order in ("abcdm", "dcbam", "mcdab"):
+        assert group_rand_index(between.reorder(order), with_ab) == 1.0
+        assert group_rand_index(between.reorder(order), with_cd) < 1.0
+
+
 @settings(max_examples=100, deadline=None)
 @given(same_names, st.integers(0, 2**32 - 1))
 def test_group_rand_index_is_symmetric_and_blind_to_order(

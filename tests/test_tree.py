@@ -343,7 +343,8 @@ def test_hidden_nodes_are_numbered_breadth_first_by_smallest_observed(tree: Tree
         v = queue.pop(0)
         met += [v] if v >= tree.n_observed else []
         branches = [u for u in reference.neighbours(tree, v) if u not in seen]
-        queue += sorted(branches, key=lambda u, v=v: smallest_observed_behind(tree, u, v))
+        behind = {smallest_observed_behind(tree, u, v): u for u in branches}
+        queue += [behind[i] for i in sorted(behind)]
         seen.update(branches)
     assert met == list(range(tree.n_observed, tree.n_nodes))
 

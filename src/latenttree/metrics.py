@@ -34,18 +34,17 @@ def robinson_foulds(a: Tree, b: Tree, normalized: bool = False) -> float:
     least two observed nodes on both sides in either tree, and the pendant ones that do
     differ; 0 when there are none. ``O(n log n)``.
     """
-    shared, n_pendant_shared, n_pendant = _compare(a, b)
+    shared, pendant_shared = _compare(a, b)
     distance = a.n_edges + b.n_edges - 2 * shared
     if not normalized:
         return distance
-    n_internal = a.n_edges + b.n_edges - n_pendant
-    largest = n_internal + n_pendant - 2 * n_pendant_shared
+    largest = a.n_edges + b.n_edges - 2 * pendant_shared
     return distance / largest if largest else 0.0
 
 
 def split_errors(truth: Tree, estimate: Tree) -> SplitErrors:
     """Counts of missing and of false splits; they sum to the Robinson-Foulds distance."""
-    shared = _compare(truth, estimate)[0]
+    shared = _compare(truth, estimate).shared
     return SplitErrors(truth.n_edges - shared, estimate.n_edges - shared)
 
 
@@ -91,7 +90,6 @@ def group_rand_index(a: Tree, b: Tree) -> float:
 class _Comparison(NamedTuple):
     shared: int  # splits in both trees
     pendant_shared: int  # of these, with one observed node on a side
-    pendant: int  # splits with one observed node on a side, of both trees added
 
 
 def _compare(a: Tree, b: Tree) -> _Comparison:
@@ -105,17 +103,12 @@ def _compare(a: Tree, b: Tree) -> _Comparison:
     p = a.n_observed
     b = b.reorder(a.observed_names)
     place = _depth_first_places(a)
-    low_a, high_a, size_a = _ranges(a, place)
+    low_a, high_a, _ = _ranges(a, place)
     low_b, high_b, size_b = _ranges(b, place)
     intervals = low_a * p + high_a
     is_shared = (high_b - low_b + 1 == size_b) & np.isin(low_b * p + high_b, intervals)
-    pendant_a = (size_a == 1) | (size_a == p - 1)
-    pendant_b = (size_b == 1) | (size_b == p - 1)
-    return _Comparison(
-        int(is_shared.sum()),
-        int((is_shared & pendant_b).sum()),
-        int(pendant_a.sum() + pendant_b.sum()),
-    )
+    is_pendant = (size_b == 1) | (size_b == p - 1)
+    return _Comparison(int(is_shared.sum()), int((is_shared & is_pendant).sum()))
 
 
 def _depth_first_places(tree: Tree) -> list[int]:

@@ -41,7 +41,8 @@ def random_tree(
     number = np.arange(max((max(edge) for edge in edges), default=0) + 1)
     if shuffle:
         number[:n_observed] = rng.permutation(n_observed)
-    lengths = np.exp(rng.uniform(*np.log(length_range), size=len(edges)))
+    low, high = np.log(length_range)
+    lengths = np.exp(rng.uniform(low, high, size=len(edges)))
     names = [f"x{i}" for i in range(n_observed)]
     return Tree.build(names, number[np.array(edges, dtype=np.int64).reshape(-1, 2)], lengths)
 
