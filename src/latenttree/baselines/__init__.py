@@ -1,0 +1,50 @@
+"""Rival structure learners: distances in, tree out.
+
+`BASELINES` maps a name to a function `(D, n_samples, names) -> Tree`; `D` is the matrix of
+information distances, `n_samples` the number of samples behind it. Methods that do not
+need the number of samples ignore it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from numpy.typing import ArrayLike
+
+from latenttree.baselines.chow_liu import chow_liu
+from latenttree.baselines.clrg import clrg
+from latenttree.baselines.neighbor_joining import (
+    best_contraction,
+    contract_short_edges,
+    neighbor_joining,
+    neighbor_joining_edges,
+)
+from latenttree.baselines.recursive_grouping import recursive_grouping
+from latenttree.tree import Tree
+
+
+def _chow_liu(D: ArrayLike, n_samples: float, names: Sequence[str] | None = None) -> Tree:
+    return chow_liu(D, names)
+
+
+def _neighbor_joining(D: ArrayLike, n_samples: float, names: Sequence[str] | None = None) -> Tree:
+    return neighbor_joining(D, names)
+
+
+BASELINES: dict[str, Callable[..., Tree]] = {
+    "chow_liu": _chow_liu,
+    "neighbor_joining": _neighbor_joining,
+    "recursive_grouping": recursive_grouping,
+    "clrg": clrg,
+}
+
+__all__ = [
+    "BASELINES",
+    "best_contraction",
+    "chow_liu",
+    "clrg",
+    "contract_short_edges",
+    "neighbor_joining",
+    "neighbor_joining_edges",
+    "recursive_grouping",
+]
