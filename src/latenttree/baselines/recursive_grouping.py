@@ -224,7 +224,7 @@ def _cluster(spread: FloatArray, rng: np.random.Generator) -> IntArray:
     Starts for each number of clusters: the nodes most remote from their nearest, the same
     with the least remote node in place of the last, and random ones. One cluster has the
     silhouette log 2 / (largest spread): groups within which Phi spreads less than log 2
-    (inner edges below 0.35) are never divided.
+    (a single inner edge below 0.35) are never divided.
     """
     m = len(spread)
     best_labels = np.zeros(m, dtype=np.int64)
