@@ -1,0 +1,107 @@
+"""Several starts, one answer: sweep from different trees and keep what they agree on.
+
+Sweeps end in a local optimum of the likelihood. Local grouping starts nearest to the truth on chains
+and uneven trees, global joining on balanced ones. Where data are few, optima of almost equal likelihood
+differ, and the least expected error is had by majority rule: the share of the optima that have an edge
+multiplies its support.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from latenttree.affinity import Affinity
+from latenttree.stars import join
+from latenttree.support import edge_tests, supports
+from latenttree.sweeps import sweep
+from latenttree.wiring import Wiring
+
+JOIN_LIMIT = 1500
+"""Up to this many variables the sweeps also start from global joining, O(p^3)."""
+
+TOLERANCE = 15.0
+"""Optima this much less likely than the best one have no vote."""
+
+JOINS = ((1.0, False), (0.0, False), (4.0, False), (0.0, True))
+"""Ways to join globally: standard errors of caution, and whether far branches count like near."""
+
+Edge = tuple[int, int]
+
+
+class Optimum(NamedTuple):
+    """A swept tree, its log-likelihood, its edges as splits and the changes made by each sweep."""
+
+    wiring: Wiring
+    log_likelihood: float
+    splits: dict[Edge, int]
+    changes: list[int]
+
+
+def best_tree(part: Affinity, merged: Wiring, n_jobs: int) -> tuple[Optimum, dict[Edge, float]]:
+    """The swept tree that the others agree with most, and the agreement on each of its edges.
+
+    Starts after the second are tried only where the first two disagree."""
+    optima: list[Optimum] = []
+    for wiring in _starts(part, merged):
+        changes = sweep(wiring, part, n_jobs)
+        alone = len(part.rho) > JOIN_LIMIT
+        value = 0.0 if alone else log_likelihood(wiring, part)
+        optima.append(Optimum(wiring, value, edge_splits(wiring), changes))
+        if len(optima) == 2 and _same(optima[0], optima[1], part):
+            break
+    highest = max(o.log_likelihood for o in optima)
+    voters = [o for o in optima if o.log_likelihood > highest - TOLERANCE]
+    votes: dict[int, float] = {}
+    for o in voters:
+        for split in o.splits.values():
+            votes[split] = votes.get(split, 0.0) + 1 / len(voters)
+    best = max(voters, key=lambda o: (sum(votes[s] for s in o.splits.values()), o.log_likelihood))
+    return best, {edge: votes[split] for edge, split in best.splits.items()}
+
+
+def _starts(part: Affinity, merged: Wiring) -> Iterator[Wiring]:
+    yield merged
+    p = len(part.rho)
+    if 4 <= p <= JOIN_LIMIT:
+        rho = np.ascontiguousarray(part.rho, dtype=np.float64)
+        for caution, flat in JOINS:
+            yield Wiring.from_edges(p, *join(rho, part.n, caution, flat))
+
+
+def _same(one: Optimum, other: Optimum, part: Affinity) -> bool:
+    """Whether two optima agree on all that the data support."""
+    found = []
+    for o in (one, other):
+        support = supports(edge_tests(o.wiring, part), o.wiring.n_observed)
+        found.append({o.splits[e] for e, value in support.items() if value >= 0.5})
+    return found[0] == found[1]
+
+
+def edge_splits(wiring: Wiring) -> dict[Edge, int]:
+    """For every edge `(a, b)`, a < b, the observed nodes on the side away from node 0, as bits."""
+    parent = {0: -1}
+    order = [0]
+    for v in order:
+        for u in wiring.links[v]:
+            if u != parent[v]:
+                parent[u] = v
+                order.append(u)
+    below = {v: 0 if wiring.is_hidden(v) else 1 << v for v in order}
+    splits = {}
+    for v in reversed(order[1:]):
+        u = parent[v]
+        below[u] |= below[v]
+        splits[(min(u, v), max(u, v))] = below[v]
+    return splits
+
+
+def log_likelihood(wiring: Wiring, part: Affinity) -> float:
+    """Gaussian log-likelihood of all affinities under the tree's path lengths. O(p^3)."""
+    names = [str(i) for i in range(len(part.rho))]
+    model = np.exp(-wiring.tree(names).path_lengths())
+    model[np.diag_indices(len(model))] = 1 + 1e-6
+    inverse = np.linalg.inv(model)
+    return float(-0.5 * part.n * (np.linalg.slogdet(model)[1] + (inverse * part.rho).sum()))

@@ -1,0 +1,224 @@
+"""`LatentTree`: the scikit-learn estimator. Wiring only; every stage lives in its own module."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from latenttree.affinity import affinity
+from latenttree.baselines import BASELINES
+from latenttree.data import Table, as_table, check_n_states
+from latenttree.diagnostics import Diagnostics
+from latenttree.distances import Distances, estimate_distances, pairwise_distances
+from latenttree.engine import Progress, resolve_jobs
+from latenttree.errors import DataError
+from latenttree.reports import check_detection, describe, single_states, tree_report
+from latenttree.states import choose_states
+from latenttree.structure import Structure, learn_structure
+from latenttree.tree import Tree
+
+
+class LatentTree(BaseEstimator):
+    """Learn the hidden variables behind a table, and the tree that joins everything.
+
+    Parameters
+    ----------
+    n_states : int or "auto", default=2
+        States of every hidden variable. "auto" counts the canonical correlations that hold up on
+        held-out samples; the evidence is in `diagnostics_.n_states_evidence`.
+    structure : "lrg" (default) or a baseline: "neighbor_joining", "clrg", "chow_liu",
+        "recursive_grouping".
+    sweeps : bool, default=True
+        Re-solve regions of the merged tree until it is consistent. Off: the paper's method.
+    distances : "pooled" (default) or "pairwise"
+        One cross-fitted subspace for each variable, or the paper's SVD of every pair (slow).
+    epsilon : float, optional
+        Use the paper's fixed threshold in local grouping instead of noise-aware joining.
+    min_support : float in [0, 1], default=0.5
+        Edges less likely to be real than this are contracted.
+    family : "auto"
+        Kinds of variables: boolean, integer, string and categorical columns are categorical, a
+        SciPy sparse matrix without `groups` is presence or absence.
+    groups : optional
+        For a sparse matrix: the variable of each column, or a mapping from names to columns.
+    drop_constant : bool, default=False
+        Leave out variables that have a single value instead of raising an error.
+    keep_distances : bool, default=False
+        Keep the distance matrix and its standard errors in `distances_`.
+    random_state : int, RandomState or None
+        Seeds the sketch. The same seed gives the same tree on any number of threads.
+    n_jobs : int or None
+        Threads; None uses all cores.
+    verbose : bool, default=False
+        Show stages and times while they run.
+
+    Attributes
+    ----------
+    tree_ : Tree
+        Observed nodes first, in the order of the columns, then hidden nodes h0, h1, ...
+    diagnostics_ : Diagnostics
+        Support of every edge, unmeasurable pairs, times of the stages and more.
+    distances_ : Distances, only with `keep_distances=True`.
+    n_features_in_, feature_names_in_ : as in scikit-learn.
+
+    Examples
+    --------
+    >>> import latenttree as lt
+    >>> data = lt.datasets.make_latent_tree(9, n_samples=20_000, random_state=0)
+    >>> model = lt.LatentTree(n_states=2, random_state=0).fit(data.X)
+    >>> model.tree_
+    Tree(9 observed, 4 hidden, 12 edges: x0, x1, x2, ...)
+    >>> model.tree_.same_topology(data.tree)
+    True
+    """
+
+    tree_: Tree
+    diagnostics_: Diagnostics
+    distances_: Distances
+
+    def __init__(
+        self,
+        n_states: int | Literal["auto"] = 2,
+        *,
+        structure: str = "lrg",
+        sweeps: bool = True,
+        distances: Literal["pooled", "pairwise"] = "pooled",
+        epsilon: float | None = None,
+        min_support: float = 0.5,
+        family: Literal["auto"] = "auto",
+        groups: Any = None,
+        drop_constant: bool = False,
+        keep_distances: bool = False,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.n_states = n_states
+        self.structure = structure
+        self.sweeps = sweeps
+        self.distances = distances
+        self.epsilon = epsilon
+        self.min_support = min_support
+        self.family = family
+        self.groups = groups
+        self.drop_constant = drop_constant
+        self.keep_distances = keep_distances
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any = None) -> LatentTree:
+        """Learn the tree over the variables of `X`; `y` is ignored."""
+        self._check_options()
+        progress = Progress(self.verbose)
+        with progress.stage("reading"):
+            table = as_table(X, groups=self.groups, drop_constant=self.drop_constant)
+        states = check_n_states(table, self.n_states)
+        seed = _seed(self.random_state)
+        report = Diagnostics(n_states=0, messages=describe(table))
+        if states == "auto":
+            with progress.stage("states"):
+                states, report.n_states_evidence = choose_states(table, seed, self.n_jobs)
+        report.n_states = states
+        if table.n_vars < 3:
+            found: Distances | None = None
+            result = single_states(table, states, seed, self.n_jobs)
+        else:
+            with progress.stage("distances"):
+                found = self._distances(table, states, seed)
+            self.diagnostics_ = report
+            check_detection(found, table, states, seed, self.n_jobs)
+            result = self._structure(found, table, progress)
+        tree_report(report, result, found)
+        report.stage_seconds = progress.seconds
+        self._keep(X, table, result, report, found)
+        return self
+
+    def _check_options(self) -> None:
+        choices = {
+            "structure": ("lrg", *BASELINES),
+            "distances": ("pooled", "pairwise"),
+            "family": ("auto",),
+        }
+        for name, allowed in choices.items():
+            value = getattr(self, name)
+            if value not in allowed:
+                raise DataError(f"{name}={value!r} is unknown; choose one of {list(allowed)}")
+        if not 0 <= self.min_support <= 1:
+            raise DataError(f"min_support={self.min_support!r}: give a probability from 0 to 1")
+        if self.epsilon is not None and not self.epsilon > 0:
+            raise DataError(f"epsilon={self.epsilon!r}: give a distance above 0, or None")
+
+    def _distances(self, table: Table, states: int, seed: int) -> Distances:
+        if self.distances == "pairwise":
+            return pairwise_distances(table, states)
+        return estimate_distances(table, states, random_state=seed, n_jobs=self.n_jobs)
+
+    def _structure(self, found: Distances, table: Table, progress: Progress) -> Structure:
+        if self.structure != "lrg":
+            with progress.stage(self.structure):
+                values = found.values.astype(np.float64)
+                tree = BASELINES[self.structure](values, found.n_samples, table.names)
+            return Structure.of_tree(tree)
+        with progress.stage("spanning tree"):
+            whole = affinity(
+                found.values, None, found.signs, found.rank, n=float(found.n_samples * found.rank)
+            )
+        return learn_structure(
+            whole,
+            table.names,
+            sweeps=self.sweeps,
+            min_support=self.min_support,
+            epsilon=self.epsilon,
+            n_jobs=resolve_jobs(self.n_jobs),
+            progress=progress,
+        )
+
+    def _keep(
+        self, X: Any, table: Table, result: Structure, report: Diagnostics, found: Distances | None
+    ) -> None:
+        """Set the fitted attributes, all at the end, so that a failed fit leaves none behind."""
+        self.tree_, self.diagnostics_ = result.tree, report
+        self.n_features_in_ = table.n_vars + len(table.dropped)
+        if hasattr(X, "columns"):
+            self.feature_names_in_ = np.asarray([str(c) for c in X.columns], dtype=object)
+        if self.keep_distances and found is not None:
+            self.distances_ = found
+
+    def plot(self, layout: str = "radial", **options: Any) -> Any:
+        """Draw the tree with matplotlib, edge width by support; returns the axes."""
+        check_is_fitted(self, "tree_")
+        from latenttree.plots import plot_tree
+
+        return plot_tree(self.tree_, layout, support=self.diagnostics_.support, **options)
+
+    def to_newick(self) -> str:
+        """The tree as Newick text."""
+        check_is_fitted(self, "tree_")
+        return self.tree_.to_newick()
+
+    def to_networkx(self) -> Any:
+        """The tree as a NetworkX graph."""
+        check_is_fitted(self, "tree_")
+        return self.tree_.to_networkx()
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        tags.non_deterministic = False
+        tags.target_tags.required = False
+        return tags
+
+
+def _seed(random_state: Any) -> int:
+    """One integer from whatever scikit-learn accepts as random state."""
+    if isinstance(random_state, (int, np.integer)) and random_state >= 0:
+        return int(random_state)
+    from sklearn.utils import check_random_state
+
+    return int(check_random_state(random_state).randint(2**31 - 1))

@@ -1,0 +1,152 @@
+"""Local recursive grouping: one group of observed variables -> one local tree.
+
+A group is the closed neighbourhood of an internal node of the spanning tree; that node is its
+leader. By default members are joined best first with the noise in mind (`stars.join`), which never
+gets stuck and needs no threshold; `epsilon` switches to the fixed tests of the paper's Procedure
+"LRG with Parameter Estimation".
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from latenttree.affinity import Affinity
+from latenttree.engine import parallel
+from latenttree.stars import join
+
+CAUTION = 1.0
+
+
+class Group(NamedTuple):
+    """A leader (first) with its neighbours, and the tree over them.
+
+    Node i of the local tree is member i, hidden nodes follow; every member is a leaf."""
+
+    members: NDArray[np.int64]
+    edges: NDArray[np.int64]
+    lengths: NDArray[np.float64]
+
+
+def neighbourhoods(mst: NDArray[np.int64], n_observed: int) -> list[NDArray[np.int64]]:
+    """Closed neighbourhoods of the internal nodes of a spanning tree, leader first."""
+    near: list[list[int]] = [[] for _ in range(n_observed)]
+    for a, b in mst.tolist():
+        near[a].append(b)
+        near[b].append(a)
+    return [
+        np.array([leader, *sorted(near[leader])], dtype=np.int64)
+        for leader in range(n_observed)
+        if len(near[leader]) > 1
+    ]
+
+
+def group_all(affinity: Affinity, n_jobs: int = 1, epsilon: float | None = None) -> list[Group]:
+    """Every group's local tree, groups in parallel."""
+    groups = neighbourhoods(affinity.mst, len(affinity.rho))
+
+    def work(start: int, stop: int) -> list[Group]:
+        return [group(affinity, groups[i], epsilon) for i in range(start, stop)]
+
+    parts: list[Any] = parallel(work, len(groups), n_jobs) if groups else []
+    return [g for part in parts for g in part]
+
+
+def group(affinity: Affinity, members: NDArray[np.int64], epsilon: float | None = None) -> Group:
+    """The local tree over one group."""
+    r = np.ascontiguousarray(affinity.rho[np.ix_(members, members)], dtype=np.float64)
+    if epsilon is not None:
+        edges, lengths = threshold_grouping(-np.log(np.maximum(r, 1e-300)), epsilon)
+    else:
+        edges, lengths = join(r, affinity.n, CAUTION, affinity.exact)
+    return Group(members, edges, lengths)
+
+
+def threshold_grouping(
+    distances: NDArray[np.float64], epsilon: float
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """The paper's recursive grouping with fixed `epsilon`; every member ends as a leaf.
+
+    In each round, members whose differences `Phi(i, j; k) = d(i, k) - d(j, k)` agree over all k
+    within `epsilon` are one family and get a hidden parent (a parent among the members shows as a
+    leaf at distance zero). A round in which no family passes joins the pair that comes nearest to
+    passing, so that a group never gets stuck.
+    """
+    d = distances.copy()
+    np.fill_diagonal(d, 0.0)
+    m = len(d)
+    active, edges, lengths, fresh = list(range(m)), [], [], m
+    node = list(range(m))
+    while len(active) > 3:
+        spread = _spreads(d[np.ix_(active, active)])
+        families = _families(spread, epsilon)
+        if len(families) == 1:
+            break
+        for family in families:
+            if len(family) == 1:
+                continue
+            rows = [active[i] for i in family]
+            others = [a for a in active if a not in rows]
+            to_parent = _to_parent(d, rows, others)
+            for row, length in zip(rows, to_parent, strict=True):
+                edges.append((node[row], fresh))
+                lengths.append(max(length, 0.0))
+            keep = rows[0]
+            for other in others:
+                new = np.mean([d[r, other] - x for r, x in zip(rows, to_parent, strict=True)])
+                d[keep, other] = d[other, keep] = max(float(new), 0.0)
+            node[keep] = fresh
+            fresh += 1
+            active = [a for a in active if a == keep or a not in rows]
+    others = []
+    if len(active) == 2:
+        edges.append((node[active[0]], node[active[1]]))
+        lengths.append(float(d[active[0], active[1]]))
+    elif len(active) > 2:
+        for row in active:
+            others = [a for a in active if a != row]
+            half = [
+                0.5 * (d[row, a] + d[row, b] - d[a, b]) for a in others for b in others if a < b
+            ]
+            edges.append((node[row], fresh))
+            lengths.append(max(float(np.mean(half)), 0.0))
+    return np.array(edges, dtype=np.int64).reshape(-1, 2), np.array(lengths, dtype=np.float64)
+
+
+def _spreads(d: NDArray[np.float64]) -> NDArray[np.float64]:
+    """`max_k Phi - min_k Phi` for every pair, k over the others: zero for siblings."""
+    m = len(d)
+    spread = np.full((m, m), np.inf)
+    for i in range(m):
+        for j in range(i):
+            phi = np.delete(d[i] - d[j], [i, j])
+            spread[i, j] = spread[j, i] = phi.max() - phi.min()
+    return spread
+
+
+def _families(spread: NDArray[np.float64], epsilon: float) -> list[list[int]]:
+    """Groups whose pairs all pass; where no pair does, the nearest one."""
+    m = len(spread)
+    if spread.min() > epsilon:
+        i, j = np.unravel_index(int(np.argmin(spread)), spread.shape)
+        return [[int(i), int(j)], *([a] for a in range(m) if a not in (i, j))]
+    families: list[list[int]] = []
+    for i in range(m):
+        for family in families:
+            if all(spread[i, j] <= epsilon for j in family):
+                family.append(i)
+                break
+        else:
+            families.append([i])
+    return families
+
+
+def _to_parent(d: NDArray[np.float64], rows: list[int], others: list[int]) -> list[float]:
+    """Distances of a family's members to their parent, averaged over siblings and witnesses."""
+    out = []
+    for i in rows:
+        halves = [0.5 * (d[i, j] + d[i, k] - d[j, k]) for j in rows if j != i for k in others]
+        out.append(float(np.mean(halves)))
+    return out

@@ -1,0 +1,85 @@
+"""Local trees -> one tree, by the union of the paths on which neighbouring groups disagree.
+
+The paper's Procedure "Merging and Alignment Correction". Leaders i and j that are neighbours in the
+spanning tree have between them the hidden nodes that group i found and those that group j found:
+
+    group i:   i - a1 - a2 - j            union:   i - a1 - a2 - b2 - b1 - j
+    group j:   i - b2 - b1 - j
+
+Each keeps the nodes it found itself; where both found the same node, the link between the two copies
+has length zero.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from latenttree.affinity import Affinity
+from latenttree.grouping import Group
+from latenttree.wiring import Wiring
+
+TOLERANCE = 1e-9
+
+
+def merge(affinity: Affinity, groups: list[Group]) -> Wiring:
+    """Union of all local trees. Every observed node is a leaf, possibly at distance zero."""
+    p = len(affinity.rho)
+    wiring = Wiring(p)
+    if p == 2:
+        wiring.connect(0, 1, -float(np.log(max(abs(affinity.rho[0, 1]), 1e-300))))
+    leaders = {int(g.members[0]) for g in groups}
+    ends: dict[tuple[int, int], tuple[int, float]] = {}
+    for g in groups:
+        ends.update(_place(wiring, g, leaders))
+    for (i, j), (a, to_a) in ends.items():
+        if i < j:
+            b, to_b = ends[(j, i)]
+            distance = -float(np.log(max(affinity.rho[i, j], 1e-300)))
+            wiring.connect(a, b, max(distance - to_a - to_b, 0.0))
+    return wiring
+
+
+def _place(wiring: Wiring, g: Group, leaders: set[int]) -> dict[tuple[int, int], tuple[int, float]]:
+    """Put a group's tree into the wiring, without the leaves that lead other groups.
+
+    Returns for each of those, as `(leader, leaf)`, the node it hung from and how far that is from
+    the leader."""
+    members = g.members.tolist()
+    m, leader = len(members), members[0]
+    near: dict[int, list[tuple[int, float]]] = {}
+    for (a, b), x in zip(g.edges.tolist(), g.lengths.tolist(), strict=True):
+        near.setdefault(a, []).append((b, x))
+        near.setdefault(b, []).append((a, x))
+    number = {i: wiring.new() for i in near if i >= m}
+    for i, v in enumerate(members):
+        if i == 0 or v not in leaders:
+            number[i] = v
+    ends = {}
+    position, stack = {0: 0.0}, [0]
+    while stack:
+        a = stack.pop()
+        for b, x in near[a]:
+            if b in position:
+                continue
+            position[b] = position[a] + x
+            stack.append(b)
+            if b in number:
+                wiring.connect(number[a], number[b], x)
+            else:
+                ends[(leader, members[b])] = (number[a], position[a])
+    return ends
+
+
+def contract_zero(wiring: Wiring, tolerance: float = TOLERANCE) -> None:
+    """Contract edges of length zero that have a hidden end; two observed nodes stay two."""
+    stack = wiring.hidden()
+    while stack:
+        v = stack.pop()
+        if v not in wiring.links:
+            continue
+        short = [u for u, x in wiring.links[v].items() if x <= tolerance]
+        if short:
+            keep = min(short)  # an observed neighbour first, so that no hidden node covers it
+            wiring.contract(keep, v)
+            if wiring.is_hidden(keep):
+                stack.append(keep)

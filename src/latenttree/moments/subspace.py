@@ -1,0 +1,316 @@
+"""Pooled subspaces: for every variable the few directions through which it meets all others.
+
+`Cov(x_a, x_b)` has, over all b, the same column space: that of `A_a`, of rank `k - 1` once means are
+removed. It is found once for each variable from everything else pooled (a sparse sign sketch of the
+other variables, then power rounds against the features of the nearest ones), instead of once for
+each pair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from latenttree.data import Table
+from latenttree.engine import BLOCK, blocks, parallel
+from latenttree.moments.project import owners, project
+
+DAMPING = 10.0
+"""Pseudo-samples added to a coordinate's variance, so that a category seen once does not weigh like
+a factor: scale 1 / sqrt(P + 10 / N)."""
+
+CROWDED = 100
+"""Samples for each category below which single pairs show too little to start from."""
+
+MAX_POOLED_ROUNDS = 40
+N_NEAR = 16
+SKETCH = 32
+CHUNK_FLOATS = 16_000_000
+SKETCH_WORK = 60_000_000_000
+"""Multiply-adds to spend on finding each variable's neighbours from the sketch."""
+
+
+@dataclass(frozen=True)
+class Subspaces:
+    """`basis[offsets[a]:offsets[a + 1]]` spans the directions of variable a, shape `(., rank)`."""
+
+    basis: NDArray[np.float32]
+    strengths: NDArray[np.float64]  # (p, rank) singular values of the pooled moments
+    n_rounds: int
+
+
+def free_dimensions(table: Table) -> NDArray[np.int64]:
+    """Dimensions of every variable once its mean is removed: `d - 1` where it is categorical."""
+    one_hot = np.array([labels is not None for labels in table.categories])
+    if table.kind == "presence":
+        return np.ones(table.n_vars, dtype=np.int64)
+    return table.widths - one_hot if table.kind == "blocks" else table.widths - 1
+
+
+def full_subspaces(table: Table, rank: int) -> Subspaces | None:
+    """The whole space of every variable, when none has more than `rank` free dimensions."""
+    if (free_dimensions(table) > rank).any():
+        return None
+    basis = np.zeros((int(table.offsets[-1]), rank), dtype=np.float32)
+    for start in table.offsets[:-1]:
+        for q in range(min(rank, len(basis) - start)):
+            basis[start + q, q] = 1.0
+    return Subspaces(basis, np.full((table.n_vars, rank), np.nan), 0)
+
+
+def coordinate_moments(table: Table) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Mean and variance of every stored coordinate."""
+    n, width = table.n_samples, int(table.offsets[-1])
+    if table.kind == "codes":
+        assert table.codes is not None
+        counts = np.zeros(width)
+        for a in range(table.n_vars):
+            low, high = table.offsets[a], table.offsets[a + 1]
+            counts[low:high] = np.bincount(table.codes[:, a], minlength=high - low)
+        mean = counts / n
+        return mean, mean * (1 - mean)
+    matrix: Any = table.matrix
+    mean = np.asarray(matrix.sum(axis=0)).ravel() / n
+    square = np.asarray(matrix.multiply(matrix).sum(axis=0)).ravel() / n
+    return mean, np.maximum(square - mean * mean, 0.0)
+
+
+@njit(cache=True, nogil=True)
+def _scatter_codes(codes, offsets, z, near, out, start, stop):  # type: ignore[no-untyped-def]
+    """`out[offsets[a] + codes[n, a], j r + q] += z[n, near[a, j], q]` for variables start:stop."""
+    n_near, rank = near.shape[1], z.shape[2]
+    step = 256
+    for low in range(0, codes.shape[0], step):
+        high = min(low + step, codes.shape[0])
+        for a in range(start, stop):
+            for n in range(low, high):
+                row = out[offsets[a] + codes[n, a]]
+                for j in range(n_near):
+                    b = near[a, j]
+                    for q in range(rank):
+                        row[j * rank + q] += z[n, b, q]
+
+
+@njit(cache=True, nogil=True)
+def _scatter_sparse(indptr, indices, data, owner, z, near, out, first, last):  # type: ignore[no-untyped-def]
+    """The same for sparse samples: `out[c] += x[n, c] z[n, near[owner[c]]]`, first <= c < last."""
+    n_near, rank = near.shape[1], z.shape[2]
+    for n in range(len(indptr) - 1):
+        s = indptr[n] + np.searchsorted(indices[indptr[n] : indptr[n + 1]], first)
+        while s < indptr[n + 1] and indices[s] < last:
+            c = indices[s]
+            row = out[c]
+            for j in range(n_near):
+                b = near[owner[c], j]
+                for q in range(rank):
+                    row[j * rank + q] += data[s] * z[n, b, q]
+            s += 1
+
+
+def _scatter(
+    table: Table,
+    start: int,
+    stop: int,
+    z: NDArray[np.float32],
+    near: NDArray[np.int64],
+    out: NDArray[np.float32],
+    n_jobs: int,
+) -> None:
+    """Add a chunk's `sum_n x_a z_b^T`, b in `near[a]`, to `out`; a variable is one thread's."""
+    p, rows = table.n_vars, _any(table.rows(start, stop))
+    piece = max(1, -(-p // 32))
+    if table.kind == "codes":
+        parallel(
+            lambda a, b: _scatter_codes(rows, table.offsets, z, near, out, a, b), p, n_jobs, piece
+        )
+        return
+    owner = owners(table)
+    parallel(
+        lambda a, b: _scatter_sparse(
+            rows.indptr,
+            rows.indices,
+            rows.data,
+            owner,
+            z,
+            near,
+            out,
+            table.offsets[a],
+            table.offsets[b],
+        ),
+        p,
+        n_jobs,
+        piece,
+    )
+
+
+def _any(value: Any) -> Any:
+    return value
+
+
+def cross_moments(
+    table: Table,
+    basis: NDArray[np.float32],
+    near: NDArray[np.int64],
+    mean: NDArray[np.float64],
+    n_jobs: int,
+) -> NDArray[np.float32]:
+    """`Cov(x_a, z_b)` for b in `near[a]`, stacked: `(coordinates, n_near * rank)`. One pass."""
+    p, rank = table.n_vars, basis.shape[1]
+    out = np.zeros((len(basis), near.shape[1] * rank), dtype=np.float32)
+    total = np.zeros((p, rank))
+    for start, stop in _chunks(table, p * rank):
+        z = project(table, basis, start, stop, n_jobs)
+        total += z.sum(axis=0, dtype=np.float64)
+        _scatter(table, start, stop, z, near, out, n_jobs)
+    out /= table.n_samples
+    feature_mean = (total / table.n_samples)[near].reshape(p, -1)
+    for a in range(p):
+        low, high = table.offsets[a], table.offsets[a + 1]
+        out[low:high] -= np.multiply.outer(mean[low:high], feature_mean[a]).astype(np.float32)
+    return out
+
+
+def leading_directions(
+    moments: NDArray[np.float32],
+    scale: NDArray[np.float64],
+    offsets: NDArray[np.int64],
+    rank: int,
+    n_jobs: int,
+) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+    """Top left singular vectors of every variable's scaled moments, in unscaled coordinates.
+
+    By the eigenvectors of the small `(s, s)` Gram matrix: O(d s^2) for each variable, never d x d.
+    """
+    p = len(offsets) - 1
+    basis = np.zeros((len(moments), rank), dtype=np.float32)
+    strengths = np.zeros((p, rank))
+
+    def work(first: int, last: int) -> None:
+        for a in range(first, last):
+            low, high = offsets[a], offsets[a + 1]
+            m = moments[low:high].astype(np.float64) * scale[low:high, None]
+            values, vectors = np.linalg.eigh(m.T @ m)
+            top = np.sqrt(np.maximum(values[::-1][:rank], 1e-30))
+            left = m @ vectors[:, ::-1][:, :rank] / top
+            basis[low:high, : left.shape[1]] = left * scale[low:high, None]
+            strengths[a, : len(top)] = top
+
+    parallel(work, p, n_jobs)
+    return basis, strengths
+
+
+def standardise(
+    table: Table, basis: NDArray[np.float32], n_jobs: int, n_rows: int = BLOCK
+) -> NDArray[np.float32]:
+    """Rescale the basis so that features have unit covariance over the first `n_rows` samples,
+    and return the features of those samples, `(n, p, rank)`, centred."""
+    z = project(table, basis, 0, min(n_rows, table.n_samples), n_jobs)
+    z -= z.mean(axis=0)
+    covariance = np.einsum("nar,nas->ars", z, z, optimize=True) / len(z)
+    rank = basis.shape[1]
+    trace = np.trace(covariance, axis1=1, axis2=2)[:, None, None] / rank
+    covariance += np.eye(rank) * (1e-3 * trace + 1e-12)
+    root = np.linalg.inv(np.linalg.cholesky(covariance.astype(np.float64)))
+    for a in range(table.n_vars):
+        low, high = table.offsets[a], table.offsets[a + 1]
+        basis[low:high] = basis[low:high] @ root[a].T
+    return np.asarray(np.einsum("nar,asr->nas", z, root, optimize=True), dtype=np.float32)
+
+
+def nearest(features: NDArray[np.float32], n_near: int) -> NDArray[np.int64]:
+    """For every variable the `n_near` others of largest squared cross-correlation, `(p, n_near)`."""
+    n, p, rank = features.shape
+    flat = features.reshape(n, p * rank)
+    near = np.empty((p, n_near), dtype=np.int64)
+    step = max(1, 4_000_000 // (p * rank))
+    for start, stop in blocks(p, step):
+        cross = flat[:, start * rank : stop * rank].T @ flat
+        strength = (cross.reshape(stop - start, rank, p, rank) ** 2).sum(axis=(1, 3))
+        strength[np.arange(stop - start), np.arange(start, stop)] = -1.0
+        near[start:stop] = np.argpartition(-strength, n_near - 1, axis=1)[:, :n_near]
+    return np.sort(near, axis=1)
+
+
+def rest_moments(
+    table: Table, basis: NDArray[np.float32], mean: NDArray[np.float64], n_jobs: int
+) -> NDArray[np.float32]:
+    """`Cov(x_a, sum_{b != a} z_b)` for every variable: all the others pooled in one feature."""
+    p, rank = table.n_vars, basis.shape[1]
+    out = np.zeros((len(basis), rank), dtype=np.float32)
+    offset = np.add.reduceat(basis.astype(np.float64) * mean[:, None], table.offsets[:-1], axis=0)
+    own = np.arange(p)[:, None]
+    for start, stop in _chunks(table, p * rank):
+        z = project(table, basis, start, stop, n_jobs)
+        z -= offset.astype(np.float32)
+        z = z.sum(axis=1, keepdims=True) - z
+        _scatter(table, start, stop, z, own, out, n_jobs)
+    return out / np.float32(table.n_samples)
+
+
+def _chunks(table: Table, width: int) -> Iterator[tuple[int, int]]:
+    """Chunks of samples whose features take a bounded amount of memory."""
+    return blocks(table.n_samples, max(BLOCK, CHUNK_FLOATS // width // BLOCK * BLOCK))
+
+
+def crowded_start(
+    table: Table, rank: int, rng: np.random.Generator, n_jobs: int
+) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+    """Leading directions of everything at once, by block power rounds from a sign sketch.
+
+    Where a variable has many categories for its number of samples, no single pair shows a direction,
+    but all pairs together do: the block matrix of all scaled cross-moments has, above its bulk of
+    noise, the directions that many variables share. Returns the basis `(coordinates, rank + 6)` and
+    the singular values, whose gap after `rank` says whether there was anything above the bulk.
+    """
+    mean, variance = coordinate_moments(table)
+    scale = 1.0 / np.sqrt(variance + DAMPING / table.n_samples)
+    block = rng.choice([-1.0, 1.0], (len(mean), rank + 6))
+    before, values = 0.0, np.zeros(rank + 6)
+    for round_ in range(MAX_POOLED_ROUNDS):
+        block, triangle = np.linalg.qr(block)
+        values = np.sort(np.abs(np.diag(triangle)))[::-1]
+        if round_ > 8 and abs(values[:rank].mean() - before) < 2e-3 * before:
+            break
+        before = float(values[:rank].mean())
+        basis = (block * scale[:, None]).astype(np.float32)
+        block = rest_moments(table, basis, mean, n_jobs) * scale[:, None]
+    return (block * scale[:, None]).astype(np.float32), values
+
+
+def pooled_subspaces(
+    table: Table,
+    rank: int,
+    rng: np.random.Generator,
+    n_jobs: int,
+    max_rounds: int = 12,
+    tolerance: float = 5e-3,
+) -> Subspaces:
+    """Sign sketch, then power rounds against the nearest variables until strengths stop growing."""
+    mean, variance = coordinate_moments(table)
+    scale = 1.0 / np.sqrt(variance + DAMPING / table.n_samples)
+    p, n_near = table.n_vars, min(N_NEAR, table.n_vars - 1)
+    if int(table.widths.max()) * CROWDED > table.n_samples:
+        basis, _ = crowded_start(table, rank, rng, n_jobs)
+        features = standardise(table, basis, n_jobs)
+    else:
+        # a random sign for every coordinate: features that see all of a variable's categories
+        width = int(np.clip(SKETCH // n_near, rank, SKETCH))
+        basis = (rng.choice([-1.0, 1.0], (len(mean), width)) * scale[:, None]).astype(np.float32)
+        n_rows = int(np.clip(SKETCH_WORK // (p * width) ** 2, BLOCK, table.n_samples + BLOCK))
+        features = standardise(table, basis, n_jobs, n_rows)
+    before, strengths, n_rounds = 0.0, np.zeros((p, rank)), 0
+    for n_rounds in range(1, max_rounds + 1):
+        near = nearest(features, n_near)
+        moments = cross_moments(table, basis, near, mean, n_jobs)
+        basis, strengths = leading_directions(moments, scale, table.offsets, rank, n_jobs)
+        features = standardise(table, basis, n_jobs)
+        now = float(np.sqrt((strengths**2).mean()))
+        if n_rounds > 2 and now - before < tolerance * now:
+            break
+        before = now
+    return Subspaces(basis, strengths, n_rounds)

@@ -1,0 +1,115 @@
+"""Sentences and errors about a fit: what was dropped, joined, doubtful or impossible."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from latenttree.data import Table
+from latenttree.diagnostics import Diagnostics
+from latenttree.distances import Distances, estimate_distances
+from latenttree.errors import DataError
+from latenttree.moments.subspace import free_dimensions
+from latenttree.states import choose_states
+from latenttree.structure import Structure
+from latenttree.tree import Tree
+
+
+class DetectionLimitError(DataError):
+    """The dependence between the variables is too weak for this many samples."""
+
+
+def describe(table: Table) -> list[str]:
+    """What happened to the data before learning, in sentences."""
+    messages = list(table.notes)
+    if table.dropped and not messages:
+        shown = ", ".join(table.dropped[:5]) + (", ..." if len(table.dropped) > 5 else "")
+        messages.append(f"{len(table.dropped)} variables were left out: {shown}")
+    return messages
+
+
+def single_states(table: Table, states: int, seed: int, n_jobs: int | None) -> Structure:
+    """The tree over one or two variables, which has no hidden node."""
+    if table.n_vars == 1:
+        return Structure.of_tree(Tree.build(table.names, np.empty((0, 2), int), np.empty(0)))
+    found = estimate_distances(table, states, random_state=seed, n_jobs=n_jobs)
+    edges = np.array([[0, 1]])
+    return Structure.of_tree(
+        Tree.build(table.names, edges, found.values[0, 1:2].astype(np.float64))
+    )
+
+
+def check_detection(
+    found: Distances, table: Table, states: int, seed: int, n_jobs: int | None
+) -> None:
+    """Raise where no tree should be returned: too many states, or too little signal.
+
+    Two states and variables that are used whole cannot fail so: independent variables are then
+    simply joined without support."""
+    alone = ~(found.measurable & ~np.eye(len(found.values), dtype=bool)).any(axis=1)
+    if alone.mean() <= 0.5:
+        return
+    lost = f"{int(alone.sum())} of {table.n_vars} variables"
+    if states > 2:
+        shown = choose_states(table, seed, n_jobs).n_states
+        if shown < states:
+            raise DetectionLimitError(
+                f"n_states={states}, but the data show {shown}: with {states} states {lost} have no "
+                f"measurable distance to any other; use n_states={shown} or n_states='auto'"
+            )
+    if (free_dimensions(table) > states - 1).any():
+        d = int(table.dims.max())
+        raise DetectionLimitError(
+            f"below the detection limit: {lost} show no measurable dependence with up to {d:,} "
+            f"categories in {table.n_samples:,} samples (a canonical correlation must exceed about "
+            f"sqrt(categories / samples) = {np.sqrt(d / table.n_samples):.2f}); merge rare "
+            "categories or give more samples"
+        )
+
+
+def tree_report(report: Diagnostics, result: Structure, found: Distances | None) -> None:
+    """Fill the report from the learned structure."""
+    tree = result.tree
+    report.support, report.standard_errors = result.support, result.standard_errors
+    report.group_sizes, report.sweeps = result.group_sizes, result.sweeps
+    report.n_components, report.n_duplicates = result.n_components, result.n_duplicates
+    report.effective_depth = _effective_depth(tree)
+    if found is not None:
+        p = tree.n_observed
+        report.n_pairs = p * (p - 1) // 2
+        report.n_unmeasurable = (p * p - int(found.measurable.sum())) // 2
+        report.n_rounds = found.n_rounds
+        report.samples_needed = _samples_needed(result, found.n_samples)
+    if result.n_components > 1:
+        report.messages.append(
+            f"the data show {result.n_components} parts without dependence between them; the edges "
+            "that join them have support 0"
+        )
+    if result.n_duplicates:
+        report.messages.append(
+            f"{result.n_duplicates} variables copy another one and hang from it at distance 0"
+        )
+
+
+def _effective_depth(tree: Tree) -> float:
+    """Largest distance from a hidden node to its nearest observed node (multi-source Dijkstra)."""
+    if not tree.n_hidden:
+        return 0.0
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import dijkstra
+
+    a, b = tree.edges.T
+    # a tiny extra length keeps edges of length zero in the graph
+    graph = coo_array((tree.lengths + 1e-12, (a, b)), shape=(tree.n_nodes,) * 2)
+    reach = dijkstra(graph, directed=False, indices=np.arange(tree.n_observed), min_only=True)
+    return float(reach[tree.n_observed :].max())
+
+
+def _samples_needed(result: Structure, n_samples: int) -> int:
+    """Samples at which the weakest internal edge would be four standard errors long."""
+    inside = result.tree.internal_edges()
+    error = result.standard_errors[inside]
+    known = (error > 0) & np.isfinite(error)
+    if not known.any():
+        return 0
+    z = result.tree.lengths[inside][known] / error[known]
+    return int(np.ceil(n_samples * (4.0 / max(float(z.min()), 1e-3)) ** 2))

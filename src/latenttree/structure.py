@@ -1,0 +1,313 @@
+"""Distances -> tree: groups, merge, sweeps, support, one stage after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from latenttree.affinity import Affinity, affinity, component, weak_links
+from latenttree.consensus import best_tree
+from latenttree.engine import Progress, resolve_jobs
+from latenttree.errors import DataError
+from latenttree.grouping import group_all
+from latenttree.merging import contract_zero, merge
+from latenttree.support import EdgeTest, contract_unsupported, edge_tests, supports
+from latenttree.tree import Tree
+from latenttree.wiring import Wiring
+
+DUPLICATE = 1e-9
+"""Variables nearer than this are one variable seen twice."""
+
+
+@dataclass(frozen=True, eq=False)
+class Structure:
+    """A learned tree with, for every edge, its support, and what happened on the way.
+
+    `support` is 1 where an edge was never in doubt (exact distances), 0 for an edge that joins
+    parts which the data show no dependence between."""
+
+    tree: Tree
+    support: NDArray[np.float64]
+    standard_errors: NDArray[np.float64]
+    group_sizes: NDArray[np.int64]
+    sweeps: list[list[int]]
+    n_components: int = 1
+    n_duplicates: int = 0
+
+    @classmethod
+    def of_tree(cls, tree: Tree) -> Structure:
+        """A tree without evidence: every edge is taken as it is."""
+        n_edges = len(tree.edges)
+        none = np.empty(0, dtype=np.int64)
+        return cls(tree, np.ones(n_edges), np.zeros(n_edges), none, [])
+
+
+@dataclass
+class _Part:
+    """A connected part of the variables on its way to a tree; `members` in global numbers."""
+
+    members: NDArray[np.int64]
+    affinity: Affinity
+    wiring: Wiring
+    changes: list[int]
+    tests: dict[tuple[int, int], EdgeTest]
+    agreement: dict[tuple[int, int], float]
+
+
+def learn_structure(
+    whole: Affinity,
+    names: Sequence[str],
+    *,
+    sweeps: bool = True,
+    min_support: float = 0.5,
+    epsilon: float | None = None,
+    n_jobs: int = 1,
+    progress: Progress | None = None,
+) -> Structure:
+    """The tree over variables with the given affinities.
+
+    Exact affinities need no sweeps and no support: grouping and merging alone are exact.
+    """
+    progress = progress or Progress()
+    kept, copies = _duplicates(whole)
+    reduced = component(whole, kept) if len(copies) else whole
+    parts, joins = _components(reduced)
+    group_sizes: list[int] = []
+    for part in parts:
+        with progress.stage("grouping"):
+            groups = group_all(part.affinity, n_jobs, epsilon)
+            group_sizes += [len(g.members) for g in groups]
+        with progress.stage("merging"):
+            part.wiring = merge(part.affinity, groups)
+        if whole.exact or (epsilon is not None and not sweeps):
+            contract_zero(part.wiring, 1e-9 if whole.exact else float(epsilon or 0) / whole.scale)
+            continue
+        if sweeps:
+            with progress.stage("sweeps"):
+                best, part.agreement = best_tree(part.affinity, part.wiring, n_jobs)
+                part.wiring, part.changes = best.wiring, best.changes
+        with progress.stage("support"):
+            part.tests = edge_tests(part.wiring, part.affinity)
+    with progress.stage("support"):
+        support = _contract(parts, min_support)
+    names_of = _Numbers(len(whole.rho))
+    edges = _assemble(parts, joins, kept, copies, support, reduced, names_of)
+    tree, values, errors = _canonical(edges, names, whole.scale)
+    return Structure(
+        tree,
+        values,
+        errors,
+        np.array(sorted(group_sizes, reverse=True), dtype=np.int64),
+        [part.changes for part in parts if part.changes],
+        len(parts),
+        len(copies),
+    )
+
+
+def _duplicates(whole: Affinity) -> tuple[NDArray[np.int64], list[tuple[int, int]]]:
+    """Variables to keep, and `(kept, copy)` for each that is at distance zero from a kept one."""
+    strength = np.abs(whole.rho[whole.mst[:, 0], whole.mst[:, 1]])
+    zero = whole.mst[-np.log(np.maximum(strength, 1e-300)) <= DUPLICATE]
+    p = len(whole.rho)
+    graph = coo_array((np.ones(len(zero)), (zero[:, 0], zero[:, 1])), shape=(p, p))
+    _, label = connected_components(graph, directed=False)
+    _, first = np.unique(label, return_index=True)
+    kept = np.sort(first)
+    copies = [(int(first[label[v]]), v) for v in range(p) if first[label[v]] != v]
+    return kept, copies
+
+
+def _components(whole: Affinity) -> tuple[list[_Part], NDArray[np.int64]]:
+    """Parts that dependence connects, and the spanning edges between them."""
+    weak = np.zeros(len(whole.mst), dtype=bool) if whole.exact else weak_links(whole)
+    strong, p = whole.mst[~weak], len(whole.rho)
+    graph = coo_array((np.ones(len(strong)), (strong[:, 0], strong[:, 1])), shape=(p, p))
+    n_parts, label = connected_components(graph, directed=False)
+    members = (
+        [np.flatnonzero(label == i) for i in range(n_parts)] if n_parts > 1 else [np.arange(p)]
+    )
+    parts = [
+        _Part(m, component(whole, m) if n_parts > 1 else whole, Wiring(len(m)), [], {}, {})
+        for m in members
+    ]
+    return parts, whole.mst[weak]
+
+
+def _contract(parts: list[_Part], min_support: float) -> list[dict[tuple[int, int], float]]:
+    """Supports of all parts' edges, judged together; contracts what has too little."""
+    shift = 0
+    pooled: dict[tuple[int, int], EdgeTest] = {}
+    keys = []
+    for part in parts:
+        # observed nodes keep small numbers and hidden ones get large, so the two kinds stay apart
+        p = part.wiring.n_observed
+        key = {e: tuple(v + shift if v < p else v + shift + 10**9 for v in e) for e in part.tests}
+        pooled |= {key[e]: part.tests[e] for e in part.tests}  # type: ignore[misc]
+        keys.append(key)
+        shift += part.wiring.fresh
+    support = supports(pooled, 10**9)
+    found = []
+    for part, key in zip(parts, keys, strict=True):
+        own = {e: support[key[e]] * part.agreement.get(e, 1.0) for e in part.tests}  # type: ignore[index]
+        contract_unsupported(part.wiring, own, min_support)
+        found.append(own)
+    return found
+
+
+class _Numbers:
+    """Global numbers for the hidden nodes of all parts."""
+
+    def __init__(self, n_observed: int) -> None:
+        self.next = n_observed
+        self.known: dict[tuple[int, int], int] = {}
+
+    def __call__(self, part: int, node: int) -> int:
+        if (part, node) not in self.known:
+            self.known[(part, node)] = self.next
+            self.next += 1
+        return self.known[(part, node)]
+
+
+Edge = tuple[int, int, float, float, float]  # ends, length, support, standard error
+
+
+def _assemble(
+    parts: list[_Part],
+    joins: NDArray[np.int64],
+    kept: NDArray[np.int64],
+    copies: list[tuple[int, int]],
+    support: list[dict[tuple[int, int], float]],
+    reduced: Affinity,
+    hidden: _Numbers,
+) -> list[Edge]:
+    """All edges in global numbers: the parts', those that join parts, and those to duplicates."""
+    edges: list[Edge] = []
+    for i, part in enumerate(parts):
+        p = part.wiring.n_observed
+
+        def number(v: int, i: int = i, part: _Part = part, p: int = p) -> int:
+            return int(kept[part.members[v]]) if v < p else hidden(i, v)
+
+        for a, b in part.wiring.edges():
+            test = part.tests.get((a, b))
+            edges.append(
+                (
+                    number(a),
+                    number(b),
+                    part.wiring.links[a][b],
+                    support[i].get((a, b), 1.0),
+                    test.error if test else 0.0,
+                )
+            )
+    for a, b in joins.tolist():
+        distance = -float(np.log(max(abs(reduced.rho[a, b]), 0.1 / np.sqrt(reduced.n))))
+        edges.append((int(kept[a]), int(kept[b]), distance, 0.0, np.inf))
+    return edges + [(a, b, 0.0, 1.0, 0.0) for a, b in copies]
+
+
+def _canonical(
+    edges: list[Edge], names: Sequence[str], scale: float
+) -> tuple[Tree, NDArray[np.float64], NDArray[np.float64]]:
+    """The canonical tree with supports and standard errors in the order of its edges.
+
+    `Tree.build` renumbers hidden nodes, so values travel through the builder as lengths."""
+    pairs = np.array([e[:2] for e in edges], dtype=np.int64).reshape(-1, 2)
+    observed = tuple(names)
+    tree = Tree.build(observed, pairs, np.array([e[2] for e in edges]) * scale)
+    support = Tree.build(observed, pairs, np.array([e[3] for e in edges])).lengths
+    finite = np.array([min(e[4], 1e300) for e in edges])
+    errors = Tree.build(observed, pairs, finite).lengths * scale
+    return tree, support, np.where(errors >= 1e300, np.inf, errors)
+
+
+def tree_from_distances(
+    D: Any,
+    standard_errors: Any = None,
+    names: Sequence[str] | None = None,
+    *,
+    min_support: float = 0.5,
+    sweeps: bool = True,
+    epsilon: float | None = None,
+    n_jobs: int | None = None,
+) -> Tree:
+    """The tree behind a matrix of distances; exact when the distances are additive on a tree.
+
+    Parameters
+    ----------
+    D : (p, p) symmetric array of distances, zero on the diagonal; infinity for pairs without any.
+    standard_errors : (p, p) array or None. None says that the distances are exact: then edges of
+        length zero are contracted and nothing else. With standard errors, topologies are judged by
+        likelihood and edges kept by their support.
+    names : names of the p variables; x0, x1, ... by default.
+    min_support : edges with less support are contracted.
+    sweeps : re-solve regions until the tree is consistent (only with standard errors).
+    epsilon : use the paper's fixed threshold in grouping instead of noise-aware joining.
+
+    Examples
+    --------
+    >>> import latenttree as lt
+    >>> D = [[0, 2, 3, 3], [2, 0, 3, 3], [3, 3, 0, 2], [3, 3, 2, 0]]
+    >>> print(lt.tree_from_distances(D, names=["a", "b", "c", "d"]).to_newick())
+    (b:1,(c:1,d:1)h1:1,a:1)h0;
+    """
+    distances = _check_distances(D)
+    p = len(distances)
+    labels = _check_names(names, p)
+    errors = None if standard_errors is None else _check_errors(standard_errors, p)
+    if p < 3:
+        edges = np.array([[0, 1]] if p == 2 else np.empty((0, 2)), dtype=np.int64)
+        return Tree.build(labels, edges, distances[0, 1:2])
+    return learn_structure(
+        affinity(distances, errors),
+        labels,
+        sweeps=sweeps,
+        min_support=min_support,
+        epsilon=epsilon,
+        n_jobs=resolve_jobs(n_jobs),
+    ).tree
+
+
+def _check_distances(D: Any) -> NDArray[np.float64]:
+    d = np.array(D, dtype=np.float64)
+    if d.ndim != 2 or d.shape[0] != d.shape[1] or not len(d):
+        raise DataError(f"D has shape {d.shape}; give a square matrix of distances")
+    if np.isnan(d).any():
+        i, j = np.argwhere(np.isnan(d))[0]
+        raise DataError(f"D[{i}, {j}] is NaN; give infinity for a pair without a distance")
+    if (d < 0).any():
+        i, j = np.argwhere(d < 0)[0]
+        raise DataError(f"D[{i}, {j}] = {d[i, j]:g} is negative; distances are zero or more")
+    if np.diag(d).any():
+        i = int(np.flatnonzero(np.diag(d))[0])
+        raise DataError(f"D[{i}, {i}] = {d[i, i]:g}; the diagonal must be zero")
+    with np.errstate(invalid="ignore"):
+        gap = np.abs(d - d.T)
+    if (gap > 1e-8 * (1 + np.where(np.isfinite(d), d, 0))).any():
+        i, j = np.unravel_index(int(np.nanargmax(np.nan_to_num(gap))), d.shape)
+        raise DataError(
+            f"D[{i}, {j}] = {d[i, j]:g} but D[{j}, {i}] = {d[j, i]:g}; "
+            "make it symmetric, for example (D + D.T) / 2"
+        )
+    return np.ascontiguousarray(np.minimum(d, d.T))
+
+
+def _check_errors(standard_errors: Any, p: int) -> NDArray[np.float64]:
+    e = np.array(standard_errors, dtype=np.float64)
+    if e.shape != (p, p):
+        raise DataError(f"standard_errors has shape {e.shape}; D has shape {(p, p)}")
+    if np.isnan(e).any() or (e < 0).any():
+        raise DataError("standard_errors must be zero or more, infinity where nothing is known")
+    return e
+
+
+def _check_names(names: Sequence[str] | None, p: int) -> tuple[str, ...]:
+    labels = tuple(f"x{i}" for i in range(p)) if names is None else tuple(str(n) for n in names)
+    if len(labels) != p:
+        raise DataError(f"{len(labels)} names for {p} variables; give one for each row of D")
+    return labels

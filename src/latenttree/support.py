@@ -1,0 +1,187 @@
+"""How well the data support every edge, and the tree that keeps what is more likely true than not.
+
+For every edge its length is estimated with a standard error, from the branches around it. How long
+true edges are varies from tree to tree and is learned from the tree itself (empirical Bayes):
+estimated lengths are a mixture of what noise makes of length zero and of a log-normal distribution of
+true lengths blurred by the errors. The posterior probability that an edge is real is its support.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+from scipy.special import erf
+
+from latenttree.affinity import Affinity
+from latenttree.features import branch_features, star_correlations
+from latenttree.stars import fit_lengths, fit_likelihood, path_matrix
+from latenttree.wiring import Wiring
+
+
+class EdgeTest(NamedTuple):
+    """Length of an edge, its standard error, and the log-likelihood by which its topology beats the
+    best other way of joining the four branches around it (infinite for a pendant edge)."""
+
+    length: float
+    error: float
+    gap: float
+
+    @property
+    def z(self) -> float:
+        return self.length / self.error
+
+
+@njit(cache=True, nogil=True)
+def _test_internal(slots, leaf, weight, size, rho, n):  # type: ignore[no-untyped-def]
+    """Fit the three topologies of four branches, slots (0, 1 | 2, 3) the present one."""
+    r = star_correlations(slots, leaf, weight, size, rho)
+    values = np.empty(3)
+    length = 0.0
+    error = np.inf
+    for t in range(3):
+        a = t + 1
+        b = 2 if t == 0 else 1
+        c = 6 - a - b
+        edges = np.array([[0, 4], [a, 4], [b, 5], [c, 5], [4, 5]])
+        paths = path_matrix(4, edges)
+        x, _ = fit_lengths(r, n, paths, np.full(5, 0.3))
+        x, values[t], info = fit_likelihood(r, n, paths, x, 20)
+        if t == 0:
+            length = x[4]
+            error = _standard_error(info, 4)
+    return length, error, values[0] - max(values[1], values[2])
+
+
+@njit(cache=True, nogil=True)
+def _test_pendant(slots, leaf, weight, size, rho, n):  # type: ignore[no-untyped-def]
+    """Length of branch 0 of three and its standard error."""
+    r = star_correlations(slots, leaf, weight, size, rho)
+    edges = np.array([[0, 3], [1, 3], [2, 3]])
+    paths = path_matrix(3, edges)
+    x, _ = fit_lengths(r, n, paths, np.full(3, 0.5))
+    x, _, info = fit_likelihood(r, n, paths, x, 20)
+    return x[0], _standard_error(info, 0)
+
+
+@njit(cache=True, nogil=True)
+def _standard_error(info, e):  # type: ignore[no-untyped-def]
+    """Root of the e-th diagonal entry of the inverse information, ridged where it is singular."""
+    k = len(info)
+    ridge = info + 1e-9 * np.trace(info) / k * np.eye(k) + 1e-12 * np.eye(k)
+    return np.sqrt(max(np.linalg.inv(ridge)[e, e], 1e-300))
+
+
+def edge_tests(wiring: Wiring, affinity: Affinity) -> dict[tuple[int, int], EdgeTest]:
+    """A test for every edge `(a, b)`, a < b, of a binary wiring whose observed nodes are leaves."""
+    features = branch_features(wiring)
+    index, links = features.slots.index, wiring.links
+    rows = (features.leaf, features.weight, features.size, affinity.rho, affinity.n)
+    tests = {}
+    for a, b in wiring.edges():
+        far = [index[b][u] for u in links[b] if u != a]
+        if wiring.is_hidden(a):
+            near = [index[a][u] for u in links[a] if u != b]
+            tests[(a, b)] = EdgeTest(*_test_internal(np.array(near + far), *rows))
+        elif wiring.is_hidden(b):
+            slots = np.array([index[b][a], *far])
+            tests[(a, b)] = EdgeTest(*_test_pendant(slots, *rows), np.inf)
+    return tests
+
+
+def posterior_real(
+    length: NDArray[np.float64],
+    error: NDArray[np.float64],
+    choices: int,
+    prior: tuple[float, float],
+) -> NDArray[np.float64]:
+    """Posterior probability that edges of estimated `length` +- `error` are longer than zero.
+
+    Null: the largest of `choices` half-normal z-scores, because joining picks the best-looking way to
+    resolve a polytomy. Alternative: a true length, log-normal over the edges of this tree, plus normal
+    error. Weight, centre and width are fitted by EM over a grid of true lengths; the centre stays
+    above twice the median error, so that it cannot settle on the null where no edge of this kind is
+    real. `prior` holds the pseudo-counts (real, zero) of the weight.
+    """
+    error = np.maximum(error, 1e-9)
+    null = _log_null(np.maximum(length / error, 0.02), choices) - np.log(error)
+    least = np.log(2 * np.median(error))
+    grid = np.linspace(np.log(1e-3), np.log(10.0), 120)
+    fit = -0.5 * ((length[:, None] - np.exp(grid)) / error[:, None]) ** 2
+    fit -= np.log(error)[:, None] + 0.5 * np.log(2 * np.pi)
+    share = prior[0] / sum(prior)
+    centre, width = max(float(np.log(np.median(length) + np.median(error))), least), 0.7
+    real = np.zeros(len(length))
+    for _ in range(300):
+        density = -0.5 * ((grid - centre) / width) ** 2
+        density -= np.logaddexp.reduce(density)
+        joint = fit + density
+        alternative = np.logaddexp.reduce(joint, axis=1)
+        before = real
+        odds = np.clip(alternative - null + np.log(share / (1 - share)), -700, 700)
+        real = 1 / (1 + np.exp(-odds))
+        weight = np.exp(joint - alternative[:, None]) * real[:, None]
+        total = real.sum()
+        share = (total + prior[0]) / (len(length) + sum(prior))
+        # two pseudo-edges at the present centre keep the fit of a few edges in place
+        centre = max(float((weight @ grid).sum() + 2 * centre) / (total + 2), least)
+        spread = (weight @ (grid - centre) ** 2).sum() + 2 * 0.5**2
+        width = float(np.clip(np.sqrt(spread / (total + 2)), 0.15, 1.5))
+        if np.abs(real - before).max(initial=0.0) < 1e-6:
+            break
+    return real
+
+
+def _log_null(z: NDArray[np.float64], choices: int) -> NDArray[np.float64]:
+    """Log density of the largest of `choices` half-normal variables."""
+    density = np.log(choices) + 0.5 * np.log(2 / np.pi) - 0.5 * z**2
+    return np.asarray(density + (choices - 1) * np.log(erf(z / np.sqrt(2))))
+
+
+def supports(
+    tests: dict[tuple[int, int], EdgeTest], n_observed: int
+) -> dict[tuple[int, int], float]:
+    """Support of every tested edge: the posterior probability that it is real.
+
+    Internal and pendant edges are two populations: a length of zero is common among the first
+    (polytomies), rare among the second (observed nodes inside the tree)."""
+    support: dict[tuple[int, int], float] = {}
+    internal = [e for e in tests if e[0] >= n_observed]
+    pendant = [e for e in tests if e[0] < n_observed]
+    for edges, choices, prior in ((internal, 2, (1.0, 1.0)), (pendant, 1, (4.0, 0.2))):
+        if edges:
+            length = np.array([tests[e].length for e in edges])
+            error = np.array([tests[e].error for e in edges])
+            real = posterior_real(length, error, choices, prior)
+            support |= dict(zip(edges, real.tolist(), strict=True))
+    if pendant:
+        # "not shown to be long" is not "shown to be short": without the second it stays
+        short = 0.5 * float(np.median([tests[e].length for e in pendant]))
+        unsure = [e for e in pendant if tests[e].length + 2 * tests[e].error > short]
+        support |= {e: max(support[e], 0.5) for e in unsure}
+    return support
+
+
+def contract_unsupported(
+    wiring: Wiring, support: dict[tuple[int, int], float], min_support: float
+) -> None:
+    """Contract, in place, every edge whose support is below `min_support`, weakest first.
+
+    A pendant edge is contracted into its observed end, which becomes an internal node; a hidden node
+    is given to one observed node at most."""
+    names: dict[int, int] = {}
+
+    def current(v: int) -> int:
+        while v in names:
+            v = names[v]
+        return v
+
+    for (a, b), value in sorted(support.items(), key=lambda item: (item[1], item[0])):
+        if value >= min_support:
+            break
+        keep, drop = sorted((current(a), current(b)))
+        if wiring.is_hidden(drop):
+            wiring.contract(keep, drop)
+            names[drop] = keep
