@@ -26,6 +26,7 @@ ORDER = (
     "affinity",
     "wiring",
     "features",
+    "lengths",
     "stars",
     "grouping",
     "merging",

@@ -84,13 +84,16 @@ def _combine(slots, lengths, n_slots, leaf, weight, share, load, size, out, widt
             c[k] = share[e, q] * decay
             k += 1
     keep = min(k, width)
-    order = np.argsort(-(w * c)) if k > width else np.arange(k)
     total = 0.0
     for q in range(keep):
-        leaf[out, q] = ids[order[q]]
-        weight[out, q] = w[order[q]]
-        share[out, q] = c[order[q]]
-        total += w[order[q]] * c[order[q]]
+        best = q
+        if k > width:
+            for t in range(q + 1, k):
+                if w[t] * c[t] > w[best] * c[best]:
+                    best = t
+        leaf[out, q], weight[out, q], share[out, q] = ids[best], w[best], c[best]
+        total += w[best] * c[best]
+        ids[best], w[best], c[best] = ids[q], w[q], c[q]
     size[out] = keep
     load[out] = min(max(total, 1e-12), 1.0)
 

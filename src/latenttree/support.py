@@ -17,7 +17,7 @@ from scipy.special import erf
 
 from latenttree.affinity import Affinity
 from latenttree.features import branch_features, star_correlations
-from latenttree.stars import fit_lengths, fit_likelihood, path_matrix
+from latenttree.lengths import fit_likelihood, invert, path_matrix
 from latenttree.wiring import Wiring
 
 
@@ -34,60 +34,62 @@ class EdgeTest(NamedTuple):
         return self.length / self.error
 
 
-@njit(cache=True, nogil=True)
-def _test_internal(slots, leaf, weight, size, rho, n):  # type: ignore[no-untyped-def]
-    """Fit the three topologies of four branches, slots (0, 1 | 2, 3) the present one."""
-    r = star_correlations(slots, leaf, weight, size, rho)
-    values = np.empty(3)
-    length = 0.0
-    error = np.inf
-    for t in range(3):
-        a = t + 1
-        b = 2 if t == 0 else 1
-        c = 6 - a - b
-        edges = np.array([[0, 4], [a, 4], [b, 5], [c, 5], [4, 5]])
-        paths = path_matrix(4, edges)
-        x, _ = fit_lengths(r, n, paths, np.full(5, 0.3))
-        x, values[t], info = fit_likelihood(r, n, paths, x, 20)
-        if t == 0:
-            length = x[4]
-            error = _standard_error(info, 4)
-    return length, error, values[0] - max(values[1], values[2])
+QUARTETS = tuple(
+    np.array([[0, 4], [a, 4], [b, 5], [c, 5], [4, 5]])
+    for a, b, c in ((1, 2, 3), (2, 1, 3), (3, 1, 2))
+)
+"""The three trees over four branches; the first joins 0 with 1."""
+
+TRIPLET = np.array([[0, 3], [1, 3], [2, 3]])
+N_STEPS = 20
 
 
-@njit(cache=True, nogil=True)
-def _test_pendant(slots, leaf, weight, size, rho, n):  # type: ignore[no-untyped-def]
-    """Length of branch 0 of three and its standard error."""
-    r = star_correlations(slots, leaf, weight, size, rho)
-    edges = np.array([[0, 3], [1, 3], [2, 3]])
-    paths = path_matrix(3, edges)
-    x, _ = fit_lengths(r, n, paths, np.full(3, 0.5))
-    x, _, info = fit_likelihood(r, n, paths, x, 20)
-    return x[0], _standard_error(info, 0)
+def quartet_test(r: NDArray[np.float64], n: float) -> EdgeTest:
+    """The middle edge of four branches (0, 1 | 2, 3) against the two other ways to join them."""
+    fits = [fit_likelihood(r, n, path_matrix(4, q), np.full(5, 0.3), N_STEPS) for q in QUARTETS]
+    lengths, value, info = fits[0]
+    gap = value - max(fits[1][1], fits[2][1])
+    return EdgeTest(float(lengths[4]), float(_standard_error(info, 4)), float(gap))
+
+
+def pendant_test(r: NDArray[np.float64], n: float) -> EdgeTest:
+    """The edge to branch 0 of three."""
+    lengths, _, info = fit_likelihood(r, n, path_matrix(3, TRIPLET), np.full(3, 0.5), N_STEPS)
+    return EdgeTest(float(lengths[0]), float(_standard_error(info, 0)), np.inf)
 
 
 @njit(cache=True, nogil=True)
 def _standard_error(info, e):  # type: ignore[no-untyped-def]
     """Root of the e-th diagonal entry of the inverse information, ridged where it is singular."""
     k = len(info)
-    ridge = info + 1e-9 * np.trace(info) / k * np.eye(k) + 1e-12 * np.eye(k)
-    return np.sqrt(max(np.linalg.inv(ridge)[e, e], 1e-300))
+    ridged, covariance = info.copy(), np.empty((k, k))
+    for a in range(k):
+        ridged[a, a] += 1e-9 * (info[a, a] + 1)
+    if np.isnan(invert(ridged, covariance)):
+        return np.inf
+    return np.sqrt(max(covariance[e, e], 1e-300))
 
 
 def edge_tests(wiring: Wiring, affinity: Affinity) -> dict[tuple[int, int], EdgeTest]:
     """A test for every edge `(a, b)`, a < b, of a binary wiring whose observed nodes are leaves."""
     features = branch_features(wiring)
     index, links = features.slots.index, wiring.links
-    rows = (features.leaf, features.weight, features.size, affinity.rho, affinity.n)
+
+    def correlations(slots: list[int]) -> NDArray[np.float64]:
+        f = features
+        found: NDArray[np.float64] = star_correlations(
+            np.array(slots), f.leaf, f.weight, f.size, affinity.rho
+        )
+        return found
+
     tests = {}
     for a, b in wiring.edges():
         far = [index[b][u] for u in links[b] if u != a]
         if wiring.is_hidden(a):
             near = [index[a][u] for u in links[a] if u != b]
-            tests[(a, b)] = EdgeTest(*_test_internal(np.array(near + far), *rows))
+            tests[(a, b)] = quartet_test(correlations(near + far), affinity.n)
         elif wiring.is_hidden(b):
-            slots = np.array([index[b][a], *far])
-            tests[(a, b)] = EdgeTest(*_test_pendant(slots, *rows), np.inf)
+            tests[(a, b)] = pendant_test(correlations([index[b][a], *far]), affinity.n)
     return tests
 
 

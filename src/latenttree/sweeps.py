@@ -14,18 +14,20 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from latenttree.affinity import Affinity
 from latenttree.engine import parallel
 from latenttree.features import Features, branch_features, star_correlations
-from latenttree.stars import fit_lengths, fit_likelihood, join, path_matrix
+from latenttree.lengths import fit_likelihood, path_matrix
+from latenttree.stars import join
 from latenttree.wiring import Wiring
 
 MAX_SWEEPS = 50
 RADIUS = 2
 MAX_BRANCHES = 10
+CAUTIONS = (1.0, 4.0)
+N_STEPS = 10
 MIN_GAIN = 0.5
 """Log-likelihood that a new topology must gain: less is rounding and stale lengths."""
 
@@ -103,19 +105,40 @@ def region_around(
 def judge(wiring: Wiring, features: Features, affinity: Affinity, region: Region) -> Verdict:
     """Join the region's star anew, and keep whichever topology is likelier."""
     slots, edges, lengths = region_arrays(wiring, features, region)
-    changed, new_edges, new_lengths = _judge(
-        slots,
-        edges,
-        lengths,
-        features.leaf,
-        features.weight,
-        features.size,
-        affinity.rho,
-        affinity.n,
-    )
-    return Verdict(
-        region, new_edges, new_lengths - _offsets(new_edges, features.load[slots]), changed
-    )
+    r = star_correlations(slots, features.leaf, features.weight, features.size, affinity.rho)
+    m, n = len(slots), affinity.n
+    lengths, best, _ = fit_likelihood(r, n, path_matrix(m, edges), lengths, N_STEPS)
+    seen = {star_splits(m, edges)}
+    changed, resolved = False, len(edges) == 2 * m - 3
+    for caution in CAUTIONS:
+        new, start = join(r, n, caution, False)
+        splits = star_splits(m, new)
+        if splits in seen:
+            continue
+        seen.add(splits)
+        fitted, value, _ = fit_likelihood(r, n, path_matrix(m, new), start, N_STEPS)
+        if value > best + MIN_GAIN or not resolved:
+            changed = resolved = True
+            edges, lengths, best = new, fitted, value
+    return Verdict(region, edges, lengths - _offsets(edges, features.load[slots]), changed)
+
+
+def star_splits(m: int, edges: NDArray[np.int64]) -> frozenset[int]:
+    """The topology of a star's tree: leaves away from leaf 0 as bits, for each edge inside."""
+    near: dict[int, list[int]] = {}
+    for a, b in edges.tolist():
+        near.setdefault(a, []).append(b)
+        near.setdefault(b, []).append(a)
+    parent, order = {0: -1}, [0]
+    for v in order:
+        for u in near[v]:
+            if u != parent[v]:
+                parent[u] = v
+                order.append(u)
+    bits = {v: 1 << v if v < m else 0 for v in order}
+    for v in reversed(order[1:]):
+        bits[parent[v]] |= bits[v]
+    return frozenset(bits[v] for v in order if v >= m and parent[v] > 0)
 
 
 def region_arrays(
@@ -147,67 +170,6 @@ def _offsets(edges: NDArray[np.int64], load: NDArray[np.float64]) -> NDArray[np.
         np.where(first < m, extra[np.minimum(first, m - 1)], 0.0)
         + np.where(second < m, extra[np.minimum(second, m - 1)], 0.0)
     )
-
-
-@njit(cache=True, nogil=True)
-def _judge(slots, edges, lengths, leaf, weight, size, rho, n):  # type: ignore[no-untyped-def]
-    """The likeliest of the present topology and those that joining proposes, with its lengths."""
-    r = star_correlations(slots, leaf, weight, size, rho)
-    m = len(slots)
-    paths = path_matrix(m, edges)
-    x, _ = fit_lengths(r, n, paths, lengths)
-    best_x, best, _ = fit_likelihood(r, n, paths, x, 10)
-    best_edges = edges
-    changed = False
-    binary = len(edges) == 2 * m - 3
-    seen = _split_sets(m, edges)
-    for caution in (1.0, 4.0):
-        new, x = join(r, n, caution, False)
-        key = _split_sets(m, new)
-        if len(key) == len(seen) and (key == seen).all():
-            continue
-        seen = key
-        paths = path_matrix(m, new)
-        x, _ = fit_lengths(r, n, paths, x)
-        x, value, _ = fit_likelihood(r, n, paths, x, 10)
-        if value > best + MIN_GAIN or not binary:
-            changed, binary = True, True
-            best, best_x, best_edges = value, x, new
-    return changed, best_edges, best_x
-
-
-@njit(cache=True, nogil=True)
-def _split_sets(m, edges):  # type: ignore[no-untyped-def]
-    """Sorted bit sets of the leaves on the far side of leaf 0, one for each internal edge."""
-    n_nodes = len(edges) + 1
-    parent = np.full(n_nodes, -1, dtype=np.int64)
-    order = np.zeros(n_nodes, dtype=np.int64)
-    seen = np.zeros(n_nodes, dtype=np.bool_)
-    seen[0] = True
-    found = 1
-    q = 0
-    while q < found:
-        v = order[q]
-        for e in range(len(edges)):
-            for side in range(2):
-                if edges[e, side] == v and not seen[edges[e, 1 - side]]:
-                    seen[edges[e, 1 - side]] = True
-                    parent[edges[e, 1 - side]] = v
-                    order[found] = edges[e, 1 - side]
-                    found += 1
-        q += 1
-    bits = np.zeros(n_nodes, dtype=np.int64)
-    count = 0
-    out = np.zeros(n_nodes, dtype=np.int64)
-    for q in range(n_nodes - 1, 0, -1):
-        v = order[q]
-        if v < m:
-            bits[v] |= np.int64(1) << np.int64(v)
-        elif parent[v] != 0:
-            out[count] = bits[v]
-            count += 1
-        bits[parent[v]] |= bits[v]
-    return np.sort(out[:count])
 
 
 def _apply(wiring: Wiring, verdicts: list[Verdict]) -> tuple[int, list[int]]:
