@@ -1,0 +1,118 @@
+"""Affinities: signed correlations of a distance matrix, and how noisy they are."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.reference.random_trees import random_tree
+
+from latenttree.affinity import EXACT, LONGEST, affinity, component, weak_links
+
+# exp and log of numbers near 1, in float64: a few units in the last place
+ROUNDING = 1e-12
+
+
+def distances(seed: int, p: int = 20) -> np.ndarray:
+    return random_tree(np.random.default_rng(seed), p).path_lengths()
+
+
+def test_affinity_is_the_exponential_of_the_distance() -> None:
+    d = distances(0)
+    for rank in (1, 2, 5):
+        found = affinity(d, rank=rank)
+        np.testing.assert_allclose(found.rho, np.exp(-d / rank), rtol=ROUNDING)
+        assert found.scale == rank
+
+
+def test_affinities_multiply_along_the_tree() -> None:
+    """x1 lies between x0 and x2, so rho(0, 2) = rho(0, 1) rho(1, 2)."""
+    found = affinity(np.array([[0, 1, 3], [1, 0, 2], [3, 2, 0.0]]))
+    np.testing.assert_allclose(found.rho[0, 2], found.rho[0, 1] * found.rho[1, 2], rtol=ROUNDING)
+
+
+def test_without_errors_distances_are_exact() -> None:
+    assert affinity(distances(1)).exact
+    assert affinity(distances(1)).n == EXACT
+    assert not affinity(distances(1), n=1e6).exact
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_orientation_makes_the_spanning_tree_positive(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    d = distances(seed)
+    flip = rng.choice([-1, 1], size=len(d))
+    signs = np.outer(flip, flip).astype(np.int8)
+    found = affinity(d, signs=signs)
+    # signs that come from variables, as all do in a tree, vanish altogether
+    np.testing.assert_allclose(found.rho, np.exp(-d), rtol=ROUNDING)
+
+
+def test_a_sign_that_disagrees_stays_negative() -> None:
+    """Signs of noise do not come from variables; the spanning tree 0 - 1 - 2 alone is positive."""
+    d = np.array([[0, 1, 2], [1, 0, 1], [2, 1, 0.0]])
+    signs = np.array([[1, -1, 1], [-1, 1, 1], [1, 1, 1]], dtype=np.int8)
+    rho = affinity(d, signs=signs).rho
+    assert rho[0, 1] > 0
+    assert rho[1, 2] > 0
+    assert rho[0, 2] < 0
+
+
+@pytest.mark.parametrize("rank", [1, 2])
+@pytest.mark.parametrize("n", [50.0, 5000.0])
+def test_effective_samples_come_back_from_standard_errors(n: float, rank: int) -> None:
+    d = distances(2)
+    rho = np.exp(-d / rank)
+    errors = rank * (1 - rho**2) / np.sqrt(n) / rho
+    # float64 throughout, and the median of equal numbers
+    assert affinity(d, errors, rank=rank).n == pytest.approx(n, rel=1e-9)
+
+
+def test_errors_that_say_nothing_give_the_fewest_samples() -> None:
+    d = distances(3)
+    assert affinity(d, np.full_like(d, np.inf)).n == 4.0
+    assert affinity(d, np.zeros_like(d)).n > 1e10
+
+
+def test_infinite_distances_are_affinity_zero() -> None:
+    d = np.array([[0, 1, np.inf], [1, 0, np.inf], [np.inf, np.inf, 0]])
+    found = affinity(d)
+    assert found.rho[0, 2] == 0
+    assert found.mst.shape == (2, 2)
+
+
+def test_long_paths_are_rescaled_instead_of_vanishing() -> None:
+    found = affinity(np.array([[0, 1e5], [1e5, 0]]))
+    assert found.scale == pytest.approx(1e5 / LONGEST, rel=ROUNDING)
+    assert found.rho[0, 1] > 0
+
+
+def test_single_precision_stays() -> None:
+    assert affinity(distances(4).astype(np.float32)).rho.dtype == np.float32
+
+
+def test_the_input_is_left_alone() -> None:
+    d = distances(5)
+    before = d.copy()
+    affinity(d, np.ones_like(d), -np.ones(d.shape, dtype=np.int8))
+    np.testing.assert_array_equal(d, before)
+
+
+def test_component_keeps_the_spanning_tree_inside_it() -> None:
+    """Spanning tree 0 - 1 - 2 - 3 - 4, of which 1, 2, 3 are kept as 0, 1, 2."""
+    line = np.abs(np.subtract.outer(np.arange(5.0), np.arange(5.0)))
+    part = component(affinity(line, n=100.0), np.array([1, 2, 3]))
+    np.testing.assert_array_equal(part.mst, [[0, 1], [1, 2]])
+    np.testing.assert_allclose(part.rho, np.exp(-line[1:4, 1:4]), rtol=ROUNDING)
+    assert part.n == 100.0
+
+
+def test_weak_links_are_those_below_the_noise() -> None:
+    """0 - 1 strong, 1 - 2 at 1 standard error: the best of 3 noise correlations is near 1.5."""
+    n = 10_000.0
+    rho = np.array([0.5, 1 / np.sqrt(n)])
+    d = np.full((3, 3), -np.log(rho[1]))
+    d[0, 1] = d[1, 0] = -np.log(rho[0])
+    np.fill_diagonal(d, 0)
+    d[0, 2] = d[2, 0] = 50.0
+    np.testing.assert_array_equal(weak_links(affinity(d, n=n)), [False, True])
+    assert not weak_links(affinity(d, n=1e8)).any()
