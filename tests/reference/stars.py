@@ -120,12 +120,17 @@ def edges_between(edges: Any, i: int, j: int) -> list[int]:
     raise ValueError(f"no path from {i} to {j}")
 
 
+def between(m: int, edges: Any) -> Matrix:
+    """`(m, m, E)`: 1 where an edge lies between two leaves."""
+    found = np.zeros((m, m, len(edges)))
+    for i, j in itertools.permutations(range(m), 2):
+        found[i, j, edges_between(edges, i, j)] = 1
+    return found
+
+
 def path_lengths(m: int, edges: Any, lengths: Any) -> Matrix:
     """Distances between leaves 0..m-1."""
-    d = np.zeros((m, m))
-    for i, j in itertools.combinations(range(m), 2):
-        d[i, j] = d[j, i] = sum(lengths[e] for e in edges_between(edges, i, j))
-    return d
+    return np.asarray(between(m, edges) @ np.asarray(lengths))
 
 
 def model_covariance(m: int, edges: Any, lengths: Any) -> Matrix:
@@ -135,16 +140,20 @@ def model_covariance(m: int, edges: Any, lengths: Any) -> Matrix:
 
 def log_likelihood(r: Matrix, n: float, edges: Any, lengths: Any) -> float:
     """`-n / 2 (log det Sigma + tr Sigma^-1 R)`."""
-    sigma = model_covariance(len(r), edges, lengths)
+    return _gaussian(r, n, model_covariance(len(r), edges, lengths))
+
+
+def _gaussian(r: Matrix, n: float, sigma: Matrix) -> float:
     return float(-0.5 * n * (np.linalg.slogdet(sigma)[1] + np.trace(np.linalg.solve(sigma, r))))
 
 
 def fit_likelihood(r: Matrix, n: float, edges: Any) -> tuple[Matrix, float]:
     """Maximum likelihood lengths by a general optimiser, numerical gradients, three starts."""
     best: Any = None
+    paths, ridge = between(len(r), edges), RIDGE * np.eye(len(r))
     for start in (0.1, 0.5, 1.0):
         found = minimize(
-            lambda x: -log_likelihood(r, n, edges, x) / n,
+            lambda x: -_gaussian(r, n, np.exp(-paths @ x) + ridge) / n,
             np.full(len(edges), start),
             bounds=[(0.0, 20.0)] * len(edges),
             method="L-BFGS-B",

@@ -1,0 +1,119 @@
+"""Branch features against the best linear predictor computed from the whole covariance."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from tests.reference import features as reference
+from tests.reference.random_trees import random_tree, trees
+
+from latenttree.features import Features, branch_features, star_correlations
+from latenttree.tree import Tree
+from latenttree.wiring import Wiring
+
+# Weights come from solving systems of up to 15 leaves, whose condition is below 1e4 for edges
+# of 0.1 and more.
+SOLVED = 1e-9
+
+
+def wired(tree: Tree) -> Wiring:
+    return Wiring.from_edges(tree.n_observed, tree.edges, tree.lengths)
+
+
+def dense_weights(features: Features, slot: int, p: int) -> np.ndarray:
+    weights = np.zeros(p)
+    used = slice(0, features.size[slot])
+    weights[features.leaf[slot, used]] = features.weight[slot, used]
+    return weights
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(trees(min_observed=2, max_observed=15, max_degree=6, length_range=(0.1, 2.0)))
+def test_features_are_the_best_linear_predictors(tree: Tree) -> None:
+    """Every directed edge of trees of all shapes, observed internal nodes included."""
+    wiring = wired(tree)
+    features = branch_features(wiring)
+    for u, near in features.slots.index.items():
+        for v, slot in near.items():
+            weights, load = reference.best_predictor(wiring, u, v)
+            np.testing.assert_allclose(
+                dense_weights(features, slot, tree.n_observed), weights, atol=SOLVED
+            )
+            assert features.load[slot] == pytest.approx(load, abs=SOLVED)
+
+
+@settings(max_examples=30, deadline=None, derandomize=True)
+@given(trees(min_observed=4, max_observed=20, max_degree=6))
+def test_star_correlations_are_the_quadratic_form(tree: Tree) -> None:
+    wiring = wired(tree)
+    features = branch_features(wiring)
+    centre = max(wiring.links, key=lambda v: len(wiring.links[v]))
+    slots = np.array(list(features.slots.index[centre].values()))
+    # any symmetric matrix will do: the kernel knows nothing about trees
+    rho = np.random.default_rng(0).uniform(-1, 1, (tree.n_observed,) * 2)
+    rho += rho.T
+    found = star_correlations(slots, features.leaf, features.weight, features.size, rho)
+    weights = np.array([dense_weights(features, s, tree.n_observed) for s in slots])
+    expected = weights @ rho @ weights.T
+    np.fill_diagonal(expected, 1.0)
+    # sums of at most 400 products below 2
+    np.testing.assert_allclose(found, expected, atol=1e-10)
+
+
+@pytest.mark.parametrize("width", [1, 3, 8, 32])
+def test_narrow_features_still_measure_distances(width: int) -> None:
+    """With few of the leaves a feature has less load, and its correlation with any other
+    branch is still the product of the loads and of the way between: lengths stay unbiased."""
+    rng = np.random.default_rng(width)
+    tree = random_tree(rng, 60, max_degree=5, length_range=(0.1, 1.0))
+    wiring = wired(tree)
+    features = branch_features(wiring, width)
+    assert features.size.max() <= width
+    rho = np.exp(-tree.path_lengths())
+    for v in wiring.hidden():
+        near = features.slots.index[v]
+        slots = np.array(list(near.values()))
+        r = star_correlations(slots, features.leaf, features.weight, features.size, rho)
+        reach = features.load[slots] * np.exp(-np.array([wiring.links[v][u] for u in near]))
+        expected = np.outer(reach, reach)
+        np.fill_diagonal(expected, 1.0)
+        np.testing.assert_allclose(r, expected, atol=1e-10)  # products of numbers below 1
+
+
+def test_wider_features_carry_more() -> None:
+    tree = random_tree(np.random.default_rng(1), 80, length_range=(0.1, 0.5))
+    loads = [branch_features(wired(tree), width).load for width in (1, 4, 16, 80)]
+    for narrow, wide in zip(loads, loads[1:], strict=False):
+        # A narrow feature is not scaled up to unit variance, so its load is what it adds.
+        assert (wide >= narrow - 1e-12).all()
+
+
+def test_a_feature_carries_more_than_its_best_leaf() -> None:
+    """A hidden node with ten leaves at distance 1: one leaf correlates by exp(-1) = 0.37, all
+    ten by 1 / sqrt(1 + (1 - a^2) / (10 a^2))."""
+    p, a = 10, np.exp(-1.0)
+    edges = [(i, p + 1) for i in range(p)] + [(p, p + 1)]
+    wiring = Wiring.from_edges(p + 1, np.array(edges), np.full(p + 1, 1.0))
+    features = branch_features(wiring)
+    load = features.load[features.slots.index[p][p + 1]]
+    assert load == pytest.approx(1 / np.sqrt(1 + (1 - a**2) / (p * a**2)), abs=1e-12)
+    assert load > 2 * a
+
+
+def test_a_leaf_at_distance_zero_is_the_node() -> None:
+    """Leaf 0 sits on hidden node 3, so that node's branch is leaf 0 alone."""
+    edges, lengths = np.array([[0, 3], [1, 3], [2, 3]]), np.array([0.0, 1.0, 1.0])
+    wiring = Wiring.from_edges(3, edges, lengths)
+    features = branch_features(wiring)
+    slot = features.slots.index[2][3]
+    assert features.load[slot] == 1.0
+    np.testing.assert_array_equal(dense_weights(features, slot, 3), [1.0, 0.0, 0.0])
+
+
+def test_an_observed_node_hides_what_is_behind_it() -> None:
+    """0 - 1 - 2: seen from 2, the branch of 1 is 1 itself."""
+    wiring = Wiring.from_edges(3, np.array([[0, 1], [1, 2]]), np.array([0.5, 0.7]))
+    features = branch_features(wiring)
+    slot = features.slots.index[2][1]
+    np.testing.assert_array_equal(dense_weights(features, slot, 3), [0.0, 1.0, 0.0])
