@@ -5,8 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from tests.reference.random_trees import random_tree
+from tests.reference.stars import with_samples
 
-from latenttree.affinity import EXACT, LONGEST, affinity, component, weak_links
+from latenttree.affinity import (
+    EXACT,
+    LONGEST,
+    affinity,
+    component,
+    estimated_affinity,
+    weak_links,
+)
+from latenttree.distances import Distances
 
 # exp and log of numbers near 1, in float64: a few units in the last place
 ROUNDING = 1e-12
@@ -18,10 +27,10 @@ def distances(seed: int, p: int = 20) -> np.ndarray:
 
 def test_affinity_is_the_exponential_of_the_distance() -> None:
     d = distances(0)
-    for rank in (1, 2, 5):
-        found = affinity(d, rank=rank)
-        np.testing.assert_allclose(found.rho, np.exp(-d / rank), rtol=ROUNDING)
-        assert found.scale == rank
+    found = affinity(d)
+    np.testing.assert_allclose(found.rho, np.exp(-d), rtol=ROUNDING)
+    assert found.scale == 1
+    assert len(found.mst) == len(d) - 1
 
 
 def test_affinities_multiply_along_the_tree() -> None:
@@ -31,40 +40,59 @@ def test_affinities_multiply_along_the_tree() -> None:
 
 
 def test_without_errors_distances_are_exact() -> None:
-    assert affinity(distances(1)).exact
-    assert affinity(distances(1)).n == EXACT
-    assert not affinity(distances(1), n=1e6).exact
+    d = distances(1)
+    assert affinity(d).exact
+    assert affinity(d).n == EXACT
+    assert not affinity(d, np.full_like(d, 1e-6)).exact
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_orientation_makes_the_spanning_tree_positive(seed: int) -> None:
-    rng = np.random.default_rng(seed)
+@pytest.mark.parametrize("n", [50.0, 5000.0])
+def test_effective_samples_come_back_from_standard_errors(n: float) -> None:
+    d = distances(2)
+    rho = np.exp(-d)
+    errors = (1 - rho**2) / np.sqrt(n) / rho
+    # float64 throughout, and the median of equal numbers
+    assert affinity(d, errors).n == pytest.approx(n, rel=1e-9)
+
+
+# ---- estimated distances -------------------------------------------------------------
+
+
+def estimated(determinants: np.ndarray, rank: int, n: int = 1000) -> Distances:
+    errors = np.zeros_like(determinants)
+    return Distances(determinants, errors, rank, n)
+
+
+@pytest.mark.parametrize("rank", [1, 2, 5])
+@pytest.mark.parametrize("seed", range(3))
+def test_orientation_makes_the_spanning_tree_positive(seed: int, rank: int) -> None:
+    """Signs that come from variables, as all do in a tree, vanish altogether."""
     d = distances(seed)
-    flip = rng.choice([-1, 1], size=len(d))
-    signs = np.outer(flip, flip).astype(np.int8)
-    found = affinity(d, signs=signs)
-    # signs that come from variables, as all do in a tree, vanish altogether
-    np.testing.assert_allclose(found.rho, np.exp(-d), rtol=ROUNDING)
+    flip = np.random.default_rng(seed).choice([-1, 1], size=len(d))
+    found = estimated_affinity(estimated(np.outer(flip, flip) * np.exp(-d), rank))
+    # the geometric mean of `rank` canonical correlations, and as many times the samples
+    np.testing.assert_allclose(found.rho, np.exp(-d / rank), rtol=ROUNDING)
+    assert (found.n, found.scale) == (1000 * rank, rank)
+    np.testing.assert_array_equal(found.mst, affinity(d).mst)
 
 
 def test_a_sign_that_disagrees_stays_negative() -> None:
     """Signs of noise do not come from variables; the spanning tree 0 - 1 - 2 alone is positive."""
-    d = np.array([[0, 1, 2], [1, 0, 1], [2, 1, 0.0]])
-    signs = np.array([[1, -1, 1], [-1, 1, 1], [1, 1, 1]], dtype=np.int8)
-    rho = affinity(d, signs=signs).rho
+    strength = np.array([[1, 0.5, 0.25], [0.5, 1, 0.5], [0.25, 0.5, 1]])
+    signs = np.array([[1, -1, 1], [-1, 1, 1], [1, 1, 1]])
+    rho = estimated_affinity(estimated(strength * signs, 1)).rho
     assert rho[0, 1] > 0
     assert rho[1, 2] > 0
     assert rho[0, 2] < 0
 
 
-@pytest.mark.parametrize("rank", [1, 2])
-@pytest.mark.parametrize("n", [50.0, 5000.0])
-def test_effective_samples_come_back_from_standard_errors(n: float, rank: int) -> None:
-    d = distances(2)
-    rho = np.exp(-d / rank)
-    errors = rank * (1 - rho**2) / np.sqrt(n) / rho
-    # float64 throughout, and the median of equal numbers
-    assert affinity(d, errors, rank=rank).n == pytest.approx(n, rel=1e-9)
+def test_single_precision_stays_and_determinants_are_left_alone() -> None:
+    determinants = np.exp(-distances(4)).astype(np.float32)
+    determinants[0] *= -1
+    determinants[:, 0] *= -1
+    before = determinants.copy()
+    assert estimated_affinity(estimated(determinants, 2)).rho.dtype == np.float32
+    np.testing.assert_array_equal(determinants, before)
 
 
 def test_errors_that_say_nothing_give_the_fewest_samples() -> None:
@@ -86,21 +114,17 @@ def test_long_paths_are_rescaled_instead_of_vanishing() -> None:
     assert found.rho[0, 1] > 0
 
 
-def test_single_precision_stays() -> None:
-    assert affinity(distances(4).astype(np.float32)).rho.dtype == np.float32
-
-
 def test_the_input_is_left_alone() -> None:
     d = distances(5)
     before = d.copy()
-    affinity(d, np.ones_like(d), -np.ones(d.shape, dtype=np.int8))
+    affinity(d, np.ones_like(d))
     np.testing.assert_array_equal(d, before)
 
 
 def test_component_keeps_the_spanning_tree_inside_it() -> None:
     """Spanning tree 0 - 1 - 2 - 3 - 4, of which 1, 2, 3 are kept as 0, 1, 2."""
     line = np.abs(np.subtract.outer(np.arange(5.0), np.arange(5.0)))
-    part = component(affinity(line, n=100.0), np.array([1, 2, 3]))
+    part = component(with_samples(line, 100.0), np.array([1, 2, 3]))
     np.testing.assert_array_equal(part.mst, [[0, 1], [1, 2]])
     np.testing.assert_allclose(part.rho, np.exp(-line[1:4, 1:4]), rtol=ROUNDING)
     assert part.n == 100.0
@@ -114,5 +138,5 @@ def test_weak_links_are_those_below_the_noise() -> None:
     d[0, 1] = d[1, 0] = -np.log(rho[0])
     np.fill_diagonal(d, 0)
     d[0, 2] = d[2, 0] = 50.0
-    np.testing.assert_array_equal(weak_links(affinity(d, n=n)), [False, True])
-    assert not weak_links(affinity(d, n=1e8)).any()
+    np.testing.assert_array_equal(weak_links(with_samples(d, n)), [False, True])
+    assert not weak_links(with_samples(d, 1e8)).any()

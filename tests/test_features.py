@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -84,7 +86,7 @@ def test_narrow_features_still_measure_distances(width: int) -> None:
 def test_wider_features_carry_more() -> None:
     tree = random_tree(np.random.default_rng(1), 80, length_range=(0.1, 0.5))
     loads = [branch_features(wired(tree), width).load for width in (1, 4, 16, 80)]
-    for narrow, wide in zip(loads, loads[1:], strict=False):
+    for narrow, wide in pairwise(loads):
         # A narrow feature is not scaled up to unit variance, so its load is what it adds.
         assert (wide >= narrow - 1e-12).all()
 

@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from latenttree.affinity import Affinity, affinity
+
 Matrix = NDArray[np.float64]
 Pairs = list[tuple[int, int]]
 
@@ -194,3 +196,9 @@ def sampled_correlations(rng: np.random.Generator, sigma: Matrix, n: int) -> Mat
     """Correlations of `n` Gaussian samples from `sigma`."""
     x = rng.standard_normal((n, len(sigma))) @ np.linalg.cholesky(sigma).T
     return np.asarray(np.corrcoef(x, rowvar=False))
+
+
+def with_samples(distances: Matrix, n: float) -> Affinity:
+    """Exact affinities that pass for those of `n` samples."""
+    whole = affinity(distances)
+    return Affinity(whole.rho, float(n), whole.scale, whole.mst)
