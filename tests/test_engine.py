@@ -1,0 +1,125 @@
+"""Passes: pieces in order, the same whatever the threads; errors come out; stages are timed."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from latenttree.engine import BLOCK, Progress, blocks, parallel, resolve_jobs, single_threaded_blas
+from latenttree.errors import DataError
+
+
+@pytest.mark.parametrize("n", [0, 1, 7, 8, 9, 3 * BLOCK + 1])
+def test_blocks_cut_a_range_into_pieces_of_one_size(n: int) -> None:
+    pieces = list(blocks(n, 8))
+    assert [i for start, stop in pieces for i in range(start, stop)] == list(range(n))
+    assert all(stop - start == 8 for start, stop in pieces[:-1])
+    assert list(blocks(n))[:1] == [(0, min(n, BLOCK))][: min(n, 1)]
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2, 5])
+def test_results_come_in_the_order_of_the_items(n_jobs: int) -> None:
+    delays = np.random.default_rng(0).uniform(0, 2e-3, 40)
+
+    def work(start: int, stop: int) -> list[int]:
+        time.sleep(delays[start])
+        return list(range(start, stop))
+
+    pieces = parallel(work, 40, n_jobs, 3)
+    assert [i for piece in pieces for i in piece] == list(range(40))
+
+
+@pytest.mark.parametrize("n_items", [0, 1, 63, 64, 65, 1000])
+def test_pieces_do_not_depend_on_the_number_of_threads(n_items: int) -> None:
+    pieces = [parallel(lambda a, b: (a, b), n_items, n_jobs) for n_jobs in (1, 2, 7)]
+    assert pieces[0] == pieces[1] == pieces[2]
+    assert [i for a, b in pieces[0] for i in range(a, b)] == list(range(n_items))
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_an_exception_is_raised_and_stops_the_rest(n_jobs: int) -> None:
+    begun = []
+
+    def work(start: int, stop: int) -> None:
+        begun.append(start)
+        if start == 3:
+            raise KeyError("piece 3")
+        time.sleep(1e-3)
+
+    with pytest.raises(KeyError, match="piece 3"):
+        parallel(work, 500, n_jobs, 1)
+    # the pieces begun before the failure was seen: a handful, not the 500
+    assert len(begun) < 100
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_an_interrupt_is_raised_too(n_jobs: int) -> None:
+    def work(start: int, stop: int) -> None:
+        if start == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        parallel(work, 10, n_jobs, 1)
+
+
+def test_two_jobs_run_at_once() -> None:
+    meeting = threading.Barrier(2, timeout=10)  # broken unless both threads are inside
+    parallel(lambda a, b: meeting.wait(), 2, 2, 1)
+
+
+def test_jobs_are_counted_as_joblib_does() -> None:
+    cores = resolve_jobs(None)
+    assert cores >= 1
+    assert resolve_jobs(-1) == cores
+    assert resolve_jobs(-2) == max(1, cores - 1)
+    assert resolve_jobs(-10_000) == 1
+    assert [resolve_jobs(n) for n in (1, 2, 64)] == [1, 2, 64]
+
+
+@pytest.mark.parametrize("wrong", [0, "2", 1.5, 2.0])
+def test_a_wrong_number_of_jobs_is_named(wrong: object) -> None:
+    with pytest.raises(DataError, match=rf"n_jobs={wrong!r}: give a number of threads"):
+        resolve_jobs(wrong)  # type: ignore[arg-type]
+
+
+def test_blas_runs_on_one_thread_inside_and_as_before_outside() -> None:
+    def threads() -> list[int]:
+        return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+    with threadpool_limits(limits=2, user_api="blas"):
+        before = threads()
+        with single_threaded_blas():
+            assert set(threads()) == {1}
+        assert threads() == before
+
+
+def test_progress_adds_up_the_times_of_a_stage(capsys: pytest.CaptureFixture[str]) -> None:
+    progress = Progress()
+    for name in ("one", "two", "one"):
+        with progress.stage(name):
+            time.sleep(0.01)
+    progress.note("nobody reads this")
+    assert list(progress.seconds) == ["one", "two"]
+    assert progress.seconds["one"] >= 0.02  # a sleep never returns early
+    assert progress.seconds["two"] >= 0.01
+    captured = capsys.readouterr()
+    assert captured.out == captured.err == ""
+
+
+def test_verbose_progress_writes_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
+    progress = Progress(verbose=True)
+    with progress.stage("distances"):
+        progress.note("3 rounds")
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "distances" in captured.err
+    assert "3 rounds" in captured.err
+
+
+def test_an_exception_passes_through_a_stage() -> None:
+    with pytest.raises(ZeroDivisionError), Progress().stage("bad"):
+        _ = 1 / 0

@@ -1,0 +1,252 @@
+"""Passes over the data against the same sums on dense one-hot matrices."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import sparse
+from tests.reference import moments as slow
+
+from latenttree.data import Table, as_table
+from latenttree.datasets import make_latent_tree
+from latenttree.engine import BLOCK
+from latenttree.moments import full_subspaces, gram, pooled_subspaces, project
+from latenttree.moments import subspace as passes
+
+N = BLOCK + 700  # more than one block
+FLOAT32 = {"rtol": 0, "atol": 2e-5}
+"""Sums of N float32 terms of size 1, over N: the error is about sqrt(N) 6e-8, far below this."""
+
+
+def codes_table() -> Table:
+    """Columns of 2, 3, 5 and 9 categories, dependent through a common one."""
+    rng = np.random.default_rng(0)
+    common = rng.integers(0, 3, N)
+    return as_table(
+        np.column_stack([(common + rng.integers(0, d, N)) % d for d in (2, 3, 5, 9, 3, 4)])
+    )
+
+
+def presence_table() -> Table:
+    rng = np.random.default_rng(1)
+    common = rng.random(N) < 0.4
+    rate = np.where(common[:, None], [0.7, 0.3, 0.5, 0.2, 0.1], [0.2, 0.1, 0.6, 0.05, 0.02])
+    return as_table(sparse.csr_array((rng.random((N, 5)) < rate).astype(float)))
+
+
+def blocks_table() -> Table:
+    """Blocks of width 1, 4 and 3 with counts and signed values, and a column of categories."""
+    rng = np.random.default_rng(2)
+    common = rng.integers(0, 2, N)
+    return as_table(
+        [
+            rng.standard_normal((N, 1)) + common[:, None],
+            sparse.csr_array(rng.poisson(0.3 + common[:, None], (N, 4))),
+            common ^ (rng.random(N) < 0.2),
+            rng.standard_normal((N, 3)) - 2 * common[:, None],
+        ]
+    )
+
+
+KINDS = pytest.mark.parametrize("make", [codes_table, presence_table, blocks_table])
+JOBS = pytest.mark.parametrize("n_jobs", [1, 2])
+
+
+def random_basis(table: Table, rank: int) -> NDArray[np.float32]:
+    return np.random.default_rng(3).uniform(-1, 1, (int(table.offsets[-1]), rank)).astype("f4")
+
+
+@KINDS
+@JOBS
+@pytest.mark.parametrize("rank", [1, 3])
+def test_project_is_a_product_with_one_hot(make, n_jobs: int, rank: int) -> None:  # type: ignore[no-untyped-def]
+    table = make()
+    basis = random_basis(table, rank)
+    expected = slow.project(table, basis)
+    found = project(table, basis, 0, N, n_jobs)
+    assert found.dtype == np.float32
+    # at most 4 products of size up to 10, in float32
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+    np.testing.assert_array_equal(project(table, basis, 100, 1700, n_jobs), found[100:1700])
+
+
+@KINDS
+def test_means_and_variances_of_coordinates(make) -> None:  # type: ignore[no-untyped-def]
+    table = make()
+    whole = np.hstack(slow.dense(table))
+    mean, variance = passes.coordinate_moments(table)
+    # float64 sums; blocks hold float32 values where these are exact
+    np.testing.assert_allclose(mean, whole.mean(axis=0), rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(variance, whole.var(axis=0), rtol=1e-6, atol=1e-9)
+
+
+@KINDS
+@JOBS
+@pytest.mark.parametrize("rank", [1, 2])
+def test_cross_moments_are_covariances(make, n_jobs: int, rank: int) -> None:  # type: ignore[no-untyped-def]
+    table = make()
+    basis = random_basis(table, rank)
+    mean, _ = passes.coordinate_moments(table)
+    rng = np.random.default_rng(4)
+    others = [np.delete(np.arange(table.n_vars), a) for a in range(table.n_vars)]
+    near = np.array([np.sort(rng.permutation(o)[:2]) for o in others])
+    found = passes.cross_moments(table, basis, near, mean, n_jobs)
+    np.testing.assert_allclose(found, slow.cross_moments(table, basis, near), **FLOAT32)
+
+
+@KINDS
+@JOBS
+def test_rest_moments_are_covariances_with_all_others(make, n_jobs: int) -> None:  # type: ignore[no-untyped-def]
+    table = make()
+    basis = random_basis(table, 2)
+    mean, _ = passes.coordinate_moments(table)
+    found = passes.rest_moments(table, basis, mean, n_jobs)
+    np.testing.assert_allclose(found, slow.rest_moments(table, basis), **FLOAT32)
+
+
+@JOBS
+@pytest.mark.parametrize(("n", "width"), [(50, 3), (BLOCK, 40), (BLOCK + 900, 600)])
+def test_gram_is_the_covariance(n: int, width: int, n_jobs: int) -> None:
+    """600 columns are more than a tile of 512, 4,996 samples more than a block of 4,096."""
+    rng = np.random.default_rng(5)
+    x = rng.standard_normal((n, width)) @ rng.standard_normal((width, width)) / np.sqrt(width) + 0.5
+    x = x.astype(np.float32)
+    mean, second = gram(lambda start, stop: x[start:stop], n, width, n_jobs)
+    np.testing.assert_allclose(mean, x.mean(axis=0, dtype=np.float64), rtol=0, atol=1e-9)
+    expected = np.cov(x.T.astype(np.float64), bias=True)
+    np.testing.assert_allclose(second, expected, **FLOAT32)
+    np.testing.assert_array_equal(second, second.T)
+
+
+def test_gram_has_the_same_bits_on_any_number_of_threads() -> None:
+    x = np.random.default_rng(6).standard_normal((BLOCK + 50, 700)).astype(np.float32)
+    results = [gram(lambda a, b: x[a:b], len(x), 700, n_jobs)[1] for n_jobs in (1, 2, 3)]
+    np.testing.assert_array_equal(results[0], results[1])
+    np.testing.assert_array_equal(results[0], results[2])
+
+
+@JOBS
+@pytest.mark.parametrize("rank", [1, 2, 4])
+def test_leading_directions_are_left_singular_vectors(rank: int, n_jobs: int) -> None:
+    """By `m = scale * moments`: strengths are its singular values, `basis / scale` its vectors."""
+    rng = np.random.default_rng(7)
+    offsets = np.array([0, 5, 12, 40])
+    moments = rng.standard_normal((40, 8)).astype(np.float32)
+    scale = rng.uniform(0.5, 3.0, 40)
+    basis, strengths = passes.leading_directions(moments, scale, offsets, rank, n_jobs)
+    for a in range(3):
+        rows = slice(offsets[a], offsets[a + 1])
+        left, values, _ = np.linalg.svd(moments[rows] * scale[rows, None])
+        np.testing.assert_allclose(strengths[a], values[:rank], rtol=1e-6)  # eigh in float64
+        vectors = basis[rows] / scale[rows, None]
+        overlap = np.abs(vectors.T @ left[:, :rank])
+        # one up to sign, zero elsewhere; float32 vectors, gaps of singular values above 0.1
+        np.testing.assert_allclose(overlap, np.eye(rank), rtol=0, atol=1e-5)
+
+
+def test_directions_beyond_the_rank_of_the_moments_are_finite() -> None:
+    """A variable of 2 coordinates asked for 3 directions: the third does not exist."""
+    moments = np.random.default_rng(8).standard_normal((6, 4)).astype(np.float32)
+    basis, strengths = passes.leading_directions(moments, np.ones(6), np.array([0, 2, 6]), 3, 1)
+    assert np.isfinite(basis).all()
+    # the square root of float64 noise in a Gram matrix of size 1
+    assert strengths[0, 2] < 1e-6 * strengths[0, 0]
+
+
+@KINDS
+def test_standardised_features_have_unit_covariance(make) -> None:  # type: ignore[no-untyped-def]
+    table = make()
+    rank = int(table.widths.min())
+    basis = random_basis(table, rank)
+    if table.kind == "codes":
+        rank = 1  # two categories have one free dimension
+        basis = basis[:, :1].copy()
+    features = passes.standardise(table, basis, 1, N)
+    z = project(table, basis, 0, N, 1)
+    np.testing.assert_allclose(features, z - z.mean(axis=0), rtol=0, atol=1e-4)  # float32, size 10
+    for a in range(table.n_vars):
+        # the ridge is a thousandth of the trace
+        np.testing.assert_allclose(features[:, a].T @ features[:, a] / N, np.eye(rank), atol=2e-3)
+
+
+def test_nearest_has_the_largest_cross_correlations() -> None:
+    rng = np.random.default_rng(9)
+    z = (rng.standard_normal((300, 12, 2)) + rng.standard_normal((300, 1, 2))).astype(np.float32)
+    found = passes.nearest(z, 4)
+    for a in range(12):
+        strength = [
+            -1.0 if b == a else float(((z[:, a].T @ z[:, b]) ** 2).sum()) for b in range(12)
+        ]
+        assert found[a].tolist() == sorted(np.argsort(strength)[-4:].tolist())
+
+
+# --- subspaces -----------------------------------------------------------------------
+
+
+def test_the_whole_space_is_used_when_it_is_no_larger_than_the_rank() -> None:
+    rng = np.random.default_rng(10)
+    table = as_table(rng.integers(0, 3, (100, 4)))
+    whole = full_subspaces(table, 2)
+    assert whole is not None
+    # one-hot without the last category
+    expected = np.tile(np.eye(3)[:, :2], (4, 1))
+    np.testing.assert_array_equal(whole.basis, expected)
+    assert full_subspaces(table, 1) is None
+    one_wider = as_table(np.column_stack([rng.integers(0, 3, (100, 3)), rng.integers(0, 4, 100)]))
+    assert full_subspaces(one_wider, 2) is None
+
+
+def test_free_dimensions_leave_out_what_the_mean_fixes() -> None:
+    assert passes.free_dimensions(codes_table()).tolist() == [1, 2, 4, 8, 2, 3]
+    assert passes.free_dimensions(presence_table()).tolist() == [1] * 5
+    assert passes.free_dimensions(blocks_table()).tolist() == [1, 4, 1, 3]
+
+
+@pytest.mark.parametrize(("n_categories", "least"), [(6, 0.99), (60, 0.95)])
+def test_pooled_subspaces_are_those_of_the_truth(n_categories: int, least: float) -> None:
+    """The space is `scale^2 (A - P 1^T)`, A the conditional of a leaf given its parent.
+
+    An estimated vector has, beside its signal, noise of squared length about d / (N s^2 m), with
+    m = 8 others pooled: 0.001 at d = 6 and 0.01 at d = 60 for s^2 = 0.1, so the cosine of the
+    largest angle is above 0.99 and 0.95 with room.
+    """
+    for seed in range(3):
+        data = make_latent_tree(9, 3, n_categories, n_samples=20_000, random_state=seed)
+        table = as_table(data.X)
+        found = pooled_subspaces(table, 2, np.random.default_rng(0), 2)
+        _, variance = passes.coordinate_moments(table)
+        scale = 1 / np.sqrt(variance + passes.DAMPING / table.n_samples)
+        for a, (low, high) in enumerate(slow.ranges(table)):
+            (edge,) = np.flatnonzero((data.tree.edges == a).any(axis=1))
+            signal = data.conditionals[edge] - data.marginals[a][:, None]
+            truth = np.linalg.svd(scale[low:high, None] * signal)[0][:, :2]
+            estimate = np.linalg.qr(found.basis[low:high] / scale[low:high, None])[0]
+            assert np.linalg.svd(truth.T @ estimate, compute_uv=False).min() > least
+
+
+def test_strengths_grow_with_the_dependence() -> None:
+    weak, strong = (
+        as_table(make_latent_tree(9, 3, 8, edge_length=e, n_samples=5_000, random_state=0).X)
+        for e in (1.0, 0.2)
+    )
+    found = [pooled_subspaces(t, 2, np.random.default_rng(0), 1) for t in (weak, strong)]
+    assert (found[1].strengths > found[0].strengths).all()
+    assert (np.diff(found[0].strengths, axis=1) <= 0).all()
+
+
+@pytest.mark.parametrize("n_categories", [8, 120])
+@pytest.mark.parametrize("as_blocks", [False, True])
+def test_chunks_and_threads_do_not_change_a_bit(
+    n_categories: int, as_blocks: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """120 categories over 10,000 samples are crowded: the other start, the same demand."""
+    X = make_latent_tree(9, 3, n_categories, n_samples=10_000, random_state=0).X
+    table = as_table([np.eye(n_categories)[x] for x in X.T] if as_blocks else X)
+    results = []
+    for chunk, n_jobs in [(passes.CHUNK_FLOATS, 1), (1, 1), (9 * 2 * 2 * BLOCK, 2), (10**9, 2)]:
+        monkeypatch.setattr(passes, "CHUNK_FLOATS", chunk)
+        results.append(pooled_subspaces(table, 2, np.random.default_rng(0), n_jobs))
+    for other in results[1:]:
+        np.testing.assert_array_equal(results[0].basis, other.basis)
+        np.testing.assert_array_equal(results[0].strengths, other.strengths)
