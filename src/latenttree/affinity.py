@@ -8,15 +8,20 @@ like a correlation from `n` effective samples: `Var(-log rho) = (1 - rho^2)^2 / 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from latenttree.distances import Distances
 from latenttree.spanning import minimum_spanning_tree
 
 EXACT = 1e200
 """Effective samples of distances without error."""
+
+HEAVY = 2.0
+"""Tails below this, on every edge of the spanning tree, are no reason to count samples apart."""
 
 LONGEST = 200.0
 """Longest path in units of `scale`; longer ones are rescaled so that exp(-d) does not vanish."""
@@ -24,46 +29,71 @@ LONGEST = 200.0
 
 @dataclass(frozen=True, eq=False)
 class Affinity:
-    """Affinities `(p, p)`, oriented to be positive along the spanning tree `mst` `(p - 1, 2)`."""
+    """Affinities `(p, p)`, oriented to be positive along the spanning tree `mst` `(p - 1, 2)`.
+
+    `n` effective samples in general; `n / tails[a, b]` for a pair whose correlation few samples
+    carry (see `Distances.tails`)."""
 
     rho: NDArray[Any]
     n: float
     scale: float
     mst: NDArray[np.int64]
+    tails: NDArray[np.float16] | None = None
 
     @property
     def exact(self) -> bool:
         return self.n >= EXACT
 
+    def samples(self, variables: NDArray[np.int64]) -> float:
+        """Effective samples behind the correlations of some variables: the median over pairs."""
+        if self.tails is None or len(variables) < 2:
+            return self.n
+        tails = self.tails[np.ix_(variables, variables)].astype(np.float64)
+        return self.n / float(np.median(tails[np.triu_indices(len(variables), 1)]))
 
-def affinity(
-    distances: NDArray[Any],
-    standard_errors: NDArray[Any] | None = None,
-    signs: NDArray[np.int8] | None = None,
-    rank: int = 1,
-    n: float | None = None,
-) -> Affinity:
-    """Affinities of a distance matrix; `standard_errors=None` says that the distances are exact.
+    def link_samples(self) -> NDArray[np.float64]:
+        """Effective samples behind every edge of the spanning tree."""
+        if self.tails is None:
+            return np.full(len(self.mst), self.n)
+        return self.n / self.tails[self.mst[:, 0], self.mst[:, 1]].astype(np.float64)
 
-    Infinite distances are affinity zero. The effective number of samples is `n` where it is known,
-    else the median over the spanning tree's edges, the pairs that matter most, of what their standard
-    errors imply.
+    @cached_property
+    def typical_samples(self) -> float:
+        """Effective samples behind a typical edge of the spanning tree."""
+        return float(np.median(self.link_samples())) if len(self.mst) else self.n
+
+
+def affinity(distances: NDArray[Any], standard_errors: NDArray[Any] | None = None) -> Affinity:
+    """Affinities of a matrix of distances; `standard_errors=None` says that they are exact.
+
+    Infinite distances are affinity zero. The effective number of samples is the median over the
+    spanning tree's edges, the pairs that matter most, of what their standard errors imply.
     """
-    mst = minimum_spanning_tree(distances)
     finite = distances[np.isfinite(distances)]
-    scale = max(float(rank), float(finite.max(initial=0.0)) / LONGEST)
-    rho = np.exp(-distances / distances.dtype.type(scale))
-    np.fill_diagonal(rho, 1.0)
-    if signs is not None:
-        rho *= signs
-        flip = _orientation(rho, mst)
-        rho *= flip[:, None]
-        rho *= flip[None, :]
-    if n is None and standard_errors is None:
-        n = EXACT
-    elif n is None:
-        n = _effective_samples(rho, np.asarray(standard_errors), scale, mst)
-    return Affinity(rho, n, scale, mst)
+    scale = max(1.0, float(finite.max(initial=0.0)) / LONGEST)
+    rho = np.exp(-distances / scale)
+    mst = minimum_spanning_tree(distances)
+    if standard_errors is None:
+        return Affinity(rho, EXACT, scale, mst)
+    return Affinity(rho, _effective_samples(rho, standard_errors, scale, mst), scale, mst)
+
+
+def estimated_affinity(found: Distances) -> Affinity:
+    """Affinities of estimated distances: signed roots of the determinants, oriented."""
+    rank = found.rank
+    strength = np.abs(found.determinants)
+    mst = minimum_spanning_tree(-strength)
+    if rank > 1:
+        strength **= 1 / rank
+    rho = np.copysign(strength, found.determinants)
+    np.minimum(rho, 1.0, out=rho)
+    flip = _orientation(rho, mst)
+    rho *= flip[:, None]
+    rho *= flip[None, :]
+    tails = found.tails
+    if tails is not None and tails[mst[:, 0], mst[:, 1]].max(initial=1.0) < HEAVY:
+        tails = None
+    return Affinity(rho, float(found.n_samples * rank), float(rank), mst, tails)
 
 
 def component(whole: Affinity, members: NDArray[np.int64]) -> Affinity:
@@ -72,14 +102,8 @@ def component(whole: Affinity, members: NDArray[np.int64]) -> Affinity:
     number[members] = np.arange(len(members))
     inside = (number[whole.mst] >= 0).all(axis=1)
     rho = np.ascontiguousarray(whole.rho[np.ix_(members, members)])
-    return Affinity(rho, whole.n, whole.scale, number[whole.mst[inside]])
-
-
-def weak_links(whole: Affinity) -> NDArray[np.bool_]:
-    """Edges of the spanning tree no stronger than the best of p pure-noise correlations."""
-    p = len(whole.rho)
-    strength = np.abs(whole.rho[whole.mst[:, 0], whole.mst[:, 1]])
-    return np.asarray(strength * np.sqrt(whole.n) < np.sqrt(2 * np.log(max(p, 2))))
+    tails = None if whole.tails is None else whole.tails[np.ix_(members, members)]
+    return Affinity(rho, whole.n, whole.scale, number[whole.mst[inside]], tails)
 
 
 def _orientation(rho: NDArray[Any], mst: NDArray[np.int64]) -> NDArray[Any]:

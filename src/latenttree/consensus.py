@@ -68,7 +68,7 @@ def _starts(part: Affinity, merged: Wiring) -> Iterator[Wiring]:
     if 4 <= p <= JOIN_LIMIT:
         rho = np.ascontiguousarray(part.rho, dtype=np.float64)
         for caution, flat in JOINS:
-            yield Wiring.from_edges(p, *join(rho, part.n, caution, flat))
+            yield Wiring.from_edges(p, *join(rho, part.typical_samples, caution, flat))
 
 
 def _same(one: Optimum, other: Optimum, part: Affinity) -> bool:
@@ -104,4 +104,5 @@ def log_likelihood(wiring: Wiring, part: Affinity) -> float:
     model = np.exp(-wiring.tree(names).path_lengths())
     model[np.diag_indices(len(model))] = 1 + 1e-6
     inverse = np.linalg.inv(model)
-    return float(-0.5 * part.n * (np.linalg.slogdet(model)[1] + (inverse * part.rho).sum()))
+    n = part.typical_samples
+    return float(-0.5 * n * (np.linalg.slogdet(model)[1] + (inverse * part.rho).sum()))

@@ -9,7 +9,8 @@ signed determinants cancel noise instead of piling it up.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from functools import cached_property
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -19,27 +20,41 @@ from latenttree.data import Table, as_table, check_n_states
 from latenttree.engine import parallel, resolve_jobs
 from latenttree.errors import DataError
 from latenttree.moments import Subspaces, full_subspaces, gram, pooled_subspaces, project
+from latenttree.moments.subspace import DAMPING
 
 Method = Literal["pooled", "pairwise"]
+TAIL_SAMPLES = 16_384
 UNMEASURABLE_ERROR = 0.5
 """Distances with a larger standard error are not measurable: two standard errors from no signal."""
 
 
 @dataclass(frozen=True, eq=False)
 class Distances:
-    """Distances `(p, p)` with standard errors and the signs of the determinants behind them.
+    """Signed determinants `(p, p)` with relative standard errors; distances are minus their logs.
 
     `rank` is the number of dimensions a determinant is over (states less one), `n_samples` the
-    samples behind a pair.
+    samples behind a pair. `tails[a, b]` says how much heavier than Gaussian a pair's fourth moment is
+    (1 where it is not): rare categories that occur together make a correlation that few samples
+    carry, and `n_samples / tails` is the number that counts.
     """
 
-    values: NDArray[Any]
+    determinants: NDArray[Any]
     standard_errors: NDArray[Any]
-    signs: NDArray[np.int8]
     rank: int
     n_samples: int
+    tails: NDArray[np.float16] | None = None
     strengths: NDArray[np.float64] | None = None
     n_rounds: int = 0
+
+    @cached_property
+    def values(self) -> NDArray[Any]:
+        """Distances `(p, p)`, zero on the diagonal."""
+        values = -np.log(np.clip(np.abs(self.determinants), 1e-30, 1.0))
+        return np.abs(values, out=values)  # no negative zeros
+
+    @property
+    def signs(self) -> NDArray[np.int8]:
+        return np.where(self.determinants < 0, -1, 1).astype(np.int8)
 
     @property
     def measurable(self) -> NDArray[np.bool_]:
@@ -47,102 +62,221 @@ class Distances:
         return np.asarray(self.standard_errors < UNMEASURABLE_ERROR)
 
 
+class _Pairs(NamedTuple):
+    """Signed determinants of all pairs, relative standard errors and tails, each `(p, p)`."""
+
+    det: NDArray[np.float32]
+    error: NDArray[np.float32]
+    tails: NDArray[np.float16]
+
+
 @njit(cache=True, nogil=True)
-def _determinants(second, root, rank, n, det, error, start, stop):  # type: ignore[no-untyped-def]
+def _determinants(second, root, rank, n, det, error, norm, start, stop):  # type: ignore[no-untyped-def]
     """Signed determinant of the whitened block of every pair (a, b), b < a, start <= a < stop.
 
-    `C = root_a second_ab root_b^T`; relative variance of `det C`:
+    `C = root_a second_ab root_b^T`; relative variance of `det C` for Gaussian features:
     `sum (1 - s^2)^2 / s^2 / n = (|C^-1|_F^2 - 2 r + |C|_F^2) / n`. Gauss-Jordan in place, O(r^3).
+    Fills the lower triangles of `det`, `error` and `norm = |C|_F^2`.
     """
-    c = np.empty((rank, rank))
     work = np.empty((rank, 2 * rank))
+    half = np.empty((rank, rank))
     for a in range(start, stop):
         for b in range(a):
-            norm = 0.0
+            square = 0.0
+            for i in range(rank):
+                for v in range(rank):
+                    t = 0.0
+                    for u in range(rank):
+                        t += root[a, i, u] * second[a * rank + u, b * rank + v]
+                    half[i, v] = t
             for i in range(rank):
                 for j in range(rank):
                     t = 0.0
-                    for u in range(rank):
-                        for v in range(rank):
-                            t += root[a, i, u] * second[a * rank + u, b * rank + v] * root[b, j, v]
-                    c[i, j] = t
-                    norm += t * t
-            value = 1.0
-            for i in range(rank):
-                for j in range(rank):
-                    work[i, j] = c[i, j]
+                    for v in range(rank):
+                        t += half[i, v] * root[b, j, v]
+                    work[i, j] = t
                     work[i, rank + j] = 1.0 if i == j else 0.0
-            for i in range(rank):
-                pivot = i
-                for u in range(i + 1, rank):
-                    if abs(work[u, i]) > abs(work[pivot, i]):
-                        pivot = u
-                x = work[pivot, i]
-                if x == 0.0:
-                    value = 0.0
-                    break
-                if pivot != i:
-                    value = -value
-                    for j in range(2 * rank):
-                        work[i, j], work[pivot, j] = work[pivot, j], work[i, j]
-                value *= x
-                for j in range(2 * rank):
-                    work[i, j] /= x
-                for u in range(rank):
-                    if u != i and work[u, i] != 0.0:
-                        f = work[u, i]
-                        for j in range(2 * rank):
-                            work[u, j] -= f * work[i, j]
+                    square += t * t
+            value = _invert_general(work, rank)
             inverse = 0.0
             for i in range(rank):
                 for j in range(rank):
                     inverse += work[i, rank + j] ** 2
             det[a, b] = value
-            det[b, a] = value
-            if value == 0.0:
-                e = np.inf
-            else:
-                e = np.sqrt(max(inverse - 2 * rank + norm, 0.0) / n)
-            error[a, b] = e
-            error[b, a] = e
+            norm[a, b] = square
+            error[a, b] = (
+                np.inf if value == 0.0 else np.sqrt(max(inverse - 2 * rank + square, 0.0) / n)
+            )
+
+
+@njit(cache=True, nogil=True)
+def _invert_general(work, rank):  # type: ignore[no-untyped-def]
+    """Gauss-Jordan on `[C | I]` in place, leaving `[I | C^-1]`; returns det C, 0 if singular."""
+    value = 1.0
+    for i in range(rank):
+        pivot = i
+        for u in range(i + 1, rank):
+            if abs(work[u, i]) > abs(work[pivot, i]):
+                pivot = u
+        x = work[pivot, i]
+        if x == 0.0:
+            return 0.0
+        if pivot != i:
+            value = -value
+            for j in range(2 * rank):
+                work[i, j], work[pivot, j] = work[pivot, j], work[i, j]
+        value *= x
+        for j in range(2 * rank):
+            work[i, j] /= x
+        for u in range(rank):
+            f = work[u, i]
+            if u != i and f != 0.0:
+                for j in range(2 * rank):
+                    work[u, j] -= f * work[i, j]
+    return value
+
+
+@njit(cache=True, nogil=True)
+def _binary_pairs(second, mean, root, n, det, error, tails, start, stop):  # type: ignore[no-untyped-def]
+    """Correlations of 0/1 variables with exact delta-method errors, lower triangle, from counts.
+
+    With `z = (x - mean) root`, the influence of a sample on `-log rho` is
+    `z_a z_b / rho - (z_a^2 + z_b^2) / 2`; its variance over the four cells of the 2 x 2 table is
+    exact. Tails: `E[z_a^2 z_b^2] / (1 + 2 rho^2)`.
+    """
+    for a in range(start, stop):
+        high_a, low_a = (1 - mean[a]) * root[a], -mean[a] * root[a]
+        for b in range(a):
+            high_b, low_b = (1 - mean[b]) * root[b], -mean[b] * root[b]
+            rho = second[a, b] * root[a] * root[b]
+            both = second[a, b] + mean[a] * mean[b]
+            both = min(max(both, 0.0), min(mean[a], mean[b]))
+            det[a, b] = rho
+            if rho == 0.0:
+                error[a, b] = np.inf
+                tails[a, b] = 1.0
+                continue
+            first = 0.0
+            square = 0.0
+            fourth = 0.0
+            for cell in range(4):
+                if cell == 0:
+                    q, za, zb = both, high_a, high_b
+                elif cell == 1:
+                    q, za, zb = mean[a] - both, high_a, low_b
+                elif cell == 2:
+                    q, za, zb = mean[b] - both, low_a, high_b
+                else:
+                    q, za, zb = 1 - mean[a] - mean[b] + both, low_a, low_b
+                psi = za * zb / rho - 0.5 * (za * za + zb * zb)
+                first += q * psi
+                square += q * psi * psi
+                fourth += q * za * za * zb * zb
+            error[a, b] = np.sqrt(max(square - first * first, 0.0) / n)
+            tails[a, b] = min(max(fourth / (1 + 2 * rho * rho), 1.0), 6e4)
+
+
+@njit(cache=True, nogil=True)
+def _mirror(x, start, stop):  # type: ignore[no-untyped-def]
+    """Copy the lower triangle to the upper one, rows start:stop of it."""
+    for a in range(start, stop):
+        for b in range(a):
+            x[b, a] = x[a, b]
 
 
 def _whitening(
-    second: NDArray[np.float32], p: int, rank: int, n: int, names: tuple[str, ...]
+    second: NDArray[np.float32], table: Table, basis: NDArray[np.float32]
 ) -> NDArray[np.float64]:
     """Inverse Cholesky roots `(p, rank, rank)` of the features' own covariances.
 
-    `DAMPING / n` is added in units of the features' mean scale, which lengthens the pendant edge of
-    a rare variable and changes no other distance.
+    `DAMPING / n` is added to the variance of every stored coordinate, which lengthens the pendant
+    edge of a rare variable and changes no other distance: a pair that occurs together three times
+    does not outrank one that does so three thousand times.
     """
+    p, rank = table.n_vars, basis.shape[1]
     index = np.arange(p)
     own = second.reshape(p, rank, p, rank)[index, :, index, :].astype(np.float64)
     trace = np.trace(own, axis1=1, axis2=2)
     if (trace <= 0).any():
         a = int(np.argmin(trace))
         raise DataError(
-            f"variable {names[a]!r} carries no signal that it shares with the others "
+            f"variable {table.names[a]!r} carries no signal that it shares with the others "
             f"(its projected variance is {trace[a]:.3g}); drop it"
         )
+    wide = basis.astype(np.float64)
+    outer = np.einsum("cr,cs->crs", wide, wide)
+    own += DAMPING / table.n_samples * np.add.reduceat(outer, table.offsets[:-1], axis=0)
     own += np.eye(rank) * (1e-6 * trace / rank)[:, None, None]
     return np.linalg.inv(np.linalg.cholesky(own))
 
 
-def _signed_determinants(
-    table: Table, basis: NDArray[np.float32], n_jobs: int
-) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Signed determinants of all pairs and their relative standard errors, in one pass."""
+def _is_binary(table: Table) -> bool:
+    return table.kind == "presence" or (table.kind == "codes" and bool((table.dims == 2).all()))
+
+
+def _all_pairs(table: Table, basis: NDArray[np.float32], n_jobs: int) -> _Pairs:
+    """Signed determinants, errors and tails of all pairs, in one pass over the data (two passes
+    where tails need their own moments)."""
     p, rank, n = table.n_vars, basis.shape[1], table.n_samples
 
-    def chunk(start: int, stop: int) -> NDArray[np.float32]:
+    def features(start: int, stop: int) -> NDArray[np.float32]:
         return project(table, basis, start, stop, n_jobs).reshape(stop - start, p * rank)
 
-    _, second = gram(chunk, n, p * rank, n_jobs)
-    root = _whitening(second, p, rank, n, table.names)
-    det = np.eye(p, dtype=np.float32)
-    error = np.zeros((p, p), dtype=np.float32)
-    parallel(lambda a, b: _determinants(second, root, rank, float(n), det, error, a, b), p, n_jobs)
-    return det, error
+    mean, second = gram(features, n, p * rank, n_jobs)
+    root = _whitening(second, table, basis)
+    pairs = _Pairs(
+        np.empty((p, p), np.float32), np.empty((p, p), np.float32), np.ones((p, p), np.float16)
+    )
+    np.fill_diagonal(pairs.det, 1.0)
+    np.fill_diagonal(pairs.error, 0.0)
+    if _is_binary(table):
+        scale = root[:, 0, 0].copy()
+        tails = np.ones((p, p), np.float32)
+        parallel(
+            lambda a, b: _binary_pairs(
+                second, mean, scale, float(n), pairs.det, pairs.error, tails, a, b
+            ),
+            p,
+            n_jobs,
+        )
+    else:
+        norm = np.zeros((p, p), np.float32)
+        parallel(
+            lambda a, b: _determinants(
+                second, root, rank, float(n), pairs.det, pairs.error, norm, a, b
+            ),
+            p,
+            n_jobs,
+        )
+        tails = _measured_tails(table, basis, mean, root, norm, n_jobs)
+    for x in (pairs.det, pairs.error, tails):
+        parallel(lambda a, b, x=x: _mirror(x, a, b), p, n_jobs)
+    pairs.tails[:] = tails
+    return pairs
+
+
+def _measured_tails(
+    table: Table,
+    basis: NDArray[np.float32],
+    mean: NDArray[np.float64],
+    root: NDArray[np.float64],
+    norm: NDArray[np.float32],
+    n_jobs: int,
+) -> NDArray[np.float32]:
+    """`E[|z_a|^2 |z_b|^2] / (r^2 + 2 |C_ab|^2)` over the first samples, at least 1; `norm = |C|^2`."""
+    p, rank = table.n_vars, basis.shape[1]
+    n = min(table.n_samples, TAIL_SAMPLES)
+    centre = mean.reshape(p, rank).astype(np.float32)
+    white = root.astype(np.float32)
+
+    def norms(start: int, stop: int) -> NDArray[np.float32]:
+        z = project(table, basis, start, stop, n_jobs) - centre
+        return np.asarray((np.einsum("nar,asr->nas", z, white, optimize=True) ** 2).sum(axis=2))
+
+    average, second = gram(norms, n, p, n_jobs)
+    second += np.multiply.outer(average, average).astype(np.float32)
+    second /= rank**2 + 2 * norm
+    return np.clip(second, 1.0, 6e4, out=second)
 
 
 def _orientation(
@@ -170,63 +304,55 @@ def estimate_distances(
     whole = full_subspaces(table, rank)
     if whole is not None or not cross_fit:
         found = whole or pooled_subspaces(table, rank, rng, jobs)
-        det, error = _signed_determinants(table, found.basis, jobs)
-        return _distances(det, error, table.n_samples, rank, found)
+        pairs = _all_pairs(table, found.basis, jobs)
+        return _distances(pairs, table.n_samples, found)
     seed = int(rng.integers(2**63))
     halves = [table.subset_rows(slice(f, None, 2)) for f in range(2)]
     found_by = [pooled_subspaces(h, rank, np.random.default_rng(seed), jobs) for h in halves]
     # the subspace from one half, the moments from the other: neither fits the other's noise
-    first, error = _signed_determinants(halves[1], found_by[0].basis, jobs)
-    second, other = _signed_determinants(halves[0], found_by[1].basis, jobs)
+    first = _all_pairs(halves[1], found_by[0].basis, jobs)
+    second = _all_pairs(halves[0], found_by[1].basis, jobs)
     sign = _orientation(table, found_by[0].basis, found_by[1].basis, jobs)
-    det, error = _average(first, error, second, other, sign)
-    return _distances(det, error, table.n_samples, rank, found_by[0])
+    return _distances(_average(first, second, sign), table.n_samples, found_by[0])
 
 
-def _average(
-    first: NDArray[np.float32],
-    first_error: NDArray[np.float32],
-    second: NDArray[np.float32],
-    second_error: NDArray[np.float32],
-    sign: NDArray[np.int8],
-) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+def _average(first: _Pairs, second: _Pairs, sign: NDArray[np.int8]) -> _Pairs:
     """Mean of two estimates of signed determinants; relative errors combined."""
-    second *= sign[:, None] * sign[None, :]
+    other = second.det * (sign[:, None] * sign[None, :]).astype(np.float32)
     with np.errstate(invalid="ignore", divide="ignore"):
-        error = np.sqrt((first * first_error) ** 2 + (second * second_error) ** 2)
-        det = (first + second) / 2
-        error = np.where(det != 0, error / (2 * np.abs(det)), np.inf)
+        error = np.sqrt((first.det * first.error) ** 2 + (other * second.error) ** 2)
+        det = (first.det + other) / np.float32(2)
+        error = np.where(det != 0, error / (2 * np.abs(det)), np.inf).astype(np.float32)
     error[~np.isfinite(error)] = np.inf
     np.fill_diagonal(error, 0.0)
-    return det, error.astype(np.float32)
+    return _Pairs(det, error, np.maximum(first.tails, second.tails))
 
 
-def _distances(
-    det: NDArray[np.float32],
-    error: NDArray[np.float32],
-    n_samples: int,
-    rank: int,
-    found: Subspaces,
-) -> Distances:
-    signs = np.where(det < 0, -1, 1).astype(np.int8)
-    values = -np.log(np.clip(np.abs(det), 1e-30, 1.0))
-    np.fill_diagonal(values, 0.0)
-    return Distances(values, error, signs, rank, n_samples, found.strengths, found.n_rounds)
+def _distances(pairs: _Pairs, n_samples: int, found: Subspaces) -> Distances:
+    return Distances(
+        pairs.det,
+        pairs.error,
+        found.basis.shape[1],
+        n_samples,
+        pairs.tails,
+        found.strengths,
+        found.n_rounds,
+    )
 
 
 def pairwise_distances(table: Table, n_states: int) -> Distances:
     """The paper's estimator: a k-SVD of every pair's scaled moment, p^2 of them. Slow, in-sample."""
     p, rank, n = table.n_vars, n_states - 1, table.n_samples
-    values = np.zeros((p, p))
+    det = np.eye(p)
     errors = np.zeros((p, p))
     columns = [_centred_block(table, a) for a in range(p)]
     for a in range(p):
         for b in range(a):
             s = np.linalg.svd(columns[a].T @ columns[b], compute_uv=False)[:rank]
             s = np.clip(s, 1e-15, 1.0)
-            values[a, b] = values[b, a] = -np.log(s).sum()
+            det[a, b] = det[b, a] = s.prod()
             errors[a, b] = errors[b, a] = np.sqrt(((1 - s**2) ** 2 / s**2).sum() / n)
-    return Distances(values, errors, np.ones((p, p), dtype=np.int8), rank, n)
+    return Distances(det, errors, rank, n)
 
 
 def _centred_block(table: Table, a: int) -> NDArray[np.float64]:

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from latenttree.affinity import affinity
+from latenttree.affinity import estimated_affinity
 from latenttree.baselines import BASELINES
 from latenttree.data import Table, as_table, check_n_states
 from latenttree.diagnostics import Diagnostics
@@ -164,9 +164,7 @@ class LatentTree(BaseEstimator):
                 tree = BASELINES[self.structure](values, found.n_samples, table.names)
             return Structure.of_tree(tree)
         with progress.stage("spanning tree"):
-            whole = affinity(
-                found.values, None, found.signs, found.rank, n=float(found.n_samples * found.rank)
-            )
+            whole = estimated_affinity(found)
         return learn_structure(
             whole,
             table.names,

@@ -31,6 +31,11 @@ class Features(NamedTuple):
     load: NDArray[np.float64]  # (slots,) correlation of the feature with the node v
     size: NDArray[np.int64]  # (slots,) leaves in use
 
+    def leading(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The leaf of largest weight in each slot's feature."""
+        best = self.weight[slots].argmax(axis=1)
+        return np.asarray(self.leaf[slots, best])
+
 
 def branch_features(wiring: Wiring, width: int = WIDTH) -> Features:
     """Features of all branches, by one pass up and one pass down."""

@@ -60,7 +60,7 @@ def group(affinity: Affinity, members: NDArray[np.int64], epsilon: float | None 
     if epsilon is not None:
         edges, lengths = threshold_grouping(-np.log(np.maximum(r, 1e-300)), epsilon)
     else:
-        edges, lengths = join(r, affinity.n, CAUTION, affinity.exact)
+        edges, lengths = join(r, affinity.samples(members), CAUTION, affinity.exact)
     return Group(members, edges, lengths)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from latenttree.affinity import Affinity, affinity, component, weak_links
+from latenttree.affinity import Affinity, affinity, component
 from latenttree.consensus import best_tree
 from latenttree.engine import Progress, resolve_jobs
 from latenttree.errors import DataError
@@ -55,9 +55,9 @@ class _Part:
     members: NDArray[np.int64]
     affinity: Affinity
     wiring: Wiring
-    changes: list[int]
-    tests: dict[tuple[int, int], EdgeTest]
-    agreement: dict[tuple[int, int], float]
+    changes: list[int] = field(default_factory=list)
+    tests: dict[tuple[int, int], EdgeTest] = field(default_factory=dict)
+    agreement: dict[tuple[int, int], float] = field(default_factory=dict)
 
 
 def learn_structure(
@@ -105,7 +105,7 @@ def learn_structure(
         errors,
         np.array(sorted(group_sizes, reverse=True), dtype=np.int64),
         [part.changes for part in parts if part.changes],
-        len(parts),
+        1 + int((values == 0).sum()),
         len(copies),
     )
 
@@ -124,19 +124,15 @@ def _duplicates(whole: Affinity) -> tuple[NDArray[np.int64], list[tuple[int, int
 
 
 def _components(whole: Affinity) -> tuple[list[_Part], NDArray[np.int64]]:
-    """Parts that dependence connects, and the spanning edges between them."""
-    weak = np.zeros(len(whole.mst), dtype=bool) if whole.exact else weak_links(whole)
-    strong, p = whole.mst[~weak], len(whole.rho)
-    graph = coo_array((np.ones(len(strong)), (strong[:, 0], strong[:, 1])), shape=(p, p))
+    """Parts connected by any affinity at all, and the spanning edges between them."""
+    empty = whole.rho[whole.mst[:, 0], whole.mst[:, 1]] == 0
+    links, p = whole.mst[~empty], len(whole.rho)
+    graph = coo_array((np.ones(len(links)), (links[:, 0], links[:, 1])), shape=(p, p))
     n_parts, label = connected_components(graph, directed=False)
-    members = (
-        [np.flatnonzero(label == i) for i in range(n_parts)] if n_parts > 1 else [np.arange(p)]
-    )
-    parts = [
-        _Part(m, component(whole, m) if n_parts > 1 else whole, Wiring(len(m)), [], {}, {})
-        for m in members
-    ]
-    return parts, whole.mst[weak]
+    if n_parts == 1:
+        return [_Part(np.arange(p), whole, Wiring(p))], whole.mst[empty]
+    members = [np.flatnonzero(label == i) for i in range(n_parts)]
+    return [_Part(m, component(whole, m), Wiring(len(m))) for m in members], whole.mst[empty]
 
 
 def _contract(parts: list[_Part], min_support: float) -> list[dict[tuple[int, int], float]]:

@@ -22,12 +22,14 @@ from latenttree.wiring import Wiring
 
 
 class EdgeTest(NamedTuple):
-    """Length of an edge, its standard error, and the log-likelihood by which its topology beats the
-    best other way of joining the four branches around it (infinite for a pendant edge)."""
+    """Length of an edge, its standard error, the log-likelihood by which its topology beats the best
+    other way of joining the four branches around it (infinite for a pendant edge), and the correlation
+    between its two sides in standard errors."""
 
     length: float
     error: float
     gap: float
+    link: float = np.inf
 
     @property
     def z(self) -> float:
@@ -75,21 +77,24 @@ def edge_tests(wiring: Wiring, affinity: Affinity) -> dict[tuple[int, int], Edge
     features = branch_features(wiring)
     index, links = features.slots.index, wiring.links
 
-    def correlations(slots: list[int]) -> NDArray[np.float64]:
-        f = features
-        found: NDArray[np.float64] = star_correlations(
-            np.array(slots), f.leaf, f.weight, f.size, affinity.rho
-        )
-        return found
+    def star(*slots: int) -> tuple[NDArray[np.float64], float]:
+        f, rows = features, np.array(slots)
+        r = star_correlations(rows, f.leaf, f.weight, f.size, affinity.rho)
+        return r, affinity.samples(f.leading(rows))
+
+    def link(a: int, b: int) -> float:
+        r, n = star(index[a][b], index[b][a])
+        return float(r[0, 1] * np.sqrt(n))
 
     tests = {}
     for a, b in wiring.edges():
         far = [index[b][u] for u in links[b] if u != a]
         if wiring.is_hidden(a):
             near = [index[a][u] for u in links[a] if u != b]
-            tests[(a, b)] = quartet_test(correlations(near + far), affinity.n)
+            tests[(a, b)] = quartet_test(*star(*near, *far))._replace(link=link(a, b))
         elif wiring.is_hidden(b):
-            tests[(a, b)] = pendant_test(correlations([index[b][a], *far]), affinity.n)
+            test = pendant_test(*star(index[b][a], *far))
+            tests[(a, b)] = test._replace(link=link(a, b))
     return tests
 
 
@@ -108,32 +113,67 @@ def posterior_real(
     real. `prior` holds the pseudo-counts (real, zero) of the weight.
     """
     error = np.maximum(error, 1e-9)
+    if len(length) > MAX_EDGES:
+        # the mixture is fitted to a part of very many edges, evenly spread over the z-scores
+        part = np.argsort(length / error)[:: -(-len(length) // MAX_EDGES)]
+        fitted = _fit_mixture(length[part], error[part], choices, prior)
+    else:
+        fitted = _fit_mixture(length, error, choices, prior)
+    return _posterior(length, error, choices, *fitted)[0]
+
+
+GRID = np.linspace(np.log(1e-3), np.log(10.0), 120)
+"""Logarithms of true lengths over which their distribution is summed."""
+
+MAX_EDGES = 1000
+
+
+def _posterior(
+    length: NDArray[np.float64],
+    error: NDArray[np.float64],
+    choices: int,
+    share: float,
+    centre: float,
+    width: float,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Probability that each edge is real, and for each the weights of the true lengths in GRID."""
     null = _log_null(np.maximum(length / error, 0.02), choices) - np.log(error)
-    least = np.log(2 * np.median(error))
-    grid = np.linspace(np.log(1e-3), np.log(10.0), 120)
-    fit = -0.5 * ((length[:, None] - np.exp(grid)) / error[:, None]) ** 2
+    fit = -0.5 * ((length[:, None] - np.exp(GRID)) / error[:, None]) ** 2
     fit -= np.log(error)[:, None] + 0.5 * np.log(2 * np.pi)
+    density = -0.5 * ((GRID - centre) / width) ** 2
+    joint = fit + density - np.logaddexp.reduce(density)
+    top = joint.max(axis=1)
+    weights = np.exp(joint - top[:, None])
+    total = weights.sum(axis=1)
+    odds = np.log(total) + top - null + np.log(share / (1 - share))
+    real = 1 / (1 + np.exp(-np.clip(odds, -700, 700)))
+    return real, weights / total[:, None]
+
+
+def _fit_mixture(
+    length: NDArray[np.float64],
+    error: NDArray[np.float64],
+    choices: int,
+    prior: tuple[float, float],
+) -> tuple[float, float, float]:
+    """Share of real edges, centre and width of their log lengths, by EM."""
+    least = float(np.log(2 * np.median(error)))
     share = prior[0] / sum(prior)
     centre, width = max(float(np.log(np.median(length) + np.median(error))), least), 0.7
-    real = np.zeros(len(length))
-    for _ in range(300):
-        density = -0.5 * ((grid - centre) / width) ** 2
-        density -= np.logaddexp.reduce(density)
-        joint = fit + density
-        alternative = np.logaddexp.reduce(joint, axis=1)
-        before = real
-        odds = np.clip(alternative - null + np.log(share / (1 - share)), -700, 700)
-        real = 1 / (1 + np.exp(-odds))
-        weight = np.exp(joint - alternative[:, None]) * real[:, None]
-        total = real.sum()
+    before = np.zeros(len(length))
+    for _ in range(200):
+        real, weights = _posterior(length, error, choices, share, centre, width)
+        weights *= real[:, None]
+        total = float(real.sum())
         share = (total + prior[0]) / (len(length) + sum(prior))
         # two pseudo-edges at the present centre keep the fit of a few edges in place
-        centre = max(float((weight @ grid).sum() + 2 * centre) / (total + 2), least)
-        spread = (weight @ (grid - centre) ** 2).sum() + 2 * 0.5**2
+        centre = max((float((weights @ GRID).sum()) + 2 * centre) / (total + 2), least)
+        spread = float((weights @ (GRID - centre) ** 2).sum()) + 2 * 0.5**2
         width = float(np.clip(np.sqrt(spread / (total + 2)), 0.15, 1.5))
-        if np.abs(real - before).max(initial=0.0) < 1e-6:
+        if np.abs(real - before).max(initial=0.0) < 1e-5:
             break
-    return real
+        before = real
+    return share, centre, width
 
 
 def _log_null(z: NDArray[np.float64], choices: int) -> NDArray[np.float64]:
@@ -147,6 +187,7 @@ def supports(
 ) -> dict[tuple[int, int], float]:
     """Support of every tested edge: the posterior probability that it is real.
 
+    Exactly zero marks an edge whose two sides show no dependence: it stays, to join them.
     Internal and pendant edges are two populations: a length of zero is common among the first
     (polytomies), rare among the second (observed nodes inside the tree)."""
     support: dict[tuple[int, int], float] = {}
@@ -163,13 +204,15 @@ def supports(
         short = 0.5 * float(np.median([tests[e].length for e in pendant]))
         unsure = [e for e in pendant if tests[e].length + 2 * tests[e].error > short]
         support |= {e: max(support[e], 0.5) for e in unsure}
-    return support
+    # the best of p noise correlations is about this strong: such an edge joins independent parts
+    noise = np.sqrt(2 * np.log(max(len(pendant), 2)))
+    return support | {e: 0.0 for e, test in tests.items() if test.link < noise}
 
 
 def contract_unsupported(
     wiring: Wiring, support: dict[tuple[int, int], float], min_support: float
 ) -> None:
-    """Contract, in place, every edge whose support is below `min_support`, weakest first.
+    """Contract, in place, edges with support below `min_support` (but not zero), weakest first.
 
     A pendant edge is contracted into its observed end, which becomes an internal node; a hidden node
     is given to one observed node at most."""
@@ -183,6 +226,8 @@ def contract_unsupported(
     for (a, b), value in sorted(support.items(), key=lambda item: (item[1], item[0])):
         if value >= min_support:
             break
+        if value == 0.0:
+            continue
         keep, drop = sorted((current(a), current(b)))
         if wiring.is_hidden(drop):
             wiring.contract(keep, drop)

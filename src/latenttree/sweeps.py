@@ -106,7 +106,7 @@ def judge(wiring: Wiring, features: Features, affinity: Affinity, region: Region
     """Join the region's star anew, and keep whichever topology is likelier."""
     slots, edges, lengths = region_arrays(wiring, features, region)
     r = star_correlations(slots, features.leaf, features.weight, features.size, affinity.rho)
-    m, n = len(slots), affinity.n
+    m, n = len(slots), affinity.samples(features.leading(slots))
     lengths, best, _ = fit_likelihood(r, n, path_matrix(m, edges), lengths, N_STEPS)
     seen = {star_splits(m, edges)}
     changed, resolved = False, len(edges) == 2 * m - 3
