@@ -10,10 +10,10 @@ from tests.reference.stars import with_samples
 from latenttree.affinity import (
     EXACT,
     LONGEST,
+    Affinity,
     affinity,
     component,
     estimated_affinity,
-    weak_links,
 )
 from latenttree.distances import Distances
 
@@ -130,13 +130,14 @@ def test_component_keeps_the_spanning_tree_inside_it() -> None:
     assert part.n == 100.0
 
 
-def test_weak_links_are_those_below_the_noise() -> None:
-    """0 - 1 strong, 1 - 2 at 1 standard error: the best of 3 noise correlations is near 1.5."""
-    n = 10_000.0
-    rho = np.array([0.5, 1 / np.sqrt(n)])
-    d = np.full((3, 3), -np.log(rho[1]))
-    d[0, 1] = d[1, 0] = -np.log(rho[0])
-    np.fill_diagonal(d, 0)
-    d[0, 2] = d[2, 0] = 50.0
-    np.testing.assert_array_equal(weak_links(with_samples(d, n)), [False, True])
-    assert not weak_links(with_samples(d, 1e8)).any()
+def test_heavy_tails_leave_fewer_samples() -> None:
+    """A pair whose fourth moment is 10 times a Gaussian's counts a tenth of the samples."""
+    d = distances(6, p=3)
+    tails = np.full((3, 3), 10, dtype=np.float16)
+    whole = with_samples(d, 1000.0)
+    heavy = Affinity(whole.rho, whole.n, whole.scale, whole.mst, tails)
+    assert whole.samples(np.arange(3)) == 1000.0
+    # 10 is exact in half precision, so is the median of equal numbers
+    assert heavy.samples(np.arange(3)) == 100.0
+    assert heavy.typical_samples == 100.0
+    assert component(heavy, np.array([0, 1])).tails.shape == (2, 2)
