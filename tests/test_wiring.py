@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from tests.reference.random_trees import trees
 
 from latenttree.tree import Tree
@@ -27,6 +27,7 @@ def quartet() -> Wiring:
     return Wiring.from_edges(4, edges, np.array([1.0, 2.0, 3.0, 4.0, 3.0]))
 
 
+@settings(deadline=None, derandomize=True)
 @given(trees(min_observed=1, max_observed=25))
 def test_a_tree_goes_in_and_comes_out(tree: Tree) -> None:
     back = wired(tree).tree(tree.observed_names)
@@ -34,6 +35,7 @@ def test_a_tree_goes_in_and_comes_out(tree: Tree) -> None:
     np.testing.assert_array_equal(back.lengths, tree.lengths)
 
 
+@settings(deadline=None, derandomize=True)
 @given(trees(min_observed=2, max_observed=25))
 def test_slots_are_the_directed_edges(tree: Tree) -> None:
     wiring = wired(tree)
@@ -50,6 +52,7 @@ def test_slots_are_the_directed_edges(tree: Tree) -> None:
             assert (source[slot], s.nbr[slot], s.length[slot]) == (v, u, length)
 
 
+@settings(deadline=None, derandomize=True)
 @given(trees(min_observed=1, max_observed=25))
 def test_order_has_parents_first(tree: Tree) -> None:
     s = wired(tree).slots()
