@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from latenttree.distances import Distances
@@ -38,18 +39,17 @@ class Affinity:
     n: float
     scale: float
     mst: NDArray[np.int64]
-    tails: NDArray[np.float16] | None = None
+    tails: NDArray[np.float32] | None = None
 
     @property
     def exact(self) -> bool:
         return self.n >= EXACT
 
     def samples(self, variables: NDArray[np.int64]) -> float:
-        """Effective samples behind the correlations of some variables: the median over pairs."""
+        """Effective samples behind the correlations of some variables, geometric mean of pairs."""
         if self.tails is None or len(variables) < 2:
             return self.n
-        tails = self.tails[np.ix_(variables, variables)].astype(np.float64)
-        return self.n / float(np.median(tails[np.triu_indices(len(variables), 1)]))
+        return self.n / float(_mean_tail(self.tails, variables))
 
     def link_samples(self) -> NDArray[np.float64]:
         """Effective samples behind every edge of the spanning tree."""
@@ -61,6 +61,17 @@ class Affinity:
     def typical_samples(self) -> float:
         """Effective samples behind a typical edge of the spanning tree."""
         return float(np.median(self.link_samples())) if len(self.mst) else self.n
+
+
+@njit(cache=True, nogil=True)
+def _mean_tail(tails, variables):  # type: ignore[no-untyped-def]
+    """Geometric mean of `tails` over the pairs of `variables`."""
+    total = 0.0
+    m = len(variables)
+    for i in range(m):
+        for j in range(i):
+            total += np.log(tails[variables[i], variables[j]])
+    return np.exp(2 * total / (m * (m - 1)))
 
 
 def affinity(distances: NDArray[Any], standard_errors: NDArray[Any] | None = None) -> Affinity:

@@ -22,6 +22,9 @@ from latenttree.wiring import Wiring
 JOIN_LIMIT = 1500
 """Up to this many variables the sweeps also start from global joining, O(p^3)."""
 
+VOTE_LIMIT = 300
+"""Up to this many variables all starts are tried where the first two disagree."""
+
 TOLERANCE = 15.0
 """Optima this much less likely than the best one have no vote."""
 
@@ -67,7 +70,7 @@ def _starts(part: Affinity, merged: Wiring) -> Iterator[Wiring]:
     p = len(part.rho)
     if 4 <= p <= JOIN_LIMIT:
         rho = np.ascontiguousarray(part.rho, dtype=np.float64)
-        for caution, flat in JOINS:
+        for caution, flat in JOINS if p <= VOTE_LIMIT else JOINS[:1]:
             yield Wiring.from_edges(p, *join(rho, part.typical_samples, caution, flat))
 
 

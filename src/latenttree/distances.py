@@ -17,12 +17,19 @@ from numba import njit
 from numpy.typing import NDArray
 
 from latenttree.data import Table, as_table, check_n_states
-from latenttree.engine import parallel, resolve_jobs
+from latenttree.engine import BLOCK, parallel, resolve_jobs, single_threaded_blas
 from latenttree.errors import DataError
 from latenttree.moments import Subspaces, full_subspaces, gram, pooled_subspaces, project
-from latenttree.moments.subspace import DAMPING
+from latenttree.moments.subspace import (
+    apply_roots,
+    coordinate_moments,
+    feature_means,
+)
 
 Method = Literal["pooled", "pairwise"]
+BINARY_DAMPING = 4.0
+"""Pseudo-occurrences added to a 0/1 variable."""
+
 TAIL_SAMPLES = 16_384
 UNMEASURABLE_ERROR = 0.5
 """Distances with a larger standard error are not measurable: two standard errors from no signal."""
@@ -42,7 +49,7 @@ class Distances:
     standard_errors: NDArray[Any]
     rank: int
     n_samples: int
-    tails: NDArray[np.float16] | None = None
+    tails: NDArray[np.float32] | None = None
     strengths: NDArray[np.float64] | None = None
     n_rounds: int = 0
 
@@ -67,7 +74,7 @@ class _Pairs(NamedTuple):
 
     det: NDArray[np.float32]
     error: NDArray[np.float32]
-    tails: NDArray[np.float16]
+    tails: NDArray[np.float32]
 
 
 @njit(cache=True, nogil=True)
@@ -184,16 +191,14 @@ def _mirror(x, start, stop):  # type: ignore[no-untyped-def]
             x[b, a] = x[a, b]
 
 
-def _whitening(
-    second: NDArray[np.float32], table: Table, basis: NDArray[np.float32]
-) -> NDArray[np.float64]:
+def _whitening(second: NDArray[np.float32], table: Table, rank: int) -> NDArray[np.float64]:
     """Inverse Cholesky roots `(p, rank, rank)` of the features' own covariances.
 
-    `DAMPING / n` is added to the variance of every stored coordinate, which lengthens the pendant
-    edge of a rare variable and changes no other distance: a pair that occurs together three times
-    does not outrank one that does so three thousand times.
+    `BINARY_DAMPING / n` is added to the variance of a 0/1 variable, which lengthens the pendant edge
+    of a rare one and changes no other distance: a pair that occurs together three times does not
+    outrank one that does so three thousand times.
     """
-    p, rank = table.n_vars, basis.shape[1]
+    p = table.n_vars
     index = np.arange(p)
     own = second.reshape(p, rank, p, rank)[index, :, index, :].astype(np.float64)
     trace = np.trace(own, axis1=1, axis2=2)
@@ -203,9 +208,8 @@ def _whitening(
             f"variable {table.names[a]!r} carries no signal that it shares with the others "
             f"(its projected variance is {trace[a]:.3g}); drop it"
         )
-    wide = basis.astype(np.float64)
-    outer = np.einsum("cr,cs->crs", wide, wide)
-    own += DAMPING / table.n_samples * np.add.reduceat(outer, table.offsets[:-1], axis=0)
+    if _is_binary(table):
+        own += BINARY_DAMPING / table.n_samples
     own += np.eye(rank) * (1e-6 * trace / rank)[:, None, None]
     return np.linalg.inv(np.linalg.cholesky(own))
 
@@ -219,22 +223,33 @@ def _all_pairs(table: Table, basis: NDArray[np.float32], n_jobs: int) -> _Pairs:
     where tails need their own moments)."""
     p, rank, n = table.n_vars, basis.shape[1], table.n_samples
 
-    def features(start: int, stop: int) -> NDArray[np.float32]:
-        return project(table, basis, start, stop, n_jobs).reshape(stop - start, p * rank)
+    mean = coordinate_moments(table)[0]
+    offset = feature_means(table, basis, mean)
 
-    mean, second = gram(features, n, p * rank, n_jobs)
-    root = _whitening(second, table, basis)
+    def features(start: int, stop: int) -> NDArray[np.float32]:
+        z = project(table, basis, start, stop, n_jobs) - offset
+        return z.reshape(stop - start, p * rank)
+
+    _, second = gram(features, n, p * rank, n_jobs)
+    root = _whitening(second, table, rank)
     pairs = _Pairs(
-        np.empty((p, p), np.float32), np.empty((p, p), np.float32), np.ones((p, p), np.float16)
+        np.empty((p, p), np.float32), np.empty((p, p), np.float32), np.ones((p, p), np.float32)
     )
     np.fill_diagonal(pairs.det, 1.0)
     np.fill_diagonal(pairs.error, 0.0)
     if _is_binary(table):
         scale = root[:, 0, 0].copy()
-        tails = np.ones((p, p), np.float32)
         parallel(
             lambda a, b: _binary_pairs(
-                second, mean, scale, float(n), pairs.det, pairs.error, tails, a, b
+                second,
+                offset[:, 0].astype(np.float64),
+                scale,
+                float(n),
+                pairs.det,
+                pairs.error,
+                pairs.tails,
+                a,
+                b,
             ),
             p,
             n_jobs,
@@ -248,32 +263,32 @@ def _all_pairs(table: Table, basis: NDArray[np.float32], n_jobs: int) -> _Pairs:
             p,
             n_jobs,
         )
-        tails = _measured_tails(table, basis, mean, root, norm, n_jobs)
-    for x in (pairs.det, pairs.error, tails):
+        pairs = pairs._replace(tails=_measured_tails(table, basis, offset, root, norm, n_jobs))
+    for x in pairs:
         parallel(lambda a, b, x=x: _mirror(x, a, b), p, n_jobs)
-    pairs.tails[:] = tails
     return pairs
 
 
 def _measured_tails(
     table: Table,
     basis: NDArray[np.float32],
-    mean: NDArray[np.float64],
+    offset: NDArray[np.float32],
     root: NDArray[np.float64],
     norm: NDArray[np.float32],
     n_jobs: int,
 ) -> NDArray[np.float32]:
-    """`E[|z_a|^2 |z_b|^2] / (r^2 + 2 |C_ab|^2)` over the first samples, at least 1; `norm = |C|^2`."""
+    """`E[|z_a|^2 |z_b|^2] / (r^2 + 2 |C_ab|^2)` over a part of the samples, at least 1.
+
+    `norm = |C|^2`."""
     p, rank = table.n_vars, basis.shape[1]
-    n = min(table.n_samples, TAIL_SAMPLES)
-    centre = mean.reshape(p, rank).astype(np.float32)
-    white = root.astype(np.float32)
+    part = table.spread_rows(TAIL_SAMPLES)
 
     def norms(start: int, stop: int) -> NDArray[np.float32]:
-        z = project(table, basis, start, stop, n_jobs) - centre
-        return np.asarray((np.einsum("nar,asr->nas", z, white, optimize=True) ** 2).sum(axis=2))
+        z = project(part, basis, start, stop, n_jobs) - offset
+        parallel(lambda a, b: apply_roots(z, root, a, b), len(z), n_jobs)
+        return np.asarray((z**2).sum(axis=2))
 
-    average, second = gram(norms, n, p, n_jobs)
+    average, second = gram(norms, part.n_samples, p, n_jobs)
     second += np.multiply.outer(average, average).astype(np.float32)
     second /= rank**2 + 2 * norm
     return np.clip(second, 1.0, 6e4, out=second)
@@ -283,9 +298,9 @@ def _orientation(
     table: Table, one: NDArray[np.float32], other: NDArray[np.float32], n_jobs: int
 ) -> NDArray[np.int8]:
     """Sign of `det Cov(z, z')` for every variable, z and z' its features by two bases."""
-    stop = min(table.n_samples, 4096)
-    z = project(table, one, 0, stop, n_jobs)
-    w = project(table, other, 0, stop, n_jobs)
+    part = table.spread_rows(BLOCK)
+    z = project(part, one, 0, part.n_samples, n_jobs)
+    w = project(part, other, 0, part.n_samples, n_jobs)
     cross = np.einsum("nar,nas->ars", z - z.mean(0), w - w.mean(0), optimize=True)
     return np.where(np.linalg.det(cross.astype(np.float64)) < 0, -1, 1).astype(np.int8)
 
@@ -299,7 +314,17 @@ def estimate_distances(
     cross_fit: bool = True,
 ) -> Distances:
     """Distances by pooled subspaces; cross-fitted unless every variable is used whole."""
-    jobs, rank = resolve_jobs(n_jobs), n_states - 1
+    with single_threaded_blas():
+        return _estimate(table, n_states - 1, random_state, resolve_jobs(n_jobs), cross_fit)
+
+
+def _estimate(
+    table: Table,
+    rank: int,
+    random_state: int | np.random.Generator | None,
+    jobs: int,
+    cross_fit: bool,
+) -> Distances:
     rng = np.random.default_rng(random_state)
     whole = full_subspaces(table, rank)
     if whole is not None or not cross_fit:

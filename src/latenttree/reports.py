@@ -50,8 +50,8 @@ def check_detection(
         return
     lost = f"{int(alone.sum())} of {table.n_vars} variables"
     if states > 2:
-        shown = choose_states(table, seed, n_jobs).n_states
-        if shown < states:
+        shown, evidence = choose_states(table, seed, n_jobs)
+        if shown < states and evidence[0, 1] >= 0.5:
             raise DetectionLimitError(
                 f"n_states={states}, but the data show {shown}: with {states} states {lost} have no "
                 f"measurable distance to any other; use n_states={shown} or n_states='auto'"

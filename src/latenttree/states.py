@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.data import Table
-from latenttree.engine import resolve_jobs
+from latenttree.engine import resolve_jobs, single_threaded_blas
 from latenttree.moments import full_subspaces, pooled_subspaces, project
 from latenttree.moments.subspace import free_dimensions, nearest
 
@@ -32,9 +32,13 @@ def choose_states(
     neighbour from the other half. `m` directions of pure noise correlate up to about
     `2 sqrt(m / n)`; a direction counts beyond that.
     """
-    jobs = resolve_jobs(n_jobs)
-    rows = min(table.n_samples, MAX_ROWS)
-    learn, test = (table.subset_rows(slice(f, rows, 2)) for f in range(2))
+    with single_threaded_blas():
+        return _choose(table, random_state, resolve_jobs(n_jobs))
+
+
+def _choose(table: Table, random_state: int | None, jobs: int) -> StatesEvidence:
+    part = table.spread_rows(MAX_ROWS)
+    learn, test = (part.subset_rows(slice(f, None, 2)) for f in range(2))
     m = int(min(MAX_DIRECTIONS, free_dimensions(table).min()))
     rng = np.random.default_rng(random_state)
     found = full_subspaces(learn, m) or pooled_subspaces(learn, m, rng, jobs)
@@ -50,11 +54,11 @@ def _held_out_correlations(
     """Canonical correlations `(p, m)` of every variable's features with its nearest neighbour's."""
     z = project(table, basis, 0, table.n_samples, n_jobs).astype(np.float64)
     z -= z.mean(axis=0)
-    n, p, m = z.shape
+    n, _, m = z.shape
     own = np.einsum("nar,nas->ars", z, z, optimize=True) / n
     own += np.eye(m) * (1e-9 * np.trace(own, axis1=1, axis2=2) / m + 1e-15)[:, None, None]
     root = np.linalg.inv(np.linalg.cholesky(own))
     z = np.einsum("nar,asr->nas", z, root, optimize=True)
-    near = nearest(z.astype(np.float32), 1)[:, 0]
+    near = nearest(z.astype(np.float32), 1, n_jobs)[:, 0]
     cross = np.einsum("nar,nas->ars", z, z[:, near], optimize=True) / n
     return np.asarray(np.linalg.svd(cross, compute_uv=False))

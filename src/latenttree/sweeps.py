@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from latenttree.affinity import Affinity
@@ -108,11 +109,11 @@ def judge(wiring: Wiring, features: Features, affinity: Affinity, region: Region
     r = star_correlations(slots, features.leaf, features.weight, features.size, affinity.rho)
     m, n = len(slots), affinity.samples(features.leading(slots))
     lengths, best, _ = fit_likelihood(r, n, path_matrix(m, edges), lengths, N_STEPS)
-    seen = {star_splits(m, edges)}
+    seen = {topology_hash(m, edges)}
     changed, resolved = False, len(edges) == 2 * m - 3
     for caution in CAUTIONS:
         new, start = join(r, n, caution, False)
-        splits = star_splits(m, new)
+        splits = topology_hash(m, new)
         if splits in seen:
             continue
         seen.add(splits)
@@ -123,22 +124,41 @@ def judge(wiring: Wiring, features: Features, affinity: Affinity, region: Region
     return Verdict(region, edges, lengths - _offsets(edges, features.load[slots]), changed)
 
 
-def star_splits(m: int, edges: NDArray[np.int64]) -> frozenset[int]:
-    """The topology of a star's tree: leaves away from leaf 0 as bits, for each edge inside."""
-    near: dict[int, list[int]] = {}
-    for a, b in edges.tolist():
-        near.setdefault(a, []).append(b)
-        near.setdefault(b, []).append(a)
-    parent, order = {0: -1}, [0]
-    for v in order:
-        for u in near[v]:
-            if u != parent[v]:
+@njit(cache=True, nogil=True)
+def topology_hash(m, edges):  # type: ignore[no-untyped-def]
+    """A number for the topology of a star's tree, whatever the numbers of its hidden nodes.
+
+    The sum over edges inside of a 64-bit mix of the set of leaves away from leaf 0, as bits."""
+    n_edges = len(edges)
+    parent = np.full(n_edges + 1, -2, dtype=np.int64)
+    order = np.zeros(n_edges + 1, dtype=np.int64)
+    parent[0] = -1
+    found = 1
+    for q in range(n_edges + 1):
+        v = order[q]
+        for e in range(n_edges):
+            u = -1
+            if edges[e, 0] == v:
+                u = edges[e, 1]
+            elif edges[e, 1] == v:
+                u = edges[e, 0]
+            if u >= 0 and parent[u] == -2:
                 parent[u] = v
-                order.append(u)
-    bits = {v: 1 << v if v < m else 0 for v in order}
-    for v in reversed(order[1:]):
+                order[found] = u
+                found += 1
+    bits = np.zeros(n_edges + 1, dtype=np.uint64)
+    total = np.uint64(0)
+    for q in range(n_edges, 0, -1):
+        v = order[q]
+        if v < m:
+            bits[v] |= np.uint64(1) << np.uint64(v)
+        elif parent[v] > 0:
+            x = bits[v] * np.uint64(0x9E3779B97F4A7C15)
+            x ^= x >> np.uint64(29)
+            x *= np.uint64(0xBF58476D1CE4E5B9)
+            total += x ^ (x >> np.uint64(32))
         bits[parent[v]] |= bits[v]
-    return frozenset(bits[v] for v in order if v >= m and parent[v] > 0)
+    return total
 
 
 def region_arrays(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -72,15 +73,42 @@ def make_latent_tree(
     """
     rng = np.random.default_rng(random_state)
     n_categories = n_states if n_categories is None else n_categories
-    if n_states < 2 or n_categories < n_states:
-        raise DataError(
-            f"n_states={n_states} and n_categories={n_categories}: need 2 <= n_states <= n_categories"
-        )
+    used = n_categories if n_used is None else n_used
+    _check_options(n_states, n_categories, used, arity, marginal, internal_observed, n_samples)
     if tree is None:
         leaf_length = edge_length if leaf_length is None else leaf_length
         tree = make_tree(n_observed, shape, arity, edge_length, leaf_length, internal_observed, rng)
-    used = n_categories if n_used is None else n_used
     return _simulate(tree, n_states, n_categories, used, marginal, n_samples, rng)
+
+
+def _check_options(
+    n_states: int,
+    n_categories: int,
+    n_used: int,
+    arity: int,
+    marginal: str,
+    internal_observed: float,
+    n_samples: int,
+) -> None:
+    """Every option that would fail later, by name and value."""
+    if not 2 <= n_states <= n_used <= n_categories:
+        raise DataError(
+            f"n_states={n_states}, n_used={n_used}, n_categories={n_categories}: "
+            "need 2 <= n_states <= n_used <= n_categories"
+        )
+    if arity < 2:
+        raise DataError(f"arity={arity}: a hidden node needs at least 2 children")
+    if marginal not in ("uniform", "random", "zipf"):
+        raise DataError(f"marginal={marginal!r} is unknown; choose 'uniform', 'random' or 'zipf'")
+    if not 0 <= internal_observed <= 1:
+        raise DataError(f"internal_observed={internal_observed}: give a share from 0 to 1")
+    if internal_observed and n_categories != n_states:
+        raise DataError(
+            f"internal_observed={internal_observed} needs n_categories equal to n_states "
+            f"({n_states}), not {n_categories}: distances do not add up through a wider node"
+        )
+    if n_samples < 0:
+        raise DataError(f"n_samples={n_samples}: give zero or more")
 
 
 def make_tree(
@@ -120,7 +148,7 @@ def make_tree(
 
 def _draw(length: float | tuple[float, float], size: int, rng: np.random.Generator) -> Floats:
     low, high = length if isinstance(length, tuple) else (length, length)
-    if not 0 < low <= high:
+    if not 0 < low <= high < np.inf:
         raise DataError(f"edge length {length!r}: need 0 < low <= high")
     return np.exp(rng.uniform(np.log(low), np.log(high), size))
 
@@ -161,7 +189,7 @@ def _caterpillar_edges(p: int, arity: int, rng: np.random.Generator) -> NDArray[
     """A chain of hidden nodes, one leaf on each, two at the ends: a hidden Markov chain."""
     chain = list(range(p, 2 * p - 2))
     leaves = [(i, chain[min(max(i - 1, 0), p - 3)]) for i in range(p)]
-    return np.array(leaves + list(zip(chain[:-1], chain[1:], strict=True)), dtype=np.int64)
+    return np.array(leaves + list(pairwise(chain)), dtype=np.int64)
 
 
 def _star_edges(p: int, arity: int, rng: np.random.Generator) -> NDArray[np.int64]:

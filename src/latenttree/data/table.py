@@ -120,6 +120,13 @@ class Table:
         matrix = sparse.csr_array(self.matrix[index])
         return self._replace(n_samples=matrix.shape[0], matrix=matrix)
 
+    def spread_rows(self, n: int) -> Table:
+        """About `n` samples spread evenly over the table, whatever its order; all if it has fewer.
+
+        The step is odd, so that even and odd samples are both there."""
+        step = self.n_samples // max(n, 1)
+        return self if step < 2 else self.subset_rows(slice(0, None, step | 1))
+
     def select(self, variables: Sequence[str | int] | NDArray[Any]) -> Table:
         """The named or numbered variables, in that order."""
         index = self._variable_index(variables)

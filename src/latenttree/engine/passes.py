@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager
+from numbers import Integral
 from typing import Any
 
 from threadpoolctl import threadpool_limits
@@ -22,9 +23,9 @@ def resolve_jobs(n_jobs: int | None) -> int:
     cores = cores or 1
     if n_jobs is None or n_jobs == -1:
         return cores
-    if n_jobs == 0 or not isinstance(n_jobs, int):
+    if n_jobs == 0 or not isinstance(n_jobs, Integral):
         raise DataError(f"n_jobs={n_jobs!r}: give a number of threads, or None for all cores")
-    return max(1, cores + 1 + n_jobs) if n_jobs < 0 else n_jobs
+    return int(max(1, cores + 1 + n_jobs) if n_jobs < 0 else n_jobs)
 
 
 def blocks(n: int, size: int = BLOCK) -> Iterator[tuple[int, int]]:

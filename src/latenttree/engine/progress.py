@@ -30,12 +30,14 @@ class Progress:
     def stage(self, name: str) -> Iterator[None]:
         """Time what happens inside; stages of one name add up."""
         start = time.perf_counter()
-        if self._console is None:
-            yield
-        else:
-            with self._console.status(f"{name} ..."):
+        try:
+            if self._console is None:
                 yield
-        self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
+            else:
+                with self._console.status(f"{name} ..."):
+                    yield
+        finally:
+            self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
         if self._console is not None:
             self._console.print(f"{name:<16} {self.seconds[name]:8.2f} s", highlight=False)
 

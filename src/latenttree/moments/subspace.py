@@ -28,11 +28,9 @@ CROWDED = 100
 """Samples for each category below which single pairs show too little to start from."""
 
 MAX_POOLED_ROUNDS = 40
-N_NEAR = 16
-SKETCH = 32
+N_NEAR = 8
+SKETCH = 16
 CHUNK_FLOATS = 16_000_000
-SKETCH_WORK = 60_000_000_000
-"""Multiply-adds to spend on finding each variable's neighbours from the sketch."""
 
 
 @dataclass(frozen=True)
@@ -81,34 +79,35 @@ def coordinate_moments(table: Table) -> tuple[NDArray[np.float64], NDArray[np.fl
 
 
 @njit(cache=True, nogil=True)
-def _scatter_codes(codes, offsets, z, near, out, start, stop):  # type: ignore[no-untyped-def]
-    """`out[offsets[a] + codes[n, a], j r + q] += z[n, near[a, j], q]` for variables start:stop."""
-    n_near, rank = near.shape[1], z.shape[2]
-    step = 256
-    for low in range(0, codes.shape[0], step):
-        high = min(low + step, codes.shape[0])
+def _scatter_codes(codes, offsets, z, index, out, start, stop):  # type: ignore[no-untyped-def]
+    """`out[offsets[a] + codes[n, a], j] += z[n, index[a, j]]` for variables start:stop.
+
+    `z` is `(n, p * rank)`. Samples go by 64, so that their features stay in the cache while the
+    variables take turns."""
+    width = index.shape[1]
+    for low in range(0, codes.shape[0], 64):
+        high = min(low + 64, codes.shape[0])
         for a in range(start, stop):
+            columns = index[a]
             for n in range(low, high):
                 row = out[offsets[a] + codes[n, a]]
-                for j in range(n_near):
-                    b = near[a, j]
-                    for q in range(rank):
-                        row[j * rank + q] += z[n, b, q]
+                features = z[n]
+                for j in range(width):
+                    row[j] += features[columns[j]]
 
 
 @njit(cache=True, nogil=True)
-def _scatter_sparse(indptr, indices, data, owner, z, near, out, first, last):  # type: ignore[no-untyped-def]
-    """The same for sparse samples: `out[c] += x[n, c] z[n, near[owner[c]]]`, first <= c < last."""
-    n_near, rank = near.shape[1], z.shape[2]
+def _scatter_sparse(indptr, indices, data, owner, z, index, out, first, last):  # type: ignore[no-untyped-def]
+    """The same for sparse samples: `out[c] += x[n, c] z[n, index[owner[c]]]`, first <= c < last."""
+    width = index.shape[1]
     for n in range(len(indptr) - 1):
         s = indptr[n] + np.searchsorted(indices[indptr[n] : indptr[n + 1]], first)
         while s < indptr[n + 1] and indices[s] < last:
             c = indices[s]
             row = out[c]
-            for j in range(n_near):
-                b = near[owner[c], j]
-                for q in range(rank):
-                    row[j * rank + q] += data[s] * z[n, b, q]
+            columns = index[owner[c]]
+            for j in range(width):
+                row[j] += data[s] * z[n, columns[j]]
             s += 1
 
 
@@ -122,11 +121,16 @@ def _scatter(
     n_jobs: int,
 ) -> None:
     """Add a chunk's `sum_n x_a z_b^T`, b in `near[a]`, to `out`; a variable is one thread's."""
-    p, rows = table.n_vars, _any(table.rows(start, stop))
+    p, rank, rows = table.n_vars, z.shape[2], _any(table.rows(start, stop))
     piece = max(1, -(-p // 32))
+    flat = z.reshape(len(z), p * rank)
+    index = (near[:, :, None] * rank + np.arange(rank)).reshape(p, -1)
     if table.kind == "codes":
         parallel(
-            lambda a, b: _scatter_codes(rows, table.offsets, z, near, out, a, b), p, n_jobs, piece
+            lambda a, b: _scatter_codes(rows, table.offsets, flat, index, out, a, b),
+            p,
+            n_jobs,
+            piece,
         )
         return
     owner = owners(table)
@@ -136,8 +140,8 @@ def _scatter(
             rows.indices,
             rows.data,
             owner,
-            z,
-            near,
+            flat,
+            index,
             out,
             table.offsets[a],
             table.offsets[b],
@@ -159,20 +163,24 @@ def cross_moments(
     mean: NDArray[np.float64],
     n_jobs: int,
 ) -> NDArray[np.float32]:
-    """`Cov(x_a, z_b)` for b in `near[a]`, stacked: `(coordinates, n_near * rank)`. One pass."""
+    """`Cov(x_a, z_b)` for b in `near[a]`, stacked: `(coordinates, n_near * rank)`. One pass.
+
+    Features are centred before the products, so that a mean far from zero costs no digits."""
     p, rank = table.n_vars, basis.shape[1]
     out = np.zeros((len(basis), near.shape[1] * rank), dtype=np.float32)
-    total = np.zeros((p, rank))
+    offset = feature_means(table, basis, mean)
     for start, stop in _chunks(table, p * rank):
-        z = project(table, basis, start, stop, n_jobs)
-        total += z.sum(axis=0, dtype=np.float64)
+        z = project(table, basis, start, stop, n_jobs) - offset
         _scatter(table, start, stop, z, near, out, n_jobs)
-    out /= table.n_samples
-    feature_mean = (total / table.n_samples)[near].reshape(p, -1)
-    for a in range(p):
-        low, high = table.offsets[a], table.offsets[a + 1]
-        out[low:high] -= np.multiply.outer(mean[low:high], feature_mean[a]).astype(np.float32)
-    return out
+    return out / np.float32(table.n_samples)
+
+
+def feature_means(
+    table: Table, basis: NDArray[np.float32], mean: NDArray[np.float64]
+) -> NDArray[np.float32]:
+    """Means `(p, rank)` of the features, from the coordinates' means."""
+    products = basis.astype(np.float64) * mean[:, None]
+    return np.asarray(np.add.reduceat(products, table.offsets[:-1], axis=0), dtype=np.float32)
 
 
 def leading_directions(
@@ -205,34 +213,66 @@ def leading_directions(
 
 
 def standardise(
-    table: Table, basis: NDArray[np.float32], n_jobs: int, n_rows: int = BLOCK
+    sample: Table, basis: NDArray[np.float32], mean: NDArray[np.float64], n_jobs: int
 ) -> NDArray[np.float32]:
-    """Rescale the basis so that features have unit covariance over the first `n_rows` samples,
-    and return the features of those samples, `(n, p, rank)`, centred."""
-    z = project(table, basis, 0, min(n_rows, table.n_samples), n_jobs)
-    z -= z.mean(axis=0)
-    covariance = np.einsum("nar,nas->ars", z, z, optimize=True) / len(z)
-    rank = basis.shape[1]
-    trace = np.trace(covariance, axis1=1, axis2=2)[:, None, None] / rank
-    covariance += np.eye(rank) * (1e-3 * trace + 1e-12)
-    root = np.linalg.inv(np.linalg.cholesky(covariance.astype(np.float64)))
-    for a in range(table.n_vars):
-        low, high = table.offsets[a], table.offsets[a + 1]
+    """Rescale the basis, in place, to unit covariance of the features over a sample; those features.
+
+    Shape `(n, p, rank)`, centred."""
+    z = project(sample, basis, 0, sample.n_samples, n_jobs) - feature_means(sample, basis, mean)
+    p, rank = sample.n_vars, basis.shape[1]
+    own = np.zeros((p, rank, rank))
+    parallel(lambda a, b: _own_moments(z, own, a, b), p, n_jobs)
+    trace = np.trace(own, axis1=1, axis2=2)[:, None, None] / rank
+    own += np.eye(rank) * (1e-3 * trace + 1e-12)
+    root = np.linalg.inv(np.linalg.cholesky(own))
+    parallel(lambda a, b: apply_roots(z, root, a, b), len(z), n_jobs)
+    for a in range(p):
+        low, high = sample.offsets[a], sample.offsets[a + 1]
         basis[low:high] = basis[low:high] @ root[a].T
-    return np.asarray(np.einsum("nar,asr->nas", z, root, optimize=True), dtype=np.float32)
+    return z
 
 
-def nearest(features: NDArray[np.float32], n_near: int) -> NDArray[np.int64]:
+@njit(cache=True, nogil=True)
+def _own_moments(z, out, start, stop):  # type: ignore[no-untyped-def]
+    """`out[a] = mean_n z_a z_a^T` for variables start:stop."""
+    n, rank = z.shape[0], z.shape[2]
+    for row in range(n):
+        for a in range(start, stop):
+            for i in range(rank):
+                for j in range(rank):
+                    out[a, i, j] += z[row, a, i] * z[row, a, j]
+    for a in range(start, stop):
+        for i in range(rank):
+            for j in range(rank):
+                out[a, i, j] /= n
+
+
+@njit(cache=True, nogil=True)
+def apply_roots(z, root, start, stop):  # type: ignore[no-untyped-def]
+    """`z_a <- root_a z_a`, in place, for samples start:stop; roots are lower triangular."""
+    rank = z.shape[2]
+    for row in range(start, stop):
+        for a in range(z.shape[1]):
+            for i in range(rank - 1, -1, -1):
+                t = 0.0
+                for j in range(i + 1):
+                    t += root[a, i, j] * z[row, a, j]
+                z[row, a, i] = t
+
+
+def nearest(features: NDArray[np.float32], n_near: int, n_jobs: int = 1) -> NDArray[np.int64]:
     """For every variable the `n_near` others of largest squared cross-correlation, `(p, n_near)`."""
     n, p, rank = features.shape
     flat = features.reshape(n, p * rank)
     near = np.empty((p, n_near), dtype=np.int64)
-    step = max(1, 4_000_000 // (p * rank))
-    for start, stop in blocks(p, step):
+
+    def work(start: int, stop: int) -> None:
         cross = flat[:, start * rank : stop * rank].T @ flat
         strength = (cross.reshape(stop - start, rank, p, rank) ** 2).sum(axis=(1, 3))
         strength[np.arange(stop - start), np.arange(start, stop)] = -1.0
         near[start:stop] = np.argpartition(-strength, n_near - 1, axis=1)[:, :n_near]
+
+    parallel(work, p, n_jobs, max(1, 4_000_000 // (p * rank * rank)))
     return np.sort(near, axis=1)
 
 
@@ -242,11 +282,10 @@ def rest_moments(
     """`Cov(x_a, sum_{b != a} z_b)` for every variable: all the others pooled in one feature."""
     p, rank = table.n_vars, basis.shape[1]
     out = np.zeros((len(basis), rank), dtype=np.float32)
-    offset = np.add.reduceat(basis.astype(np.float64) * mean[:, None], table.offsets[:-1], axis=0)
+    offset = feature_means(table, basis, mean)
     own = np.arange(p)[:, None]
     for start, stop in _chunks(table, p * rank):
-        z = project(table, basis, start, stop, n_jobs)
-        z -= offset.astype(np.float32)
+        z = project(table, basis, start, stop, n_jobs) - offset
         z = z.sum(axis=1, keepdims=True) - z
         _scatter(table, start, stop, z, own, out, n_jobs)
     return out / np.float32(table.n_samples)
@@ -290,27 +329,41 @@ def pooled_subspaces(
     max_rounds: int = 12,
     tolerance: float = 5e-3,
 ) -> Subspaces:
-    """Sign sketch, then power rounds against the nearest variables until strengths stop growing."""
-    mean, variance = coordinate_moments(table)
-    scale = 1.0 / np.sqrt(variance + DAMPING / table.n_samples)
-    p, n_near = table.n_vars, min(N_NEAR, table.n_vars - 1)
-    if int(table.widths.max()) * CROWDED > table.n_samples:
+    """Sign sketch, then power rounds against the nearest variables until strengths stop growing.
+
+    Rounds run on a part of the samples, which is enough to converge, and the last one on all.
+    """
+    widest = int(table.widths.max())
+    crowded = widest * CROWDED > table.n_samples
+    part = table if crowded else table.spread_rows(max(2 * BLOCK, CROWDED * widest))
+    probe = part.spread_rows(BLOCK)
+    mean, variance = coordinate_moments(part)
+    scale = 1.0 / np.sqrt(variance + DAMPING / part.n_samples)
+    n_near = min(N_NEAR, table.n_vars - 1)
+    if crowded:
         basis, _ = crowded_start(table, rank, rng, n_jobs)
-        features = standardise(table, basis, n_jobs)
+        features = standardise(probe, basis, mean, n_jobs)
     else:
         # a random sign for every coordinate: features that see all of a variable's categories
         width = int(np.clip(SKETCH // n_near, rank, SKETCH))
         basis = (rng.choice([-1.0, 1.0], (len(mean), width)) * scale[:, None]).astype(np.float32)
-        n_rows = int(np.clip(SKETCH_WORK // (p * width) ** 2, BLOCK, table.n_samples + BLOCK))
-        features = standardise(table, basis, n_jobs, n_rows)
-    before, strengths, n_rounds = 0.0, np.zeros((p, rank)), 0
+        features = standardise(part, basis, mean, n_jobs)
+    before, n_rounds = 0.0, 0
     for n_rounds in range(1, max_rounds + 1):
-        near = nearest(features, n_near)
-        moments = cross_moments(table, basis, near, mean, n_jobs)
+        near = nearest(features, n_near, n_jobs)
+        moments = cross_moments(part, basis, near, mean, n_jobs)
         basis, strengths = leading_directions(moments, scale, table.offsets, rank, n_jobs)
-        features = standardise(table, basis, n_jobs)
+        features = standardise(probe, basis, mean, n_jobs)
         now = float(np.sqrt((strengths**2).mean()))
         if n_rounds > 2 and now - before < tolerance * now:
             break
         before = now
+    if part is not table:
+        mean, variance = coordinate_moments(table)
+        scale = 1.0 / np.sqrt(variance + DAMPING / table.n_samples)
+        near = nearest(features, n_near, n_jobs)
+        moments = cross_moments(table, basis, near, mean, n_jobs)
+        basis, strengths = leading_directions(moments, scale, table.offsets, rank, n_jobs)
+        standardise(probe, basis, mean, n_jobs)
+        n_rounds += 1
     return Subspaces(basis, strengths, n_rounds)
