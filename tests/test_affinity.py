@@ -133,11 +133,11 @@ def test_component_keeps_the_spanning_tree_inside_it() -> None:
 def test_heavy_tails_leave_fewer_samples() -> None:
     """A pair whose fourth moment is 10 times a Gaussian's counts a tenth of the samples."""
     d = distances(6, p=3)
-    tails = np.full((3, 3), 10, dtype=np.float16)
+    tails = np.full((3, 3), 10, dtype=np.float32)
     whole = with_samples(d, 1000.0)
     heavy = Affinity(whole.rho, whole.n, whole.scale, whole.mst, tails)
     assert whole.samples(np.arange(3)) == 1000.0
-    # 10 is exact in half precision, so is the median of equal numbers
+    # 10 is exact, and so is the median of equal numbers
     assert heavy.samples(np.arange(3)) == 100.0
     assert heavy.typical_samples == 100.0
     assert component(heavy, np.array([0, 1])).tails.shape == (2, 2)

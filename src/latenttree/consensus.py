@@ -1,9 +1,9 @@
 """Several starts, one answer: sweep from different trees and keep what they agree on.
 
-Sweeps end in a local optimum of the likelihood. Local grouping starts nearest to the truth on chains
-and uneven trees, global joining on balanced ones. Where data are few, optima of almost equal likelihood
-differ, and the least expected error is had by majority rule: the share of the optima that have an edge
-multiplies its support.
+Sweeps end in a local optimum of the likelihood. Local grouping starts nearest to the truth on
+chains and uneven trees, global joining on balanced ones. Where data are few, optima of almost
+equal likelihood differ, and the least expected error is had by majority rule: the share of the
+optima that have an edge multiplies its support.
 """
 
 from __future__ import annotations

@@ -16,11 +16,13 @@ class Diagnostics:
     Attributes
     ----------
     n_states : states of the hidden variables that were used.
-    n_states_evidence : with `n_states="auto"`, one row for each possible direction: held-out canonical
-        correlation (median over variables) and the share of variables in which it is significant.
-    support : (E,) posterior probability that each edge of `tree_` is real; 0 marks an edge that joins
-        parts between which the data show no dependence.
-    standard_errors : (E,) of the edge lengths; infinite for joining edges, zero where not estimated.
+    n_states_evidence : with `n_states="auto"`, one row for each possible direction: held-out
+        canonical correlation (median over variables) and the share of variables in which it is
+        significant.
+    support : (E,) posterior probability that each edge of `tree_` is real; 0 marks an edge that
+        joins parts between which the data show no dependence.
+    standard_errors : (E,) of the edge lengths; infinite for joining edges, zero where not
+        estimated.
     n_unmeasurable : pairs of variables whose distance does not stand out of its noise.
     n_pairs : all pairs.
     group_sizes : sizes of the local groups, largest first.
@@ -57,8 +59,9 @@ class Diagnostics:
 
     def __str__(self) -> str:
         lines = [
-            f"{self.n_states} states; {self.n_unmeasurable:,} of {self.n_pairs:,} pairs unmeasurable; "
-            f"{len(self.group_sizes):,} groups of up to {max(self.group_sizes, default=0)}; "
+            f"{self.n_states} states; {self.n_unmeasurable:,} of {self.n_pairs:,} pairs "
+            f"unmeasurable; {len(self.group_sizes):,} groups of up to "
+            f"{max(self.group_sizes, default=0)}; "
             f"{self.n_sweeps} sweeps",
             *self.messages,
             *(f"{name:<14}{seconds:8.2f} s" for name, seconds in self.stage_seconds.items()),

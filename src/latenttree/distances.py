@@ -1,15 +1,15 @@
 """Information distances between all pairs of variables, with signs and standard errors.
 
-With `C_ab` the cross-covariance of the whitened features of two variables, `k - 1` dimensions each,
-`d(a, b) = -log |det C_ab|`: additive along the tree, because a determinant of a product is a product
-of determinants. The sign of `det C_ab` is multiplicative along the tree too, so that averages of
-signed determinants cancel noise instead of piling it up.
+With `C_ab` the cross-covariance of the whitened features of two variables, `k - 1` dimensions
+each, `d(a, b) = -log |det C_ab|`: additive along the tree, because a determinant of a product is
+a product of determinants. The sign of `det C_ab` is multiplicative along the tree too, so that
+averages of signed determinants cancel noise instead of piling it up.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -40,9 +40,9 @@ class Distances:
     """Signed determinants `(p, p)` with relative standard errors; distances are minus their logs.
 
     `rank` is the number of dimensions a determinant is over (states less one), `n_samples` the
-    samples behind a pair. `tails[a, b]` says how much heavier than Gaussian a pair's fourth moment is
-    (1 where it is not): rare categories that occur together make a correlation that few samples
-    carry, and `n_samples / tails` is the number that counts.
+    samples behind a pair. `tails[a, b]` says how much heavier than Gaussian a pair's fourth
+    moment is (1 where it is not): rare categories that occur together make a correlation that few
+    samples carry, and `n_samples / tails` is the number that counts.
     """
 
     determinants: NDArray[Any]
@@ -194,9 +194,9 @@ def _mirror(x, start, stop):  # type: ignore[no-untyped-def]
 def _whitening(second: NDArray[np.float32], table: Table, rank: int) -> NDArray[np.float64]:
     """Inverse Cholesky roots `(p, rank, rank)` of the features' own covariances.
 
-    `BINARY_DAMPING / n` is added to the variance of a 0/1 variable, which lengthens the pendant edge
-    of a rare one and changes no other distance: a pair that occurs together three times does not
-    outrank one that does so three thousand times.
+    `BINARY_DAMPING / n` is added to the variance of a 0/1 variable, which lengthens the pendant
+    edge of a rare one and changes no other distance: a pair that occurs together three times does
+    not outrank one that does so three thousand times.
     """
     p = table.n_vars
     index = np.arange(p)
@@ -264,8 +264,8 @@ def _all_pairs(table: Table, basis: NDArray[np.float32], n_jobs: int) -> _Pairs:
             n_jobs,
         )
         pairs = pairs._replace(tails=_measured_tails(table, basis, offset, root, norm, n_jobs))
-    for x in pairs:
-        parallel(lambda a, b, x=x: _mirror(x, a, b), p, n_jobs)
+    for triangle in pairs:
+        parallel(partial(_mirror, triangle), p, n_jobs)
     return pairs
 
 
@@ -366,7 +366,8 @@ def _distances(pairs: _Pairs, n_samples: int, found: Subspaces) -> Distances:
 
 
 def pairwise_distances(table: Table, n_states: int) -> Distances:
-    """The paper's estimator: a k-SVD of every pair's scaled moment, p^2 of them. Slow, in-sample."""
+    """The paper's estimator: a k-SVD of every pair's scaled moment, p^2 of them. Slow, in-
+    sample."""
     p, rank, n = table.n_vars, n_states - 1, table.n_samples
     det = np.eye(p)
     errors = np.zeros((p, p))

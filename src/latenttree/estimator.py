@@ -81,7 +81,7 @@ class LatentTree(BaseEstimator):
 
     def __init__(
         self,
-        n_states: int | Literal["auto"] = 2,
+        n_states: int | str = 2,
         *,
         structure: str = "lrg",
         sweeps: bool = True,
@@ -186,10 +186,10 @@ class LatentTree(BaseEstimator):
         if self.keep_distances and found is not None:
             self.distances_ = found
 
-    def plot(self, layout: str = "radial", **options: Any) -> Any:
+    def plot(self, layout: Literal["radial", "top_down"] = "radial", **options: Any) -> Any:
         """Draw the tree with matplotlib, edge width by support; returns the axes."""
         check_is_fitted(self, "tree_")
-        from latenttree.plots import plot_tree
+        from latenttree.plots.figure import plot_tree
 
         return plot_tree(self.tree_, layout, support=self.diagnostics_.support, **options)
 

@@ -51,8 +51,8 @@ def _combine(slots, lengths, n_slots, leaf, weight, share, load, size, out, widt
     """Feature `out` of a hidden node from the features of `slots[:n_slots]` that leave it.
 
     A branch with correlation a gets weight a / (1 - a^2); `share` is each leaf's correlation with
-    the node by the lengths. Leaves beyond `width`, the ones that add least, are left out, and `load`
-    is what remains: correlations with other branches shrink by just that factor.
+    the node by the lengths. Leaves beyond `width`, the ones that add least, are left out, and
+    `load` is what remains: correlations with other branches shrink by just that factor.
     """
     count = 0
     variance = 0.0

@@ -130,8 +130,8 @@ def _families(spread: NDArray[np.float64], epsilon: float) -> list[list[int]]:
     """Groups whose pairs all pass; where no pair does, the nearest one."""
     m = len(spread)
     if spread.min() > epsilon:
-        i, j = np.unravel_index(int(np.argmin(spread)), spread.shape)
-        return [[int(i), int(j)], *([a] for a in range(m) if a not in (i, j))]
+        pair = list(divmod(int(np.argmin(spread)), m))
+        return [pair, *([a] for a in range(m) if a not in pair)]
     families: list[list[int]] = []
     for i in range(m):
         for family in families:

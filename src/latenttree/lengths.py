@@ -1,8 +1,8 @@
 """Lengths of a star's tree by maximum likelihood, as if its features were Gaussian.
 
-The model: unit variances and `Sigma_ij = exp(-T_ij)`, `T` the path lengths between the features. Stars
-are small (ten branches or so), so the linear algebra is written out: no call into LAPACK is worth its
-overhead at this size, and kernels compile in a fraction of the time.
+The model: unit variances and `Sigma_ij = exp(-T_ij)`, `T` the path lengths between the features.
+Stars are small (ten branches or so), so the linear algebra is written out: no call into LAPACK is
+worth its overhead at this size, and kernels compile in a fraction of the time.
 """
 
 from __future__ import annotations
@@ -129,7 +129,8 @@ def _log_likelihood(r, n, paths, x, sigma, inverse):  # type: ignore[no-untyped-
 
 @njit(cache=True, nogil=True)
 def invert(a, out):  # type: ignore[no-untyped-def]
-    """Inverse of a positive definite matrix into `out`, by Cholesky; returns log det, NaN if not."""
+    """Inverse of a positive definite matrix into `out`, by Cholesky; returns log det, NaN if
+    not."""
     m = a.shape[0]
     lower = np.zeros((m, m))
     log_det = 0.0
@@ -166,7 +167,8 @@ def invert(a, out):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _scoring(r, n, paths, sigma, inverse, info, gradient):  # type: ignore[no-untyped-def]
-    """Information `n / 2 tr(S^-1 dS_e S^-1 dS_f)` and gradient `n / 2 tr(S^-1 dS_e (S^-1 R - I))`."""
+    """Information `n / 2 tr(S^-1 dS_e S^-1 dS_f)` and gradient `n / 2 tr(S^-1 dS_e (S^-1 R -
+    I))`."""
     m, n_edges = r.shape[0], paths.shape[1]
     change = np.zeros((n_edges, m, m))  # S^-1 dS_e
     fitted = np.zeros((m, m))  # S^-1 R

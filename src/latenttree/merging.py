@@ -6,8 +6,8 @@ spanning tree have between them the hidden nodes that group i found and those th
     group i:   i - a1 - a2 - j            union:   i - a1 - a2 - b2 - b1 - j
     group j:   i - b2 - b1 - j
 
-Each keeps the nodes it found itself; where both found the same node, the link between the two copies
-has length zero.
+Each keeps the nodes it found itself; where both found the same node, the link between the two
+copies has length zero.
 """
 
 from __future__ import annotations

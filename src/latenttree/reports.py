@@ -53,8 +53,8 @@ def check_detection(
         shown, evidence = choose_states(table, seed, n_jobs)
         if shown < states and evidence[0, 1] >= 0.5:
             raise DetectionLimitError(
-                f"n_states={states}, but the data show {shown}: with {states} states {lost} have no "
-                f"measurable distance to any other; use n_states={shown} or n_states='auto'"
+                f"n_states={states}, but the data show {shown}: with {states} states {lost} have "
+                f"no measurable distance to any other; use n_states={shown} or n_states='auto'"
             )
     if (free_dimensions(table) > states - 1).any():
         d = int(table.dims.max())

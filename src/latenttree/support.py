@@ -1,9 +1,10 @@
 """How well the data support every edge, and the tree that keeps what is more likely true than not.
 
-For every edge its length is estimated with a standard error, from the branches around it. How long
-true edges are varies from tree to tree and is learned from the tree itself (empirical Bayes):
-estimated lengths are a mixture of what noise makes of length zero and of a log-normal distribution of
-true lengths blurred by the errors. The posterior probability that an edge is real is its support.
+For every edge its length is estimated with a standard error, from the branches around it. How
+long true edges are varies from tree to tree and is learned from the tree itself (empirical
+Bayes): estimated lengths are a mixture of what noise makes of length zero and of a log-normal
+distribution of true lengths blurred by the errors. The posterior probability that an edge is real
+is its support.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ from latenttree.wiring import Wiring
 
 
 class EdgeTest(NamedTuple):
-    """Length of an edge, its standard error, the log-likelihood by which its topology beats the best
-    other way of joining the four branches around it (infinite for a pendant edge), and the correlation
-    between its two sides in standard errors."""
+    """Length of an edge, its standard error, the log-likelihood by which its topology beats the
+    best other way of joining the four branches around it (infinite for a pendant edge), and the
+    correlation between its two sides in standard errors."""
 
     length: float
     error: float
@@ -75,7 +76,7 @@ def _standard_error(info, e):  # type: ignore[no-untyped-def]
 def edge_tests(wiring: Wiring, affinity: Affinity) -> dict[tuple[int, int], EdgeTest]:
     """A test for every edge `(a, b)`, a < b, of a binary wiring whose observed nodes are leaves."""
     features = branch_features(wiring)
-    index, links = features.slots.index, wiring.links
+    index, links = features.slots.number, wiring.links
 
     def star(*slots: int) -> tuple[NDArray[np.float64], float]:
         f, rows = features, np.array(slots)
@@ -106,11 +107,11 @@ def posterior_real(
 ) -> NDArray[np.float64]:
     """Posterior probability that edges of estimated `length` +- `error` are longer than zero.
 
-    Null: the largest of `choices` half-normal z-scores, because joining picks the best-looking way to
-    resolve a polytomy. Alternative: a true length, log-normal over the edges of this tree, plus normal
-    error. Weight, centre and width are fitted by EM over a grid of true lengths; the centre stays
-    above twice the median error, so that it cannot settle on the null where no edge of this kind is
-    real. `prior` holds the pseudo-counts (real, zero) of the weight.
+    Null: the largest of `choices` half-normal z-scores, because joining picks the best-looking
+    way to resolve a polytomy. Alternative: a true length, log-normal over the edges of this tree,
+    plus normal error. Weight, centre and width are fitted by EM over a grid of true lengths; the
+    centre stays above twice the median error, so that it cannot settle on the null where no edge
+    of this kind is real. `prior` holds the pseudo-counts (real, zero) of the weight.
     """
     error = np.maximum(error, 1e-9)
     if len(length) > MAX_EDGES:
@@ -214,8 +215,8 @@ def contract_unsupported(
 ) -> None:
     """Contract, in place, edges with support below `min_support` (but not zero), weakest first.
 
-    A pendant edge is contracted into its observed end, which becomes an internal node; a hidden node
-    is given to one observed node at most."""
+    A pendant edge is contracted into its observed end, which becomes an internal node; a hidden
+    node is given to one observed node at most."""
     names: dict[int, int] = {}
 
     def current(v: int) -> int:

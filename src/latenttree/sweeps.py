@@ -1,12 +1,12 @@
-"""Consistency sweeps: cut small regions of the tree open and solve them again until nothing improves.
+"""Consistency sweeps: cut small regions of the tree open and solve them anew.
 
-With samples, near ties in the spanning tree make different groups choose different surrogates for one
-hidden node, so the merged tree has branches in the wrong place. A region is a hidden node with the
-hidden nodes around it; cut out, it is a star of branches, each summarised by its feature (the best
-linear combination of all the leaves behind it). The star is joined anew, and the new topology is taken
-only if it explains the correlations between the branches better, by likelihood. Regions are judged in
-parallel, changes that touch each other wait for the next sweep, and only regions near a change are
-looked at again.
+With samples, near ties in the spanning tree make different groups choose different surrogates for
+one hidden node, so the merged tree has branches in the wrong place. A region is a hidden node
+with the hidden nodes around it; cut out, it is a star of branches, each summarised by its feature
+(the best linear combination of all the leaves behind it). The star is joined anew, and the new
+topology is taken only if it explains the correlations between the branches better, by likelihood.
+Regions are judged in parallel, changes that touch each other wait for the next sweep, and only
+regions near a change are looked at again.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Verdict(NamedTuple):
 def sweep(
     wiring: Wiring, affinity: Affinity, n_jobs: int = 1, max_sweeps: int = MAX_SWEEPS
 ) -> list[int]:
-    """Re-solve regions of `wiring`, in place, until no region changes; changes made by each sweep."""
+    """Re-solve regions, in place, until none changes; the number of changes in each sweep."""
     changes: list[int] = []
     centres = wiring.hidden()
     while centres and len(changes) < max_sweeps:
@@ -165,7 +165,7 @@ def region_arrays(
     wiring: Wiring, features: Features, region: Region
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
     """Slots of the branches, and the region's tree with features as leaves: edges and lengths."""
-    index, links = features.slots.index, wiring.links
+    index, links = features.slots.number, wiring.links
     slots = np.array([index[v][u] for v, u in region.branches], dtype=np.int64)
     m = len(slots)
     number = {v: m + i for i, v in enumerate(region.inside)}

@@ -14,7 +14,7 @@ from latenttree.tree import Tree
 class Slots(NamedTuple):
     """Adjacency as flat arrays: slot e leads from its node to `nbr[e]`, `back[e]` is the way back.
 
-    `index[v][u]` is the slot from node v to its neighbour u, in the wiring's own numbers.
+    `number[v][u]` is the slot from node v to its neighbour u, in the wiring's own numbers.
     """
 
     indptr: NDArray[np.int64]
@@ -23,7 +23,7 @@ class Slots(NamedTuple):
     back: NDArray[np.int64]
     order: NDArray[np.int64]  # nodes, parents first
     parent_slot: NDArray[np.int64]  # slot to the parent, -1 at the root
-    index: dict[int, dict[int, int]]
+    number: dict[int, dict[int, int]]
 
 
 class Wiring:
@@ -93,7 +93,7 @@ class Wiring:
         """Flat adjacency; slots of a node stand together, nodes in ascending order."""
         nodes = list(range(self.n_observed)) + self.hidden()
         number = {v: i for i, v in enumerate(nodes)}
-        index: dict[int, dict[int, int]] = {}
+        number: dict[int, dict[int, int]] = {}
         nbr: list[int] = []
         length: list[float] = []
         indptr = [0]

@@ -6,9 +6,9 @@ import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager
-from numbers import Integral
 from typing import Any
 
+import numpy as np
 from threadpoolctl import threadpool_limits
 
 from latenttree.errors import DataError
@@ -23,7 +23,7 @@ def resolve_jobs(n_jobs: int | None) -> int:
     cores = cores or 1
     if n_jobs is None or n_jobs == -1:
         return cores
-    if n_jobs == 0 or not isinstance(n_jobs, Integral):
+    if n_jobs == 0 or not isinstance(n_jobs, (int, np.integer)):
         raise DataError(f"n_jobs={n_jobs!r}: give a number of threads, or None for all cores")
     return int(max(1, cores + 1 + n_jobs) if n_jobs < 0 else n_jobs)
 

@@ -17,9 +17,10 @@ def gram(
 ) -> tuple[NDArray[np.float64], NDArray[np.float32]]:
     """Means `(width,)` and centred second moments `(width, width)` of features.
 
-    `chunk(start, stop)` gives the features of those samples as `(stop - start, width)`. Products are
-    float32 inside a block of 4,096 samples and float32 sums of blocks in the order of the samples;
-    only tiles on or above the diagonal are computed: n width^2 multiply-adds, half of a full product.
+    `chunk(start, stop)` gives the features of those samples as `(stop - start, width)`. Products
+    are float32 inside a block of 4,096 samples and float32 sums of blocks in the order of the
+    samples; only tiles on or above the diagonal are computed: n width^2 multiply-adds, half of a
+    full product.
     """
     second = np.zeros((width, width), dtype=np.float32)
     first = np.zeros(width)

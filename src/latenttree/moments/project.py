@@ -42,7 +42,8 @@ def owners(table: Table) -> NDArray[np.int64]:
 def project(
     table: Table, basis: NDArray[np.float32], start: int, stop: int, n_jobs: int
 ) -> NDArray[np.float32]:
-    """Features `(stop - start, p, rank)` of a chunk of samples; `basis` is `(coordinates, rank)`."""
+    """Features `(stop - start, p, rank)` of a chunk of samples; `basis` is `(coordinates,
+    rank)`."""
     rows: Any = table.rows(start, stop)
     shape = (stop - start, table.n_vars, basis.shape[1])
     if table.kind == "codes":

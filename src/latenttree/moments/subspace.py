@@ -1,9 +1,9 @@
 """Pooled subspaces: for every variable the few directions through which it meets all others.
 
-`Cov(x_a, x_b)` has, over all b, the same column space: that of `A_a`, of rank `k - 1` once means are
-removed. It is found once for each variable from everything else pooled (a sparse sign sketch of the
-other variables, then power rounds against the features of the nearest ones), instead of once for
-each pair.
+`Cov(x_a, x_b)` has, over all b, the same column space: that of `A_a`, of rank `k - 1` once means
+are removed. It is found once for each variable from everything else pooled (a sparse sign sketch
+of the other variables, then power rounds against the features of the nearest ones), instead of
+once for each pair.
 """
 
 from __future__ import annotations
@@ -172,7 +172,8 @@ def cross_moments(
     for start, stop in _chunks(table, p * rank):
         z = project(table, basis, start, stop, n_jobs) - offset
         _scatter(table, start, stop, z, near, out, n_jobs)
-    return out / np.float32(table.n_samples)
+    out /= np.float32(table.n_samples)
+    return out
 
 
 def feature_means(
@@ -215,7 +216,8 @@ def leading_directions(
 def standardise(
     sample: Table, basis: NDArray[np.float32], mean: NDArray[np.float64], n_jobs: int
 ) -> NDArray[np.float32]:
-    """Rescale the basis, in place, to unit covariance of the features over a sample; those features.
+    """Rescale the basis, in place, to unit covariance of the features over a sample; those
+    features.
 
     Shape `(n, p, rank)`, centred."""
     z = project(sample, basis, 0, sample.n_samples, n_jobs) - feature_means(sample, basis, mean)
@@ -261,7 +263,8 @@ def apply_roots(z, root, start, stop):  # type: ignore[no-untyped-def]
 
 
 def nearest(features: NDArray[np.float32], n_near: int, n_jobs: int = 1) -> NDArray[np.int64]:
-    """For every variable the `n_near` others of largest squared cross-correlation, `(p, n_near)`."""
+    """For every variable the `n_near` others of largest squared cross-correlation, `(p,
+    n_near)`."""
     n, p, rank = features.shape
     flat = features.reshape(n, p * rank)
     near = np.empty((p, n_near), dtype=np.int64)
@@ -288,7 +291,8 @@ def rest_moments(
         z = project(table, basis, start, stop, n_jobs) - offset
         z = z.sum(axis=1, keepdims=True) - z
         _scatter(table, start, stop, z, own, out, n_jobs)
-    return out / np.float32(table.n_samples)
+    out /= np.float32(table.n_samples)
+    return out
 
 
 def _chunks(table: Table, width: int) -> Iterator[tuple[int, int]]:
@@ -301,10 +305,11 @@ def crowded_start(
 ) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
     """Leading directions of everything at once, by block power rounds from a sign sketch.
 
-    Where a variable has many categories for its number of samples, no single pair shows a direction,
-    but all pairs together do: the block matrix of all scaled cross-moments has, above its bulk of
-    noise, the directions that many variables share. Returns the basis `(coordinates, rank + 6)` and
-    the singular values, whose gap after `rank` says whether there was anything above the bulk.
+    Where a variable has many categories for its number of samples, no single pair shows a
+    direction, but all pairs together do: the block matrix of all scaled cross-moments has, above
+    its bulk of noise, the directions that many variables share. Returns the basis `(coordinates,
+    rank + 6)` and the singular values, whose gap after `rank` says whether there was anything
+    above the bulk.
     """
     mean, variance = coordinate_moments(table)
     scale = 1.0 / np.sqrt(variance + DAMPING / table.n_samples)
