@@ -36,7 +36,7 @@ def test_features_are_the_best_linear_predictors(tree: Tree) -> None:
     """Every directed edge of trees of all shapes, observed internal nodes included."""
     wiring = wired(tree)
     features = branch_features(wiring)
-    for u, near in features.slots.index.items():
+    for u, near in features.slots.number.items():
         for v, slot in near.items():
             weights, load = reference.best_predictor(wiring, u, v)
             np.testing.assert_allclose(
@@ -51,7 +51,7 @@ def test_star_correlations_are_the_quadratic_form(tree: Tree) -> None:
     wiring = wired(tree)
     features = branch_features(wiring)
     centre = max(wiring.links, key=lambda v: len(wiring.links[v]))
-    slots = np.array(list(features.slots.index[centre].values()))
+    slots = np.array(list(features.slots.number[centre].values()))
     # any symmetric matrix will do: the kernel knows nothing about trees
     rho = np.random.default_rng(0).uniform(-1, 1, (tree.n_observed,) * 2)
     rho += rho.T
@@ -74,7 +74,7 @@ def test_narrow_features_still_measure_distances(width: int) -> None:
     assert features.size.max() <= width
     rho = np.exp(-tree.path_lengths())
     for v in wiring.hidden():
-        near = features.slots.index[v]
+        near = features.slots.number[v]
         slots = np.array(list(near.values()))
         r = star_correlations(slots, features.leaf, features.weight, features.size, rho)
         reach = features.load[slots] * np.exp(-np.array([wiring.links[v][u] for u in near]))
@@ -98,7 +98,7 @@ def test_a_feature_carries_more_than_its_best_leaf() -> None:
     edges = [(i, p + 1) for i in range(p)] + [(p, p + 1)]
     wiring = Wiring.from_edges(p + 1, np.array(edges), np.full(p + 1, 1.0))
     features = branch_features(wiring)
-    load = features.load[features.slots.index[p][p + 1]]
+    load = features.load[features.slots.number[p][p + 1]]
     assert load == pytest.approx(1 / np.sqrt(1 + (1 - a**2) / (p * a**2)), abs=1e-12)
     assert load > 2 * a
 
@@ -108,7 +108,7 @@ def test_a_leaf_at_distance_zero_is_the_node() -> None:
     edges, lengths = np.array([[0, 3], [1, 3], [2, 3]]), np.array([0.0, 1.0, 1.0])
     wiring = Wiring.from_edges(3, edges, lengths)
     features = branch_features(wiring)
-    slot = features.slots.index[2][3]
+    slot = features.slots.number[2][3]
     assert features.load[slot] == 1.0
     np.testing.assert_array_equal(dense_weights(features, slot, 3), [1.0, 0.0, 0.0])
 
@@ -117,5 +117,5 @@ def test_an_observed_node_hides_what_is_behind_it() -> None:
     """0 - 1 - 2: seen from 2, the branch of 1 is 1 itself."""
     wiring = Wiring.from_edges(3, np.array([[0, 1], [1, 2]]), np.array([0.5, 0.7]))
     features = branch_features(wiring)
-    slot = features.slots.index[2][1]
+    slot = features.slots.number[2][1]
     np.testing.assert_array_equal(dense_weights(features, slot, 3), [0.0, 1.0, 0.0])

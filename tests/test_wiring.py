@@ -48,7 +48,7 @@ def test_slots_are_the_directed_edges(tree: Tree) -> None:
     # the tree numbers hidden nodes without gaps, so wiring numbers are slot numbers
     for v, near in wiring.links.items():
         for u, length in near.items():
-            slot = s.index[v][u]
+            slot = s.number[v][u]
             assert (source[slot], s.nbr[slot], s.length[slot]) == (v, u, length)
 
 

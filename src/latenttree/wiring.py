@@ -93,7 +93,7 @@ class Wiring:
         """Flat adjacency; slots of a node stand together, nodes in ascending order."""
         nodes = list(range(self.n_observed)) + self.hidden()
         number = {v: i for i, v in enumerate(nodes)}
-        number: dict[int, dict[int, int]] = {}
+        index: dict[int, dict[int, int]] = {}
         nbr: list[int] = []
         length: list[float] = []
         indptr = [0]
