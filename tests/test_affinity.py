@@ -137,7 +137,7 @@ def test_heavy_tails_leave_fewer_samples() -> None:
     whole = with_samples(d, 1000.0)
     heavy = Affinity(whole.rho, whole.n, whole.scale, whole.mst, tails)
     assert whole.samples(np.arange(3)) == 1000.0
-    # 10 is exact, and so is the median of equal numbers
-    assert heavy.samples(np.arange(3)) == 100.0
-    assert heavy.typical_samples == 100.0
+    # logarithms of single precision numbers are good to 1e-7
+    assert heavy.samples(np.arange(3)) == pytest.approx(100.0, rel=1e-6)
+    assert heavy.typical_samples == pytest.approx(100.0, rel=1e-6)
     assert component(heavy, np.array([0, 1])).tails.shape == (2, 2)
