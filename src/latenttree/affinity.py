@@ -16,11 +16,17 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from latenttree.data import Table
 from latenttree.distances import Distances
 from latenttree.spanning import minimum_spanning_tree
 
 EXACT = 1e200
 """Effective samples of distances without error."""
+
+LEAST = 4.0
+"""Effective samples behind anything that is there at all."""
+
+COPY_SAMPLES = 20
 
 HEAVY = 2.0
 """Tails below this, on every edge of the spanning tree, are no reason to count samples apart."""
@@ -50,7 +56,7 @@ class Affinity:
         """Effective samples behind the correlations of some variables, geometric mean of pairs."""
         if self.tails is None or len(variables) < 2:
             return self.n
-        return self.n / float(_mean_tail(self.tails, variables))
+        return max(self.n / float(_mean_tail(self.tails, variables)), LEAST)
 
     def link_samples(self) -> NDArray[np.float64]:
         """Effective samples behind every edge of the spanning tree."""
@@ -106,6 +112,18 @@ def estimated_affinity(found: Distances) -> Affinity:
     if tails is not None and tails[mst[:, 0], mst[:, 1]].max(initial=1.0) < HEAVY:
         tails = None
     return Affinity(rho, float(found.n_samples * rank), float(rank), mst, tails)
+
+
+def mark_copies(whole: Affinity, table: Table) -> Affinity:
+    """Set the affinity of variables that are exact copies of each other to one, in place.
+
+    Only edges of the spanning tree need a look. Rare variables that happen to coincide are no
+    copies: each value needs `COPY_SAMPLES` samples."""
+    strength = np.abs(whole.rho[whole.mst[:, 0], whole.mst[:, 1]])
+    for a, b in whole.mst[strength > 0.9].tolist():
+        if table.is_copy(a, b, COPY_SAMPLES):
+            whole.rho[a, b] = whole.rho[b, a] = 1.0
+    return whole
 
 
 def component(whole: Affinity, members: NDArray[np.int64]) -> Affinity:

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from latenttree.affinity import estimated_affinity
+from latenttree.affinity import estimated_affinity, mark_copies
 from latenttree.baselines import BASELINES
 from latenttree.data import Table, as_table, check_n_states
 from latenttree.diagnostics import Diagnostics
@@ -17,7 +17,7 @@ from latenttree.engine import Progress, resolve_jobs
 from latenttree.errors import DataError
 from latenttree.reports import check_detection, describe, single_states, tree_report
 from latenttree.states import choose_states
-from latenttree.structure import Structure, learn_structure
+from latenttree.structure import Structure, check_options, learn_structure
 from latenttree.tree import Tree
 
 
@@ -129,7 +129,6 @@ class LatentTree(BaseEstimator):
         else:
             with progress.stage("distances"):
                 found = self._distances(table, states, seed)
-            self.diagnostics_ = report
             check_detection(found, table, states, seed, self.n_jobs)
             result = self._structure(found, table, progress)
         tree_report(report, result, found)
@@ -147,10 +146,7 @@ class LatentTree(BaseEstimator):
             value = getattr(self, name)
             if value not in allowed:
                 raise DataError(f"{name}={value!r} is unknown; choose one of {list(allowed)}")
-        if not 0 <= self.min_support <= 1:
-            raise DataError(f"min_support={self.min_support!r}: give a probability from 0 to 1")
-        if self.epsilon is not None and not self.epsilon > 0:
-            raise DataError(f"epsilon={self.epsilon!r}: give a distance above 0, or None")
+        check_options(self.min_support, self.epsilon)
 
     def _distances(self, table: Table, states: int, seed: int) -> Distances:
         if self.distances == "pairwise":
@@ -164,7 +160,7 @@ class LatentTree(BaseEstimator):
                 tree = BASELINES[self.structure](values, found.n_samples, table.names)
             return Structure.of_tree(tree)
         with progress.stage("spanning tree"):
-            whole = estimated_affinity(found)
+            whole = mark_copies(estimated_affinity(found), table)
         return learn_structure(
             whole,
             table.names,
@@ -208,6 +204,7 @@ class LatentTree(BaseEstimator):
         tags.input_tags.sparse = True
         tags.input_tags.categorical = True
         tags.input_tags.string = True
+        tags.input_tags.positive_only = True
         tags.non_deterministic = False
         tags.target_tags.required = False
         return tags

@@ -20,6 +20,7 @@ WIDTH = 32
 """Leaves in a feature; the others behind the edge add almost nothing to it."""
 
 PERFECT = 1.0 - 1e-14
+LEAST_VARIANCE = 0.25
 
 
 class Features(NamedTuple):
@@ -37,17 +38,20 @@ class Features(NamedTuple):
         return np.asarray(self.leaf[slots, best])
 
 
-def branch_features(wiring: Wiring, width: int = WIDTH) -> Features:
-    """Features of all branches, by one pass up and one pass down."""
+def branch_features(wiring: Wiring, rho: NDArray[Any], width: int = WIDTH) -> Features:
+    """Features of all branches, by one pass up and one pass down.
+
+    Weights come from the tree's lengths, the scale to unit variance from the affinities `rho`:
+    where real data fit no tree, leaves of a branch share more than the tree says."""
     s = wiring.slots()
     found: Any = _all_features(
-        s.indptr, s.nbr, s.length, s.back, s.order, s.parent_slot, wiring.n_observed, width
+        s.indptr, s.nbr, s.length, s.back, s.order, s.parent_slot, wiring.n_observed, rho, width
     )
     return Features(s, *found)
 
 
 @njit(cache=True, nogil=True)
-def _combine(slots, lengths, n_slots, leaf, weight, share, load, size, out, width):  # type: ignore[no-untyped-def]
+def _combine(slots, lengths, n_slots, leaf, weight, share, load, size, out, rho, width):  # type: ignore[no-untyped-def]
     """Feature `out` of a hidden node from the features of `slots[:n_slots]` that leave it.
 
     A branch with correlation a gets weight a / (1 - a^2); `share` is each leaf's correlation with
@@ -100,11 +104,21 @@ def _combine(slots, lengths, n_slots, leaf, weight, share, load, size, out, widt
         total += w[best] * c[best]
         ids[best], w[best], c[best] = ids[q], w[q], c[q]
     size[out] = keep
-    load[out] = min(max(total, 1e-12), 1.0)
+    variance = 0.0
+    for q in range(keep):
+        row = rho[leaf[out, q]]
+        part = 0.5 * weight[out, q]
+        for t in range(q):
+            part += weight[out, t] * row[leaf[out, t]]
+        variance += 2 * weight[out, q] * part
+    scale = 1 / np.sqrt(max(variance, LEAST_VARIANCE))
+    for q in range(keep):
+        weight[out, q] *= scale
+    load[out] = min(max(total * scale, 1e-12), 1.0)
 
 
 @njit(cache=True, nogil=True)
-def _all_features(indptr, nbr, length, back, order, parent_slot, n_observed, width):  # type: ignore[no-untyped-def]
+def _all_features(indptr, nbr, length, back, order, parent_slot, n_observed, rho, width):  # type: ignore[no-untyped-def]
     """Upward, then downward pass over all slots. O(sum of degree^2 x width)."""
     n_slots = len(nbr)
     leaf = np.zeros((n_slots, width), dtype=np.int64)
@@ -132,7 +146,7 @@ def _all_features(indptr, nbr, length, back, order, parent_slot, n_observed, wid
                 slots[k] = s
                 lens[k] = length[s]
                 k += 1
-        _combine(slots, lens, k, leaf, weight, share, load, size, back[up], width)
+        _combine(slots, lens, k, leaf, weight, share, load, size, back[up], rho, width)
     for q in range(len(order)):
         v = order[q]
         if v < n_observed:
@@ -147,7 +161,7 @@ def _all_features(indptr, nbr, length, back, order, parent_slot, n_observed, wid
                     slots[k] = t
                     lens[k] = length[t]
                     k += 1
-            _combine(slots, lens, k, leaf, weight, share, load, size, back[s], width)
+            _combine(slots, lens, k, leaf, weight, share, load, size, back[s], rho, width)
     return leaf, weight, load, size
 
 

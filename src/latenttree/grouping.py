@@ -84,10 +84,11 @@ def threshold_grouping(
         families = _families(spread, epsilon)
         if len(families) == 1:
             break
+        present = list(active)
         for family in families:
             if len(family) == 1:
                 continue
-            rows = [active[i] for i in family]
+            rows = [present[i] for i in family]
             others = [a for a in active if a not in rows]
             to_parent = _to_parent(d, rows, others)
             for row, length in zip(rows, to_parent, strict=True):

@@ -91,13 +91,14 @@ def fit_likelihood(r, n, paths, lengths, n_steps):  # type: ignore[no-untyped-de
             step *= 0.4
         if not new > value - 1e-9:
             break
-        gain = new - value
         value = new
+        moved = 0.0
         for e in range(n_edges):
+            moved = max(moved, abs(trial[e] - x[e]))
             x[e] = trial[e]
         sigma, trial_sigma = trial_sigma, sigma
         inverse, trial_inverse = trial_inverse, inverse
-        if gain < 1e-3:
+        if moved < 1e-4:
             break
     return x, value, info
 
@@ -236,3 +237,39 @@ def _nonnegative(info, gradient, x):  # type: ignore[no-untyped-def]
         for a in range(worst, size):
             free[a] = free[a + 1]
     return target
+
+
+@njit(cache=True, nogil=True)
+def fit_star(r, n):  # type: ignore[no-untyped-def]
+    """Distances `x` of m features from the one node in which they meet.
+
+    Weighted least squares on `-log r_ij = x_i + x_j`, weights `n r^2 / (1 - r^2)^2`, each feature
+    in turn until nothing moves; x stays at or above zero. O(rounds m^2).
+    """
+    m = r.shape[0]
+    floor = 0.5 / np.sqrt(n)
+    distance, weight = np.zeros((m, m)), np.zeros((m, m))
+    x = np.zeros(m)
+    for i in range(m):
+        nearest = np.inf
+        for j in range(m):
+            if i != j:
+                c = min(max(r[i, j], floor), 1.0)
+                distance[i, j] = -np.log(c)
+                weight[i, j] = c * c / ((1 - c * c) ** 2 + 1e-3)
+                nearest = min(nearest, distance[i, j])
+        x[i] = 0.5 * nearest
+    for _ in range(100):
+        moved = 0.0
+        for i in range(m):
+            top, bottom = 0.0, 0.0
+            for j in range(m):
+                if i != j:
+                    top += weight[i, j] * (distance[i, j] - x[j])
+                    bottom += weight[i, j]
+            new = max(top / bottom, 0.0)
+            moved = max(moved, abs(new - x[i]))
+            x[i] = new
+        if moved < 1e-7:
+            break
+    return x

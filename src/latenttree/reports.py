@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from latenttree.data import Table
@@ -32,9 +34,14 @@ def single_states(table: Table, states: int, seed: int, n_jobs: int | None) -> S
     if table.n_vars == 1:
         return Structure.of_tree(Tree.build(table.names, np.empty((0, 2), int), np.empty(0)))
     found = estimate_distances(table, states, random_state=seed, n_jobs=n_jobs)
-    edges = np.array([[0, 1]])
-    return Structure.of_tree(
-        Tree.build(table.names, edges, found.values[0, 1:2].astype(np.float64))
+    length = found.values[0, 1:2].astype(np.float64)
+    result = Structure.of_tree(Tree.build(table.names, np.array([[0, 1]]), length))
+    measured = bool(found.measurable[0, 1])
+    return replace(
+        result,
+        support=np.array([1.0 if measured else 0.0]),
+        standard_errors=found.standard_errors[0, 1:2].astype(np.float64),
+        n_components=1 if measured else 2,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,12 @@ from latenttree.engine import Progress, resolve_jobs
 from latenttree.errors import DataError
 from latenttree.grouping import group_all
 from latenttree.merging import contract_zero, merge
-from latenttree.support import EdgeTest, contract_unsupported, edge_tests, supports
+from latenttree.support import EdgeTest, contract_unsupported, edge_tests, refit_lengths, supports
 from latenttree.tree import Tree
 from latenttree.wiring import Wiring
+
+FARTHEST = 700.0
+"""Length of an edge between variables at infinite distance."""
 
 DUPLICATE = 1e-9
 """Variables nearer than this are one variable seen twice."""
@@ -151,8 +155,11 @@ def _contract(parts: list[_Part], min_support: float) -> list[dict[tuple[int, in
     found = []
     for part, key in zip(parts, keys, strict=True):
         own = {e: support[key[e]] * part.agreement.get(e, 1.0) for e in part.tests}  # type: ignore[index]
-        contract_unsupported(part.wiring, own, min_support)
-        found.append(own)
+        kept = contract_unsupported(part.wiring, own, min_support)
+        if part.tests:
+            refit_lengths(part.wiring, part.affinity)
+        part.tests = {new: part.tests[old] for new, old in kept.items()}
+        found.append({new: own[old] for new, old in kept.items()})
     return found
 
 
@@ -253,12 +260,13 @@ def tree_from_distances(
     (b:1,(c:1,d:1)h1:1,a:1)h0;
     """
     distances = _check_distances(D)
+    check_options(min_support, epsilon)
     p = len(distances)
     labels = _check_names(names, p)
     errors = None if standard_errors is None else _check_errors(standard_errors, p)
     if p < 3:
         edges = np.array([[0, 1]] if p == 2 else np.empty((0, 2)), dtype=np.int64)
-        return Tree.build(labels, edges, distances[0, 1:2])
+        return Tree.build(labels, edges, np.minimum(distances[0, 1:2], FARTHEST))
     return learn_structure(
         affinity(distances, errors),
         labels,
@@ -269,8 +277,20 @@ def tree_from_distances(
     ).tree
 
 
+def check_options(min_support: Any, epsilon: Any) -> None:
+    """Options of structure learning, before any work."""
+    if not isinstance(min_support, Real) or not 0 <= float(min_support) <= 1:
+        raise DataError(f"min_support={min_support!r}: give a probability from 0 to 1")
+    if epsilon is not None and not (isinstance(epsilon, Real) and float(epsilon) > 0):
+        raise DataError(f"epsilon={epsilon!r}: give a distance above 0, or None")
+
+
 def _check_distances(D: Any) -> NDArray[np.float64]:
-    d = np.array(D, dtype=np.float64)
+    try:
+        d = np.array(D)
+        d = d.astype(np.float64, casting="same_kind" if d.dtype.kind in "fc" else "unsafe")
+    except (TypeError, ValueError) as error:
+        raise DataError(f"D is not a matrix of real numbers ({error})") from None
     if d.ndim != 2 or d.shape[0] != d.shape[1] or not len(d):
         raise DataError(f"D has shape {d.shape}; give a square matrix of distances")
     if np.isnan(d).any():

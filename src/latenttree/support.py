@@ -17,9 +17,11 @@ from numpy.typing import NDArray
 from scipy.special import erf
 
 from latenttree.affinity import Affinity
-from latenttree.features import branch_features, star_correlations
-from latenttree.lengths import fit_likelihood, invert, path_matrix
+from latenttree.features import Features, branch_features, star_correlations
+from latenttree.lengths import fit_likelihood, fit_star, invert, path_matrix
 from latenttree.wiring import Wiring
+
+Edge = tuple[int, int]
 
 
 class EdgeTest(NamedTuple):
@@ -73,9 +75,9 @@ def _standard_error(info, e):  # type: ignore[no-untyped-def]
     return np.sqrt(max(covariance[e, e], 1e-300))
 
 
-def edge_tests(wiring: Wiring, affinity: Affinity) -> dict[tuple[int, int], EdgeTest]:
-    """A test for every edge `(a, b)`, a < b, of a binary wiring whose observed nodes are leaves."""
-    features = branch_features(wiring)
+def edge_tests(wiring: Wiring, affinity: Affinity) -> dict[Edge, EdgeTest]:
+    """A test for every edge `(a, b)`, a < b, between nodes of three branches or to a leaf."""
+    features = branch_features(wiring, affinity.rho)
     index, links = features.slots.number, wiring.links
 
     def star(*slots: int) -> tuple[NDArray[np.float64], float]:
@@ -84,14 +86,16 @@ def edge_tests(wiring: Wiring, affinity: Affinity) -> dict[tuple[int, int], Edge
         return r, affinity.samples(f.leading(rows))
 
     def link(a: int, b: int) -> float:
-        r, n = star(index[a][b], index[b][a])
-        return float(r[0, 1] * np.sqrt(n))
+        # between independent sides tails are not heavy: all samples count
+        return float(star(index[a][b], index[b][a])[0][0, 1] * np.sqrt(affinity.n))
 
     tests = {}
     for a, b in wiring.edges():
         far = [index[b][u] for u in links[b] if u != a]
+        near = [index[a][u] for u in links[a] if u != b]
+        if len(far) != 2 or len(near) not in (0, 2):
+            continue
         if wiring.is_hidden(a):
-            near = [index[a][u] for u in links[a] if u != b]
             tests[(a, b)] = quartet_test(*star(*near, *far))._replace(link=link(a, b))
         elif wiring.is_hidden(b):
             test = pendant_test(*star(index[b][a], *far))
@@ -127,6 +131,8 @@ GRID = np.linspace(np.log(1e-3), np.log(10.0), 120)
 """Logarithms of true lengths over which their distribution is summed."""
 
 MAX_EDGES = 1000
+NULL_MODES = {1: 0.0, 2: 0.8767}
+"""Where the density of the largest of one or two half-normal variables is highest."""
 
 
 def _posterior(
@@ -178,20 +184,25 @@ def _fit_mixture(
 
 
 def _log_null(z: NDArray[np.float64], choices: int) -> NDArray[np.float64]:
-    """Log density of the largest of `choices` half-normal variables."""
+    """Log density of the largest of `choices` half-normal variables.
+
+    Flat below its mode: an estimate at the boundary is no evidence for an edge."""
+    z = np.maximum(z, NULL_MODES[choices])
     density = np.log(choices) + 0.5 * np.log(2 / np.pi) - 0.5 * z**2
-    return np.asarray(density + (choices - 1) * np.log(erf(z / np.sqrt(2))))
+    return (
+        np.asarray(density + (choices - 1) * np.log(erf(z / np.sqrt(2))))
+        if choices > 1
+        else density
+    )
 
 
-def supports(
-    tests: dict[tuple[int, int], EdgeTest], n_observed: int
-) -> dict[tuple[int, int], float]:
+def supports(tests: dict[Edge, EdgeTest], n_observed: int) -> dict[Edge, float]:
     """Support of every tested edge: the posterior probability that it is real.
 
     Exactly zero marks an edge whose two sides show no dependence: it stays, to join them.
     Internal and pendant edges are two populations: a length of zero is common among the first
     (polytomies), rare among the second (observed nodes inside the tree)."""
-    support: dict[tuple[int, int], float] = {}
+    support: dict[Edge, float] = {}
     internal = [e for e in tests if e[0] >= n_observed]
     pendant = [e for e in tests if e[0] < n_observed]
     for edges, choices, prior in ((internal, 2, (1.0, 1.0)), (pendant, 1, (4.0, 0.2))):
@@ -211,12 +222,13 @@ def supports(
 
 
 def contract_unsupported(
-    wiring: Wiring, support: dict[tuple[int, int], float], min_support: float
-) -> None:
+    wiring: Wiring, support: dict[Edge, float], min_support: float
+) -> dict[Edge, Edge]:
     """Contract, in place, edges with support below `min_support` (but not zero), weakest first.
 
     A pendant edge is contracted into its observed end, which becomes an internal node; a hidden
-    node is given to one observed node at most."""
+    node is given to one observed node at most. Returns, for every edge that is left, what
+    it was before."""
     names: dict[int, int] = {}
 
     def current(v: int) -> int:
@@ -224,12 +236,48 @@ def contract_unsupported(
             v = names[v]
         return v
 
-    for (a, b), value in sorted(support.items(), key=lambda item: (item[1], item[0])):
-        if value >= min_support:
-            break
-        if value == 0.0:
-            continue
-        keep, drop = sorted((current(a), current(b)))
-        if wiring.is_hidden(drop):
+    kept: dict[Edge, Edge] = {}
+    for edge, value in sorted(support.items(), key=lambda item: (item[1], item[0])):
+        keep, drop = sorted(current(v) for v in edge)
+        if 0.0 < value < min_support and wiring.is_hidden(drop):
             wiring.contract(keep, drop)
             names[drop] = keep
+        else:
+            kept[edge] = edge
+    return {_ordered(current(a), current(b)): (a, b) for a, b in kept}
+
+
+def _ordered(a: int, b: int) -> Edge:
+    return (a, b) if a < b else (b, a)
+
+
+def refit_lengths(wiring: Wiring, affinity: Affinity) -> None:
+    """Fit, in place, the lengths around hidden nodes that contraction has made wider than three.
+
+    What a contracted edge measured is spread over the branches that now meet. Around an observed
+    node inside the tree every branch is measured from that node itself. An edge with both ends
+    refitted gets the mean of the two."""
+    features = branch_features(wiring, affinity.rho)
+    number = features.slots.number
+    found: dict[Edge, list[float]] = {}
+    for v in wiring.links:
+        slots = np.array(list(number[v].values()))
+        if len(slots) < (4 if wiring.is_hidden(v) else 2):
+            continue
+        x = _star_lengths(v, slots, features, affinity) + np.log(features.load[slots])
+        for u, length in zip(number[v], x, strict=True):
+            found.setdefault(_ordered(u, v), []).append(max(float(length), 0.0))
+    for (a, b), lengths in found.items():
+        wiring.connect(a, b, float(np.mean(lengths)))
+
+
+def _star_lengths(
+    v: int, slots: NDArray[np.int64], f: Features, affinity: Affinity
+) -> NDArray[np.float64]:
+    """Distances from node v to the features of the branches around it."""
+    if v < len(affinity.rho):
+        rows = affinity.rho[v][f.leaf[slots]] * f.weight[slots]
+        r = rows.sum(axis=1, where=np.arange(f.leaf.shape[1]) < f.size[slots, None])
+        return np.asarray(-np.log(np.clip(r, 0.5 / np.sqrt(affinity.n), 1.0)))
+    r = star_correlations(slots, f.leaf, f.weight, f.size, affinity.rho)
+    return np.asarray(fit_star(r, affinity.samples(f.leading(slots))))

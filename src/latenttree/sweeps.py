@@ -27,6 +27,8 @@ from latenttree.wiring import Wiring
 MAX_SWEEPS = 50
 RADIUS = 2
 MAX_BRANCHES = 10
+MOST_BRANCHES = 62
+"""A wider region (one node of a fixed-epsilon grouping) is left alone: its leaves are 64 bits."""
 CAUTIONS = (1.0, 4.0)
 N_STEPS = 10
 MIN_GAIN = 0.5
@@ -56,7 +58,7 @@ def sweep(
     changes: list[int] = []
     centres = wiring.hidden()
     while centres and len(changes) < max_sweeps:
-        features = branch_features(wiring)
+        features = branch_features(wiring, affinity.rho)
         verdicts = judge_all(wiring, features, affinity, centres, n_jobs)
         changed, centres = _apply(wiring, verdicts)
         changes.append(changed)
@@ -72,7 +74,11 @@ def judge_all(
 
     def work(start: int, stop: int) -> list[Verdict]:
         regions = [region_around(wiring, centres[i]) for i in range(start, stop)]
-        return [judge(wiring, features, affinity, r) for r in regions if len(r.branches) > 3]
+        return [
+            judge(wiring, features, affinity, r)
+            for r in regions
+            if 3 < len(r.branches) <= MOST_BRANCHES
+        ]
 
     parts: list[Any] = parallel(work, len(centres), n_jobs)
     return [verdict for part in parts for verdict in part]

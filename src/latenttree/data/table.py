@@ -120,6 +120,21 @@ class Table:
         matrix = sparse.csr_array(self.matrix[index])
         return self._replace(n_samples=matrix.shape[0], matrix=matrix)
 
+    def is_copy(self, a: int, b: int, least: int = 1) -> bool:
+        """Whether two variables say the same in every sample (up to the names of categories), and
+        all but the most frequent value have at least `least` samples together."""
+        if self.codes is not None:
+            pairs, counts = np.unique(
+                self.codes[:, [a, b]].astype(np.int64), axis=0, return_counts=True
+            )
+            one_to_one = len(pairs) == len(set(pairs[:, 0])) == len(set(pairs[:, 1]))
+            return one_to_one and self.n_samples - int(counts.max()) >= least
+        assert self.matrix is not None
+        blocks = [self.matrix[:, self.offsets[v] : self.offsets[v + 1]] for v in (a, b)]
+        if blocks[0].shape != blocks[1].shape or blocks[0].nnz < least:
+            return False
+        return (blocks[0] != blocks[1]).nnz == 0
+
     def spread_rows(self, n: int) -> Table:
         """About `n` samples spread evenly over the table, whatever its order; all if it has fewer.
 
