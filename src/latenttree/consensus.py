@@ -14,8 +14,9 @@ from typing import NamedTuple
 import numpy as np
 
 from latenttree.affinity import Affinity
+from latenttree.edges import Edge, edge_tests
 from latenttree.stars import join
-from latenttree.support import edge_tests, supports
+from latenttree.support import fit_judge
 from latenttree.sweeps import sweep
 from latenttree.wiring import Wiring
 
@@ -30,8 +31,6 @@ TOLERANCE = 15.0
 
 JOINS = ((1.0, False), (0.0, False), (4.0, False), (0.0, True))
 """Ways to join globally: standard errors of caution, and whether far branches count like near."""
-
-Edge = tuple[int, int]
 
 
 class Optimum(NamedTuple):
@@ -78,7 +77,8 @@ def _same(one: Optimum, other: Optimum, part: Affinity) -> bool:
     """Whether two optima agree on all that the data support."""
     found = []
     for o in (one, other):
-        support = supports(edge_tests(o.wiring, part), o.wiring.n_observed)
+        tests = edge_tests(o.wiring, part)
+        support = fit_judge(tests, o.wiring.n_observed).supports(tests)
         found.append({o.splits[e] for e, value in support.items() if value >= 0.5})
     return found[0] == found[1]
 

@@ -185,10 +185,11 @@ def _binary_pairs(second, mean, root, n, det, error, tails, start, stop):  # typ
 
 @njit(cache=True, nogil=True)
 def _mirror(x, start, stop):  # type: ignore[no-untyped-def]
-    """Copy the lower triangle to the upper one, rows start:stop of it."""
-    for a in range(start, stop):
-        for b in range(a):
-            x[b, a] = x[a, b]
+    """Copy the lower triangle to the upper one, rows start:stop of it, by narrow strips."""
+    for low in range(0, stop, 32):
+        for a in range(start, stop):
+            for b in range(low, min(low + 32, a)):
+                x[b, a] = x[a, b]
 
 
 def _whitening(second: NDArray[np.float32], table: Table, rank: int) -> NDArray[np.float64]:

@@ -98,7 +98,7 @@ def fit_likelihood(r, n, paths, lengths, n_steps):  # type: ignore[no-untyped-de
             x[e] = trial[e]
         sigma, trial_sigma = trial_sigma, sigma
         inverse, trial_inverse = trial_inverse, inverse
-        if moved < 1e-4:
+        if moved < 1e-3:
             break
     return x, value, info
 

@@ -14,11 +14,13 @@ from scipy.sparse.csgraph import connected_components
 
 from latenttree.affinity import Affinity, affinity, component
 from latenttree.consensus import best_tree
+from latenttree.contraction import contract_unsupported
+from latenttree.edges import Edge, EdgeTest, edge_tests
 from latenttree.engine import Progress, resolve_jobs
 from latenttree.errors import DataError
 from latenttree.grouping import group_all
 from latenttree.merging import contract_zero, merge
-from latenttree.support import EdgeTest, contract_unsupported, edge_tests, refit_lengths, supports
+from latenttree.support import fit_judge
 from latenttree.tree import Tree
 from latenttree.wiring import Wiring
 
@@ -60,8 +62,8 @@ class _Part:
     affinity: Affinity
     wiring: Wiring
     changes: list[int] = field(default_factory=list)
-    tests: dict[tuple[int, int], EdgeTest] = field(default_factory=dict)
-    agreement: dict[tuple[int, int], float] = field(default_factory=dict)
+    tests: dict[Edge, EdgeTest] = field(default_factory=dict)
+    support: dict[Edge, float] = field(default_factory=dict)
 
 
 def learn_structure(
@@ -92,16 +94,23 @@ def learn_structure(
         if whole.exact or (epsilon is not None and not sweeps):
             contract_zero(part.wiring, 1e-9 if whole.exact else float(epsilon or 0) / whole.scale)
             continue
+        agreement: dict[Edge, float] = {}
         if sweeps:
             with progress.stage("sweeps"):
-                best, part.agreement = best_tree(part.affinity, part.wiring, n_jobs)
+                best, agreement = best_tree(part.affinity, part.wiring, n_jobs)
                 part.wiring, part.changes = best.wiring, best.changes
         with progress.stage("support"):
-            part.tests = edge_tests(part.wiring, part.affinity)
-    with progress.stage("support"):
-        support = _contract(parts, min_support)
+            tests = edge_tests(part.wiring, part.affinity)
+            part.tests, part.support = contract_unsupported(
+                part.wiring,
+                part.affinity,
+                tests,
+                fit_judge(tests, part.wiring.n_observed),
+                min_support,
+                agreement,
+            )
     names_of = _Numbers(len(whole.rho))
-    edges = _assemble(parts, joins, kept, copies, support, reduced, names_of)
+    edges = _assemble(parts, joins, kept, copies, reduced, names_of)
     tree, values, errors = _canonical(edges, names, whole.scale)
     return Structure(
         tree,
@@ -139,30 +148,6 @@ def _components(whole: Affinity) -> tuple[list[_Part], NDArray[np.int64]]:
     return [_Part(m, component(whole, m), Wiring(len(m))) for m in members], whole.mst[empty]
 
 
-def _contract(parts: list[_Part], min_support: float) -> list[dict[tuple[int, int], float]]:
-    """Supports of all parts' edges, judged together; contracts what has too little."""
-    shift = 0
-    pooled: dict[tuple[int, int], EdgeTest] = {}
-    keys = []
-    for part in parts:
-        # observed nodes keep small numbers and hidden ones get large, so the two kinds stay apart
-        p = part.wiring.n_observed
-        key = {e: tuple(v + shift if v < p else v + shift + 10**9 for v in e) for e in part.tests}
-        pooled |= {key[e]: part.tests[e] for e in part.tests}  # type: ignore[misc]
-        keys.append(key)
-        shift += part.wiring.fresh
-    support = supports(pooled, 10**9)
-    found = []
-    for part, key in zip(parts, keys, strict=True):
-        own = {e: support[key[e]] * part.agreement.get(e, 1.0) for e in part.tests}  # type: ignore[index]
-        kept = contract_unsupported(part.wiring, own, min_support)
-        if part.tests:
-            refit_lengths(part.wiring, part.affinity)
-        part.tests = {new: part.tests[old] for new, old in kept.items()}
-        found.append({new: own[old] for new, old in kept.items()})
-    return found
-
-
 class _Numbers:
     """Global numbers for the hidden nodes of all parts."""
 
@@ -177,7 +162,7 @@ class _Numbers:
         return self.known[(part, node)]
 
 
-Edge = tuple[int, int, float, float, float]  # ends, length, support, standard error
+Row = tuple[int, int, float, float, float]  # ends, length, support, standard error
 
 
 def _assemble(
@@ -185,12 +170,11 @@ def _assemble(
     joins: NDArray[np.int64],
     kept: NDArray[np.int64],
     copies: list[tuple[int, int]],
-    support: list[dict[tuple[int, int], float]],
     reduced: Affinity,
     hidden: _Numbers,
-) -> list[Edge]:
+) -> list[Row]:
     """All edges in global numbers: the parts', those that join parts, and those to duplicates."""
-    edges: list[Edge] = []
+    edges: list[Row] = []
     for i, part in enumerate(parts):
         p = part.wiring.n_observed
 
@@ -204,7 +188,7 @@ def _assemble(
                     number(a),
                     number(b),
                     part.wiring.links[a][b],
-                    support[i].get((a, b), 1.0),
+                    part.support.get((a, b), 1.0),
                     test.error if test else 0.0,
                 )
             )
@@ -215,7 +199,7 @@ def _assemble(
 
 
 def _canonical(
-    edges: list[Edge], names: Sequence[str], scale: float
+    edges: list[Row], names: Sequence[str], scale: float
 ) -> tuple[Tree, NDArray[np.float64], NDArray[np.float64]]:
     """The canonical tree with supports and standard errors in the order of its edges.
 

@@ -25,6 +25,8 @@ from latenttree.stars import join
 from latenttree.wiring import Wiring
 
 MAX_SWEEPS = 50
+SETTLED = 1000
+"""Nodes for each change of a sweep beyond which the tree is settled."""
 RADIUS = 2
 MAX_BRANCHES = 10
 MOST_BRANCHES = 62
@@ -62,7 +64,7 @@ def sweep(
         verdicts = judge_all(wiring, features, affinity, centres, n_jobs)
         changed, centres = _apply(wiring, verdicts)
         changes.append(changed)
-        if not changed:
+        if changed * SETTLED <= len(wiring.links):
             break
     return changes
 
@@ -206,7 +208,7 @@ def _apply(wiring: Wiring, verdicts: list[Verdict]) -> tuple[int, list[int]]:
     for verdict in verdicts:
         inside, branches = verdict.region
         if not touched.isdisjoint(inside):
-            again.update(v for v in inside if v in wiring.links)
+            again.add(inside[0])
             continue
         if not verdict.changed:
             _set_lengths(wiring, verdict)
