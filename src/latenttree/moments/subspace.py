@@ -73,9 +73,10 @@ def coordinate_moments(table: Table) -> tuple[NDArray[np.float64], NDArray[np.fl
         mean = counts / n
         return mean, mean * (1 - mean)
     matrix: Any = table.matrix
-    mean = np.asarray(matrix.sum(axis=0)).ravel() / n
-    square = np.asarray(matrix.multiply(matrix).sum(axis=0)).ravel() / n
-    return mean, np.maximum(square - mean * mean, 0.0)
+    mean = np.bincount(matrix.indices, matrix.data, width) / n
+    stored = np.bincount(matrix.indices, minlength=width)
+    apart = np.bincount(matrix.indices, (matrix.data - mean[matrix.indices]) ** 2, width)
+    return mean, (apart + (n - stored) * mean**2) / n
 
 
 @njit(cache=True, nogil=True)
@@ -169,11 +170,27 @@ def cross_moments(
     p, rank = table.n_vars, basis.shape[1]
     out = np.zeros((len(basis), near.shape[1] * rank), dtype=np.float32)
     offset = feature_means(table, basis, mean)
+    total = np.zeros((p, rank))
     for start, stop in _chunks(table, p * rank):
         z = project(table, basis, start, stop, n_jobs) - offset
+        total += z.sum(axis=0, dtype=np.float64)
         _scatter(table, start, stop, z, near, out, n_jobs)
-    out /= np.float32(table.n_samples)
-    return out
+    return _centred(out, table, mean, total[near].reshape(p, -1))
+
+
+def _centred(
+    sums: NDArray[np.float32],
+    table: Table,
+    mean: NDArray[np.float64],
+    total: NDArray[np.float64],
+) -> NDArray[np.float32]:
+    """`(sums - mean x total) / n`, in place: takes off what rounding left of the features' sums."""
+    step = 65_536
+    owner = owners(table)
+    for start, stop in blocks(len(sums), step):
+        sums[start:stop] -= mean[start:stop, None] * total[owner[start:stop]]
+    sums /= np.float32(table.n_samples)
+    return sums
 
 
 def feature_means(
@@ -287,12 +304,13 @@ def rest_moments(
     out = np.zeros((len(basis), rank), dtype=np.float32)
     offset = feature_means(table, basis, mean)
     own = np.arange(p)[:, None]
+    total = np.zeros((p, rank))
     for start, stop in _chunks(table, p * rank):
         z = project(table, basis, start, stop, n_jobs) - offset
         z = z.sum(axis=1, keepdims=True) - z
+        total += z.sum(axis=0, dtype=np.float64)
         _scatter(table, start, stop, z, own, out, n_jobs)
-    out /= np.float32(table.n_samples)
-    return out
+    return _centred(out, table, mean, total)
 
 
 def _chunks(table: Table, width: int) -> Iterator[tuple[int, int]]:
