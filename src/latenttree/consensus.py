@@ -26,8 +26,8 @@ JOIN_LIMIT = 1500
 VOTE_LIMIT = 300
 """Up to this many variables all starts are tried where the first two disagree."""
 
-TOLERANCE = 15.0
-"""Optima this much less likely than the best one have no vote."""
+TEMPERATURE = 4.0
+"""An optimum votes with weight exp(-(log-likelihood it lacks) / 4)."""
 
 JOINS = ((1.0, False), (0.0, False), (4.0, False), (0.0, True))
 """Ways to join globally: standard errors of caution, and whether far branches count like near."""
@@ -55,12 +55,12 @@ def best_tree(part: Affinity, merged: Wiring, n_jobs: int) -> tuple[Optimum, dic
         if len(optima) == 2 and _same(optima[0], optima[1], part):
             break
     highest = max(o.log_likelihood for o in optima)
-    voters = [o for o in optima if o.log_likelihood > highest - TOLERANCE]
+    weights = np.exp([(o.log_likelihood - highest) / TEMPERATURE for o in optima])
     votes: dict[int, float] = {}
-    for o in voters:
+    for o, weight in zip(optima, weights / weights.sum(), strict=True):
         for split in o.splits.values():
-            votes[split] = votes.get(split, 0.0) + 1 / len(voters)
-    best = max(voters, key=lambda o: (sum(votes[s] for s in o.splits.values()), o.log_likelihood))
+            votes[split] = votes.get(split, 0.0) + float(weight)
+    best = max(optima, key=lambda o: (sum(votes[s] for s in o.splits.values()), o.log_likelihood))
     return best, {edge: votes[split] for edge, split in best.splits.items()}
 
 

@@ -28,7 +28,7 @@ MAX_SWEEPS = 50
 SETTLED = 1000
 """Nodes for each change of a sweep beyond which the tree is settled."""
 RADIUS = 2
-MAX_BRANCHES = 10
+MAX_BRANCHES = 8
 MOST_BRANCHES = 62
 """A wider region (one node of a fixed-epsilon grouping) is left alone: its leaves are 64 bits."""
 CAUTIONS = (1.0, 4.0)
