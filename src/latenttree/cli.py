@@ -32,7 +32,7 @@ MAX_DRAWN = 200  # nodes that `show` draws without being asked
 MAX_GROUPS = 12  # rows in the table of groups
 DIGITS_SHAPE = (8, 8)
 DIGITS_STATES = 2
-DIGITS_LEVELS = (1, 9)  # ink 0, 1 to 8, 9 to 16: blank, grey, black
+DIGITS_LEVELS = (1, 6, 12)  # ink 0, 1 to 5, 6 to 11, 12 to 16: blank, light, dark, black
 
 app = typer.Typer(
     help="Learn latent tree models: which hidden variables a table has, and the tree over them.",
@@ -280,7 +280,7 @@ def _digits_intro(codes: NDArray[np.int64], n_pixels: int) -> str:
     blank = DIGITS_SHAPE[0] * DIGITS_SHAPE[1] - n_pixels
     return (
         f"{len(codes):,} handwritten digits of {DIGITS_SHAPE[0]} x {DIGITS_SHAPE[1]} pixels, "
-        f"each pixel blank, grey or black; {blank} pixels are blank in every digit and left out"
+        f"each pixel of 4 levels of ink; {blank} pixels are blank in every digit and left out"
     )
 
 

@@ -204,12 +204,8 @@ def _whitening(second: NDArray[np.float32], table: Table, rank: int) -> NDArray[
     index = np.arange(p)
     own = second.reshape(p, rank, p, rank)[index, :, index, :].astype(np.float64)
     trace = np.trace(own, axis1=1, axis2=2)
-    if (trace <= 0).any():
-        a = int(np.argmin(trace))
-        raise DataError(
-            f"variable {table.names[a]!r} carries no signal that it shares with the others "
-            f"(its projected variance is {trace[a]:.3g}); drop it"
-        )
+    # a variable that is constant in these samples (one half of few) has no correlation to show
+    own[trace <= 0] = np.eye(rank)
     if _is_binary(table):
         own += BINARY_DAMPING / table.n_samples
     own += np.eye(rank) * (1e-6 * trace / rank)[:, None, None]
@@ -235,7 +231,7 @@ def _all_pairs(table: Table, basis: NDArray[np.float32], n_jobs: int) -> _Pairs:
     _, second = gram(features, n, p * rank, n_jobs)
     root = _whitening(second, table, rank)
     pairs = _Pairs(
-        np.empty((p, p), np.float32), np.empty((p, p), np.float32), np.ones((p, p), np.float32)
+        np.zeros((p, p), np.float32), np.zeros((p, p), np.float32), np.ones((p, p), np.float32)
     )
     np.fill_diagonal(pairs.det, 1.0)
     np.fill_diagonal(pairs.error, 0.0)

@@ -15,24 +15,17 @@ from latenttree.wiring import Wiring
 
 Edge = tuple[int, int]
 
-QUARTETS = tuple(
-    np.array([[0, 4], [a, 4], [b, 5], [c, 5], [4, 5]])
-    for a, b, c in ((1, 2, 3), (2, 1, 3), (3, 1, 2))
-)
-"""The three trees over four branches; the first joins 0 with 1."""
-
-TRIPLET = np.array([[0, 3], [1, 3], [2, 3]])
+QUARTET = path_matrix.py_func(4, np.array([[0, 4], [1, 4], [2, 5], [3, 5], [4, 5]]))
+TRIPLET = path_matrix.py_func(3, np.array([[0, 3], [1, 3], [2, 3]]))
 N_STEPS = 20
 
 
 class EdgeTest(NamedTuple):
-    """Length of an edge, its standard error, the log-likelihood by which its topology beats the
-    best other way of joining the four branches around it (infinite for a pendant edge), and the
-    correlation between its two sides in standard errors."""
+    """Length of an edge, its standard error, and the correlation between its two sides in standard
+    errors."""
 
     length: float
     error: float
-    gap: float
     link: float = np.inf
 
     @property
@@ -41,17 +34,15 @@ class EdgeTest(NamedTuple):
 
 
 def quartet_test(r: NDArray[np.float64], n: float) -> EdgeTest:
-    """The middle edge of four branches (0, 1 | 2, 3) against the two other ways to join them."""
-    fits = [fit_likelihood(r, n, path_matrix(4, q), np.full(5, 0.3), N_STEPS) for q in QUARTETS]
-    lengths, value, info = fits[0]
-    gap = value - max(fits[1][1], fits[2][1])
-    return EdgeTest(float(lengths[4]), float(_standard_error(info, 4)), float(gap))
+    """The middle edge of four branches (0, 1 | 2, 3)."""
+    lengths, _, info = fit_likelihood(r, n, QUARTET, np.full(5, 0.3), N_STEPS)
+    return EdgeTest(float(lengths[4]), float(_standard_error(info, 4)))
 
 
 def pendant_test(r: NDArray[np.float64], n: float) -> EdgeTest:
     """The edge to branch 0 of three."""
-    lengths, _, info = fit_likelihood(r, n, path_matrix(3, TRIPLET), np.full(3, 0.5), N_STEPS)
-    return EdgeTest(float(lengths[0]), float(_standard_error(info, 0)), np.inf)
+    lengths, _, info = fit_likelihood(r, n, TRIPLET, np.full(3, 0.5), N_STEPS)
+    return EdgeTest(float(lengths[0]), float(_standard_error(info, 0)))
 
 
 @njit(cache=True, nogil=True)
