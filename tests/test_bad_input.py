@@ -193,11 +193,6 @@ def test_bad_options_are_named(case: str) -> None:
     assert not hasattr(model, "tree_")
 
 
-@pytest.mark.xfail(
-    strict=True,
-    raises=TypeError,
-    reason="the value is compared with numbers before its type is checked",
-)
 @pytest.mark.parametrize("name", ["min_support", "epsilon"])
 def test_options_of_the_wrong_type_are_named(name: str) -> None:
     with pytest.raises(DataError, match=f"{name}='high'"):
@@ -228,11 +223,6 @@ def test_below_the_detection_limit() -> None:
     assert not hasattr(model, "tree_")
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="fit sets diagnostics_ before it checks what can be detected, and scikit-learn then "
-    "takes the model for fitted",
-)
 def test_a_fit_that_fails_late_leaves_nothing_behind() -> None:
     data = make_latent_tree(9, 2, 10, n_samples=2000, random_state=1)
     model = lt.LatentTree(n_states=4, random_state=0, n_jobs=1)
@@ -258,10 +248,6 @@ def test_two_columns_are_one_edge() -> None:
     assert model.tree_.lengths[0] == pytest.approx(1.0, abs=0.12)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="the edge between two variables is never tested: two independent ones have support 1",
-)
 def test_two_independent_columns_have_no_support() -> None:
     model = learn(codes(n=2000, p=2))
     assert model.diagnostics_.support.tolist() == [0.0]
@@ -291,21 +277,12 @@ def test_duplicate_columns_stay_next_to_their_original() -> None:
     assert d[4].argsort()[1] == 10
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="damping puts copies 2e-3 apart, and only variables nearer than 1e-9 count as copies",
-)
 def test_duplicate_columns_are_reported() -> None:
     _, model = with_copies()
     assert model.diagnostics_.n_duplicates == 2
     assert any("copy" in message for message in model.diagnostics_.messages)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="noise correlations are grouped like any other, and edges of length zero between "
-    "hidden nodes count as supported",
-)
 def test_independent_columns_have_no_hidden_node() -> None:
     model = learn(codes(n=2000, p=6))
     assert model.tree_.n_hidden == 0
@@ -319,11 +296,6 @@ def two_independent_parts(seed: int) -> tuple[list[Any], lt.LatentTree]:
     return parts, learn(np.column_stack([part.X for part in parts]))
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="the edge that joins two parts changes its number when its ends are contracted, and "
-    "then has support 1",
-)
 def test_independent_parts_are_joined_and_reported() -> None:
     for seed in range(5):
         _, model = two_independent_parts(seed)
@@ -333,11 +305,6 @@ def test_independent_parts_are_joined_and_reported() -> None:
         assert any("2 parts without dependence" in message for message in report.messages)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="the edge that joins two parts ends inside them, and splits a hidden node in two by an "
-    "edge of length zero that counts as supported",
-)
 def test_independent_parts_have_their_own_trees() -> None:
     for seed in range(5):
         parts, model = two_independent_parts(seed)

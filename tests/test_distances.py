@@ -396,11 +396,6 @@ def test_the_matrices_are_symmetric_with_a_zero_diagonal() -> None:
 # --- known faults --------------------------------------------------------------------
 
 
-@pytest.mark.xfail(
-    reason="signs of the two halves are matched on the first 4,096 rows alone, where a sorted "
-    "variable is constant: its determinants then cancel instead of averaging",
-    strict=True,
-)
 def test_the_order_of_the_samples_does_not_matter() -> None:
     """Sorted by the first variable; halves and sketches differ, estimates agree to their errors."""
     X = make_latent_tree(9, 2, 3, n_samples=40_000, random_state=0).X
@@ -409,11 +404,6 @@ def test_the_order_of_the_samples_does_not_matter() -> None:
     assert (off <= 5 * plain.standard_errors[PAIRS] + 0.02).all()
 
 
-@pytest.mark.xfail(
-    reason="moments are summed in float32 before the mean is taken off, so a mean that is large "
-    "against the spread leaves nothing",
-    strict=True,
-)
 @pytest.mark.parametrize("shift", [100.0, 1000.0])
 def test_a_shift_of_a_block_does_not_matter(shift: float) -> None:
     blocks = one_hot(make_latent_tree(9, 3, 6, n_samples=6_000, random_state=0).X)

@@ -299,11 +299,6 @@ def test_diagnostics_describe_the_fit(binary: Any) -> None:
     assert "distances" in text
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="edges next to a contracted one lose their standard error (it becomes 0), and in a tree "
-    "of degree 4 that is nearly every internal edge",
-)
 def test_every_edge_has_a_standard_error(binary: Any) -> None:
     report = learn(binary.X).diagnostics_
     assert (report.standard_errors > 0).all()

@@ -16,13 +16,6 @@ ROUNDING = 1e-9
 # Differences of exact distances agree to 1e-13; the shortest edge below is 0.05.
 EPSILON = 1e-6
 
-SEVERAL_FAMILIES = pytest.mark.xfail(
-    strict=True,
-    raises=(IndexError, AssertionError),
-    reason="threshold_grouping looks members up in `active` after an earlier family of the same "
-    "round has shortened it",
-)
-
 
 def check_group(g: Group, distances: NDArray[np.float64]) -> None:
     """A tree is determined by its path lengths: equal path lengths are the right local tree."""
@@ -83,7 +76,7 @@ def test_a_group_of_hundreds() -> None:
     np.testing.assert_allclose(found[1:], lengths, atol=ROUNDING)
 
 
-@pytest.mark.parametrize("epsilon", [None, pytest.param(EPSILON, marks=SEVERAL_FAMILIES)])
+@pytest.mark.parametrize("epsilon", [None, EPSILON])
 def test_threads_do_not_matter(epsilon: float | None) -> None:
     tree = random_tree(np.random.default_rng(0), 80, max_degree=6)
     one, two = (group_all(affinity(tree.path_lengths()), n, epsilon) for n in (1, 2))
@@ -112,7 +105,6 @@ def threshold_group(d: NDArray[np.float64], epsilon: float) -> Group:
     return Group(np.arange(len(d)), *threshold_grouping(d, epsilon))
 
 
-@SEVERAL_FAMILIES
 def test_thresholds_are_exact_where_two_families_show_in_one_round() -> None:
     d = quartet()
     check_group(threshold_group(d, EPSILON), d)
@@ -150,7 +142,6 @@ def test_without_a_family_the_nearest_pair_is_joined() -> None:
         assert sorted(g.edges.ravel().tolist())[:m] == list(range(m))
 
 
-@SEVERAL_FAMILIES
 def test_thresholds_are_exact_on_every_group() -> None:
     for seed in range(20):
         rng = np.random.default_rng(seed)

@@ -22,20 +22,6 @@ from latenttree.tree import Tree
 # Sums of up to 60 lengths, taken apart again: rounding is near 1e-13.
 ROUNDING = 1e-9
 
-THRESHOLDS_FAIL = pytest.mark.xfail(
-    strict=True,
-    raises=(IndexError, AssertionError),
-    reason="threshold_grouping looks members up in `active` after an earlier family of the same "
-    "round has shortened it",
-)
-
-ZERO_IS_SUPPORTED = pytest.mark.xfail(
-    strict=True,
-    raises=AssertionError,
-    reason="posterior_real: the density of the null (largest of two noises) vanishes at z = 0, so "
-    "an edge of estimated length 0 counts as real",
-)
-
 
 def check_exact(tree: Tree, **options: Any) -> None:
     found = lt.tree_from_distances(tree.path_lengths(), names=tree.observed_names, **options)
@@ -105,7 +91,6 @@ def test_rounding_of_the_input_is_forgiven() -> None:
         assert found.same_topology(tree)
 
 
-@THRESHOLDS_FAIL
 def test_fixed_thresholds_are_exact_too() -> None:
     """The paper's epsilon: differences of exact distances agree to 1e-13, edges are 0.05 on."""
     for seed, shape in itertools.product(range(10), SHAPES):
@@ -234,11 +219,6 @@ def test_parts_at_infinite_exact_distance_are_joined_without_support() -> None:
     check_parts(found, a, b, atol=ROUNDING)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    raises=ValueError,
-    reason="two variables at infinite distance: the length goes into the tree as infinity",
-)
 def test_two_variables_without_dependence() -> None:
     tree = lt.tree_from_distances([[0, np.inf], [np.inf, 0]])
     assert np.isfinite(tree.lengths).all()
@@ -255,15 +235,7 @@ def test_no_dependence_at_all_has_no_hidden_node() -> None:
 # ---- distances with errors -----------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "shape",
-    [
-        "uniform",
-        "caterpillar",
-        "balanced",
-        pytest.param("star", marks=ZERO_IS_SUPPORTED),
-    ],
-)
+@pytest.mark.parametrize("shape", SHAPES)
 def test_exact_distances_with_small_errors_come_back(shape: str) -> None:
     """Standard errors of 0.001 and edges from 0.2: every edge is 100 errors long."""
     for seed in range(5):
@@ -323,11 +295,6 @@ def support_by_split(found: Structure) -> dict[bytes, tuple[float, float]]:
     return {split.tobytes(): (float(s), float(e)) for split, s, e in rows}
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="an edge whose end was contracted changes its number and is no longer found among the "
-    "tests: its support becomes 1 and its standard error 0",
-)
 def test_support_survives_the_contraction_of_a_neighbour() -> None:
     """What is said about an edge does not depend on whether another one was contracted."""
     tree = random_tree(np.random.default_rng(3), 12, length_range=(0.05, 0.5))
@@ -409,7 +376,6 @@ def test_repeated_names_are_refused() -> None:
         lt.tree_from_distances(GOOD, names=["a", "b", "a"])
 
 
-@pytest.mark.xfail(strict=True, reason="tree_from_distances checks neither min_support nor epsilon")
 @pytest.mark.parametrize("options", [{"min_support": 2.0}, {"epsilon": -1.0}, {"epsilon": np.nan}])
 def test_options_out_of_range_are_named(options: dict[str, float]) -> None:
     name, value = next(iter(options.items()))
@@ -417,11 +383,6 @@ def test_options_out_of_range_are_named(options: dict[str, float]) -> None:
         lt.tree_from_distances(GOOD, GOOD / 10, **options)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    raises=(TypeError, ValueError),
-    reason="a matrix that is not numeric fails in NumPy, without the name D or a remedy",
-)
 @pytest.mark.parametrize("matrix", [[[0, "a"], ["a", 0]], [[0, 1], [1]], [[0, 1j], [1j, 0]]])
 def test_a_matrix_that_is_not_numeric_is_named(matrix: Any) -> None:
     try:

@@ -64,6 +64,7 @@ class _Part:
     changes: list[int] = field(default_factory=list)
     tests: dict[Edge, EdgeTest] = field(default_factory=dict)
     support: dict[Edge, float] = field(default_factory=dict)
+    agreement: dict[Edge, float] = field(default_factory=dict)
 
 
 def learn_structure(
@@ -84,42 +85,42 @@ def learn_structure(
     kept, copies = _duplicates(whole)
     reduced = component(whole, kept) if len(copies) else whole
     parts, joins = _components(reduced)
-    group_sizes: list[int] = []
-    for part in parts:
-        with progress.stage("grouping"):
-            groups = group_all(part.affinity, n_jobs, epsilon)
-            group_sizes += [len(g.members) for g in groups]
-        with progress.stage("merging"):
-            part.wiring = merge(part.affinity, groups)
-        if whole.exact or (epsilon is not None and not sweeps):
+    with progress.stage("grouping"):
+        groups = [group_all(part.affinity, n_jobs, epsilon) for part in parts]
+    with progress.stage("merging"):
+        for part, own in zip(parts, groups, strict=True):
+            part.wiring = merge(part.affinity, own)
+    if whole.exact or (epsilon is not None and not sweeps):
+        for part in parts:
             contract_zero(part.wiring, 1e-9 if whole.exact else float(epsilon or 0) / whole.scale)
-            continue
-        agreement: dict[Edge, float] = {}
+    else:
         if sweeps:
             with progress.stage("sweeps"):
-                best, agreement = best_tree(part.affinity, part.wiring, n_jobs)
-                part.wiring, part.changes = best.wiring, best.changes
+                for part in parts:
+                    best, part.agreement = best_tree(part.affinity, part.wiring, n_jobs)
+                    part.wiring, part.changes = best.wiring, best.changes
         with progress.stage("support"):
-            tests = edge_tests(part.wiring, part.affinity)
-            part.tests, part.support = contract_unsupported(
-                part.wiring,
-                part.affinity,
-                tests,
-                fit_judge(tests, part.wiring.n_observed),
-                min_support,
-                agreement,
-            )
-    names_of = _Numbers(len(whole.rho))
-    edges = _assemble(parts, joins, kept, copies, reduced, names_of)
-    tree, values, errors = _canonical(edges, names, whole.scale)
+            for part in parts:
+                _contract(part, min_support)
+    rows = _assemble(parts, joins, kept, copies, reduced)
+    tree, support, errors = _canonical(rows, names, whole.scale)
     return Structure(
         tree,
-        values,
+        support,
         errors,
-        np.array(sorted(group_sizes, reverse=True), dtype=np.int64),
+        np.array(sorted((len(g.members) for own in groups for g in own), reverse=True), dtype=int),
         [part.changes for part in parts if part.changes],
-        1 + int((values == 0).sum()),
+        1 + int((support == 0).sum()),
         len(copies),
+    )
+
+
+def _contract(part: _Part, min_support: float) -> None:
+    """Test the edges of a part, and contract what the data do not support."""
+    tests = edge_tests(part.wiring, part.affinity)
+    judge = fit_judge(tests, part.wiring.n_observed)
+    part.tests, part.support = contract_unsupported(
+        part.wiring, part.affinity, tests, judge, min_support, part.agreement
     )
 
 
@@ -148,20 +149,6 @@ def _components(whole: Affinity) -> tuple[list[_Part], NDArray[np.int64]]:
     return [_Part(m, component(whole, m), Wiring(len(m))) for m in members], whole.mst[empty]
 
 
-class _Numbers:
-    """Global numbers for the hidden nodes of all parts."""
-
-    def __init__(self, n_observed: int) -> None:
-        self.next = n_observed
-        self.known: dict[tuple[int, int], int] = {}
-
-    def __call__(self, part: int, node: int) -> int:
-        if (part, node) not in self.known:
-            self.known[(part, node)] = self.next
-            self.next += 1
-        return self.known[(part, node)]
-
-
 Row = tuple[int, int, float, float, float]  # ends, length, support, standard error
 
 
@@ -171,27 +158,18 @@ def _assemble(
     kept: NDArray[np.int64],
     copies: list[tuple[int, int]],
     reduced: Affinity,
-    hidden: _Numbers,
 ) -> list[Row]:
     """All edges in global numbers: the parts', those that join parts, and those to duplicates."""
     edges: list[Row] = []
-    for i, part in enumerate(parts):
-        p = part.wiring.n_observed
-
-        def number(v: int, i: int = i, part: _Part = part, p: int = p) -> int:
-            return int(kept[part.members[v]]) if v < p else hidden(i, v)
-
+    fresh = len(kept) + len(copies)
+    for part in parts:
+        number = dict(enumerate(kept[part.members].tolist()))
+        number |= {v: fresh + i for i, v in enumerate(part.wiring.hidden())}
+        fresh += len(number)
         for a, b in part.wiring.edges():
             test = part.tests.get((a, b))
-            edges.append(
-                (
-                    number(a),
-                    number(b),
-                    part.wiring.links[a][b],
-                    part.support.get((a, b), 1.0),
-                    test.error if test else 0.0,
-                )
-            )
+            support, error = part.support.get((a, b), 1.0), test.error if test else 0.0
+            edges.append((number[a], number[b], part.wiring.links[a][b], support, error))
     for a, b in joins.tolist():
         distance = -float(np.log(max(abs(reduced.rho[a, b]), 0.1 / np.sqrt(reduced.n))))
         edges.append((int(kept[a]), int(kept[b]), distance, 0.0, np.inf))
