@@ -8,14 +8,18 @@ from tests.reference.random_trees import random_tree
 from tests.reference.stars import with_samples
 
 from latenttree.affinity import (
+    COPY_SAMPLES,
     EXACT,
+    LEAST,
     LONGEST,
     Affinity,
     affinity,
     component,
     estimated_affinity,
+    mark_copies,
 )
-from latenttree.distances import Distances
+from latenttree.data import as_table
+from latenttree.distances import Distances, estimate_distances
 
 # exp and log of numbers near 1, in float64: a few units in the last place
 ROUNDING = 1e-12
@@ -141,3 +145,69 @@ def test_heavy_tails_leave_fewer_samples() -> None:
     assert heavy.samples(np.arange(3)) == pytest.approx(100.0, rel=1e-6)
     assert heavy.typical_samples == pytest.approx(100.0, rel=1e-6)
     assert component(heavy, np.array([0, 1])).tails.shape == (2, 2)
+
+
+def test_samples_are_those_of_the_typical_pair() -> None:
+    """Geometric mean of the tails of pairs: 1, 10 and 100 count as 10."""
+    tails = np.ones((3, 3), dtype=np.float32)
+    for i, j, tail in ((0, 1, 1), (0, 2, 10), (1, 2, 100)):
+        tails[i, j] = tails[j, i] = tail
+    found = Affinity(np.eye(3), 1000.0, 1.0, np.array([[0, 1], [1, 2]]), tails)
+    assert found.samples(np.arange(3)) == pytest.approx(100.0, rel=1e-6)
+    assert found.samples(np.array([1])) == 1000.0
+    np.testing.assert_allclose(found.link_samples(), [1000.0, 10.0])
+    few = Affinity(np.eye(3), 10.0, 1.0, np.array([[0, 1], [1, 2]]), tails)
+    assert few.samples(np.array([1, 2])) == LEAST
+
+
+def test_light_tails_are_left_out() -> None:
+    d = distances(7, p=4)
+    det = np.exp(-d)
+    for tail, kept in ((1.9, False), (2.1, True)):
+        tails = np.full((4, 4), tail, dtype=np.float32)
+        found = estimated_affinity(Distances(det, np.zeros_like(d), 1, 1000, tails))
+        assert (found.tails is not None) is kept
+
+
+# ---- copies --------------------------------------------------------------------------
+
+
+def marked(X: np.ndarray) -> Affinity:
+    table = as_table(X)
+    return mark_copies(estimated_affinity(estimate_distances(table, 2, random_state=0)), table)
+
+
+def test_copies_have_affinity_one() -> None:
+    """A copy of x0 with its values exchanged, and one with a single sample changed."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 2, (500, 3))
+    near = X[:, 1].copy()
+    near[7] ^= 1
+    rho = marked(np.column_stack([X, 1 - X[:, 0], near])).rho
+    assert rho[0, 3] == rho[3, 0] == 1
+    assert 0.9 < rho[1, 4] < 1
+    np.testing.assert_array_equal(np.diag(rho), 1)
+
+
+@pytest.mark.parametrize(
+    ("n", "copies"),
+    [
+        (COPY_SAMPLES - 1, False),
+        pytest.param(
+            COPY_SAMPLES,
+            True,
+            marks=pytest.mark.xfail(
+                strict=True,
+                raises=AssertionError,
+                reason="only affinities above 0.9 are looked at, and four pseudo-occurrences bring "
+                "those of copies with fewer than 36 occurrences below it",
+            ),
+        ),
+        (40, True),
+    ],
+)
+def test_rare_variables_that_coincide_are_no_copies(n: int, copies: bool) -> None:
+    X = np.random.default_rng(0).integers(0, 2, (4000, 4))
+    X[:, 2:] = 0
+    X[:n, 2:] = 1
+    assert bool(marked(X).rho[2, 3] == 1) is copies

@@ -283,10 +283,64 @@ def test_duplicate_columns_are_reported() -> None:
     assert any("copy" in message for message in model.diagnostics_.messages)
 
 
-def test_independent_columns_have_no_hidden_node() -> None:
-    model = learn(codes(n=2000, p=6))
-    assert model.tree_.n_hidden == 0
-    assert (model.diagnostics_.support == 0).all()
+NOISE_LINKS = pytest.mark.xfail(
+    strict=True,
+    raises=AssertionError,
+    reason="joins are held against the best of p noise correlations, sqrt(2 log p) errors, "
+    "but each is the best of p^2; and those that end at an observed node lose their support 0",
+)
+ZERO_EDGES_COUNT = pytest.mark.xfail(
+    strict=True,
+    raises=AssertionError,
+    reason="n_components is one more than the edges of support 0, but a hidden node at which three "
+    "independent parts meet has three of those",
+)
+
+
+@NOISE_LINKS
+def test_independent_columns_are_joined_without_support() -> None:
+    """The best of 28 noise correlations may stand out once in a while, not four times in six."""
+    doubtful = [learn(codes(n=2000, p=8, seed=seed)).diagnostics_.support for seed in range(6)]
+    assert sum((support == 0).all() for support in doubtful) >= 4
+
+
+@ZERO_EDGES_COUNT
+def test_independent_columns_are_no_more_parts_than_columns() -> None:
+    for seed in range(6):
+        report = learn(codes(n=2000, p=8, seed=seed)).diagnostics_
+        assert report.n_components <= 8
+
+
+def markov_chain(seed: int) -> NDArray[np.int64]:
+    """x0 - x1 - x2, each a copy of its neighbour with 10% of flips, and an independent x3."""
+    rng = np.random.default_rng(seed)
+    b = rng.integers(0, 2, 20_000)
+    a, c = (b ^ (rng.random(len(b)) < 0.1) for _ in range(2))
+    return np.column_stack([a, b, c, rng.integers(0, 2, len(b))])
+
+
+@pytest.mark.xfail(
+    strict=True,
+    raises=AssertionError,
+    reason="lengths are not fitted again where no hidden node is left: x0 and x1 come out 0 apart",
+)
+def test_a_chain_and_an_independent_column_keep_their_lengths() -> None:
+    """d = -log 0.8 = 0.223 between neighbours, with a standard error of 0.005."""
+    for seed in range(5):
+        d = learn(markov_chain(seed)).tree_.path_lengths()
+        assert d[0, 1] == pytest.approx(0.223, abs=0.025)
+        assert d[1, 2] == pytest.approx(0.223, abs=0.025)
+
+
+@pytest.mark.xfail(
+    strict=True,
+    raises=AssertionError,
+    reason="an edge of support 0 has support 1 once its hidden end has become an observed node",
+)
+def test_an_independent_column_joined_to_an_observed_node_is_reported() -> None:
+    """Once in a while noise stands out; not in five of ten."""
+    parts = [learn(markov_chain(seed)).diagnostics_.n_components for seed in range(10)]
+    assert parts.count(2) > 5
 
 
 def two_independent_parts(seed: int) -> tuple[list[Any], lt.LatentTree]:
@@ -296,13 +350,25 @@ def two_independent_parts(seed: int) -> tuple[list[Any], lt.LatentTree]:
     return parts, learn(np.column_stack([part.X for part in parts]))
 
 
-def test_independent_parts_are_joined_and_reported() -> None:
-    for seed in range(5):
+def test_independent_parts_that_are_joined_are_reported() -> None:
+    """Where the edge between two parts is seen to be one, all say so: support, count, message."""
+    n_seen = 0
+    for seed in range(8):
         _, model = two_independent_parts(seed)
         report = model.diagnostics_
-        assert report.n_components == 2
-        assert (report.support == 0).sum() == 1
-        assert any("2 parts without dependence" in message for message in report.messages)
+        n_joins = int((report.support == 0).sum())
+        assert report.n_components == n_joins + 1
+        message = f"{n_joins + 1} parts without dependence"
+        assert any(message in m for m in report.messages) == (n_joins > 0)
+        n_seen += n_joins == 1
+    assert n_seen >= 4
+
+
+@NOISE_LINKS
+def test_independent_parts_are_seen_to_be_independent() -> None:
+    """A join is kept for an edge once in twenty at most, so hardly ever twice in eight."""
+    parts = [two_independent_parts(seed)[1].diagnostics_.n_components for seed in range(8)]
+    assert parts.count(2) >= 7
 
 
 def test_independent_parts_have_their_own_trees() -> None:
@@ -325,6 +391,17 @@ def test_a_category_seen_once_does_not_change_the_tree() -> None:
     X[0, :3] = 2
     model = learn(X)
     assert model.tree_.same_topology(data.tree)
+
+
+@pytest.mark.parametrize("row", [500, 501])
+def test_a_variable_that_is_constant_in_half_the_samples(row: int) -> None:
+    """Samples are halved by odd and even rows; a value seen once is in one of them only."""
+    data = make_latent_tree(9, 3, n_samples=10_000, random_state=0)
+    once = np.zeros(10_000, dtype=int)
+    once[row] = 1
+    tree = learn(np.column_stack([data.X, data.X[:, 0] + 3 * (data.X[:, 1] > 0), once])).tree_
+    assert tree.n_observed == 11
+    assert np.isfinite(tree.lengths).all()
 
 
 def test_block_columns_that_never_occur() -> None:

@@ -162,9 +162,10 @@ def test_standardised_features_have_unit_covariance(make) -> None:  # type: igno
     if table.kind == "codes":
         rank = 1  # two categories have one free dimension
         basis = basis[:, :1].copy()
-    features = passes.standardise(table, basis, 1, N)
+    features = passes.standardise(table, basis, passes.coordinate_moments(table)[0], 1)
     z = project(table, basis, 0, N, 1)
-    np.testing.assert_allclose(features, z - z.mean(axis=0), rtol=0, atol=1e-4)  # float32, size 10
+    # float32 numbers of size 10 and less
+    np.testing.assert_allclose(features, z - z.mean(axis=0, dtype=np.float64), rtol=0, atol=1e-5)
     for a in range(table.n_vars):
         # the ridge is a thousandth of the trace
         np.testing.assert_allclose(features[:, a].T @ features[:, a] / N, np.eye(rank), atol=2e-3)

@@ -7,11 +7,12 @@ import itertools
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy.optimize import nnls
 from tests.reference import stars as reference
 from tests.reference.random_trees import SHAPES, random_tree
 
 from latenttree.affinity import EXACT
-from latenttree.lengths import fit_likelihood, path_matrix
+from latenttree.lengths import fit_likelihood, fit_star, invert, path_matrix
 from latenttree.stars import combine, join, log_distances
 from latenttree.tree import Tree
 
@@ -223,3 +224,50 @@ def test_information_is_that_of_a_gaussian(m: int) -> None:
     np.testing.assert_allclose(
         info, reference.information(1e4, edges, m, lengths), rtol=1e-3, atol=1.0
     )
+
+
+# ---- one node ------------------------------------------------------------------------
+
+
+def least_squares(r: Matrix, n: float) -> Matrix:
+    """`sum w_ij (d_ij - x_i - x_j)^2` over x >= 0, by SciPy."""
+    pairs = list(itertools.combinations(range(len(r)), 2))
+    c = np.array([np.clip(r[i, j], 0.5 / np.sqrt(n), 1.0) for i, j in pairs])
+    root = np.sqrt(c**2 / ((1 - c**2) ** 2 + 1e-3))
+    design = np.zeros((len(pairs), len(r)))
+    for row, pair in enumerate(pairs):
+        design[row, list(pair)] = root[row]
+    return np.asarray(nnls(design, -np.log(c) * root)[0])
+
+
+@pytest.mark.parametrize("m", [3, 4, 8, 20])
+def test_stars_are_fitted_by_least_squares(m: int) -> None:
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        x = rng.uniform(0.0, 1.0, m)
+        sigma = np.exp(-np.add.outer(x, x))
+        np.fill_diagonal(sigma, 1.0)
+        r = reference.sampled_correlations(rng, sigma, 500)
+        # one length at a time until none moves by 1e-7: steps shrink by a constant factor
+        np.testing.assert_allclose(fit_star(r, 500.0), least_squares(r, 500.0), atol=1e-5)
+
+
+def test_a_star_of_noise_has_finite_lengths() -> None:
+    r = reference.sampled_correlations(np.random.default_rng(0), np.eye(6), 100)
+    found = fit_star(r, 100.0)
+    assert ((found >= 0) & np.isfinite(found)).all()
+
+
+def test_exact_stars_come_back() -> None:
+    x = np.array([0.0, 0.2, 0.5, 1.5])
+    r = np.exp(-np.add.outer(x, x))
+    np.testing.assert_allclose(fit_star(r, EXACT), x, atol=1e-5)  # as above
+
+
+@pytest.mark.parametrize("m", [1, 2, 7])
+def test_inverse_and_determinant(m: int) -> None:
+    x = np.random.default_rng(m).standard_normal((m, 2 * m))
+    a, out = x @ x.T, np.empty((m, m))
+    assert invert(a, out) == pytest.approx(np.linalg.slogdet(a)[1], abs=ROUNDING)
+    np.testing.assert_allclose(out, np.linalg.inv(a), rtol=1e-6)
+    assert np.isnan(invert(-a, out))

@@ -9,7 +9,7 @@ from tests.reference.random_trees import random_tree
 
 from latenttree.affinity import Affinity
 from latenttree.features import branch_features, star_correlations
-from latenttree.sweeps import Region, judge, region_around, region_arrays, sweep
+from latenttree.sweeps import Region, judge, region_around, region_arrays, sweep, topology_hash
 from latenttree.tree import Tree
 from latenttree.wiring import Wiring
 
@@ -101,7 +101,7 @@ def test_no_verdict_lowers_the_likelihood_of_its_region(n: int) -> None:
             interchange(wiring, rng)
         rho = reference.sampled_correlations(rng, np.exp(-tree.path_lengths()), n)
         whole = Affinity(rho, float(n), 1.0, np.empty((0, 2), dtype=np.int64))
-        features = branch_features(wiring)
+        features = branch_features(wiring, rho)
         n_changed = 0
         for centre in wiring.hidden():
             region = region_around(wiring, centre)
@@ -175,6 +175,33 @@ def test_the_number_of_sweeps_is_bounded() -> None:
 def test_nothing_to_sweep_without_hidden_nodes() -> None:
     wiring = Wiring.from_edges(2, np.array([[0, 1]]), np.array([0.5]))
     assert sweep(wiring, reference.with_samples(np.array([[0, 0.5], [0.5, 0]]), N)) == []
+
+
+def relabelled(rng: np.random.Generator, m: int, edges: np.ndarray) -> np.ndarray:
+    """The same tree with its hidden nodes, edges and their ends in another order."""
+    number = np.concatenate([np.arange(m), m + rng.permutation(len(edges) + 1 - m)])
+    return rng.permuted(number[edges], axis=1)[rng.permutation(len(edges))]
+
+
+def test_hashes_tell_topologies_apart() -> None:
+    """Equal exactly where the sets of splits are: 300 random trees of 105 topologies."""
+    rng = np.random.default_rng(0)
+    names = [str(i) for i in range(6)]
+    by_hash: dict[int, Tree] = {}
+    for _ in range(300):
+        edges = reference.random_binary(rng, 6)
+        tree = Tree.build(names, edges, np.ones(len(edges)))
+        found = int(topology_hash(6, edges))
+        assert found == int(topology_hash(6, relabelled(rng, 6, edges)))
+        assert by_hash.setdefault(found, tree).same_topology(tree)
+    distinct = {t.splits()[np.lexsort(t.splits().T)].tobytes() for t in by_hash.values()}
+    assert len(distinct) == len(by_hash) > 60
+
+
+def test_a_polytomy_has_another_hash_than_its_resolutions() -> None:
+    star = np.array([[i, 5] for i in range(5)])
+    assert topology_hash(5, star) == 0
+    assert topology_hash(5, reference.random_binary(np.random.default_rng(0), 5)) != 0
 
 
 # ---- regions -------------------------------------------------------------------------

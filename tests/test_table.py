@@ -78,6 +78,67 @@ def test_subset_rows(make: Callable[[], Table], index: Any) -> None:
     assert part.dims.tolist() == table.dims.tolist()
 
 
+@ALL
+def test_spread_rows_of_a_small_table_is_the_table(make: Callable[[], Table]) -> None:
+    table = make()
+    for n in (3, 5, 100):
+        assert table.spread_rows(n) is table
+
+
+@pytest.mark.parametrize("n", [1, 10, 100, 333])
+def test_spread_rows_are_spread(n: int) -> None:
+    """From the first to the last stretch, even and odd samples alike, about as many as asked."""
+    number = np.arange(1000)
+    table = as_table(np.column_stack([number, number % 2]))
+    part = table.spread_rows(n)
+    assert part.codes is not None
+    rows = part.codes[:, 0].astype(int)
+    assert n / 2 <= part.n_samples <= n + 1
+    (step,) = set(np.diff(rows).tolist()) or {1000 // n | 1}
+    assert step % 2 == 1
+    assert rows[0] == 0
+    assert rows[-1] >= 1000 - step
+    np.testing.assert_array_equal(part.dims, table.dims)
+
+
+def test_spread_rows_of_sparse_tables() -> None:
+    ones = (np.random.default_rng(0).random((90, 4)) < 0.5).astype(float)
+    for groups in (None, ["u", "u", "v", "v"]):
+        part = as_table(sparse.csr_array(ones), groups=groups).spread_rows(10)
+        np.testing.assert_array_equal(dense(part.rows(0, 99)), ones[::9])
+
+
+def test_copies_say_the_same_up_to_names() -> None:
+    a = np.array([0, 1, 2, 1, 0, 0])
+    table = as_table(np.column_stack([a, (a + 1) % 3, a > 0, [0, 1, 2, 1, 0, 1]]))
+    assert table.is_copy(0, 1)
+    assert table.is_copy(1, 0)
+    assert table.is_copy(0, 0)
+    assert not table.is_copy(0, 2), "two categories become one"
+    assert not table.is_copy(2, 0)
+    assert not table.is_copy(0, 3), "one sample differs"
+
+
+def test_copies_need_samples_beside_the_most_frequent_value() -> None:
+    """Three samples are not 0."""
+    a = np.array([0, 1, 2, 1, 0, 0])
+    table = as_table(np.column_stack([a, 2 - a]))
+    assert table.is_copy(0, 1, least=3)
+    assert not table.is_copy(0, 1, least=4)
+    presence = as_table(sparse.csr_array(np.column_stack([a > 0, a > 0, a > 1]).astype(float)))
+    assert presence.is_copy(0, 1, least=3)
+    assert not presence.is_copy(0, 1, least=4)
+    assert not presence.is_copy(0, 2)
+
+
+def test_copies_among_blocks() -> None:
+    one = np.array([[1.0, 0], [0, 2], [3, 0], [0, 0]])
+    table = as_table([one, one.copy(), one * 2, one[:, :1]])
+    assert table.is_copy(0, 1)
+    assert not table.is_copy(0, 2)
+    assert not table.is_copy(0, 3), "of another width"
+
+
 def test_select_reorders_variables() -> None:
     table = codes_table().select(["c", "a"])
     assert table.names == ("c", "a")
