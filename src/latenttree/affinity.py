@@ -37,7 +37,7 @@ LONGEST = 200.0
 
 @dataclass(frozen=True, eq=False)
 class Affinity:
-    """Affinities `(p, p)`, oriented to be positive along the spanning tree `mst` `(p - 1, 2)`.
+    """Affinities `(p, p)`, oriented to be positive, and their spanning tree `mst` `(p - 1, 2)`.
 
     `n` effective samples in general; `n / tails[a, b]` for a pair whose correlation few samples
     carry (see `Distances.tails`)."""
@@ -137,22 +137,49 @@ def component(whole: Affinity, members: NDArray[np.int64]) -> Affinity:
 
 
 def _orientation(rho: NDArray[Any], mst: NDArray[np.int64]) -> NDArray[Any]:
-    """A sign for every variable that makes the affinities along the spanning tree positive."""
-    p = len(rho)
-    neighbours: list[list[int]] = [[] for _ in range(p)]
-    for a, b in mst.tolist():
-        neighbours[a].append(b)
-        neighbours[b].append(a)
-    flip = np.zeros(p, dtype=rho.dtype)
-    flip[0] = 1
-    stack = [0]
-    while stack:
-        a = stack.pop()
-        for b in neighbours[a]:
-            if flip[b] == 0:
-                flip[b] = flip[a] * (-1 if rho[a, b] < 0 else 1)
-                stack.append(b)
-    return flip
+    """A sign for every variable that makes affinities positive, decided by all pairs together.
+
+    Clusters merge along the spanning tree, strongest edge first, and turn to each other by the sign
+    of `sum rho |rho|` over all pairs between them: where single pairs are noise, their sum is not.
+    Each pair is looked at once, O(p^2)."""
+    strength = np.abs(rho[mst[:, 0], mst[:, 1]])
+    order = mst[np.argsort(-strength, kind="stable")]
+    found: NDArray[np.float64] = _turn(rho, order)
+    return found.astype(rho.dtype)
+
+
+@njit(cache=True, nogil=True)
+def _turn(rho, order):  # type: ignore[no-untyped-def]
+    """Signs of the variables; `order` holds the spanning tree's edges in the order of merging."""
+    p = rho.shape[0]
+    sign = np.ones(p)
+    leader = np.arange(p)
+    size = np.ones(p, dtype=np.int64)
+    following = np.full(p, -1)  # next member of the same cluster
+    last = np.arange(p)
+    for e in range(len(order)):
+        a, b = leader[order[e, 0]], leader[order[e, 1]]
+        if size[a] < size[b]:
+            a, b = b, a
+        total = 0.0
+        j = b
+        while j >= 0:
+            row = rho[j]
+            i = a
+            while i >= 0:
+                total += sign[i] * sign[j] * row[i] * abs(row[i])
+                i = following[i]
+            j = following[j]
+        j = b
+        while j >= 0:
+            if total < 0:
+                sign[j] = -sign[j]
+            leader[j] = a
+            j = following[j]
+        following[last[a]] = b
+        last[a] = last[b]
+        size[a] += size[b]
+    return sign
 
 
 def _effective_samples(

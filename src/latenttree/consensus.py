@@ -68,7 +68,7 @@ def _starts(part: Affinity, merged: Wiring) -> Iterator[Wiring]:
     yield merged
     p = len(part.rho)
     if 4 <= p <= JOIN_LIMIT:
-        rho = np.ascontiguousarray(part.rho, dtype=np.float64)
+        rho = np.abs(part.rho, dtype=np.float64)
         for caution, flat in JOINS if p <= VOTE_LIMIT else JOINS[:1]:
             yield Wiring.from_edges(p, *join(rho, part.typical_samples, caution, flat))
 
@@ -108,4 +108,4 @@ def log_likelihood(wiring: Wiring, part: Affinity) -> float:
     model[np.diag_indices(len(model))] = 1 + 1e-6
     inverse = np.linalg.inv(model)
     n = part.typical_samples
-    return float(-0.5 * n * (np.linalg.slogdet(model)[1] + (inverse * part.rho).sum()))
+    return float(-0.5 * n * (np.linalg.slogdet(model)[1] + (inverse * np.abs(part.rho)).sum()))

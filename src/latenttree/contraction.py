@@ -133,7 +133,7 @@ def _star_lengths(
 ) -> NDArray[np.float64]:
     """Distances from node v to the features of the branches around it."""
     if v < len(affinity.rho):
-        rows = affinity.rho[v][f.leaf[slots]] * f.weight[slots]
+        rows = np.abs(affinity.rho[v][f.leaf[slots]]) * f.weight[slots]
         r = rows.sum(axis=1, where=np.arange(f.leaf.shape[1]) < f.size[slots, None])
         return np.asarray(-np.log(np.clip(r, 0.5 / np.sqrt(affinity.n), 1.0)))
     r = star_correlations(slots, f.leaf, f.weight, f.size, affinity.rho)

@@ -9,7 +9,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from latenttree.affinity import Affinity
-from latenttree.features import branch_features, star_correlations
+from latenttree.features import branch_features, signed_correlation, star_correlations
 from latenttree.lengths import fit_likelihood, invert, path_matrix
 from latenttree.wiring import Wiring
 
@@ -91,8 +91,10 @@ class EdgeTester:
         return r, self.affinity.samples(f.leading(rows))
 
     def _link(self, one: int, other: int) -> float:
-        # between independent sides tails are not heavy: all samples count
-        return float(self._star([one, other])[0][0, 1] * np.sqrt(self.affinity.n))
+        # between independent sides signs cancel, and tails are not heavy: all samples count
+        f = self.features
+        r = signed_correlation(one, other, f.leaf, f.weight, f.size, self.affinity.rho)
+        return float(r * np.sqrt(self.affinity.n))
 
 
 def edge_tests(wiring: Wiring, affinity: Affinity) -> dict[Edge, EdgeTest]:

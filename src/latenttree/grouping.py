@@ -56,7 +56,7 @@ def group_all(affinity: Affinity, n_jobs: int = 1, epsilon: float | None = None)
 
 def group(affinity: Affinity, members: NDArray[np.int64], epsilon: float | None = None) -> Group:
     """The local tree over one group."""
-    r = np.ascontiguousarray(affinity.rho[np.ix_(members, members)], dtype=np.float64)
+    r = np.abs(affinity.rho[np.ix_(members, members)], dtype=np.float64)
     if epsilon is not None:
         edges, lengths = threshold_grouping(-np.log(np.maximum(r, 1e-300)), epsilon)
     else:

@@ -34,7 +34,7 @@ def merge(affinity: Affinity, groups: list[Group]) -> Wiring:
     for (i, j), (a, to_a) in ends.items():
         if i < j:
             b, to_b = ends[(j, i)]
-            distance = -float(np.log(max(affinity.rho[i, j], 1e-300)))
+            distance = -float(np.log(max(abs(affinity.rho[i, j]), 1e-300)))
             wiring.connect(a, b, max(distance - to_a - to_b, 0.0))
     return wiring
 

@@ -27,7 +27,7 @@ a factor: scale 1 / sqrt(P + 10 / N)."""
 CROWDED = 100
 """Samples for each category below which single pairs show too little to start from."""
 
-MAX_POOLED_ROUNDS = 40
+MAX_POOLED_ROUNDS = 60
 N_NEAR = 8
 SKETCH = 16
 CHUNK_FLOATS = 16_000_000
@@ -336,7 +336,7 @@ def crowded_start(
     for round_ in range(MAX_POOLED_ROUNDS):
         block, triangle = np.linalg.qr(block)
         values = np.sort(np.abs(np.diag(triangle)))[::-1]
-        if round_ > 8 and abs(values[:rank].mean() - before) < 2e-3 * before:
+        if round_ > 8 and abs(values[:rank].mean() - before) < 5e-4 * before:
             break
         before = float(values[:rank].mean())
         basis = (block * scale[:, None]).astype(np.float32)
