@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from latenttree.data import Table
 from latenttree.diagnostics import Diagnostics
@@ -52,13 +53,14 @@ def check_detection(
 
     Two states and variables that are used whole cannot fail so: independent variables are then
     simply joined without support."""
-    alone = ~(found.measurable & ~np.eye(len(found.values), dtype=bool)).any(axis=1)
+    alone = _alone(found)
     if alone.mean() <= 0.5:
         return
     lost = f"{int(alone.sum())} of {table.n_vars} variables"
-    if states > 2:
-        shown, evidence = choose_states(table, seed, n_jobs)
-        if shown < states and evidence[0, 1] >= 0.5:
+    shown = choose_states(table, seed, n_jobs).n_states if states > 2 else states
+    if shown < states:
+        fewer = estimate_distances(table, shown, random_state=seed, n_jobs=n_jobs)
+        if _alone(fewer).mean() <= 0.5:
             raise DetectionLimitError(
                 f"n_states={states}, but the data show {shown}: with {states} states {lost} have "
                 f"no measurable distance to any other; use n_states={shown} or n_states='auto'"
@@ -71,6 +73,11 @@ def check_detection(
             f"sqrt(categories / samples) = {np.sqrt(d / table.n_samples):.2f}); merge rare "
             "categories or give more samples"
         )
+
+
+def _alone(found: Distances) -> NDArray[np.bool_]:
+    """Variables without a measurable distance to any other."""
+    return ~(found.measurable & ~np.eye(len(found.values), dtype=bool)).any(axis=1)
 
 
 def tree_report(report: Diagnostics, result: Structure, found: Distances | None) -> None:
