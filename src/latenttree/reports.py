@@ -77,7 +77,8 @@ def check_detection(
 
 def _alone(found: Distances) -> NDArray[np.bool_]:
     """Variables without a measurable distance to any other."""
-    return ~(found.measurable & ~np.eye(len(found.values), dtype=bool)).any(axis=1)
+    others = found.measurable & ~np.eye(len(found.values), dtype=bool)
+    return np.logical_not(others.any(axis=1))
 
 
 def tree_report(report: Diagnostics, result: Structure, found: Distances | None) -> None:

@@ -110,9 +110,17 @@ def learn_structure(
         errors,
         np.array(sorted((len(g.members) for own in groups for g in own), reverse=True), dtype=int),
         [part.changes for part in parts if part.changes],
-        1 + int((support == 0).sum()),
+        _count_parts(tree, support),
         len(copies),
     )
+
+
+def _count_parts(tree: Tree, support: NDArray[np.float64]) -> int:
+    """Parts with an observed node that are left when edges without support are taken away."""
+    a, b = tree.edges[support > 0].T
+    graph = coo_array((np.ones(len(a)), (a, b)), shape=(tree.n_nodes,) * 2)
+    _, label = connected_components(graph, directed=False)
+    return len(np.unique(label[: tree.n_observed]))
 
 
 def _contract(part: _Part, min_support: float) -> None:
