@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from tests.reference import features as reference
 from tests.reference.random_trees import random_tree, trees
 
-from latenttree.features import Features, branch_features, star_correlations
+from latenttree.features import Features, branch_features, signed_correlation, star_correlations
 from latenttree.tree import Tree
 from latenttree.wiring import Wiring
 
@@ -63,10 +63,14 @@ def test_star_correlations_are_the_quadratic_form(tree: Tree) -> None:
     rho += rho.T
     found = star_correlations(slots, features.leaf, features.weight, features.size, rho)
     weights = np.array([dense_weights(features, s, tree.n_observed) for s in slots])
-    expected = weights @ rho @ weights.T
+    expected = weights @ np.abs(rho) @ weights.T
     np.fill_diagonal(expected, 1.0)
     # sums of at most 400 products below 2
     np.testing.assert_allclose(found, expected, atol=1e-10)
+    signed = signed_correlation(
+        slots[0], slots[1], features.leaf, features.weight, features.size, rho
+    )
+    assert signed == pytest.approx(weights[0] @ rho @ weights[1], abs=1e-10)
 
 
 @pytest.mark.parametrize("width", [1, 3, 8, 32])
