@@ -61,8 +61,7 @@ def contract_unsupported(
         again = {e: test for e in weak if (test := tester.test(*e)) is not None}
         tests |= again
         support |= judged(again)
-    if tests:
-        refit_lengths(wiring, affinity)
+    refit_lengths(wiring, affinity)
     return tests, support
 
 
@@ -99,9 +98,7 @@ def _contract(
         for u in moved:
             old, new = _ordered(drop, u), _ordered(keep, u)
             if old in known:
-                value = known.pop(old)
-                if wiring.is_hidden(new[1]):
-                    known[new] = value  # type: ignore[assignment]
+                known[new] = known.pop(old)  # type: ignore[assignment]
 
 
 def _ordered(a: int, b: int) -> Edge:

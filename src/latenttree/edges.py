@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from latenttree.affinity import Affinity
 from latenttree.features import branch_features, signed_correlation, star_correlations
 from latenttree.lengths import fit_likelihood, invert, path_matrix
-from latenttree.wiring import Wiring
+from latenttree.wiring import Slots, Wiring
 
 Edge = tuple[int, int]
 
@@ -21,8 +21,8 @@ N_STEPS = 20
 
 
 class EdgeTest(NamedTuple):
-    """Length of an edge, its standard error, and the correlation between its two sides in standard
-    errors."""
+    """Length of an edge, its standard error, and the correlation between its two sides in units of
+    what the best of all pairs between independent sides would show."""
 
     length: float
     error: float
@@ -66,6 +66,7 @@ class EdgeTester:
     def __init__(self, wiring: Wiring, affinity: Affinity) -> None:
         self.wiring, self.affinity = wiring, affinity
         self.features = branch_features(wiring, affinity.rho)
+        self.behind = observed_behind(self.features.slots, wiring.n_observed)
 
     def test(self, a: int, b: int) -> EdgeTest | None:
         """The test of edge `(a, b)`, a < b; None between two observed nodes."""
@@ -94,7 +95,21 @@ class EdgeTester:
         # between independent sides signs cancel, and tails are not heavy: all samples count
         f = self.features
         r = signed_correlation(one, other, f.leaf, f.weight, f.size, self.affinity.rho)
-        return float(r * np.sqrt(self.affinity.n))
+        n_pairs = self.behind[one] * self.behind[other]
+        return float(r * np.sqrt(self.affinity.n / (2 * np.log(2 * n_pairs))))
+
+
+def observed_behind(slots: Slots, n_observed: int) -> NDArray[np.int64]:
+    """Number of observed nodes behind every slot."""
+    below = (np.arange(len(slots.order)) < n_observed).astype(np.int64)
+    count = np.zeros(len(slots.nbr), dtype=np.int64)
+    for v in slots.order[:0:-1].tolist():
+        up = slots.parent_slot[v]
+        down = slots.back[up]
+        count[down] = below[v]
+        count[up] = n_observed - below[v]
+        below[slots.nbr[up]] += below[v]
+    return count
 
 
 def edge_tests(wiring: Wiring, affinity: Affinity) -> dict[Edge, EdgeTest]:

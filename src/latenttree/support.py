@@ -114,13 +114,12 @@ class Judge(NamedTuple):
     Internal and pendant edges are two populations: a length of zero is common among the first
     (polytomies), rare among the second (observed nodes inside the tree). A pendant edge counts as
     zero only if it is shown to be shorter than `short`; "not shown to be long" is not enough.
-    Sides of an edge that correlate by less than `noise` standard errors show no dependence."""
+    Sides of an edge that correlate less than the best noise between them show no dependence."""
 
     n_observed: int
     internal: Mixture
     pendant: Mixture
     short: float
-    noise: float
 
     def supports(self, tests: dict[Edge, EdgeTest]) -> dict[Edge, float]:
         """Support of every tested edge; exactly zero where the edge joins independent parts."""
@@ -134,7 +133,7 @@ class Judge(NamedTuple):
                     unsure = length + 2 * error > self.short
                     real = np.where(unsure, np.maximum(real, 0.5), real)
                 support |= dict(zip(edges, real.tolist(), strict=True))
-        return support | {e: 0.0 for e, test in tests.items() if test.link < self.noise}
+        return support | {e: 0.0 for e, test in tests.items() if test.link < 1.0}
 
 
 def _arrays(tests: Iterable[EdgeTest]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -143,9 +142,7 @@ def _arrays(tests: Iterable[EdgeTest]) -> tuple[NDArray[np.float64], NDArray[np.
 
 
 def fit_judge(tests: dict[Edge, EdgeTest], n_observed: int) -> Judge:
-    """Learn from the tests of a binary tree's edges.
-
-    The best of p noise correlations is about sqrt(2 log p) standard errors strong."""
+    """Learn from the tests of a binary tree's edges."""
     internal = _arrays(test for e, test in tests.items() if e[0] >= n_observed)
     pendant = _arrays(test for e, test in tests.items() if e[0] < n_observed)
     default = Mixture(0.5, 0.0, 1.0, 2)
@@ -154,5 +151,4 @@ def fit_judge(tests: dict[Edge, EdgeTest], n_observed: int) -> Judge:
         fit_mixture(*internal, 2, (1.0, 1.0)) if len(internal[0]) else default,
         fit_mixture(*pendant, 1, (4.0, 0.2)) if len(pendant[0]) else default,
         0.5 * float(np.median(pendant[0])) if len(pendant[0]) else 0.0,
-        float(np.sqrt(2 * np.log(max(n_observed, 2)))),
     )
