@@ -113,8 +113,8 @@ def check_not_negative(values: NDArray[Any], names: Sequence[str]) -> None:
 
 def negative_code(value: Any, row: int, name: str) -> DataError:
     return DataError(
-        f"Negative values in data: code {value} at row {row}, column {name!r}; integer categories "
-        "must be >= 0. "
+        f"negative code {value} at row {row}, column {name!r}: integer categories must be >= 0. "
+        "Negative values in data are not read as categories. "
         "If it marks a missing value, drop or fill it; if it is a label, make the column "
         "categorical or string"
     )
