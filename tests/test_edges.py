@@ -5,12 +5,20 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from tests.reference import stars as reference
+from tests.reference.features import behind
 from tests.reference.random_trees import random_tree
 
 from latenttree.affinity import Affinity, estimated_affinity
 from latenttree.data import as_table
 from latenttree.distances import estimate_distances
-from latenttree.edges import EdgeTest, EdgeTester, edge_tests, pendant_test, quartet_test
+from latenttree.edges import (
+    EdgeTest,
+    EdgeTester,
+    edge_tests,
+    observed_behind,
+    pendant_test,
+    quartet_test,
+)
 from latenttree.wiring import Wiring
 
 QUARTET = np.array([[0, 4], [1, 4], [2, 5], [3, 5], [4, 5]])
@@ -97,8 +105,8 @@ def test_quartets_and_triplets_are_the_likeliest_lengths() -> None:
 
 
 def test_link_is_the_correlation_of_the_two_sides() -> None:
-    """Sides that share nothing: the link is standard normal. Over 300 draws its mean square has a
-    standard error of 0.08."""
+    """Sides that share nothing: normal, in units of the best of 2 x 2 pairs of either sign. Over
+    300 draws, its mean square has a standard error of 0.08."""
     rng = np.random.default_rng(0)
     half = np.array([[1, np.exp(-1.0)], [np.exp(-1.0), 1]])
     sigma = np.kron(np.eye(2), half)
@@ -107,8 +115,20 @@ def test_link_is_the_correlation_of_the_two_sides() -> None:
         r = reference.sampled_correlations(rng, sigma, 1000)
         tests = edge_tests(quartet(0.5, 0.5, 0.5, 0.5, 3.0), Affinity(r, 1000.0, 1.0, NO_EDGES))
         links.append(tests[(4, 5)].link)
-    assert np.mean(np.square(links)) == pytest.approx(1.0, abs=4 * 0.08)
-    assert min(t[(4, 5)].link for t in sampled_tests(0.3, 5000, 20)) > 10
+    assert np.mean(np.square(links)) * 2 * np.log(2 * 4) == pytest.approx(1.0, abs=4 * 0.08)
+    assert min(t[(4, 5)].link for t in sampled_tests(0.3, 5000, 20)) > 5
+
+
+def test_observed_nodes_behind_every_edge() -> None:
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        tree = random_tree(rng, 20, max_degree=6, internal_observed_fraction=0.3)
+        wiring = Wiring.from_edges(20, tree.edges, tree.lengths)
+        slots = wiring.slots()
+        found = observed_behind(slots, 20)
+        for u, near in slots.number.items():
+            for v, slot in near.items():
+                assert found[slot] == len(behind(wiring, u, v))
 
 
 # ---- rare binary leaves --------------------------------------------------------------

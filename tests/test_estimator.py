@@ -387,8 +387,6 @@ EXPECTED_FAILURES = {
     "check_n_features_in_after_fitting": "15 rows of independent noise with 6 categories are "
     "refused as below the detection limit",
     "check_estimators_dtypes": "float columns are real-valued, a family that is still to come",
-    "check_positive_only_tag_during_fit": "negative codes are refused, but the message lacks the "
-    "words 'Negative values in data'",
     "check_dtype_object": "arrays of objects are refused: a DataFrame has types by column",
 }
 
