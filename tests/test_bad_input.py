@@ -420,7 +420,7 @@ def refused(path: Path, tmp_path: Path) -> str:
     result = CliRunner().invoke(app, ["fit", str(path), "-o", str(out)])
     assert result.exit_code == 2
     assert not out.exists()
-    message = " ".join(str(caught.value).split())
+    message = " ".join(str(caught.value).split()).replace("drop_constant=True", "--drop-constant")
     assert f"error: {message}" in result.stderr
     assert result.stderr.count("\n") == 1, "one line, no traceback"
     return message
@@ -471,3 +471,16 @@ def test_options_out_of_range_on_the_command_line(tmp_path: Path, option: str, v
     assert result.exit_code == 2
     assert option in result.stderr
     assert not out.exists()
+
+
+def test_a_column_that_numbers_the_rows_is_refused() -> None:
+    table = pd.DataFrame(codes(n=50, p=3)).assign(id=np.arange(50))
+    with pytest.raises(DataError, match=r"column 'id' has 50 different values in 50 rows.*drop it"):
+        learn(table)
+
+
+def test_sparse_columns_can_be_named() -> None:
+    data = make_latent_tree(5, n_samples=2000, random_state=0)
+    words = ["ant", "bee", "cat", "dog", "eel"]
+    model = learn(sparse.csr_array(data.X), names=words)
+    assert model.tree_.observed_names == tuple(words)

@@ -67,10 +67,12 @@ def test_star_correlations_are_the_quadratic_form(tree: Tree) -> None:
     np.fill_diagonal(expected, 1.0)
     # sums of at most 400 products below 2
     np.testing.assert_allclose(found, expected, atol=1e-10)
-    signed = signed_correlation(
+    signed, strongest = signed_correlation(
         slots[0], slots[1], features.leaf, features.weight, features.size, rho
     )
     assert signed == pytest.approx(weights[0] @ rho @ weights[1], abs=1e-10)
+    pairs = rho[np.ix_(weights[0] != 0, weights[1] != 0)]
+    assert strongest == np.abs(pairs).max()
 
 
 @pytest.mark.parametrize("width", [1, 3, 8, 32])

@@ -181,7 +181,8 @@ def _clean_exit() -> Iterator[None]:
 def _one_line(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror and error.filename:
         return f"{error.filename}: {error.strerror}"
-    return " ".join(str(error).split()) or type(error).__name__
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text.replace("pass drop_constant=True", "pass --drop-constant")
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
@@ -349,7 +350,8 @@ def _print_summary(
         f"{tree.n_hidden:,} hidden variables{states}[/bold], {tree.n_edges:,} edges",
         highlight=False,
     )
-    known = support[~np.isnan(support)]
+    known = support[tree.internal_edges()]
+    known = known[~np.isnan(known)]
     if known.size:
         console.print(
             f"support of the {known.size:,} internal edges: "

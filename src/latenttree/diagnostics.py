@@ -21,8 +21,8 @@ class Diagnostics:
         significant.
     support : (E,) posterior probability that each edge of `tree_` is real; 0 marks an edge that
         joins parts between which the data show no dependence.
-    standard_errors : (E,) of the edge lengths; infinite for joining edges, zero where not
-        estimated.
+    standard_errors : (E,) of the edge lengths; infinite between parts at infinite distance, zero
+        where not estimated.
     n_unmeasurable : pairs of variables whose distance does not stand out of its noise.
     n_pairs : all pairs.
     group_sizes : sizes of the local groups, largest first.

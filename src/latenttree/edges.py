@@ -18,6 +18,8 @@ Edge = tuple[int, int]
 QUARTET = path_matrix.py_func(4, np.array([[0, 4], [1, 4], [2, 5], [3, 5], [4, 5]]))
 TRIPLET = path_matrix.py_func(3, np.array([[0, 3], [1, 3], [2, 3]]))
 N_STEPS = 20
+STAND_OUT = 1.3
+"""A single pair shows dependence if it is this much stronger than the best of all noise pairs."""
 
 
 class EdgeTest(NamedTuple):
@@ -92,9 +94,11 @@ class EdgeTester:
         return r, self.affinity.samples(f.leading(rows))
 
     def _link(self, one: int, other: int) -> float:
-        # between independent sides signs cancel, and tails are not heavy: all samples count
+        # between independent sides signs cancel, and tails are not heavy: all samples count;
+        # sides whose signs do not fit one tree may cancel too, but then single pairs stand out
         f = self.features
-        r = signed_correlation(one, other, f.leaf, f.weight, f.size, self.affinity.rho)
+        r, single = signed_correlation(one, other, f.leaf, f.weight, f.size, self.affinity.rho)
+        r = max(r, single / STAND_OUT)
         n_pairs = self.behind[one] * self.behind[other]
         return float(r * np.sqrt(self.affinity.n / (2 * np.log(2 * n_pairs))))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -10,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from latenttree.affinity import estimated_affinity, mark_copies
 from latenttree.baselines import BASELINES
-from latenttree.data import Table, as_table, check_n_states
+from latenttree.data import Table, as_table, check_identifiers, check_n_states
 from latenttree.diagnostics import Diagnostics
 from latenttree.distances import Distances, estimate_distances, pairwise_distances
 from latenttree.engine import Progress, resolve_jobs
@@ -44,6 +45,9 @@ class LatentTree(BaseEstimator):
         SciPy sparse matrix without `groups` is presence or absence.
     groups : optional
         For a sparse matrix: the variable of each column, or a mapping from names to columns.
+    names : sequence of str, optional
+        Names of the variables, for arrays and sparse matrices (for example
+        `vectorizer.get_feature_names_out()`); a DataFrame brings its own.
     drop_constant : bool, default=False
         Leave out variables that have a single value instead of raising an error.
     keep_distances : bool, default=False
@@ -70,7 +74,7 @@ class LatentTree(BaseEstimator):
     >>> data = lt.datasets.make_latent_tree(9, n_samples=20_000, random_state=0)
     >>> model = lt.LatentTree(n_states=2, random_state=0).fit(data.X)
     >>> model.tree_
-    Tree(9 observed, 4 hidden, 12 edges: x0, x1, x2, ...)
+    Tree(9 observed (x0, x1, x2, ...), 4 hidden)
     >>> model.tree_.same_topology(data.tree)
     True
     """
@@ -90,6 +94,7 @@ class LatentTree(BaseEstimator):
         min_support: float = 0.5,
         family: Literal["auto"] = "auto",
         groups: Any = None,
+        names: Sequence[str] | None = None,
         drop_constant: bool = False,
         keep_distances: bool = False,
         random_state: Any = None,
@@ -104,6 +109,7 @@ class LatentTree(BaseEstimator):
         self.min_support = min_support
         self.family = family
         self.groups = groups
+        self.names = names
         self.drop_constant = drop_constant
         self.keep_distances = keep_distances
         self.random_state = random_state
@@ -115,7 +121,10 @@ class LatentTree(BaseEstimator):
         self._check_options()
         progress = Progress(self.verbose)
         with progress.stage("reading"):
-            table = as_table(X, groups=self.groups, drop_constant=self.drop_constant)
+            table = as_table(
+                X, groups=self.groups, names=self.names, drop_constant=self.drop_constant
+            )
+        check_identifiers(table)
         states = check_n_states(table, self.n_states)
         seed = _seed(self.random_state)
         report = Diagnostics(n_states=0, messages=describe(table))

@@ -191,10 +191,13 @@ def star_correlations(slots, leaf, weight, size, rho):  # type: ignore[no-untype
 
 @njit(cache=True, nogil=True)
 def signed_correlation(a, b, leaf, weight, size, rho):  # type: ignore[no-untyped-def]
-    """Correlation `alpha^T rho beta` of two slots' features, about zero if they are independent."""
+    """Correlation `alpha^T rho beta` of two slots' features, about zero if they are independent,
+    and the strongest correlation of single leaves."""
     total = 0.0
+    strongest = 0.0
     for x in range(size[a]):
         row = rho[leaf[a, x]]
         for y in range(size[b]):
             total += weight[a, x] * weight[b, y] * row[leaf[b, y]]
-    return total
+            strongest = max(strongest, abs(row[leaf[b, y]]))
+    return total, strongest

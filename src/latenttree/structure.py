@@ -134,7 +134,7 @@ def _contract(part: _Part, min_support: float) -> None:
 
 def _duplicates(whole: Affinity) -> tuple[NDArray[np.int64], list[tuple[int, int]]]:
     """Variables to keep, and `(kept, copy)` for each that is at distance zero from a kept one."""
-    strength = np.abs(whole.rho[whole.mst[:, 0], whole.mst[:, 1]])
+    strength = np.abs(whole.rho[whole.mst[:, 0], whole.mst[:, 1]].astype(np.float64))
     zero = whole.mst[-np.log(np.maximum(strength, 1e-300)) <= DUPLICATE]
     p = len(whole.rho)
     graph = coo_array((np.ones(len(zero)), (zero[:, 0], zero[:, 1])), shape=(p, p))
@@ -227,7 +227,7 @@ def tree_from_distances(
     >>> import latenttree as lt
     >>> D = [[0, 2, 3, 3], [2, 0, 3, 3], [3, 3, 0, 2], [3, 3, 2, 0]]
     >>> print(lt.tree_from_distances(D, names=["a", "b", "c", "d"]).to_newick())
-    (b:1,(c:1,d:1)h1:1,a:1)h0;
+    (a:1.0,b:1.0,(c:1.0,d:1.0)h1:1.0)h0;
     """
     distances = _check_distances(D)
     check_options(min_support, epsilon)

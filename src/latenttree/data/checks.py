@@ -15,6 +15,10 @@ from latenttree.errors import DataError
 N_SHOWN = 5  # how many offenders an error names
 
 
+MOST_UNIQUE = 20
+"""Up to so many rows a column may have another value in each: small tables are like that."""
+
+
 def check_shape(shape: tuple[int, ...]) -> None:
     """At least two rows and one column. The wording is the one scikit-learn's checks expect."""
     if len(shape) != 2:
@@ -109,6 +113,17 @@ def check_not_negative(values: NDArray[Any], names: Sequence[str]) -> None:
         return
     row, column = np.argwhere(values < 0)[0]
     raise negative_code(values[row, column], int(row), names[column])
+
+
+def check_identifiers(table: Table) -> None:
+    """A column with another value in every row names the rows; it cannot depend on anything."""
+    n = table.n_samples
+    unique = np.flatnonzero(table.dims == n)
+    if table.kind == "codes" and n > MOST_UNIQUE and len(unique):
+        raise DataError(
+            f"column {table.names[unique[0]]!r} has {n:,} different values in {n:,} rows, like an "
+            "identifier; drop it, or group its values into categories"
+        )
 
 
 def negative_code(value: Any, row: int, name: str) -> DataError:

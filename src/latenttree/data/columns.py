@@ -9,7 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.data.checks import constant_variables, negative_code, real_valued
+from latenttree.data.checks import (
+    constant_variables,
+    negative_code,
+    real_valued,
+)
 from latenttree.data.table import Table, codes_table
 from latenttree.errors import DataError
 
