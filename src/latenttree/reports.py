@@ -77,7 +77,8 @@ def check_detection(
 
 def _alone(found: Distances) -> NDArray[np.bool_]:
     """Variables without a measurable distance to any other."""
-    others = found.measurable & ~np.eye(len(found.values), dtype=bool)
+    others = found.measurable
+    np.fill_diagonal(others, False)
     return np.logical_not(others.any(axis=1))
 
 
