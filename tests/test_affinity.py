@@ -193,16 +193,7 @@ def test_copies_have_affinity_one() -> None:
     ("n", "copies"),
     [
         (COPY_SAMPLES - 1, False),
-        pytest.param(
-            COPY_SAMPLES,
-            True,
-            marks=pytest.mark.xfail(
-                strict=True,
-                raises=AssertionError,
-                reason="only affinities above 0.9 are looked at, and four pseudo-occurrences bring "
-                "those of copies with fewer than 36 occurrences below it",
-            ),
-        ),
+        (COPY_SAMPLES, True),
         (40, True),
     ],
 )

@@ -120,7 +120,7 @@ def mark_copies(whole: Affinity, table: Table) -> Affinity:
     Only edges of the spanning tree need a look. Rare variables that happen to coincide are no
     copies: each value needs `COPY_SAMPLES` samples."""
     strength = np.abs(whole.rho[whole.mst[:, 0], whole.mst[:, 1]])
-    for a, b in whole.mst[strength > 0.9].tolist():
+    for a, b in whole.mst[strength > 0.8].tolist():
         if table.is_copy(a, b, COPY_SAMPLES):
             whole.rho[a, b] = whole.rho[b, a] = 1.0
     return whole
