@@ -68,7 +68,7 @@ def test_an_interrupt_is_raised_too(n_jobs: int) -> None:
 
 def test_two_jobs_run_at_once() -> None:
     meeting = threading.Barrier(2, timeout=10)  # broken unless both threads are inside
-    parallel(lambda a, b: meeting.wait(), 2, 2, 1)
+    assert sorted(parallel(lambda a, b: meeting.wait(), 2, 2, 1)) == [0, 1]
 
 
 def test_jobs_are_counted_as_joblib_does() -> None:

@@ -3,7 +3,8 @@
 `rho = sign * exp(-d / scale)` lies in [-1, 1] and multiplies along the tree. With `scale = k - 1`
 it is the geometric mean of the `k - 1` canonical correlations, so that any number of states is
 treated like a correlation from `n` effective samples: `Var(-log rho) = (1 - rho^2)^2 / (n
-rho^2)`.
+rho^2)`. Topology and lengths are judged from magnitudes; signs only tell whether two parts are
+dependent.
 """
 
 from __future__ import annotations

@@ -2,8 +2,9 @@
 
 With `C_ab` the cross-covariance of the whitened features of two variables, `k - 1` dimensions
 each, `d(a, b) = -log |det C_ab|`: additive along the tree, because a determinant of a product is
-a product of determinants. The sign of `det C_ab` is multiplicative along the tree too, so that
-averages of signed determinants cancel noise instead of piling it up.
+a product of determinants. The sign of `det C_ab` is multiplicative along the tree too; it is kept
+because the mean over two halves of the samples, and the test whether two sides of an edge are
+dependent at all, need noise to cancel.
 """
 
 from __future__ import annotations

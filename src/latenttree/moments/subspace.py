@@ -122,7 +122,8 @@ def _scatter(
     n_jobs: int,
 ) -> None:
     """Add a chunk's `sum_n x_a z_b^T`, b in `near[a]`, to `out`; a variable is one thread's."""
-    p, rank, rows = table.n_vars, z.shape[2], _any(table.rows(start, stop))
+    p, rank = table.n_vars, z.shape[2]
+    rows: Any = table.rows(start, stop)
     piece = max(1, -(-p // 32))
     flat = z.reshape(len(z), p * rank)
     index = (near[:, :, None] * rank + np.arange(rank)).reshape(p, -1)
@@ -151,10 +152,6 @@ def _scatter(
         n_jobs,
         piece,
     )
-
-
-def _any(value: Any) -> Any:
-    return value
 
 
 def cross_moments(
