@@ -13,7 +13,8 @@ import pytest
 
 from latenttree.errors import DataError
 from latenttree.io.atomic import replacing
-from latenttree.io.treefile import load_tree, save_tree
+from latenttree.io.treefile import MAX_JSON_BYTES, MEMBER, load_tree, save_tree, tree_json
+from latenttree.io.zipped import write_zip
 from latenttree.tree import Tree
 
 #   a       d
@@ -133,6 +134,60 @@ def test_truncated_archive_is_named(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-30])
     with pytest.raises(DataError, match="archive is damaged"):
         load_tree(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"edges": [[0, 10**30]] * 7}, "int"),
+        ({"lengths": [10**400] * 7}, "int"),
+        ({"stage_seconds": {"a": 10**400}}, "int"),
+        ({"n_observed": 10**30}, "n_observed is 10+"),
+    ],
+)
+def test_numbers_beyond_all_types(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+    path = tmp_path / "tree.json"
+    save_tree(path, TREE, diagnostics())
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    with pytest.raises(DataError, match=message):
+        load_tree(path)
+
+
+def test_hostile_archives(tmp_path: Path) -> None:
+    path = tmp_path / "t.ltree"
+    for content, message in (
+        (b"[" * 100_000, "nested too deeply"),
+        (b'{"format": 1e999}', "1e999 is too large"),
+        (bytes(MAX_JSON_BYTES + 1), "declares 134,217,729 bytes; at most 134,217,728"),
+    ):
+        path.write_bytes(write_zip({MEMBER: content}))
+        with pytest.raises(DataError, match=message):
+            load_tree(path)
+    path.write_bytes(write_zip({"other.json": b"{}"}))
+    with pytest.raises(DataError, match=r"no member 'tree\.json'"):
+        load_tree(path)
+
+
+def test_members_beside_the_tree_are_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "t.ltree"
+    path.write_bytes(write_zip({MEMBER: tree_json(TREE), "model.json": b"\xff"}))
+    assert load_tree(path).tree == TREE
+
+
+def test_every_byte_flipped(tmp_path: Path) -> None:
+    """The very same tree, or DataError; nothing else escapes."""
+    path = tmp_path / "t.ltree"
+    save_tree(path, TREE, diagnostics())
+    good = path.read_bytes()
+    for at, bits in enumerate(np.random.default_rng(0).integers(1, 256, size=len(good)).tolist()):
+        path.write_bytes(good[:at] + bytes([good[at] ^ bits]) + good[at + 1 :])
+        try:
+            found = load_tree(path)
+        except DataError:
+            continue
+        np.testing.assert_array_equal(found.tree.lengths, TREE.lengths)
+        np.testing.assert_array_equal(found.support, diagnostics().support)
+        assert found.tree.names == TREE.names
 
 
 def test_unknown_suffix_and_folder(tmp_path: Path) -> None:

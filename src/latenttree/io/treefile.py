@@ -1,28 +1,27 @@
 """A tree in a file, with the evidence for its edges.
 
 ``.json`` and ``.ltree`` keep everything; ``.nwk`` keeps names and lengths for other programs.
-An ``.ltree`` file is a zip archive that holds the JSON as ``tree.json``, with room for more
-members beside it. Nothing is ever unpickled.
+An ``.ltree`` file is a zip archive that holds the JSON as ``tree.json``; where it also holds
+parameters (see `latenttree.io.archive`) they are left alone here. Nothing is ever unpickled.
 """
 
 from __future__ import annotations
 
-import io
 import json
 import math
 import os
-import zipfile
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NoReturn, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from latenttree.errors import DataError
 from latenttree.io.atomic import check_folder, replacing
+from latenttree.io.jsontext import from_json
+from latenttree.io.zipped import ZipReader, write_zip
 from latenttree.tree import Tree
 
 FORMAT = "latenttree tree"
@@ -30,6 +29,8 @@ VERSION = 1
 NEWICK_SUFFIXES = (".nwk", ".newick")
 SUFFIXES = (".json", ".ltree", *NEWICK_SUFFIXES)
 MEMBER = "tree.json"
+MAX_JSON_BYTES = 2**27
+"""A larger JSON is refused: no tree of a million nodes comes near."""
 
 
 class Diagnostics(Protocol):
@@ -77,9 +78,9 @@ def save_tree(
     if suffix in NEWICK_SUFFIXES:
         content = (tree.to_newick() + "\n").encode()
     else:
-        content = json.dumps(_to_record(tree, diagnostics), allow_nan=False).encode()
+        content = tree_json(tree, diagnostics)
     if suffix == ".ltree":
-        content = _zipped(content)
+        content = write_zip({MEMBER: content})
     with replacing(target) as partial:
         partial.write_bytes(content)
 
@@ -95,9 +96,24 @@ def load_tree(path: str | os.PathLike[str]) -> SavedTree:
         if suffix in NEWICK_SUFFIXES:
             tree = Tree.from_newick(content.decode())
             return SavedTree(tree, np.full(tree.n_edges, np.nan))
-        return _from_record(_parse(_unzipped(content) if suffix == ".ltree" else content))
-    except (ValueError, TypeError) as error:
+        if suffix == ".ltree":
+            content = ZipReader(content).read(MEMBER, MAX_JSON_BYTES)
+        return parse_tree(content)
+    except ValueError as error:
         raise DataError(f"{source.name} holds no valid tree: {error}") from error
+
+
+def tree_json(tree: Tree, diagnostics: Diagnostics | None = None) -> bytes:
+    """The JSON of a tree."""
+    return json.dumps(_to_record(tree, diagnostics), allow_nan=False).encode()
+
+
+def parse_tree(content: bytes) -> SavedTree:
+    """The tree of :func:`tree_json`; raises ValueError for anything else."""
+    try:
+        return _from_record(from_json(content))
+    except (TypeError, OverflowError) as error:  # whole numbers beyond int64 or float64
+        raise ValueError(str(error)) from error
 
 
 # ---- the record -----------------------------------------------------------------------
@@ -194,32 +210,3 @@ def _field(record: dict[str, Any], name: str, type_: type) -> Any:
             f"the field {name!r} is {type(record[name]).__name__}, not {type_.__name__}"
         )
     return record[name]
-
-
-# ---- bytes ----------------------------------------------------------------------------
-
-
-def _parse(content: bytes) -> Any:
-    return json.loads(content.decode(), parse_constant=_reject_constant)
-
-
-def _reject_constant(text: str) -> NoReturn:
-    raise ValueError(f"{text} is not a number that JSON allows")
-
-
-def _zipped(content: bytes) -> bytes:
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        # ZipInfo's fixed date: the same tree gives the same bytes.
-        archive.writestr(zipfile.ZipInfo(MEMBER), content, zipfile.ZIP_DEFLATED)
-    return buffer.getvalue()
-
-
-def _unzipped(content: bytes) -> bytes:
-    try:
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            return archive.read(MEMBER)
-    except KeyError:
-        raise ValueError(f"the archive has no member {MEMBER!r}") from None
-    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
-        raise ValueError(f"the archive is damaged ({error})") from None
