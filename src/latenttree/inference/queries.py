@@ -1,0 +1,291 @@
+"""The questions: likelihood, posteriors, pairs, best states, draws, expected counts, messages.
+
+Samples are answered in fixed pieces, whatever the number of threads, and sums over samples add the
+pieces in order: answers do not depend on `n_jobs`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from latenttree.engine import parallel
+from latenttree.errors import DataError
+from latenttree.inference import kernels
+from latenttree.inference.evidence import Evidence, check_codes, stacked_soft, unknown_code
+from latenttree.inference.kernels import LANE, Query
+from latenttree.inference.plan import Plan, make_plan
+from latenttree.model import TreeModel
+
+Floats = NDArray[np.float64]
+
+PIECE_CODES = 1 << 20
+"""Codes in a piece: its table rows stay in the cache between being written and read."""
+
+COUNT_BYTES = 1 << 28
+"""Memory for partial counts: large tables are counted in fewer pieces, 4 at least."""
+
+
+@dataclass(frozen=True, eq=False)
+class Posteriors:
+    """Posterior distributions of nodes, sample by sample.
+
+    Attributes
+    ----------
+    nodes : (m,) the nodes.
+    values : for each node `(n, dims[v])`; views of `array`. NaN where the evidence of a sample has
+        probability zero.
+    array : (n, sum of dims) all of them side by side.
+    log_likelihood : (n,) of the evidence; -inf where it has probability zero.
+    """
+
+    nodes: NDArray[np.int64]
+    values: tuple[Floats, ...]
+    array: Floats
+    log_likelihood: Floats
+    n_observed: int
+
+    @cached_property
+    def hidden(self) -> Floats:
+        """(n, ...) the columns of the hidden nodes among `nodes`."""
+        if (self.nodes >= self.n_observed).all():
+            return self.array
+        picked = [x for v, x in zip(self.nodes, self.values, strict=True) if v >= self.n_observed]
+        return np.concatenate([self.array[:, :0], *picked], axis=1)
+
+
+def log_likelihood(model: TreeModel, evidence: Evidence, n_jobs: int = 1) -> Floats:
+    """`log P(evidence)` of every sample, `(n,)`; -inf where it is impossible."""
+    batch = _Batch(model, evidence, kernels.LIKELIHOOD)
+    batch.run(n_jobs)
+    return batch.log_likelihood
+
+
+def posteriors(
+    model: TreeModel, evidence: Evidence, nodes: Sequence[int] | None = None, n_jobs: int = 1
+) -> Posteriors:
+    """`P(v | evidence)` of the given nodes, all hidden ones by default.
+
+    An observed node whose value is unknown has its predictive distribution, a known one has all
+    its weight on the value. O(sum over edges of dims[v] dims[parent]) a sample.
+    """
+    p = model.tree.n_observed
+    asked = np.arange(p, model.tree.n_nodes) if nodes is None else np.asarray(nodes, dtype=np.int64)
+    ends = np.cumsum(model.dims[asked])
+    columns = ends - model.dims[asked]
+    batch = _Batch(model, evidence, kernels.POSTERIORS)
+    array = np.empty((batch.n, int(ends[-1]) if len(ends) else 0))
+    batch.run(n_jobs, node=asked, column=columns, values=array)
+    values = tuple(array[:, c:e] for c, e in zip(columns.tolist(), ends.tolist(), strict=True))
+    return Posteriors(asked, values, array, batch.log_likelihood, p)
+
+
+def pairwise(
+    model: TreeModel, evidence: Evidence, edges: Sequence[int], n_jobs: int = 1
+) -> tuple[Floats, ...]:
+    """`P(a, b | evidence)` of the two ends of edges, `(n, dims[a], dims[b])` each.
+
+    `edges` are indices into `model.tree.edges`; NaN where the evidence is impossible.
+    """
+    ends = model.tree.edges[np.asarray(edges, dtype=np.int64)]
+    below = [b if model.parents[b] == a else a for a, b in ends.tolist()]
+    sizes = np.array([model.tables[v].size for v in below], dtype=np.int64)
+    columns = np.cumsum(sizes) - sizes
+    place = np.full(model.tree.n_nodes, -1, dtype=np.int64)
+    place[below] = columns
+    batch = _Batch(model, evidence, kernels.PAIRS, buffered=below)
+    array = np.empty((batch.n, int(sizes.sum())))
+    batch.run(n_jobs, node=place, values=array)
+    found = []
+    for (a, _), v in zip(ends.tolist(), below, strict=True):
+        part = array[:, place[v] : place[v] + model.tables[v].size]
+        pair = part.reshape(batch.n, *model.tables[v].shape)
+        found.append(pair if v == a else pair.transpose(0, 2, 1))
+    return tuple(found)
+
+
+def most_probable(
+    model: TreeModel, evidence: Evidence, n_jobs: int = 1
+) -> tuple[NDArray[np.int32], Floats]:
+    """The most probable states of all nodes together, `(n, n_nodes)`, and `log P(states, evidence)`.
+
+    Ties go to the lowest state, from the root down; states are -1 where the evidence is impossible.
+    """
+    batch = _Batch(model, evidence, kernels.BEST, maximise=True)
+    states = np.empty((batch.n, model.tree.n_nodes), dtype=np.int32)
+    batch.run(n_jobs, node=model.order, states=states)
+    return states, batch.log_likelihood
+
+
+def sample(
+    model: TreeModel, n: int, rng: np.random.Generator, evidence: Evidence | None = None
+) -> NDArray[np.int32]:
+    """Exact draws of all nodes, `(n, n_nodes)`, given the evidence where there is some.
+
+    With evidence on one sample all `n` draws are for it, else there is one draw for each of the
+    `n` samples. Impossible evidence gives -1. Forward filtering (up the tree), backward sampling
+    (down), by inverse distribution functions from one uniform number for each node.
+    """
+    codes = np.full((1, model.tree.n_observed), -1) if evidence is None else evidence.codes
+    if len(codes) not in (1, n):
+        raise DataError(f"evidence on {len(codes)} samples for {n} draws; give one or {n}")
+    known = Evidence(codes, {} if evidence is None else evidence.soft)
+    batch = _Batch(model, known, kernels.DRAW, n=n)
+    states = np.empty((n, model.tree.n_nodes), dtype=np.int32)
+    for start in range(0, n, batch.piece):
+        stop = min(start + batch.piece, n)
+        uniform = rng.random((stop - start, model.tree.n_nodes))
+        batch.answer(
+            start,
+            stop,
+            {"states": states[start:stop], "uniform": uniform},
+            node=model.order,
+            cumulative=_cumulative(model, batch.plan),
+        )
+    return states
+
+
+def expected_counts(
+    model: TreeModel, evidence: Evidence, n_jobs: int = 1, weights: ArrayLike | None = None
+) -> tuple[tuple[Floats, ...], float]:
+    """`E[# (v = i, parent = j) | evidence]` of every table, and the log-likelihood, summed.
+
+    `weights` multiply the samples, in both sums. Impossible samples count nothing and make the
+    log-likelihood -inf. Counts of large tables take `pieces * size` memory; see `COUNT_BYTES`.
+    """
+    batch = _Batch(model, evidence, kernels.COUNTS)
+    w = np.ones(batch.n) if weights is None else np.ascontiguousarray(weights, dtype=np.float64)
+    if w.shape != (batch.n,):
+        raise DataError(f"weights have shape {w.shape} for {batch.n} samples; give one each")
+    size = len(batch.plan.table)
+
+    def work(start: int, stop: int) -> Floats:
+        counts = np.zeros(size)
+        for begin in range(start, stop, batch.piece):
+            end = min(begin + batch.piece, stop)
+            batch.answer(begin, end, {"weight": w[begin:end]}, counts=counts)
+        return counts
+
+    pieces = min(64, max(4, COUNT_BYTES // (8 * size)))
+    span = -(-max(batch.n, 1) // pieces)
+    span = -(-span // batch.piece) * batch.piece if span > batch.piece else batch.piece
+    total = np.zeros(size)
+    for part in parallel(work, batch.n, n_jobs, span):
+        total += part
+    used = w != 0
+    return _as_tables(model, batch.plan, total), float(w[used] @ batch.log_likelihood[used])
+
+
+def messages(
+    model: TreeModel, evidence: Evidence, edges: ArrayLike, n_jobs: int = 1
+) -> NDArray[np.float32]:
+    """What one side of an edge says about the hidden node at its end, `(n, m, k)`.
+
+    `edges` is `(m, 2)`: from a hidden node `u` to its neighbour `w`. The answer is the likelihood,
+    over the states of `u`, of the evidence on the side of `u` when the edge is cut, scaled to a
+    largest entry of 1 (all zero where that evidence is impossible). `k` is the largest number of
+    states of these `u`; the entries beyond a node's own are zero.
+    """
+    pairs = np.asarray(edges, dtype=np.int64).reshape(-1, 2)
+    for u, w in pairs.tolist():
+        if u < model.tree.n_observed or (model.parents[u] != w and model.parents[w] != u):
+            raise DataError(f"({u}, {w}) is no edge that leaves a hidden node")
+    batch = _Batch(model, evidence, kernels.MESSAGES, marginals=True)
+    k = int(model.dims[pairs[:, 0]].max(initial=1))
+    out = np.zeros((batch.n, len(pairs), k), dtype=np.float32)
+    node, column = (np.ascontiguousarray(x) for x in pairs.T)
+    batch.run(n_jobs, node=node, column=column, messages=out)
+    return out
+
+
+PER_SAMPLE = ("values", "states", "messages", "weight", "uniform", "log_likelihood")
+
+EMPTY: dict[str, Any] = {
+    "node": np.empty(0, dtype=np.int64),
+    "column": np.empty(0, dtype=np.int64),
+    "weight": np.empty(0),
+    "uniform": np.empty((0, 0)),
+    "cumulative": np.empty(0),
+    "values": np.empty((0, 0)),
+    "counts": np.empty(0),
+    "states": np.empty((0, 0), dtype=np.int32),
+    "messages": np.empty((0, 0, 0), dtype=np.float32),
+}
+
+
+class _Batch:
+    """Checked evidence, the plan, and the kernel run over pieces of samples."""
+
+    def __init__(
+        self,
+        model: TreeModel,
+        evidence: Evidence,
+        task: int,
+        n: int | None = None,
+        **layout: Any,
+    ) -> None:
+        self.model, self.task = model, task
+        self.codes = check_codes(model, evidence)
+        self.soft, first, self.log_scale = stacked_soft(model, evidence)
+        self.plan: Plan = make_plan(model, first, **layout)
+        self.n = len(self.codes) if n is None else n
+        self.log_likelihood = np.empty(self.n)
+        lanes = PIECE_CODES // (LANE * max(1, self.codes.shape[1]))
+        self.piece = LANE * min(max(lanes, 4), 128)
+
+    def run(self, n_jobs: int, **arrays: Any) -> None:
+        """Fill the given arrays, which have a row for each sample or serve all of them."""
+        rows = {k: a for k, a in arrays.items() if k in PER_SAMPLE}
+        rest = {k: a for k, a in arrays.items() if k not in PER_SAMPLE}
+
+        def work(start: int, stop: int) -> None:
+            self.answer(start, stop, {k: a[start:stop] for k, a in rows.items()}, **rest)
+
+        parallel(work, self.n, n_jobs, self.piece)
+
+    def answer(self, start: int, stop: int, own: dict[str, Any], **shared: Any) -> None:
+        """The kernel on samples `start:stop`; `own` are their rows of the arrays."""
+        codes, soft = self._rows_of(self.codes, start, stop), self._rows_of(self.soft, start, stop)
+        n = stop - start
+        rows = np.empty((codes.shape[1], -(-n // LANE) * LANE), dtype=np.int32)
+        if not kernels.fill_rows(codes, self.model.dims, rows):
+            raise unknown_code(self.model, self.codes)
+        ll = self.log_likelihood[start:stop]
+        query = Query(**(EMPTY | {"log_likelihood": ll} | own | shared))
+        kernels.run(
+            self.task, self.plan, kernels.make_work(self.plan, self.task), rows, soft, n, query
+        )
+        ll += self._rows_of(self.log_scale, start, stop)
+
+    def _rows_of(self, array: NDArray[Any], start: int, stop: int) -> NDArray[Any]:
+        """Rows of the evidence; one sample of it serves for all draws."""
+        if len(array) == self.n:
+            return array[start:stop]
+        return np.ascontiguousarray(np.broadcast_to(array, (stop - start, *array.shape[1:])))
+
+
+def _as_tables(model: TreeModel, plan: Plan, flat: Floats) -> tuple[Floats, ...]:
+    """Flat counts as arrays like the tables; unknown values spread as the table says."""
+    found = []
+    for v, table in enumerate(model.tables):
+        begin = int(plan.start[v])
+        counts = flat[begin : begin + table.size].reshape(table.shape)
+        if v < model.tree.n_observed and plan.place[v] < 0:
+            unknown = flat[begin + table.size : begin + table.size + table.shape[1]]
+            counts = counts + table * unknown
+        found.append(counts)
+    return tuple(found)
+
+
+def _cumulative(model: TreeModel, plan: Plan) -> Floats:
+    """Tables summed down their columns, laid out as the plan's."""
+    flat = np.zeros(len(plan.table))
+    for v, table in enumerate(model.tables):
+        begin = int(plan.start[v])
+        flat[begin : begin + table.size] = np.cumsum(table, axis=0).ravel()
+    return flat
