@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from io import StringIO
+from types import SimpleNamespace
 
 import dendropy
 import numpy as np
@@ -351,6 +352,25 @@ def test_categories_that_never_occurred() -> None:
             parameter_error(seen, truth, states={"a": wrong})
     with pytest.raises(ValueError, match=r"values from 0 to 3; the truth has states 0\.\.2"):
         parameter_error(seen, truth, states={"a": [0, 3]})
+
+
+def test_categories_of_a_fitted_estimator() -> None:
+    truth = star_model([[0.9, 0.2], [0.1, 0.1], [0.0, 0.7]], WEAK, COPY)
+    seen = star_model([[0.9, 0.3], [0.1, 0.7]], WEAK, COPY)
+
+    def fitted(model: TreeModel, labels: list[str] | list[int] | None) -> SimpleNamespace:
+        categories = (None if labels is None else np.array(labels), None, None)
+        schema = SimpleNamespace(names=("a", "b", "c"), categories=categories)
+        return SimpleNamespace(model_=model, schema_=schema)
+
+    expected = np.sqrt(0.04) / 3  # as above
+    assert parameter_error(fitted(seen, [0, 2]), truth) == pytest.approx(expected, abs=1e-15)
+    labelled = fitted(truth, ["x", "y", "z"])
+    assert parameter_error(labelled, labelled) == 0
+    assert parameter_error(fitted(seen, ["x", "z"]), labelled) == pytest.approx(expected, abs=1e-15)
+    assert parameter_error(fitted(THREE, None), THREE) == 0
+    with pytest.raises(ValueError, match="a label that it does not have"):
+        parameter_error(fitted(seen, ["x", "w"]), labelled)
 
 
 def test_a_leaf_that_hangs_from_an_observed_node() -> None:

@@ -154,7 +154,7 @@ def parameter_error(
     """
     found, true = _as_model(model), _as_model(truth)
     _check_names(found.tree, true.tree)
-    known = dict(_categories(model) if states is None else states)
+    known = _known_states(model, truth) if states is None else dict(states)
     views = _leaf_views(found, true, known)
     errors = np.full(true.tree.n_observed, np.nan)
     for (u, w), group in views.items():
@@ -260,7 +260,7 @@ def _spread(values: Floats, name: str, d: int, states: dict[str, ArrayLike]) -> 
     if at.size and not 0 <= at.min() <= at.max() < d:
         raise ValueError(
             f"states[{name!r}] has values from {at.min()} to {at.max()}; the truth has states "
-            f"0..{d - 1}"
+            f"0..{d - 1} (-1: a label that it does not have)"
         )
     full = np.zeros((d, *values.shape[1:]))
     full[at] = values
@@ -287,15 +287,27 @@ def _best_order(group: list[_View]) -> NDArray[np.int64]:
     return np.asarray(linear_sum_assignment(gain, maximize=True)[1])
 
 
-def _categories(model: Any) -> dict[str, ArrayLike]:
-    """Names to true states, where a fitted estimator's data were numbers."""
+def _known_states(model: Any, truth: Any) -> dict[str, ArrayLike]:
+    """The true states of a fitted estimator's categories.
+
+    By label where the truth has labels too; else labels that are numbers are the states."""
+    own, theirs = _labels(model), _labels(truth)
+    states: dict[str, ArrayLike] = {}
+    for name, labels in own.items():
+        if name in theirs:
+            place = {label: i for i, label in enumerate(theirs[name].tolist())}
+            states[name] = np.array([place.get(label, -1) for label in labels.tolist()])
+        elif labels.dtype.kind in "iu":
+            states[name] = labels
+    return states
+
+
+def _labels(model: Any) -> dict[str, NDArray[Any]]:
+    """Names to labels of states, for estimators whose `schema_` has them."""
     schema = getattr(model, "schema_", None)
     names, labels = getattr(schema, "names", ()), getattr(schema, "categories", ())
-    return {
-        name: np.asarray(values)
-        for name, values in zip(names, labels, strict=False)
-        if values is not None and np.asarray(values).dtype.kind in "iu"
-    }
+    pairs = zip(names, labels, strict=False)
+    return {name: np.asarray(values) for name, values in pairs if values is not None}
 
 
 # ---- splits and groups --------------------------------------------------------------------
