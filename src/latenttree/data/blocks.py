@@ -199,7 +199,7 @@ def table_from_blocks(
     values = list(blocks.values()) if isinstance(blocks, Mapping) else list(blocks)
     labels = resolve_names(names, len(values), found)
     arrays = [as_block(value, name) for value, name in zip(values, labels, strict=True)]
-    n = _common_length(arrays, labels)
+    n = common_length(arrays, labels)
     if all(array.ndim == 1 for array in arrays):
         encoded = (encode_vector(a, name) for a, name in zip(arrays, labels, strict=True))
         return table_from_columns(encoded, labels, n, drop_constant)
@@ -229,8 +229,9 @@ def as_block(value: Any, name: str) -> Any:
     return block
 
 
-def _common_length(arrays: Sequence[Any], names: Sequence[str]) -> int:
-    check_shape((arrays[0].shape[0] if arrays else 0, len(arrays)))
+def common_length(arrays: Sequence[Any], names: Sequence[str], n_min: int = 2) -> int:
+    """The number of samples, the same in every block."""
+    check_shape((arrays[0].shape[0] if arrays else 0, len(arrays)), n_min)
     n = int(arrays[0].shape[0])
     for array, name in zip(arrays, names, strict=True):
         if array.shape[0] != n:
@@ -336,3 +337,59 @@ def _without_constant_blocks(table: Table, drop_constant: bool) -> Table:
 
 def _column_range(columns: sparse.csc_array) -> tuple[NDArray[Any], NDArray[Any]]:
     return columns.min(axis=0).toarray().ravel(), columns.max(axis=0).toarray().ravel()
+
+
+# --- one-hot blocks as categories ----------------------------------------------------
+
+
+def one_hot_codes(table: Table) -> NDArray[np.int32] | None:
+    """(n, p) codes of a table of blocks whose every row is one-hot, else None.
+
+    With `p` stored values in a row, all ones, sorted, it is enough that value `i` of a row lies
+    in block `i`. Cost O(n p).
+    """
+    matrix = table.matrix
+    if (
+        table.kind != "blocks"
+        or matrix is None
+        or not (np.diff(matrix.indptr) == table.n_vars).all()
+    ):
+        return None
+    columns = matrix.indices.reshape(table.n_samples, table.n_vars)
+    inside = (columns >= table.offsets[:-1]).all() and (columns < table.offsets[1:]).all()
+    if not inside or not (matrix.data == 1).all():
+        return None
+    return (columns - table.offsets[:-1]).astype(np.int32)
+
+
+def hot_positions(block: Any, name: str) -> NDArray[np.int64]:
+    """(n,) the single one of each row of an (n, d) block; -1 where a row is all zeros or NaN."""
+    columns = [f"{name}[{j}]" for j in range(block.shape[1])]
+    matrix = canonical_csr(split_gaps(block)[0], columns)
+    stored = np.diff(matrix.indptr)
+    wrong = stored > 1
+    wrong[np.repeat(np.arange(len(stored)), stored)[matrix.data != 1]] = True
+    if wrong.any():
+        row = int(wrong.argmax())
+        values = matrix[[row]].toarray()[0]
+        raise DataError(
+            f"row {row} of block {name!r} is not one-hot: {np.array2string(values, threshold=6)}; "
+            "give a single 1 among zeros, or all zeros or NaN where the value is missing"
+        )
+    positions = np.full(len(stored), -1, dtype=np.int64)
+    positions[stored == 1] = matrix.indices
+    return positions
+
+
+def split_gaps(X: Any) -> tuple[sparse.csr_array, sparse.csr_array | None]:
+    """`X` as CSR with zeros for NaN, and a CSR of int8 ones where NaN was, None if nowhere."""
+    matrix = sparse.csr_array(X)
+    gaps = np.isnan(matrix.data) if matrix.dtype.kind == "f" else np.zeros(0, dtype=np.bool_)
+    if not gaps.any():
+        return matrix, None
+    known = np.where(gaps, 0, matrix.data)
+    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))[gaps]
+    columns = matrix.indices[gaps]
+    lost = sparse.csr_array((np.ones(len(rows), np.int8), (rows, columns)), shape=matrix.shape)
+    lost.data[:] = 1  # where NaN was stored twice
+    return sparse.csr_array((known, matrix.indices, matrix.indptr), shape=matrix.shape), lost

@@ -19,8 +19,9 @@ MOST_UNIQUE = 20
 """Up to so many rows a column may have another value in each: small tables are like that."""
 
 
-def check_shape(shape: tuple[int, ...]) -> None:
-    """At least two rows and one column. The wording is the one scikit-learn's checks expect."""
+def check_shape(shape: tuple[int, ...], n_min: int = 2) -> None:
+    """At least `n_min` rows (two to learn from, one to ask about) and one column. The wording is
+    the one scikit-learn's checks expect."""
     if len(shape) != 2:
         raise DataError(
             f"expected a table of two dimensions (samples x variables), got {len(shape)}D data of "
@@ -33,10 +34,11 @@ def check_shape(shape: tuple[int, ...]) -> None:
             f"found data with 0 feature(s) (shape=({n}, 0)) while a minimum of 1 is required. "
             "Pass at least one column"
         )
-    if n < 2:
+    if n < n_min:
+        why = "; a tree cannot be learned from fewer" if n_min > 1 else ""
         raise DataError(
-            f"found data with {n} sample(s) (shape=({n}, {p})) while a minimum of 2 is required. "
-            "Pass more rows; a tree cannot be learned from fewer"
+            f"found data with {n} sample(s) (shape=({n}, {p})) while a minimum of {n_min} is "
+            f"required. Pass more rows{why}"
         )
 
 
@@ -55,7 +57,7 @@ def resolve_names(
     repeated = [name for name, count in Counter(result).items() if count > 1]
     if repeated:
         raise DataError(
-            f"variable names must be different, but {_listing(repeated)} "
+            f"variable names must be different, but {listing(repeated)} "
             f"{'occurs' if len(repeated) == 1 else 'occur'} more than once; rename the columns "
             "or pass names="
         )
@@ -196,7 +198,8 @@ def _too_small(table: Table, small: NDArray[np.intp], k: int) -> str:
     return f"{found}, fewer than n_states={k}; lower n_states or drop {them}"
 
 
-def _listing(items: Sequence[object]) -> str:
+def listing(items: Sequence[object]) -> str:
+    """The first few items, and how many more there are."""
     more = f" and {len(items) - N_SHOWN} more" if len(items) > N_SHOWN else ""
     return ", ".join(repr(item) for item in items[:N_SHOWN]) + more
 

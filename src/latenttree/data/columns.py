@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from latenttree.data.table import Table, codes_table
 from latenttree.errors import DataError
 
 Encoded = tuple[NDArray[Any], NDArray[Any]]  # labels (d,), codes (n,)
+Item = TypeVar("Item")
 
 _BUFFER = 1 << 21  # values held at once while columns are turned into rows
 _TILE = 1024  # rows transposed at once
@@ -64,7 +65,7 @@ def encode_labels(values: Sequence[Any] | NDArray[Any]) -> Encoded:
 def _label_array(labels: list[Any]) -> NDArray[Any]:
     if all(isinstance(label, str | bool | numbers.Number) for label in labels):
         array = np.asarray(labels)
-        if array.dtype != object:
+        if array.dtype != object and array.tolist() == labels:  # text may end in zeros
             return array
     result = np.empty(len(labels), dtype=object)
     result[:] = labels
@@ -133,8 +134,7 @@ def table_from_columns(
 
 
 def _stack(columns: Iterable[Encoded], n: int, p: int) -> tuple[NDArray[Any], list[NDArray[Any]]]:
-    """(n, p) codes of the smallest dtype. Writes many columns at once: one column of a
-    row-major array touches a cache line for each of its values."""
+    """(n, p) codes of the smallest dtype, and the labels of every column."""
     codes: NDArray[Any] = np.empty((n, p), dtype=np.uint8)
     labels: list[NDArray[Any]] = []
     for batch in _batches(columns, max(1, _BUFFER // n)):
@@ -143,15 +143,31 @@ def _stack(columns: Iterable[Encoded], n: int, p: int) -> tuple[NDArray[Any], li
         dtype = smallest_dtype(max(len(values) for values, _ in batch))
         if np.can_cast(codes.dtype, dtype) and codes.dtype != dtype:
             codes = codes.astype(dtype)
-        buffer = np.empty((len(batch), n), dtype=codes.dtype)
-        for row, (_, values) in zip(buffer, batch, strict=True):
-            row[:] = values
-        codes[:, start : start + len(batch)] = buffer.T
+        _write_columns(codes, start, [values for _, values in batch])
     return codes, labels
 
 
-def _batches(items: Iterable[Encoded], size: int) -> Iterator[list[Encoded]]:
-    batch: list[Encoded] = []
+def stack_columns(columns: Iterable[NDArray[Any]], n: int, p: int, dtype: Any) -> NDArray[Any]:
+    """(n, p) array of a given dtype, from columns that arrive one at a time."""
+    codes = np.empty((n, p), dtype=dtype)
+    start = 0
+    for batch in _batches(columns, max(1, _BUFFER // max(n, 1))):
+        _write_columns(codes, start, batch)
+        start += len(batch)
+    return codes
+
+
+def _write_columns(codes: NDArray[Any], start: int, columns: Sequence[NDArray[Any]]) -> None:
+    """Many columns at once: one column of a row-major array touches a cache line for each of its
+    values."""
+    buffer = np.empty((len(columns), len(codes)), dtype=codes.dtype)
+    for row, values in zip(buffer, columns, strict=True):
+        row[:] = values
+    codes[:, start : start + len(columns)] = buffer.T
+
+
+def _batches(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
+    batch: list[Item] = []
     for item in items:
         batch.append(item)
         if len(batch) == size:
@@ -168,11 +184,16 @@ def smallest_dtype(n_values: int) -> type[np.uint8] | type[np.uint16] | type[np.
 
 
 def integer_columns(array: NDArray[Any]) -> Iterator[Encoded]:
-    """Encoded columns of an (n, p) integer or boolean array, read in blocks of columns."""
+    """Encoded columns of an (n, p) integer or boolean array."""
+    yield from map(encode_integers, contiguous_columns(array))
+
+
+def contiguous_columns(array: NDArray[Any]) -> Iterator[NDArray[Any]]:
+    """The columns of an (n, p) array, each contiguous, read in blocks of columns."""
     n, p = array.shape
     step = max(1, _BUFFER // n)
     for start in range(0, p, step):
-        yield from map(encode_integers, _transposed(array[:, start : start + step]))
+        yield from _transposed(array[:, start : start + step])
 
 
 def _transposed(array: NDArray[Any]) -> NDArray[Any]:

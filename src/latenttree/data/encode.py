@@ -74,20 +74,20 @@ def as_table(
         if groups is not None or names is not None:
             raise DataError("X is a Table, which has its names and blocks; pass it alone")
         return X
-    _reject_dask(X)
+    reject_dask(X)
     if sparse.issparse(X):
         if groups is None:
             return table_from_sparse(X, names, drop_constant)
         return table_from_groups(X, groups, names, drop_constant)
-    frame = _as_frame(X)
-    if groups is not None and (frame is not None or _is_blocks(X)):
+    frame = as_frame(X)
+    if groups is not None and (frame is not None or is_blocks(X)):
         raise DataError(
             f"groups= is for a sparse or numeric matrix, got {type(X).__name__}; pass a matrix, "
             "or a dict with a block for each group"
         )
     if frame is not None:
         return _table_from_frame(frame, names, drop_constant)
-    if _is_blocks(X):
+    if is_blocks(X):
         return table_from_blocks(X, names, drop_constant)
     array = _as_array(X)
     if groups is not None:
@@ -95,14 +95,16 @@ def as_table(
     return _table_from_array(array, names, drop_constant)
 
 
-def _reject_dask(X: Any) -> None:
+def reject_dask(X: Any) -> None:
+    """Dask collections are still to come."""
     if type(X).__module__.split(".")[0] == "dask":
         raise DataError(
             f"Dask collections are not supported yet, got {type(X).__name__}; call .compute() first"
         )
 
 
-def _is_blocks(X: Any) -> bool:
+def is_blocks(X: Any) -> bool:
+    """Whether `X` is a dict, or a list of arrays: a variable for each item."""
     if isinstance(X, Mapping):
         return True
     return isinstance(X, list | tuple) and any(
@@ -113,7 +115,8 @@ def _is_blocks(X: Any) -> bool:
 # --- arrays --------------------------------------------------------------------------
 
 
-def _as_array(X: Any) -> NDArray[Any]:
+def as_matrix(X: Any, n_min: int = 2) -> NDArray[Any]:
+    """The (n, p) array of a rectangular table; a masked array stays masked."""
     try:
         array = np.ma.asarray(X) if isinstance(X, np.ma.MaskedArray) else np.asarray(X)
     except ValueError as error:
@@ -121,7 +124,12 @@ def _as_array(X: Any) -> NDArray[Any]:
         raise DataError(message) from error
     if array.dtype.kind == "c":
         raise complex_data()
-    check_shape(array.shape)
+    check_shape(array.shape, n_min)
+    return array
+
+
+def _as_array(X: Any) -> NDArray[Any]:
+    array = as_matrix(X)
     if isinstance(array, np.ma.MaskedArray):
         mask = np.ma.getmaskarray(array)
         for j in np.flatnonzero(mask.any(axis=0)):
@@ -165,7 +173,8 @@ def _object_array(array: NDArray[Any], names: Sequence[str]) -> DataError:
 # --- DataFrames ----------------------------------------------------------------------
 
 
-def _as_frame(X: Any) -> nw.DataFrame[Any] | None:
+def as_frame(X: Any) -> nw.DataFrame[Any] | None:
+    """`X` as seen through narwhals, or None where it is no DataFrame."""
     if isinstance(X, np.ndarray | list | tuple | dict):
         return None
     if hasattr(X, "iloc") and hasattr(X, "columns"):  # only pandas allows repeated names

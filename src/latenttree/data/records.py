@@ -1,0 +1,271 @@
+"""A schema as plain JSON values and back; reading checks everything and executes nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from latenttree.data.containers import CONTAINERS, FORMS, FRAMES, Column
+from latenttree.errors import DataError
+
+if TYPE_CHECKING:
+    from latenttree.data.schema import Schema
+
+KINDS = ("codes", "presence", "blocks")
+INTEGERS = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
+FLOATS = ("float16", "float32", "float64")
+LABEL_TYPES = (
+    {
+        "bool": (bool,),
+        "str": (str,),
+        "bytes": (str,),
+        "object": (bool, int, float, str),
+    }
+    | dict.fromkeys(INTEGERS, (int,))
+    | dict.fromkeys(FLOATS, (float, int))
+)
+DTYPE = re.compile(r"[A-Za-z0-9_\[\]]{0,40}")
+
+
+# --- writing -------------------------------------------------------------------------
+
+
+def schema_to_json(schema: Schema) -> dict[str, Any]:
+    """A record of lists, dicts, strings, numbers and None."""
+    labels = zip(schema.names, schema.categories, strict=True)
+    return {
+        "kind": schema.kind,
+        "names": list(schema.names),
+        "dims": schema.dims.tolist(),
+        "categories": [labels_to_json(found, name) for name, found in labels],
+        "columns": [_column_to_json(column) for column in schema.columns],
+        "index": schema.index.tolist(),
+        "container": schema.container,
+        "named": schema.named,
+        "whole_names": schema.whole_names,
+        "members": None if schema.members is None else [m.tolist() for m in schema.members],
+    }
+
+
+def _column_to_json(column: Column) -> dict[str, Any]:
+    dtype = column.dtype if DTYPE.fullmatch(column.dtype) else ""
+    return {
+        "name": column.name,
+        "dtype": dtype,
+        "form": column.form,
+        "levels": labels_to_json(column.levels, column.name),
+        "ordered": column.ordered,
+        "constant": labels_to_json(column.constant, column.name),
+    }
+
+
+def labels_to_json(labels: NDArray[Any] | None, name: str) -> dict[str, Any] | None:
+    """Labels with the name of their type; floats keep every digit."""
+    if labels is None:
+        return None
+    kind = {"U": "str", "T": "str", "S": "bytes", "O": "object"}.get(
+        labels.dtype.kind, labels.dtype.name
+    )
+    values = labels.tolist()
+    if kind == "bytes":
+        values = [value.decode("latin-1") for value in values]
+    if kind == "object":
+        values = [v.item() if isinstance(v, np.generic) else v for v in values]
+    allowed = LABEL_TYPES.get(kind, ())
+    wrong = next((v for v in values if type(v) not in allowed), None)
+    if kind not in LABEL_TYPES or wrong is not None:
+        raise DataError(
+            f"column {name!r} has labels of type {type(wrong).__name__} (as {wrong!r}), which "
+            "cannot be saved: only booleans, integers, floats and strings can; fit on "
+            "astype(str)"
+        )
+    return {"type": kind, "values": values}
+
+
+# --- reading -------------------------------------------------------------------------
+
+
+def schema_from_json(record: Any) -> dict[str, Any]:
+    """The fields of a schema, checked one by one and against each other."""
+    if type(record) is not dict:
+        raise damaged(f"it is {type(record).__name__}, not a record")
+    kind = _choice(record, "kind", KINDS)
+    names = _list(record, "names", str)
+    dims = np.array(_list(record, "dims", int), dtype=object)
+    container = _choice(record, "container", CONTAINERS)
+    columns = [_column_from_json(column) for column in _list(record, "columns", dict)]
+    fields = {
+        "kind": kind,
+        "names": tuple(names),
+        "dims": _dims(dims, kind, len(names)),
+        "categories": _categories(record, kind, names, dims.tolist()),
+        "columns": tuple(columns),
+        "index": _index(record, len(names), len(columns)),
+        "container": container,
+        "named": _field(record, "named", bool),
+        "whole_names": _field(record, "whole_names", bool),
+        "members": _members(record, len(columns)),
+    }
+    _check_names([column.name for column in columns], "columns")
+    _check_names(names, "names")
+    _check_together(fields)
+    return fields
+
+
+def damaged(what: str) -> DataError:
+    return DataError(f"the schema of the data is damaged: {what}; save the model again")
+
+
+def labels_from_json(record: Any, what: str) -> NDArray[Any] | None:
+    """Labels as `labels_to_json` wrote them: of one known type, all of it, all different."""
+    if record is None:
+        return None
+    if type(record) is not dict:
+        raise damaged(f"{what} is {type(record).__name__}, not labels")
+    kind = _choice(record, "type", tuple(LABEL_TYPES))
+    values = _list(record, "values", *LABEL_TYPES[kind])
+    try:
+        return _label_array(values, kind)
+    except (OverflowError, ValueError, UnicodeError) as error:
+        raise damaged(f"{what} does not hold {kind} ({error})") from None
+
+
+def _label_array(values: list[Any], kind: str) -> NDArray[Any]:
+    if kind == "object":
+        result = np.empty(len(values), dtype=object)
+        result[:] = values
+        return result
+    if kind == "bytes":
+        return np.array([value.encode("latin-1") for value in values], dtype=np.bytes_)
+    array = np.array(values, dtype=kind)
+    if kind in FLOATS and not np.isfinite(array).all():
+        raise ValueError("a value is not finite")
+    return array
+
+
+def _column_from_json(record: dict[str, Any]) -> Column:
+    name = _field(record, "name", str)
+    dtype = _field(record, "dtype", str)
+    if not DTYPE.fullmatch(dtype):
+        raise damaged(f"column {name!r} has the type {dtype[:60]!r}")
+    return Column(
+        name,
+        dtype,
+        _choice(record, "form", FORMS),
+        labels_from_json(record.get("levels"), f"the levels of column {name!r}"),
+        _field(record, "ordered", bool),
+        labels_from_json(record.get("constant"), f"the constant of column {name!r}"),
+    )
+
+
+def _dims(dims: NDArray[Any], kind: str, n_vars: int) -> NDArray[np.int64]:
+    if len(dims) != n_vars or not n_vars:
+        raise damaged(f"it has {len(dims)} dims for {n_vars} names")
+    least, most = (2, 2) if kind == "presence" else (1, 2**31 - 1)
+    wrong = next((d for d in dims if not least <= d <= most), None)
+    if wrong is not None:
+        raise damaged(f"a variable has dimension {wrong}, outside {least}..{most}")
+    return dims.astype(np.int64)
+
+
+def _categories(
+    record: dict[str, Any], kind: str, names: Sequence[str], dims: Sequence[int]
+) -> tuple[NDArray[Any] | None, ...]:
+    stored = _list(record, "categories", dict, type(None))
+    if len(stored) != len(names):
+        raise damaged(f"it has {len(stored)} lists of categories for {len(names)} names")
+    result = []
+    for name, d, entry in zip(names, dims, stored, strict=True):
+        labels = labels_from_json(entry, f"the list of categories of {name!r}")
+        if labels is None and kind == "codes":
+            raise damaged(f"variable {name!r} has no categories")
+        if labels is not None and (len(labels) != d or len(set(labels.tolist())) != d):
+            raise damaged(f"variable {name!r} does not have {d} different categories")
+        result.append(labels)
+    return tuple(result)
+
+
+def _index(record: dict[str, Any], n_vars: int, n_columns: int) -> NDArray[np.int64]:
+    index = _list(record, "index", int)
+    inside = all(0 <= j < n_columns for j in index)
+    if len(index) != n_vars or len(set(index)) != n_vars or not inside:
+        raise damaged(f"its index does not give {n_vars} different columns of {n_columns}")
+    return np.array(index, dtype=np.int64)
+
+
+def _members(record: dict[str, Any], n_columns: int) -> tuple[NDArray[np.int64], ...] | None:
+    if record.get("members") is None:
+        return None
+    members = _list(record, "members", list)
+    flat = [j for member in members for j in member]
+    whole = all(type(j) is int for j in flat)
+    if len(members) != n_columns or not whole or sorted(flat) != list(range(len(flat))):
+        raise damaged("its groups do not share out the columns of a matrix")
+    return tuple(np.array(member, dtype=np.int64) for member in members)
+
+
+def _check_together(fields: dict[str, Any]) -> None:
+    """Whether the fields fit each other: nothing that `decode` leans on may be missing."""
+    columns, index, members = fields["columns"], fields["index"], fields["members"]
+    container, kind = fields["container"], fields["kind"]
+    plain = ("array", "sparse array", "sparse matrix")
+    if container.startswith("sparse") and kind != "presence" and members is None:
+        raise damaged(f"kind {kind!r} does not come from a {container}")
+    if (members is not None) != (kind == "blocks" and container in plain):
+        raise damaged(f"groups do not go with kind {kind!r} from {container!r}")
+    kept = set(index.tolist())
+    for j, column in enumerate(columns):
+        width = 1 if members is None else len(members[j])
+        if j not in kept and container != "table":
+            constant = column.constant
+            if constant is None or (column.form == "vector" and len(constant) != width):
+                raise damaged(f"column {column.name!r} was dropped, but its value is not there")
+        if container in plain or column.form != "vector":
+            _check_dtype(column)
+    if members is not None and any(
+        len(members[j]) != d for j, d in zip(index, fields["dims"], strict=True)
+    ):
+        raise damaged("its groups do not have the dimensions of their variables")
+    if fields["whole_names"] and (
+        container not in FRAMES or not all(re.fullmatch(r"-?[0-9]{1,18}", c.name) for c in columns)
+    ):
+        raise damaged("its names are not the integers that they are said to be")
+
+
+def _check_dtype(column: Column) -> None:
+    if column.dtype not in LABEL_TYPES:
+        raise damaged(f"column {column.name!r} has the type {column.dtype!r}")
+
+
+def _check_names(names: Sequence[str], what: str) -> None:
+    if len(set(names)) != len(names):
+        raise damaged(f"its {what} are not all different")
+
+
+def _choice(record: dict[str, Any], name: str, allowed: Sequence[str]) -> str:
+    value: str = _field(record, name, str)
+    if value not in allowed:
+        raise damaged(f"the field {name!r} is {value[:60]!r}, none of {list(allowed)}")
+    return value
+
+
+def _list(record: dict[str, Any], name: str, *types: type) -> list[Any]:
+    values: list[Any] = _field(record, name, list)
+    for value in values:
+        if type(value) not in types:  # exactly: JSON's true is an int to Python
+            raise damaged(
+                f"the field {name!r} holds {type(value).__name__}, not {types[0].__name__}"
+            )
+    return values
+
+
+def _field(record: dict[str, Any], name: str, type_: type) -> Any:
+    if name not in record:
+        raise damaged(f"the field {name!r} is missing")
+    if type(record[name]) is not type_:
+        raise damaged(f"the field {name!r} is {type(record[name]).__name__}, not {type_.__name__}")
+    return record[name]
