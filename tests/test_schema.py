@@ -290,8 +290,32 @@ def test_columns_are_found_by_name() -> None:
     with pytest.raises(DataError, match="yet now missing:\n- flag\n- text\n"):
         schema.encode(X.drop(columns=["text", "flag"]))
     expected[:, [1, 2]] = -1
-    partial = schema.encode(X.drop(columns=["text", "flag"]), optional=["text", "flag", "n"])
+    partial = schema.encode(X.drop(columns=["text", "flag"]), unused=["text", "flag"])
     np.testing.assert_array_equal(partial, expected)
+
+
+@pytest.mark.parametrize("form", INPUTS)
+def test_unused_variables_are_not_read(form: str) -> None:
+    X, options = INPUTS[form]
+    schema = schema_of(X, **options)
+    expected = schema.encode(X)
+    expected[:, 1] = -1
+    np.testing.assert_array_equal(schema.encode(X, unused=[schema.names[1]]), expected)
+    if isinstance(X, np.ndarray) and X.dtype.kind in "iu" and not options:
+        X = X.copy()
+        X[:, schema.index[1]] = 77
+        np.testing.assert_array_equal(schema.encode(X, unused=[schema.names[1]]), expected)
+
+
+def test_the_result_is_arranged_like_a_frame() -> None:
+    schema = schema_of(PANDAS.assign(same=1))
+    like = PANDAS[["text", "n", *PANDAS.columns[3:], "flag"]].iloc[5:9]
+    result = schema.decode(schema.encode(like), like=like)
+    pd.testing.assert_frame_equal(result, like)
+    other = POLARS.select("text", "n", "kind", "flag", "level")
+    found = schema_of(POLARS)
+    assert found.decode(found.encode(other), like=other).equals(other)
+    assert isinstance(schema_of(NUMBERS).decode(NUMBERS, like=like), np.ndarray)
 
 
 def test_many_wrong_names_are_cut_short() -> None:

@@ -14,6 +14,7 @@ from scipy import sparse
 
 from latenttree.data.blocks import one_hot
 from latenttree.data.columns import stack_columns
+from latenttree.data.encode import as_frame
 from latenttree.data.table import Table, codes_table, presence_table
 from latenttree.errors import DataError
 
@@ -179,6 +180,20 @@ def _frame(schema: Schema, codes: NDArray[Any]) -> Any:
     library: Any = schema.container
     values = dict(zip(schema.input_names, vectors, strict=True))
     return nw.from_dict(values, backend=library).to_native()
+
+
+def arranged(result: Any, like: Any) -> Any:
+    """A DataFrame with the order of columns, and in pandas the index, of another."""
+    if type(result) is not type(like):
+        return result
+    own, other = as_frame(result), as_frame(like)
+    if own is None or other is None:
+        return result
+    if set(other.columns) <= set(own.columns):
+        result = own.select(other.columns).to_native()
+    if hasattr(like, "iloc"):
+        result.index = like.index
+    return result
 
 
 def _pandas(schema: Schema, vectors: Sequence[NDArray[Any]]) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -30,7 +30,7 @@ from latenttree.data.blocks import (
 )
 from latenttree.data.checks import N_SHOWN, check_shape, resolve_names
 from latenttree.data.columns import contiguous_columns, stack_columns
-from latenttree.data.containers import Column, column_of_series, decoded
+from latenttree.data.containers import Column, arranged, column_of_series, decoded
 from latenttree.data.encode import as_frame, as_matrix, is_blocks, reject_dask
 from latenttree.data.lookup import MISSING, known_codes, presence_codes
 from latenttree.data.records import schema_from_json, schema_to_json
@@ -51,18 +51,22 @@ class Rows:
     codes : (n, p) signed codes, or None.
     matrix : (n, p) CSR with 1 where a variable is present and -1 where it is missing; used
         instead of `codes` for sparse input, whose dense form may not fit in memory.
+    skip : with `matrix`: variables that are not used.
     """
 
     n_samples: int
     codes: NDArray[Any] | None = None
     matrix: sparse.csr_array | None = None
+    skip: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
     def take(self, start: int, stop: int) -> NDArray[Any]:
         """(stop - start, p) codes, -1 where missing; a view where they are stored."""
         if self.codes is not None:
             return self.codes[start:stop]
         assert self.matrix is not None
-        return np.asarray(self.matrix[start:stop].toarray())
+        codes = np.asarray(self.matrix[start:stop].toarray())
+        codes[:, self.skip] = MISSING
+        return codes
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,7 +199,7 @@ class Schema:
 
     # --- encode ----------------------------------------------------------------------
 
-    def encode(self, X: Any, *, n_min: int = 1, optional: Collection[str] = ()) -> NDArray[Any]:
+    def encode(self, X: Any, *, n_min: int = 1, unused: Collection[str] = ()) -> NDArray[Any]:
         """(n, p) codes of new data, -1 where a value is missing; int8, int16 or int32.
 
         Parameters
@@ -203,45 +207,56 @@ class Schema:
         X : any input that `fit` takes. Columns of a DataFrame or dict are found by name, in any
             order; those of an array by position.
         n_min : the least number of rows.
-        optional : variables that may be absent from a DataFrame or dict; they are missing.
+        unused : variables that are not read: all their codes are -1, and a DataFrame or dict
+            need not have them.
 
         Raises
         ------
         DataError : unknown or absent columns, unseen categories, wrong types, no rows.
         """
-        rows = self.rows(X, n_min=n_min, optional=optional)
+        rows = self.rows(X, n_min=n_min, unused=unused)
         return rows.take(0, rows.n_samples)
 
-    def rows(self, X: Any, *, n_min: int = 1, optional: Collection[str] = ()) -> Rows:
+    def rows(self, X: Any, *, n_min: int = 1, unused: Collection[str] = ()) -> Rows:
         """As `encode`: all is checked now, but a sparse `X` is made dense a range at a time."""
         reject_dask(X)
         if isinstance(X, Table):
-            return self._rows_of_table(X, n_min, optional)
+            return self._rows_of_table(X, n_min, unused)
         if sparse.issparse(X):
             check_shape(X.shape, n_min)
-            return self._rows_of_matrix(X) if self.members else self._rows_of_sparse(X, None)
+            if self.members is None:
+                return self._rows_of_sparse(X, None, unused)
+            return self._rows_of_matrix(X, unused)
         frame = as_frame(X)
         if frame is not None:
             check_shape(frame.shape, n_min)
-            positions = self._match(frame.columns, optional, _has_text(frame.columns))
+            positions = self._match(frame.columns, unused, _has_text(frame.columns))
             series = [frame.get_column(c) for c in frame.columns]
             return self._rows_of_columns(
                 frame.shape[0], positions, lambda j: series_values(series[j], frame.columns[j])
             )
         if is_blocks(X):
-            return self._rows_of_blocks(X, n_min, optional)
+            return self._rows_of_blocks(X, n_min, unused)
         array = as_matrix(X, n_min)
-        return self._rows_of_matrix(array) if self.members else self._rows_of_array(array)
+        if self.members is None:
+            return self._rows_of_array(array, unused)
+        return self._rows_of_matrix(array, unused)
 
-    def _rows_of_array(self, array: NDArray[Any]) -> Rows:
+    def _rows_of_array(self, array: NDArray[Any], unused: Collection[str]) -> Rows:
         self._check_count(array.shape[1])
+        skip = self._positions(unused)
         n = len(array)
         mask = np.ma.getmaskarray(array) if isinstance(array, np.ma.MaskedArray) else None
         array = np.asarray(array)
-        if mask is None and self._fits(array):
-            return Rows(n, array.astype(self.code_dtype))
+        if mask is None and self._fits(array, skip):
+            found = array.astype(self.code_dtype)
+            found[:, skip] = MISSING
+            return Rows(n, found)
+        used = set(range(self.n_vars)) - set(skip)
         codes = (
             self._code(self._variable[j], values, None if mask is None else mask[:, j])
+            if self._variable[j] in used
+            else np.full(n, MISSING)
             for j, values in enumerate(contiguous_columns(array))
             if j in self._variable
         )
@@ -249,12 +264,14 @@ class Schema:
         found = stack_columns(codes, n, self.n_vars, self.code_dtype)
         return Rows(n, found if _in_order(order) else found[:, np.argsort(order)])
 
-    def _fits(self, array: NDArray[Any]) -> bool:
+    def _fits(self, array: NDArray[Any], skip: Sequence[int]) -> bool:
         """Whether an integer array holds nothing but codes, so that a cast is all it needs."""
         same = self._numbered and len(self.columns) == self.n_vars and _in_order(self.index)
         if not same or array.dtype.kind not in "biu":
             return False
-        return bool(array.min() >= 0 and (array.max(axis=0) < self.dims).all())
+        right = (array.min(axis=0) >= 0) & (array.max(axis=0) < self.dims)
+        right[skip] = True
+        return bool(right.all())
 
     def _rows_of_columns(
         self, n: int, positions: NDArray[np.int64], fetch: Callable[[int], Values]
@@ -280,7 +297,7 @@ class Schema:
             )
         return hot_positions(values, name)
 
-    def _rows_of_blocks(self, X: Any, n_min: int, optional: Collection[str]) -> Rows:
+    def _rows_of_blocks(self, X: Any, n_min: int, unused: Collection[str]) -> Rows:
         found = [str(name) for name in X] if isinstance(X, Mapping) else None
         values = list(X.values()) if isinstance(X, Mapping) else list(X)
         if found is None:
@@ -288,21 +305,21 @@ class Schema:
         names = found or list(self.input_names)
         arrays = [as_block(value, name) for value, name in zip(values, names, strict=True)]
         n = common_length(arrays, names, n_min)
-        positions = self.index if found is None else self._match(found, optional)
+        positions = self._kept(unused) if found is None else self._match(found, unused)
         masks = [np.ma.getmaskarray(v) if np.ma.isMaskedArray(v) else None for v in values]
         return self._rows_of_columns(n, positions, lambda j: (arrays[j], masks[j]))
 
-    def _rows_of_matrix(self, X: Any) -> Rows:
+    def _rows_of_matrix(self, X: Any, unused: Collection[str]) -> Rows:
         """A matrix whose columns are grouped: the block of each variable."""
         assert self.members is not None
         self._check_count(X.shape[1])
         matrix = X.tocsc() if sparse.issparse(X) else np.ma.filled(X, 0)
         members = self.members
         return self._rows_of_columns(
-            X.shape[0], self.index, lambda j: (matrix[:, members[j]], None)
+            X.shape[0], self._kept(unused), lambda j: (matrix[:, members[j]], None)
         )
 
-    def _rows_of_sparse(self, X: Any, names: Sequence[str] | None) -> Rows:
+    def _rows_of_sparse(self, X: Any, names: Sequence[str] | None, unused: Collection[str]) -> Rows:
         """Presence: 1 where a value is > 0, missing where it is NaN."""
         if self.kind != "presence":
             raise DataError(
@@ -311,21 +328,22 @@ class Schema:
             )
         if names is None:
             self._check_count(X.shape[1])
-        positions = self.index if names is None else self._match(names, ())
+        positions = self._kept(unused) if names is None else self._match(names, unused)
         known, lost = split_gaps(X)
         present = canonical_csr(known, names or self.input_names)
         present.data = np.ones(present.nnz, dtype=np.int8)
         if lost is not None:  # 0 or 1 becomes -1
             present = present - lost - present.multiply(lost)
-        if len(positions) != X.shape[1] or not _in_order(positions):
-            present = present[:, positions]
-        return Rows(X.shape[0], matrix=sparse.csr_array(present))
+        skip = np.flatnonzero(positions < 0)
+        if len(positions) != X.shape[1] or len(skip) or not _in_order(positions):
+            present = present[:, np.maximum(positions, 0)]
+        return Rows(X.shape[0], matrix=sparse.csr_array(present), skip=skip)
 
-    def _rows_of_table(self, table: Table, n_min: int, optional: Collection[str]) -> Rows:
+    def _rows_of_table(self, table: Table, n_min: int, unused: Collection[str]) -> Rows:
         check_shape((table.n_samples, table.n_vars), n_min)
         if table.kind == "presence" and self.kind == "presence":
-            return self._rows_of_sparse(table.matrix, table.names)
-        positions = self._match(table.names, optional)
+            return self._rows_of_sparse(table.matrix, table.names, unused)
+        positions = self._match(table.names, unused)
         return self._rows_of_columns(
             table.n_samples, positions, lambda j: (_table_values(table, j), None)
         )
@@ -347,18 +365,16 @@ class Schema:
             )
 
     def _match(
-        self, found: Sequence[str], optional: Collection[str], text: bool = True
+        self, found: Sequence[str], unused: Collection[str], text: bool = True
     ) -> NDArray[np.int64]:
-        """(p,) column of each variable in an input with names; -1 where it is left out."""
+        """(p,) column of each variable in an input with names; -1 where it is not used."""
         position = {name: j for j, name in enumerate(map(str, found))}
-        may_lack = {
-            self.columns[j].name for i, j in enumerate(self.index) if self.names[i] in optional
-        }
-        wanted = [self.columns[j].name for j in self.index]
-        absent = [name for name in wanted if name not in position and name not in may_lack]
+        kept = self._kept(unused)
+        wanted = [self.columns[j].name for j in kept[kept >= 0]]
+        absent = [name for name in wanted if name not in position]
         unknown = [name for name in position if name not in set(self.input_names)]
         if not absent and not unknown:
-            return np.array([position.get(name, -1) for name in wanted], dtype=np.int64)
+            return np.array([position[self.columns[j].name] if j >= 0 else -1 for j in kept])
         if self.named:
             raise _wrong_names(unknown, absent)
         self._check_count(len(found))
@@ -368,15 +384,27 @@ class Schema:
                 UserWarning,
                 stacklevel=2,
             )
-        return self.index
+        return kept
+
+    def _kept(self, unused: Collection[str]) -> NDArray[np.int64]:
+        """(p,) column of each variable in the training input, -1 where it is not used."""
+        kept = self.index.copy()
+        kept[self._positions(unused)] = -1
+        return kept
+
+    def _positions(self, names: Collection[str]) -> list[int]:
+        if not names:
+            return []
+        return [i for i, name in enumerate(self.names) if name in names]
 
     # --- decode and files ------------------------------------------------------------
 
-    def decode(self, codes: Any) -> Any:
+    def decode(self, codes: Any, like: Any = None) -> Any:
         """The values of `(n, p)` codes, in the container of the training input.
 
         All codes must be known (no -1). Columns that were dropped in training hold the single
-        value that they had.
+        value that they had. Where both the training input and `like` are DataFrames, the result
+        has the order of columns, and in pandas the index, of `like`.
         """
         array = np.asarray(codes)
         if array.ndim != 2 or array.shape[1] != self.n_vars:
@@ -390,7 +418,8 @@ class Schema:
                 f"code {array[row, i]} at row {row}, variable {self.names[i]!r}, is outside "
                 f"0..{self.dims[i] - 1}; only known values can be decoded"
             )
-        return decoded(self, array)
+        result = decoded(self, array)
+        return result if like is None else arranged(result, like)
 
     def to_json(self) -> dict[str, Any]:
         """A record of plain JSON values that loses nothing."""
