@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from latenttree import baselines, datasets, metrics
     from latenttree.distances import information_distances
-    from latenttree.estimator import LatentTree
+    from latenttree.estimator import LatentTree, load
     from latenttree.structure import tree_from_distances
     from latenttree.tree import Tree
 
@@ -29,6 +29,7 @@ __all__ = [
     "baselines",
     "datasets",
     "information_distances",
+    "load",
     "metrics",
     "tree_from_distances",
 ]
@@ -37,6 +38,7 @@ _HOME = {
     "LatentTree": "latenttree.estimator",
     "Tree": "latenttree.tree",
     "information_distances": "latenttree.distances",
+    "load": "latenttree.estimator",
     "tree_from_distances": "latenttree.structure",
 }
 _SUBMODULES = frozenset({"baselines", "datasets", "metrics"})

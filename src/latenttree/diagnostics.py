@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,14 @@ class Diagnostics:
     effective_depth : largest distance from a hidden node to its nearest observed node.
     samples_needed : samples at which the weakest kept internal edge would reach z = 4.
     n_rounds : power rounds that the subspaces took.
+    condition : (n_hidden,) by how much errors of the moments grow in the decomposition of each
+        hidden node.
+    effective_samples : (n_hidden,) in how many samples each hidden node would have to be seen to
+        know as much about it.
+    log_likelihood_trace : log-likelihood before each step of refinement (with the prior of the
+        smoothing); never decreasing.
+    held_out_trace : log-likelihood of held-out samples, with `validation_fraction`.
+    converged : whether refinement ended by its tolerance.
     stage_seconds : time of each stage.
     messages : sentences for people: what was dropped, joined or doubtful.
     """
@@ -49,8 +58,32 @@ class Diagnostics:
     effective_depth: float = 0.0
     samples_needed: int = 0
     n_rounds: int = 0
+    condition: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    effective_samples: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    log_likelihood_trace: list[float] = field(default_factory=list)
+    held_out_trace: list[float] = field(default_factory=list)
+    converged: bool = True
     stage_seconds: dict[str, float] = field(default_factory=dict)
     messages: list[str] = field(default_factory=list)
+
+    @classmethod
+    def restored(cls, record: Mapping[str, Any], support: Any = None) -> Diagnostics:
+        """From the values in a file; what is unknown or of another type is left out."""
+        report = cls(n_states=0)
+        for spec in fields(cls):
+            if spec.name not in record:
+                continue
+            value, default = record[spec.name], getattr(report, spec.name)
+            try:
+                if isinstance(default, np.ndarray):
+                    value = np.asarray(value, dtype=default.dtype)
+                if default is None or isinstance(value, type(default)):
+                    setattr(report, spec.name, value)
+            except (TypeError, ValueError):
+                continue
+        if support is not None:
+            report.support = np.asarray(support, dtype=np.float64)
+        return report
 
     @property
     def n_sweeps(self) -> int:

@@ -44,7 +44,8 @@ class Distances:
     `rank` is the number of dimensions a determinant is over (states less one), `n_samples` the
     samples behind a pair. `tails[a, b]` says how much heavier than Gaussian a pair's fourth
     moment is (1 where it is not): rare categories that occur together make a correlation that few
-    samples carry, and `n_samples / tails` is the number that counts.
+    samples carry, and `n_samples / tails` is the number that counts. `basis` `(coordinates, rank)`
+    spans the directions in which each variable was measured.
     """
 
     determinants: NDArray[Any]
@@ -54,6 +55,7 @@ class Distances:
     tails: NDArray[np.float32] | None = None
     strengths: NDArray[np.float64] | None = None
     n_rounds: int = 0
+    basis: NDArray[np.float32] | None = None
 
     @cached_property
     def values(self) -> NDArray[Any]:
@@ -420,6 +422,7 @@ def _distances(pairs: _Pairs, n_samples: int, found: Subspaces) -> Distances:
         pairs.tails,
         found.strengths,
         found.n_rounds,
+        found.basis,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -11,18 +12,28 @@ from sklearn.utils.validation import check_is_fitted
 
 from latenttree.affinity import estimated_affinity, mark_copies
 from latenttree.baselines import BASELINES
-from latenttree.data import Table, as_table, check_identifiers, check_n_states
+from latenttree.data import Schema, Table, as_table, check_identifiers, check_n_states
 from latenttree.diagnostics import Diagnostics
 from latenttree.distances import Distances, estimate_distances, pairwise_distances
 from latenttree.engine import Progress, resolve_jobs
 from latenttree.errors import DataError
-from latenttree.reports import check_detection, describe, single_states, tree_report
+from latenttree.fitting import Fitted, Options, check_refinement, fit_model
+from latenttree.model import TreeModel
+from latenttree.queries import Queries
+from latenttree.reports import (
+    check_detection,
+    describe,
+    parameter_report,
+    single_states,
+    tree_report,
+)
+from latenttree.samples import is_one_hot
 from latenttree.states import choose_states
 from latenttree.structure import Structure, check_options, learn_structure
 from latenttree.tree import Tree
 
 
-class LatentTree(BaseEstimator):
+class LatentTree(Queries, BaseEstimator):
     """Learn the hidden variables behind a table, and the tree that joins everything.
 
     Parameters
@@ -40,6 +51,17 @@ class LatentTree(BaseEstimator):
         Use the paper's fixed threshold in local grouping instead of noise-aware joining.
     min_support : float in [0, 1], default=0.5
         Edges less likely to be real than this are contracted.
+    refine : "em" (default) or None
+        EM over the whole tree from the moments' estimate, or the moments alone.
+    hidden_features : bool, default=True
+        Messages out of a branch stand for it above the first level, instead of its nearest
+        observed variable.
+    max_iter, tol : int, default=100; float, default=1e-7
+        Most steps of refinement, and the relative gain of log-likelihood at which it stops.
+    smoothing : float, default=1.0
+        Pseudo-samples for every state of a parent, spread as the variable's own frequencies.
+    validation_fraction : float in [0, 1), default=0
+        Share of the samples that are held out to stop refinement by.
     family : "auto"
         Kinds of variables: boolean, integer, string and categorical columns are categorical, a
         SciPy sparse matrix without `groups` is presence or absence.
@@ -63,8 +85,14 @@ class LatentTree(BaseEstimator):
     ----------
     tree_ : Tree
         Observed nodes first, in the order of the columns, then hidden nodes h0, h1, ...
+    model_ : TreeModel
+        The tree with every conditional distribution.
     diagnostics_ : Diagnostics
         Support of every edge, unmeasurable pairs, times of the stages and more.
+    n_iter_ : int
+        Steps that refinement took.
+    schema_ : Schema
+        Names and categories of the variables, so that new data are read alike.
     distances_ : Distances, only with `keep_distances=True`.
     n_features_in_, feature_names_in_ : as in scikit-learn.
 
@@ -80,8 +108,10 @@ class LatentTree(BaseEstimator):
     """
 
     tree_: Tree
+    model_: TreeModel
     diagnostics_: Diagnostics
     distances_: Distances
+    schema_: Schema
 
     def __init__(
         self,
@@ -92,6 +122,12 @@ class LatentTree(BaseEstimator):
         distances: Literal["pooled", "pairwise"] = "pooled",
         epsilon: float | None = None,
         min_support: float = 0.5,
+        refine: Literal["em"] | None = "em",
+        hidden_features: bool = True,
+        max_iter: int = 100,
+        tol: float = 1e-7,
+        smoothing: float = 1.0,
+        validation_fraction: float = 0.0,
         family: Literal["auto"] = "auto",
         groups: Any = None,
         names: Sequence[str] | None = None,
@@ -107,6 +143,12 @@ class LatentTree(BaseEstimator):
         self.distances = distances
         self.epsilon = epsilon
         self.min_support = min_support
+        self.refine = refine
+        self.hidden_features = hidden_features
+        self.max_iter = max_iter
+        self.tol = tol
+        self.smoothing = smoothing
+        self.validation_fraction = validation_fraction
         self.family = family
         self.groups = groups
         self.names = names
@@ -141,8 +183,10 @@ class LatentTree(BaseEstimator):
             check_detection(found, table, states, seed, self.n_jobs)
             result = self._structure(found, table, progress)
         tree_report(report, result, found)
+        fitted = self._parameters(result, table, states, found, seed, progress)
+        parameter_report(report, fitted)
         report.stage_seconds = progress.seconds
-        self._keep(X, table, result, report, found)
+        self._keep(X, table, result, fitted, report, found)
         return self
 
     def _check_options(self) -> None:
@@ -150,12 +194,14 @@ class LatentTree(BaseEstimator):
             "structure": ("lrg", *BASELINES),
             "distances": ("pooled", "pairwise"),
             "family": ("auto",),
+            "refine": ("em", None),
         }
         for name, allowed in choices.items():
             value = getattr(self, name)
             if value not in allowed:
                 raise DataError(f"{name}={value!r} is unknown; choose one of {list(allowed)}")
         check_options(self.min_support, self.epsilon)
+        check_refinement(self.max_iter, self.tol, self.smoothing, self.validation_fraction)
 
     def _distances(self, table: Table, states: int, seed: int) -> Distances:
         if self.distances == "pairwise":
@@ -180,16 +226,85 @@ class LatentTree(BaseEstimator):
             progress=progress,
         )
 
+    def _parameters(
+        self,
+        result: Structure,
+        table: Table,
+        states: int,
+        found: Distances | None,
+        seed: int,
+        progress: Progress,
+    ) -> Fitted | None:
+        """The model of the tree; None for variables whose family has no likelihood here."""
+        if not is_one_hot(table):
+            return None
+        options = Options(
+            refine=self.refine == "em",
+            hidden_features=self.hidden_features,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            smoothing=self.smoothing,
+            validation_fraction=self.validation_fraction,
+        )
+        basis = None if found is None else found.basis
+        jobs = resolve_jobs(self.n_jobs)
+        return fit_model(result.tree, table, states, basis, options, seed, jobs, progress)
+
     def _keep(
-        self, X: Any, table: Table, result: Structure, report: Diagnostics, found: Distances | None
+        self,
+        X: Any,
+        table: Table,
+        result: Structure,
+        fitted: Fitted | None,
+        report: Diagnostics,
+        found: Distances | None,
     ) -> None:
         """Set the fitted attributes, all at the end, so that a failed fit leaves none behind."""
         self.tree_, self.diagnostics_ = result.tree, report
-        self.n_features_in_ = table.n_vars + len(table.dropped)
-        if hasattr(X, "columns"):
-            self.feature_names_in_ = np.asarray([str(c) for c in X.columns], dtype=object)
+        self.schema_ = Schema.of(X, table, groups=self.groups, names=self.names)
+        self.n_features_in_ = self.schema_.n_features
+        for stale in ("model_", "feature_names_in_", "distances_"):
+            if hasattr(self, stale):
+                delattr(self, stale)
+        if fitted is not None:
+            self.model_ = fitted.model
+            self.n_iter_ = max(1, len(fitted.trace) - 1)
+        if hasattr(X, "columns") and all(isinstance(c, str) for c in X.columns):
+            self.feature_names_in_ = np.asarray(list(X.columns), dtype=object)
         if self.keep_distances and found is not None:
             self.distances_ = found
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to a `.ltree` file; read it with `latenttree.load`."""
+        check_is_fitted(self, "tree_")
+        from latenttree.io.archive import Saved, jsonable, save_archive
+
+        report = {k: v for k, v in vars(self.diagnostics_).items() if k != "support"}
+        if not hasattr(self, "model_"):
+            raise DataError(
+                "this tree has no probabilities to save; save the tree itself with "
+                "latenttree.io.treefile.save_tree(path, model.tree_)"
+            )
+        params = jsonable(self.get_params(deep=False))
+        schema = self.schema_.to_json()
+        save_archive(path, Saved(self.model_, schema, params, report, self.diagnostics_.support))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> LatentTree:
+        """The model in a `.ltree` file, ready to answer questions."""
+        from latenttree.io.archive import load_archive
+
+        saved = load_archive(path)
+        known = set(cls().get_params(deep=False))
+        model = cls(**{k: v for k, v in saved.params.items() if k in known})
+        schema = Schema.from_json(saved.schema)
+        check_schema(schema, saved.model, path)
+        model.model_, model.tree_, model.schema_ = saved.model, saved.model.tree, schema
+        model.diagnostics_ = Diagnostics.restored(saved.diagnostics, saved.support)
+        model.n_features_in_ = schema.n_features
+        if schema.named:
+            model.feature_names_in_ = np.asarray(schema.input_names, dtype=object)
+        return model
 
     def plot(self, layout: Literal["radial", "top_down"] = "radial", **options: Any) -> Any:
         """Draw the tree with matplotlib, edge width by support; returns the axes."""
@@ -204,9 +319,26 @@ class LatentTree(BaseEstimator):
         return self.tree_.to_newick()
 
     def to_networkx(self) -> Any:
-        """The tree as a NetworkX graph."""
+        """The tree as a NetworkX graph, with lengths and supports."""
         check_is_fitted(self, "tree_")
-        return self.tree_.to_networkx()
+        from latenttree.io.networkx import to_networkx
+
+        return to_networkx(self.tree_, self.diagnostics_.support)
+
+    def to_graphml(self) -> str:
+        """The tree as GraphML text, with lengths and supports."""
+        check_is_fitted(self, "tree_")
+        from latenttree.io.graphml import to_graphml
+
+        return to_graphml(self.tree_, self.diagnostics_.support)
+
+    def to_pgmpy(self) -> Any:
+        """The model as a Bayesian network of pgmpy."""
+        check_is_fitted(self, "model_")
+        from latenttree.io.pgmpy import to_pgmpy
+
+        names = {name: self.classes_of(name).tolist() for name in self.tree_.observed_names}
+        return to_pgmpy(self.model_, names)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -219,6 +351,15 @@ class LatentTree(BaseEstimator):
         return tags
 
 
+def check_schema(schema: Schema, model: TreeModel, path: Any) -> None:
+    """A file's variables are those of its model."""
+    names, dims = model.tree.observed_names, model.dims[: model.tree.n_observed]
+    if tuple(schema.names) != names or list(schema.dims) != dims.tolist():
+        raise DataError(
+            f"{path}: the variables of the file do not belong to its model; save the model again"
+        )
+
+
 def _seed(random_state: Any) -> int:
     """One integer from whatever scikit-learn accepts as random state."""
     if isinstance(random_state, (int, np.integer)) and random_state >= 0:
@@ -226,3 +367,8 @@ def _seed(random_state: Any) -> int:
     from sklearn.utils import check_random_state
 
     return int(check_random_state(random_state).randint(2**31 - 1))
+
+
+def load(path: str | os.PathLike[str]) -> LatentTree:
+    """The model in a `.ltree` file, ready to answer questions; nothing in the file is executed."""
+    return LatentTree.load(path)

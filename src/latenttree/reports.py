@@ -11,10 +11,14 @@ from latenttree.data import Table
 from latenttree.diagnostics import Diagnostics
 from latenttree.distances import Distances, estimate_distances
 from latenttree.errors import DataError
+from latenttree.fitting import Fitted
 from latenttree.moments.subspace import free_dimensions
 from latenttree.states import choose_states
 from latenttree.structure import Structure
 from latenttree.tree import Tree
+
+WORST_CONDITION = 1e4
+"""Decompositions that amplify errors more than this say little."""
 
 
 class DetectionLimitError(DataError):
@@ -103,6 +107,29 @@ def tree_report(report: Diagnostics, result: Structure, found: Distances | None)
     if result.n_duplicates:
         report.messages.append(
             f"{result.n_duplicates} variables copy another one and hang from it at distance 0"
+        )
+
+
+def parameter_report(report: Diagnostics, fitted: Fitted | None) -> None:
+    """Fill the report from the learned parameters."""
+    if fitted is None:
+        report.messages.append(
+            "variables that are not one category in each sample have a tree but no probabilities "
+            "yet: questions about probabilities are refused"
+        )
+        return
+    report.condition, report.effective_samples = fitted.condition, fitted.samples
+    report.log_likelihood_trace, report.held_out_trace = fitted.trace, fitted.held_out
+    report.converged = fitted.converged
+    if not fitted.converged:
+        report.messages.append(
+            f"refinement was still gaining after {len(fitted.trace) - 1} steps; raise max_iter"
+        )
+    doubtful = int((fitted.condition > WORST_CONDITION).sum())
+    if doubtful:
+        report.messages.append(
+            f"the moments of {doubtful} of {len(fitted.condition)} hidden nodes are "
+            "ill-conditioned (diagnostics_.condition); their parameters rest on refinement"
         )
 
 

@@ -114,6 +114,11 @@ class Tree:
             hidden = tuple(self.names[v] for v in np.argsort(new_id)[self.n_observed :])
         return Tree(observed + hidden, self.n_observed, edges, self.lengths[source])
 
+    def renumbered(self) -> tuple[Tree, IntArray]:
+        """The canonical tree, and the number in it of every node of this one."""
+        rank = np.arange(self.n_observed)
+        return self.canonical(), _canonical_numbering(self, rank)[2]
+
     # ---- size and names -------------------------------------------------------------
 
     @property

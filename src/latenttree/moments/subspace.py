@@ -80,7 +80,7 @@ def coordinate_moments(table: Table) -> tuple[NDArray[np.float64], NDArray[np.fl
 
 
 @njit(cache=True, nogil=True)
-def _scatter_codes(codes, offsets, z, index, out, start, stop):  # type: ignore[no-untyped-def]
+def scatter_codes(codes, offsets, z, index, out, start, stop):  # type: ignore[no-untyped-def]
     """`out[offsets[a] + codes[n, a], j] += z[n, index[a, j]]` for variables start:stop.
 
     `z` is `(n, p * rank)`. Samples go by 64, so that their features stay in the cache while the
@@ -129,7 +129,7 @@ def _scatter(
     index = (near[:, :, None] * rank + np.arange(rank)).reshape(p, -1)
     if table.kind == "codes":
         parallel(
-            lambda a, b: _scatter_codes(rows, table.offsets, flat, index, out, a, b),
+            lambda a, b: scatter_codes(rows, table.offsets, flat, index, out, a, b),
             p,
             n_jobs,
             piece,

@@ -1,0 +1,158 @@
+"""Tree + samples -> a refined model: moments, then EM, then states in a canonical order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from latenttree.data import Table
+from latenttree.engine import Progress
+from latenttree.errors import DataError
+from latenttree.inference import Evidence, posteriors
+from latenttree.model import TreeModel
+from latenttree.moments import full_subspaces, pooled_subspaces
+from latenttree.parameters import estimate_parameters
+from latenttree.refine import refine
+from latenttree.samples import Samples, category_bases, marginals
+from latenttree.tree import Tree
+
+Floats = NDArray[np.float64]
+
+STEP_VALUES = 1 << 24
+"""Posteriors held at once."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How parameters are learned."""
+
+    refine: bool = True
+    hidden_features: bool = True
+    max_iter: int = 100
+    tol: float = 1e-7
+    smoothing: float = 1.0
+    validation_fraction: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A model and the evidence behind it, hidden nodes in the order of the tree.
+
+    condition: (m,) by how much errors of the moments grew in the decomposition of a hidden node.
+    samples: (m,) effective number of samples behind a hidden node, see `effective_samples`.
+    trace, held_out: objective of refinement before each step; log-likelihood of held-out samples.
+    """
+
+    model: TreeModel
+    condition: Floats
+    samples: Floats
+    trace: list[float] = field(default_factory=list)
+    held_out: list[float] = field(default_factory=list)
+    converged: bool = True
+
+
+def fit_model(
+    tree: Tree,
+    table: Table,
+    n_states: int,
+    basis: NDArray[Any] | None,
+    options: Options,
+    seed: int,
+    n_jobs: int,
+    progress: Progress,
+) -> Fitted:
+    """Parameters of a tree by moments, refined by EM unless `options` say otherwise."""
+    with progress.stage("parameters"):
+        start = estimate_parameters(
+            tree,
+            category_bases(table, view_basis(table, n_states, basis, seed, n_jobs)),
+            table.dims,
+            marginals(table),
+            Samples(table),
+            n_states,
+            hidden_features=options.hidden_features,
+            n_jobs=n_jobs,
+        )
+    model, trace, held_out, converged = start.model, [], [], True
+    if options.refine:
+        with progress.stage("refinement"):
+            train, judge = _split(table, options.validation_fraction, seed)
+            found = refine(
+                start.model,
+                train,
+                max_steps=options.max_iter,
+                tolerance=options.tol,
+                smoothing=options.smoothing,
+                held_out=judge,
+                marginals=marginals(table),
+                n_jobs=n_jobs,
+            )
+        model, trace = found.model, found.trace
+        held_out, converged = found.held_out, found.converged
+    model = canonical_states(model)
+    samples = effective_samples(model, Samples(table), n_jobs)
+    return Fitted(model, start.condition, samples, trace, held_out, converged)
+
+
+def view_basis(
+    table: Table, n_states: int, basis: NDArray[Any] | None, seed: int, n_jobs: int
+) -> NDArray[Any]:
+    """Directions in which variables are looked at: those of the distances, or found here."""
+    if basis is not None:
+        return basis
+    rank = n_states - 1
+    whole = full_subspaces(table, rank)
+    return (whole or pooled_subspaces(table, rank, np.random.default_rng(seed), n_jobs)).basis
+
+
+def _split(table: Table, fraction: float, seed: int) -> tuple[Samples, Samples | None]:
+    """Samples to learn from, and samples to stop by."""
+    if not fraction:
+        return Samples(table), None
+    held = np.random.default_rng(seed).random(table.n_samples) < fraction
+    return Samples(table, ~held), Samples(table, held)
+
+
+def canonical_states(model: TreeModel) -> TreeModel:
+    """States of every hidden node by decreasing probability."""
+    hidden = range(model.tree.n_observed, model.tree.n_nodes)
+    return model.relabelled({v: np.argsort(-model.marginals[v], kind="stable") for v in hidden})
+
+
+def effective_samples(model: TreeModel, samples: Samples, n_jobs: int) -> Floats:
+    """`N (sum_j E[q_j^2] - sum_j w_j^2) / (1 - sum_j w_j^2)` for every hidden node, `(m,)`.
+
+    With posteriors `q` and marginals `w`: the samples in which the state would have to be seen to
+    know as much about it; N where the observed variables determine it, 0 where they are silent."""
+    m, p = model.tree.n_hidden, model.tree.n_observed
+    square, weight = np.zeros(m), np.zeros(m)
+    if not m:
+        return square
+    k = int(model.dims[p])
+    step = max(1, STEP_VALUES // (m * k))
+    for codes in samples():
+        for start in range(0, len(codes), step):
+            q = posteriors(model, Evidence(codes[start : start + step]), n_jobs=n_jobs).hidden
+            square += np.einsum("nv,nv->v", q, q).reshape(m, k).sum(axis=1)
+    for i in range(m):
+        weight[i] = float((model.marginals[p + i] ** 2).sum())
+    n = samples.n_samples
+    gain = (square - n * weight) / np.maximum(1 - weight, 1e-12)
+    return np.clip(gain, 0.0, n)
+
+
+def check_refinement(max_iter: Any, tol: Any, smoothing: Any, validation_fraction: Any) -> None:
+    """Options of refinement, before any work."""
+    if not isinstance(max_iter, Integral) or int(max_iter) < 1:
+        raise DataError(f"max_iter={max_iter!r}: give a number of steps, 1 or more")
+    for name, value in (("tol", tol), ("smoothing", smoothing)):
+        if not isinstance(value, Real) or not 0 <= float(value) < np.inf:
+            raise DataError(f"{name}={value!r}: give a number, 0 or more")
+    if not isinstance(validation_fraction, Real) or not 0 <= float(validation_fraction) < 1:
+        raise DataError(
+            f"validation_fraction={validation_fraction!r}: give a share from 0 to less than 1"
+        )

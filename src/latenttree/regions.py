@@ -1,0 +1,310 @@
+"""A small region of the tree, cut out with the messages that come into it, and its other shapes.
+
+What the branches around a region say about it does not change when the region does. So another
+topology of the region is judged from the messages alone: a small model over the branches, fitted by
+EM to all samples, at a cost that does not depend on the size of the tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations, pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from latenttree.inference import Evidence
+from latenttree.lengths import fit_likelihood, path_matrix
+from latenttree.model import TreeModel, normalised
+from latenttree.small_em import Branches, fit_small
+from latenttree.stars import join
+from latenttree.sweeps import topology_hash
+from latenttree.tree import Tree
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+MAX_BRANCHES = 8
+MAX_SPLITS = 4
+"""Ways to split a region in two that are fitted; more are ranked by their Gaussian likelihood."""
+
+CAUTIONS = (1.0, 4.0)
+STICKY = 0.7
+"""How much two new nodes that start from the same old one agree."""
+
+FIT_STEPS = 60
+FIT_GAIN = 0.02
+"""Log-likelihood below which a further step is not worth it."""
+
+
+class Region(NamedTuple):
+    """Hidden nodes `inside`, and the `(inside, outside)` edges where branches begin."""
+
+    inside: tuple[int, ...]
+    branches: tuple[tuple[int, int], ...]
+
+
+class Shape(NamedTuple):
+    """A topology of a region: edges over branches 0..m-1 and hidden nodes m, m + 1, ..."""
+
+    edges: Ints
+
+    def n_hidden(self, m: int) -> int:
+        return len(self.edges) + 1 - m
+
+
+class Alternative(NamedTuple):
+    """A shape fitted to the region's messages."""
+
+    shape: Shape
+    model: TreeModel
+    log_likelihood: float
+
+
+def region_around(
+    tree: Tree, centre: Sequence[int], radius: int, max_branches: int = MAX_BRANCHES
+) -> Region:
+    """The hidden nodes within `radius` steps of `centre`, while branches stay few."""
+    inside = list(centre)
+    ring = list(centre)
+    count = sum(len(tree.neighbors(v)) for v in inside) - 2 * (len(inside) - 1)
+    for _ in range(radius):
+        near = {u for v in ring for u in tree.neighbors(v)} - set(inside)
+        ring = []
+        for u in sorted(int(u) for u in near if u >= tree.n_observed):
+            if count + len(tree.neighbors(u)) - 2 <= max_branches:
+                count += len(tree.neighbors(u)) - 2
+                inside.append(u)
+                ring.append(u)
+    members = set(inside)
+    branches = [
+        (v, int(u)) for v in inside for u in sorted(tree.neighbors(v)) if int(u) not in members
+    ]
+    return Region(tuple(inside), tuple(branches))
+
+
+def small_tree(m: int, shape: Shape) -> Tree:
+    n_hidden = shape.n_hidden(m)
+    names = tuple(f"b{i}" for i in range(m)) + tuple(f"h{i}" for i in range(n_hidden))
+    return Tree(names, m, shape.edges, np.zeros(len(shape.edges)))
+
+
+def present_shape(tree: Tree, region: Region) -> Shape:
+    """The region as it is; inside nodes are numbered in their order."""
+    m = len(region.branches)
+    number = {v: m + i for i, v in enumerate(region.inside)}
+    edges = [(i, number[v]) for i, (v, _) in enumerate(region.branches)]
+    edges += [
+        (number[v], number[int(u)])
+        for v in region.inside
+        for u in tree.neighbors(v)
+        if int(u) in number and v < u
+    ]
+    return Shape(np.array(edges, dtype=np.int64))
+
+
+def cut_out(model: TreeModel, region: Region) -> TreeModel:
+    """The model of a region over its branches: the whole model's joints on its edges."""
+    shape = present_shape(model.tree, region)
+    names = [u for _, u in region.branches] + list(region.inside)
+    joints = [model.joint(names[a], names[b]) for a, b in shape.edges.tolist()]
+    return TreeModel.from_joints(small_tree(len(region.branches), shape), joints)
+
+
+def incoming(
+    region: Region, n_observed: int, codes: NDArray[Any], sent: dict[tuple[int, int], Any]
+) -> Evidence:
+    """What the branches say: the codes of observed neighbours, the messages of hidden ones.
+
+    `sent[u, v]` `(n, k)` is the message from u to v."""
+    own = np.full((len(codes), len(region.branches)), -1, dtype=np.int32)
+    soft = {}
+    for i, (v, u) in enumerate(region.branches):
+        if u < n_observed:
+            own[:, i] = codes[:, u]
+        else:
+            soft[i] = sent[u, v]
+    return Evidence(own, soft)
+
+
+def branch_correlations(model: TreeModel, evidence: Evidence) -> Floats:
+    """`|det C_ab|^(1 / (k - 1))` between the branches of a cut-out model, `(m, m)`.
+
+    A branch is seen as the posterior of its neighbour inside given the branch alone."""
+    m = model.tree.n_observed
+    seen = []
+    for i in range(m):
+        v = int(model.tree.neighbors(i)[0])
+        given = model.conditional(v, i)  # (k, d)
+        if i in evidence.soft:
+            weights = evidence.soft[i] * model.marginals[i]
+            weights = weights / np.maximum(weights.sum(axis=1, keepdims=True), 1e-30)
+            y = weights @ given.T
+        else:
+            y = given.T[evidence.codes[:, i]]
+        seen.append(_white(y[:, 1:]))
+    r = np.eye(m)
+    for i, j in combinations(range(m), 2):
+        cross = seen[i].T @ seen[j] / len(seen[i])
+        value = np.abs(np.linalg.det(cross)) ** (1 / len(cross))
+        r[i, j] = r[j, i] = min(float(value), 1.0)
+    return r
+
+
+def _white(y: Floats) -> Floats:
+    y = y - y.mean(axis=0)
+    covariance = y.T @ y / len(y)
+    scale = max(float(np.trace(covariance)), 1e-300)
+    root = np.linalg.cholesky(covariance + 1e-9 * scale * np.eye(len(covariance)))
+    return np.linalg.solve(root, y.T).T
+
+
+# ---- other shapes ---------------------------------------------------------------------
+
+
+def star(m: int) -> Shape:
+    return Shape(np.array([(i, m) for i in range(m)], dtype=np.int64))
+
+
+def splits_in_two(m: int) -> Iterator[Shape]:
+    """All shapes with two hidden nodes: each has at least two branches."""
+    for size in range(2, m // 2 + 1):
+        for group in combinations(range(m), size):
+            if 2 * size == m and 0 not in group:
+                continue
+            edges = [(i, m if i in group else m + 1) for i in range(m)]
+            yield Shape(np.array([*edges, (m, m + 1)], dtype=np.int64))
+
+
+def contracted(m: int, shape: Shape, edge: int) -> Shape:
+    """The shape without one of its inner edges."""
+    edges = shape.edges.copy()
+    keep, drop = edges[edge]
+    edges[edges == drop] = keep
+    return Shape(_renumbered(np.delete(edges, edge, axis=0), m))
+
+
+def contractions(m: int, shape: Shape, lengths: Floats) -> Iterator[Shape]:
+    """The shape with its shortest inner edge contracted, then the next, down to the star."""
+    while True:
+        inner = np.flatnonzero((shape.edges >= m).all(axis=1))
+        if not len(inner):
+            return
+        gone = int(inner[np.argmin(lengths[inner])])
+        shape, lengths = contracted(m, shape, gone), np.delete(lengths, gone)
+        yield shape
+
+
+def _renumbered(edges: Ints, m: int) -> Ints:
+    """Hidden nodes numbered m, m + 1, ... without gaps."""
+    used = np.unique(edges[edges >= m])
+    place = np.concatenate([np.arange(m), np.zeros(int(used.max()) + 1 - m, dtype=np.int64)])
+    place[used] = m + np.arange(len(used))
+    return np.asarray(place[edges])
+
+
+def other_shapes(present: Shape, r: Floats, n: float, size: int | None) -> list[Shape]:
+    """Shapes to try for a region with branch correlations `r`, the most promising ones.
+
+    Two-node splits in the order of their Gaussian likelihood, the trees that joining the branches
+    gives, and their successive contractions down to the star. With `size`, only shapes with that
+    many hidden nodes."""
+    m = len(r)
+    found = {int(topology_hash(m, present.edges)): present}
+
+    def add(shape: Shape) -> None:
+        if size is None or shape.n_hidden(m) == size:
+            found.setdefault(int(topology_hash(m, shape.edges)), shape)
+
+    if m <= 6:
+        ranked = sorted(splits_in_two(m), key=lambda s: -_gaussian(r, n, s))
+        for shape in ranked[:MAX_SPLITS]:
+            add(shape)
+    for caution in CAUTIONS:
+        edges, lengths = join(r, n, caution, False)
+        add(Shape(edges))
+        for shape in contractions(m, Shape(edges), lengths):
+            add(shape)
+    for edge in np.flatnonzero((present.edges >= m).all(axis=1)).tolist():
+        add(contracted(m, present, edge))
+        for shape in interchanges(present, edge):
+            add(shape)
+    return list(found.values())[1:]
+
+
+def interchanges(shape: Shape, edge: int) -> Iterator[Shape]:
+    """Nearest-neighbour interchanges: a branch on one side of an edge for one on the other."""
+    a, b = shape.edges[edge]
+    on = [np.flatnonzero((shape.edges == v).any(axis=1)).tolist() for v in (a, b)]
+    ours, theirs = ([x for x in side if x != edge] for side in on)
+    # with two branches on either side, moving the second of ours repeats moving the first
+    for one in ours[:1] if len(ours) == len(theirs) == 2 else ours:
+        for two in theirs:
+            edges = shape.edges.copy()
+            edges[one][edges[one] == a] = b
+            edges[two][edges[two] == b] = a
+            yield Shape(edges)
+
+
+def _gaussian(r: Floats, n: float, shape: Shape) -> float:
+    start = np.full(len(shape.edges), 0.3)
+    return float(fit_likelihood(r, n, path_matrix(len(r), shape.edges), start, 6)[1])
+
+
+# ---- fitting --------------------------------------------------------------------------
+
+
+def fit_shape(
+    present: TreeModel, shape: Shape, branches: Branches, smoothing: float
+) -> Alternative:
+    """EM over a region of another shape, each new node started from the old one most like it."""
+    return fit_region(_transplant(present, shape), shape, branches, smoothing)
+
+
+def fit_region(start: TreeModel, shape: Shape, branches: Branches, smoothing: float) -> Alternative:
+    """EM over a region from a model of the given shape."""
+    model, value = fit_small(start, branches, smoothing, FIT_STEPS, FIT_GAIN)
+    return Alternative(shape, model, value)
+
+
+def _transplant(present: TreeModel, shape: Shape) -> TreeModel:
+    """A model of another shape with the joints that the present model has between its nodes."""
+    m = present.tree.n_observed
+    tree = small_tree(m, shape)
+    old, new = _hops(present.tree), _hops(tree)
+    like = [*range(m)]
+    for row in new:
+        like.append(m + int(np.argmin(np.abs(old - row).sum(axis=1))))
+    joints = []
+    for a, b in shape.edges.tolist():
+        u, v = like[a], like[b]
+        if u == v:
+            w = present.marginals[u]
+            joints.append(STICKY * np.diag(w) + (1 - STICKY) * np.outer(w, w))
+        else:
+            joints.append((_along(present, v, u) * present.marginals[u]).T)
+    return TreeModel.from_joints(tree, joints)
+
+
+def _hops(tree: Tree) -> Ints:
+    """Steps from every hidden node to every branch, `(n_hidden, m)`."""
+    m = tree.n_observed
+    return np.array(
+        [[len(tree.path(v, i)) - 1 for i in range(m)] for v in range(m, tree.n_nodes)],
+        dtype=np.int64,
+    )
+
+
+def _along(model: TreeModel, a: int, b: int) -> Floats:
+    """`P(a | b)` along the path between them."""
+    path = model.tree.path(b, a)
+    result = np.eye(int(model.dims[b]))
+    for previous, following in pairwise(path):
+        result = model.conditional(following, previous) @ result
+    return normalised(result)
+
+
+def bic(model: TreeModel, log_likelihood: float, n: int) -> float:
+    """`log-likelihood - parameters / 2 log n`: larger is better."""
+    return log_likelihood - 0.5 * model.n_parameters * float(np.log(n))

@@ -1,0 +1,314 @@
+"""Structure meets likelihood: a local search over the doubtful regions of a fitted model.
+
+Regions whose edges are in doubt are cut out with the messages that come into them; other shapes are
+fitted to the messages and judged by likelihood or BIC. Changes that do not touch each other are
+made together, the whole model is refined, and kept only if it is better as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from latenttree.engine import parallel
+from latenttree.inference import Evidence, messages
+from latenttree.model import TreeModel
+from latenttree.refine import refine, total_log_likelihood
+from latenttree.regions import (
+    Alternative,
+    Region,
+    bic,
+    branch_correlations,
+    cut_out,
+    fit_region,
+    fit_shape,
+    incoming,
+    other_shapes,
+    present_shape,
+    region_around,
+)
+from latenttree.samples import Samples
+from latenttree.small_em import as_branches
+from latenttree.tree import Tree
+
+Floats = NDArray[np.float64]
+Judge = Literal["likelihood", "bic"]
+
+MAX_SWEEPS = 12
+MIN_GAIN = 0.5
+"""Log-likelihood that a change must gain."""
+
+MESSAGE_BYTES = 1 << 29
+DOUBT = 0.999
+"""Edges with more support than this are not looked at."""
+
+
+@dataclass(frozen=True, eq=False)
+class Searched:
+    """A better model; `bics` before every sweep and at the end, never decreasing.
+
+    `weights` maps the split of an inner edge (observed nodes on the side away from node 0) to the
+    weight, among the ways to resolve its region, of those that have it."""
+
+    model: TreeModel
+    bics: list[float]
+    weights: dict[frozenset[int], float] = field(default_factory=dict)
+
+
+class _Verdict(NamedTuple):
+    region: Region
+    best: Alternative
+    gain: float
+    weights: dict[frozenset[int], float]
+
+
+@dataclass(frozen=True)
+class Searcher:
+    """What a search needs besides the model."""
+
+    samples: Samples
+    judge: Judge
+    smoothing: float = 1.0
+    max_iter: int = 30
+    tol: float = 1e-7
+    n_jobs: int = 1
+
+    def value(self, model: TreeModel) -> float:
+        """Log-likelihood, or BIC, of the whole model: larger is better."""
+        total = total_log_likelihood(model, self.samples, self.n_jobs)
+        return total if self.judge == "likelihood" else bic(model, total, self.samples.n_samples)
+
+    def score(self, found: Alternative) -> float:
+        if self.judge == "likelihood":
+            return found.log_likelihood
+        return bic(found.model, found.log_likelihood, self.samples.n_samples)
+
+    def refined(self, model: TreeModel) -> TreeModel:
+        return refine(
+            model,
+            self.samples,
+            max_steps=self.max_iter,
+            tolerance=self.tol,
+            smoothing=self.smoothing,
+            n_jobs=self.n_jobs,
+        ).model
+
+
+def search(
+    model: TreeModel, searcher: Searcher, doubtful: Callable[[Tree], list[Region]]
+) -> Searched:
+    """Climb from `model` until no doubtful region has a better shape.
+
+    With judge "likelihood" only shapes with as many hidden nodes compete."""
+    values = [searcher.value(model)]
+    weights: dict[frozenset[int], float] = {}
+    regions = doubtful(model.tree)
+    for _ in range(MAX_SWEEPS):
+        verdicts = judge_regions(model, regions, searcher)
+        for verdict in verdicts:
+            weights |= verdict.weights
+        chosen = _compatible(model.tree, [v for v in verdicts if v.gain > MIN_GAIN])
+        better = _improve(model, chosen, searcher, values[-1])
+        if better is None:
+            break
+        model, value = better
+        values.append(value)
+        regions = doubtful(model.tree)
+    return Searched(model, values, weights)
+
+
+def judge_regions(model: TreeModel, regions: list[Region], searcher: Searcher) -> list[_Verdict]:
+    """The best shape of every region, from messages of the model as it is."""
+    found: list[_Verdict] = []
+    k = int(model.dims[-1])
+    room = max(1, MESSAGE_BYTES // (4 * k * max(searcher.samples.n_samples, 1)))
+    while regions:
+        batch, edges = _next_batch(regions, model.tree.n_observed, room)
+        regions = regions[len(batch) :]
+        codes, sent = _read(model, edges, searcher)
+
+        def work(
+            start: int, stop: int, batch: list[Region] = batch, codes: Any = codes, sent: Any = sent
+        ) -> list[_Verdict]:
+            return [_judge(model, r, codes, sent, searcher) for r in batch[start:stop]]
+
+        for part in parallel(work, len(batch), searcher.n_jobs, 1):
+            found += part
+    return found
+
+
+def _next_batch(
+    regions: list[Region], n_observed: int, room: int
+) -> tuple[list[Region], list[tuple[int, int]]]:
+    """As many regions as have room for their messages, and the edges that these come along."""
+    edges: dict[tuple[int, int], None] = {}
+    batch: list[Region] = []
+    for region in regions:
+        needed = [(u, v) for v, u in region.branches if u >= n_observed]
+        if batch and len(edges | dict.fromkeys(needed)) > room:
+            break
+        edges |= dict.fromkeys(needed)
+        batch.append(region)
+    return batch, list(edges)
+
+
+def _read(
+    model: TreeModel, edges: list[tuple[int, int]], searcher: Searcher
+) -> tuple[NDArray[Any], dict[tuple[int, int], Any]]:
+    """All codes, and the messages along some edges."""
+    codes, sent = [], []
+    along = np.array(edges, dtype=np.int64).reshape(-1, 2)
+    for part in searcher.samples():
+        codes.append(part)
+        sent.append(messages(model, Evidence(part), along, searcher.n_jobs))
+    stacked = sent[0] if len(sent) == 1 else np.concatenate(sent)
+    by_edge = {e: np.ascontiguousarray(stacked[:, i]) for i, e in enumerate(edges)}
+    return codes[0] if len(codes) == 1 else np.concatenate(codes), by_edge
+
+
+def _judge(
+    model: TreeModel,
+    region: Region,
+    codes: NDArray[Any],
+    sent: dict[tuple[int, int], Any],
+    searcher: Searcher,
+) -> _Verdict:
+    small = cut_out(model, region)
+    evidence = incoming(region, model.tree.n_observed, codes, sent)
+    shape = present_shape(model.tree, region)
+    rank = int(model.dims[-1]) - 1
+    size = len(region.inside) if searcher.judge == "likelihood" else None
+    others = other_shapes(
+        shape, branch_correlations(small, evidence), float(len(codes) * rank), size
+    )
+    branches = as_branches(evidence, rank + 1)
+    present = fit_region(small, shape, branches, searcher.smoothing)
+    tried = [present, *(fit_shape(small, s, branches, searcher.smoothing) for s in others)]
+    scores = np.array([searcher.score(t) for t in tried])
+    best = int(np.argmax(scores))
+    return _Verdict(
+        region, tried[best], float(scores[best] - scores[0]), _weights(model.tree, region, tried)
+    )
+
+
+def _weights(tree: Tree, region: Region, tried: list[Alternative]) -> dict[frozenset[int], float]:
+    """Share of the likelihood of all most resolved shapes that have each split."""
+    most = max(len(t.shape.edges) for t in tried)
+    full = [t for t in tried if len(t.shape.edges) == most]
+    top = max(t.log_likelihood for t in full)
+    share = np.exp([t.log_likelihood - top for t in full])
+    leaves = [_observed_behind(tree, v, u) for v, u in region.branches]
+    total: dict[frozenset[int], float] = {}
+    for t, weight in zip(full, share / share.sum(), strict=True):
+        for split in _inner_splits(t.model.tree, leaves, tree.n_observed):
+            total[split] = total.get(split, 0.0) + float(weight)
+    return total
+
+
+def _inner_splits(
+    small: Tree, leaves: list[frozenset[int]], n_observed: int
+) -> list[frozenset[int]]:
+    """Observed nodes on the side away from node 0, for each inner edge of a region's tree."""
+    m = small.n_observed
+    found = []
+    for a, b in small.edges.tolist():
+        if min(a, b) >= m:
+            side = frozenset().union(*(leaves[i] for i in _side(small, a, b) if i < m))
+            found.append(side if 0 not in side else frozenset(range(n_observed)) - side)
+    return found
+
+
+def _side(tree: Tree, away: int, start: int) -> list[int]:
+    """Nodes on the side of `start` when its edge to `away` is cut."""
+    order, seen = [start], {away, start}
+    for v in order:
+        for u in tree.neighbors(v):
+            if int(u) not in seen:
+                seen.add(int(u))
+                order.append(int(u))
+    return order
+
+
+def _observed_behind(tree: Tree, v: int, u: int) -> frozenset[int]:
+    return frozenset(x for x in _side(tree, v, u) if x < tree.n_observed)
+
+
+def _compatible(tree: Tree, verdicts: list[_Verdict]) -> list[_Verdict]:
+    """Changes that do not touch each other, best first."""
+    touched: set[int] = set()
+    chosen = []
+    for verdict in sorted(verdicts, key=lambda v: -v.gain):
+        region = verdict.region
+        nodes = {*region.inside, *(u for _, u in region.branches if u >= tree.n_observed)}
+        if touched.isdisjoint(nodes):
+            touched |= nodes
+            chosen.append(verdict)
+    return chosen
+
+
+def _improve(
+    model: TreeModel, chosen: list[_Verdict], searcher: Searcher, value: float
+) -> tuple[TreeModel, float] | None:
+    """The model with all changes made, or with fewer of them, if it is better as a whole."""
+    while chosen:
+        new = searcher.refined(replace_regions(model, chosen))
+        reached = searcher.value(new)
+        if reached > value + 1e-9 * abs(value):
+            return new, reached
+        chosen = chosen[: len(chosen) // 2]
+    return None
+
+
+def replace_regions(model: TreeModel, verdicts: list[Any]) -> TreeModel:
+    """The whole model with some regions replaced by their best alternatives."""
+    p = model.tree.n_observed
+    gone = {v for verdict in verdicts for v in verdict.region.inside}
+    joints: dict[tuple[int, int], Floats] = {}
+    for a, b in model.tree.edges.tolist():
+        if a not in gone and b not in gone:
+            joints[a, b] = model.joint(a, b)
+    fresh = model.tree.n_nodes
+    for verdict in verdicts:
+        small = verdict.best.model
+        m = len(verdict.region.branches)
+        names = [u for _, u in verdict.region.branches]
+        names += [fresh + i for i in range(small.tree.n_hidden)]
+        fresh += small.tree.n_hidden
+        for a, b in small.tree.edges.tolist():
+            joints[names[a], names[b]] = small.joint(a, b)
+        assert len(names) == m + small.tree.n_hidden
+    return from_edge_joints(model.tree.observed_names, joints, p)
+
+
+def from_edge_joints(
+    observed: tuple[str, ...], joints: dict[tuple[int, int], Floats], p: int
+) -> TreeModel:
+    """The canonical model with the given joints on its edges; hidden nodes may have any numbers."""
+    edges = np.array(list(joints), dtype=np.int64)
+    used = np.unique(edges[edges >= p])
+    place = {v: v for v in range(p)} | {int(v): p + i for i, v in enumerate(used)}
+    names = observed + tuple(f"hidden {i}" for i in range(len(used)))
+    compact = np.array([[place[a], place[b]] for a, b in joints], dtype=np.int64)
+    tree = Tree(names, p, compact, np.zeros(len(compact)))
+    return TreeModel.from_joints(tree, list(joints.values())).canonical()
+
+
+def doubtful_regions(
+    support: Callable[[Tree], Floats], radius: int = 1
+) -> Callable[[Tree], list[Region]]:
+    """Regions around every inner edge with less support than `DOUBT`, and every polytomy."""
+
+    def regions(tree: Tree) -> list[Region]:
+        values = support(tree)
+        found: dict[Region, None] = {}
+        for (a, b), s in zip(tree.edges.tolist(), values.tolist(), strict=True):
+            if min(a, b) >= tree.n_observed and s < DOUBT:
+                found[region_around(tree, (a, b), 0)] = None
+                found[region_around(tree, (a, b), radius)] = None
+        return [r for r in found if 4 <= len(r.branches) <= 16]
+
+    return regions

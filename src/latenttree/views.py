@@ -1,0 +1,143 @@
+"""Views of every hidden node: three branches around it, each as a short vector `(1, z)`.
+
+Anything that depends on one branch alone is independent of the other branches given the hidden
+node, so it may serve as a view: the nearest observed variable of the branch, projected by the
+subspace that the distances were measured in, or, above the first levels, the message that belief
+propagation sends out of the branch, which carries all of its leaves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from latenttree.inference import Evidence, messages
+from latenttree.model import TreeModel
+from latenttree.tree import Tree
+
+RIDGE = 1e-9
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Features = Callable[[NDArray[np.integer]], NDArray[np.float32]]
+"""Codes `(n, p)` of some samples to the values of all views, `(n, n_views, k)`."""
+
+
+class Views(NamedTuple):
+    """Which branches are looked at from each hidden node, and what stands for them.
+
+    Row `i` belongs to hidden node `n_observed + i`. A view `v` is the observed node `source[v, 0]`
+    where `source[v, 1]` is -1, else the message from `source[v, 0]` to `source[v, 1]`.
+    """
+
+    branch: Ints  # (m, 3) neighbours of the hidden node behind which the views lie
+    view: Ints  # (m, 3) numbers of the views
+    source: Ints  # (n_views, 2)
+
+
+def choose_views(tree: Tree, rank: int, hidden: bool) -> Views:
+    """The three most telling branches of every hidden node.
+
+    A branch is as telling as its correlation with the node by the tree's lengths: that of its
+    nearest observed node, or, with `hidden`, of the best combination of all its leaves."""
+    strength, nearest = _branches(tree, rank, hidden)
+    number: dict[tuple[int, int], int] = {}
+    branch, view = [], []
+    for v in range(tree.n_observed, tree.n_nodes):
+        found = sorted(tree.neighbors(v), key=lambda u, v=v: (-strength[u, v], u))[:3]  # type: ignore[misc]
+        sources = [
+            (u, v) if hidden and u >= tree.n_observed else (nearest[u, v], -1) for u in found
+        ]
+        branch.append(found)
+        view.append([number.setdefault(s, len(number)) for s in sources])
+    return Views(_rows(branch, 3), _rows(view, 3), _rows(list(number), 2))
+
+
+def _rows(values: Sequence[Sequence[int]], width: int) -> Ints:
+    return np.array(values, dtype=np.int64).reshape(-1, width)
+
+
+def _branches(
+    tree: Tree, rank: int, combined: bool
+) -> tuple[dict[tuple[int, int], float], dict[tuple[int, int], int]]:
+    """For every directed edge `(u, v)`: correlation of `u`'s branch with `v`, and the observed node
+    nearest to `v` in it."""
+    decay = {}
+    for (a, b), length in zip(tree.edges.tolist(), tree.lengths.tolist(), strict=True):
+        decay[a, b] = decay[b, a] = float(np.exp(-length / max(rank, 1)))
+    strength: dict[tuple[int, int], float] = {}
+    nearest: dict[tuple[int, int], int] = {}
+
+    def summarise(u: int, v: int) -> None:
+        if u < tree.n_observed:
+            load, nearest[u, v] = 1.0, u
+        else:
+            behind = [w for w in tree.neighbors(u) if w != v]
+            best = max(behind, key=lambda w: (strength[w, u], -w))
+            nearest[u, v] = nearest[best, u]
+            load = strength[best, u]
+            if combined:
+                a = np.minimum([strength[w, u] for w in behind], 1 - 1e-6) ** 2
+                gain = float((a / (1 - a)).sum())
+                load = float(np.sqrt(gain / (1 + gain)))
+        strength[u, v] = load * decay[u, v]
+
+    parents, order = tree.rooted(0)
+    for v in order[:0:-1].tolist():
+        summarise(v, int(parents[v]))
+    for v in order[1:].tolist():
+        summarise(int(parents[v]), v)
+    return strength, nearest
+
+
+def leaf_views(basis: Floats, marginal: Floats) -> Floats:
+    """`(1, z)` for every category of a variable, `(d, k)`: z centred and of unit covariance under
+    the marginal `(d,)`; `basis` is `(d, k - 1)`."""
+    z = basis - marginal @ basis
+    covariance = (z * marginal[:, None]).T @ z
+    rank = basis.shape[1]
+    scale = max(float(np.trace(covariance)) / max(rank, 1), 1e-300)
+    root = np.linalg.inv(np.linalg.cholesky(covariance + RIDGE * scale * np.eye(rank)))
+    return np.column_stack([np.ones(len(z)), z @ root.T])
+
+
+def leaf_features(views: Views, tables: Sequence[Floats]) -> Features:
+    """Features that look up `tables[a]`, `(d_a, k)`, for the observed node `a` of each view."""
+    nodes = views.source[:, 0]
+    used = [np.asarray(tables[a], dtype=np.float32) for a in nodes.tolist()]
+
+    def look_up(codes: NDArray[np.integer]) -> NDArray[np.float32]:
+        width = used[0].shape[1] if used else 0
+        out = np.empty((len(codes), len(used), width), dtype=np.float32)
+        for i, (a, table) in enumerate(zip(nodes.tolist(), used, strict=True)):
+            out[:, i] = table[codes[:, a]]
+        return out
+
+    return look_up
+
+
+def message_features(
+    views: Views, tables: Sequence[Floats], model: TreeModel, n_jobs: int
+) -> Features:
+    """Messages as posteriors of the node that sends them, `(1, p_1, ..., p_{k-1})`; observed nodes
+    as in `leaf_features`."""
+    sent = np.flatnonzero(views.source[:, 1] >= 0)
+    seen = np.flatnonzero(views.source[:, 1] < 0)
+    leaves = leaf_features(Views(views.branch, views.view, views.source[seen]), tables)
+    prior = np.array([model.marginals[u] for u in views.source[sent, 0].tolist()])
+
+    def look_up(codes: NDArray[np.integer]) -> NDArray[np.float32]:
+        k = model.dims[-1]
+        out = np.empty((len(codes), len(views.source), k), dtype=np.float32)
+        out[:, seen] = leaves(codes) if len(seen) else 0.0
+        if len(sent):
+            m = messages(model, Evidence(codes), views.source[sent], n_jobs=n_jobs)
+            m *= prior.astype(np.float32)
+            m /= np.maximum(m.sum(axis=2, keepdims=True), 1e-30)
+            out[:, sent, 0] = 1.0
+            out[:, sent, 1:] = m[:, :, 1:]
+        return out
+
+    return look_up
