@@ -154,6 +154,16 @@ class TreeModel:
             tables.append(table[np.ix_(rows, columns)])
         return TreeModel(self.tree, self.root, tuple(tables))
 
+    def canonical(self) -> TreeModel:
+        """The same model on the canonical tree, whose hidden nodes are named h0, h1, ... anew."""
+        tree, number = self.tree.renumbered()
+        root = default_root(tree)
+        turned = self.rerooted(int(np.flatnonzero(number == root)[0]))
+        tables: list[Any] = [None] * tree.n_nodes
+        for v, table in enumerate(turned.tables):
+            tables[number[v]] = table
+        return TreeModel(tree, root, tuple(tables))
+
     def __repr__(self) -> str:
         return f"TreeModel({self.tree!r}, {self.n_parameters:,} parameters)"
 
