@@ -14,18 +14,22 @@ from skbio import DistanceMatrix
 from skbio.tree import nj as skbio_nj
 from tests.reference.random_trees import SHAPES, random_tree
 
+import latenttree as lt
 from latenttree.baselines import (
     BASELINES,
     best_contraction,
     chow_liu,
     clrg,
+    clrg_em,
     contract_short_edges,
     neighbor_joining,
     neighbor_joining_edges,
+    random_em,
     recursive_grouping,
 )
 from latenttree.baselines._shared import merge_short_edges, tidy_hidden
-from latenttree.metrics import robinson_foulds
+from latenttree.distances import estimate_distances
+from latenttree.metrics import parameter_error, robinson_foulds
 from latenttree.tree import Tree
 
 Matrix = NDArray[np.float64]
@@ -206,6 +210,22 @@ def test_grouping_on_noisy_distances(seed: int) -> None:
     distances = noisy(truth.path_lengths(), rng, 0.02)
     assert clrg(distances, 20_000).same_topology(truth)
     assert recursive_grouping(distances, 20_000).same_topology(truth)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_clrg_em_is_the_tree_of_clrg_with_the_parameters_of_random_em(seed: int) -> None:
+    data = lt.datasets.make_latent_tree(
+        9, n_samples=5_000, edge_length=(0.3, 0.7), random_state=seed
+    )
+    found = clrg_em(data.X, 2, n_restarts=3, random_state=seed)
+    distances = estimate_distances(lt.data.as_table(data.X), 2, random_state=seed)
+    tree = clrg(distances.values.astype(np.float64), 5_000)
+    again = random_em(tree, data.X, 2, n_restarts=3, random_state=seed)
+    assert found.model.tree == tree
+    assert found.log_likelihood == again.log_likelihood
+    # a leaf's conditional has four entries, each off by some sqrt(1 / 5,000) = 0.014; labels
+    # that are mixed up, or a start that went nowhere, would be off by 0.5
+    assert parameter_error(found.model, data) < 0.2
 
 
 def test_merging_never_joins_two_observed_nodes() -> None:

@@ -1,8 +1,9 @@
-"""Rival structure learners: distances in, tree out.
+"""Rivals: structure learners, distances in, tree out; and EM from random starts.
 
 `BASELINES` maps a name to a function `(D, n_samples, names) -> Tree`; `D` is the matrix of
 information distances, `n_samples` the number of samples behind it. Methods that do not
-need the number of samples ignore it.
+need the number of samples ignore it. `random_em` and `clrg_em` take the data and return a model:
+the controls for parameters.
 """
 
 from __future__ import annotations
@@ -13,12 +14,14 @@ from numpy.typing import ArrayLike
 
 from latenttree.baselines.chow_liu import chow_liu
 from latenttree.baselines.clrg import clrg
+from latenttree.baselines.clrg_em import clrg_em
 from latenttree.baselines.neighbor_joining import (
     best_contraction,
     contract_short_edges,
     neighbor_joining,
     neighbor_joining_edges,
 )
+from latenttree.baselines.random_em import RandomEM, random_em
 from latenttree.baselines.recursive_grouping import recursive_grouping
 from latenttree.tree import Tree
 
@@ -40,11 +43,14 @@ BASELINES: dict[str, Callable[..., Tree]] = {
 
 __all__ = [
     "BASELINES",
+    "RandomEM",
     "best_contraction",
     "chow_liu",
     "clrg",
+    "clrg_em",
     "contract_short_edges",
     "neighbor_joining",
     "neighbor_joining_edges",
+    "random_em",
     "recursive_grouping",
 ]
