@@ -24,6 +24,9 @@ from latenttree.spanning import minimum_spanning_tree
 EXACT = 1e200
 """Effective samples of distances without error."""
 
+WIDTH = 32
+"""Leaves that stand for a branch; the others behind the edge add almost nothing."""
+
 LEAST = 4.0
 """Effective samples behind anything that is there at all."""
 
@@ -41,13 +44,15 @@ class Affinity:
     """Affinities `(p, p)`, oriented to be positive, and their spanning tree `mst` `(p - 1, 2)`.
 
     `n` effective samples in general; `n / tails[a, b]` for a pair whose correlation few samples
-    carry (see `Distances.tails`)."""
+    carry (see `Distances.tails`). A branch is seen through a combination of up to `width`
+    of its leaves."""
 
     rho: NDArray[Any]
     n: float
     scale: float
     mst: NDArray[np.int64]
     tails: NDArray[np.float32] | None = None
+    width: int = WIDTH
 
     @property
     def exact(self) -> bool:
@@ -134,7 +139,7 @@ def component(whole: Affinity, members: NDArray[np.int64]) -> Affinity:
     inside = (number[whole.mst] >= 0).all(axis=1)
     rho = np.ascontiguousarray(whole.rho[np.ix_(members, members)])
     tails = None if whole.tails is None else whole.tails[np.ix_(members, members)]
-    return Affinity(rho, whole.n, whole.scale, number[whole.mst[inside]], tails)
+    return Affinity(rho, whole.n, whole.scale, number[whole.mst[inside]], tails, whole.width)
 
 
 def _orientation(rho: NDArray[Any], mst: NDArray[np.int64]) -> NDArray[Any]:

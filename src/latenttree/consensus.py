@@ -67,7 +67,7 @@ def best_tree(part: Affinity, merged: Wiring, n_jobs: int) -> tuple[Optimum, dic
 def _starts(part: Affinity, merged: Wiring) -> Iterator[Wiring]:
     yield merged
     p = len(part.rho)
-    if 4 <= p <= JOIN_LIMIT:
+    if part.width > 1 and 4 <= p <= JOIN_LIMIT:
         rho = np.abs(part.rho, dtype=np.float64)
         for caution, flat in JOINS if p <= VOTE_LIMIT else JOINS[:1]:
             yield Wiring.from_edges(p, *join(rho, part.typical_samples, caution, flat))

@@ -111,7 +111,7 @@ def refit_lengths(wiring: Wiring, affinity: Affinity) -> None:
     What a contracted edge measured is spread over the branches that now meet. Around an observed
     node inside the tree every branch is measured from that node itself. An edge with both ends
     refitted gets the mean of the two."""
-    features = branch_features(wiring, affinity.rho)
+    features = branch_features(wiring, affinity.rho, affinity.width)
     number = features.slots.number
     found: dict[Edge, list[float]] = {}
     for v in wiring.links:

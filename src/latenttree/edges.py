@@ -67,7 +67,7 @@ class EdgeTester:
 
     def __init__(self, wiring: Wiring, affinity: Affinity) -> None:
         self.wiring, self.affinity = wiring, affinity
-        self.features = branch_features(wiring, affinity.rho)
+        self.features = branch_features(wiring, affinity.rho, affinity.width)
         self.behind = observed_behind(self.features.slots, wiring.n_observed)
 
     def test(self, a: int, b: int) -> EdgeTest | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -17,7 +18,14 @@ from latenttree.diagnostics import Diagnostics
 from latenttree.distances import Distances, estimate_distances, pairwise_distances
 from latenttree.engine import Progress, resolve_jobs
 from latenttree.errors import DataError
-from latenttree.fitting import Fitted, Options, check_refinement, fit_model
+from latenttree.fitting import (
+    Fitted,
+    Options,
+    check_refinement,
+    fit_model,
+    moments_model,
+    polish,
+)
 from latenttree.model import TreeModel
 from latenttree.queries import Queries
 from latenttree.reports import (
@@ -27,7 +35,8 @@ from latenttree.reports import (
     single_states,
     tree_report,
 )
-from latenttree.samples import is_one_hot
+from latenttree.samples import Samples, is_one_hot
+from latenttree.search import settle
 from latenttree.states import choose_states
 from latenttree.structure import Structure, check_options, learn_structure
 from latenttree.tree import Tree
@@ -51,6 +60,11 @@ class LatentTree(Queries, BaseEstimator):
         Use the paper's fixed threshold in local grouping instead of noise-aware joining.
     min_support : float in [0, 1], default=0.5
         Edges less likely to be real than this are contracted.
+    search : bool, default=True
+        Settle doubtful regions of the tree by the likelihood of the model.
+    tree : "majority" (default) or "most_probable"
+        The tree of all edges that are more likely real than not, or the tree of largest BIC,
+        which leaves out weak edges that are probably there.
     refine : "em" (default) or None
         EM over the whole tree from the moments' estimate, or the moments alone.
     hidden_features : bool, default=True
@@ -122,6 +136,8 @@ class LatentTree(Queries, BaseEstimator):
         distances: Literal["pooled", "pairwise"] = "pooled",
         epsilon: float | None = None,
         min_support: float = 0.5,
+        search: bool = True,
+        tree: Literal["majority", "most_probable"] = "majority",
         refine: Literal["em"] | None = "em",
         hidden_features: bool = True,
         max_iter: int = 100,
@@ -143,6 +159,8 @@ class LatentTree(Queries, BaseEstimator):
         self.distances = distances
         self.epsilon = epsilon
         self.min_support = min_support
+        self.search = search
+        self.tree = tree
         self.refine = refine
         self.hidden_features = hidden_features
         self.max_iter = max_iter
@@ -182,8 +200,8 @@ class LatentTree(Queries, BaseEstimator):
                 found = self._distances(table, states, seed)
             check_detection(found, table, states, seed, self.n_jobs)
             result = self._structure(found, table, progress)
+        result, fitted = self._parameters(result, table, states, found, seed, progress)
         tree_report(report, result, found)
-        fitted = self._parameters(result, table, states, found, seed, progress)
         parameter_report(report, fitted)
         report.stage_seconds = progress.seconds
         self._keep(X, table, result, fitted, report, found)
@@ -195,6 +213,7 @@ class LatentTree(Queries, BaseEstimator):
             "distances": ("pooled", "pairwise"),
             "family": ("auto",),
             "refine": ("em", None),
+            "tree": ("majority", "most_probable"),
         }
         for name, allowed in choices.items():
             value = getattr(self, name)
@@ -216,6 +235,8 @@ class LatentTree(Queries, BaseEstimator):
             return Structure.of_tree(tree)
         with progress.stage("spanning tree"):
             whole = mark_copies(estimated_affinity(found), table)
+        if not self.hidden_features:
+            whole = replace(whole, width=1)
         return learn_structure(
             whole,
             table.names,
@@ -234,10 +255,11 @@ class LatentTree(Queries, BaseEstimator):
         found: Distances | None,
         seed: int,
         progress: Progress,
-    ) -> Fitted | None:
-        """The model of the tree; None for variables whose family has no likelihood here."""
+    ) -> tuple[Structure, Fitted | None]:
+        """The model of the tree, its doubtful regions settled by likelihood; no model for
+        variables whose family has no likelihood here."""
         if not is_one_hot(table):
-            return None
+            return result, None
         options = Options(
             refine=self.refine == "em",
             hidden_features=self.hidden_features,
@@ -246,9 +268,16 @@ class LatentTree(Queries, BaseEstimator):
             smoothing=self.smoothing,
             validation_fraction=self.validation_fraction,
         )
-        basis = None if found is None else found.basis
-        jobs = resolve_jobs(self.n_jobs)
-        return fit_model(result.tree, table, states, basis, options, seed, jobs, progress)
+        basis, jobs = None if found is None else found.basis, resolve_jobs(self.n_jobs)
+        fitted = fit_model(result.tree, table, states, basis, options, seed, jobs, progress)
+        if not self.search or not options.refine or self.structure != "lrg":
+            return result, fitted
+        with progress.stage("search"):
+            better, model = settle(result, fitted.model, Samples(table), options, self.tree, jobs)
+        if better.tree is result.tree:
+            return better, fitted
+        start = moments_model(better.tree, table, states, basis, options, seed, jobs)
+        return better, polish(model, start.condition, table, options, seed, jobs, progress)
 
     def _keep(
         self,

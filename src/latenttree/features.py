@@ -14,10 +14,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from latenttree.affinity import WIDTH
 from latenttree.wiring import Slots, Wiring
-
-WIDTH = 32
-"""Leaves in a feature; the others behind the edge add almost nothing to it."""
 
 PERFECT = 1.0 - 1e-14
 LEAST_VARIANCE = 0.25
@@ -39,7 +37,7 @@ class Features(NamedTuple):
 
 
 def branch_features(wiring: Wiring, rho: NDArray[Any], width: int = WIDTH) -> Features:
-    """Features of all branches, by one pass up and one pass down.
+    """Features of all branches, by one pass up and one pass down; up to `width` leaves in each.
 
     Weights come from the tree's lengths, the scale to unit variance from the affinities `rho`:
     where real data fit no tree, leaves of a branch share more than the tree says."""

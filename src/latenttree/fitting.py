@@ -15,8 +15,8 @@ from latenttree.errors import DataError
 from latenttree.inference import Evidence, posteriors
 from latenttree.model import TreeModel
 from latenttree.moments import full_subspaces, pooled_subspaces
-from latenttree.parameters import estimate_parameters
-from latenttree.refine import refine
+from latenttree.parameters import Parameters, estimate_parameters
+from latenttree.refine import Refinement, refine
 from latenttree.samples import Samples, category_bases, marginals
 from latenttree.tree import Tree
 
@@ -67,22 +67,49 @@ def fit_model(
 ) -> Fitted:
     """Parameters of a tree by moments, refined by EM unless `options` say otherwise."""
     with progress.stage("parameters"):
-        start = estimate_parameters(
-            tree,
-            category_bases(table, view_basis(table, n_states, basis, seed, n_jobs)),
-            table.dims,
-            marginals(table),
-            Samples(table),
-            n_states,
-            hidden_features=options.hidden_features,
-            n_jobs=n_jobs,
-        )
-    model, trace, held_out, converged = start.model, [], [], True
+        start = moments_model(tree, table, n_states, basis, options, seed, n_jobs)
+    return polish(start.model, start.condition, table, options, seed, n_jobs, progress)
+
+
+def moments_model(
+    tree: Tree,
+    table: Table,
+    n_states: int,
+    basis: NDArray[Any] | None,
+    options: Options,
+    seed: int,
+    n_jobs: int,
+) -> Parameters:
+    """Parameters of a tree by moments alone."""
+    directions = view_basis(table, n_states, basis, seed, n_jobs)
+    return estimate_parameters(
+        tree,
+        category_bases(table, directions),
+        table.dims,
+        marginals(table),
+        Samples(table),
+        n_states,
+        hidden_features=options.hidden_features,
+        n_jobs=n_jobs,
+    )
+
+
+def polish(
+    model: TreeModel,
+    condition: Floats,
+    table: Table,
+    options: Options,
+    seed: int,
+    n_jobs: int,
+    progress: Progress,
+) -> Fitted:
+    """A model refined by EM, its states in canonical order, and the evidence behind it."""
+    found = Refinement(model, converged=True)
     if options.refine:
         with progress.stage("refinement"):
             train, judge = _split(table, options.validation_fraction, seed)
             found = refine(
-                start.model,
+                model,
                 train,
                 max_steps=options.max_iter,
                 tolerance=options.tol,
@@ -91,11 +118,9 @@ def fit_model(
                 marginals=marginals(table),
                 n_jobs=n_jobs,
             )
-        model, trace = found.model, found.trace
-        held_out, converged = found.held_out, found.converged
-    model = canonical_states(model)
-    samples = effective_samples(model, Samples(table), n_jobs)
-    return Fitted(model, start.condition, samples, trace, held_out, converged)
+    ordered = canonical_states(found.model)
+    samples = effective_samples(ordered, Samples(table), n_jobs)
+    return Fitted(ordered, condition, samples, found.trace, found.held_out, found.converged)
 
 
 def view_basis(
@@ -110,10 +135,12 @@ def view_basis(
 
 
 def _split(table: Table, fraction: float, seed: int) -> tuple[Samples, Samples | None]:
-    """Samples to learn from, and samples to stop by."""
+    """Samples to learn from, and samples to stop by; at least one of each."""
     if not fraction:
         return Samples(table), None
-    held = np.random.default_rng(seed).random(table.n_samples) < fraction
+    n = table.n_samples
+    order = np.random.default_rng(seed).permutation(n)
+    held = order < min(max(round(fraction * n), 1), n - 1)
     return Samples(table, ~held), Samples(table, held)
 
 
@@ -127,7 +154,8 @@ def effective_samples(model: TreeModel, samples: Samples, n_jobs: int) -> Floats
     """`N (sum_j E[q_j^2] - sum_j w_j^2) / (1 - sum_j w_j^2)` for every hidden node, `(m,)`.
 
     With posteriors `q` and marginals `w`: the samples in which the state would have to be seen to
-    know as much about it; N where the observed variables determine it, 0 where they are silent."""
+    know as much about it; N where the observed variables determine it, 0 where they are silent.
+    A sample of probability zero tells nothing."""
     m, p = model.tree.n_hidden, model.tree.n_observed
     square, weight = np.zeros(m), np.zeros(m)
     if not m:
@@ -137,6 +165,7 @@ def effective_samples(model: TreeModel, samples: Samples, n_jobs: int) -> Floats
     for codes in samples():
         for start in range(0, len(codes), step):
             q = posteriors(model, Evidence(codes[start : start + step]), n_jobs=n_jobs).hidden
+            q = np.nan_to_num(q, copy=False)
             square += np.einsum("nv,nv->v", q, q).reshape(m, k).sum(axis=1)
     for i in range(m):
         weight[i] = float((model.marginals[p + i] ** 2).sum())

@@ -26,9 +26,13 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 MAX_BRANCHES = 8
-MAX_SPLITS = 4
-"""Ways to split a region in two that are fitted; more are ranked by their Gaussian likelihood."""
+MAX_SPLIT = 6
+"""Up to so many branches all ways to split a region in two are looked at."""
 
+MAX_TRIED = 3
+"""Shapes of one size that are fitted, of those whose Gaussian likelihood is not `FAR` below."""
+
+FAR = 12.0
 CAUTIONS = (1.0, 4.0)
 STICKY = 0.7
 """How much two new nodes that start from the same old one agree."""
@@ -207,30 +211,35 @@ def _renumbered(edges: Ints, m: int) -> Ints:
 def other_shapes(present: Shape, r: Floats, n: float, size: int | None) -> list[Shape]:
     """Shapes to try for a region with branch correlations `r`, the most promising ones.
 
-    Two-node splits in the order of their Gaussian likelihood, the trees that joining the branches
-    gives, and their successive contractions down to the star. With `size`, only shapes with that
-    many hidden nodes."""
+    Joined trees of the branches with their successive contractions down to the star, contractions
+    and interchanges of the present shape, and two-node splits; of each size the ones of largest
+    Gaussian likelihood. With `size`, only shapes with that many hidden nodes."""
     m = len(r)
     found = {int(topology_hash(m, present.edges)): present}
-
-    def add(shape: Shape) -> None:
+    for shape in _proposals(present, r, n):
         if size is None or shape.n_hidden(m) == size:
             found.setdefault(int(topology_hash(m, shape.edges)), shape)
+    by_size: dict[int, list[tuple[float, Shape]]] = {}
+    for shape in list(found.values())[1:]:
+        by_size.setdefault(shape.n_hidden(m), []).append((_gaussian(r, n, shape), shape))
+    chosen = []
+    for scored in by_size.values():
+        scored.sort(key=lambda pair: -pair[0])
+        chosen += [shape for value, shape in scored[:MAX_TRIED] if value > scored[0][0] - FAR]
+    return chosen
 
-    if m <= 6:
-        ranked = sorted(splits_in_two(m), key=lambda s: -_gaussian(r, n, s))
-        for shape in ranked[:MAX_SPLITS]:
-            add(shape)
+
+def _proposals(present: Shape, r: Floats, n: float) -> Iterator[Shape]:
+    m = len(r)
+    if m <= MAX_SPLIT:
+        yield from splits_in_two(m)
     for caution in CAUTIONS:
         edges, lengths = join(r, n, caution, False)
-        add(Shape(edges))
-        for shape in contractions(m, Shape(edges), lengths):
-            add(shape)
+        yield Shape(edges)
+        yield from contractions(m, Shape(edges), lengths)
     for edge in np.flatnonzero((present.edges >= m).all(axis=1)).tolist():
-        add(contracted(m, present, edge))
-        for shape in interchanges(present, edge):
-            add(shape)
-    return list(found.values())[1:]
+        yield contracted(m, present, edge)
+        yield from interchanges(present, edge)
 
 
 def interchanges(shape: Shape, edge: int) -> Iterator[Shape]:
@@ -272,10 +281,9 @@ def _transplant(present: TreeModel, shape: Shape) -> TreeModel:
     """A model of another shape with the joints that the present model has between its nodes."""
     m = present.tree.n_observed
     tree = small_tree(m, shape)
-    old, new = _hops(present.tree), _hops(tree)
-    like = [*range(m)]
-    for row in new:
-        like.append(m + int(np.argmin(np.abs(old - row).sum(axis=1))))
+    old, new = _hops(present.tree.edges, m), _hops(shape.edges, m)
+    nearest = np.abs(old[None] - new[:, None]).sum(axis=2).argmin(axis=1)
+    like = [*range(m), *(m + nearest).tolist()]
     joints = []
     for a, b in shape.edges.tolist():
         u, v = like[a], like[b]
@@ -287,13 +295,15 @@ def _transplant(present: TreeModel, shape: Shape) -> TreeModel:
     return TreeModel.from_joints(tree, joints)
 
 
-def _hops(tree: Tree) -> Ints:
+def _hops(edges: Ints, m: int) -> Ints:
     """Steps from every hidden node to every branch, `(n_hidden, m)`."""
-    m = tree.n_observed
-    return np.array(
-        [[len(tree.path(v, i)) - 1 for i in range(m)] for v in range(m, tree.n_nodes)],
-        dtype=np.int64,
-    )
+    n_nodes = len(edges) + 1
+    steps = np.full((n_nodes, n_nodes), n_nodes, dtype=np.int64)
+    steps[edges[:, 0], edges[:, 1]] = steps[edges[:, 1], edges[:, 0]] = 1
+    np.fill_diagonal(steps, 0)
+    for v in range(m, n_nodes):  # only hidden nodes lie between others
+        np.minimum(steps, steps[:, v, None] + steps[None, v], out=steps)
+    return steps[m:, :m]
 
 
 def _along(model: TreeModel, a: int, b: int) -> Floats:

@@ -8,13 +8,15 @@ made together, the whole model is refined, and kept only if it is better as a wh
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from latenttree.data.simulate import information_length
 from latenttree.engine import parallel
+from latenttree.fitting import Options
 from latenttree.inference import Evidence, messages
 from latenttree.model import TreeModel
 from latenttree.refine import refine, total_log_likelihood
@@ -33,6 +35,7 @@ from latenttree.regions import (
 )
 from latenttree.samples import Samples
 from latenttree.small_em import as_branches
+from latenttree.structure import FARTHEST, Structure
 from latenttree.tree import Tree
 
 Floats = NDArray[np.float64]
@@ -42,7 +45,11 @@ MAX_SWEEPS = 12
 MIN_GAIN = 0.5
 """Log-likelihood that a change must gain."""
 
+MAX_REGIONS = 400
+"""Regions that are looked at in one sweep, the most doubtful ones first."""
+
 MESSAGE_BYTES = 1 << 29
+MOST_BRANCHES = 16
 DOUBT = 0.999
 """Edges with more support than this are not looked at."""
 
@@ -108,17 +115,45 @@ def search(
     weights: dict[frozenset[int], float] = {}
     regions = doubtful(model.tree)
     for _ in range(MAX_SWEEPS):
+        if not regions:
+            break
         verdicts = judge_regions(model, regions, searcher)
         for verdict in verdicts:
             weights |= verdict.weights
-        chosen = _compatible(model.tree, [v for v in verdicts if v.gain > MIN_GAIN])
-        better = _improve(model, chosen, searcher, values[-1])
+        wanted = [v for v in verdicts if v.gain > MIN_GAIN]
+        better = _improve(model, _compatible(model.tree, wanted), searcher, values[-1])
         if better is None:
             break
-        model, value = better
+        before, (model, value) = model.tree, better
         values.append(value)
-        regions = doubtful(model.tree)
+        regions = _again(before, model.tree, doubtful(model.tree), wanted)
     return Searched(model, values, weights)
+
+
+def _again(
+    before: Tree, after: Tree, regions: list[Region], deferred: list[_Verdict]
+) -> list[Region]:
+    """Regions with a hidden node that is new, or that was to change but had to wait."""
+    old, new = _signatures(before), _signatures(after)
+    waiting = {old[v] for verdict in deferred for v in verdict.region.inside}
+    known = set(old.values()) - waiting
+    fresh = {v for v, signature in new.items() if signature not in known}
+    return [
+        r
+        for r in regions
+        if not fresh.isdisjoint(r.inside) or not fresh.isdisjoint(u for _, u in r.branches)
+    ]
+
+
+def _signatures(tree: Tree) -> dict[int, frozenset[bytes]]:
+    """Every hidden node by the splits of its edges, which renumbering does not change."""
+    splits = [row.tobytes() for row in tree.splits()]
+    around: dict[int, set[bytes]] = {v: set() for v in range(tree.n_observed, tree.n_nodes)}
+    for split, ends in zip(splits, tree.edges.tolist(), strict=True):
+        for v in ends:
+            if v >= tree.n_observed:
+                around[v].add(split)
+    return {v: frozenset(found) for v, found in around.items()}
 
 
 def judge_regions(model: TreeModel, regions: list[Region], searcher: Searcher) -> list[_Verdict]:
@@ -300,15 +335,93 @@ def from_edge_joints(
 def doubtful_regions(
     support: Callable[[Tree], Floats], radius: int = 1
 ) -> Callable[[Tree], list[Region]]:
-    """Regions around every inner edge with less support than `DOUBT`, and every polytomy."""
+    """Regions around inner edges with less support than `DOUBT`, the most doubtful ones first:
+    the two ends of the edge alone, and with the hidden nodes around them."""
 
     def regions(tree: Tree) -> list[Region]:
         values = support(tree)
+        inner = np.flatnonzero((tree.edges >= tree.n_observed).all(axis=1) & (values < DOUBT))
+        order = inner[np.argsort(np.abs(values[inner] - 0.5), kind="stable")]
         found: dict[Region, None] = {}
-        for (a, b), s in zip(tree.edges.tolist(), values.tolist(), strict=True):
-            if min(a, b) >= tree.n_observed and s < DOUBT:
-                found[region_around(tree, (a, b), 0)] = None
-                found[region_around(tree, (a, b), radius)] = None
-        return [r for r in found if 4 <= len(r.branches) <= 16]
+        for a, b in tree.edges[order].tolist():
+            found[region_around(tree, (a, b), 0)] = None
+            found[region_around(tree, (a, b), radius)] = None
+        wanted = [r for r in found if 4 <= len(r.branches) <= MOST_BRANCHES]
+        return wanted[:MAX_REGIONS]
 
     return regions
+
+
+def search_structure(
+    structure: Structure, model: TreeModel, searcher: Searcher
+) -> tuple[Structure, TreeModel]:
+    """A learned structure, and its model, with the doubtful regions settled by likelihood.
+
+    An edge that was there keeps its support; a new one has the weight of the alternatives of its
+    region that have it. Lengths of a changed tree are those of its model."""
+    known = _by_split(structure.tree, structure.support)
+
+    def support(tree: Tree) -> Floats:
+        return np.array([known.get(row.tobytes(), 0.5) for row in tree.splits()])
+
+    found = search(model, searcher, doubtful_regions(support))
+    report = [*structure.search, found.bics]
+    if found.model is model:
+        return replace(structure, search=report), model
+    errors = _by_split(structure.tree, structure.standard_errors)
+    tree = found.model.tree.with_lengths(model_lengths(found.model))
+    weights = {_packed(side, tree.n_observed): w for side, w in found.weights.items()}
+    rows = [row.tobytes() for row in tree.splits()]
+    changed = replace(
+        structure,
+        tree=tree,
+        support=np.array([known.get(row, weights.get(row, 1.0)) for row in rows]),
+        standard_errors=np.array([errors.get(row, 0.0) for row in rows]),
+        search=report,
+    )
+    return changed, replace(found.model, tree=tree)
+
+
+def settle(
+    structure: Structure,
+    model: TreeModel,
+    samples: Samples,
+    options: Options,
+    tree: Literal["majority", "most_probable"],
+    n_jobs: int,
+) -> tuple[Structure, TreeModel]:
+    """Doubtful regions by likelihood; then, for the most probable tree, by BIC as well."""
+    judges: tuple[Judge, ...] = ("likelihood",) if tree == "majority" else ("likelihood", "bic")
+    for judge in judges:
+        searcher = Searcher(
+            samples,
+            judge,
+            smoothing=options.smoothing,
+            max_iter=options.max_iter,
+            tol=options.tol,
+            n_jobs=n_jobs,
+        )
+        structure, model = search_structure(structure, model, searcher)
+    return structure, model
+
+
+def model_lengths(model: TreeModel) -> Floats:
+    """Information length of every edge, `-sum log s_i` over its canonical correlations."""
+    rank = int(model.dims[model.tree.n_observed :].min(initial=2))
+    return np.array(
+        [
+            min(information_length(model.joint(a, b), rank), FARTHEST)
+            for a, b in model.tree.edges.tolist()
+        ]
+    )
+
+
+def _by_split(tree: Tree, values: Floats) -> dict[bytes, float]:
+    return {row.tobytes(): x for row, x in zip(tree.splits(), values.tolist(), strict=True)}
+
+
+def _packed(side: frozenset[int], n_observed: int) -> bytes:
+    """A split as `Tree.splits` has it."""
+    bits = np.zeros(n_observed, dtype=np.uint8)
+    bits[list(side)] = 1
+    return np.packbits(bits).tobytes()

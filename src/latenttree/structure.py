@@ -45,6 +45,7 @@ class Structure:
     sweeps: list[list[int]]
     n_components: int = 1
     n_duplicates: int = 0
+    search: list[list[float]] = field(default_factory=list)
 
     @classmethod
     def of_tree(cls, tree: Tree) -> Structure:

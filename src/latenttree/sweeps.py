@@ -60,7 +60,7 @@ def sweep(
     changes: list[int] = []
     centres = wiring.hidden()
     while centres and len(changes) < max_sweeps:
-        features = branch_features(wiring, affinity.rho)
+        features = branch_features(wiring, affinity.rho, affinity.width)
         verdicts = judge_all(wiring, features, affinity, centres, n_jobs)
         changed, centres = _apply(wiring, verdicts)
         changes.append(changed)
