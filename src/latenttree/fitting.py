@@ -16,7 +16,7 @@ from latenttree.inference import Evidence, posteriors
 from latenttree.model import TreeModel
 from latenttree.moments import full_subspaces, pooled_subspaces
 from latenttree.parameters import Parameters, estimate_parameters
-from latenttree.refine import Refinement, refine
+from latenttree.refine import Refinement, refine, smoothed
 from latenttree.samples import Samples, category_bases, marginals
 from latenttree.tree import Tree
 
@@ -80,14 +80,16 @@ def moments_model(
     seed: int,
     n_jobs: int,
 ) -> Parameters:
-    """Parameters of a tree by moments alone."""
+    """Parameters of a tree by moments alone.
+
+    Samples that refinement is stopped by are left out: a start that has seen them looks best."""
     directions = view_basis(table, n_states, basis, seed, n_jobs)
     return estimate_parameters(
         tree,
         category_bases(table, directions),
         table.dims,
         marginals(table),
-        Samples(table),
+        split(table, options, seed)[0],
         n_states,
         hidden_features=options.hidden_features,
         n_jobs=n_jobs,
@@ -103,11 +105,14 @@ def polish(
     n_jobs: int,
     progress: Progress,
 ) -> Fitted:
-    """A model refined by EM, its states in canonical order, and the evidence behind it."""
-    found = Refinement(model, converged=True)
-    if options.refine:
+    """A model refined by EM (or smoothed, so that it expects all that was seen), its states in
+    canonical order, and the evidence behind it."""
+    train, judge = split(table, options, seed)
+    if not options.refine:
+        usable = smoothed(model, train.n_samples, options.smoothing, marginals(table))
+        found = Refinement(usable, converged=True)
+    else:
         with progress.stage("refinement"):
-            train, judge = _split(table, options.validation_fraction, seed)
             found = refine(
                 model,
                 train,
@@ -134,11 +139,11 @@ def view_basis(
     return (whole or pooled_subspaces(table, rank, np.random.default_rng(seed), n_jobs)).basis
 
 
-def _split(table: Table, fraction: float, seed: int) -> tuple[Samples, Samples | None]:
-    """Samples to learn from, and samples to stop by; at least one of each."""
-    if not fraction:
+def split(table: Table, options: Options, seed: int) -> tuple[Samples, Samples | None]:
+    """Samples to learn from, and samples to stop refinement by; at least one of each."""
+    n, fraction = table.n_samples, options.validation_fraction
+    if not fraction or not options.refine:
         return Samples(table), None
-    n = table.n_samples
     order = np.random.default_rng(seed).permutation(n)
     held = order < min(max(round(fraction * n), 1), n - 1)
     return Samples(table, ~held), Samples(table, held)

@@ -35,14 +35,20 @@ Chunks = Callable[[], Iterable[NDArray[Any]]]
 """Calls give the codes of all samples, chunk by chunk, in the same order every time."""
 
 LEAST_WEIGHT = 1e-3
-"""A state is taken to have at least this probability when something is divided by it."""
+LEAST_SAMPLES = 20
+"""A state is taken to have this probability, or this many samples where that is less, when
+something is divided by it."""
 
 LEAST_VARIANCE = 1e-10
 LEAST_EIGENVALUE = 1e-6
 N_SCALINGS = 30
 MAX_ROUNDS = 2
 WORST_GAIN = 1e3
-"""Directions of a predictor whose noise would be amplified more than this are left out."""
+"""Directions of a predictor whose noise would be amplified more than this, or than `sqrt(N)` where
+that is more, are left out; on exact moments none is."""
+
+LEAST_JOINT = 1e-9
+"""Two hidden neighbours are at least this share of independent."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +66,7 @@ class _Node(NamedTuple):
 
     weights: Floats  # (m, k)
     factors: Floats  # (m, 3, k, k) E[(1, z) | h]
+    worst_gain: float
 
 
 def layout_of(tree: Tree, views: Views, dims: Ints) -> Layout:
@@ -87,8 +94,10 @@ def solve(tree: Tree, views: Views, layout: Layout, moments: TripleMoments) -> P
         (third[:, :, 0, 0], third[:, 0, :, 0], third[:, 0, 0, :]),
         (third[:, :, :, 0], third[:, :, 0, :], third[:, 0, :, :]),
     )
-    weights = np.maximum(found.weights, LEAST_WEIGHT)
-    node = _Node(weights / weights.sum(axis=1, keepdims=True), np.stack(found.factors, axis=1))
+    weights = np.maximum(found.weights, min(LEAST_WEIGHT, LEAST_SAMPLES / moments.n_samples))
+    weights /= weights.sum(axis=1, keepdims=True)
+    gain = max(WORST_GAIN, float(np.sqrt(moments.n_samples)))
+    node = _Node(weights, np.stack(found.factors, axis=1), gain)
     joints = [np.empty(0)] * len(tree.edges)
     number = {tuple(sorted(e)): i for i, e in enumerate(tree.edges.tolist())}
     p = tree.n_observed
@@ -165,7 +174,7 @@ def _predictor(node: _Node, views: Views, i: int, without: int) -> _Predictor:
             :, 1 + s * (k - 1) : 1 + (s + 1) * (k - 1)
         ]
     spread[:, kept[0] * k] = linear[:, 0]
-    return _Predictor(spread, np.linalg.pinv(linear @ b, rcond=1 / WORST_GAIN))
+    return _Predictor(spread, np.linalg.pinv(linear @ b, rcond=1 / node.worst_gain))
 
 
 def _emission(node: _Node, views: Views, i: int, a: int, moment: Floats) -> Floats:
@@ -188,7 +197,7 @@ def _hidden_joint(node: _Node, views: Views, i: int, j: int, p: int, moment: Flo
 def balanced(joint: Floats, rows: Floats, columns: Floats) -> Floats:
     """The nearest joint with all entries positive and, as far as they go together, the given
     marginals: clipped, then scaled in turns (Sinkhorn)."""
-    joint = np.maximum(joint, 0.0)
+    joint = np.maximum(joint, LEAST_JOINT * np.outer(rows, columns))  # no row is empty
     for _ in range(N_SCALINGS):
         joint = joint * (rows / joint.sum(axis=1))[:, None]
         joint = joint * (columns / joint.sum(axis=0))

@@ -38,7 +38,7 @@ class Refinement:
 
     `trace` is the log-likelihood of the training samples before each step (with smoothing, plus
     the logarithm of the prior, up to a constant): never decreasing. `held_out` is the same for
-    held-out samples, empty without any."""
+    held-out samples, empty without any. `converged` is False where steps ran out first."""
 
     model: TreeModel
     trace: list[float] = field(default_factory=list)
@@ -90,14 +90,15 @@ def refine(
 
     state = visit(_opened(model, target))
     trace = [state.value]
-    converged = False
-    while len(trace) <= max_steps and not converged and not judge.tired(state.model):
+    converged = judge.tired(state.model)
+    while len(trace) <= max_steps and not converged:
         before = state
         state = visit(step(before))
         if accelerate and len(trace) + 2 <= max_steps:
             state = _leap(before, state, step(state), visit, trace)
         trace.append(state.value)
-        converged = state.value - before.value <= tolerance * abs(state.value)
+        still = state.value - before.value <= tolerance * abs(state.value)
+        converged = judge.tired(state.model) or still
     best = judge.best or step(state)
     return Refinement(best, trace, judge.values, converged)
 
@@ -185,6 +186,15 @@ def maximise(model: TreeModel, counts: Tables, smoothing: float, target: Tables)
         for count, t in zip(counts, target, strict=True)
     )
     return TreeModel(model.tree, model.root, tuple(tables))
+
+
+def smoothed(
+    model: TreeModel, n_samples: int, smoothing: float, marginals: Sequence[Floats] = ()
+) -> TreeModel:
+    """The model as if from `n_samples` counted with its states known, plus pseudo-samples."""
+    weights = [model.marginals[u] if u >= 0 else np.ones(1) for u in model.parents.tolist()]
+    counts = tuple(n_samples * t * w for t, w in zip(model.tables, weights, strict=True))
+    return maximise(model, counts, smoothing, _targets(model, marginals))
 
 
 def _targets(model: TreeModel, marginals: Sequence[Floats]) -> Tables:

@@ -19,7 +19,7 @@ CHUNK_CODES = 1 << 26
 class Samples:
     """Categorical samples that can be read again and again, in the same chunks every time.
 
-    `step` and `start` take every so-many-th sample, for samples to be held out."""
+    `keep` `(n_samples,)` marks those that are read, where some are held out."""
 
     def __init__(self, table: Table, keep: NDArray[np.bool_] | None = None) -> None:
         self.table, self.keep = table, keep

@@ -21,12 +21,14 @@ Ints = NDArray[np.int64]
 
 OPENING = 1e-3
 LEAST_SHARE = 0.1
+TINY = 1e-100
+"""Beliefs that sum to less are scaled up before more is multiplied in."""
 
 
 class Branches(NamedTuple):
     """What comes into a region, `n` samples of `m` branches."""
 
-    codes: NDArray[np.int32]  # (n, m), for branches that are observed nodes
+    codes: NDArray[np.int32]  # (n, m), for branches that are observed nodes; -1 where unknown
     sent: NDArray[np.float32]  # (n, m, k), for branches that are messages
     is_sent: NDArray[np.bool_]  # (m,)
 
@@ -201,6 +203,7 @@ def _expect(  # type: ignore[no-untyped-def]
         if prior[i] > 0.0:
             value += prior[i] * np.log(max(theta[i], 1e-300))
     for s in range(len(codes)):
+        log_sample = 0.0
         for h in range(n_hidden):
             for j in range(k):
                 belief[h, j] = 1.0
@@ -213,19 +216,26 @@ def _expect(  # type: ignore[no-untyped-def]
                     for i in range(k):
                         total += theta[begin + i * k + j] * sent[s, b, i]
                     arrived[b, j] = total
-            else:
+            elif codes[s, b] >= 0:
                 begin += codes[s, b] * k
                 for j in range(k):
                     arrived[b, j] = theta[begin + j]
+            else:
+                continue
+            total = 0.0
             for j in range(k):
                 belief[h, j] *= arrived[b, j]
-        scale = 1.0
+                total += belief[h, j]
+            if 0.0 < total < TINY:
+                log_sample += np.log(total)
+                for j in range(k):
+                    belief[h, j] /= total
         for h in range(n_hidden - 1, 0, -1):
             top = 0.0
             for i in range(k):
                 top += belief[h, i]
             if top > 0.0:
-                value += np.log(top)
+                log_sample += np.log(top)
                 for i in range(k):
                     belief[h, i] /= top
             for j in range(k):
@@ -240,7 +250,7 @@ def _expect(  # type: ignore[no-untyped-def]
             scale += down[0, j]
         if scale <= 0.0:
             continue
-        value += np.log(scale)
+        value += log_sample + np.log(scale)
         for j in range(k):
             down[0, j] /= scale
             counts[j] += down[0, j]
@@ -264,7 +274,7 @@ def _expect(  # type: ignore[no-untyped-def]
                         for i in range(k):
                             x = theta[begin + i * k + j] * sent[s, b, i] * r
                             counts[begin + i * k + j] += x
-            else:
+            elif codes[s, b] >= 0:
                 begin += codes[s, b] * k
                 for j in range(k):
                     counts[begin + j] += down[h, j]

@@ -63,33 +63,43 @@ def _branches(
     tree: Tree, rank: int, combined: bool
 ) -> tuple[dict[tuple[int, int], float], dict[tuple[int, int], int]]:
     """For every directed edge `(u, v)`: correlation of `u`'s branch with `v`, and the observed node
-    nearest to `v` in it."""
+    nearest to `v` in it. O(n_nodes), whatever the degrees."""
     decay = {}
     for (a, b), length in zip(tree.edges.tolist(), tree.lengths.tolist(), strict=True):
         decay[a, b] = decay[b, a] = float(np.exp(-length / max(rank, 1)))
     strength: dict[tuple[int, int], float] = {}
     nearest: dict[tuple[int, int], int] = {}
 
-    def summarise(u: int, v: int) -> None:
+    def pass_on(u: int, arrived: list[int], to: list[int]) -> None:
+        """What `u` says to each of `to`, from all that `arrived` but what came from there."""
         if u < tree.n_observed:
-            load, nearest[u, v] = 1.0, u
+            load = dict.fromkeys(to, 1.0)
+            nearest.update(((u, v), u) for v in to)
         else:
-            behind = [w for w in tree.neighbors(u) if w != v]
-            best = max(behind, key=lambda w: (strength[w, u], -w))
-            nearest[u, v] = nearest[best, u]
-            load = strength[best, u]
-            if combined:
-                a = np.minimum([strength[w, u] for w in behind], 1 - 1e-6) ** 2
-                gain = float((a / (1 - a)).sum())
-                load = float(np.sqrt(gain / (1 + gain)))
-        strength[u, v] = load * decay[u, v]
+            ranked = sorted(arrived, key=lambda w: (-strength[w, u], w))[:2]
+            gain = {w: _signal(strength[w, u]) for w in arrived}
+            total = sum(gain.values())
+            load = {}
+            for v in to:
+                best = ranked[1] if ranked[0] == v else ranked[0]
+                nearest[u, v] = nearest[best, u]
+                rest = max(total - gain.get(v, 0.0), _signal(strength[best, u]))
+                load[v] = np.sqrt(rest / (1 + rest)) if combined else strength[best, u]
+        strength.update(((u, v), float(load[v] * decay[u, v])) for v in to)
 
-    parents, order = tree.rooted(0)
-    for v in order[:0:-1].tolist():
-        summarise(v, int(parents[v]))
-    for v in order[1:].tolist():
-        summarise(int(parents[v]), v)
+    parents, order = (x.tolist() for x in tree.rooted(0))
+    near = [tree.neighbors(v).tolist() for v in range(tree.n_nodes)]
+    for v in order[:0:-1]:
+        pass_on(v, [w for w in near[v] if w != parents[v]], [parents[v]])
+    for u in order:
+        pass_on(u, near[u], [v for v in near[u] if v != parents[u]])
     return strength, nearest
+
+
+def _signal(correlation: float) -> float:
+    """`r^2 / (1 - r^2)`, which adds up over branches that are independent given the node."""
+    square = min(correlation, 1 - 1e-6) ** 2
+    return square / (1 - square)
 
 
 def leaf_views(basis: Floats, marginal: Floats) -> Floats:

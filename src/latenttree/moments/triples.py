@@ -6,18 +6,22 @@ views holds their second moments and means too, wherever an index is zero.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.engine import parallel, single_threaded_blas
+from latenttree.engine import blocks, parallel, single_threaded_blas
 from latenttree.moments.subspace import scatter_codes
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+
+VALUES = 1 << 24
+LEAST_PIECE = 256
+"""Values of views that are held at once, at most; at least so many samples."""
 
 
 class Layout(NamedTuple):
@@ -39,6 +43,7 @@ class TripleMoments(NamedTuple):
     cross: Floats  # (H, 3, k, 3, k) E[y y'^T] of the views of the two ends
     emitted: tuple[Floats, ...]  # B times (d, 3, k): E[1[x = c] y]
     counted: tuple[Floats, ...]  # C times (d_a, d_b): joint frequencies
+    n_samples: float = np.inf  # behind them; inf for exact moments
 
 
 def triple_moments(
@@ -50,7 +55,8 @@ def triple_moments(
 ) -> TripleMoments:
     """Moments over chunks of codes `(n, p)`; `features` gives the views, `(n, n_views, k)`.
 
-    Cost for each sample: `k^3` for a hidden node, `9 k^2` for an edge, `3 k` for a leaf."""
+    Cost for each sample: `k^3` for a hidden node, `9 k^2` for an edge, `3 k` for a leaf. Memory:
+    the moments, and `16 VALUES` bytes."""
     m = len(layout.view)
     own = np.zeros((layout.n_views, k, k))
     third = np.zeros((m, k * k, k))
@@ -63,7 +69,7 @@ def triple_moments(
     index = columns[layout.emitted[:, 0]]
     n_samples = 0
     with single_threaded_blas():
-        for codes in chunks:
+        for codes in _cut(chunks, layout.n_views * k):
             y = features(codes)
             n_samples += len(codes)
             stacked = np.ascontiguousarray(y.transpose(1, 2, 0), dtype=np.float64)
@@ -89,7 +95,16 @@ def triple_moments(
         cross.reshape(-1, 3, k, 3, k) / n,
         tuple(cut),
         tuple(total / n for total in counted),
+        n,
     )
+
+
+def _cut(chunks: Iterable[NDArray[Any]], width: int) -> Iterator[NDArray[Any]]:
+    """The chunks in pieces of which `width` values for each sample fit in memory."""
+    size = max(LEAST_PIECE, VALUES // max(width, 1))
+    for codes in chunks:
+        for start, stop in blocks(len(codes), size):
+            yield codes[start:stop]
 
 
 def _add_own(y: Floats, out: Floats, n_jobs: int) -> None:
