@@ -1,19 +1,24 @@
 """Harder trees: ours without tuning against rivals, over shapes, sizes, states and samples.
 
-Every method sees the same samples; all but the last see the same distances.
+Every method sees the same samples; all but `pairwise` see the same distances.
 
-  ours       LatentTree as it comes
-  nj_oracle  neighbour joining, contracted at the threshold that is best knowing the truth
+  ours       LatentTree as it comes: doubtful regions settled by likelihood, majority rule
+  probable   the tree of largest BIC (tree="most_probable")
+  off        ours with the search by likelihood off
   clrg       CLGrouping with its authors' constants
-  merge      ours with the sweeps off
-  pairwise   ours on distances from an SVD of every pair (the paper's estimator)
+  merge      the structure stage with the sweeps off
+  pairwise   the structure stage on distances from an SVD of every pair (the paper's estimator)
+  nj_oracle  neighbour joining, contracted at the threshold that is best knowing the truth:
+             for reference, it does not count
 
 A cell of the table is the mean normalised Robinson-Foulds distance ± its standard error over seeds.
 A fit that `LatentTree` refuses (below the detection limit) has no tree and counts as 1.
 
-Ours is *best or equal* in a cell when, for every other column, the mean over seeds of ours minus
-that column is at most one standard error of this paired difference. The share by the plainer rule
-is printed as well: mean of ours <= best other mean + the larger of their two standard errors.
+Ours is *best or equal* in a cell when, for every other column that does not know the truth, the
+mean over seeds of ours minus that column is at most one standard error of this paired difference.
+
+Two more tables: how often the BIC of `probable` is at or above that of the true tree, both refined
+to convergence; and how many of ours' inner edges are true, by their stated support.
 """
 
 from __future__ import annotations
@@ -24,7 +29,7 @@ import multiprocessing
 import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from itertools import product
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,12 +39,25 @@ from threadpoolctl import threadpool_limits
 
 import latenttree as lt
 from common import console, learn, mean_and_error, n_seeds, options, save, source_hash, table
+from latenttree.affinity import estimated_affinity, mark_copies
 from latenttree.data import Table, as_table
 from latenttree.distances import Distances, estimate_distances, pairwise_distances
+from latenttree.engine import Progress
+from latenttree.fitting import Options, fit_model
+from latenttree.model import TreeModel
+from latenttree.refine import refine, total_log_likelihood
+from latenttree.regions import bic
 from latenttree.reports import DetectionLimitError, check_detection
+from latenttree.samples import Samples
+from latenttree.search import Searcher, search_structure, settle
+from latenttree.structure import learn_structure
 from rivals import estimate
 
-METHODS = ("ours", "nj_oracle", "clrg", "merge", "pairwise")
+METHODS = ("ours", "probable", "off", "clrg", "merge", "pairwise", "nj_oracle")
+COUNTED = ("probable", "off", "clrg", "merge", "pairwise")
+EQUAL_BIC = 0.1
+"""Log-likelihood by which two converged fits of one tree may differ."""
+BINS = (0.0, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0)
 SHAPES: dict[str, dict[str, Any]] = {
     "balanced": {"shape": "balanced", "edge_length": 0.5},
     "random": {"shape": "random", "arity": 3, "edge_length": (0.15, 1.0)},
@@ -123,36 +141,89 @@ def run(cell: Cell, seed: int) -> dict[str, Any]:
     )
     rf: dict[str, float] = {}
     seconds: dict[str, float] = {}
+    row: dict[str, Any] = {**cell._asdict(), "seed": seed, "rf": rf, "seconds": seconds}
     with threadpool_limits(limits=1):
         data = as_table(truth.X)
         start = time.perf_counter()
         found = estimate_distances(data, cell.k, random_state=seed, n_jobs=1)
         seconds["distances"] = time.perf_counter() - start
-        for method, tree in trees(found, data, cell, truth.tree, seconds):
+        for method, tree in rivals(found, data, cell, truth.tree, seconds):
             rf[method] = lt.metrics.robinson_foulds(truth.tree, tree, normalized=True)
-        refused = is_refused(found, data, cell.k, seed)
-    if refused:
-        rf |= {"ours": 1.0, "merge": 1.0}
-    return {**cell._asdict(), "seed": seed, "rf": rf, "seconds": seconds, "refused": refused}
+        row["refused"] = is_refused(found, data, cell.k, seed)
+        if row["refused"]:
+            rf |= dict.fromkeys(("ours", "probable", "off", "merge"), 1.0)
+        else:
+            row |= ours(found, data, cell, truth.tree, rf, seconds)
+    return row
 
 
-def trees(
+def rivals(
     found: Distances, data: Table, cell: Cell, truth: lt.Tree, seconds: dict[str, float]
 ) -> Iterator[tuple[str, lt.Tree]]:
-    """The tree of every method; `seconds` takes the time of each."""
-    names = data.names
-    for method in METHODS:
+    """The tree of every other method; `seconds` takes the time of each."""
+    for method in ("clrg", "merge", "pairwise", "nj_oracle"):
         start = time.perf_counter()
-        if method in ("ours", "merge"):
-            tree = learn(found, names, sweeps=method == "ours")
+        if method == "merge":
+            tree = learn(found, data.names, sweeps=False)
         elif method == "pairwise":
-            tree = learn(fast_pairwise(data, cell.k), names)
+            tree = learn(fast_pairwise(data, cell.k), data.names)
         else:
             tree = estimate(
-                method, found.values, found.standard_errors, found.n_samples, names, truth
+                method, found.values, found.standard_errors, found.n_samples, data.names, truth
             )
         seconds[method] = time.perf_counter() - start
         yield method, tree
+
+
+def ours(
+    found: Distances,
+    data: Table,
+    cell: Cell,
+    truth: lt.Tree,
+    rf: dict[str, float],
+    seconds: dict[str, float],
+) -> dict[str, Any]:
+    """`LatentTree`'s stages one by one, so that each tree on the way can be judged."""
+    settings, samples = Options(), Samples(data)
+
+    def took(method: str, start: float, tree: lt.Tree) -> None:
+        seconds[method] = time.perf_counter() - start
+        rf[method] = lt.metrics.robinson_foulds(truth, tree, normalized=True)
+
+    start = time.perf_counter()
+    whole = mark_copies(estimated_affinity(found), data)
+    result = learn_structure(whole, data.names)
+    took("off", start, result.tree)
+    fitted = fit_model(result.tree, data, cell.k, found.basis, settings, 0, 1, Progress())
+    result, model = settle(result, fitted.model, samples, settings, "majority", 1)
+    took("ours", start, result.tree)
+    searcher = Searcher(samples, "bic", smoothing=settings.smoothing, max_iter=settings.max_iter)
+    best, probable = search_structure(result, model, searcher)
+    took("probable", start, best.tree)
+    settled = {tuple(x) for x in np.asarray(truth.splits()).tolist()}
+    inner = result.tree.internal_edges()
+    splits = result.tree.splits()[inner].tolist()
+    edges = [
+        (float(s), tuple(x) in settled) for s, x in zip(result.support[inner], splits, strict=True)
+    ]
+    known = fit_model(truth, data, cell.k, found.basis, settings, 0, 1, Progress()).model
+    return {"edges": edges, "bic": converged_bics([model, probable, known], samples)}
+
+
+def converged_bics(models: list[TreeModel], samples: Samples) -> list[float]:
+    """Log-likelihood less half the parameters times log n, after EM to convergence; models of the
+    same tree share one value."""
+    if all(model.tree.same_topology(models[0].tree) for model in models):
+        return [0.0] * len(models)  # only differences count
+    values: list[float] = []
+    for i, model in enumerate(models):
+        same = next((j for j in range(i) if model.tree.same_topology(models[j].tree)), None)
+        if same is not None:
+            values.append(values[same])
+            continue
+        found = refine(model, samples, max_steps=300, tolerance=1e-10, smoothing=1.0).model
+        values.append(bic(found, total_log_likelihood(found, samples), samples.n_samples))
+    return values
 
 
 class Log:
@@ -192,9 +263,9 @@ def cell_of(row: dict[str, Any]) -> Cell:
     return Cell(*(row[field] for field in Cell._fields))
 
 
-def fill(log: Log, grid: list[Cell], seeds: int, jobs: int) -> None:
+def fill(log: Log, grid: list[Cell], seeds: range, jobs: int) -> None:
     """Run what is missing, the largest first so that no process waits alone at the end."""
-    todo = [(cell, seed) for cell in grid for seed in range(seeds) if (cell, seed) not in log.done]
+    todo = [(cell, seed) for cell in grid for seed in seeds if (cell, seed) not in log.done]
     todo.sort(key=lambda task: -task[0].n * task[0].p)
     spawn = multiprocessing.get_context("spawn")
     start = time.perf_counter()
@@ -226,7 +297,7 @@ def judge(cell: Cell, rows: list[dict[str, Any]]) -> Verdict:
     summary = {m: mean_and_error(rf[m]) for m in METHODS}
     means = {m: summary[m][0] for m in METHODS}
     errors = {m: float(np.nan_to_num(summary[m][1])) for m in METHODS}
-    others = METHODS[1:]
+    others = COUNTED
     gaps = [mean_and_error(rf["ours"] - rf[m]) for m in others]
     paired = all(gap <= np.nan_to_num(error) + 1e-12 for gap, error in gaps)
     best = min(others, key=lambda m: means[m])
@@ -257,10 +328,46 @@ def show(verdicts: list[Verdict], seeds: int) -> None:
     console.print(made)
 
 
-def show_shares(verdicts: list[Verdict]) -> dict[str, float]:
+def show_bic(runs: list[dict[str, Any]]) -> dict[str, float]:
+    """How often the most probable tree is at least as probable as the true one, by BIC."""
+    kept = [row["bic"] for row in runs if not row["refused"]]
+    ours_, probable, true = np.array(kept).T
+    shares = {
+        "ours": float((ours_ >= true - EQUAL_BIC).mean()),
+        "probable": float((probable >= true - EQUAL_BIC).mean()),
+        "probable_to_ours": float((probable >= ours_ - EQUAL_BIC).mean()),
+        "lowest_gap": float((probable - true).min()),
+    }
+    console.print(
+        f"BIC at or above the true tree's: probable {shares['probable']:.1%}, ours "
+        f"{shares['ours']:.1%} of {len(kept)} data sets; probable at or above ours: "
+        f"{shares['probable_to_ours']:.1%}; lowest probable - truth: {shares['lowest_gap']:.1f}"
+    )
+    return shares
+
+
+def show_calibration(runs: list[dict[str, Any]]) -> list[tuple[float, float, int, float]]:
+    """Share of true edges among ours' inner edges, by stated support."""
+    pairs = np.array([edge for row in runs for edge in row.get("edges", [])], dtype=float)
+    made = table("Inner edges of ours: stated support and truth", "support|edges|mean|true")
+    rows = []
+    for low, high in pairwise(BINS):
+        last = high == BINS[-1]
+        inside = (pairs[:, 0] >= low) & ((pairs[:, 0] <= high) if last else (pairs[:, 0] < high))
+        if inside.any():
+            stated, true = pairs[inside].mean(axis=0)
+            rows.append((low, float(stated), int(inside.sum()), float(true)))
+            made.add_row(
+                f"{low:g} to {high:g}", f"{inside.sum():,}", f"{stated:.3f}", f"{true:.3f}"
+            )
+    console.print(made)
+    return rows
+
+
+def show_shares(verdicts: list[Verdict]) -> dict[str, Any]:
     """Print and return the share of cells in which ours is best or equal, by both rules."""
     n = len(verdicts)
-    shares = {
+    shares: dict[str, Any] = {
         "paired": sum(v.paired for v in verdicts) / n,
         "larger_error": sum(v.plain for v in verdicts) / n,
     }
@@ -281,6 +388,7 @@ def show_shares(verdicts: list[Verdict]) -> dict[str, float]:
 def parse() -> argparse.Namespace:
     parser = options(__doc__, seeds=10)
     parser.add_argument("--jobs", type=int, default=2, help="processes (default 2)")
+    parser.add_argument("--first-seed", type=int, default=0, help="seeds are this and the next")
     parser.add_argument("--resume", action="store_true", help="go on with an interrupted run")
     return parser.parse_args()
 
@@ -288,19 +396,21 @@ def parse() -> argparse.Namespace:
 def main() -> None:
     args = parse()
     check_fast_pairwise()
-    grid, seeds = cells(args.quick), n_seeds(args)
+    grid, seeds = cells(args.quick), range(args.first_seed, args.first_seed + n_seeds(args))
     log = Log(args.out / f"harder{'_quick' if args.quick else ''}.jsonl", args.resume)
     start = time.perf_counter()
     fill(log, grid, seeds, args.jobs)
     console.print(f"{time.perf_counter() - start:.0f} s in {args.jobs} processes")
     by_cell: dict[Cell, list[dict[str, Any]]] = {cell: [] for cell in grid}
     for row in sorted(log.rows, key=lambda row: row["seed"]):
-        if row["seed"] < seeds and cell_of(row) in by_cell:
+        if row["seed"] in seeds and cell_of(row) in by_cell:
             by_cell[cell_of(row)].append(row)
     verdicts = [judge(cell, rows) for cell, rows in by_cell.items()]
-    show(verdicts, seeds)
+    show(verdicts, len(seeds))
     shares = show_shares(verdicts)
     runs = [row for rows in by_cell.values() for row in rows]
+    shares["bic"] = show_bic(runs)
+    shares["calibration"] = show_calibration(runs)
     results = {"cells": [v._asdict() | {"cell": v.cell._asdict()} for v in verdicts]}
     save("harder", args, results | {"shares": shares, "runs": runs})
 
