@@ -9,10 +9,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
+from tests.reference.random_trees import random_tree
 
 from latenttree.inference import Evidence
 from latenttree.model import TreeModel
-from tests.reference.random_trees import random_tree
+from latenttree.tree import Tree
 
 Floats = NDArray[np.float64]
 
@@ -63,7 +64,7 @@ def branch(model: TreeModel, u: int, w: int) -> set[int]:
 
 
 def message(model: TreeModel, evidence: Evidence, s: int, u: int, w: int) -> Floats:
-    """`P(evidence on the side of u | u)`: the joint with the other evidence left out, over `P(u)`."""
+    """`P(evidence on the side of u | u)`: the joint without the other evidence, over `P(u)`."""
     side = branch(model, u, w)
     codes = evidence.codes[s : s + 1].copy().astype(np.int64)
     codes[0, [v for v in range(codes.shape[1]) if v not in side]] = -1
@@ -103,7 +104,8 @@ def log_posteriors(model: TreeModel, evidence: Evidence, s: int) -> tuple[list[F
         above = tables[v][:, 0] if u < 0 else _log_above(tables[v], found[u], up[v])
         found[v] = above + below[v]
     total = float(logsumexp(found[model.root]))
-    return [np.exp(x - total) for x in found], total
+    # each by its own sum: the total has the rounding of the whole likelihood
+    return [np.exp(x - logsumexp(x)) for x in found], total
 
 
 def _log_above(table: Floats, parent: Floats, sent: Floats) -> Floats:
@@ -138,12 +140,9 @@ def random_model(rng: np.random.Generator, n_observed: int | None = None) -> Tre
 
 
 def model_on(
-    rng: np.random.Generator, tree: object, dims: NDArray[np.int64], zeros: float = 0.0
+    rng: np.random.Generator, tree: Tree, dims: NDArray[np.int64], zeros: float = 0.0
 ) -> TreeModel:
     """Random tables on a tree, rooted anywhere; about a share `zeros` of the entries are zero."""
-    from latenttree.tree import Tree
-
-    assert isinstance(tree, Tree)
     root = int(rng.integers(tree.n_nodes))
     tables = []
     for v, u in enumerate(tree.rooted(root).parents.tolist()):
@@ -156,7 +155,12 @@ def model_on(
 
 
 def random_evidence(
-    rng: np.random.Generator, model: TreeModel, n: int, missing: float, soft: float
+    rng: np.random.Generator,
+    model: TreeModel,
+    n: int,
+    missing: float,
+    soft: float,
+    zeros: float = 0.1,
 ) -> Evidence:
     """States at random, some unknown; weights on a share `soft` of all nodes, some zero."""
     p = model.tree.n_observed
@@ -166,5 +170,5 @@ def random_evidence(
     for v in np.flatnonzero(rng.random(model.tree.n_nodes) < soft).tolist():
         shape = (n, model.dims[v]) if rng.random() < 0.7 else (model.dims[v],)
         w = rng.random(shape) * 10.0 ** rng.integers(-3, 4)
-        weights[v] = np.where(rng.random(shape) < 0.1, 0.0, w)
+        weights[v] = np.where(rng.random(shape) < zeros, 0.0, w)
     return Evidence(codes.astype(rng.choice([np.int8, np.int32])), weights)

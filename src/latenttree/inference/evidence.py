@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,22 +60,31 @@ def unknown_code(model: TreeModel, codes: NDArray[Any]) -> DataError:
     )
 
 
-def stacked_soft(model: TreeModel, evidence: Evidence) -> tuple[Floats, dict[int, int], Floats]:
-    """Soft evidence side by side, every row scaled to a largest weight of 1.
+class Soft(NamedTuple):
+    """Soft evidence side by side, every row scaled to a largest weight of 1."""
 
-    Returns the weights `(n, width)`, the first column of every node, and `(n,)` the logarithm of
-    what was taken out. A row without a positive weight stays zero: its sample is impossible.
-    """
-    n, first, width = len(evidence), {}, 0
+    weights: Floats  # (n, width)
+    first: dict[int, int]  # first column of every node that has some
+    bits: dict[int, float]  # how far below 1 the smallest positive weight of a node is
+    log_scale: Floats  # (n,) logarithm of what was taken out
+
+
+def stacked_soft(model: TreeModel, evidence: Evidence) -> Soft:
+    """Check and scale soft evidence.
+
+    A row without a positive weight stays zero: its sample is impossible."""
+    n, width = len(evidence), 0
     parts, log_scale = [], np.zeros(n)
+    first, bits = {}, {}
     for v, weights in sorted(evidence.soft.items()):
         w = _checked_weights(model, int(v), np.asarray(weights, dtype=np.float64), n)
         top = w.max(axis=1)
         log_scale += np.log(np.where(top > 0, top, 1.0))
         parts.append(w / np.where(top > 0, top, 1.0)[:, None])
+        bits[int(v)] = -float(np.log2(parts[-1].min(where=parts[-1] > 0, initial=1.0)))
         first[int(v)], width = width, width + w.shape[1]
     stacked = np.concatenate(parts, axis=1) if parts else np.empty((n, 0))
-    return np.ascontiguousarray(stacked), first, log_scale
+    return Soft(np.ascontiguousarray(stacked), first, bits, log_scale)
 
 
 def _checked_weights(model: TreeModel, v: int, weights: Floats, n: int) -> Floats:

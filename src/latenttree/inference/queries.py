@@ -6,6 +6,7 @@ pieces in order: answers do not depend on `n_jobs`.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,17 +15,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from latenttree.engine import parallel
+from latenttree.engine import blocks, parallel
 from latenttree.errors import DataError
 from latenttree.inference import kernels
 from latenttree.inference.evidence import Evidence, check_codes, stacked_soft, unknown_code
 from latenttree.inference.kernels import LANE, Query
-from latenttree.inference.plan import Plan, make_plan
+from latenttree.inference.plan import DIM, PLACE, START, WIDTH, Plan, make_plan
 from latenttree.model import TreeModel
 
 Floats = NDArray[np.float64]
 
-PIECE_CODES = 1 << 20
+PIECE_CODES = 1 << 18
 """Codes in a piece: its table rows stay in the cache between being written and read."""
 
 COUNT_BYTES = 1 << 28
@@ -75,12 +76,15 @@ def posteriors(
     its weight on the value. O(sum over edges of dims[v] dims[parent]) a sample.
     """
     p = model.tree.n_observed
-    asked = np.arange(p, model.tree.n_nodes) if nodes is None else np.asarray(nodes, dtype=np.int64)
+    asked = np.arange(p, model.tree.n_nodes) if nodes is None else np.array(nodes, dtype=np.int64)
+    for v in asked[(asked < 0) | (asked >= model.tree.n_nodes)].tolist():
+        raise DataError(f"posterior of node {v}; nodes are 0..{model.tree.n_nodes - 1}")
     ends = np.cumsum(model.dims[asked])
     columns = ends - model.dims[asked]
     batch = _Batch(model, evidence, kernels.POSTERIORS)
     array = np.empty((batch.n, int(ends[-1]) if len(ends) else 0))
-    batch.run(n_jobs, node=asked, column=columns, values=array)
+    source = _buffer_rows(batch.plan, asked)
+    batch.run(n_jobs, node=asked, column=columns, source=source, values=array)
     values = tuple(array[:, c:e] for c, e in zip(columns.tolist(), ends.tolist(), strict=True))
     return Posteriors(asked, values, array, batch.log_likelihood, p)
 
@@ -112,13 +116,13 @@ def pairwise(
 def most_probable(
     model: TreeModel, evidence: Evidence, n_jobs: int = 1
 ) -> tuple[NDArray[np.int32], Floats]:
-    """The most probable states of all nodes together, `(n, n_nodes)`, and `log P(states, evidence)`.
+    """The most probable states of all nodes, `(n, n_nodes)`, and `log P(states, evidence)`.
 
     Ties go to the lowest state, from the root down; states are -1 where the evidence is impossible.
     """
     batch = _Batch(model, evidence, kernels.BEST, maximise=True)
     states = np.empty((batch.n, model.tree.n_nodes), dtype=np.int32)
-    batch.run(n_jobs, node=model.order, states=states)
+    batch.run(n_jobs, node=model.order.copy(), states=states)
     return states, batch.log_likelihood
 
 
@@ -137,16 +141,10 @@ def sample(
     known = Evidence(codes, {} if evidence is None else evidence.soft)
     batch = _Batch(model, known, kernels.DRAW, n=n)
     states = np.empty((n, model.tree.n_nodes), dtype=np.int32)
-    for start in range(0, n, batch.piece):
-        stop = min(start + batch.piece, n)
+    shared = {"node": model.order.copy(), "cumulative": _cumulative(model, batch.plan)}
+    for start, stop in blocks(n, batch.piece):
         uniform = rng.random((stop - start, model.tree.n_nodes))
-        batch.answer(
-            start,
-            stop,
-            {"states": states[start:stop], "uniform": uniform},
-            node=model.order,
-            cumulative=_cumulative(model, batch.plan),
-        )
+        batch.answer(start, stop, {"states": states[start:stop], "uniform": uniform}, **shared)
     return states
 
 
@@ -159,7 +157,7 @@ def expected_counts(
     log-likelihood -inf. Counts of large tables take `pieces * size` memory; see `COUNT_BYTES`.
     """
     batch = _Batch(model, evidence, kernels.COUNTS)
-    w = np.ones(batch.n) if weights is None else np.ascontiguousarray(weights, dtype=np.float64)
+    w = np.ones(batch.n) if weights is None else np.array(weights, dtype=np.float64)
     if w.shape != (batch.n,):
         raise DataError(f"weights have shape {w.shape} for {batch.n} samples; give one each")
     size = len(batch.plan.table)
@@ -199,7 +197,7 @@ def messages(
     k = int(model.dims[pairs[:, 0]].max(initial=1))
     out = np.zeros((batch.n, len(pairs), k), dtype=np.float32)
     node, column = (np.ascontiguousarray(x) for x in pairs.T)
-    batch.run(n_jobs, node=node, column=column, messages=out)
+    batch.run(n_jobs, node=node, column=column, source=_ancestors(model, node), messages=out)
     return out
 
 
@@ -208,6 +206,7 @@ PER_SAMPLE = ("values", "states", "messages", "weight", "uniform", "log_likeliho
 EMPTY: dict[str, Any] = {
     "node": np.empty(0, dtype=np.int64),
     "column": np.empty(0, dtype=np.int64),
+    "source": np.empty(0, dtype=np.int64),
     "weight": np.empty(0),
     "uniform": np.empty((0, 0)),
     "cumulative": np.empty(0),
@@ -222,21 +221,20 @@ class _Batch:
     """Checked evidence, the plan, and the kernel run over pieces of samples."""
 
     def __init__(
-        self,
-        model: TreeModel,
-        evidence: Evidence,
-        task: int,
-        n: int | None = None,
-        **layout: Any,
+        self, model: TreeModel, evidence: Evidence, task: int, n: int | None = None, **layout: Any
     ) -> None:
         self.model, self.task = model, task
         self.codes = check_codes(model, evidence)
-        self.soft, first, self.log_scale = stacked_soft(model, evidence)
-        self.plan: Plan = make_plan(model, first, **layout)
+        self.soft = stacked_soft(model, evidence)
+        self.plan: Plan = make_plan(model, self.soft.first, self.soft.bits, **layout)
         self.n = len(self.codes) if n is None else n
         self.log_likelihood = np.empty(self.n)
         lanes = PIECE_CODES // (LANE * max(1, self.codes.shape[1]))
         self.piece = LANE * min(max(lanes, 4), 128)
+        node = self.plan.node[: self.codes.shape[1]]
+        steps = np.where(node[:, PLACE] < 0, node[:, WIDTH], 1)
+        self._positions = np.ascontiguousarray(node[:, DIM]), steps
+        self._buffers = threading.local()
 
     def run(self, n_jobs: int, **arrays: Any) -> None:
         """Fill the given arrays, which have a row for each sample or serve all of them."""
@@ -250,32 +248,56 @@ class _Batch:
 
     def answer(self, start: int, stop: int, own: dict[str, Any], **shared: Any) -> None:
         """The kernel on samples `start:stop`; `own` are their rows of the arrays."""
-        codes, soft = self._rows_of(self.codes, start, stop), self._rows_of(self.soft, start, stop)
-        n = stop - start
-        rows = np.empty((codes.shape[1], -(-n // LANE) * LANE), dtype=np.int32)
-        if not kernels.fill_rows(codes, self.model.dims, rows):
+        codes = self._rows_of(self.codes, start, stop)
+        soft = self._rows_of(self.soft.weights, start, stop)
+        rows, work = self._own_buffers(-(-len(codes) // LANE))
+        if kernels.fill_rows(codes, *self._positions, rows):
             raise unknown_code(self.model, self.codes)
         ll = self.log_likelihood[start:stop]
         query = Query(**(EMPTY | {"log_likelihood": ll} | own | shared))
-        kernels.run(
-            self.task, self.plan, kernels.make_work(self.plan, self.task), rows, soft, n, query
-        )
-        ll += self._rows_of(self.log_scale, start, stop)
+        kernels.run(self.task, self.plan, work, rows, soft, len(codes), query)
+        ll += self._rows_of(self.soft.log_scale, start, stop)
+
+    def _own_buffers(self, n_lanes: int) -> tuple[NDArray[np.int32], kernels.Work]:
+        """This thread's buffers, made once: fresh memory costs more than what is done with it."""
+        own = self._buffers
+        if not hasattr(own, "work"):
+            own.work = kernels.make_work(self.plan, self.task)
+            shape = (self.piece // LANE, self.codes.shape[1] + 1, LANE)
+            own.rows = np.empty(shape, dtype=np.int32)
+        return own.rows[:n_lanes], own.work
 
     def _rows_of(self, array: NDArray[Any], start: int, stop: int) -> NDArray[Any]:
         """Rows of the evidence; one sample of it serves for all draws."""
         if len(array) == self.n:
             return array[start:stop]
-        return np.ascontiguousarray(np.broadcast_to(array, (stop - start, *array.shape[1:])))
+        return np.array(np.broadcast_to(array, (stop - start, *array.shape[1:])), order="C")
+
+
+def _ancestors(model: TreeModel, nodes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The given nodes and all above them, parents first."""
+    needed = np.zeros(model.tree.n_nodes, dtype=bool)
+    needed[nodes] = True
+    for v in model.order[:0:-1].tolist():
+        needed[model.parents[v]] |= needed[v]
+    return model.order[needed[model.order]]
+
+
+def _buffer_rows(plan: Plan, nodes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where the states of nodes lie in the buffers, one after another; 0 for those without."""
+    place, d = plan.node[nodes, PLACE], plan.node[nodes, DIM]
+    ends = np.cumsum(d)
+    within = np.arange(d.sum()) - np.repeat(ends - d, d)
+    return np.where(np.repeat(place, d) < 0, 0, np.repeat(place, d) + within)
 
 
 def _as_tables(model: TreeModel, plan: Plan, flat: Floats) -> tuple[Floats, ...]:
     """Flat counts as arrays like the tables; unknown values spread as the table says."""
     found = []
     for v, table in enumerate(model.tables):
-        begin = int(plan.start[v])
+        begin = int(plan.node[v, START])
         counts = flat[begin : begin + table.size].reshape(table.shape)
-        if v < model.tree.n_observed and plan.place[v] < 0:
+        if v < model.tree.n_observed and plan.node[v, PLACE] < 0:
             unknown = flat[begin + table.size : begin + table.size + table.shape[1]]
             counts = counts + table * unknown
         found.append(counts)
@@ -286,6 +308,6 @@ def _cumulative(model: TreeModel, plan: Plan) -> Floats:
     """Tables summed down their columns, laid out as the plan's."""
     flat = np.zeros(len(plan.table))
     for v, table in enumerate(model.tables):
-        begin = int(plan.start[v])
+        begin = int(plan.node[v, START])
         flat[begin : begin + table.size] = np.cumsum(table, axis=0).ravel()
     return flat
