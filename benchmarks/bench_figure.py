@@ -146,13 +146,13 @@ def _text(mean: float, error: float) -> str:
 
 
 STYLE = {
-    "clrg_em": ("CLRG-EM, 20 restarts", "#c1440e", "s", "-"),
+    "clrg_em": ("CLRG-EM, {restarts} restarts", "#c1440e", "s", "-"),
     "ours": ("latenttree", "#0b4f8a", "o", "-"),
     "oracle": ("hidden states known", "#888888", "", "--"),
 }
 
 
-def plot(numbers: list[dict[str, Any]], seeds: int, path: Path) -> None:
+def plot(numbers: list[dict[str, Any]], seeds: int, restarts: int, path: Path) -> None:
     """Parameter error, structure error and time against N; bars are standard errors."""
     import matplotlib
 
@@ -163,7 +163,7 @@ def plot(numbers: list[dict[str, Any]], seeds: int, path: Path) -> None:
     figure, axes = plt.subplots(
         1, 3, figsize=(14, 5.2), width_ratios=(1.5, 1, 1), layout="constrained"
     )
-    _draw_lines(axes, numbers)
+    _draw_lines(axes, numbers, restarts)
     titles = ("Parameter error", "Structure error (normalised RF)", "Seconds, one thread")
     for axis, title in zip(axes, titles, strict=True):
         axis.set_title(title, loc="left", weight="bold", fontsize=14, pad=12)
@@ -182,10 +182,11 @@ def plot(numbers: list[dict[str, Any]], seeds: int, path: Path) -> None:
     console.print(f"plot: {path}")
 
 
-def _draw_lines(axes: Any, numbers: list[dict[str, Any]]) -> None:
+def _draw_lines(axes: Any, numbers: list[dict[str, Any]], restarts: int) -> None:
     n = [cell["n"] for cell in numbers]
     for method, (label, color, marker, line) in STYLE.items():
-        look = {"color": color, "marker": marker, "ls": line, "lw": 2.2, "ms": 7, "label": label}
+        look = {"color": color, "marker": marker, "ls": line, "lw": 2.2, "ms": 7}
+        look["label"] = label.format(restarts=restarts)
         mean, error = np.array([cell["error"][method] for cell in numbers]).T
         axes[0].errorbar(n, mean, yerr=error, capsize=3, **look)
         if method in LEARNED:
@@ -236,7 +237,7 @@ def main() -> None:
     )
     name = "figure" if low == high else "figure_uneven"
     save(name, args, {"cells": numbers, "runs": [row for n in rows for row in rows[n]]})
-    plot(numbers, seeds, args.out / f"{name}{'_quick' if args.quick else ''}.png")
+    plot(numbers, seeds, args.restarts, args.out / f"{name}{'_quick' if args.quick else ''}.png")
 
 
 if __name__ == "__main__":
