@@ -82,14 +82,14 @@ def warm(lengths: tuple[float, float]) -> None:
 
 
 def fill(tasks: list[tuple[int, int]], args: argparse.Namespace) -> Rows:
-    """All runs, the largest first so that no process waits alone at the end."""
+    """All runs, seed by seed, so that what else the machine does falls on every N alike."""
     rows: Rows = {n: [] for n in sorted({n for n, _ in tasks})}
     lengths = tuple(args.lengths)
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(
         args.jobs, mp_context=spawn, initializer=warm, initargs=(lengths,)
     ) as pool:
-        todo = sorted(tasks, reverse=True)
+        todo = sorted(tasks, key=lambda task: (task[1], -task[0]))
         futures = [pool.submit(run, n, seed, lengths, args.restarts) for n, seed in todo]
         for i, future in enumerate(as_completed(futures), 1):
             row = future.result()
