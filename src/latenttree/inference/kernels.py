@@ -491,17 +491,25 @@ def _cavity(u, skip, plan, work, rows, soft, left):  # type: ignore[no-untyped-d
     node, table, out = plan.node, plan.table, work.ratio
     d, place, zero = node[u, DIM], node[u, PLACE], np.int64(0)
     lost = 0
+    sent = node[skip, MESSAGE]
+    if sent < 0:  # a leaf: its row of the table, where there is a buffer for it
+        sent = len(work.message) - d
+        for j in range(d):
+            for s in range(rows.shape[1]):
+                work.message[sent + j, s] = table[node[skip, START] + rows[skip, s] + j]
     for j in range(d):
         for s in range(rows.shape[1]):
-            m = _message_of(skip, j, s, node, table, work.message, rows)
+            m = work.message[sent + j, s]
             lost += m < 1e-100
-            out[j, s] = work.state[place + j, s] / (m if m > 0.0 else 1.0)
+            part = work.state[place + j, s] / (m if m > 0.0 else 1.0)
+            out[j, s] = part * work.above[place + j, s]
+    if node[skip, MESSAGE] < 0:
+        work.message[sent:] = 1.0
     if lost > 0:
         _careful_product(out, zero, u, skip, node, plan.child, table, work, rows, soft, left)
-    _rescale(out, zero, d, work.lane)
-    for j in range(d):
-        for s in range(rows.shape[1]):
-            out[j, s] *= work.above[place + j, s]
+        for j in range(d):
+            for s in range(rows.shape[1]):
+                out[j, s] *= work.above[place + j, s]
     _rescale(out, zero, d, work.lane)
 
 

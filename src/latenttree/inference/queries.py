@@ -169,7 +169,7 @@ def expected_counts(
             batch.answer(begin, end, {"weight": w[begin:end]}, counts=counts)
         return counts
 
-    pieces = min(64, max(4, COUNT_BYTES // (8 * size)))
+    pieces = min(32, max(4, COUNT_BYTES // (8 * size)))
     span = -(-max(batch.n, 1) // pieces)
     span = -(-span // batch.piece) * batch.piece if span > batch.piece else batch.piece
     total = np.zeros(size)
