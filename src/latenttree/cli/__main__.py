@@ -1,0 +1,5 @@
+"""``python -m latenttree.cli``."""
+
+from latenttree.cli import main
+
+main()

@@ -1,0 +1,204 @@
+"""``latenttree show``: what is in a file."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from latenttree.cli.common import (
+    Picture,
+    PictureLayout,
+    check_picture_path,
+    clean_exit,
+    new_console,
+    print_file,
+    print_notes,
+    save_figure,
+)
+from latenttree.cli.summary import print_groups, print_stages, print_summary, tree_figure
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from rich.console import Console
+
+    from latenttree.data import Schema
+    from latenttree.io.archive import Saved
+    from latenttree.tree import Tree
+
+MAX_DRAWN = 200  # nodes that are drawn without being asked
+MAX_VALUES = 8  # values of a neighbour in the table of a node
+MAX_STATES = 12  # states that stand side by side
+
+
+def show(
+    file: Annotated[Path, typer.Argument(help="A model or a tree: .ltree, .json or .nwk.")],
+    node: Annotated[
+        str | None,
+        typer.Option(help="Only this variable: its neighbours and conditional distributions."),
+    ] = None,
+    draw: Annotated[
+        bool | None, typer.Option("--draw/--no-draw", help="Draw in text; default up to 200 nodes.")
+    ] = None,
+    lengths: Annotated[bool, typer.Option("--lengths", help="Write the edge lengths.")] = False,
+    plot: Picture = None,
+    layout: PictureLayout = "radial",
+) -> None:
+    """Describe a saved model or tree, and draw it as text."""
+    with clean_exit():
+        from latenttree.io.treefile import load_tree
+
+        if plot is not None:
+            check_picture_path(plot)
+        saved, whole = load_tree(file), _whole_model(file)
+        console = new_console()
+        if node is not None:
+            _print_node(console, _with_probabilities(file, whole), node)
+            return
+        print_summary(console, saved.tree, saved.support, saved.n_states)
+        if whole is not None:
+            console.print(f"a whole model: {whole.model.n_parameters:,} parameters")
+        print_groups(console, saved.tree)
+        print_stages(console, saved.stage_seconds)
+        print_notes(console, saved.messages)
+        if saved.tree.n_nodes <= MAX_DRAWN if draw is None else draw:
+            # Plain print: rich would wrap the lines and read names in brackets as markup.
+            print("\n" + _drawing(saved.tree, saved.support, lengths))
+        if plot is not None:
+            save_figure(tree_figure(saved.tree, saved.support, layout), plot)
+            print_file(console, "picture", plot)
+
+
+def _whole_model(file: Path) -> Saved | None:
+    """The model in a file, None where it holds a tree alone."""
+    if file.suffix.lower() != ".ltree":
+        return None
+    from latenttree.io.archive import MODEL, load_archive
+    from latenttree.io.zipped import ZipReader
+
+    if MODEL not in ZipReader(file.read_bytes()).names:
+        return None
+    return load_archive(file)
+
+
+def _with_probabilities(file: Path, whole: Saved | None) -> Saved:
+    if whole is None:
+        raise ValueError(
+            f"{file} holds a tree without probabilities; --node needs a model (.ltree)"
+        )
+    return whole
+
+
+# ---- the drawing ----------------------------------------------------------------------
+
+
+def _drawing(tree: Tree, support: NDArray[np.float64], lengths: bool) -> str:
+    """The tree as text, with the support of the edge above behind every inner node."""
+    import numpy as np
+
+    inner = np.zeros(tree.n_edges, dtype=bool)
+    inner[tree.internal_edges()] = True
+    marked = np.flatnonzero(~np.isnan(support) & (inner | (support == 0)))
+    if not len(marked):
+        return tree.draw(lengths=lengths)
+    parents = tree.rooted(tree.n_observed if tree.n_hidden else 0).parents
+    names = list(tree.names)
+    for e in marked.tolist():
+        a, b = tree.edges[e].tolist()
+        child = b if parents[b] == a else a
+        names[child] += f" [{support[e]:.2f}]"
+    shown = replace(tree, names=tuple(names))
+    return "in brackets: support of the edge above\n" + shown.draw(lengths=lengths)
+
+
+# ---- a node ---------------------------------------------------------------------------
+
+
+def _print_node(console: Console, saved: Saved, name: str) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    from latenttree.data import Schema
+
+    model, schema = saved.model, Schema.from_json(saved.schema)
+    v = _node(model.tree, name)
+    hidden = v >= model.tree.n_observed
+    texts = _state_texts(schema, saved, v)
+    kind = "hidden" if hidden else "observed"
+    console.print(f"[bold]{escape(name)}[/bold], {kind}, {len(texts)} states", highlight=False)
+    table = Table("value", "P", box=None, header_style="bold")
+    table.columns[1].justify = "right"
+    _add_values(table, texts, model.marginal(v)[:, None])
+    console.print(table)
+    for u in model.tree.neighbors(v).tolist():
+        # Rows are the values of the observed end, columns the states of the hidden one.
+        child, given = (u, v) if hidden else (v, u)
+        _print_edge(console, saved, schema, child, given)
+
+
+def _print_edge(console: Console, saved: Saved, schema: Schema, child: int, given: int) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    tree = saved.model.tree
+    names = [escape(tree.names[w]) for w in (child, given)]
+    console.print(
+        f"\n[bold]P({names[0]} | {names[1]})[/bold]{_edge_note(saved, child, given)}",
+        highlight=False,
+    )
+    columns = _state_texts(schema, saved, given)[:MAX_STATES]
+    table = Table(names[0], *(f"{names[1]}={escape(t)}" for t in columns), box=None)
+    for column in table.columns[1:]:
+        column.justify = "right"
+    values = saved.model.conditional(child, given)[:, : len(columns)]
+    _add_values(table, _state_texts(schema, saved, child), values)
+    console.print(table)
+
+
+def _edge_note(saved: Saved, a: int, b: int) -> str:
+    import numpy as np
+
+    tree = saved.model.tree
+    edges = np.sort(tree.edges, axis=1)
+    e = int(np.flatnonzero((edges == sorted((a, b))).all(axis=1))[0])
+    support = float(np.asarray(saved.support)[e])
+    inner = e in tree.internal_edges().tolist()
+    known = f", support {support:.2f}" if inner and not np.isnan(support) else ""
+    return f"  length {tree.lengths[e]:.3f}{known}"
+
+
+def _add_values(table: Any, texts: list[str], values: NDArray[Any]) -> None:
+    """A row for each value; where there are too many, those that tell the columns apart best."""
+    import numpy as np
+    from rich.markup import escape
+
+    order = np.arange(len(texts))
+    if len(order) > MAX_VALUES:
+        spread = values.max(axis=1) - (values.min(axis=1) if values.shape[1] > 1 else 0)
+        order = np.argsort(-spread, kind="stable")
+    for x in order[:MAX_VALUES].tolist():
+        table.add_row(escape(texts[x]), *(f"{p:.4f}" for p in values[x]))
+    rest = order[MAX_VALUES:]
+    if len(rest):
+        sums = values[rest].sum(axis=0)
+        table.add_row(f"{len(rest)} others", *(f"{p:.4f}" for p in sums))
+
+
+def _state_texts(schema: Schema, saved: Saved, v: int) -> list[str]:
+    if v < schema.n_vars:
+        return [str(label) for label in schema.labels[v].tolist()]
+    return [str(state) for state in range(int(saved.model.dims[v]))]
+
+
+def _node(tree: Tree, name: str) -> int:
+    from latenttree.data.checks import listing
+
+    if name not in tree.names:
+        raise ValueError(
+            f"the model has no node {name!r}; it has the variables {listing(tree.observed_names)} "
+            f"and the hidden nodes {listing(tree.hidden_names) or 'none'}"
+        )
+    return tree.index(name)

@@ -1,0 +1,136 @@
+"""``latenttree fit``: from a file to a model in a file."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from latenttree.cli.common import (
+    Delimiter,
+    Picture,
+    PictureLayout,
+    Seed,
+    Threads,
+    Vocabulary,
+    check_picture_path,
+    clean_exit,
+    new_console,
+    print_file,
+    print_notes,
+    save_figure,
+    separator,
+)
+from latenttree.cli.summary import report, tree_figure
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from latenttree.estimator import LatentTree
+
+Choice = Literal["majority", "most_probable"]
+
+
+def fit(
+    file: Annotated[Path, typer.Argument(help="Data: .csv, .npz, docword.NAME.txt[.gz].")],
+    out: Annotated[
+        Path,
+        typer.Option("--out", "-o", help="Model: .ltree. The tree alone: .json or .nwk."),
+    ],
+    states: Annotated[str, typer.Option(help="States of a hidden variable, or 'auto'.")] = "2",
+    min_support: Annotated[
+        float, typer.Option(min=0, max=1, help="Contract edges with less support than this.")
+    ] = 0.5,
+    tree: Annotated[
+        Choice, typer.Option(help="Every edge more likely real than not, or the tree of best BIC.")
+    ] = "majority",
+    search: Annotated[
+        bool, typer.Option(help="Settle doubtful regions of the tree by likelihood.")
+    ] = True,
+    refine: Annotated[
+        bool, typer.Option(help="Improve the probabilities by EM; without it search is off too.")
+    ] = True,
+    smoothing: Annotated[
+        float, typer.Option(min=0, help="Pseudo-samples that keep probabilities off zero.")
+    ] = 1.0,
+    seed: Seed = None,
+    threads: Threads = None,
+    plot: Picture = None,
+    layout: PictureLayout = "radial",
+    vocab: Vocabulary = None,
+    min_count: Annotated[
+        int, typer.Option(min=1, help="Drop words that are in fewer documents than this.")
+    ] = 2,
+    drop_constant: Annotated[
+        bool, typer.Option("--drop-constant", help="Leave out columns with a single value.")
+    ] = False,
+    delimiter: Delimiter = ",",
+) -> None:
+    """Learn a tree and its probabilities from a file."""
+    with clean_exit():
+        from latenttree.data import read_table
+        from latenttree.io.treefile import check_tree_path
+
+        n_states = parse_states(states)
+        check_tree_path(out)
+        if plot is not None:
+            check_picture_path(plot)
+        table = read_table(
+            file,
+            vocab=vocab,
+            min_support=min_count,
+            drop_constant=drop_constant,
+            delimiter=separator(delimiter),
+        )
+        console = new_console()
+        console.print(f"{file}: {len(table):,} samples of {table.n_vars:,} variables")
+        print_notes(console, table.notes)
+        model = learn(
+            table,
+            threads,
+            n_states=n_states,
+            min_support=min_support,
+            tree=tree,
+            search=search,
+            refine="em" if refine else None,
+            smoothing=smoothing,
+            random_state=seed,
+        )
+        report(console, model)
+        save(console, model, out)
+        if plot is not None:
+            save_figure(tree_figure(model.tree_, model.diagnostics_.support, layout), plot)
+            print_file(console, "picture", plot)
+
+
+def parse_states(text: str) -> int | str:
+    if text == "auto":
+        return text
+    if not text.isascii() or not text.isdigit() or int(text) < 2:
+        raise ValueError(f"--states is {text!r}; pass 'auto' or a whole number from 2 on")
+    return int(text)
+
+
+def learn(table: Any, threads: int | None, **options: Any) -> LatentTree:
+    from latenttree.estimator import LatentTree
+
+    return LatentTree(n_jobs=threads, verbose=sys.stderr.isatty(), **options).fit(table)
+
+
+def save(console: Console, model: LatentTree, out: Path) -> None:
+    """The whole model where the file and the variables allow it, else the tree."""
+    from latenttree.io.treefile import save_tree
+
+    if out.suffix.lower() == ".ltree" and hasattr(model, "model_"):
+        model.save(out)
+        print_file(console, f"model of {model.model_.n_parameters:,} parameters", out)
+        return
+    save_tree(out, model.tree_, model.diagnostics_)
+    if out.suffix.lower() == ".ltree":
+        print_notes(
+            console,
+            ["these variables have no probabilities here, so the file holds the tree alone"],
+        )
+    print_file(console, "tree", out)

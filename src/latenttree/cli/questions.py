@@ -1,0 +1,115 @@
+"""``latenttree query``: exact conditional distributions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from latenttree.cli.common import ModelFile, clean_exit, load_model, new_console
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+    from rich.console import Console
+
+    from latenttree.cli.words import Labels
+    from latenttree.estimator import LatentTree
+
+
+def query(
+    model: ModelFile,
+    nodes: Annotated[
+        list[str], typer.Argument(metavar="NAME...", help="Variables or hidden nodes to ask for.")
+    ],
+    given: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="What is known: NAME=VALUE,NAME2=VALUE2; weights as NAME=yes:0.8/no:0.2. May be "
+            "repeated."
+        ),
+    ] = None,
+    top: Annotated[int, typer.Option(min=1, help="Most values that are listed for a node.")] = 10,
+) -> None:
+    """Exact probabilities of variables, observed or hidden, given any others."""
+    with clean_exit():
+        from latenttree.cli.words import parse_given
+
+        fitted = load_model(model, threads=1)
+        record = parse_given(fitted, given or [])
+        _check_asked(fitted, nodes, record)
+        console = new_console()
+        if record:
+            console.print(_evidence_line(fitted, record), highlight=False)
+        _print_answers(console, fitted, nodes, record, top)
+
+
+def _check_asked(model: LatentTree, nodes: Sequence[str], record: dict[str, Any]) -> None:
+    from latenttree.errors import DataError
+    from latenttree.queries import node_indices
+
+    node_indices(model.model_, nodes, "the question")
+    known = next((n for n in nodes if n in record and not _is_soft(record[n])), None)
+    if known is not None:
+        raise DataError(f"{known!r} is given ({record[known]!r}), so there is nothing to ask")
+
+
+def _is_soft(value: Any) -> bool:
+    return hasattr(value, "shape")
+
+
+def _evidence_line(model: LatentTree, record: dict[str, Any]) -> str:
+    """The probability of what is given; an impossible one is an error."""
+    import numpy as np
+
+    from latenttree.errors import DataError
+
+    log = float(model.score_samples(record)[0])
+    if np.isneginf(log):
+        raise DataError(
+            "what is given has probability zero under the model, so nothing follows from it; "
+            "correct it, or leave out what is in doubt"
+        )
+    if any(map(_is_soft, record.values())):
+        return f"log of the weighted probability of what is given: {log:.6g}"
+    return f"probability of what is given: {np.exp(log):.4g} (log {log:.6g})"
+
+
+def _print_answers(
+    console: Console, model: LatentTree, nodes: Sequence[str], record: dict[str, Any], top: int
+) -> None:
+    from rich.table import Table
+
+    from latenttree.cli.words import labels_of
+
+    after = model.predict_proba(record, list(nodes)) if record else {}
+    heads = ("node", "value", "given this", "without") if record else ("node", "value", "P")
+    table = Table(*heads, box=None, header_style="bold")
+    for column in table.columns[2:]:
+        column.justify = "right"
+    for node in nodes:
+        before = model.marginal(node)
+        columns = [after[node][0], before] if record else [before]
+        _add_rows(table, node, labels_of(model, model.tree_.index(node)), columns, top)
+    console.print(table)
+
+
+def _add_rows(
+    table: Any, node: str, labels: Labels, columns: Sequence[NDArray[np.float64]], top: int
+) -> None:
+    """All states in order, or the most probable ones where there are too many."""
+    import numpy as np
+    from rich.markup import escape
+
+    order = np.arange(len(columns[0]))
+    if len(order) > top:
+        order = np.argsort(-columns[0], kind="stable")
+    for i, state in enumerate(order[:top].tolist()):
+        name = escape(node) if i == 0 else ""
+        numbers = (f"{column[state]:.4f}" for column in columns)
+        table.add_row(name, escape(labels.texts[state]), *numbers)
+    rest = order[top:]
+    if len(rest):
+        table.add_row("", f"{len(rest)} others", *(f"{c[rest].sum():.4f}" for c in columns))
