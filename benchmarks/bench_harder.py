@@ -197,7 +197,7 @@ def ours(
     fitted = fit_model(result.tree, data, cell.k, found.basis, settings, 0, 1, Progress())
     result, model = settle(result, fitted.model, samples, settings, "majority", 1)
     took("ours", start, result.tree)
-    searcher = Searcher(samples, "bic", smoothing=settings.smoothing, max_iter=settings.max_iter)
+    searcher = Searcher(samples, "bic", smoothing=settings.smoothing)
     best, probable = search_structure(result, model, searcher)
     took("probable", start, best.tree)
     settled = {tuple(x) for x in np.asarray(truth.splits()).tolist()}

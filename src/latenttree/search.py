@@ -42,16 +42,29 @@ Floats = NDArray[np.float64]
 Judge = Literal["likelihood", "bic"]
 
 MAX_SWEEPS = 12
-MIN_GAIN = 0.5
-"""Log-likelihood that a change must gain."""
-
-MAX_REGIONS = 400
-"""Regions that are looked at in one sweep, the most doubtful ones first."""
-
 MESSAGE_BYTES = 1 << 29
 MOST_BRANCHES = 16
-DOUBT = 0.999
-"""Edges with more support than this are not looked at."""
+GLOBAL_STEPS = 20
+"""Steps of refinement after the changes of a sweep."""
+
+
+class Rules(NamedTuple):
+    """How eager a search is.
+
+    The structure stage has looked at all distances, so another topology of the same size must be
+    clearly likelier (`min_gain`) before it is believed, and only where there is `doubt`. BIC
+    decides by itself."""
+
+    min_gain: float  # log-likelihood, or BIC, that a change must gain
+    doubt: float  # edges with more support are not looked at
+    wide: bool  # whether to cut out the surroundings of an edge as well
+    max_regions: int  # looked at in all, the most doubtful ones first
+
+
+RULES: dict[Judge, Rules] = {
+    "likelihood": Rules(2.0, 0.95, False, 400),
+    "bic": Rules(0.5, 0.999, True, 4000),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,9 +93,12 @@ class Searcher:
     samples: Samples
     judge: Judge
     smoothing: float = 1.0
-    max_iter: int = 30
     tol: float = 1e-7
     n_jobs: int = 1
+
+    @property
+    def rules(self) -> Rules:
+        return RULES[self.judge]
 
     def value(self, model: TreeModel) -> float:
         """Log-likelihood, or BIC, of the whole model: larger is better."""
@@ -98,7 +114,7 @@ class Searcher:
         return refine(
             model,
             self.samples,
-            max_steps=self.max_iter,
+            max_steps=GLOBAL_STEPS,
             tolerance=self.tol,
             smoothing=self.smoothing,
             n_jobs=self.n_jobs,
@@ -114,13 +130,16 @@ def search(
     values = [searcher.value(model)]
     weights: dict[frozenset[int], float] = {}
     regions = doubtful(model.tree)
+    left = searcher.rules.max_regions
     for _ in range(MAX_SWEEPS):
+        regions = regions[:left]
         if not regions:
             break
+        left -= len(regions)
         verdicts = judge_regions(model, regions, searcher)
         for verdict in verdicts:
             weights |= verdict.weights
-        wanted = [v for v in verdicts if v.gain > MIN_GAIN]
+        wanted = [v for v in verdicts if v.gain > searcher.rules.min_gain]
         better = _improve(model, _compatible(model.tree, wanted), searcher, values[-1])
         if better is None:
             break
@@ -333,21 +352,22 @@ def from_edge_joints(
 
 
 def doubtful_regions(
-    support: Callable[[Tree], Floats], radius: int = 1
+    support: Callable[[Tree], Floats], rules: Rules
 ) -> Callable[[Tree], list[Region]]:
-    """Regions around inner edges with less support than `DOUBT`, the most doubtful ones first:
-    the two ends of the edge alone, and with the hidden nodes around them."""
+    """Regions around doubtful inner edges, the most doubtful first: the two ends of the edge, and
+    with `rules.wide` also the hidden nodes around them. Edges without any support join parts that
+    show no dependence: no likelihood tells where they belong."""
 
     def regions(tree: Tree) -> list[Region]:
         values = support(tree)
-        inner = np.flatnonzero((tree.edges >= tree.n_observed).all(axis=1) & (values < DOUBT))
-        order = inner[np.argsort(np.abs(values[inner] - 0.5), kind="stable")]
+        inner = (tree.edges >= tree.n_observed).all(axis=1)
+        doubtful = np.flatnonzero(inner & (values < rules.doubt) & (values > 0))
+        order = doubtful[np.argsort(np.abs(values[doubtful] - 0.5), kind="stable")]
         found: dict[Region, None] = {}
         for a, b in tree.edges[order].tolist():
-            found[region_around(tree, (a, b), 0)] = None
-            found[region_around(tree, (a, b), radius)] = None
-        wanted = [r for r in found if 4 <= len(r.branches) <= MOST_BRANCHES]
-        return wanted[:MAX_REGIONS]
+            for radius in range(1 + rules.wide):
+                found[region_around(tree, (a, b), radius)] = None
+        return [r for r in found if 4 <= len(r.branches) <= MOST_BRANCHES]
 
     return regions
 
@@ -364,7 +384,7 @@ def search_structure(
     def support(tree: Tree) -> Floats:
         return np.array([known.get(row.tobytes(), 0.5) for row in tree.splits()])
 
-    found = search(model, searcher, doubtful_regions(support))
+    found = search(model, searcher, doubtful_regions(support, searcher.rules))
     report = [*structure.search, found.bics]
     if found.model is model:
         return replace(structure, search=report), model
@@ -397,7 +417,6 @@ def settle(
             samples,
             judge,
             smoothing=options.smoothing,
-            max_iter=options.max_iter,
             tol=options.tol,
             n_jobs=n_jobs,
         )
