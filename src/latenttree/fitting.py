@@ -83,10 +83,12 @@ def moments_model(
     """Parameters of a tree by moments alone.
 
     Samples that refinement is stopped by are left out: a start that has seen them looks best."""
-    directions = view_basis(table, n_states, basis, seed, n_jobs)
+    bases: list[Floats] = []
+    if tree.n_hidden:
+        bases = category_bases(table, view_basis(table, n_states, basis, seed, n_jobs))
     return estimate_parameters(
         tree,
-        category_bases(table, directions),
+        bases,
         table.dims,
         marginals(table),
         split(table, options, seed)[0],

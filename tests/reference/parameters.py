@@ -1,24 +1,31 @@
-"""Exact moments of views, node by node and edge by edge, from a known model."""
+"""Moments of views, exact from a known model or sample by sample; models in matching labels."""
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
 
+from latenttree.data.simulate import make_tree
+from latenttree.datasets import make_latent_tree
+from latenttree.metrics import model_of
 from latenttree.model import TreeModel
 from latenttree.moments.triples import Layout, TripleMoments
-from latenttree.views import Views
-
+from latenttree.parameters import Parameters, layout_of, solve
+from latenttree.views import Views, choose_views, leaf_views
 
 WRONG = 1e3
+"""Stands where a moment must not be read."""
 
 
 def along_path(model: TreeModel, a: int, b: int) -> Any:
     """`P(a | b)`, `(d_a, d_b)`, as the product of the conditionals on the path."""
     path = model.tree.path(b, a)
     result = np.eye(int(model.dims[b]))
-    for previous, following in zip(path[:-1], path[1:], strict=True):
+    for previous, following in itertools.pairwise(path):
         result = model.conditional(following, previous) @ result
     return result
 
@@ -41,7 +48,7 @@ def exact_moments(model: TreeModel, views: Views, layout: Layout, tables: Any) -
         joint = model.joint(p + i, p + j)
         one = np.concatenate([mean_given(v, p + i) for v in views.view[i]])
         other = np.concatenate([mean_given(v, p + j) for v in views.view[j]])
-        # views on the same side of the edge as the other's end never matter; fill them with nonsense
+        # views beyond the other end of the edge must not be read
         exact = (one @ joint @ other.T).reshape(3, -1, 3, len(tables[0][0]))
         for s in range(3):
             if views.branch[i, s] == p + j:
@@ -66,3 +73,113 @@ def exact_moments(model: TreeModel, views: Views, layout: Layout, tables: Any) -
         tuple(emitted),
         tuple(counted),
     )
+
+
+def slow_moments(
+    codes: NDArray[Any], y: NDArray[Any], layout: Layout, k: int
+) -> dict[str, list[NDArray[np.float64]]]:
+    """The same moments from samples, one at a time; `y` `(n, n_views, k)` are the views."""
+    n, d = len(codes), layout.dims
+    own = [np.zeros((k, k)) for _ in range(layout.n_views)]
+    third = [np.zeros((k, k, k)) for _ in layout.view]
+    cross = [np.zeros((3, k, 3, k)) for _ in layout.hidden]
+    emitted = [np.zeros((d[a], 3, k)) for _, a in layout.emitted]
+    counted = [np.zeros((d[a], d[b])) for a, b in layout.counted]
+    for x, z in zip(codes, y.astype(np.float64), strict=True):
+        for v in range(layout.n_views):
+            own[v] += np.outer(z[v], z[v]) / n
+        for i, (a, b, c) in enumerate(layout.view):
+            third[i] += np.einsum("i,j,l->ijl", z[a], z[b], z[c]) / n
+        for e, (i, j) in enumerate(layout.hidden):
+            cross[e] += np.einsum("si,tj->sitj", z[layout.view[i]], z[layout.view[j]]) / n
+        for e, (i, a) in enumerate(layout.emitted):
+            emitted[e][x[a]] += z[layout.view[i]] / n
+        for e, (a, b) in enumerate(layout.counted):
+            counted[e][x[a], x[b]] += 1 / n
+    return {"own": own, "third": third, "cross": cross, "emitted": emitted, "counted": counted}
+
+
+def exact_tables(model: TreeModel, k: int) -> list[NDArray[np.float64]]:
+    """Views of the observed nodes in directions that tell their neighbour's states."""
+    found = []
+    for a in range(model.tree.n_observed):
+        other = int(model.tree.neighbors(a)[0])
+        found.append(leaf_views(model.conditional(other, a).T[:, : k - 1], model.marginals[a]))
+    return found
+
+
+def solve_exactly(model: TreeModel, k: int) -> Parameters:
+    """What `solve` makes of the exact moments of a model."""
+    views = choose_views(model.tree, k - 1, hidden=False)
+    layout = layout_of(model.tree, views, model.dims[: model.tree.n_observed])
+    return solve(
+        model.tree, views, layout, exact_moments(model, views, layout, exact_tables(model, k))
+    )
+
+
+def matched(found: TreeModel, true: TreeModel) -> TreeModel:
+    """`found` with the states of its hidden nodes in the order of the truth's, node by node, by
+    the distributions of observed nodes in three branches given them."""
+    p = true.tree.n_observed
+    views = choose_views(true.tree, 1, hidden=False)
+    orders = {}
+    for v, row in enumerate(views.view, start=p):
+        near = views.source[row, 0].tolist()
+        a, b = (np.concatenate([along_path(m, x, v) for x in near]) for m in (true, found))
+        cost = ((a[:, :, None] - b[:, None, :]) ** 2).sum(axis=0)
+        orders[v] = linear_sum_assignment(cost)[1]
+    return found.relabelled(orders)
+
+
+def largest_error(found: TreeModel, true: TreeModel) -> float:
+    """Largest error of any conditional, in either direction, or marginal, labels matched."""
+    found = matched(found, true)
+    errors = [np.abs(x - y).max() for x, y in zip(found.marginals, true.marginals, strict=True)]
+    for a, b in true.tree.edges.tolist():
+        for v, u in ((a, b), (b, a)):
+            errors.append(np.abs(found.conditional(v, u) - true.conditional(v, u)).max())
+    return float(max(errors))
+
+
+SHAPES = ("balanced", "random", "caterpillar", "star")
+
+
+def random_truth(seed: int) -> tuple[str, int, TreeModel]:
+    """A kind, a number of states from 2 to 8, and a model with 3 to 20 leaves.
+
+    "even": edges of a given length, all directions alike, the easy case; "drawn": every column
+    drawn from the uniform distribution over the simplex, some directions weak; "sharp": from a
+    Dirichlet distribution with weight 0.3, some states rare. Categories from k to 50; in every
+    fifth tree observed nodes are internal, with k categories."""
+    rng = np.random.default_rng(seed)
+    kind, shape = ("even", "drawn", "sharp")[seed % 3], SHAPES[seed // 3 % 4]
+    k, p, inside = int(rng.integers(2, 9)), int(rng.integers(3, 21)), seed % 5 == 4
+    d = k if inside else int(rng.integers(k, 51))
+    share = 0.3 if inside and shape != "star" else 0.0
+    lengths = (0.05 * (k - 1), 1.5 * (k - 1))
+    if kind == "even":
+        data = make_latent_tree(
+            p,
+            k,
+            d,
+            shape=shape,  # type: ignore[arg-type]
+            edge_length=lengths,
+            internal_observed=share,
+            n_samples=0,
+            random_state=rng,
+        )
+        return kind, k, model_of(data)
+    tree = make_tree(p, shape, 3, lengths, lengths, share, rng)  # type: ignore[arg-type]
+    root = tree.n_observed
+    parents = tree.rooted(root).parents.tolist()
+    dims = [d if v < tree.n_observed else k for v in range(tree.n_nodes)]
+    alpha = 1.0 if kind == "drawn" else 0.3
+    columns = [1 if u < 0 else dims[u] for u in parents]
+    draws = (rng.dirichlet(np.full(dims[v], alpha), size=columns[v]).T for v in range(tree.n_nodes))
+    return kind, k, TreeModel(tree, root, tuple(draws))
+
+
+def rarest_state(model: TreeModel) -> float:
+    """Smallest probability of a hidden state."""
+    hidden = model.marginals[model.tree.n_observed :]
+    return float(min(w.min() for w in hidden))
