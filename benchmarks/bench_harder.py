@@ -49,8 +49,8 @@ from latenttree.refine import refine, total_log_likelihood
 from latenttree.regions import bic
 from latenttree.reports import DetectionLimitError, check_detection
 from latenttree.samples import Samples
-from latenttree.search import Searcher, search_structure, settle
-from latenttree.structure import learn_structure
+from latenttree.search import RULES, Searcher, doubtful_regions, search_structure, settle
+from latenttree.structure import Structure, learn_structure
 from rivals import estimate
 
 METHODS = ("ours", "probable", "off", "clrg", "merge", "pairwise", "nj_oracle")
@@ -194,20 +194,35 @@ def ours(
     whole = mark_copies(estimated_affinity(found), data)
     result = learn_structure(whole, data.names)
     took("off", start, result.tree)
-    fitted = fit_model(result.tree, data, cell.k, found.basis, settings, 0, 1, Progress())
-    result, model = settle(result, fitted.model, samples, settings, "majority", 1)
-    took("ours", start, result.tree)
-    searcher = Searcher(samples, "bic", smoothing=settings.smoothing)
-    best, probable = search_structure(result, model, searcher)
-    took("probable", start, best.tree)
+    models: list[TreeModel] = []
+    if result.tree.same_topology(truth) and not has_doubts(result):
+        rf |= {"ours": 0.0, "probable": 0.0}  # no region to search: the same tree
+    else:
+        fitted = fit_model(result.tree, data, cell.k, found.basis, settings, 0, 1, Progress())
+        result, model = settle(result, fitted.model, samples, settings, "majority", 1)
+        took("ours", start, result.tree)
+        searcher = Searcher(samples, "bic", smoothing=settings.smoothing)
+        best, probable = search_structure(result, model, searcher)
+        took("probable", start, best.tree)
+        known = fit_model(truth, data, cell.k, found.basis, settings, 0, 1, Progress()).model
+        models = [model, probable, known]
+    values = converged_bics(models, samples) if models else [0.0] * 3
+    return {"edges": stated_support(result, truth), "bic": values}
+
+
+def has_doubts(result: Structure) -> bool:
+    """Whether the search by BIC, the more eager one, would look at any region."""
+    regions = doubtful_regions(lambda _: result.support, RULES["bic"])
+    return bool(regions(result.tree))
+
+
+def stated_support(result: Structure, truth: lt.Tree) -> list[tuple[float, bool]]:
+    """Support of each inner edge of a learned tree, and whether the edge is true."""
     settled = {tuple(x) for x in np.asarray(truth.splits()).tolist()}
     inner = result.tree.internal_edges()
     splits = result.tree.splits()[inner].tolist()
-    edges = [
-        (float(s), tuple(x) in settled) for s, x in zip(result.support[inner], splits, strict=True)
-    ]
-    known = fit_model(truth, data, cell.k, found.basis, settings, 0, 1, Progress()).model
-    return {"edges": edges, "bic": converged_bics([model, probable, known], samples)}
+    pairs = zip(result.support[inner], splits, strict=True)
+    return [(float(s), tuple(x) in settled) for s, x in pairs]
 
 
 def converged_bics(models: list[TreeModel], samples: Samples) -> list[float]:
