@@ -528,7 +528,8 @@ def test_documents(tmp_path: Path) -> None:
     assert run("fit", train, "-o", model, "--seed", "0", "--no-search").exit_code == 0
     result = run("score", model, new, "-o", out)
     assert (result.exit_code, result.stderr) == (0, "")
-    expected = lt.load(model).score_samples(sparse.csr_array(X[:3, [*range(1, 10), 0]]))
+    columns = dict(zip(["rare", *NAMES], X[:3].T, strict=True))
+    expected = lt.load(model).score_samples(columns)
     found = [float(row[0]) for row in read_csv(out)[1]]
     np.testing.assert_allclose(found, expected, rtol=1e-8)  # nine digits are written
 

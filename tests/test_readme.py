@@ -1,28 +1,39 @@
-"""The README's examples run: python blocks as scripts, pycon blocks as doctests."""
+"""The README's examples run: python blocks as scripts, pycon as doctests, commands in sh blocks."""
 
 from __future__ import annotations
 
+import csv
 import doctest
 import re
+import shlex
 from pathlib import Path
 
+import numpy as np
 import pytest
+from typer.testing import CliRunner
+
+from latenttree.cli import app
 
 README = Path(__file__).parents[1] / "README.md"
-BLOCK = re.compile(r"^```(python|pycon)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+BLOCK = re.compile(r"^```(python|pycon|sh)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+COLUMNS = ("smoker", "cough", "wheeze", "fever", "ache", "chills", "cake", "sweets", "cola")
+
+
+def blocks(*kinds: str) -> list[tuple[int, str, str]]:
+    """Line, kind and code of every example of the given kinds."""
+    text = README.read_text()
+    found = [(text.count("\n", 0, b.start()) + 1, *b.groups()) for b in BLOCK.finditer(text)]
+    return [block for block in found if block[1] in kinds]
 
 
 def test_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One after another in one namespace, as a reader would type them."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "Agg")
-    text = README.read_text()
-    blocks = list(BLOCK.finditer(text))
-    assert blocks, "the README has no python example"
+    examples = blocks("python", "pycon")
+    assert examples, "the README has no python example"
     namespace: dict[str, object] = {}
-    for block in blocks:
-        kind, code = block.groups()
-        line = text.count("\n", 0, block.start()) + 1
+    for line, kind, code in examples:
         if kind == "python":
             # Blank lines in front, so that a traceback gives the line of the README.
             exec(compile("\n" * line + code, str(README), "exec"), namespace)
@@ -32,3 +43,32 @@ def test_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         runner.run(example, clear_globs=False)
         namespace = example.globs
         assert runner.failures == 0, f"README line {line}: the output differs, see above"
+
+
+def test_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One after another in a folder with the two files that they name."""
+    monkeypatch.chdir(tmp_path)
+    write_tables()
+    commands = [
+        shlex.split(line, comments=True)
+        for _, _, code in blocks("sh")
+        for line in code.splitlines()
+        if line.startswith("latenttree ")
+    ]
+    assert len(commands) >= 8
+    for command in commands:
+        result = CliRunner().invoke(app, command[1:])
+        assert result.exit_code == 0, f"{shlex.join(command)}: {result.output}{result.stderr}"
+
+
+def write_tables() -> None:
+    """table.csv: three groups of answers that go together; new.csv: ten of them, with gaps."""
+    rng = np.random.default_rng(0)
+    hidden = rng.integers(0, 2, 1000)[:, None] ^ (rng.random((1000, 3)) < 0.2)
+    answers = np.repeat(hidden, 3, axis=1) ^ (rng.random((1000, 9)) < 0.1)
+    rows = np.where(answers == 1, "yes", "no").astype(object)
+    gaps = rows[:10].copy()
+    gaps[rng.random(gaps.shape) < 0.2] = ""
+    for name, content in (("table.csv", rows), ("new.csv", gaps)):
+        with Path(name).open("w", newline="") as file:
+            csv.writer(file).writerows([COLUMNS, *content.tolist()])

@@ -85,7 +85,7 @@ def fit(
             delimiter=separator(delimiter),
         )
         console = new_console()
-        console.print(f"{file}: {len(table):,} samples of {table.n_vars:,} variables")
+        print_file(console, f"{len(table):,} samples of {table.n_vars:,} variables", file)
         print_notes(console, table.notes)
         model = learn(
             table,
