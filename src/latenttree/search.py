@@ -44,6 +44,10 @@ Judge = Literal["likelihood", "bic"]
 MAX_SWEEPS = 12
 MESSAGE_BYTES = 1 << 29
 MOST_BRANCHES = 16
+MAX_WORK = 20_000_000
+LEAST_REGIONS = 50
+"""Regions times samples that a search may look at; the regions that it may look at whatever."""
+
 GLOBAL_STEPS = 20
 """Steps of refinement after the changes of a sweep."""
 
@@ -63,7 +67,7 @@ class Rules(NamedTuple):
 
 RULES: dict[Judge, Rules] = {
     "likelihood": Rules(2.0, 0.95, False, 400),
-    "bic": Rules(0.5, 0.999, True, 4000),
+    "bic": Rules(0.5, np.inf, True, 4000),  # BIC may drop an edge that is surely there
 }
 
 
@@ -100,6 +104,12 @@ class Searcher:
     def rules(self) -> Rules:
         return RULES[self.judge]
 
+    @property
+    def most_regions(self) -> int:
+        """Regions looked at in all: a region costs as much as there are samples."""
+        n = max(self.samples.n_samples, 1)
+        return min(self.rules.max_regions, max(LEAST_REGIONS, MAX_WORK // n))
+
     def value(self, model: TreeModel) -> float:
         """Log-likelihood, or BIC, of the whole model: larger is better."""
         total = total_log_likelihood(model, self.samples, self.n_jobs)
@@ -130,7 +140,7 @@ def search(
     values = [searcher.value(model)]
     weights: dict[frozenset[int], float] = {}
     regions = doubtful(model.tree)
-    left = searcher.rules.max_regions
+    left = searcher.most_regions
     for _ in range(MAX_SWEEPS):
         regions = regions[:left]
         if not regions:
