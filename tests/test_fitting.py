@@ -279,9 +279,9 @@ def test_rare_words() -> None:
     X[rng.integers(0, n, p), np.arange(p)] = True  # every word occurs
     words = sparse.csr_array(X.astype(np.float32))
     assert np.median(X.sum(axis=0)) < 10
-    for refine in ("em", None):
-        model = learn(words, refine=refine, max_iter=4, sweeps=False, search=False, n_jobs=2)
-        check(model, words)
+    for X, refine in ((words, "em"), (words[:, 300:900], None)):
+        model = learn(X, refine=refine, max_iter=4, sweeps=False, search=False, n_jobs=2)
+        check(model, X)
 
 
 def test_a_column_that_is_constant_among_the_samples_to_learn_from() -> None:
