@@ -3,7 +3,8 @@
 256 binary leaves at depth 8 of a tree in which every hidden node has two children, every edge with
 correlation s. A leaf knows `s^8` of the root, almost nothing; but all leaves together keep a share
 of it however deep the tree is, as long as `2 s^2 > 1` (Kesten and Stigum). Each data set is fitted
-with `hidden_features` on and off, by moments alone: RF, parameter error of the leaves as a ratio to
+with `hidden_features` on and off (then the nearest leaf stands for a branch), without search and
+EM, by moments alone: RF, parameter error of the leaves as a ratio to
 the oracle that knows the hidden states, and time. The leaves hang on hidden nodes that they know
 well; what comes from below matters for the edges between hidden nodes. So the same ratio for these:
 mean over them of `||P(a | b) - P_hat(a | b)||_F`, parameters fitted on the true tree.
