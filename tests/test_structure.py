@@ -401,3 +401,13 @@ def test_a_matrix_that_is_not_numeric_is_named(matrix: Any) -> None:
         lt.tree_from_distances(matrix)
     except DataError as error:
         assert "D" in str(error)  # noqa: PT017
+
+
+@pytest.mark.parametrize("n_states", [2, 3])
+def test_several_columns_with_copies(n_states: int) -> None:
+    """The spanning tree may reach a variable through a copy of its neighbour."""
+    data = lt.datasets.make_latent_tree(9, 3, 6, n_samples=3000, random_state=0)
+    X = np.repeat(data.X[:, :4], 2, axis=1)
+    model = lt.LatentTree(n_states, random_state=0).fit(X)
+    pairs = {tuple(e) for e in model.tree_.edges.tolist()}
+    assert {(0, 1), (2, 3), (4, 5), (6, 7)} <= pairs

@@ -17,7 +17,6 @@ from latenttree.metrics import model_of
 from latenttree.model import TreeModel
 from latenttree.tree import Tree
 from latenttree.views import (
-    Views,
     _branches,
     choose_views,
     leaf_features,
@@ -62,10 +61,15 @@ def test_branches_are_measured_as_by_recursion(tree: Tree) -> None:
 def test_views_lie_in_three_different_branches(tree: Tree) -> None:
     for hidden in (False, True):
         views = choose_views(tree, 1, hidden)
-        assert views.branch.shape == views.view.shape == (tree.n_hidden, 3)
+        wide = [v for v in range(tree.n_observed, tree.n_nodes) if len(tree.neighbors(v)) >= 6]
+        assert views.branch.shape == views.view.shape == (tree.n_hidden + len(wide), 3)
+        hubs = [v - tree.n_observed for v in wide]
+        assert views.owner.tolist() == [*range(tree.n_hidden), *hubs]
         for i, (branches, row) in enumerate(zip(views.branch, views.view, strict=True)):
-            v = tree.n_observed + i
+            v = tree.n_observed + int(views.owner[i])
             assert len(set(branches.tolist())) == 3
+            if i >= tree.n_hidden:  # another group than the reference group
+                assert set(branches.tolist()).isdisjoint(views.branch[views.owner[i]].tolist())
             for u, (source, to) in zip(branches.tolist(), views.source[row].tolist(), strict=True):
                 assert u in tree.neighbors(v)
                 if hidden and u >= tree.n_observed:
@@ -172,7 +176,7 @@ def test_message_features_where_all_views_are_messages_or_leaves() -> None:
     tables = [np.ones((4, 3)) for _ in range(5)]
     hidden = choose_views(model.tree, 2, hidden=True)
     for wanted in (hidden.source[:, 1] >= 0, hidden.source[:, 1] < 0):
-        views = Views(hidden.branch, hidden.view, hidden.source[wanted])
+        views = hidden._replace(source=hidden.source[wanted])
         y = message_features(views, tables, model, n_jobs=2)(codes)
         assert y.shape == (40, wanted.sum(), 3)
         assert np.isfinite(y).all()

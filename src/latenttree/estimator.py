@@ -25,6 +25,7 @@ from latenttree.fitting import (
     fit_model,
     moments_model,
     polish,
+    split,
 )
 from latenttree.model import TreeModel
 from latenttree.queries import Queries
@@ -35,7 +36,7 @@ from latenttree.reports import (
     single_states,
     tree_report,
 )
-from latenttree.samples import Samples, is_one_hot
+from latenttree.samples import is_one_hot
 from latenttree.search import settle
 from latenttree.states import choose_states
 from latenttree.structure import Structure, check_options, learn_structure
@@ -70,7 +71,7 @@ class LatentTree(Queries, BaseEstimator):
     hidden_features : bool, default=True
         Messages out of a branch stand for it above the first level, instead of its nearest
         observed variable.
-    max_iter, tol : int, default=100; float, default=1e-7
+    max_iter, tol : int, default=200; float, default=1e-7
         Most steps of refinement, and the relative gain of log-likelihood at which it stops.
     smoothing : float, default=1.0
         Pseudo-samples for every state of a parent, spread as the variable's own frequencies.
@@ -140,7 +141,7 @@ class LatentTree(Queries, BaseEstimator):
         tree: Literal["majority", "most_probable"] = "majority",
         refine: Literal["em"] | None = "em",
         hidden_features: bool = True,
-        max_iter: int = 100,
+        max_iter: int = 200,
         tol: float = 1e-7,
         smoothing: float = 1.0,
         validation_fraction: float = 0.0,
@@ -273,7 +274,8 @@ class LatentTree(Queries, BaseEstimator):
         if not self.search or not options.refine or self.structure != "lrg":
             return result, fitted
         with progress.stage("search"):
-            better, model = settle(result, fitted.model, Samples(table), options, self.tree, jobs)
+            train, _ = split(table, options, seed)
+            better, model = settle(result, fitted.model, train, options, self.tree, jobs)
         if better.tree is result.tree:
             return better, fitted
         start = moments_model(better.tree, table, states, basis, options, seed, jobs)
@@ -331,6 +333,7 @@ class LatentTree(Queries, BaseEstimator):
         model.model_, model.tree_, model.schema_ = saved.model, saved.model.tree, schema
         model.diagnostics_ = Diagnostics.restored(saved.diagnostics, saved.support)
         model.n_features_in_ = schema.n_features
+        model.n_iter_ = max(1, len(model.diagnostics_.log_likelihood_trace) - 1)
         if schema.named:
             model.feature_names_in_ = np.asarray(schema.input_names, dtype=object)
         return model

@@ -32,7 +32,7 @@ class Options:
 
     refine: bool = True
     hidden_features: bool = True
-    max_iter: int = 100
+    max_iter: int = 200
     tol: float = 1e-7
     smoothing: float = 1.0
     validation_fraction: float = 0.0

@@ -43,6 +43,9 @@ LEAST_VARIANCE = 1e-10
 LEAST_EIGENVALUE = 1e-6
 N_SCALINGS = 30
 MAX_ROUNDS = 2
+LEAST_TRUST = 1e8
+"""A group whose condition is larger counts no less than this."""
+
 WORST_GAIN = 1e3
 """Directions of a predictor whose noise would be amplified more than this, or than `sqrt(N)` where
 that is more, are left out; on exact moments none is."""
@@ -62,10 +65,10 @@ class Parameters:
 
 
 class _Node(NamedTuple):
-    """Decompositions of all hidden nodes, views whitened: `(m, 3, k, k)` factors, weights."""
+    """Decompositions of all groups of views, whitened."""
 
-    weights: Floats  # (m, k)
-    factors: Floats  # (m, 3, k, k) E[(1, z) | h]
+    weights: Floats  # (rows, k)
+    factors: Floats  # (rows, 3, k, k) E[(1, z) | h]
     worst_gain: float
 
 
@@ -75,11 +78,15 @@ def layout_of(tree: Tree, views: Views, dims: Ints) -> Layout:
     a, b = np.sort(tree.edges, axis=1).T
     both, none = a >= p, b < p
     one = ~both & ~none
+    second = np.arange(tree.n_hidden, len(views.view))
+    edges = np.column_stack([a[both], b[both]]) - p
+    emitted = np.column_stack([b[one] - p, a[one]])
+    again = [(r, x) for r in second for x in emitted[emitted[:, 0] == views.owner[r], 1]]
     return Layout(
         views.view,
         len(views.source),
-        np.column_stack([a[both], b[both]]) - p,
-        np.column_stack([b[one] - p, a[one]]),
+        np.concatenate([edges, np.column_stack([views.owner[second], second])]),
+        np.concatenate([emitted, np.array(again, dtype=np.int64).reshape(-1, 2)]),
         np.column_stack([a[none], b[none]]),
         np.asarray(dims, dtype=np.int64),
     )
@@ -100,16 +107,39 @@ def solve(tree: Tree, views: Views, layout: Layout, moments: TripleMoments) -> P
     node = _Node(weights, np.stack(found.factors, axis=1), gain)
     joints = [np.empty(0)] * len(tree.edges)
     number = {tuple(sorted(e)): i for i, e in enumerate(tree.edges.tolist())}
-    p = tree.n_observed
-    for (i, a), moment in zip(layout.emitted.tolist(), whitened.emitted, strict=True):
-        joints[number[a, p + i]] = _emission(node, views, i, a, moment)
+    p, m = tree.n_observed, tree.n_hidden
+    for (i, r), moment in zip(layout.hidden.tolist(), whitened.cross, strict=True):
+        if r >= m:
+            _align_group(node, views, i, r, moment)
+    trust = 1 / np.minimum(found.condition, LEAST_TRUST) ** 2
+    told: dict[int, list[tuple[float, Floats]]] = {}
+    for (r, a), moment in zip(layout.emitted.tolist(), whitened.emitted, strict=True):
+        table = _emission(node, views, r, a, moment)
+        told.setdefault(number[a, p + views.owner[r]], []).append((trust[r], table))
+    for e, tables in told.items():
+        share = sum(t for t, _ in tables)
+        w = node.weights[tree.edges[e].max() - p]
+        joints[e] = sum(t * table for t, table in tables) / share * w
     for (i, j), moment in zip(layout.hidden.tolist(), whitened.cross, strict=True):
-        joints[number[p + i, p + j]] = _hidden_joint(node, views, i, j, p, moment)
+        if j < m:
+            joints[number[p + i, p + j]] = _hidden_joint(node, views, i, j, p, moment)
     for (a, b), joint in zip(layout.counted.tolist(), moments.counted, strict=True):
         joints[number[a, b]] = joint
     oriented = [j if a < b else j.T for (a, b), j in zip(tree.edges.tolist(), joints, strict=True)]
     model = TreeModel.from_joints(tree, oriented)
-    return Parameters(model, found.condition)
+    return Parameters(model, found.condition[:m])
+
+
+def _align_group(node: _Node, views: Views, i: int, r: int, moment: Floats) -> None:
+    """Bring the states of a node's second group `r`, in place, into the order of its reference
+    group `i`: the relation of two groups of one hidden node, Procedure "Merging and Alignment
+    Correction", by linear assignment."""
+    one, other = _predictor(node, views, i, -1), _predictor(node, views, r, -1)
+    size = one.linear.shape[1]
+    second = one.linear @ moment.reshape(size, size) @ other.linear.T
+    order = align(one.inverse @ second @ other.inverse.T)
+    node.weights[r] = node.weights[r][order]
+    node.factors[r] = node.factors[r][:, :, order]
 
 
 def _whiten(views: Views, layout: Layout, moments: TripleMoments) -> TripleMoments:
@@ -178,11 +208,10 @@ def _predictor(node: _Node, views: Views, i: int, without: int) -> _Predictor:
 
 
 def _emission(node: _Node, views: Views, i: int, a: int, moment: Floats) -> Floats:
-    """Joint `(d, k)` of observed node `a` with its hidden neighbour `i`: simplex by column."""
+    """`P(a | i)`, `(d, k)`, of an observed node and its hidden neighbour, by one group of views."""
     q = _predictor(node, views, i, a)
     joint = moment.reshape(len(moment), -1) @ q.linear.T @ q.inverse.T
-    w = node.weights[i]
-    return project_simplex(joint / w) * w
+    return project_simplex(joint / node.weights[i])
 
 
 def _hidden_joint(node: _Node, views: Views, i: int, j: int, p: int, moment: Floats) -> Floats:

@@ -28,6 +28,9 @@ OPENING = 1e-3
 LEAST_SHARE = 0.1
 """An extrapolated probability stays above this share of the last step's."""
 
+GAIN_SCALE = 1000.0
+"""Log-likelihood for each parameter beyond which the tolerance no longer grows."""
+
 PATIENCE = 3
 """Steps without gain on held-out samples after which refinement stops."""
 
@@ -97,7 +100,9 @@ def refine(
         if accelerate and len(trace) + 2 <= max_steps:
             state = _leap(before, state, step(state), visit, trace)
         trace.append(state.value)
-        still = state.value - before.value <= tolerance * abs(state.value)
+        # a large sample makes the likelihood large, but not the gain that still matters
+        scale = min(abs(state.value), GAIN_SCALE * model.n_parameters)
+        still = state.value - before.value <= tolerance * scale
         converged = judge.tired(state.model) or still
     best = judge.best or step(state)
     return Refinement(best, trace, judge.values, converged)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Any
 
@@ -83,8 +83,8 @@ def learn_structure(
     Exact affinities need no sweeps and no support: grouping and merging alone are exact.
     """
     progress = progress or Progress()
-    kept, copies = _duplicates(whole)
-    reduced = component(whole, kept) if len(copies) else whole
+    kept, copies, mst = _duplicates(whole)
+    reduced = component(replace(whole, mst=mst), kept) if len(copies) else whole
     parts, joins = _components(reduced)
     with progress.stage("grouping"):
         groups = [group_all(part.affinity, n_jobs, epsilon) for part in parts]
@@ -133,8 +133,11 @@ def _contract(part: _Part, min_support: float) -> None:
     )
 
 
-def _duplicates(whole: Affinity) -> tuple[NDArray[np.int64], list[tuple[int, int]]]:
-    """Variables to keep, and `(kept, copy)` for each that is at distance zero from a kept one."""
+def _duplicates(
+    whole: Affinity,
+) -> tuple[NDArray[np.int64], list[tuple[int, int]], NDArray[np.int64]]:
+    """Variables to keep, `(kept, copy)` for each that is at distance zero from a kept one, and the
+    spanning tree with kept variables in the places of their copies."""
     strength = np.abs(whole.rho[whole.mst[:, 0], whole.mst[:, 1]].astype(np.float64))
     zero = whole.mst[-np.log(np.maximum(strength, 1e-300)) <= DUPLICATE]
     p = len(whole.rho)
@@ -143,7 +146,8 @@ def _duplicates(whole: Affinity) -> tuple[NDArray[np.int64], list[tuple[int, int
     _, first = np.unique(label, return_index=True)
     kept = np.sort(first)
     copies = [(int(first[label[v]]), v) for v in range(p) if first[label[v]] != v]
-    return kept, copies
+    mst = first[label][whole.mst]
+    return kept, copies, mst[mst[:, 0] != mst[:, 1]]
 
 
 def _components(whole: Affinity) -> tuple[list[_Part], NDArray[np.int64]]:

@@ -28,31 +28,49 @@ Features = Callable[[NDArray[np.integer]], NDArray[np.float32]]
 class Views(NamedTuple):
     """Which branches are looked at from each hidden node, and what stands for them.
 
-    Row `i` belongs to hidden node `n_observed + i`. A view `v` is the observed node `source[v, 0]`
-    where `source[v, 1]` is -1, else the message from `source[v, 0]` to `source[v, 1]`.
+    Row `i` is a group of three views of hidden node `n_observed + owner[i]`. The first `n_hidden`
+    rows are one for each node, its reference group; a node with six or more branches has a second
+    group, of the next three. A view `v` is the observed node `source[v, 0]` where `source[v, 1]`
+    is -1, else the message from `source[v, 0]` to `source[v, 1]`.
     """
 
-    branch: Ints  # (m, 3) neighbours of the hidden node behind which the views lie
-    view: Ints  # (m, 3) numbers of the views
+    branch: Ints  # (rows, 3) neighbours of the hidden node behind which the views lie
+    view: Ints  # (rows, 3) numbers of the views
     source: Ints  # (n_views, 2)
+    owner: Ints  # (rows,)
 
 
 def choose_views(tree: Tree, rank: int, hidden: bool) -> Views:
-    """The three most telling branches of every hidden node.
+    """The three most telling branches of every hidden node, then the next three where there are.
 
     A branch is as telling as its correlation with the node by the tree's lengths: that of its
     nearest observed node, or, with `hidden`, of the best combination of all its leaves."""
     strength, nearest = _branches(tree, rank, hidden)
     number: dict[tuple[int, int], int] = {}
-    branch, view = [], []
+    groups: list[tuple[int, list[int]]] = []
     for v in range(tree.n_observed, tree.n_nodes):
-        found = sorted(tree.neighbors(v), key=lambda u, v=v: (-strength[u, v], u))[:3]  # type: ignore[misc]
-        sources = [
-            (u, v) if hidden and u >= tree.n_observed else (nearest[u, v], -1) for u in found
+        found = sorted(tree.neighbors(v), key=lambda u, v=v: (-strength[u, v], u))  # type: ignore[misc]
+        groups.append((v, found[:3]))
+        if len(found) >= 6:
+            groups.append((v, found[3:6]))
+    groups = [groups[i] for i in _references_first([v for v, _ in groups])]
+    view = [
+        [
+            number.setdefault(
+                (u, v) if hidden and u >= tree.n_observed else (nearest[u, v], -1), len(number)
+            )
+            for u in found
         ]
-        branch.append(found)
-        view.append([number.setdefault(s, len(number)) for s in sources])
-    return Views(_rows(branch, 3), _rows(view, 3), _rows(list(number), 2))
+        for v, found in groups
+    ]
+    owner = np.array([v - tree.n_observed for v, _ in groups], dtype=np.int64)
+    return Views(_rows([f for _, f in groups], 3), _rows(view, 3), _rows(list(number), 2), owner)
+
+
+def _references_first(nodes: list[int]) -> list[int]:
+    """Places of the first group of every node, then those of the second groups."""
+    second = [i for i in range(1, len(nodes)) if nodes[i] == nodes[i - 1]]
+    return [i for i in range(len(nodes)) if i not in set(second)] + second
 
 
 def _rows(values: Sequence[Sequence[int]], width: int) -> Ints:
@@ -135,7 +153,7 @@ def message_features(
     as in `leaf_features`."""
     sent = np.flatnonzero(views.source[:, 1] >= 0)
     seen = np.flatnonzero(views.source[:, 1] < 0)
-    leaves = leaf_features(Views(views.branch, views.view, views.source[seen]), tables)
+    leaves = leaf_features(views._replace(source=views.source[seen]), tables)
     prior = np.array([model.marginals[u] for u in views.source[sent, 0].tolist()])
 
     def look_up(codes: NDArray[np.integer]) -> NDArray[np.float32]:

@@ -41,24 +41,26 @@ def exact_moments(model: TreeModel, views: Views, layout: Layout, tables: Any) -
         return tables[nodes[view]].T @ along_path(model, int(nodes[view]), node)
 
     third, cross, emitted, counted = [], [], [], []
+    node = p + views.owner
     for i, row in enumerate(views.view):
-        a, b, c = (mean_given(v, p + i) for v in row)
-        third.append(np.einsum("ih,jh,lh,h->ijl", a, b, c, model.marginals[p + i]))
+        a, b, c = (mean_given(v, node[i]) for v in row)
+        third.append(np.einsum("ih,jh,lh,h->ijl", a, b, c, model.marginals[node[i]]))
     for i, j in layout.hidden:
-        joint = model.joint(p + i, p + j)
-        one = np.concatenate([mean_given(v, p + i) for v in views.view[i]])
-        other = np.concatenate([mean_given(v, p + j) for v in views.view[j]])
+        same = node[i] == node[j]  # two groups of one hidden node
+        joint = np.diag(model.marginals[node[i]]) if same else model.joint(node[i], node[j])
+        one = np.concatenate([mean_given(v, node[i]) for v in views.view[i]])
+        other = np.concatenate([mean_given(v, node[j]) for v in views.view[j]])
         # views beyond the other end of the edge must not be read
         exact = (one @ joint @ other.T).reshape(3, -1, 3, len(tables[0][0]))
         for s in range(3):
-            if views.branch[i, s] == p + j:
+            if views.branch[i, s] == node[j]:
                 exact[s] = WRONG
-            if views.branch[j, s] == p + i:
+            if views.branch[j, s] == node[i]:
                 exact[:, :, s] = WRONG
         cross.append(exact)
     for i, a in layout.emitted:
-        joint = model.joint(a, p + i)
-        stacked = np.stack([joint @ mean_given(v, p + i).T for v in views.view[i]], axis=1)
+        joint = model.joint(a, node[i])
+        stacked = np.stack([joint @ mean_given(v, node[i]).T for v in views.view[i]], axis=1)
         for s in range(3):
             if views.branch[i, s] == a:
                 stacked[:, s] = WRONG
@@ -123,7 +125,7 @@ def matched(found: TreeModel, true: TreeModel) -> TreeModel:
     p = true.tree.n_observed
     views = choose_views(true.tree, 1, hidden=False)
     orders = {}
-    for v, row in enumerate(views.view, start=p):
+    for v, row in enumerate(views.view[: true.tree.n_hidden], start=p):
         near = views.source[row, 0].tolist()
         a, b = (np.concatenate([along_path(m, x, v) for x in near]) for m in (true, found))
         cost = ((a[:, :, None] - b[:, None, :]) ** 2).sum(axis=0)
