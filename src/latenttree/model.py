@@ -6,7 +6,7 @@ A tree model has one joint distribution whatever its root; the arrays are kept a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -153,6 +153,14 @@ class TreeModel:
             columns = np.asarray(orders.get(u, np.arange(table.shape[1])) if u >= 0 else [0])
             tables.append(table[np.ix_(rows, columns)])
         return TreeModel(self.tree, self.root, tuple(tables))
+
+    def with_tables(self, tables: Iterable[Floats]) -> TreeModel:
+        """Other tables on the same tree, taken as they are: for a caller that has normalised them
+        and will not write to them."""
+        new = object.__new__(TreeModel)
+        known = {name: getattr(self, name) for name in ("tree", "root", "parents", "order", "dims")}
+        vars(new).update(known, tables=tuple(tables))
+        return new
 
     def canonical(self) -> TreeModel:
         """The same model on the canonical tree, whose hidden nodes are named h0, h1, ... anew."""

@@ -50,11 +50,52 @@ class Refinement:
 
 
 class _State(NamedTuple):
-    """A model with its counts and objective."""
+    """A model as one vector, its expected counts and objective."""
 
-    model: TreeModel
-    counts: Tables
+    theta: Floats
+    counts: Floats
     value: float
+
+
+class _Vectors:
+    """Models of one tree as flat vectors, all tables one after another, row by row: thousands of
+    small tables cost as little as one large one."""
+
+    def __init__(self, model: TreeModel, target: Tables) -> None:
+        self.model = model
+        widths = np.array([t.shape[1] for t in model.tables])
+        first = np.cumsum(widths) - widths
+        parts = [
+            np.tile(np.arange(f, f + w), len(t))
+            for f, w, t in zip(first.tolist(), widths.tolist(), model.tables, strict=True)
+        ]
+        self.column = np.concatenate(parts)
+        self.ends = np.cumsum([t.size for t in model.tables])
+        self.target = np.concatenate([np.repeat(t, w) for t, w in zip(target, widths, strict=True)])
+
+    def flat(self, tables: Tables) -> Floats:
+        return np.concatenate([t.ravel() for t in tables])
+
+    def as_model(self, theta: Floats) -> TreeModel:
+        parts = np.split(theta, self.ends[:-1])
+        shapes = (t.shape for t in self.model.tables)
+        return self.model.with_tables(p.reshape(s) for p, s in zip(parts, shapes, strict=True))
+
+    def normalised(self, theta: Floats) -> Floats:
+        """Columns to sum one; empty ones as the target."""
+        sums = np.bincount(self.column, theta)[self.column]
+        return np.where(sums > 0, theta / np.where(sums > 0, sums, 1.0), self.target)
+
+    def maximised(self, counts: Floats, smoothing: float) -> Floats:
+        return self.normalised(counts + smoothing * self.target)
+
+    def opened(self, theta: Floats) -> Floats:
+        """A little independence mixed in."""
+        return (1 - OPENING) * theta + OPENING * self.target
+
+    def log_prior(self, theta: Floats) -> float:
+        """`sum t log P`: what a pseudo-sample for each column adds to the objective."""
+        return float(self.target @ np.log(np.maximum(theta, 1e-300)))
 
 
 def refine(
@@ -81,68 +122,59 @@ def refine(
         model that was best for them is returned.
     marginals : of the observed nodes in the samples; the model's own by default.
     """
-    target = _targets(model, marginals)
+    space = _Vectors(model, _targets(model, marginals))
     judge = _Judge(held_out, n_jobs)
 
-    def visit(some: TreeModel) -> _State:
-        counts, value = _expect(some, chunks, n_jobs)
-        return _State(some, counts, value + smoothing * _log_prior(some, target))
+    def visit(theta: Floats) -> _State:
+        counts, value = _expect(space.as_model(theta), chunks, n_jobs)
+        return _State(theta, space.flat(counts), value + smoothing * space.log_prior(theta))
 
-    def step(state: _State) -> TreeModel:
-        return maximise(state.model, state.counts, smoothing, target)
+    def step(state: _State) -> Floats:
+        return space.maximised(state.counts, smoothing)
 
-    state = visit(_opened(model, target))
+    state = visit(space.opened(space.flat(model.tables)))
     trace = [state.value]
-    converged = judge.tired(state.model)
+    converged = judge.tired(state.theta, space)
     while len(trace) <= max_steps and not converged:
         before = state
         state = visit(step(before))
         if accelerate and len(trace) + 2 <= max_steps:
-            state = _leap(before, state, step(state), visit, trace)
+            state = _leap(before, state, step(state), visit, space, trace)
         trace.append(state.value)
         # a large sample makes the likelihood large, but not the gain that still matters
         scale = min(abs(state.value), GAIN_SCALE * model.n_parameters)
         still = state.value - before.value <= tolerance * scale
-        converged = judge.tired(state.model) or still
-    best = judge.best or step(state)
-    return Refinement(best, trace, judge.values, converged)
+        converged = judge.tired(state.theta, space) or still
+    best = step(state) if judge.best is None else judge.best
+    return Refinement(checked(space.as_model(best)), trace, judge.values, converged)
+
+
+def checked(model: TreeModel) -> TreeModel:
+    """The same model, its tables checked and normalised to the last bit."""
+    return TreeModel(model.tree, model.root, model.tables)
 
 
 def _leap(
     first: _State,
     second: _State,
-    third: TreeModel,
-    visit: Callable[[TreeModel], _State],
+    third: Floats,
+    visit: Callable[[Floats], _State],
+    space: _Vectors,
     trace: list[float],
 ) -> _State:
     """The extrapolation of three models in a row, or the third where that is no better than the
-    second."""
+    second.
+
+    `a + 2 s (b - a) + s^2 (c - 2 b + a)`, kept positive, with `s = |b - a| / |c - 2 b + a|`."""
     trace.append(second.value)
-    size, bend = _movement(first.model, second.model, third)
-    stride = max(1.0, np.sqrt(size / max(bend, 1e-300)))
+    step, bend = second.theta - first.theta, third - 2 * second.theta + first.theta
+    stride = max(1.0, float(np.sqrt(step @ step / max(float(bend @ bend), 1e-300))))
     if stride > 1.0:
-        far = visit(_extrapolated(first.model, second.model, third, stride))
-        if far.value >= second.value:
-            return far
+        far = first.theta + 2 * stride * step + stride**2 * bend
+        found = visit(space.normalised(np.maximum(far, LEAST_SHARE * third)))
+        if found.value >= second.value:
+            return found
     return visit(third)
-
-
-def _movement(a: TreeModel, b: TreeModel, c: TreeModel) -> tuple[float, float]:
-    """Squared lengths of the step `b - a` and of its change `c - 2 b + a`."""
-    size = bend = 0.0
-    for x, y, z in zip(a.tables, b.tables, c.tables, strict=True):
-        size += float(((y - x) ** 2).sum())
-        bend += float(((z - 2 * y + x) ** 2).sum())
-    return size, bend
-
-
-def _extrapolated(a: TreeModel, b: TreeModel, c: TreeModel, stride: float) -> TreeModel:
-    """`a + 2 s (b - a) + s^2 (c - 2 b + a)`, kept positive."""
-    tables = []
-    for x, y, z in zip(a.tables, b.tables, c.tables, strict=True):
-        far = x + 2 * stride * (y - x) + stride**2 * (z - 2 * y + x)
-        tables.append(normalised(np.maximum(far, LEAST_SHARE * z)))
-    return TreeModel(a.tree, a.root, tuple(tables))
 
 
 class _Judge:
@@ -151,14 +183,14 @@ class _Judge:
     def __init__(self, held_out: Chunks | None, n_jobs: int) -> None:
         self.held_out, self.n_jobs = held_out, n_jobs
         self.values: list[float] = []
-        self.best: TreeModel | None = None
+        self.best: Floats | None = None
 
-    def tired(self, model: TreeModel) -> bool:
+    def tired(self, theta: Floats, space: _Vectors) -> bool:
         if self.held_out is None:
             return False
-        value = total_log_likelihood(model, self.held_out, self.n_jobs)
+        value = total_log_likelihood(space.as_model(theta), self.held_out, self.n_jobs)
         if value > max(self.values, default=-np.inf):
-            self.best = model
+            self.best = theta
         self.values.append(value)
         return len(self.values) - 1 - int(np.argmax(self.values)) >= PATIENCE
 
@@ -207,24 +239,6 @@ def _targets(model: TreeModel, marginals: Sequence[Floats]) -> Tables:
     p = model.tree.n_observed
     observed = tuple(marginals) or model.marginals[:p]
     return observed + tuple(np.full(d, 1 / d) for d in model.dims[p:].tolist())
-
-
-def _log_prior(model: TreeModel, target: Tables) -> float:
-    """`sum t log P` over all columns: what a pseudo-sample for each adds to the objective."""
-    total = 0.0
-    for table, t in zip(model.tables, target, strict=True):
-        used = t > 0
-        total += float(t[used] @ np.log(np.maximum(table[used], 1e-300)).sum(axis=1))
-    return total
-
-
-def _opened(model: TreeModel, target: Tables) -> TreeModel:
-    """The model with a little independence mixed in."""
-    tables = [
-        (1 - OPENING) * table + OPENING * t[:, None]
-        for table, t in zip(model.tables, target, strict=True)
-    ]
-    return TreeModel(model.tree, model.root, tuple(tables))
 
 
 def random_model(
