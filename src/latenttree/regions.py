@@ -265,19 +265,21 @@ def _gaussian(r: Floats, n: float, shape: Shape) -> float:
 
 
 def fit_shape(
-    present: TreeModel, shape: Shape, branches: Branches, smoothing: float
+    present: TreeModel, shape: Shape, branches: Branches, smoothing: float, bar: float = -np.inf
 ) -> Alternative:
     """EM over a region of another shape, each new node started from the old one most like it."""
-    return fit_region(_transplant(present, shape), shape, branches, smoothing)
+    return fit_region(start_of(present, shape), shape, branches, smoothing, bar)
 
 
-def fit_region(start: TreeModel, shape: Shape, branches: Branches, smoothing: float) -> Alternative:
-    """EM over a region from a model of the given shape."""
-    model, value = fit_small(start, branches, smoothing, FIT_STEPS, FIT_GAIN)
+def fit_region(
+    start: TreeModel, shape: Shape, branches: Branches, smoothing: float, bar: float = -np.inf
+) -> Alternative:
+    """EM over a region from a model of the given shape; given up where `bar` is out of reach."""
+    model, value = fit_small(start, branches, smoothing, FIT_STEPS, FIT_GAIN, bar)
     return Alternative(shape, model, value)
 
 
-def _transplant(present: TreeModel, shape: Shape) -> TreeModel:
+def start_of(present: TreeModel, shape: Shape) -> TreeModel:
     """A model of another shape with the joints that the present model has between its nodes."""
     m = present.tree.n_observed
     tree = small_tree(m, shape)

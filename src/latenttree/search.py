@@ -44,6 +44,9 @@ Judge = Literal["likelihood", "bic"]
 MAX_SWEEPS = 12
 MESSAGE_BYTES = 1 << 29
 MOST_BRANCHES = 16
+HOPELESS = 6.0
+"""A shape that will end so far below the best is not fitted to the end."""
+
 MAX_WORK = 20_000_000
 LEAST_REGIONS = 50
 """Regions times samples that a search may look at; the regions that it may look at whatever."""
@@ -75,19 +78,19 @@ RULES: dict[Judge, Rules] = {
 class Searched:
     """A better model; `bics` before every sweep and at the end, never decreasing.
 
-    `weights` maps the split of an inner edge (observed nodes on the side away from node 0) to the
-    weight, among the ways to resolve its region, of those that have it."""
+    `weights` maps the split of an inner edge, as `Tree.splits` has it, to the weight of those ways
+    to resolve its region that have it."""
 
     model: TreeModel
     bics: list[float]
-    weights: dict[frozenset[int], float] = field(default_factory=dict)
+    weights: dict[bytes, float] = field(default_factory=dict)
 
 
 class _Verdict(NamedTuple):
     region: Region
     best: Alternative
     gain: float
-    weights: dict[frozenset[int], float]
+    weights: dict[bytes, float]
 
 
 @dataclass(frozen=True)
@@ -116,9 +119,13 @@ class Searcher:
         return total if self.judge == "likelihood" else bic(model, total, self.samples.n_samples)
 
     def score(self, found: Alternative) -> float:
+        return found.log_likelihood - self.price(found.model.n_parameters)
+
+    def price(self, n_parameters: int) -> float:
+        """What a model pays for its parameters: nothing, or half the log of n each."""
         if self.judge == "likelihood":
-            return found.log_likelihood
-        return bic(found.model, found.log_likelihood, self.samples.n_samples)
+            return 0.0
+        return 0.5 * n_parameters * float(np.log(self.samples.n_samples))
 
     def refined(self, model: TreeModel) -> TreeModel:
         return refine(
@@ -138,7 +145,7 @@ def search(
 
     With judge "likelihood" only shapes with as many hidden nodes compete."""
     values = [searcher.value(model)]
-    weights: dict[frozenset[int], float] = {}
+    weights: dict[bytes, float] = {}
     regions = doubtful(model.tree)
     left = searcher.most_regions
     for _ in range(MAX_SWEEPS):
@@ -190,6 +197,7 @@ def judge_regions(model: TreeModel, regions: list[Region], searcher: Searcher) -
     found: list[_Verdict] = []
     k = int(model.dims[-1])
     room = max(1, MESSAGE_BYTES // (4 * k * max(searcher.samples.n_samples, 1)))
+    sides = _Sides(model.tree)
     while regions:
         batch, edges = _next_batch(regions, model.tree.n_observed, room)
         regions = regions[len(batch) :]
@@ -198,7 +206,7 @@ def judge_regions(model: TreeModel, regions: list[Region], searcher: Searcher) -
         def work(
             start: int, stop: int, batch: list[Region] = batch, codes: Any = codes, sent: Any = sent
         ) -> list[_Verdict]:
-            return [_judge(model, r, codes, sent, searcher) for r in batch[start:stop]]
+            return [_judge(model, r, codes, sent, searcher, sides) for r in batch[start:stop]]
 
         for part in parallel(work, len(batch), searcher.n_jobs, 1):
             found += part
@@ -240,65 +248,81 @@ def _judge(
     codes: NDArray[Any],
     sent: dict[tuple[int, int], Any],
     searcher: Searcher,
+    sides: _Sides,
 ) -> _Verdict:
     small = cut_out(model, region)
     evidence = incoming(region, model.tree.n_observed, codes, sent)
     shape = present_shape(model.tree, region)
-    rank = int(model.dims[-1]) - 1
+    rank, m = int(model.dims[-1]) - 1, len(region.branches)
     size = len(region.inside) if searcher.judge == "likelihood" else None
     others = other_shapes(
         shape, branch_correlations(small, evidence), float(len(codes) * rank), size
     )
     branches = as_branches(evidence, rank + 1)
-    present = fit_region(small, shape, branches, searcher.smoothing)
-    tried = [present, *(fit_shape(small, s, branches, searcher.smoothing) for s in others)]
-    scores = np.array([searcher.score(t) for t in tried])
-    best = int(np.argmax(scores))
-    return _Verdict(
-        region, tried[best], float(scores[best] - scores[0]), _weights(model.tree, region, tried)
-    )
+    tried = [fit_region(small, shape, branches, searcher.smoothing)]
+    best = first = searcher.score(tried[0])
+    for other in others:
+        more = (other.n_hidden(m) - shape.n_hidden(m)) * rank * (rank + 1)
+        bar = best + searcher.price(small.n_parameters + more) - HOPELESS
+        tried.append(fit_shape(small, other, branches, searcher.smoothing, bar))
+        best = max(best, searcher.score(tried[-1]))
+    winner = max(tried, key=searcher.score)
+    return _Verdict(region, winner, best - first, _weights(sides, region, tried))
 
 
-def _weights(tree: Tree, region: Region, tried: list[Alternative]) -> dict[frozenset[int], float]:
+class _Sides:
+    """Observed nodes behind every directed edge of a tree, as bits in the order of `splits`."""
+
+    def __init__(self, tree: Tree) -> None:
+        self.n_bytes = (tree.n_observed + 7) // 8
+        packed = np.packbits(np.ones(tree.n_observed, dtype=np.uint8)).tobytes()
+        self.everything = int.from_bytes(packed, "big")
+        self.first = 1 << (8 * self.n_bytes - 1)  # node 0
+        self.parents = tree.rooted(0).parents
+        below = (int.from_bytes(row.tobytes(), "big") for row in tree.splits())
+        ends = tree.edges.tolist()
+        self.below = {
+            (b if self.parents[b] == a else a): bits
+            for (a, b), bits in zip(ends, below, strict=True)
+        }
+
+    def behind(self, v: int, u: int) -> int:
+        """Observed nodes on the side of `u` when its edge to `v` is cut."""
+        if self.parents[u] == v:
+            return self.below[u]
+        return self.everything ^ self.below[v]
+
+    def row(self, bits: int) -> bytes:
+        """A set of observed nodes as the row of `splits` that parts it from the rest."""
+        away = self.everything ^ bits if bits & self.first else bits
+        return away.to_bytes(self.n_bytes, "big")
+
+
+def _weights(sides: _Sides, region: Region, tried: list[Alternative]) -> dict[bytes, float]:
     """Share of the likelihood of all most resolved shapes that have each split."""
     most = max(len(t.shape.edges) for t in tried)
     full = [t for t in tried if len(t.shape.edges) == most]
     top = max(t.log_likelihood for t in full)
     share = np.exp([t.log_likelihood - top for t in full])
-    leaves = [_observed_behind(tree, v, u) for v, u in region.branches]
-    total: dict[frozenset[int], float] = {}
+    leaves = [sides.behind(v, u) for v, u in region.branches]
+    total: dict[bytes, float] = {}
     for t, weight in zip(full, share / share.sum(), strict=True):
-        for split in _inner_splits(t.model.tree, leaves, tree.n_observed):
+        for split in _inner_splits(t.model.tree, leaves, sides):
             total[split] = total.get(split, 0.0) + float(weight)
     return total
 
 
-def _inner_splits(
-    small: Tree, leaves: list[frozenset[int]], n_observed: int
-) -> list[frozenset[int]]:
-    """Observed nodes on the side away from node 0, for each inner edge of a region's tree."""
+def _inner_splits(small: Tree, leaves: list[int], sides: _Sides) -> list[bytes]:
+    """The splits of the inner edges of a region's tree."""
     m = small.n_observed
+    parents, order = small.rooted(0)
+    below = [*leaves, *[0] * small.n_hidden]
     found = []
-    for a, b in small.edges.tolist():
-        if min(a, b) >= m:
-            side = frozenset().union(*(leaves[i] for i in _side(small, a, b) if i < m))
-            found.append(side if 0 not in side else frozenset(range(n_observed)) - side)
+    for v in order[:0:-1].tolist():
+        if v >= m and parents[v] >= m:
+            found.append(sides.row(below[v]))
+        below[parents[v]] |= below[v]
     return found
-
-
-def _side(tree: Tree, away: int, start: int) -> list[int]:
-    """Nodes on the side of `start` when its edge to `away` is cut."""
-    order, seen = [start], {away, start}
-    for v in order:
-        for u in tree.neighbors(v):
-            if int(u) not in seen:
-                seen.add(int(u))
-                order.append(int(u))
-    return order
-
-
-def _observed_behind(tree: Tree, v: int, u: int) -> frozenset[int]:
-    return frozenset(x for x in _side(tree, v, u) if x < tree.n_observed)
 
 
 def _compatible(tree: Tree, verdicts: list[_Verdict]) -> list[_Verdict]:
@@ -400,12 +424,11 @@ def search_structure(
         return replace(structure, search=report), model
     errors = _by_split(structure.tree, structure.standard_errors)
     tree = found.model.tree.with_lengths(model_lengths(found.model))
-    weights = {_packed(side, tree.n_observed): w for side, w in found.weights.items()}
     rows = [row.tobytes() for row in tree.splits()]
     changed = replace(
         structure,
         tree=tree,
-        support=np.array([known.get(row, weights.get(row, 1.0)) for row in rows]),
+        support=np.array([known.get(row, found.weights.get(row, 1.0)) for row in rows]),
         standard_errors=np.array([errors.get(row, 0.0) for row in rows]),
         search=report,
     )
@@ -447,10 +470,3 @@ def model_lengths(model: TreeModel) -> Floats:
 
 def _by_split(tree: Tree, values: Floats) -> dict[bytes, float]:
     return {row.tobytes(): x for row, x in zip(tree.splits(), values.tolist(), strict=True)}
-
-
-def _packed(side: frozenset[int], n_observed: int) -> bytes:
-    """A split as `Tree.splits` has it."""
-    bits = np.zeros(n_observed, dtype=np.uint8)
-    bits[list(side)] = 1
-    return np.packbits(bits).tobytes()

@@ -21,6 +21,9 @@ Ints = NDArray[np.int64]
 
 OPENING = 1e-3
 LEAST_SHARE = 0.1
+TRIAL = 6
+AHEAD = 6.0
+"""After so many steps a fit is given up that so many more gains like the last would not save."""
 TINY = 1e-100
 """Beliefs that sum to less are scaled up before more is multiplied in."""
 
@@ -55,9 +58,15 @@ def as_branches(evidence: Evidence, k: int) -> Branches:
 
 
 def fit_small(
-    model: TreeModel, branches: Branches, smoothing: float, max_steps: int, least_gain: float
+    model: TreeModel,
+    branches: Branches,
+    smoothing: float,
+    max_steps: int,
+    least_gain: float,
+    bar: float = -np.inf,
 ) -> tuple[TreeModel, float]:
-    """EM from `model` until two steps gain less than `least_gain`; the model and its objective."""
+    """EM from `model` until two steps gain less than `least_gain`, or too little to reach `bar`;
+    the model and its objective."""
     layout = _layout(model)
     target = _flat([_spread(model, v) for v in _nodes(model, layout)])
     theta = _flat([model.tables[v] for v in _nodes(model, layout)])
@@ -75,6 +84,7 @@ def fit_small(
         branches.is_sent,
         max_steps,
         least_gain,
+        bar,
     )
     tables: list[Floats] = [np.empty(0)] * model.tree.n_nodes
     for v, begin in zip(_nodes(model, layout), layout.start.tolist(), strict=True):
@@ -113,7 +123,19 @@ def _flat(tables: list[Floats]) -> Floats:
 
 @njit(cache=True, nogil=True)
 def _climb(  # type: ignore[no-untyped-def]
-    theta, prior, parent, branch_parent, start, rows, k, codes, sent, is_sent, max_steps, least_gain
+    theta,
+    prior,
+    parent,
+    branch_parent,
+    start,
+    rows,
+    k,
+    codes,
+    sent,
+    is_sent,
+    max_steps,
+    least_gain,
+    bar,
 ):
     """Squared-extrapolation EM, in place on `theta`; the objective reached, never lower than
     before."""
@@ -162,7 +184,8 @@ def _climb(  # type: ignore[no-untyped-def]
                 up, down, arrived, belief,
             )  # fmt: skip
             taken += 1
-        if value - before < least_gain:
+        gain = value - before
+        if gain < least_gain or (taken >= TRIAL and value + AHEAD * gain < bar):
             break
     return value
 
