@@ -1,0 +1,12 @@
+"""Families of observed variables: how a value speaks about the state of its hidden neighbour.
+
+One family, one file. Inference asks a family for the likelihood of values in each state and takes
+it as soft evidence on the neighbour, so a family needs to know nothing about trees; learning gives
+it posteriors of the neighbour's states and takes back sums that add over samples. Categorical
+variables are also tables of the model itself, where kernels look likelihoods up row by row.
+"""
+
+from latenttree.emissions.categorical import Categorical
+from latenttree.emissions.interface import Emission, soft_evidence
+
+__all__ = ["Categorical", "Emission", "soft_evidence"]
