@@ -12,10 +12,13 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
+from latenttree.engine import parallel
 from latenttree.inference import Evidence, messages
 from latenttree.model import TreeModel
+from latenttree.moments.project import project_codes
 from latenttree.tree import Tree
 
 RIDGE = 1e-9
@@ -134,13 +137,14 @@ def leaf_views(basis: Floats, marginal: Floats) -> Floats:
 def leaf_features(views: Views, tables: Sequence[Floats]) -> Features:
     """Features that look up `tables[a]`, `(d_a, k)`, for the observed node `a` of each view."""
     nodes = views.source[:, 0]
-    used = [np.asarray(tables[a], dtype=np.float32) for a in nodes.tolist()]
+    used = [tables[a] for a in nodes.tolist()]
+    stacked = np.concatenate(used or [np.empty((0, 1))]).astype(np.float32)
+    sizes = np.array([len(table) for table in used], dtype=np.int64)
+    offsets = np.cumsum(sizes) - sizes
 
     def look_up(codes: NDArray[np.integer]) -> NDArray[np.float32]:
-        width = used[0].shape[1] if used else 0
-        out = np.empty((len(codes), len(used), width), dtype=np.float32)
-        for i, (a, table) in enumerate(zip(nodes.tolist(), used, strict=True)):
-            out[:, i] = table[codes[:, a]]
+        out = np.empty((len(codes), len(used), stacked.shape[1]), dtype=np.float32)
+        project_codes(np.ascontiguousarray(codes[:, nodes]), offsets, stacked, out, 0, len(used))
         return out
 
     return look_up
@@ -154,18 +158,32 @@ def message_features(
     sent = np.flatnonzero(views.source[:, 1] >= 0)
     seen = np.flatnonzero(views.source[:, 1] < 0)
     leaves = leaf_features(views._replace(source=views.source[seen]), tables)
-    prior = np.array([model.marginals[u] for u in views.source[sent, 0].tolist()])
+    k = int(model.dims[-1])
+    prior = np.array([model.marginals[u] for u in views.source[sent, 0].tolist()]).reshape(-1, k)
 
     def look_up(codes: NDArray[np.integer]) -> NDArray[np.float32]:
-        k = model.dims[-1]
         out = np.empty((len(codes), len(views.source), k), dtype=np.float32)
         out[:, seen] = leaves(codes) if len(seen) else 0.0
         if len(sent):
             m = messages(model, Evidence(codes), views.source[sent], n_jobs=n_jobs)
-            m *= prior.astype(np.float32)
-            m /= np.maximum(m.sum(axis=2, keepdims=True), 1e-30)
-            out[:, sent, 0] = 1.0
-            out[:, sent, 1:] = m[:, :, 1:]
+            parallel(lambda a, b: _posteriors(m, prior, sent, out, a, b), len(m), n_jobs)
         return out
 
     return look_up
+
+
+@njit(cache=True, nogil=True)
+def _posteriors(m, prior, place, out, start, stop):  # type: ignore[no-untyped-def]
+    """`out[s, place[e]] = (1, p_1, ...)`, `p` in proportion to `m[s, e] prior[e]`; samples
+    start:stop."""
+    k = prior.shape[1]
+    for s in range(start, stop):
+        for e in range(len(place)):
+            total = 0.0
+            for j in range(k):
+                total += m[s, e, j] * prior[e, j]
+            total = max(total, 1e-30)
+            v = place[e]
+            out[s, v, 0] = 1.0
+            for j in range(1, k):
+                out[s, v, j] = m[s, e, j] * prior[e, j] / total

@@ -13,7 +13,7 @@ from latenttree.engine import parallel
 
 
 @njit(cache=True, nogil=True)
-def _project_codes(codes, offsets, basis, out, start, stop):  # type: ignore[no-untyped-def]
+def project_codes(codes, offsets, basis, out, start, stop):  # type: ignore[no-untyped-def]
     """`out[n, a, :] = basis[offsets[a] + codes[n, a]]` for variables start:stop."""
     rank = basis.shape[1]
     for n in range(codes.shape[0]):
@@ -49,7 +49,7 @@ def project(
     if table.kind == "codes":
         out = np.empty(shape, dtype=np.float32)
         parallel(
-            lambda a, b: _project_codes(rows[a:b], table.offsets, basis, out[a:b], 0, shape[1]),
+            lambda a, b: project_codes(rows[a:b], table.offsets, basis, out[a:b], 0, shape[1]),
             shape[0],
             n_jobs,
             512,

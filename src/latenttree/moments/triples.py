@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from latenttree.engine import blocks, parallel, single_threaded_blas
@@ -19,7 +20,7 @@ from latenttree.moments.subspace import scatter_codes
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-VALUES = 1 << 24
+VALUES = 1 << 22
 LEAST_PIECE = 256
 """Values of views that are held at once, at most; at least so many samples."""
 
@@ -46,6 +47,12 @@ class TripleMoments(NamedTuple):
     n_samples: float = np.inf  # behind them; inf for exact moments
 
 
+class _Sums(NamedTuple):
+    own: Floats
+    third: Floats
+    cross: Floats
+
+
 def triple_moments(
     chunks: Iterable[NDArray[Any]],
     features: Callable[[NDArray[Any]], NDArray[np.float32]],
@@ -58,9 +65,11 @@ def triple_moments(
     Cost for each sample: `k^3` for a hidden node, `9 k^2` for an edge, `3 k` for a leaf. Memory:
     the moments, and `16 VALUES` bytes."""
     m = len(layout.view)
-    own = np.zeros((layout.n_views, k, k))
-    third = np.zeros((m, k * k, k))
-    cross = np.zeros((len(layout.hidden), 3 * k, 3 * k))
+    sums = _Sums(
+        np.zeros((layout.n_views, k, k)),
+        np.zeros((m, k, k, k)),
+        np.zeros((len(layout.hidden), 3, k, 3, k)),
+    )
     rows = layout.dims[layout.emitted[:, 1]]
     offsets = np.concatenate([[0], np.cumsum(rows)]).astype(np.int64)
     flat = np.zeros((int(offsets[-1]), 3 * k))
@@ -72,10 +81,7 @@ def triple_moments(
         for codes in _cut(chunks, layout.n_views * k):
             y = features(codes)
             n_samples += len(codes)
-            stacked = np.ascontiguousarray(y.transpose(1, 2, 0), dtype=np.float64)
-            _add_own(stacked, own, n_jobs)
-            _add_third(stacked, layout.view, third, n_jobs)
-            _add_cross(stacked, layout, cross, n_jobs)
+            _add(y, layout, sums, n_jobs)
             wanted = np.ascontiguousarray(codes[:, layout.emitted[:, 1]])
             z = y.reshape(len(y), -1)
             parallel(
@@ -90,9 +96,9 @@ def triple_moments(
     n = max(n_samples, 1)
     cut = [flat[a:b].reshape(-1, 3, k) / n for a, b in pairwise(offsets)]
     return TripleMoments(
-        own / n,
-        third.reshape(m, k, k, k) / n,
-        cross.reshape(-1, 3, k, 3, k) / n,
+        sums.own / n,
+        sums.third / n,
+        sums.cross / n,
         tuple(cut),
         tuple(total / n for total in counted),
         n,
@@ -107,29 +113,55 @@ def _cut(chunks: Iterable[NDArray[Any]], width: int) -> Iterator[NDArray[Any]]:
             yield codes[start:stop]
 
 
-def _add_own(y: Floats, out: Floats, n_jobs: int) -> None:
-    def work(start: int, stop: int) -> None:
-        out[start:stop] += y[start:stop] @ y[start:stop].transpose(0, 2, 1)
-
-    parallel(work, len(out), n_jobs)
-
-
-def _add_third(y: Floats, view: Ints, out: Floats, n_jobs: int) -> None:
-    """`out[i] += sum_n (y1 (x) y2) y3^T`, one small product for each hidden node."""
-
-    def work(start: int, stop: int) -> None:
-        for i in range(start, stop):
-            a, b, c = y[view[i]]
-            pairs = (a[:, None] * b[None]).reshape(-1, a.shape[1])
-            out[i] += pairs @ c.T
-
-    parallel(work, len(out), n_jobs)
+def _add(y: NDArray[np.float32], layout: Layout, sums: _Sums, n_jobs: int) -> None:
+    """Add the moments of some samples, `y` `(n, n_views, k)`. Threads share out views, nodes and
+    edges, and each adds its samples in order."""
+    view, hidden = layout.view, layout.hidden
+    parallel(lambda a, b: _add_own(y, sums.own, a, b), len(sums.own), n_jobs)
+    parallel(lambda a, b: _add_third(y, view, sums.third, a, b), len(sums.third), n_jobs)
+    parallel(lambda a, b: _add_cross(y, view, hidden, sums.cross, a, b), len(hidden), n_jobs)
 
 
-def _add_cross(y: Floats, layout: Layout, out: Floats, n_jobs: int) -> None:
-    def work(start: int, stop: int) -> None:
+@njit(cache=True, nogil=True)
+def _add_own(y, out, start, stop):  # type: ignore[no-untyped-def]
+    """`out[v] += sum_n y_v y_v^T` for views start:stop."""
+    n, _, k = y.shape
+    for low in range(0, n, 64):
+        for v in range(start, stop):
+            for s in range(low, min(low + 64, n)):
+                for i in range(k):
+                    for j in range(k):
+                        out[v, i, j] += np.float64(y[s, v, i]) * y[s, v, j]
+
+
+@njit(cache=True, nogil=True)
+def _add_third(y, view, out, start, stop):  # type: ignore[no-untyped-def]
+    """`out[r] += sum_n y_1 (x) y_2 (x) y_3` of the views of rows start:stop; samples go by 64, so
+    that their views stay in the cache."""
+    n, _, k = y.shape
+    for low in range(0, n, 64):
+        for r in range(start, stop):
+            a, b, c = view[r, 0], view[r, 1], view[r, 2]
+            for s in range(low, min(low + 64, n)):
+                for i in range(k):
+                    for j in range(k):
+                        x = np.float64(y[s, a, i]) * y[s, b, j]
+                        for q in range(k):
+                            out[r, i, j, q] += x * y[s, c, q]
+
+
+@njit(cache=True, nogil=True)
+def _add_cross(y, view, pairs, out, start, stop):  # type: ignore[no-untyped-def]
+    """`out[e] += sum_n y y'^T` of the views of the two rows of pairs start:stop."""
+    n, _, k = y.shape
+    for low in range(0, n, 64):
         for e in range(start, stop):
-            a, b = (y[layout.view[i]].reshape(-1, y.shape[2]) for i in layout.hidden[e])
-            out[e] += a @ b.T
-
-    parallel(work, len(out), n_jobs)
+            for s in range(low, min(low + 64, n)):
+                for u in range(3):
+                    a = view[pairs[e, 0], u]
+                    for v in range(3):
+                        b = view[pairs[e, 1], v]
+                        for i in range(k):
+                            x = np.float64(y[s, a, i])
+                            for j in range(k):
+                                out[e, u, i, v, j] += x * y[s, b, j]
