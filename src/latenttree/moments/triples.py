@@ -25,6 +25,10 @@ LEAST_PIECE = 256
 """Values of views that are held at once, at most; at least so many samples."""
 
 
+LANES = 64
+"""Samples that are multiplied side by side."""
+
+
 class Layout(NamedTuple):
     """Which moments to take."""
 
@@ -67,8 +71,8 @@ def triple_moments(
     m = len(layout.view)
     sums = _Sums(
         np.zeros((layout.n_views, k, k)),
-        np.zeros((m, k, k, k)),
-        np.zeros((len(layout.hidden), 3, k, 3, k)),
+        np.zeros((m, k * k, k)),
+        np.zeros((len(layout.hidden), 3 * k, 3 * k)),
     )
     rows = layout.dims[layout.emitted[:, 1]]
     offsets = np.concatenate([[0], np.cumsum(rows)]).astype(np.int64)
@@ -97,8 +101,8 @@ def triple_moments(
     cut = [flat[a:b].reshape(-1, 3, k) / n for a, b in pairwise(offsets)]
     return TripleMoments(
         sums.own / n,
-        sums.third / n,
-        sums.cross / n,
+        sums.third.reshape(m, k, k, k) / n,
+        sums.cross.reshape(-1, 3, k, 3, k) / n,
         tuple(cut),
         tuple(total / n for total in counted),
         n,
@@ -123,45 +127,61 @@ def _add(y: NDArray[np.float32], layout: Layout, sums: _Sums, n_jobs: int) -> No
 
 
 @njit(cache=True, nogil=True)
+def _gather(y, low, high, views, out):  # type: ignore[no-untyped-def]
+    """`out[s k + i, lane] = y[low + lane, views[s], i]`: some views with the samples side by side;
+    lanes beyond the last sample are zero."""
+    k = y.shape[2]
+    for s in range(len(views)):
+        for lane in range(LANES):
+            for i in range(k):
+                out[s * k + i, lane] = y[low + lane, views[s], i] if low + lane < high else 0.0
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+def _dots(a, b, out):  # type: ignore[no-untyped-def]
+    """`out[i, j] += sum over lanes of a[i] b[j]`."""
+    for i in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            total = 0.0
+            for lane in range(LANES):
+                total += a[i, lane] * b[j, lane]
+            out[i, j] += total
+
+
+@njit(cache=True, nogil=True)
 def _add_own(y, out, start, stop):  # type: ignore[no-untyped-def]
     """`out[v] += sum_n y_v y_v^T` for views start:stop."""
     n, _, k = y.shape
-    for low in range(0, n, 64):
+    a, view = np.empty((k, LANES)), np.empty(1, dtype=np.int64)
+    for low in range(0, n, LANES):
         for v in range(start, stop):
-            for s in range(low, min(low + 64, n)):
-                for i in range(k):
-                    for j in range(k):
-                        out[v, i, j] += np.float64(y[s, v, i]) * y[s, v, j]
+            view[0] = v
+            _gather(y, low, n, view, a)
+            _dots(a, a, out[v])
 
 
 @njit(cache=True, nogil=True)
 def _add_third(y, view, out, start, stop):  # type: ignore[no-untyped-def]
-    """`out[r] += sum_n y_1 (x) y_2 (x) y_3` of the views of rows start:stop; samples go by 64, so
-    that their views stay in the cache."""
+    """`out[r] += sum_n (y_1 (x) y_2) y_3^T` of the views of rows start:stop, out `(., k k, k)`."""
     n, _, k = y.shape
-    for low in range(0, n, 64):
+    a, pairs = np.empty((3 * k, LANES)), np.empty((k * k, LANES))
+    for low in range(0, n, LANES):
         for r in range(start, stop):
-            a, b, c = view[r, 0], view[r, 1], view[r, 2]
-            for s in range(low, min(low + 64, n)):
-                for i in range(k):
-                    for j in range(k):
-                        x = np.float64(y[s, a, i]) * y[s, b, j]
-                        for q in range(k):
-                            out[r, i, j, q] += x * y[s, c, q]
+            _gather(y, low, n, view[r], a)
+            for i in range(k):
+                for j in range(k):
+                    for lane in range(LANES):
+                        pairs[i * k + j, lane] = a[i, lane] * a[k + j, lane]
+            _dots(pairs, a[2 * k :], out[r])
 
 
 @njit(cache=True, nogil=True)
 def _add_cross(y, view, pairs, out, start, stop):  # type: ignore[no-untyped-def]
-    """`out[e] += sum_n y y'^T` of the views of the two rows of pairs start:stop."""
+    """`out[e] += sum_n y y'^T` of the views of the two rows of pairs start:stop, `(., 3k, 3k)`."""
     n, _, k = y.shape
-    for low in range(0, n, 64):
+    a, b = np.empty((3 * k, LANES)), np.empty((3 * k, LANES))
+    for low in range(0, n, LANES):
         for e in range(start, stop):
-            for s in range(low, min(low + 64, n)):
-                for u in range(3):
-                    a = view[pairs[e, 0], u]
-                    for v in range(3):
-                        b = view[pairs[e, 1], v]
-                        for i in range(k):
-                            x = np.float64(y[s, a, i])
-                            for j in range(k):
-                                out[e, u, i, v, j] += x * y[s, b, j]
+            _gather(y, low, n, view[pairs[e, 0]], a)
+            _gather(y, low, n, view[pairs[e, 1]], b)
+            _dots(a, b, out[e])
