@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import latenttree as lt
@@ -399,3 +399,19 @@ EXPECTED_FAILURES = {
 )
 def test_scikit_learn_checks(estimator: Any, check: Any) -> None:
     check(estimator)
+
+
+def test_auto_says_which_variable_holds_the_states_down() -> None:
+    data = lt.datasets.make_latent_tree(9, 3, 5, n_samples=4_000, random_state=0)
+    free = lt.LatentTree("auto", random_state=0).fit(data.X)
+    assert free.diagnostics_.n_states == 3
+    X = np.column_stack([data.X, data.X[:, 0] > 2])
+    held = lt.LatentTree("auto", random_state=0).fit(X)
+    assert held.diagnostics_.n_states == 2
+    assert any("'x9' with its 2 categories" in m for m in held.diagnostics_.messages)
+
+
+def test_a_fit_cut_short_warns() -> None:
+    data = lt.datasets.make_latent_tree(9, 2, 2, n_samples=2_000, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="raise max_iter"):
+        lt.LatentTree(2, random_state=0, max_iter=2, search=False).fit(data.X)

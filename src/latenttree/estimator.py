@@ -34,6 +34,7 @@ from latenttree.reports import (
     describe,
     parameter_report,
     single_states,
+    states_report,
     tree_report,
 )
 from latenttree.samples import is_one_hot
@@ -192,6 +193,7 @@ class LatentTree(Queries, BaseEstimator):
         if states == "auto":
             with progress.stage("states"):
                 states, report.n_states_evidence = choose_states(table, seed, self.n_jobs)
+            report.messages += states_report(table, states)
         report.n_states = states
         if table.n_vars < 3:
             found: Distances | None = None

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
 
 from latenttree.data import Table
 from latenttree.diagnostics import Diagnostics
@@ -32,6 +34,18 @@ def describe(table: Table) -> list[str]:
         shown = ", ".join(table.dropped[:5]) + (", ..." if len(table.dropped) > 5 else "")
         messages.append(f"{len(table.dropped)} variables were left out: {shown}")
     return messages
+
+
+def states_report(table: Table, states: int) -> list[str]:
+    """Why no more states were chosen, where the narrowest variable is the reason."""
+    least = int(table.dims.min())
+    if states < least or least == int(table.dims.max()):
+        return []
+    name = table.names[int(table.dims.argmin())]
+    return [
+        f"n_states={states} is the most that variable {name!r} with its {least} categories allows; "
+        "leave out such variables to look for more states"
+    ]
 
 
 def single_states(table: Table, states: int, seed: int, n_jobs: int | None) -> Structure:
@@ -125,6 +139,7 @@ def parameter_report(report: Diagnostics, fitted: Fitted | None) -> None:
         report.messages.append(
             f"refinement was still gaining after {len(fitted.trace) - 1} steps; raise max_iter"
         )
+        warnings.warn(report.messages[-1], ConvergenceWarning, stacklevel=3)
     doubtful = int((fitted.condition > WORST_CONDITION).sum())
     if doubtful:
         report.messages.append(
