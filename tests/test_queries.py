@@ -207,7 +207,7 @@ def test_records_are_samples(model: Fitted) -> None:
     np.testing.assert_allclose(found, answer(model.model_, codes, 0), **close)
     assert model.transform(several).shape == (4, 4)
     assert model.score_samples([{}])[0] == pytest.approx(0, abs=1e-12)
-    as_records = model.predict_proba(BIG.to_dict("records"), "ripe")
+    as_records = model.predict_proba(BIG.drop(columns="ripe").to_dict("records"), "ripe")
     np.testing.assert_array_equal(as_records, model.predict_proba(BIG, "ripe"))
 
 
@@ -215,7 +215,7 @@ def test_soft_evidence_in_records(model: Fitted) -> None:
     weights = np.array([0.2, 0.5, 0.3])
     expected = answer(model.model_, [1, 1, -1, -1, -1], 3, {2: weights, 6: np.array([1.0, 0.25])})
     base = {"fruit": "fig", "colour": "red"}
-    forms: list[Any] = [{10: 0.2, 20: 0.5, 30: 0.3}, weights, [2, 5, 3], {20: 5, 30: 3, 10.0: 2}]
+    forms: list[Any] = [{10: 0.2, 20: 0.5, 30: 0.3}, {20: 5, 30: 3, 10.0: 2}]
     for form in forms:
         record = base | {"size": form, "h1": {0: 4.0, 1: 1.0}}
         np.testing.assert_allclose(model.predict_proba(record, "ripe"), expected, **close)
@@ -225,11 +225,12 @@ def test_soft_evidence_in_records(model: Fitted) -> None:
     # a state of a hidden node
     known = model.predict_proba({"h0": 1}, "fruit")
     np.testing.assert_allclose(known[0], model.conditional("fruit", "h0")[:, 1], **close)
-    # weights on what is asked are used, a value is not
-    prior = model.predict_proba({"fruit": [1, 2, 3], "colour": "red"}, "fruit")
+    # weights on what is asked are used
+    weighed = {"fruit": {"apple": 1, "fig": 2, "pear": 3}, "colour": "red"}
+    prior = model.predict_proba(weighed, "fruit")
     soft = {0: np.array([1.0, 2.0, 3.0])}
     np.testing.assert_allclose(prior, answer(model.model_, [-1, 1, -1, -1, -1], 0, soft), **close)
-    only = model.predict_proba({"fruit": [1, 2, 3], "colour": "red"}, "h0", evidence=["colour"])
+    only = model.predict_proba(weighed, "h0", evidence=["colour"])
     np.testing.assert_allclose(only, model.predict_proba({"colour": "red"}, "h0"), **close)
 
 
@@ -251,8 +252,68 @@ def test_edges_and_marginals(model: Fitted) -> None:
     table = model.conditional("h1", "h0")
     np.testing.assert_allclose(table @ model.marginal("h0"), model.marginal("h1"), **close)
     np.testing.assert_array_equal(table, model.conditional(6, 5))
-    with pytest.raises(ValueError, match="not the ends of an edge"):
+    message = r"'fruit' and 'ripe' are not the ends of an edge; .* predict_proba\(\{'ripe': label\}"
+    with pytest.raises(DataError, match=message):
         model.conditional("fruit", "ripe")
+
+
+# --- integers as names -----------------------------------------------------------------
+
+NUMBERS = [5, 3, 1, 0, 2]
+
+
+def test_an_integer_that_names_a_column_is_that_column(model: Fitted) -> None:
+    other = fitted(FRAME.set_axis(NUMBERS, axis=1))
+    name = dict(zip(NUMBERS, NAMES, strict=True))
+    for number in NUMBERS:
+        v = NAMES.index(name[number])
+        record = {name[u]: FRAME[name[u]][1] for u in NUMBERS if u != number}
+        numbered = {u: FRAME[name[u]][1] for u in NUMBERS if u != number}
+        expected = model.predict_proba(record, name[number])
+        for query in (number, np.int64(number), str(number)):
+            np.testing.assert_array_equal(other.predict_proba(numbered, query), expected)
+        assert list(other.predict_proba(numbered, [number])) == [number]
+        assert other.classes_of(number).tolist() == model.classes_of(name[number]).tolist()
+        np.testing.assert_array_equal(other.marginal(number), model.marginal(v))
+        np.testing.assert_array_equal(
+            other.conditional(number, "h0" if v < 2 else "h1"),
+            model.conditional(v, 5 if v < 2 else 6),
+        )
+    table = other.predict_proba(BIG.set_axis(NUMBERS, axis=1), 1, evidence=[3, 0])
+    expected = model.predict_proba(BIG, "size", evidence=["colour", "ripe"])
+    np.testing.assert_array_equal(table, expected)
+    # other integers are numbers of nodes, and so are all where columns have words
+    np.testing.assert_array_equal(other.marginal(6), model.marginal("h1"))
+    with pytest.raises(DataError, match="query names a node twice"):
+        other.predict_proba(BIG.set_axis(NUMBERS, axis=1), [3, "3"])
+    again = Schema.from_json(other.schema_.to_json())
+    assert [again.column_of(n) for n in NUMBERS] == [0, 1, 2, 3, 4]
+
+
+def test_a_dropped_column_of_an_integer_name() -> None:
+    X = (
+        FRAME.set_axis(NUMBERS, axis=1)
+        .assign(**{"7": 1})
+        .rename(columns={"7": 7})[[5, 7, 3, 1, 0, 2]]
+    )
+    model = Fitted()
+    table = as_table(X, drop_constant=True)
+    model.schema_, model.model_ = Schema.of(X, table), make_model(table.names, DIMS)
+    expected = fitted().predict_proba({"colour": "red"}, "fruit")
+    np.testing.assert_array_equal(model.predict_proba({3: "red", 7: 1}, 5), expected)
+    for ask in (model.classes_of, model.marginal, lambda v: model.predict_proba(X, v)):
+        with pytest.raises(DataError, match="column 7 had a single value in training"):
+            ask(7)
+
+
+def test_gaps_of_columns_with_integer_names(model: Fitted) -> None:
+    other, X = fitted(FRAME.set_axis(NUMBERS, axis=1)), gapped(BIG)
+    expected = model.impute(X).set_axis(NUMBERS, axis=1)
+    order = [2, 5, 0, 1, 3]
+    numbered = X.set_axis(NUMBERS, axis=1).set_index(np.arange(200)[::-1])
+    pd.testing.assert_frame_equal(other.impute(numbered), expected.set_index(numbered.index))
+    found = other.impute(numbered[order])
+    pd.testing.assert_frame_equal(found, expected.set_index(numbered.index)[order])
 
 
 # --- likelihood ------------------------------------------------------------------------
@@ -319,7 +380,7 @@ def test_samples_look_like_the_data(model: Fitted) -> None:
     for state in (np.random.default_rng(0), np.random.RandomState(0)):
         assert len(model.sample(2, random_state=state)[0]) == 2
     for wrong in (0, -1, 2.5, "3"):
-        with pytest.raises(DataError, match="draw at least one sample"):
+        with pytest.raises(DataError, match="pass a whole number from 1 on"):
             model.sample(wrong)
     with pytest.raises(DataError, match="random_state='seed'"):
         model.sample(2, random_state="seed")
@@ -425,7 +486,7 @@ def test_chunks_and_threads_give_the_same_bits(monkeypatch: pytest.MonkeyPatch) 
 def test_the_row_of_an_error_counts_from_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(queries_module, "CHUNK_BYTES", 1)
     records: list[Any] = [{"shop": 3}] * 150
-    records[130] = {"h1": [0, 0]}
+    records[130] = {"h1": {0: 0}}
     with pytest.raises(DataError, match="in row 130 has probability zero"):
         fitted().transform(records)
 
@@ -461,17 +522,32 @@ def test_a_tree_without_hidden_nodes() -> None:
         ({"size": 25}, "fruit", None, "unseen category 25 at row 0, column 'size'"),
         ([{"size": 10}, {"size": 25}], "fruit", None, "unseen category 25 at row 1"),
         ({"size": {10: 1, 25: 1}}, "fruit", None, "unseen category 25 at .*column 'size'"),
-        ({"size": [1, 1]}, "fruit", None, r"'size' has weights of shape \(2,\) in row 0"),
-        ({"size": [1, -1, 1]}, "fruit", None, "weights of 'size' in row 0"),
+        ({"size": [1, 1]}, "fruit", None, r"a list for 'size': pass \{label: weight\} for soft"),
+        ({"size": (10,)}, "fruit", None, "a tuple for 'size': .* a DataFrame for several rows"),
+        ({"size": np.ones(3)}, "fruit", None, "an array for 'size'"),
+        ([{"size": pd.Series([10])}], "fruit", None, "a Series for 'size'"),
+        ({"h0": [0.5, 0.5]}, "fruit", None, "a list for 'h0'"),
+        ({"size": {10: 1, 20: -1}}, "fruit", None, "weights of 'size' in row 0"),
+        ({"size": 10, "fruit": "fig"}, "fruit", None, "'fruit' is both given and asked; leave it"),
+        ([{}, {"h0": 1}], ["fruit", "h0"], None, "'h0' is both given and asked"),
+        (FRAME, "fruit", ["size", "h0"], "names the hidden 'h0', .* given in records"),
+        (FRAME, "frut", None, r"no node 'frut' \(did you mean 'fruit'\?\)"),
         ({"size": {10: np.nan}}, "fruit", None, "weights of 'size' in row 0"),
         ({"size": {10: "much"}}, "fruit", None, "weights of 'size' in row 0"),
-        ({"size": ["a", "b", "c"]}, "fruit", None, "weights of 'size' in row 0"),
         ({"h0": 2}, "fruit", None, r"hidden node 'h0' has no state 2 \(row 0\)"),
     ],
 )
 def test_bad_questions(X: Any, query: Any, evidence: Any, message: str) -> None:
     with pytest.raises(DataError, match=message):
         fitted().predict_proba(X, query, evidence)
+
+
+def test_a_value_that_evidence_leaves_out_may_be_asked(model: Fitted) -> None:
+    record = {"fruit": "fig", "size": 10}
+    found = model.predict_proba(record, "fruit", evidence=["size"])
+    np.testing.assert_array_equal(found, model.predict_proba({"size": 10}, "fruit"))
+    known = model.predict_proba({"h0": 1, "size": 10}, "fruit", evidence=["h0"])
+    np.testing.assert_array_equal(known, model.predict_proba({"h0": 1}, "fruit"))
 
 
 def test_nothing_to_ask_before_fit() -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import Any, Literal
 
 import numpy as np
@@ -30,7 +31,7 @@ from latenttree.model import TreeModel
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
 Node = str | int
-Record = Mapping[str, Any]
+Record = Mapping[Any, Any]  # node -> label or weights
 
 CHUNK_BYTES = 1 << 27
 """Memory of the working arrays of a range of samples."""
@@ -76,7 +77,8 @@ def read_samples(
 ) -> Samples:
     """The samples of a table, of one record `{name: value}` or of a list of records.
 
-    Values of the nodes `asked` are not read, nor those of nodes that are not `given` (None: all).
+    Columns of the nodes `asked` are not read, nor those of nodes that are not `given` (None:
+    all); a record with a value for a node that is asked is an error.
     """
     if X is None or (isinstance(X, Mapping) and not X):
         raise DataError(
@@ -92,6 +94,12 @@ def read_samples(
         return _read_records(model, schema, [X], asked, given)
     if isinstance(X, list | tuple) and X and all(isinstance(item, Mapping) for item in X):
         return _read_records(model, schema, X, asked, given)
+    hidden = [model.tree.names[v] for v in given or () if v >= schema.n_vars]
+    if hidden:
+        raise DataError(
+            f"evidence names the hidden {listing(hidden)}, which a table does not have; hidden "
+            f"evidence is given in records, for example {{{hidden[0]!r}: 0}}"
+        )
     return Samples(schema.rows(X, unused=unused))
 
 
@@ -120,17 +128,18 @@ def _read_records(
     asked: Collection[int],
     given: Collection[int] | None,
 ) -> Samples:
-    """Codes from labels, weights from all else; weights on a node that is asked are used."""
+    """Codes from labels, weights from mappings; weights on a node that is asked are used."""
     n = len(records)
     codes = np.full((n, schema.n_vars), -1, dtype=schema.code_dtype)
     soft: dict[int, Floats] = {}
     for row, record in enumerate(records):
         for name, value in record.items():
-            if name in schema.dropped or _is_gap(value):
+            if _is_dropped(schema, name) or _is_gap(value):
                 continue
-            v, weighed = node_index(model, name), _is_soft(value)
-            if (given is not None and v not in given) or (v in asked and not weighed):
+            v, weighed = node_index(model, name, schema), isinstance(value, Mapping)
+            if given is not None and v not in given:
                 continue
+            _check_value(name, value, v in asked)
             if v < schema.n_vars and not weighed:
                 codes[row, v] = _code_of(schema, v, value, row)
             else:
@@ -139,8 +148,29 @@ def _read_records(
     return Samples(Rows(n, codes), soft)
 
 
-def _is_soft(value: Any) -> bool:
-    return isinstance(value, Mapping) or _is_vector(value)
+def _check_value(name: Node, value: Any, asked: bool) -> None:
+    """A record holds one value, or weights by label, for a node; and no value for what is asked."""
+    if _is_vector(value):
+        raise DataError(
+            f"{_with_article(value)} for {name!r}: pass {{label: weight}} for soft evidence, or a "
+            "DataFrame for several rows"
+        )
+    if asked and not isinstance(value, Mapping):
+        raise DataError(
+            f"{name!r} is both given and asked; leave it out of the record or of the query"
+        )
+
+
+def _with_article(value: Any) -> str:
+    kind = {"ndarray": "array"}.get(type(value).__name__, type(value).__name__)
+    return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
+
+
+def _is_dropped(schema: Schema, name: Node) -> bool:
+    column = schema.column_of(name)
+    if column is not None:
+        return schema.variable_of(column) is None
+    return name in schema.dropped
 
 
 def _is_gap(value: Any) -> bool:
@@ -159,20 +189,13 @@ def _code_of(schema: Schema, v: int, value: Any, row: int) -> int:
 
 
 def _weights(model: TreeModel, schema: Schema, v: int, value: Any, row: int) -> Floats:
-    """Weights over the states of a node: of labels, in the order of its states, or of a state."""
+    """Weights over the states of a node: of its labels, or of one state."""
     name, labels = model.tree.names[v], classes_of(model, schema, v)
     if isinstance(value, Mapping):
         keys = np.empty(len(value), dtype=object)
         keys[:] = list(value)
         weights = np.zeros(len(labels))
         weights[known_codes(keys, labels, name)] = _numbers(list(value.values()), name, row)
-    elif _is_vector(value):
-        weights = _numbers(value, name, row)
-        if weights.shape != (len(labels),):
-            raise DataError(
-                f"{name!r} has weights of shape {weights.shape} in row {row}; give one for each "
-                f"of its {len(labels)} states, or, if X is a table, a vector for every column"
-            )
     else:
         weights = (labels == value).astype(np.float64)
         if not weights.any():
@@ -197,31 +220,47 @@ def _numbers(weights: Any, name: str, row: int) -> Floats:
 # --- nodes ---------------------------------------------------------------------------
 
 
-def node_index(model: TreeModel, node: Node) -> int:
-    """The number of a node given by name or number."""
+def node_index(model: TreeModel, node: Node, schema: Schema | None = None) -> int:
+    """The number of a node given by name or number.
+
+    Where the columns of the `schema` have integers as names, an integer that is one of them is
+    that name; any other is the number of a node.
+    """
+    column = None if schema is None else schema.column_of(node)
+    if schema is not None and column is not None:
+        found = schema.variable_of(column)
+        if found is None:
+            raise DataError(
+                f"column {node!r} had a single value in training and is not in the model; leave "
+                "it out"
+            )
+        return found
     try:
         return model.tree.index(operator.index(node) if not isinstance(node, str) else node)
     except (KeyError, IndexError, TypeError):
+        close = get_close_matches(str(node), model.tree.names, 1)
+        guess = f" (did you mean {close[0]!r}?)" if close else ""
         raise DataError(
-            f"the model has no node {node!r}; it has the variables "
+            f"the model has no node {node!r}{guess}; it has the variables "
             f"{listing(model.tree.observed_names)} and the hidden nodes "
             f"{listing(model.tree.hidden_names) or 'none'}"
         ) from None
 
 
-def node_indices(model: TreeModel, nodes: Any, what: str) -> list[int]:
+def node_indices(
+    model: TreeModel, nodes: Any, what: str, schema: Schema | None = None
+) -> list[int]:
     """The numbers of several nodes, all different."""
     if isinstance(nodes, str) or not isinstance(nodes, Iterable):
         nodes = [nodes]
-    found = [node_index(model, node) for node in nodes]
+    found = [node_index(model, node, schema) for node in nodes]
     if len(set(found)) != len(found):
         raise DataError(f"{what} names a node twice: {list(nodes)!r}; name it once")
     return found
 
 
-def classes_of(model: TreeModel, schema: Schema, node: Node) -> NDArray[Any]:
-    """Labels of the states of a node, in the order of its probabilities."""
-    v = node_index(model, node)
+def classes_of(model: TreeModel, schema: Schema, v: int) -> NDArray[Any]:
+    """Labels of the states of the node of number `v`, in the order of its probabilities."""
     return schema.labels[v] if v < schema.n_vars else np.arange(int(model.dims[v]))
 
 
@@ -372,9 +411,12 @@ class Queries(TransformerMixin):
     Needs `model_` (TreeModel), `schema_` (Schema), `n_features_in_` and the parameters `n_jobs`
     and `random_state`. `X` is any input that `fit` takes, with gaps wherever values are missing;
     also one sample as a record `{name: value}`, or a list of records. A record names what is
-    known and no more: a label, or weights over the labels as `{label: weight}` or as an array in
-    the order of `classes_of(name)` (soft evidence), also on hidden nodes, whose labels are
-    0..k-1. A dict that has a vector for every column is a table, not a record.
+    known and no more: a label, or weights over the labels as `{label: weight}` (soft evidence),
+    also on hidden nodes, whose labels are 0..k-1. A dict that has a vector for every column is a
+    table, not a record.
+
+    A node is given by its name or number. Where the columns of training had integers as names, an
+    integer that is one of them is that name; any other is a number.
 
     A sample whose evidence has probability zero is an error that names its row, except in
     `score_samples`, where it is -inf.
@@ -430,13 +472,14 @@ class Queries(TransformerMixin):
 
         Parameters
         ----------
-        X : samples. The values of the queried columns are not used, and a DataFrame or dict need
-            not have them. Weights (soft evidence) that a record puts on a queried node are used.
-            None only with `evidence=[]`.
+        X : samples. The queried columns of a table are not used, and a DataFrame or dict need not
+            have them. A record with a value for a queried node is an error; weights (soft
+            evidence) on it are used. None only with `evidence=[]`.
         query : a variable or hidden node, by name or number, or a list of them; None for all
             hidden nodes.
-        evidence : use only these columns of `X`, and a DataFrame need not have others. An empty
-            list gives marginal probabilities, for each row of `X`, or in one row if `X` is None.
+        evidence : use only these columns of `X`, and a DataFrame need not have others; hidden
+            nodes only with records. An empty list gives marginal probabilities, for each row of
+            `X`, or in one row if `X` is None.
 
         Returns
         -------
@@ -445,7 +488,7 @@ class Queries(TransformerMixin):
         """
         self._check_model()
         model = self.model_
-        nodes = [] if query is None else node_indices(model, query, "query")
+        nodes = [] if query is None else node_indices(model, query, "query", self.schema_)
         if query is not None and not nodes:
             raise DataError("query is an empty list; name a node, or pass None for hidden nodes")
         samples = self._evidence(X, nodes, evidence)
@@ -457,8 +500,8 @@ class Queries(TransformerMixin):
 
     def classes_of(self, node: Node) -> NDArray[Any]:
         """Labels of the states of a node, in the order of the columns of `predict_proba`."""
-        self._check_model()
-        return classes_of(self.model_, self.schema_, node)
+        v = self._node(node)
+        return classes_of(self.model_, self.schema_, v)
 
     def score_samples(self, X: Any) -> Floats:
         """(n_samples,) log-likelihood of each sample, of what is known of it; -inf where the
@@ -494,7 +537,7 @@ class Queries(TransformerMixin):
         """
         self._check_model()
         if not isinstance(n_samples, int | np.integer) or n_samples < 1:
-            raise DataError(f"n_samples={n_samples!r}; draw at least one sample")
+            raise DataError(f"n_samples={n_samples!r}; pass a whole number from 1 on")
         rng = self._generator(random_state)
         states = inference.sample(self.model_, int(n_samples), rng)
         p = self.model_.tree.n_observed
@@ -526,14 +569,18 @@ class Queries(TransformerMixin):
 
     def marginal(self, node: Node) -> Floats:
         """`P(node)`, in the order of `classes_of(node)`."""
-        self._check_model()
-        return self.model_.marginal(node_index(self.model_, node))
+        v = self._node(node)
+        return self.model_.marginal(v)
 
     def conditional(self, node: Node, given: Node) -> Floats:
         """`P(node | given)` of the two ends of an edge, `(states of node, states of given)`,
         columns on the simplex. For other pairs use `predict_proba`."""
-        self._check_model()
-        v, u = (node_index(self.model_, x) for x in (node, given))
+        v, u = self._node(node), self._node(given)
+        if u not in self.model_.tree.neighbors(v):
+            raise DataError(
+                f"{node!r} and {given!r} are not the ends of an edge; for any pair ask "
+                f"predict_proba({{{given!r}: label}}, query={node!r})"
+            )
         return self.model_.conditional(v, u)
 
     # --- small helpers -----------------------------------------------------------------
@@ -551,13 +598,19 @@ class Queries(TransformerMixin):
         tags.transformer_tags.preserves_dtype = []  # probabilities are float64, whatever X is
         return tags
 
+    def _node(self, node: Node) -> int:
+        self._check_model()
+        return node_index(self.model_, node, self.schema_)
+
     def _samples(self, X: Any) -> Samples:
         self._check_model()
         return read_samples(self.model_, self.schema_, X)
 
     def _evidence(self, X: Any, asked: Sequence[int], evidence: Sequence[Node] | None) -> Samples:
         """What `X` says of the nodes of `evidence`, but for those that are asked."""
-        given = None if evidence is None else node_indices(self.model_, evidence, "evidence")
+        given = None
+        if evidence is not None:
+            given = node_indices(self.model_, evidence, "evidence", self.schema_)
         if given == [] and (X is None or (isinstance(X, Mapping) and not X)):
             return no_evidence(self.model_)
         return read_samples(self.model_, self.schema_, X, asked, given)

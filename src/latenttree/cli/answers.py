@@ -145,13 +145,15 @@ def sample(
     """Draw new samples from a model."""
     with clean_exit():
         from latenttree.cli.outputs import check_output, table_writer
+        from latenttree.queries import classes_of
 
         check_output(out, (".csv", ".parquet"))
         fitted = load_model(model)
         names = fitted.tree_.names if hidden else fitted.tree_.observed_names
+        labels = [classes_of(fitted.model_, fitted.schema_, v) for v in range(len(names))]
         with new_progress().stage("drawing"), table_writer(out, names) as write:
             for states in _draws(fitted, n, seed):
-                write([fitted.classes_of(v)[states[:, v]] for v in range(len(names))])
+                write([known[states[:, v]] for v, known in enumerate(labels)])
         print_file(new_console(), f"{n:,} samples of {len(names):,} variables", out)
 
 
@@ -184,7 +186,7 @@ def _filled_columns(
     model: LatentTree, data: NewData, codes: NDArray[Any]
 ) -> tuple[list[str], list[NDArray[Any]]]:
     """Names and columns of a table without gaps; what the file said stays as it was written."""
-    labels = [model.classes_of(i) for i in range(model.schema_.n_vars)]
+    labels = model.schema_.labels
     if data.cells is None:
         return list(model.schema_.names), [labels[i][codes[:, i]] for i in range(len(labels))]
     position = {name: i for i, name in enumerate(model.schema_.input_names)}

@@ -57,7 +57,7 @@ def _check_asked(model: LatentTree, nodes: Sequence[str], record: dict[str, Any]
 
 
 def _is_soft(value: Any) -> bool:
-    return hasattr(value, "shape")
+    return isinstance(value, dict)
 
 
 def _evidence_line(model: LatentTree, record: dict[str, Any]) -> str:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from latenttree.estimator import LatentTree
@@ -67,9 +66,11 @@ def number(text: str) -> float | None:
 
 
 def labels_of(model: LatentTree, node: int) -> Labels:
-    """The labels of a node of a model, observed or hidden."""
+    """The labels of a node of a model, observed or hidden, given by its number."""
+    from latenttree.queries import classes_of
+
     presence = model.schema_.kind == "presence" and node < model.tree_.n_observed
-    return Labels(model.classes_of(node), presence)
+    return Labels(classes_of(model.model_, model.schema_, node), presence)
 
 
 # ---- evidence -------------------------------------------------------------------------
@@ -141,15 +142,13 @@ def _value(model: LatentTree, name: str, text: str) -> Any:
     raise DataError(f"--given {name}={text}: {name!r} has the values {labels.listing()}; use one")
 
 
-def _weights(labels: Labels, text: str) -> NDArray[np.float64] | None:
-    """Weights in the order of the labels; a label that is not named has weight 0."""
-    import numpy as np
-
-    weights = np.zeros(len(labels.values))
+def _weights(labels: Labels, text: str) -> dict[Any, float] | None:
+    """The weight of each label that is named."""
+    weights: dict[Any, float] = {}
     for part in text.split("/"):
         label, colon, weight = part.rpartition(":")
         code, value = labels.code(label), number(weight.strip())
         if not colon or code is None or value is None or value < 0:
             return None
-        weights[code] = value
+        weights[labels.values[code]] = value
     return weights

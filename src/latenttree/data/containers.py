@@ -189,11 +189,12 @@ def arranged(result: Any, like: Any) -> Any:
     own, other = as_frame(result), as_frame(like)
     if own is None or other is None:
         return result
-    if set(other.columns) <= set(own.columns):
-        result = own.select(other.columns).to_native()
-    if hasattr(like, "iloc"):
+    ordered = set(other.columns) <= set(own.columns)
+    if hasattr(like, "iloc"):  # as pandas has; its names need not be text, as narwhals asks
+        result = result[list(like.columns)] if ordered else result
         result.index = like.index
-    return result
+        return result
+    return own.select(other.columns).to_native() if ordered else result
 
 
 def _pandas(schema: Schema, vectors: Sequence[NDArray[Any]]) -> Any:

@@ -190,6 +190,17 @@ class Schema:
     def _variable(self) -> dict[int, int]:
         return {j: i for i, j in enumerate(self.index.tolist())}
 
+    def column_of(self, number: Any) -> int | None:
+        """The column that an integer names, where the columns of training had integers as names;
+        None for all else."""
+        return self._by_number.get(int(number)) if _is_whole(number) else None
+
+    @cached_property
+    def _by_number(self) -> dict[int, int]:
+        if not self.whole_names:
+            return {}
+        return {int(name): j for j, name in enumerate(self.input_names)}
+
     @cached_property
     def _numbered(self) -> bool:
         """Whether labels are codes: integers 0..d-1 in every variable."""
