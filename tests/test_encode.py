@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import hypothesis.extra.numpy as hnp
@@ -15,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
+from sklearn.preprocessing import KBinsDiscretizer
 
 from latenttree.data import DataError, Table, as_table, check_n_states
 
@@ -41,6 +43,11 @@ FORMS: dict[str, Callable[[], Any]] = {
     "uint8": lambda: CODES.astype(np.uint8),
     "column-major": lambda: np.asfortranarray(CODES),
     "gaps": lambda: CODES * 7 + 3,
+    "floats": lambda: CODES.astype(float),
+    "single floats": lambda: CODES.astype(np.float32) * 2,
+    "float frame": lambda: pd.DataFrame(CODES, columns=NAMES).astype("Float64"),
+    "one float column": lambda: pd.DataFrame(CODES, columns=NAMES).astype({"b": float}),
+    "polars floats": lambda: pl.DataFrame(CODES, schema=NAMES).cast(pl.Float32),
     "wide": lambda: CODES * 10**12,
     "uint64": lambda: CODES.astype(np.uint64) + np.uint64(2**63),
     "str": lambda: np.char.add("v", CODES.astype(str)),
@@ -85,6 +92,14 @@ def test_every_form_gives_the_same_distributions(form: str) -> None:
     assert table.dims.tolist() == [2, 3, 5]
     assert table.offsets.tolist() == [0, 2, 5, 10]
     assert table.n_samples == 60
+
+
+def test_the_codes_of_encoders_are_read() -> None:
+    X = RNG.normal(size=(60, 3))
+    binned = KBinsDiscretizer(3, encode="ordinal", quantile_method="linear").fit_transform(X)
+    table = as_table(binned)
+    np.testing.assert_array_equal(table.codes, binned)
+    assert all(labels is not None and labels.tolist() == [0, 1, 2] for labels in table.categories)
 
 
 def test_names_come_from_the_data() -> None:
@@ -316,8 +331,19 @@ BAD: dict[str, tuple[Any, dict[str, Any], str]] = {
     "negative code, vector": ({"k": np.array([0, -1])}, {}, "code -1 at row 1, column 'k'"),
     "negative count": (S_NEGATIVE, {}, "negative value -1 at row 1, column 'x2'"),
     "negative count, groups": (S_NEGATIVE, {"groups": [0, 0, 0]}, "negative value -1 at row 1"),
-    "real array": (FLOATS, {}, r"real-valued column 'x0' \(float64, first value 0.5\)"),
-    "whole floats": (CODES.astype(float), {}, r"real-valued column 'x0'.*astype\(int\)"),
+    "real array": (FLOATS, {}, r"real-valued column 'x0' \(float64, row 0 is 0.5\).*'ordinal'"),
+    "one fraction": (
+        np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 0.5]]),
+        {},
+        r"real-valued column 'x1' \(float64, row 2 is 0.5\)",
+    ),
+    "negative floats": (np.array([[0.0], [-1.0]]), {}, r"column 'x0' \(float64, row 1 is -1.0\)"),
+    "large floats": (np.array([[0.0], [1e300]]), {}, r"column 'x0' \(float64, row 1 is 1e\+300\)"),
+    "whole floats with a gap": (np.array([[0.0], [np.nan]]), {}, "column 'x0' has 1 missing"),
+    "whole floats as a block": ({"r": np.array([0.0, 1.0])}, {}, r"'r'.*astype\(int\)"),
+    "a path": ("x.csv", {}, r"X is 'x.csv'; pass a table, not a path \(latenttree.data.read_table"),
+    "a Path": (Path("x.csv"), {}, "pass a table, not a path"),
+    "nothing": (None, {}, "X is None; pass a table"),
     "real column": (
         pd.DataFrame({"a": [0, 1, 2], "r": FLOATS[:, 0]}),
         {},
@@ -425,9 +451,11 @@ def test_n_states_beyond_a_dimension_names_the_variables() -> None:
     with pytest.raises(DataError, match=message):
         check_n_states(as_table(CODES), 3)
     binary = as_table(sparse.random(50, 8, density=0.5, random_state=0))
-    with pytest.raises(DataError, match="'x4' has 2 categories and 3 more, fewer than n_states=3"):
+    message = r"8 variables are .* 'x4' has 2 categories \(and 3 more\), all fewer than n_states=3"
+    with pytest.raises(DataError, match=message):
         check_n_states(binary, 3)
-    with pytest.raises(DataError, match="'x0' has 2 dimensions, 'x1' has 3 dimensions, fewer"):
+    message = "2 variables are too small: 'x0' has 2 dimensions, 'x1' has 3 dimensions, all fewer"
+    with pytest.raises(DataError, match=message):
         check_n_states(as_table([RNG.normal(size=(9, 2)), RNG.normal(size=(9, 3))]), 4)
 
 

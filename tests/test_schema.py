@@ -75,6 +75,10 @@ INPUTS: dict[str, tuple[Any, dict[str, Any]]] = {
     "offset integers": (NUMBERS.astype(np.int16) * 1000 + 7, {}),
     "uint64": (NUMBERS.astype(np.uint64) + np.uint64(2**63), {}),
     "far apart": (NUMBERS * 10**12, {}),
+    "floats": (NUMBERS * 2.0, {}),
+    "floats with a constant": (np.column_stack([NUMBERS * 1.0, np.full(40, 7.0)]), {}),
+    "pandas floats": (PANDAS.assign(n=NUMBERS[:, 0] * 1.0, same=2.0), {}),
+    "polars floats": (POLARS.with_columns(n=NUMBERS[:, 0] * 1.0, same=pl.lit(2.0)), {}),
     "booleans": (BITS.astype(bool), {}),
     "strings": (np.array(["x", "yy", "z", "zzz"])[NUMBERS], {}),
     "bytes": (np.array([b"x", b"yy", b"z", b"zzz"])[NUMBERS], {}),
@@ -406,7 +410,8 @@ def test_an_unseen_category_is_named() -> None:
         ([NUMBERS[:, 0], NUMBERS[:1, 1], NUMBERS[:, 2]], "same number of samples"),
         (pd.Series([1, 2]), "single series"),
         (pl.LazyFrame({"x0": [1]}), "call .collect"),
-        (None, "Reshape your data"),
+        (None, "X is None; pass a table"),
+        ("x.csv", "pass a table, not a path"),
     ],
 )
 def test_bad_values_in_a_table_of_integers(X: Any, message: str) -> None:

@@ -18,6 +18,9 @@ N_SHOWN = 5  # how many offenders an error names
 MOST_UNIQUE = 20
 """Up to so many rows a column may have another value in each: small tables are like that."""
 
+MOST_EXACT = 2.0**53
+"""Below this, floats hold every whole number."""
+
 
 def check_shape(shape: tuple[int, ...], n_min: int = 2) -> None:
     """At least `n_min` rows (two to learn from, one to ask about) and one column. The wording is
@@ -137,13 +140,22 @@ def negative_code(value: Any, row: int, name: str) -> DataError:
     )
 
 
-def real_valued(name: str, dtype: object, value: object) -> DataError:
+def real_valued(name: str, dtype: object, value: object, which: str = "first value") -> DataError:
     return DataError(
-        f"real-valued column {name!r} ({dtype}, first value {value}) is not supported: columns "
+        f"real-valued column {name!r} ({dtype}, {which} {value}) is not supported: columns "
         "may be boolean, integer, string or categorical. Convert whole numbers to integers "
-        "(astype(int)), discretise (sklearn.preprocessing.KBinsDiscretizer), or pass real "
-        "vectors as a list of blocks"
+        "(astype(int)), discretise (sklearn.preprocessing.KBinsDiscretizer with "
+        "encode='ordinal'), or pass real vectors as a list of blocks"
     )
+
+
+def whole_numbers(values: NDArray[Any], name: str) -> NDArray[np.int64]:
+    """A column of finite floats as integer codes, where all are whole numbers >= 0."""
+    bad = (values < 0) | (values != np.floor(values)) | (values >= MOST_EXACT)
+    if bad.any():
+        row = int(bad.argmax())
+        raise real_valued(name, values.dtype, values[row], f"row {row} is")
+    return values.astype(np.int64)
 
 
 def constant_variables(
@@ -192,10 +204,13 @@ def check_n_states(table: Table, n_states: int | str) -> int | Literal["auto"]:
 def _too_small(table: Table, small: NDArray[np.intp], k: int) -> str:
     unit = "dimensions" if table.kind == "blocks" else "categories"
     shown = [f"{table.names[i]!r} has {table.dims[i]} {unit}" for i in small[:N_SHOWN]]
-    more = f" and {small.size - N_SHOWN} more" if small.size > N_SHOWN else ""
-    noun, them = ("variable", "it") if small.size == 1 else ("variables", "them")
-    found = f"{noun} {', '.join(shown)}{more}"
-    return f"{found}, fewer than n_states={k}; lower n_states or drop {them}"
+    if small.size == 1:
+        return f"variable {shown[0]}, fewer than n_states={k}; lower n_states or drop it"
+    more = f" (and {small.size - N_SHOWN} more)" if small.size > N_SHOWN else ""
+    return (
+        f"{small.size} variables are too small: {', '.join(shown)}{more}, all fewer than "
+        f"n_states={k}; lower n_states or drop them"
+    )
 
 
 def listing(items: Sequence[object]) -> str:

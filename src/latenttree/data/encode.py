@@ -2,12 +2,13 @@
 
 A DataFrame's boolean, integer, string and categorical columns, an integer, boolean or
 string array (n, p), a SciPy sparse matrix with or without `groups`, a list or dict of blocks.
-Float columns and Dask collections are to come; until then they are errors that name
-what is supported.
+Floats that are all whole numbers from 0 on, as scikit-learn's encoders give, are codes. Real
+columns and Dask collections are to come; until then they are errors that name what is supported.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -32,11 +33,13 @@ from latenttree.data.checks import (
     check_not_negative,
     check_shape,
     is_missing,
-    real_valued,
     resolve_names,
+    whole_numbers,
 )
 from latenttree.data.columns import (
     Encoded,
+    contiguous_columns,
+    encode_integers,
     encode_labels,
     integer_columns,
     table_from_columns,
@@ -58,8 +61,8 @@ def as_table(
     Parameters
     ----------
     X : DataFrame (pandas, polars, or any that narwhals reads), (n, p) array of integers,
-        booleans or strings, SciPy sparse matrix, list or dict of blocks, or a Table. A list
-        of plain lists is read as rows; a list of arrays as blocks.
+        booleans, strings or floats that are whole numbers >= 0, SciPy sparse matrix, list or dict
+        of blocks, or a Table. A list of plain lists is read as rows; a list of arrays as blocks.
     groups : for a sparse or numeric matrix, a label for each column, or group name to column
         numbers: the columns of a group are one vector variable.
     names : names of the variables; from the DataFrame or dict, or x0, x1, ..., if not given.
@@ -74,7 +77,7 @@ def as_table(
         if groups is not None or names is not None:
             raise DataError("X is a Table, which has its names and blocks; pass it alone")
         return X
-    reject_dask(X)
+    reject_unreadable(X)
     if sparse.issparse(X):
         if groups is None:
             return table_from_sparse(X, names, drop_constant)
@@ -95,8 +98,14 @@ def as_table(
     return _table_from_array(array, names, drop_constant)
 
 
-def reject_dask(X: Any) -> None:
-    """Dask collections are still to come."""
+def reject_unreadable(X: Any) -> None:
+    """What is no table at all; Dask collections are still to come."""
+    if isinstance(X, str | bytes | os.PathLike):
+        raise DataError(
+            f"X is {X!r}; pass a table, not a path (latenttree.data.read_table reads files)"
+        )
+    if X is None:
+        raise DataError("X is None; pass a table: a DataFrame, an array or a sparse matrix")
     if type(X).__module__.split(".")[0] == "dask":
         raise DataError(
             f"Dask collections are not supported yet, got {type(X).__name__}; call .compute() first"
@@ -151,7 +160,8 @@ def _table_from_array(
     elif array.dtype.kind in "UST":
         columns = (encode_vector(array[:, j], labels[j]) for j in range(p))
     elif array.dtype.kind == "f":
-        raise real_valued(labels[0], array.dtype, array[0, 0])
+        vectors = zip(contiguous_columns(array), labels, strict=True)
+        columns = (encode_integers(whole_numbers(v, name)) for v, name in vectors)
     elif array.dtype.kind == "O":
         raise _object_array(array, labels)
     else:
@@ -208,15 +218,16 @@ def _check_series(series: nw.Series[Any], name: str) -> None:
         missing |= series.is_nan().fill_null(True).to_numpy().astype(bool)
     check_missing(missing, name)
     if series.dtype.is_float():
-        values = series.to_numpy()
-        check_finite(values[:, None], [name])
-        raise real_valued(name, series.dtype, values[0])
+        check_finite(series.to_numpy()[:, None], [name])
+        whole_numbers(series.to_numpy(), name)
 
 
 def _encode_series(series: nw.Series[Any], name: str) -> Encoded:
     dtype = series.dtype
     if isinstance(dtype, nw.Categorical | nw.Enum):
         return encode_labels(series.to_numpy().tolist())
+    if dtype.is_float():
+        return encode_integers(whole_numbers(series.to_numpy(), name))
     if dtype.is_integer() or isinstance(dtype, nw.Boolean | nw.String | nw.Object):
         return encode_vector(series.to_numpy(), name)
     raise unsupported_dtype(name, dtype)

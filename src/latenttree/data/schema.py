@@ -31,7 +31,7 @@ from latenttree.data.blocks import (
 from latenttree.data.checks import N_SHOWN, check_shape, resolve_names
 from latenttree.data.columns import contiguous_columns, stack_columns
 from latenttree.data.containers import Column, arranged, column_of_series, decoded
-from latenttree.data.encode import as_frame, as_matrix, is_blocks, reject_dask
+from latenttree.data.encode import as_frame, as_matrix, is_blocks, reject_unreadable
 from latenttree.data.lookup import MISSING, known_codes, presence_codes
 from latenttree.data.records import schema_from_json, schema_to_json
 from latenttree.data.table import Kind, Table
@@ -230,7 +230,7 @@ class Schema:
 
     def rows(self, X: Any, *, n_min: int = 1, unused: Collection[str] = ()) -> Rows:
         """As `encode`: all is checked now, but a sparse `X` is made dense a range at a time."""
-        reject_dask(X)
+        reject_unreadable(X)
         if isinstance(X, Table):
             return self._rows_of_table(X, n_min, unused)
         if sparse.issparse(X):
