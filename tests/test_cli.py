@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 from typer.testing import CliRunner, Result
@@ -206,6 +207,8 @@ def test_fit_hands_its_options_on(table: Path, tmp_path: Path) -> None:
         "--no-refine",
         "--smoothing",
         "0.5",
+        "--max-iter",
+        "7",
         "--tree",
         "most_probable",
         "--seed",
@@ -215,6 +218,37 @@ def test_fit_hands_its_options_on(table: Path, tmp_path: Path) -> None:
     model = lt.load(out)
     chosen = (model.search, model.refine, model.smoothing, model.tree, model.random_state)
     assert chosen == (False, None, 0.5, "most_probable", 3)
+    assert model.max_iter == 7
+    assert run("fit", table, "-o", out, "--max-iter", "0").exit_code == 2
+
+
+def test_fit_says_on_one_line_that_refinement_was_cut_short(table: Path, tmp_path: Path) -> None:
+    result = run("fit", table, "-o", tmp_path / "model.ltree", "--max-iter", "1", "--no-search")
+    assert result.exit_code == 0
+    assert result.output.count("still gaining after 1 steps; raise --max-iter") == 1
+    assert result.stderr == ""
+
+
+def test_columns_with_integers_as_names(tmp_path: Path) -> None:
+    """A model of a pandas table whose columns are numbered out of order."""
+    rng = np.random.default_rng(0)
+    hidden = rng.integers(0, 2, (500, 1))
+    X = (hidden ^ (rng.random((500, 5)) < 0.2)) * np.array([1, 2, 3, 4, 5])
+    model = lt.LatentTree(random_state=0, search=False, n_jobs=1).fit(
+        pd.DataFrame(X, columns=[4, 3, 1, 0, 2])
+    )
+    model.save(tmp_path / "model.ltree")
+    result = run("query", tmp_path / "model.ltree", "--given", "3=2", "4", "1")
+    assert result.exit_code == 0, result.output + result.stderr
+    for name, label in (("4", 1), ("1", 3)):
+        p = model.predict_proba({3: 2}, int(name))[0]
+        assert re.search(rf"^ *{name} +0 +{p[0]:.4f}.*\n +{label} +{p[1]:.4f}", result.output, re.M)
+    out = tmp_path / "drawn.csv"
+    assert run("sample", tmp_path / "model.ltree", "-n", "50", "-o", out).exit_code == 0
+    drawn = pd.read_csv(out)
+    assert {name: set(drawn[name]) for name in drawn} == {
+        name: {0, i + 1} for i, name in enumerate("43102")
+    }
 
 
 def test_fit_keeps_the_tree_alone_where_there_are_no_probabilities(

@@ -45,6 +45,7 @@ _WORDS = (
     (r"pass delimiter=", "pass --delimiter "),
     (r"n_states=", "--states "),
     (r"lower n_states", "lower --states"),
+    (r"raise max_iter", "raise --max-iter"),
     (r"rename the columns or pass names=", "rename the columns"),
     (
         r"Convert whole numbers to integers .*? as a list of blocks",
@@ -77,7 +78,11 @@ def one_line(error: BaseException) -> str:
     """What is wrong, on one line and in the words of the command line."""
     if isinstance(error, OSError) and error.strerror and error.filename:
         return f"{error.filename}: {error.strerror}"
-    text = " ".join(str(error).split()) or type(error).__name__
+    return in_words(" ".join(str(error).split()) or type(error).__name__)
+
+
+def in_words(text: str) -> str:
+    """A text of the library in the words of the command line."""
     for pattern, words in _WORDS:
         text = re.sub(pattern, words, text)
     return text
@@ -151,7 +156,7 @@ def print_notes(console: Console, notes: Sequence[str]) -> None:
     from rich.markup import escape
 
     for note in notes:
-        console.print(f"note: {escape(note)}", highlight=False)
+        console.print(f"note: {escape(in_words(note))}", highlight=False)
 
 
 def print_file(console: Console, what: str, path: Path) -> None:

@@ -33,6 +33,7 @@ SHAPE = (8, 8)
 STATES = 2
 LEVELS = (1, 6, 12)  # ink 0, 1 to 5, 6 to 11, 12 to 16: blank, light, dark, black
 HELD_OUT = 5  # one digit of so many
+ENOUGH_STEPS = 1000  # of refinement; it ends after some 300
 FEW_STEPS = 30  # of refinement, for a second fit that is only scored
 
 
@@ -57,7 +58,8 @@ def demo(
         data = load()
         console = new_console()
         console.print(intro(data))
-        model = learn(as_table(data.names, data.codes), threads, n_states=STATES, random_state=0)
+        options = {"n_states": STATES, "max_iter": ENOUGH_STEPS, "random_state": 0}
+        model = learn(as_table(data.names, data.codes), threads, **options)
         report(console, model)
         console.print(neighbours_line(model.tree_, data.cells))
         console.print(hidden_line(model, data), highlight=False)

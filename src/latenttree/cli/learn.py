@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -52,6 +53,7 @@ def fit(
     refine: Annotated[
         bool, typer.Option(help="Improve the probabilities by EM; without it search is off too.")
     ] = True,
+    max_iter: Annotated[int, typer.Option(min=1, help="Most steps of EM.")] = 200,
     smoothing: Annotated[
         float, typer.Option(min=0, help="Pseudo-samples that keep probabilities off zero.")
     ] = 1.0,
@@ -95,6 +97,7 @@ def fit(
             tree=tree,
             search=search,
             refine="em" if refine else None,
+            max_iter=max_iter,
             smoothing=smoothing,
             random_state=seed,
         )
@@ -114,9 +117,15 @@ def parse_states(text: str) -> int | str:
 
 
 def learn(table: Any, threads: int | None, **options: Any) -> LatentTree:
+    """The fitted model; that refinement was cut short is among the notes of its report."""
+    from sklearn.exceptions import ConvergenceWarning
+
     from latenttree.estimator import LatentTree
 
-    return LatentTree(n_jobs=threads, verbose=sys.stderr.isatty(), **options).fit(table)
+    model = LatentTree(n_jobs=threads, verbose=sys.stderr.isatty(), **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return model.fit(table)
 
 
 def save(console: Console, model: LatentTree, out: Path) -> None:
