@@ -53,7 +53,7 @@ def learn(X: Any, **options: Any) -> lt.LatentTree:
 
 
 BAD_DATA: dict[str, tuple[Any, dict[str, Any], str]] = {
-    "nothing": (None, {}, r"expected a table of two dimensions .* got 0D"),
+    "nothing": (None, {}, r"X is None; pass a table"),
     "empty list": ([], {}, r"got 1D data of shape \(0,\). Reshape"),
     "empty dict": ({}, {}, r"0 feature\(s\) .* Pass at least one column"),
     "no rows": (codes(0), {}, r"0 sample\(s\) \(shape=\(0, 4\)\) .* minimum of 2 .* more rows"),
@@ -87,7 +87,7 @@ BAD_DATA: dict[str, tuple[Any, dict[str, Any], str]] = {
         {},
         r"negative code -1 at row 3, column 'x2'.*>= 0.*drop or fill",
     ),
-    "float array": (codes().astype(float), {}, r"real-valued column 'x0' \(float64.*astype\(int\)"),
+    "float array": (codes() + 0.5, {}, r"real-valued column 'x0' \(float64.*row 0 is"),
     "float column": (
         pd.DataFrame({"a": codes()[:, 0], "b": np.linspace(0, 1, 200)}),
         {},

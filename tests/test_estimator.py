@@ -386,7 +386,6 @@ def test_exports(binary: Any) -> None:
 EXPECTED_FAILURES = {
     "check_n_features_in_after_fitting": "15 rows of independent noise with 6 categories are "
     "refused as below the detection limit",
-    "check_estimators_dtypes": "float columns are real-valued, a family that is still to come",
     "check_dtype_object": "arrays of objects are refused: a DataFrame has types by column",
     "check_estimators_nan_inf": "NaN is a missing value at prediction",
     "check_estimator_sparse_array": "predict has a column for every hidden node",

@@ -32,7 +32,10 @@ def describe(table: Table) -> list[str]:
     messages = list(table.notes)
     if table.dropped and not messages:
         shown = ", ".join(table.dropped[:5]) + (", ..." if len(table.dropped) > 5 else "")
-        messages.append(f"{len(table.dropped)} variables were left out: {shown}")
+        some = (
+            "1 variable was" if len(table.dropped) == 1 else f"{len(table.dropped)} variables were"
+        )
+        messages.append(f"{some} left out: {shown}")
     return messages
 
 
@@ -120,7 +123,9 @@ def tree_report(report: Diagnostics, result: Structure, found: Distances | None)
         )
     if result.n_duplicates:
         report.messages.append(
-            f"{result.n_duplicates} variables copy another one and hang from it at distance 0"
+            "1 variable copies another one and hangs from it at distance 0"
+            if result.n_duplicates == 1
+            else f"{result.n_duplicates} variables copy another one and hang from it at distance 0"
         )
 
 
