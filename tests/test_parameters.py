@@ -322,3 +322,17 @@ def test_more_samples_than_a_million_are_trusted_more() -> None:
         check_distributions(few.model)
         many = solve(truth.tree, views, layout, moments._replace(n_samples=1e30))
         assert largest_error(many.model, truth) < 1e-6 or many.condition.max() > WORST_CONDITION
+
+
+@pytest.mark.parametrize("k", [2, 3, 5])
+def test_second_group_of_a_hub_is_aligned_with_the_reference_group(k: int) -> None:
+    """A star of eight leaves is decomposed twice, from leaves 0 to 2 and 3 to 5 or so; the orders of
+    the states differ, and an answer that mixed them would be far off."""
+    for seed in range(5):
+        truth = model_of(
+            make_latent_tree(8, k, 2 * k, shape="star", n_samples=0, random_state=seed)
+        )
+        views = choose_views(truth.tree, k - 1, hidden=False)
+        assert views.owner.tolist() == [0, 0]
+        found = solve_exactly(truth, k).model
+        assert parameter_error(found, truth) < 1e-8
