@@ -326,7 +326,7 @@ def test_more_samples_than_a_million_are_trusted_more() -> None:
 
 @pytest.mark.parametrize("k", [2, 3, 5])
 def test_second_group_of_a_hub_is_aligned_with_the_reference_group(k: int) -> None:
-    """A star of eight leaves is decomposed twice, from leaves 0 to 2 and 3 to 5 or so; the orders of
+    """A star of eight leaves is decomposed twice, from three leaves and three others; the orders of
     the states differ, and an answer that mixed them would be far off."""
     for seed in range(5):
         truth = model_of(
