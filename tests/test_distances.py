@@ -462,7 +462,7 @@ X_SMALL = np.random.default_rng(0).integers(0, 3, (50, 4))
         (X_SMALL[:1], {}, "1"),
         (X_SMALL * [1, 0, 1, 1], {}, "'x1'"),
         (X_SMALL - 1, {}, "-1"),
-        (X_SMALL.astype(float), {}, "'x0'"),
+        (X_SMALL + 0.5, {}, "'x0'"),
     ],
 )
 def test_wrong_input_is_named(X: Any, options: dict[str, Any], message: str) -> None:
