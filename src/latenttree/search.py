@@ -76,13 +76,13 @@ RULES: dict[Judge, Rules] = {
 
 @dataclass(frozen=True, eq=False)
 class Searched:
-    """A better model; `bics` before every sweep and at the end, never decreasing.
+    """A better model; `values` of the judge before every sweep and at the end, never decreasing.
 
     `weights` maps the split of an inner edge, as `Tree.splits` has it, to the weight of those ways
     to resolve its region that have it."""
 
     model: TreeModel
-    bics: list[float]
+    values: list[float]
     weights: dict[bytes, float] = field(default_factory=dict)
 
 
@@ -419,7 +419,7 @@ def search_structure(
         return np.array([known.get(row.tobytes(), 0.5) for row in tree.splits()])
 
     found = search(model, searcher, doubtful_regions(support, searcher.rules))
-    report = [*structure.search, found.bics]
+    report = [*structure.search, found.values]
     if found.model is model:
         return replace(structure, search=report), model
     errors = _by_split(structure.tree, structure.standard_errors)
