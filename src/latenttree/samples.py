@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.data import Table
+from latenttree.data import Table, one_hot_codes
 from latenttree.engine import BLOCK, blocks
 from latenttree.moments.subspace import coordinate_moments
 
@@ -39,22 +39,13 @@ def codes_of(table: Table, start: int, stop: int) -> NDArray[Any]:
         return np.asarray(rows)
     if table.kind == "presence":
         return np.asarray(rows.toarray() != 0).astype(np.uint8)
-    out = np.zeros((stop - start, table.n_vars), dtype=np.int32)
-    variable = np.searchsorted(table.offsets, rows.indices, side="right") - 1
-    sample = np.repeat(np.arange(stop - start), np.diff(rows.indptr))
-    out[sample, variable] = rows.indices - table.offsets[variable]
-    return out
+    columns = rows.indices.reshape(stop - start, table.n_vars)
+    return np.asarray(columns - table.offsets[:-1], dtype=np.int32)
 
 
 def is_one_hot(table: Table) -> bool:
     """Whether every variable is a single category in every sample, so that codes say it all."""
-    if table.kind != "blocks":
-        return True
-    matrix: Any = table.matrix
-    if matrix.nnz != table.n_samples * table.n_vars or not (matrix.data == 1).all():
-        return False
-    variable = np.searchsorted(table.offsets, matrix.indices, side="right") - 1
-    return bool((variable.reshape(table.n_samples, -1) == np.arange(table.n_vars)).all())
+    return table.kind != "blocks" or one_hot_codes(table) is not None
 
 
 def marginals(table: Table) -> list[NDArray[np.float64]]:

@@ -15,12 +15,11 @@ from numpy.typing import NDArray
 
 from latenttree.inference import Evidence
 from latenttree.model import TreeModel
+from latenttree.refine import LEAST_SHARE, OPENING
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-OPENING = 1e-3
-LEAST_SHARE = 0.1
 TRIAL = 6
 AHEAD = 6.0
 """After so many steps a fit is given up that so many more gains like the last would not save."""
@@ -71,21 +70,16 @@ def fit_small(
     target = _flat([_spread(model, v) for v in _nodes(model, layout)])
     theta = _flat([model.tables[v] for v in _nodes(model, layout)])
     theta = (1 - OPENING) * theta + OPENING * target
-    value = _climb(
-        theta,
-        target * smoothing,
+    problem = _Problem(
         layout.parent,
         layout.branch_parent,
         layout.start,
         layout.rows,
         layout.k,
-        branches.codes,
-        branches.sent,
-        branches.is_sent,
-        max_steps,
-        least_gain,
-        bar,
+        target * smoothing,
+        *branches,
     )
+    value = _climb(theta, problem, _work(problem, len(theta)), max_steps, least_gain, bar)
     tables: list[Floats] = [np.empty(0)] * model.tree.n_nodes
     for v, begin in zip(_nodes(model, layout), layout.start.tolist(), strict=True):
         shape = model.tables[v].shape
@@ -121,68 +115,58 @@ def _flat(tables: list[Floats]) -> Floats:
     return np.concatenate([t.ravel() for t in tables])
 
 
+class _Problem(NamedTuple):
+    """What a fit does not change: the small tree, the prior counts and the branches."""
+
+    parent: Ints
+    branch_parent: Ints
+    start: Ints
+    rows: Ints
+    k: int
+    prior: Floats
+    codes: NDArray[np.int32]
+    sent: NDArray[np.float32]
+    is_sent: NDArray[np.bool_]
+
+
+class _Work(NamedTuple):
+    """Buffers of a fit: counts like the parameters, and one sample's messages."""
+
+    counts: Floats
+    up: Floats  # (hidden, k) message of a hidden node to its parent
+    down: Floats  # (hidden, k) posterior
+    arrived: Floats  # (branches, k) message of a branch
+    belief: Floats  # (hidden, k) likelihood of all that is behind a hidden node
+
+
+def _work(problem: _Problem, size: int) -> _Work:
+    hidden, branches = len(problem.parent), len(problem.branch_parent)
+    up, down, belief = (np.empty((hidden, problem.k)) for _ in range(3))
+    return _Work(np.empty(size), up, down, np.empty((branches, problem.k)), belief)
+
+
 @njit(cache=True, nogil=True)
-def _climb(  # type: ignore[no-untyped-def]
-    theta,
-    prior,
-    parent,
-    branch_parent,
-    start,
-    rows,
-    k,
-    codes,
-    sent,
-    is_sent,
-    max_steps,
-    least_gain,
-    bar,
-):
+def _climb(theta, problem, work, max_steps, least_gain, bar):  # type: ignore[no-untyped-def]
     """Squared-extrapolation EM, in place on `theta`; the objective reached, never lower than
     before."""
-    size = len(theta)
-    counts = np.empty(size)
-    one, two, far = np.empty(size), np.empty(size), np.empty(size)
-    n_hidden, m = len(parent), len(branch_parent)
-    up, down, arrived = np.empty((n_hidden, k)), np.empty((n_hidden, k)), np.empty((m, k))
-    belief = np.empty((n_hidden, k))
-    value = _expect(
-        theta, prior, parent, branch_parent, start, rows, k, codes, sent, is_sent, counts,
-        up, down, arrived, belief,
-    )  # fmt: skip
+    one, two, far = np.empty_like(theta), np.empty_like(theta), np.empty_like(theta)
+    value = _expect(theta, problem, work)
     taken = 0
     while taken < max_steps:
         before = value
-        _maximise(counts, prior, start, rows, k, one)
-        value = _expect(
-            one, prior, parent, branch_parent, start, rows, k, codes, sent, is_sent, counts,
-            up, down, arrived, belief,
-        )  # fmt: skip
-        _maximise(counts, prior, start, rows, k, two)
-        step = 0.0
-        bend = 0.0
-        for i in range(size):
-            step += (one[i] - theta[i]) ** 2
-            bend += (two[i] - 2 * one[i] + theta[i]) ** 2
-        stride = max(1.0, np.sqrt(step / max(bend, 1e-300)))
-        for i in range(size):
-            x = theta[i] + 2 * stride * (one[i] - theta[i])
-            x += stride * stride * (two[i] - 2 * one[i] + theta[i])
-            far[i] = max(x, LEAST_SHARE * two[i])
-        _normalise(far, start, rows, k)
-        reached = _expect(
-            far, prior, parent, branch_parent, start, rows, k, codes, sent, is_sent, counts,
-            up, down, arrived, belief,
-        )  # fmt: skip
+        _maximise(problem, work.counts, one)
+        value = _expect(one, problem, work)
+        _maximise(problem, work.counts, two)
+        _extrapolate(theta, one, two, far)
+        _normalise(far, problem)
+        reached = _expect(far, problem, work)
         taken += 2
         if reached >= value:
             theta[:] = far
             value = reached
         else:
             theta[:] = two
-            value = _expect(
-                theta, prior, parent, branch_parent, start, rows, k, codes, sent, is_sent, counts,
-                up, down, arrived, belief,
-            )  # fmt: skip
+            value = _expect(theta, problem, work)
             taken += 1
         gain = value - before
         if gain < least_gain or (taken >= TRIAL and value + AHEAD * gain < bar):
@@ -191,17 +175,33 @@ def _climb(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _maximise(counts, prior, start, rows, k, out):  # type: ignore[no-untyped-def]
-    for i in range(len(out)):
-        out[i] = counts[i] + prior[i]
-    _normalise(out, start, rows, k)
+def _extrapolate(theta, one, two, out):  # type: ignore[no-untyped-def]
+    """As `refine` does from three models in a row, kept positive; not yet normalised."""
+    step = 0.0
+    bend = 0.0
+    for i in range(len(theta)):
+        step += (one[i] - theta[i]) ** 2
+        bend += (two[i] - 2 * one[i] + theta[i]) ** 2
+    stride = max(1.0, np.sqrt(step / max(bend, 1e-300)))
+    for i in range(len(theta)):
+        x = theta[i] + 2 * stride * (one[i] - theta[i])
+        x += stride * stride * (two[i] - 2 * one[i] + theta[i])
+        out[i] = max(x, LEAST_SHARE * two[i])
 
 
 @njit(cache=True, nogil=True)
-def _normalise(theta, start, rows, k):  # type: ignore[no-untyped-def]
+def _maximise(problem, counts, out):  # type: ignore[no-untyped-def]
+    for i in range(len(out)):
+        out[i] = counts[i] + problem.prior[i]
+    _normalise(out, problem)
+
+
+@njit(cache=True, nogil=True)
+def _normalise(theta, problem):  # type: ignore[no-untyped-def]
     """Columns of all tables to sum one; the root's table has a single column."""
+    start, rows = problem.start, problem.rows
     for t in range(len(start)):
-        width = 1 if t == 0 else k
+        width = 1 if t == 0 else problem.k
         for j in range(width):
             total = 0.0
             for i in range(rows[t]):
@@ -212,93 +212,122 @@ def _normalise(theta, start, rows, k):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _expect(  # type: ignore[no-untyped-def]
-    theta, prior, parent, branch_parent, start, rows, k, codes, sent, is_sent, counts,
-    up, down, arrived, belief,
-):  # fmt: skip
-    """Expected counts, written to `counts`; log-likelihood plus `prior . log theta`.
+def _expect(theta, problem, work):  # type: ignore[no-untyped-def]
+    """Expected counts, written to `work.counts`; log-likelihood plus `prior . log theta`.
 
     O(n k^2 (hidden nodes + messages)); a sample of probability zero is left out."""
-    n_hidden, m = len(parent), len(branch_parent)
     value = 0.0
     for i in range(len(theta)):
-        counts[i] = 0.0
-        if prior[i] > 0.0:
-            value += prior[i] * np.log(max(theta[i], 1e-300))
-    for s in range(len(codes)):
-        log_sample = 0.0
-        for h in range(n_hidden):
-            for j in range(k):
-                belief[h, j] = 1.0
-        for b in range(m):
-            begin = start[n_hidden + b]
-            h = branch_parent[b]
-            if is_sent[b]:
-                for j in range(k):
-                    total = 0.0
-                    for i in range(k):
-                        total += theta[begin + i * k + j] * sent[s, b, i]
-                    arrived[b, j] = total
-            elif codes[s, b] >= 0:
-                begin += codes[s, b] * k
-                for j in range(k):
-                    arrived[b, j] = theta[begin + j]
-            else:
-                continue
-            total = 0.0
-            for j in range(k):
-                belief[h, j] *= arrived[b, j]
-                total += belief[h, j]
-            if 0.0 < total < TINY:
-                log_sample += np.log(total)
-                for j in range(k):
-                    belief[h, j] /= total
-        for h in range(n_hidden - 1, 0, -1):
-            top = 0.0
-            for i in range(k):
-                top += belief[h, i]
-            if top > 0.0:
-                log_sample += np.log(top)
-                for i in range(k):
-                    belief[h, i] /= top
+        work.counts[i] = 0.0
+        if problem.prior[i] > 0.0:
+            value += problem.prior[i] * np.log(max(theta[i], 1e-300))
+    for s in range(len(problem.codes)):
+        log_sample = _arrive(theta, s, problem, work) + _ascend(theta, problem, work)
+        if log_sample > -np.inf:
+            value += log_sample
+            _descend(theta, problem, work)
+            _count_branches(theta, s, problem, work)
+    return value
+
+
+@njit(cache=True, nogil=True)
+def _arrive(theta, s, problem, work):  # type: ignore[no-untyped-def]
+    """Messages of the branches of sample `s`, multiplied into `belief`; the logarithm of what
+    was divided out on the way."""
+    n_hidden, k, belief = len(problem.parent), problem.k, work.belief
+    log_scale = 0.0
+    for h in range(n_hidden):
+        for j in range(k):
+            belief[h, j] = 1.0
+    for b in range(len(problem.branch_parent)):
+        begin = problem.start[n_hidden + b]
+        code = problem.codes[s, b]
+        if problem.is_sent[b]:
             for j in range(k):
                 total = 0.0
                 for i in range(k):
-                    total += theta[start[h] + i * k + j] * belief[h, i]
-                up[h, j] = total
-                belief[parent[h], j] *= total
-        scale = 0.0
-        for j in range(k):
-            down[0, j] = theta[j] * belief[0, j]
-            scale += down[0, j]
-        if scale <= 0.0:
-            continue
-        value += log_sample + np.log(scale)
-        for j in range(k):
-            down[0, j] /= scale
-            counts[j] += down[0, j]
-        for h in range(1, n_hidden):
-            for i in range(k):
-                down[h, i] = 0.0
+                    total += theta[begin + i * k + j] * problem.sent[s, b, i]
+                work.arrived[b, j] = total
+        elif code >= 0:
             for j in range(k):
-                if up[h, j] > 0.0:
-                    r = down[parent[h], j] / up[h, j]
+                work.arrived[b, j] = theta[begin + code * k + j]
+        else:
+            continue
+        h = problem.branch_parent[b]
+        total = 0.0
+        for j in range(k):
+            belief[h, j] *= work.arrived[b, j]
+            total += belief[h, j]
+        if 0.0 < total < TINY:
+            log_scale += np.log(total)
+            for j in range(k):
+                belief[h, j] /= total
+    return log_scale
+
+
+@njit(cache=True, nogil=True)
+def _ascend(theta, problem, work):  # type: ignore[no-untyped-def]
+    """From the branches to the root, whose posterior goes to `down[0]`; the log-likelihood."""
+    k, belief = problem.k, work.belief
+    log_scale = 0.0
+    for h in range(len(problem.parent) - 1, 0, -1):
+        top = 0.0
+        for i in range(k):
+            top += belief[h, i]
+        if top > 0.0:
+            log_scale += np.log(top)
+            for i in range(k):
+                belief[h, i] /= top
+        for j in range(k):
+            total = 0.0
+            for i in range(k):
+                total += theta[problem.start[h] + i * k + j] * belief[h, i]
+            work.up[h, j] = total
+            belief[problem.parent[h], j] *= total
+    scale = 0.0
+    for j in range(k):
+        work.down[0, j] = theta[j] * belief[0, j]
+        scale += work.down[0, j]
+    if scale <= 0.0:
+        return -np.inf
+    for j in range(k):
+        work.down[0, j] /= scale
+    return log_scale + np.log(scale)
+
+
+@njit(cache=True, nogil=True)
+def _descend(theta, problem, work):  # type: ignore[no-untyped-def]
+    """From the root to all hidden nodes: posteriors, and counts of their tables."""
+    k, down, counts = problem.k, work.down, work.counts
+    for j in range(k):
+        counts[j] += down[0, j]
+    for h in range(1, len(problem.parent)):
+        begin = problem.start[h]
+        for i in range(k):
+            down[h, i] = 0.0
+        for j in range(k):
+            if work.up[h, j] > 0.0:
+                r = down[problem.parent[h], j] / work.up[h, j]
+                for i in range(k):
+                    x = theta[begin + i * k + j] * work.belief[h, i] * r
+                    counts[begin + i * k + j] += x
+                    down[h, i] += x
+
+
+@njit(cache=True, nogil=True)
+def _count_branches(theta, s, problem, work):  # type: ignore[no-untyped-def]
+    """Counts of the tables of the branches, given the posteriors of the hidden nodes."""
+    n_hidden, k, counts = len(problem.parent), problem.k, work.counts
+    for b in range(len(problem.branch_parent)):
+        begin = problem.start[n_hidden + b]
+        h, code = problem.branch_parent[b], problem.codes[s, b]
+        if problem.is_sent[b]:
+            for j in range(k):
+                if work.arrived[b, j] > 0.0:
+                    r = work.down[h, j] / work.arrived[b, j]
                     for i in range(k):
-                        x = theta[start[h] + i * k + j] * belief[h, i] * r
-                        counts[start[h] + i * k + j] += x
-                        down[h, i] += x
-        for b in range(m):
-            begin = start[n_hidden + b]
-            h = branch_parent[b]
-            if is_sent[b]:
-                for j in range(k):
-                    if arrived[b, j] > 0.0:
-                        r = down[h, j] / arrived[b, j]
-                        for i in range(k):
-                            x = theta[begin + i * k + j] * sent[s, b, i] * r
-                            counts[begin + i * k + j] += x
-            elif codes[s, b] >= 0:
-                begin += codes[s, b] * k
-                for j in range(k):
-                    counts[begin + j] += down[h, j]
-    return value
+                        x = theta[begin + i * k + j] * problem.sent[s, b, i] * r
+                        counts[begin + i * k + j] += x
+        elif code >= 0:
+            for j in range(k):
+                counts[begin + code * k + j] += work.down[h, j]
