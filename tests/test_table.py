@@ -173,6 +173,6 @@ def test_repr_is_one_readable_line() -> None:
 def test_inconsistent_parts_are_refused() -> None:
     table = codes_table()
     with pytest.raises(ValueError, match="needs 3 dims"):
-        table._replace(dims=table.dims[:2])
+        table.replace(dims=table.dims[:2])
     with pytest.raises(ValueError, match=r"shape \(5, 3\), got \(4, 3\)"):
-        table._replace(codes=CODES[:4])
+        table.replace(codes=CODES[:4])

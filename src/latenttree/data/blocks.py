@@ -332,7 +332,7 @@ def _without_constant_blocks(table: Table, drop_constant: bool) -> Table:
     dropped = constant_variables(names, values, table.n_samples, drop_constant, table.n_vars)
     if not dropped:
         return table
-    return table.select(np.flatnonzero(varies))._replace(dropped=dropped)
+    return table.select(np.flatnonzero(varies)).replace(dropped=dropped)
 
 
 def _column_range(columns: sparse.csc_array) -> tuple[NDArray[Any], NDArray[Any]]:

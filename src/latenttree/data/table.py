@@ -1,21 +1,23 @@
 """`Table`: p named variables over n samples, the only form of data that later stages see.
 
-A table has one of three kinds, chosen by what is stored for a sample:
+Structure is learned from vectors whose expectation is linear in the hidden state. How they are
+stored is the table's kind:
 
-- ``"codes"``: every variable is categorical; `codes` holds the category of each.
+- ``"codes"``: `codes` holds one coordinate in use for each variable: its category, or the bin of a
+  number; -1 where the value is missing.
 - ``"presence"``: every variable is absent or present; `matrix` stores the present ones.
-- ``"blocks"``: variable `i` is a vector, columns ``offsets[i]:offsets[i + 1]`` of `matrix`.
+- ``"blocks"``: variable `i` is a vector, columns ``offsets[i]:offsets[i + 1]`` of `matrix`;
+  `missing` marks the variables that a sample lacks.
 
-Kinds that are still to come have their place here: real columns (a float `codes`
-with their own emission family), mixed tables (a tuple of single-kind tables that share
-`n_samples`) and Dask collections (`rows` computes one partition). Passes ask a table for
-`rows(start, stop)` and nothing else, so none of these changes a pass.
+Where variables are not all categorical, `values` holds them as they are, for likelihoods: a bin
+stands for a number in the structure, the number itself counts in the model.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -26,6 +28,53 @@ from latenttree.errors import DataError
 
 Kind = Literal["codes", "presence", "blocks"]
 IntArray = NDArray[np.int64]
+
+
+FAMILIES = (
+    "categorical",
+    "ordinal",
+    "gaussian",
+    "gaussian_spherical",
+    "gaussian_diagonal",
+    "gaussian_full",
+    "gaussian_tied",
+    "poisson",
+    "multinomial",
+    "multihot",
+)
+"""Names of families; "categorical" and "ordinal" variables are codes, the others have `arrays`."""
+
+CODED = ("categorical", "ordinal")
+
+
+@dataclass(frozen=True, eq=False)
+class Values:
+    """Samples as likelihoods see them.
+
+    Attributes
+    ----------
+    families : (p,) the family of each variable, one of `FAMILIES`.
+    codes : (n, p) signed categories of the categorical and ordinal variables; -1 where missing,
+        and for every variable of another family.
+    arrays : for each variable of another family its values: `(n,)` floats with NaN where missing,
+        an `(n, d)` dense block with NaN, or an `(n, d)` CSR block (nothing missing).
+    """
+
+    families: tuple[str, ...]
+    codes: NDArray[Any]
+    arrays: Mapping[int, Any]
+
+    def rows(self, start: int, stop: int) -> Values:
+        return self._at(slice(start, stop))
+
+    def _at(self, index: Any) -> Values:
+        arrays = {v: x[index] for v, x in self.arrays.items()}
+        return Values(self.families, self.codes[index], arrays)
+
+    def select(self, index: Sequence[int] | NDArray[Any]) -> Values:
+        number = {int(v): i for i, v in enumerate(index)}
+        arrays = {number[v]: x for v, x in self.arrays.items() if v in number}
+        return Values(tuple(self.families[v] for v in index), self.codes[:, list(index)], arrays)
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,9 +91,14 @@ class Table:
     categories : for each variable its sorted labels, or None where there are none;
         a category that no sample has is not a category.
     offsets : (p + 1,) stored coordinates of variable i are offsets[i]:offsets[i + 1].
-    codes : (n, p) C-contiguous uint8, uint16 or int32, values 0..dims[i] - 1; kind "codes".
+    codes : (n, p) C-contiguous uint8, uint16 or int32, values 0..dims[i] - 1; kind "codes". With
+        missing values int8, int16 or int32, -1 where missing.
     matrix : (n, offsets[-1]) CSR with sorted indices and no stored zeros; float32 ones
         for "presence", float32 or float64 for "blocks".
+    missing : (n, p) True where a variable is missing; kind "blocks"; None where none is.
+    values : the samples as they are; None where every variable is categorical and none is missing
+        but for codes of -1.
+    weights : (n,) how often each sample counts; None: once.
     dropped : names of variables that were left out, in the order of the input.
     notes : sentences about what was done to the data, for people.
     """
@@ -57,6 +111,9 @@ class Table:
     offsets: IntArray
     codes: NDArray[Any] | None = None
     matrix: sparse.csr_array | None = None
+    missing: NDArray[np.bool_] | None = None
+    values: Values | None = None
+    weights: NDArray[np.float64] | None = None
     dropped: tuple[str, ...] = field(default=())
     notes: tuple[str, ...] = field(default=())
 
@@ -86,6 +143,31 @@ class Table:
         """(p,) stored coordinates of each variable: dims, except 1 for presence."""
         return np.diff(self.offsets)
 
+    @property
+    def families(self) -> tuple[str, ...]:
+        """(p,) the family of every variable."""
+        return ("categorical",) * self.n_vars if self.values is None else self.values.families
+
+    @property
+    def total_weight(self) -> float:
+        """Samples, each as often as it counts."""
+        return float(self.n_samples if self.weights is None else self.weights.sum())
+
+    @cached_property
+    def has_missing(self) -> bool:
+        if self.codes is not None:
+            return bool(self.codes.dtype.kind == "i" and (self.codes < 0).any())
+        return self.missing is not None and bool(self.missing.any())
+
+    def known(self, start: int, stop: int) -> NDArray[np.bool_] | None:
+        """(stop - start, p) False where a variable is missing; None where none is."""
+        if not self.has_missing:
+            return None
+        if self.codes is not None:
+            return np.asarray(self.codes[start:stop] >= 0)
+        assert self.missing is not None
+        return ~self.missing[start:stop]
+
     def __len__(self) -> int:
         return self.n_samples
 
@@ -113,12 +195,17 @@ class Table:
 
     def subset_rows(self, index: NDArray[Any] | Sequence[int] | slice) -> Table:
         """The samples of `index` (integers, a mask or a slice); dims stay as they are."""
+        changes: dict[str, Any] = {
+            "values": None if self.values is None else self.values._at(index),
+            "weights": None if self.weights is None else self.weights[index],
+            "missing": None if self.missing is None else self.missing[index],
+        }
         if self.codes is not None:
             codes = np.ascontiguousarray(self.codes[index])
-            return self._replace(n_samples=len(codes), codes=codes)
+            return self.replace(n_samples=len(codes), codes=codes, **changes)
         assert self.matrix is not None
         matrix = sparse.csr_array(self.matrix[index])
-        return self._replace(n_samples=matrix.shape[0], matrix=matrix)
+        return self.replace(n_samples=matrix.shape[0], matrix=matrix, **changes)
 
     def is_copy(self, a: int, b: int, least: int = 1) -> bool:
         """Whether two variables say the same in every sample (up to the names of categories), and
@@ -151,6 +238,8 @@ class Table:
             "dims": self.dims[index],
             "categories": tuple(self.categories[i] for i in index),
             "offsets": np.concatenate([[0], np.cumsum(widths)]).astype(np.int64),
+            "values": None if self.values is None else self.values.select(index),
+            "missing": None if self.missing is None else self.missing[:, index],
         }
         if self.codes is not None:
             changes["codes"] = np.ascontiguousarray(self.codes[:, index])
@@ -161,7 +250,7 @@ class Table:
             matrix = sparse.csr_array(self.matrix[:, columns])
             matrix.sort_indices()
             changes["matrix"] = matrix
-        return self._replace(**changes)
+        return self.replace(**changes)
 
     def _variable_index(self, variables: Sequence[str | int] | NDArray[Any]) -> IntArray:
         position = {name: i for i, name in enumerate(self.names)}
@@ -178,7 +267,7 @@ class Table:
             raise DataError(f"a variable is selected twice in {list(variables)!r}; list it once")
         return np.asarray(index, dtype=np.int64)
 
-    def _replace(self, **changes: Any) -> Table:
+    def replace(self, **changes: Any) -> Table:
         values = {name: getattr(self, name) for name in self.__dataclass_fields__}
         return Table(**(values | changes))
 
