@@ -1,11 +1,12 @@
-"""Codes back to values, in the container that data came in."""
+"""Codes and numbers back to values, in the container that data came in."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import narwhals as nw
 import numpy as np
@@ -15,7 +16,7 @@ from scipy import sparse
 from latenttree.data.blocks import one_hot
 from latenttree.data.columns import stack_columns
 from latenttree.data.encode import as_frame
-from latenttree.data.table import Table, codes_table, presence_table
+from latenttree.data.table import codes_table, presence_table
 from latenttree.errors import DataError
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def column_of_series(series: nw.Series[Any]) -> Column:
     """Name, type and categories of a column of a DataFrame."""
     name, dtype = str(series.name), getattr(series.to_native(), "dtype", None)
     if not isinstance(series.dtype, nw.Categorical | nw.Enum):
-        return Column(name, "" if dtype is None else str(dtype))
+        return Column(name, str(series.dtype if dtype is None else dtype))
     if series.implementation.is_polars():
         levels = series.dtype.categories if isinstance(series.dtype, nw.Enum) else None
         found = None if levels is None else np.asarray(levels)
@@ -77,25 +78,41 @@ def _read_as(series: nw.Series[Any], levels: Any) -> bool:
 # --- containers ----------------------------------------------------------------------
 
 
-def decoded(schema: Schema, codes: NDArray[Any]) -> Any:
-    """Values of known codes, in the container of the training input."""
+class Known(NamedTuple):
+    """Samples without gaps: codes of the categories, arrays of all else, and their schema."""
+
+    schema: Schema
+    codes: NDArray[Any]
+    arrays: Mapping[int, Any]
+
+
+def decoded(schema: Schema, codes: NDArray[Any], arrays: Mapping[int, Any]) -> Any:
+    """Values of known codes and numbers, in the container of the training input."""
+    known = Known(schema, codes, arrays)
     if schema.container == "table":
-        return _table(schema, codes)
+        return _table(known)
     if schema.members is not None:
-        return _grouped(schema, codes)
+        return _grouped(known)
     if schema.container in FRAMES:
-        return _frame(schema, codes)
+        return _frame(known)
     if schema.container in ("dict", "list"):
-        return _blocks(schema, codes)
-    return _array(schema, codes) if schema.container == "array" else _sparse(schema, codes)
+        return _blocks(known)
+    return _array(known) if schema.container == "array" else _sparse(known)
 
 
-def _vector(schema: Schema, codes: NDArray[Any], j: int) -> NDArray[Any]:
+def _vector(known: Known, j: int) -> NDArray[Any]:
     """(n,) values of column j; a dropped column repeats its value."""
+    schema, column = known.schema, known.schema.columns[j]
     i = schema.variable_of(j)
     if i is None:
-        return np.repeat(_constant(schema.columns[j]), len(codes))
-    return schema.labels[i][codes[:, i]]
+        return np.repeat(_constant(column), len(known.codes))
+    if schema.coded[i]:
+        return schema.labels[i][known.codes[:, i]]
+    values = np.asarray(known.arrays[i])
+    if column.levels is not None:
+        ranks = np.clip(np.rint(values), 0, len(column.levels) - 1)
+        return np.asarray(column.levels)[ranks.astype(np.int64)]
+    return _rounded(values, column.dtype)
 
 
 def _constant(column: Column) -> NDArray[Any]:
@@ -103,31 +120,63 @@ def _constant(column: Column) -> NDArray[Any]:
     return column.constant
 
 
-def _table(schema: Schema, codes: NDArray[Any]) -> Table:
+def _rounded(values: NDArray[Any], dtype: str) -> NDArray[Any]:
+    """Numbers that a column of integers or booleans can hold; any other column takes them as
+    they are."""
+    name = dtype.lower()
+    if name.startswith("bool"):
+        return np.asarray(values >= 0.5)
+    whole = re.match(r"u?int(8|16|32|64)", name)
+    if whole is None:
+        return values
+    limits = np.iinfo(whole.group())
+    top = np.nextafter(float(limits.max), 0) if limits.bits == 64 else limits.max
+    return np.clip(np.rint(values), limits.min, top).astype(whole.group())
+
+
+def _table(known: Known) -> Any:
+    """A table; numbers have no table of their own without the bins of training, so with them it
+    is a dict, which `fit` takes alike."""
+    schema = known.schema
+    if schema.n_coded < schema.n_vars:
+        return {name: _value(known, i) for i, name in enumerate(schema.names)}
     if schema.kind == "presence":
-        return presence_table(schema.names, sparse.csr_array(codes > 0, dtype=np.float32))
-    return codes_table(schema.names, np.ascontiguousarray(codes), schema.labels)
+        return presence_table(schema.names, sparse.csr_array(known.codes > 0, dtype=np.float32))
+    return codes_table(schema.names, np.ascontiguousarray(known.codes), schema.labels)
 
 
-def _array(schema: Schema, codes: NDArray[Any]) -> NDArray[Any]:
+def _value(known: Known, i: int) -> Any:
+    coded = known.schema.coded[i]
+    return known.schema.labels[i][known.codes[:, i]] if coded else known.arrays[i]
+
+
+def _array(known: Known) -> NDArray[Any]:
+    schema = known.schema
     p = len(schema.columns)
     dtype: Any = schema.columns[0].dtype
     if dtype in ("str", "bytes"):  # as long as the longest label
         constants = [c.constant for c in schema.columns if c.constant is not None]
         dtype = np.result_type(*schema.labels, *constants)
-    columns = (_vector(schema, codes, j) for j in range(p))
-    return stack_columns(columns, len(codes), p, dtype)
+    columns = (_vector(known, j) for j in range(p))
+    return stack_columns(columns, len(known.codes), p, dtype)
 
 
-def _sparse(schema: Schema, codes: NDArray[Any]) -> Any:
-    """(n, all columns) CSR with ones where a variable is present."""
-    rows, variables = np.nonzero(codes)
-    constant = [j for j, c in enumerate(schema.columns) if c.constant is not None and c.constant[0]]
-    rows = np.concatenate([rows, np.repeat(np.arange(len(codes)), len(constant))])
-    columns = np.concatenate([schema.index[variables], np.tile(constant, len(codes))])
-    ones = np.ones(len(rows), dtype=schema.columns[0].dtype)
-    shape = (len(codes), len(schema.columns))
-    return _csr(schema)((ones, (rows, columns.astype(np.int64))), shape=shape)
+def _sparse(known: Known) -> Any:
+    """(n, all columns) CSR: ones where a variable is present, or numbers."""
+    schema, n = known.schema, len(known.codes)
+    present = np.where(schema.coded, known.codes, 0)
+    rows, variables = np.nonzero(present)
+    parts = [(rows, schema.index[variables], np.ones(len(rows)))]
+    for j, column in enumerate(schema.columns):
+        if column.constant is not None and column.constant[0]:
+            parts.append((np.arange(n), np.full(n, j), np.repeat(column.constant, n)))
+    for i in np.flatnonzero(~schema.coded).tolist():
+        values = _vector(known, int(schema.index[i]))
+        used = np.flatnonzero(values)
+        parts.append((used, np.full(len(used), schema.index[i]), values[used]))
+    rows, columns, data = (np.concatenate(part) for part in zip(*parts, strict=True))
+    shape, dtype = (n, len(schema.columns)), schema.columns[0].dtype
+    return _csr(schema)((data.astype(dtype), (rows, columns)), shape=shape)
 
 
 def _csr(schema: Schema) -> Any:
@@ -137,42 +186,55 @@ def _csr(schema: Schema) -> Any:
 # --- blocks --------------------------------------------------------------------------
 
 
-def _grouped(schema: Schema, codes: NDArray[Any]) -> Any:
-    """A matrix with the one-hot block of every group in its columns."""
+def _grouped(known: Known) -> Any:
+    """A matrix with the block of every group in its columns."""
+    schema = known.schema
     assert schema.members is not None
-    parts = [_one_hot(schema, codes, j) for j in range(len(schema.columns))]
     back = np.argsort(np.concatenate(schema.members))
-    matrix = sparse.hstack(parts, format="csr")[:, back].astype(schema.columns[0].dtype)
-    return matrix.toarray() if schema.container == "array" else _csr(schema)(matrix)
+    parts = [_block(known, j) for j in range(len(schema.columns))]
+    if schema.container == "array":
+        return np.hstack(parts)[:, back]
+    return _csr(schema)(sparse.hstack(parts, format="csr")[:, back])
 
 
-def _blocks(schema: Schema, codes: NDArray[Any]) -> Any:
-    """A list or dict with a vector or a one-hot block for each column."""
-    found = []
-    for j, column in enumerate(schema.columns):
-        if column.form == "vector":
-            found.append(_vector(schema, codes, j))
-        else:
-            block = _one_hot(schema, codes, j).astype(column.dtype)
-            found.append(block if column.form == "sparse" else block.toarray())
+def _blocks(known: Known) -> Any:
+    """A list or dict with a vector or a block for each column."""
+    schema = known.schema
+    found = [
+        _vector(known, j) if column.form == "vector" else _block(known, j)
+        for j, column in enumerate(schema.columns)
+    ]
     return (
         found if schema.container == "list" else dict(zip(schema.input_names, found, strict=True))
     )
 
 
-def _one_hot(schema: Schema, codes: NDArray[Any], j: int) -> sparse.csr_array:
-    """(n, width) CSR of column j; a dropped block repeats its row."""
-    i = schema.variable_of(j)
+def _block(known: Known, j: int) -> Any:
+    """(n, width) block of column j, dense or sparse; a dropped block repeats its row."""
+    schema, column = known.schema, known.schema.columns[j]
+    i, n = schema.variable_of(j), len(known.codes)
+    found: Any
     if i is None:
-        return sparse.csr_array(np.tile(_constant(schema.columns[j]), (len(codes), 1)))
-    return one_hot(codes[:, i], int(schema.dims[i]))
+        found = np.tile(_constant(column), (n, 1))
+    elif schema.coded[i]:
+        found = one_hot(known.codes[:, i], int(schema.dims[i]))
+    else:
+        found = known.arrays[i]
+    if column.form == "sparse" or (schema.members is not None and schema.container != "array"):
+        found = sparse.csr_array(found)
+        found.data = _rounded(found.data, column.dtype)
+    else:
+        found = found.toarray() if sparse.issparse(found) else found
+        found = _rounded(found, column.dtype)
+    return found.astype(column.dtype)
 
 
 # --- DataFrames ----------------------------------------------------------------------
 
 
-def _frame(schema: Schema, codes: NDArray[Any]) -> Any:
-    vectors = [_vector(schema, codes, j) for j in range(len(schema.columns))]
+def _frame(known: Known) -> Any:
+    schema = known.schema
+    vectors = [_vector(known, j) for j in range(len(schema.columns))]
     if schema.container == "pandas":
         return _pandas(schema, vectors)
     if schema.container == "polars":

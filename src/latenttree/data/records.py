@@ -10,12 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.data.containers import CONTAINERS, FORMS, FRAMES, Column
+from latenttree.data.table import CODED, FAMILIES
 from latenttree.errors import DataError
 
 if TYPE_CHECKING:
     from latenttree.data.schema import Schema
 
 KINDS = ("codes", "presence", "blocks")
+PLAIN = ("array", "sparse array", "sparse matrix")
 INTEGERS = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
 FLOATS = ("float16", "float32", "float64")
 LABEL_TYPES = (
@@ -48,6 +50,7 @@ def schema_to_json(schema: Schema) -> dict[str, Any]:
         "named": schema.named,
         "whole_names": schema.whole_names,
         "members": None if schema.members is None else [m.tolist() for m in schema.members],
+        "families": list(schema.families),
     }
 
 
@@ -98,17 +101,20 @@ def schema_from_json(record: Any) -> dict[str, Any]:
     dims = np.array(_list(record, "dims", int), dtype=object)
     container = _choice(record, "container", CONTAINERS)
     columns = [_column_from_json(column) for column in _list(record, "columns", dict)]
+    checked = _dims(dims, kind, len(names))
+    families = _families(record, len(names))
     fields = {
         "kind": kind,
         "names": tuple(names),
-        "dims": _dims(dims, kind, len(names)),
-        "categories": _categories(record, kind, names, dims.tolist()),
+        "dims": checked,
+        "categories": _categories(record, names, dims.tolist(), families),
         "columns": tuple(columns),
         "index": _index(record, len(names), len(columns)),
         "container": container,
         "named": _field(record, "named", bool),
         "whole_names": _field(record, "whole_names", bool),
         "members": _members(record, len(columns)),
+        "families": families,
     }
     _check_names([column.name for column in columns], "columns")
     _check_names(names, "names")
@@ -172,17 +178,30 @@ def _dims(dims: NDArray[Any], kind: str, n_vars: int) -> NDArray[np.int64]:
     return dims.astype(np.int64)
 
 
+def _families(record: dict[str, Any], n_vars: int) -> tuple[str, ...]:
+    """Files of older versions have none: all their variables are categorical."""
+    if "families" not in record:
+        return ("categorical",) * n_vars
+    families = _list(record, "families", str)
+    wrong = next((family for family in families if family not in FAMILIES), None)
+    if wrong is not None:
+        raise damaged(f"a variable is of the family {wrong[:60]!r}, none of {list(FAMILIES)}")
+    if len(families) != n_vars:
+        raise damaged(f"it has {len(families)} families for {n_vars} names")
+    return tuple(families)
+
+
 def _categories(
-    record: dict[str, Any], kind: str, names: Sequence[str], dims: Sequence[int]
+    record: dict[str, Any], names: Sequence[str], dims: Sequence[int], families: Sequence[str]
 ) -> tuple[NDArray[Any] | None, ...]:
     stored = _list(record, "categories", dict, type(None))
     if len(stored) != len(names):
         raise damaged(f"it has {len(stored)} lists of categories for {len(names)} names")
     result = []
-    for name, d, entry in zip(names, dims, stored, strict=True):
+    for name, d, entry, family in zip(names, dims, stored, families, strict=True):
         labels = labels_from_json(entry, f"the list of categories of {name!r}")
-        if labels is None and kind == "codes":
-            raise damaged(f"variable {name!r} has no categories")
+        if labels is not None and family not in CODED:
+            raise damaged(f"variable {name!r} has categories, but is of the family {family!r}")
         if labels is not None and (len(labels) != d or len(set(labels.tolist())) != d):
             raise damaged(f"variable {name!r} does not have {d} different categories")
         result.append(labels)
@@ -210,34 +229,61 @@ def _members(record: dict[str, Any], n_columns: int) -> tuple[NDArray[np.int64],
 
 def _check_together(fields: dict[str, Any]) -> None:
     """Whether the fields fit each other: nothing that `decode` leans on may be missing."""
+    _check_variables(fields)
+    _check_container(fields)
     columns, index, members = fields["columns"], fields["index"], fields["members"]
-    container, kind = fields["container"], fields["kind"]
-    plain = ("array", "sparse array", "sparse matrix")
-    if container.startswith("sparse") and kind != "presence" and members is None:
-        raise damaged(f"kind {kind!r} does not come from a {container}")
-    if (members is not None) != (kind == "blocks" and container in plain):
-        raise damaged(f"groups do not go with kind {kind!r} from {container!r}")
     kept = set(index.tolist())
     for j, column in enumerate(columns):
-        width = 1 if members is None else len(members[j])
-        if j not in kept and container != "table":
-            constant = column.constant
-            if constant is None or (column.form == "vector" and len(constant) != width):
-                raise damaged(f"column {column.name!r} was dropped, but its value is not there")
-        if container in plain or column.form != "vector":
-            _check_dtype(column)
+        if j not in kept and fields["container"] != "table":
+            _check_constant(column, None if members is None else len(members[j]))
+        if fields["container"] in PLAIN or column.form != "vector":
+            _check_dtype(column, fields["container"])
     if members is not None and any(
         len(members[j]) != d for j, d in zip(index, fields["dims"], strict=True)
     ):
         raise damaged("its groups do not have the dimensions of their variables")
+
+
+def _check_variables(fields: dict[str, Any]) -> None:
+    """Categories have labels, but for presence and blocks; a number has one dimension."""
+    members, kind = fields["members"], fields["kind"]
+    for i, j in enumerate(fields["index"].tolist()):
+        name, vector = fields["names"][i], fields["columns"][j].form == "vector" and not members
+        if fields["families"][i] in CODED:
+            if fields["categories"][i] is None and vector and kind == "codes":
+                raise damaged(f"variable {name!r} has no categories")
+        elif kind == "presence":
+            raise damaged(f"variable {name!r} is no presence, but the table is")
+        elif vector and fields["dims"][i] != 1:
+            raise damaged(f"variable {name!r} is a number of dimension {fields['dims'][i]}")
+
+
+def _check_container(fields: dict[str, Any]) -> None:
+    container, kind, members = fields["container"], fields["kind"], fields["members"]
+    some_coded = any(family in CODED for family in fields["families"])
+    if container.startswith("sparse") and kind != "presence" and members is None and some_coded:
+        raise damaged(f"kind {kind!r} does not come from a {container}")
+    only_coded = all(family in CODED for family in fields["families"])
+    if members is not None and (kind == "presence" or container not in PLAIN):
+        raise damaged(f"groups do not go with kind {kind!r} from {container!r}")
+    if only_coded and (members is not None) != (kind == "blocks" and container in PLAIN):
+        raise damaged(f"groups do not go with kind {kind!r} from {container!r}")
     if fields["whole_names"] and (
-        container not in FRAMES or not all(re.fullmatch(r"-?[0-9]{1,18}", c.name) for c in columns)
+        container not in FRAMES
+        or not all(re.fullmatch(r"-?[0-9]{1,18}", c.name) for c in fields["columns"])
     ):
         raise damaged("its names are not the integers that they are said to be")
 
 
-def _check_dtype(column: Column) -> None:
-    if column.dtype not in LABEL_TYPES:
+def _check_constant(column: Column, width: int | None) -> None:
+    constant = column.constant
+    expected = 1 if width is None and column.form == "vector" else width
+    if constant is None or (expected is not None and len(constant) != expected):
+        raise damaged(f"column {column.name!r} was dropped, but its value is not there")
+
+
+def _check_dtype(column: Column, container: str) -> None:
+    if column.dtype not in LABEL_TYPES and not (container == "table" and column.dtype == ""):
         raise damaged(f"column {column.name!r} has the type {column.dtype!r}")
 
 

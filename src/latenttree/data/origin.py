@@ -1,0 +1,114 @@
+"""What a training input looked like: its container, its columns and the groups of a matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from latenttree.data.blocks import Groups, as_block, group_columns
+from latenttree.data.containers import Column, column_of_series
+from latenttree.data.encode import as_frame, is_blocks
+from latenttree.data.lookup import gaps_of
+from latenttree.data.table import Table
+
+Members = tuple[NDArray[np.int64], ...] | None
+
+
+def describe(X: Any, groups: Groups | None) -> tuple[str, list[Column], Members]:
+    """Container, columns and members of an input that `as_table` has accepted."""
+    if isinstance(X, Table):
+        return "table", _table_columns(X), None
+    if sparse.issparse(X):
+        container = "sparse array" if isinstance(X, sparse.sparray) else "sparse matrix"
+        return container, *_matrix_columns(X, groups)
+    frame = as_frame(X)
+    if frame is not None:
+        series = [frame.get_column(c) for c in frame.columns]
+        container = frame.implementation.name.lower()
+        return container, [column_of_series(s) for s in series], None
+    if is_blocks(X):
+        names = list(map(str, X)) if isinstance(X, Mapping) else [f"x{j}" for j in range(len(X))]
+        values = X.values() if isinstance(X, Mapping) else X
+        columns = [_column_of_block(v, name) for v, name in zip(values, names, strict=True)]
+        return ("dict" if isinstance(X, Mapping) else "list"), columns, None
+    return "array", *_matrix_columns(np.asarray(X), groups)
+
+
+def _table_columns(table: Table) -> list[Column]:
+    arrays = {} if table.values is None else table.values.arrays
+    forms = [_form(arrays[v]) if v in arrays else "vector" for v in range(table.n_vars)]
+    columns = [Column(name, form=form) for name, form in zip(table.names, forms, strict=True)]
+    return columns + [Column(name) for name in table.dropped]
+
+
+def _matrix_columns(X: Any, groups: Groups | None) -> tuple[list[Column], Members]:
+    dtype = dtype_name(X.dtype)
+    if groups is None:
+        return [Column(f"x{j}", dtype) for j in range(X.shape[1])], None
+    labels, members = group_columns(groups, X.shape[1])
+    return [Column(str(label), dtype, _form(X)) for label in labels], tuple(members)
+
+
+def _column_of_block(value: Any, name: str) -> Column:
+    block = as_block(value, name)
+    return Column(name, dtype_name(block.dtype), _form(block))
+
+
+def _form(block: Any) -> str:
+    if sparse.issparse(block):
+        return "sparse"
+    return "vector" if block.ndim == 1 else "dense"
+
+
+def dtype_name(dtype: Any) -> str:
+    """A dtype of NumPy as text: its name, "str" or "bytes" whatever their length."""
+    return {"U": "str", "T": "str", "S": "bytes", "O": "object"}.get(dtype.kind, dtype.name)
+
+
+# --- the value of a constant column ----------------------------------------------------
+
+
+def constant_value(X: Any, j: int, members: Members, presence: bool) -> NDArray[Any] | None:
+    """The value of a constant column, (1,), or the row of a constant block, (width,); what is
+    missing in the first row is taken from the first row that has it. Presence is 0 or 1."""
+    if isinstance(X, Table):
+        return None
+    if sparse.issparse(X):
+        row = sparse.csr_array(X)[[0]].toarray()[0]
+        row = row[[j] if members is None else members[j]]
+        return (row > 0).astype(np.int64) if presence else row
+    frame = as_frame(X)
+    if frame is not None:
+        series = frame.get_column(frame.columns[j]).drop_nulls().to_numpy()
+        return _as_labels(_first_known(series).tolist())
+    if is_blocks(X):
+        block = list(X.values())[j] if isinstance(X, Mapping) else X[j]
+        if sparse.issparse(block):
+            return np.asarray(sparse.csr_array(block)[[0]].toarray()[0])
+        return _first_known(block if np.ma.isMaskedArray(block) else as_block(block, ""))
+    array = np.ma.asarray(X) if np.ma.isMaskedArray(X) else np.asarray(X)
+    return _first_known(array[:, [j] if members is None else members[j]])
+
+
+def _first_known(values: NDArray[Any]) -> NDArray[Any]:
+    """(width,) the first value of each column that is not missing."""
+    columns = np.asarray(values).reshape(len(values), -1)
+    mask = np.ma.getmaskarray(values).reshape(columns.shape)
+    found = columns[0].copy()
+    for j, column in enumerate(columns.T):
+        gaps = gaps_of(column, mask[:, j])
+        if gaps is not None:
+            found[j] = column[int(gaps.argmin())]
+    return found
+
+
+def _as_labels(values: list[Any]) -> NDArray[Any]:
+    if all(isinstance(value, str | bool | int | float) for value in values):
+        return np.asarray(values)
+    result = np.empty(len(values), dtype=object)
+    result[:] = values
+    return result
