@@ -6,7 +6,27 @@ it posteriors of the neighbour's states and takes back sums that add over sample
 variables are also tables of the model itself, where kernels look likelihoods up row by row.
 """
 
+from latenttree.emissions.bernoulli import Bernoulli
 from latenttree.emissions.categorical import Categorical
-from latenttree.emissions.interface import Emission, soft_evidence
+from latenttree.emissions.choose import pooled, restored
+from latenttree.emissions.full_gaussian import FullGaussian
+from latenttree.emissions.gaussian import Gaussian
+from latenttree.emissions.interface import Emission, soft_evidence, target_of
+from latenttree.emissions.multihot import MultiHot
+from latenttree.emissions.multinomial import Multinomial
+from latenttree.emissions.poisson import Poisson
 
-__all__ = ["Categorical", "Emission", "soft_evidence"]
+__all__ = [
+    "Bernoulli",
+    "Categorical",
+    "Emission",
+    "FullGaussian",
+    "Gaussian",
+    "MultiHot",
+    "Multinomial",
+    "Poisson",
+    "pooled",
+    "restored",
+    "soft_evidence",
+    "target_of",
+]

@@ -13,7 +13,15 @@ Self = TypeVar("Self", bound="Emission")
 
 
 class Emission(Protocol):
-    """The distribution of an observed variable given each of the k states of its neighbour."""
+    """The distribution of an observed variable given each of the k states of its neighbour.
+
+    Values are what `Table.values` holds of a variable: `(n,)` numbers with NaN where missing, an
+    `(n, d)` block with NaN, a CSR block, or codes with -1. The statistics `t(x)`, `(T,)`, are those
+    whose sums over samples decide a fit."""
+
+    @property
+    def family(self) -> str:
+        """Its name."""
 
     @property
     def n_states(self) -> int:
@@ -23,28 +31,68 @@ class Emission(Protocol):
     def n_parameters(self) -> int:
         """Free parameters, for BIC."""
 
-    def log_likelihood(self, values: NDArray[Any]) -> Floats:
+    def log_likelihood(self, values: Any) -> Floats:
         """`log P(value | state)`, `(n, k)`; a missing value is certain in every state: zeros."""
 
     def mean(self) -> Floats:
         """`E[x | state]` of the variable as a vector, `(d, k)`."""
 
-    def sums(self, values: NDArray[Any], posterior: Floats) -> Floats:
-        """Sums over samples that `from_sums` needs, weighted by posteriors `(n, k)`; sums of parts
-        of the samples add."""
+    def sums(self, values: Any, weights: Floats) -> Floats:
+        """`sum_i t(x_i) weights[i]`, `(T, m)`, for any real weights `(n, m)`: posteriors, or
+        functions of other variables. Sums of parts of the samples add; missing values add nothing.
+        The first rows count."""
 
     def from_sums(self: Self, sums: Floats, smoothing: float, target: Floats) -> Self:
-        """The family's member of largest likelihood, `smoothing` pseudo-samples a state spread as
-        `target` is."""
+        """The family's member of largest likelihood of `sums + smoothing * target`, `(T, k)`.
 
-    def sample(self, states: NDArray[np.integer[Any]], rng: np.random.Generator) -> NDArray[Any]:
-        """A value for each state, `(n,)` or `(n, d)`."""
+        `target` `(T,)` are the mean statistics of the whole sample. Sums that no samples have (a
+        negative variance or rate, from noisy moments) give a possible member near the pooled."""
+
+    def log_prior(self, target: Floats) -> float:
+        """Log-likelihood of a pseudo-sample with statistics `target` in each state, summed: EM with
+        smoothing never decreases log-likelihood + smoothing * log_prior."""
+
+    def expected_sums(self) -> Floats:
+        """`E[t(x) | state]`, `(T, k)`."""
+
+    def natural(self) -> Floats:
+        """`(T, k)` with `log P(x | state) = t(x) . natural + base(x)`; so the expected complete
+        log-likelihood of sums is `(sums * natural).sum()`, up to what no parameter changes."""
+
+    def vector(self) -> Floats:
+        """All parameters as free real numbers (means, log-variances, logits), for extrapolation."""
+
+    def with_vector(self: Self, vector: Floats) -> Self:
+        """The member with these parameters; values out of range are clipped."""
+
+    def relabelled(self: Self, order: Sequence[int] | NDArray[np.integer[Any]]) -> Self:
+        """States in another order: new state `i` is old state `order[i]`."""
+
+    def mixed(self: Self, matrix: Floats) -> Self:
+        """States that are mixtures of the old, `matrix` `(k, k_new)` with columns on the simplex:
+        the member with `E[t | new] = E[t | old] matrix`."""
+
+    def sample(self, states: NDArray[np.integer[Any]], rng: np.random.Generator) -> Any:
+        """A value for each state, in the form of the values."""
+
+    def impute(self, posterior: Floats) -> Any:
+        """A value for each row of `posterior` `(n, k)`: the mean of numbers, the most probable
+        code or codes, the rounded mean of counts."""
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """Everything as arrays, for `restored`."""
+
+
+def target_of(emission: Emission, values: Any, weights: Floats | None = None) -> Floats:
+    """Mean statistics of a sample, `(T,)`: the `target` of `from_sums`. `weights` `(n,)`."""
+    weights = np.ones(values.shape[0]) if weights is None else weights
+    return np.asarray(emission.sums(values, weights[:, None])[:, 0] / weights.sum())
 
 
 def soft_evidence(
     emissions: Mapping[int, Emission],
     parents: Mapping[int, int] | Sequence[int],
-    values: Mapping[int, NDArray[Any]],
+    values: Mapping[int, Any],
 ) -> tuple[dict[int, Floats], Floats]:
     """Likelihoods of the values of some variables as soft evidence on their hidden neighbours.
 
@@ -56,7 +104,7 @@ def soft_evidence(
         part = emission.log_likelihood(values[v])
         known = total.get(parents[v])
         total[parents[v]] = part if known is None else known + part
-    n = len(next(iter(values.values()))) if values else 0
+    n = next(iter(values.values())).shape[0] if values else 0
     scale = np.zeros(n)
     for u, log_weights in total.items():
         top = log_weights.max(axis=1)
