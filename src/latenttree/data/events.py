@@ -1,0 +1,347 @@
+"""Events, as health records have them, to presence or absence: a row for each (sample, code).
+
+`read_events` takes the table as it is. Codes may be rolled up to their parents, and gathered in
+groups, each of which is then one multi-hot variable. Whatever is left out is counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from latenttree.data.checks import listing
+from latenttree.data.encode import as_table
+from latenttree.data.eventcolumns import (
+    IntArray,
+    Labelled,
+    choose_columns,
+    read_columns,
+    read_map,
+    text_of,
+)
+from latenttree.data.eventreport import left_out, sentences
+from latenttree.data.eventtimes import within
+from latenttree.data.table import Table
+from latenttree.errors import DataError
+
+
+@dataclass(frozen=True, eq=False)
+class Events:
+    """Which sample has which code.
+
+    Attributes
+    ----------
+    matrix : (n_samples, n_codes) CSR, 1 where a sample has a code.
+    samples : (n_samples,) identifiers of the samples, as they came.
+    names : (n_codes,) the codes.
+    groups : None, or the columns of each group, as `LatentTree(groups=...)` takes them.
+    report : what was read and what was left out, in numbers and examples.
+    notes : the same in sentences.
+    """
+
+    matrix: sparse.csr_array
+    samples: NDArray[Any]
+    names: tuple[str, ...]
+    groups: dict[str, IntArray] | None = None
+    report: dict[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return int(self.matrix.shape[0])
+
+    def __repr__(self) -> str:
+        groups = "" if self.groups is None else f" in {len(self.groups):,} groups"
+        return f"Events({len(self):,} samples x {len(self.names):,} codes{groups})"
+
+    def table(self) -> Table:
+        """The table to fit: a binary variable for each code, or a multi-hot one for each group."""
+        if self.groups is None:
+            table = as_table(self.matrix, names=self.names)
+        else:
+            table = as_table(self.matrix, groups=self.groups)
+        return table.replace(notes=(*self.notes, *table.notes))
+
+
+def read_events(
+    events: Any,
+    *,
+    sample: str | None = None,
+    code: str | None = None,
+    time: str | None = None,
+    since: Any = None,
+    until: Any = None,
+    roll_up: Any = None,
+    groups: Any = None,
+    codes: Sequence[Any] | None = None,
+    min_support: int = 2,
+    all_samples: Sequence[Any] | NDArray[Any] | None = None,
+    delimiter: str | None = None,
+) -> Events:
+    """Presence or absence from a table with a row for each event.
+
+    Parameters
+    ----------
+    events : a DataFrame, a dict of columns, a tuple ``(samples, codes)`` or ``(samples, codes,
+        times)`` of arrays, or the path of a .csv (also .gz, .xz) or .parquet file. Codes of a
+        file stay as they are written.
+    sample, code, time : names of the columns. Guessed from usual names (patient_id, id, ...;
+        code, icd9, ...; time, date, ...), else the first two columns.
+    since, until : count events of this time span only, both ends included: numbers or dates, as
+        the column of times has them. A date counts whole: ``until="2020"`` ends with the year.
+    roll_up : replace each code by its parent, or by all its parents: a mapping from code to one
+        parent or a list of them, or a table of two columns (DataFrame, path, or ``(table, column
+        of codes, column of parents)``). A list of such maps is applied one after the other.
+        Codes outside the map are dropped, and counted.
+    groups : the group of each code, in the same forms; a code has one group. Codes outside the
+        map are dropped, and counted; so are groups without members.
+    codes : the columns, in this order; for new events the `names` of the ones learned from. Other
+        codes are dropped, and counted; `min_support` then does not apply.
+    min_support : leave out codes that fewer samples have, and codes that all samples have.
+    all_samples : identifiers of all samples, a row for each in this order, also for those without
+        events; events of others are dropped, and counted. Left out: the samples that have an
+        event that counts, in order of appearance.
+    delimiter : between the cells of a .csv; a comma, or a tab for .tsv, if left out.
+
+    Raises
+    ------
+    DataError : columns, times or maps that cannot be used; no event left.
+
+    Examples
+    --------
+    >>> from latenttree.data.events import read_events
+    >>> patients, codes = [7, 7, 7, 9, 9, 4], ["flu", "cough", "flu", "cough", "rash", "rash"]
+    >>> found = read_events((patients, codes), min_support=1)
+    >>> found
+    Events(3 samples x 3 codes)
+    >>> found.names, found.report["duplicates"]
+    (('cough', 'flu', 'rash'), 1)
+    >>> found.matrix.toarray().astype(int).tolist()
+    [[1, 1, 0], [1, 0, 1], [0, 0, 1]]
+    """
+    if isinstance(min_support, bool) or not isinstance(min_support, int) or min_support < 1:
+        raise DataError(f"min_support must be a whole number >= 1, got {min_support!r}")
+    report: dict[str, Any] = {}
+    names = (sample, code, time)
+    pairs, samples = _read(events, names, (since, until), all_samples, delimiter, report)
+    for step in _steps(roll_up):
+        pairs = _rolled_up(pairs, read_map(step, "roll_up"), report)
+    group_of = None if groups is None else _group_of(read_map(groups, "groups"))
+    if group_of is not None:
+        pairs = _limited(pairs, group_of, "outside_groups", report)
+    if codes is not None:
+        given = _given_codes(codes, group_of)
+        pairs = _limited(pairs, given, "outside_codes", report).limited(tuple(given))
+    else:
+        pairs = _supported(pairs, min_support, report)
+    if all_samples is None:
+        pairs, samples = _present(pairs, samples, report)
+    if codes is None:
+        pairs = _varying(pairs, len(samples), report)
+    members = None if group_of is None else _members(pairs.texts, group_of, report)
+    report |= {"samples": len(samples), "codes": len(pairs.texts), "pairs": len(pairs.rows)}
+    matrix = pairs.matrix(len(samples))
+    return Events(matrix, samples, pairs.texts, members, report, tuple(sentences(report)))
+
+
+# ---- pairs of sample and code ---------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Pairs:
+    """Distinct (sample, code), by numbers: `texts[codes[i]]` is a code of sample `rows[i]`."""
+
+    rows: IntArray
+    codes: IntArray
+    texts: tuple[str, ...]
+
+    @classmethod
+    def distinct(cls, rows: IntArray, codes: IntArray, texts: tuple[str, ...]) -> _Pairs:
+        """The pairs, each once, ordered by sample and code."""
+        width = max(len(texts), 1)
+        keys = np.unique(rows * width + codes)
+        return cls(keys // width, keys % width, texts)
+
+    def limited(self, texts: Sequence[str]) -> _Pairs:
+        """The pairs of these codes, which are numbered in this order; they need not occur."""
+        position = {text: i for i, text in enumerate(texts)}
+        place = np.asarray([position.get(text, -1) for text in self.texts], dtype=np.int64)
+        codes = place[self.codes]
+        kept = codes >= 0
+        return _Pairs.distinct(self.rows[kept], codes[kept], tuple(texts))
+
+    def counts(self) -> dict[str, int]:
+        """How many samples have each code that occurs, in the order of the codes."""
+        support = np.bincount(self.codes, minlength=len(self.texts)).tolist()
+        return {text: n for text, n in sorted(zip(self.texts, support, strict=True)) if n}
+
+    def matrix(self, n_samples: int) -> sparse.csr_array:
+        indptr = np.searchsorted(self.rows, np.arange(n_samples + 1))
+        ones = np.ones(len(self.rows), dtype=np.float32)
+        shape = (n_samples, len(self.texts))
+        return sparse.csr_array(
+            (ones, self.codes.astype(np.int32), indptr.astype(np.int32)), shape=shape
+        )
+
+
+def _read(
+    events: Any,
+    names: tuple[str | None, ...],
+    window: tuple[Any, Any],
+    all_samples: Any,
+    delimiter: str | None,
+    report: dict[str, Any],
+) -> tuple[_Pairs, NDArray[Any]]:
+    """The distinct pairs of the complete events in the time span, and the samples."""
+    sample, code, time = names
+    bounded = any(bound is not None for bound in window)
+    if bounded and time is None:
+        time = ""  # to be guessed
+    columns = read_columns(
+        events, lambda found: choose_columns(found, sample, code, time), delimiter
+    )
+    samples, codes = columns[:2]
+    keep = (samples.index >= 0) & (codes.index >= 0)
+    report |= {
+        "columns": tuple(column.name for column in columns),
+        "events": len(keep),
+        "incomplete": int((~keep).sum()),
+        "decimal_codes": codes.floats,
+    }
+    if bounded:
+        inside = within(columns[2], *window)
+        report["outside_time"] = int((keep & ~inside).sum())
+        keep &= inside
+    place, labels = _cohort(samples, all_samples)
+    rows = place[samples.index]
+    if all_samples is not None:
+        report["outside_samples"] = int((keep & (rows < 0)).sum())
+        keep &= rows >= 0
+    pairs = _Pairs.distinct(rows[keep], codes.index[keep], codes.texts)
+    report["duplicates"] = int(keep.sum()) - len(pairs.rows)
+    return pairs, labels
+
+
+def _cohort(samples: Labelled, all_samples: Any) -> tuple[IntArray, NDArray[Any]]:
+    """The row of each distinct sample (-1: none), and the samples in the order of the rows."""
+    if all_samples is None:
+        return np.append(np.arange(len(samples.texts)), -1), samples.values
+    labels = np.asarray(all_samples)
+    if labels.ndim != 1 or not len(labels):
+        raise DataError(
+            f"all_samples must be a list of identifiers, got shape {labels.shape}; pass one for "
+            "each sample"
+        )
+    position: dict[str, int] = {}
+    for row, label in enumerate(labels.tolist()):
+        if position.setdefault(text_of(label), row) != row:
+            raise DataError(f"all_samples has {label!r} more than once; list each sample once")
+    place = [position.get(text, -1) for text in samples.texts]
+    return np.asarray([*place, -1], dtype=np.int64), labels
+
+
+# ---- maps and limits ------------------------------------------------------------------
+
+
+def _steps(roll_up: Any) -> list[Any]:
+    if roll_up is None:
+        return []
+    return roll_up if isinstance(roll_up, list) else [roll_up]
+
+
+def _rolled_up(
+    pairs: _Pairs, parents: Mapping[str, Sequence[str]], report: dict[str, Any]
+) -> _Pairs:
+    """Each code replaced by its parents; codes without any are counted and left out."""
+    pairs = _limited(pairs, parents, "outside_roll_up", report)
+    number: dict[str, int] = {}
+    lists = [[number.setdefault(p, len(number)) for p in parents[text]] for text in pairs.texts]
+    lengths = np.asarray([len(targets) for targets in lists], dtype=np.int64)
+    starts = np.cumsum(lengths) - lengths
+    flat = np.asarray([target for targets in lists for target in targets], dtype=np.int64)
+    repeats = lengths[pairs.codes]
+    rows = np.repeat(pairs.rows, repeats)
+    within_list = np.arange(len(rows)) - np.repeat(np.cumsum(repeats) - repeats, repeats)
+    codes = flat[np.repeat(starts[pairs.codes], repeats) + within_list]
+    return _Pairs.distinct(rows, codes, tuple(number))
+
+
+def _limited(
+    pairs: _Pairs, allowed: Mapping[str, Any] | Sequence[str], why: str, report: dict[str, Any]
+) -> _Pairs:
+    """The codes that occur and are allowed; the others are counted under `why`."""
+    counts = pairs.counts()
+    others = {text: n for text, n in counts.items() if text not in allowed}
+    report[why] = left_out(others, allowed, report.get(why))
+    return pairs.limited([text for text in counts if text in allowed])
+
+
+def _group_of(groups: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """The one group of each code."""
+    for code, found in groups.items():
+        if len(found) > 1:
+            raise DataError(
+                f"groups= has code {code!r} in {len(found)} groups ({listing(found)}); a code has "
+                "one group: keep one of them, or use roll_up= for several parents"
+            )
+    return {code: found[0] for code, found in groups.items()}
+
+
+def _given_codes(codes: Sequence[Any], group_of: Mapping[str, str] | None) -> dict[str, int]:
+    """The columns that are asked for."""
+    given = [text_of(code) for code in ([] if isinstance(codes, str) else codes)]
+    if not given or len(set(given)) < len(given):
+        raise DataError(f"codes= must be a list of different codes, got {codes!r:.200}")
+    outside = [code for code in given if group_of is not None and code not in group_of]
+    if outside:
+        raise DataError(f"codes= has {listing(outside)}, which groups= does not; add a group")
+    return {code: i for i, code in enumerate(given)}
+
+
+def _supported(pairs: _Pairs, min_support: int, report: dict[str, Any]) -> _Pairs:
+    """The codes that enough samples have."""
+    counts = pairs.counts()
+    rare = {text: n for text, n in counts.items() if n < min_support}
+    report |= {"min_support": min_support, "rare": left_out(rare)}
+    return pairs.limited([text for text in counts if text not in rare])
+
+
+def _present(
+    pairs: _Pairs, samples: NDArray[Any], report: dict[str, Any]
+) -> tuple[_Pairs, NDArray[Any]]:
+    """The samples that have a code, in order of appearance."""
+    rows, number = np.unique(pairs.rows, return_inverse=True)
+    report["samples_without"] = len(samples) - len(rows)
+    if not len(rows):
+        raise _nothing_left(report)
+    return _Pairs(number.ravel(), pairs.codes, pairs.texts), samples[rows]
+
+
+def _varying(pairs: _Pairs, n_samples: int, report: dict[str, Any]) -> _Pairs:
+    """The codes that not all samples have: one that all have says nothing."""
+    counts = pairs.counts()
+    everywhere = {text: n for text, n in counts.items() if n == n_samples}
+    report["everywhere"] = left_out(everywhere)
+    if len(everywhere) == len(counts):
+        raise _nothing_left(report)
+    return pairs.limited([text for text in counts if text not in everywhere])
+
+
+def _nothing_left(report: dict[str, Any]) -> DataError:
+    told = " ".join(sentences(report))
+    return DataError(f"no code is left. {told} Check the columns, the maps and the bounds")
+
+
+def _members(
+    texts: Sequence[str], group_of: Mapping[str, str], report: dict[str, Any]
+) -> dict[str, IntArray]:
+    """The columns of each group that has any, in the order of the map."""
+    members: dict[str, list[int]] = {group: [] for group in group_of.values()}
+    for column, text in enumerate(texts):
+        members[group_of[text]].append(column)
+    report["empty_groups"] = tuple(group for group, columns in members.items() if not columns)
+    return {g: np.asarray(columns) for g, columns in members.items() if columns}

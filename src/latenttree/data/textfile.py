@@ -1,0 +1,140 @@
+"""Text files, compressed or not, and the cells of a .csv as codes of distinct texts."""
+
+from __future__ import annotations
+
+import bz2
+import csv
+import gzip
+import lzma
+import zlib
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from io import TextIOWrapper
+from itertools import islice
+from pathlib import Path
+from typing import IO, Any, TextIO, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from latenttree.errors import DataError
+
+# How a compressed file starts, what opens it, and how its name ends.
+_COMPRESSED: dict[bytes, tuple[Callable[..., Any], str]] = {
+    b"\x1f\x8b": (gzip.open, ".gz"),
+    b"\xfd7zXZ": (lzma.open, ".xz"),
+    b"BZh": (bz2.open, ".bz2"),
+}
+_ROWS = 65_536  # rows held as Python strings at once
+
+
+def suffix_of(path: Path) -> str:
+    """How a name ends, in small letters, but for the ending of a compressed file."""
+    endings = {ending for _, ending in _COMPRESSED.values()}
+    suffix = path.suffix.lower()
+    return Path(path.stem).suffix.lower() if suffix in endings else suffix
+
+
+def check_file(path: Path) -> None:
+    if not path.is_file():
+        raise DataError(f"no file {str(path)!r}; check the path (current folder: {Path.cwd()})")
+    if path.stat().st_size == 0:
+        raise DataError(f"file {str(path)!r} is empty (0 bytes)")
+
+
+@contextmanager
+def open_text(path: Path) -> Iterator[TextIO]:
+    """The text of a UTF-8 file; gzip, xz and bzip2 are known by their first bytes."""
+    check_file(path)
+    try:
+        with TextIOWrapper(_open_bytes(path), encoding="utf-8-sig", newline="") as file:
+            yield file
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"{path.name} is not UTF-8 text (byte {error.object[error.start]:#x}); save it as UTF-8"
+        ) from error
+    except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
+        raise _damaged(path, error) from error
+    except OSError as error:
+        if error.errno is None:  # bzip2 says so of a damaged stream
+            raise _damaged(path, error) from error
+        raise
+
+
+def _open_bytes(path: Path) -> IO[bytes]:
+    with path.open("rb") as file:
+        start = file.read(8)
+    for mark, (opener, _) in _COMPRESSED.items():
+        if start.startswith(mark):
+            return cast("IO[bytes]", opener(path, "rb"))
+    return path.open("rb")
+
+
+def _damaged(path: Path, error: Exception) -> DataError:
+    return DataError(
+        f"{path.name} is cut or damaged ({error}): its compressed text ends early; download or "
+        "write it again"
+    )
+
+
+# ---- comma-separated text -------------------------------------------------------------
+
+
+def read_cells(
+    path: Path, choose: Callable[[Sequence[str]], Sequence[int]], delimiter: str
+) -> tuple[list[str], list[tuple[list[str], NDArray[np.int32]]]]:
+    """The names of all columns, and of the chosen ones their distinct texts with each row's.
+
+    `choose` is given the names and answers with the numbers of the columns to read.
+    """
+    reader: Any = None
+    try:
+        with open_text(path) as file:
+            reader = csv.reader(file, delimiter=delimiter)
+            header = _header(next(reader, []), path.name, delimiter)
+            wanted = list(choose(header))
+            return header, _coded(_rows(reader, len(header), path.name), wanted)
+    except csv.Error as error:
+        raise DataError(
+            f"{path.name}, line {reader.line_num}: {error}; correct the line"
+        ) from error
+
+
+def _header(header: list[str], name: str, delimiter: str) -> list[str]:
+    if not header:
+        raise DataError(f"{name} starts with an empty line; its first line must name the columns")
+    other = next((mark for mark in ";\t|," if mark != delimiter and mark in header[0]), None)
+    if len(header) == 1 and other is not None:
+        raise DataError(
+            f"{name} seems to be separated by {other!r}, not {delimiter!r}; pass "
+            f"delimiter={other!r}"
+        )
+    return [cell.strip() for cell in header]
+
+
+def _rows(reader: Any, width: int, name: str) -> Iterator[list[str]]:
+    for row in reader:
+        if len(row) == width:
+            yield row
+        elif row:  # an empty line is no row
+            raise DataError(
+                f"{name}, line {reader.line_num}: {len(row)} cells where the first line has "
+                f"{width}; correct or quote the line"
+            )
+
+
+def _coded(
+    rows: Iterator[list[str]], wanted: Sequence[int]
+) -> list[tuple[list[str], NDArray[np.int32]]]:
+    """For each wanted column its distinct texts, in order of appearance, and their codes."""
+    positions: list[defaultdict[str, int]] = [defaultdict() for _ in wanted]
+    for position in positions:
+        position.default_factory = position.__len__  # a new text gets the next code
+    parts: list[list[NDArray[np.int32]]] = [[np.empty(0, dtype=np.int32)] for _ in wanted]
+    while block := list(islice(rows, _ROWS)):
+        for column, position, part in zip(wanted, positions, parts, strict=True):
+            codes = (position[row[column].strip()] for row in block)
+            part.append(np.fromiter(codes, np.int32, len(block)))
+    texts = [list(position) for position in positions]
+    return list(zip(texts, map(np.concatenate, parts), strict=True))
