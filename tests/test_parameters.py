@@ -36,6 +36,7 @@ from latenttree.parameters import (
     solve,
 )
 from latenttree.tree import Tree
+from latenttree.samples import Chunk
 from latenttree.views import choose_views, leaf_features, leaf_views
 
 # ---- exact moments in, exact parameters out -------------------------------------------------
@@ -130,15 +131,15 @@ def test_moments_are_means_over_samples(dtype: Any) -> None:
     assert len(layout.emitted)
     assert len(layout.counted)
     codes = data.X.astype(dtype)
-    found = triple_moments([codes], features, layout, 3, n_jobs=1)
+    found = triple_moments([Chunk(codes)], features, layout, 3, n_jobs=1)
     # products are of float32 views in float64: only the order of sums differs
-    check_moments(found, slow_moments(codes, features(codes), layout, 3), atol=1e-12)
+    check_moments(found, slow_moments(codes, features(Chunk(codes)), layout, 3), atol=1e-12)
     assert found.n_samples == 500
 
 
 def test_a_view_begins_with_one_so_moments_hold_those_of_lower_order() -> None:
     data, views, layout, features = sampled()
-    found = triple_moments([data.X], features, layout, 3, n_jobs=1)
+    found = triple_moments([Chunk(data.X)], features, layout, 3, n_jobs=1)
     np.testing.assert_allclose(found.third[:, 0, 0, 0], 1, atol=1e-12)
     np.testing.assert_allclose(
         found.third[:, :, 0, 0], found.own[views.view[:, 0]][:, 0], atol=1e-12
@@ -149,24 +150,25 @@ def test_threads_give_the_same_bits_and_chunks_the_same_sums(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     data, _, layout, features = sampled(n=3000)
-    whole = triple_moments([data.X], features, layout, 3, n_jobs=1)
-    check_moments(triple_moments([data.X], features, layout, 3, n_jobs=2), whole, atol=0)
-    pieces = [data.X[:700], data.X[700:700], data.X[700:2500], data.X[2500:]]
+    whole = triple_moments([Chunk(data.X)], features, layout, 3, n_jobs=1)
+    check_moments(triple_moments([Chunk(data.X)], features, layout, 3, n_jobs=2), whole, atol=0)
+    cuts = (slice(0, 700), slice(700, 700), slice(700, 2500), slice(2500, None))
+    pieces = [Chunk(data.X[cut]) for cut in cuts]
     check_moments(triple_moments(pieces, features, layout, 3, n_jobs=2), whole, atol=1e-12)
     monkeypatch.setattr(triples, "VALUES", 1)
-    check_moments(triple_moments([data.X], features, layout, 3, n_jobs=2), whole, atol=1e-12)
+    check_moments(triple_moments([Chunk(data.X)], features, layout, 3, n_jobs=2), whole, atol=1e-12)
 
 
 def test_memory_of_the_views_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     data, _, layout, features = sampled(n=3000)
     seen: list[int] = []
 
-    def watched(codes: NDArray[Any]) -> NDArray[np.float32]:
-        seen.append(len(codes))
-        return features(codes)
+    def watched(chunk: Chunk) -> NDArray[np.float32]:
+        seen.append(len(chunk))
+        return features(chunk)
 
     monkeypatch.setattr(triples, "VALUES", 512 * layout.n_views * 3)
-    triple_moments([data.X], watched, layout, 3, n_jobs=1)
+    triple_moments([Chunk(data.X)], watched, layout, 3, n_jobs=1)
     assert seen == [512] * 5 + [440]
 
 
@@ -177,7 +179,7 @@ def test_samples_approach_the_exact_moments() -> None:
     p = data.tree.n_observed
     rng = np.random.default_rng(0)
     tables = [leaf_views(rng.normal(size=(3, 2)), m) for m in data.marginals[:p]]
-    found = triple_moments([data.X], features, layout, 3, n_jobs=1)
+    found = triple_moments([Chunk(data.X)], features, layout, 3, n_jobs=1)
     exact = exact_moments(model_of(data), views, layout, tables)
     for name in ("own", "third"):
         np.testing.assert_allclose(getattr(found, name), getattr(exact, name), atol=0.05)

@@ -28,7 +28,7 @@ def one_hot(codes: Any, form: type = np.asarray) -> list[Any]:  # type: ignore[a
 
 
 def read(samples: Samples) -> Any:
-    return np.concatenate(list(samples()))
+    return np.concatenate([chunk.codes for chunk in samples()])
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.int64, np.uint16])
@@ -101,7 +101,7 @@ def test_chunks_are_bounded_and_the_same_every_time(
     whole = read(Samples(table))
     monkeypatch.setattr(samples_module, "CHUNK_CODES", 3 * 2 * BLOCK)
     samples = Samples(table)
-    chunks = [list(samples()), list(samples())]
+    chunks = [[chunk.codes for chunk in samples()] for _ in range(2)]
     assert [len(c) for c in chunks[0]] == [2 * BLOCK, BLOCK + 17]
     for one, two in zip(*chunks, strict=True):
         np.testing.assert_array_equal(one, two)

@@ -16,6 +16,7 @@ from latenttree.inference import Evidence
 from latenttree.metrics import model_of
 from latenttree.model import TreeModel
 from latenttree.tree import Tree
+from latenttree.samples import Chunk
 from latenttree.views import (
     _branches,
     choose_views,
@@ -147,7 +148,7 @@ def test_leaf_features_look_categories_up() -> None:
     rng = np.random.default_rng(0)
     tables = [rng.normal(size=(4, 3)) for _ in range(5)]
     views = choose_views(model.tree, 2, hidden=False)
-    y = leaf_features(views, tables)(codes.astype(np.uint8))
+    y = leaf_features(views, tables)(Chunk(codes.astype(np.uint8)))
     assert y.dtype == np.float32
     for v, (a, _) in enumerate(views.source.tolist()):
         np.testing.assert_allclose(y[:, v], tables[a][codes[:, a]], rtol=1e-6)
@@ -160,7 +161,7 @@ def test_message_features_are_posteriors_given_the_branch(seed: int) -> None:
     views = choose_views(model.tree, 2, hidden=True)
     assert (views.source[:, 1] >= 0).any()
     assert (views.source[:, 1] < 0).any()
-    y = message_features(views, tables, model, n_jobs=1)(codes)
+    y = message_features(views, tables, model, n_jobs=1)(Chunk(codes))
     for v, (u, w) in enumerate(views.source.tolist()):
         for s in range(5):
             if w < 0:
@@ -177,7 +178,7 @@ def test_message_features_where_all_views_are_messages_or_leaves() -> None:
     hidden = choose_views(model.tree, 2, hidden=True)
     for wanted in (hidden.source[:, 1] >= 0, hidden.source[:, 1] < 0):
         views = hidden._replace(source=hidden.source[wanted])
-        y = message_features(views, tables, model, n_jobs=2)(codes)
+        y = message_features(views, tables, model, n_jobs=2)(Chunk(codes))
         assert y.shape == (40, wanted.sum(), 3)
         assert np.isfinite(y).all()
         assert (y[:, :, 0] == 1).all()

@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from latenttree.data import Table, as_table, check_n_states
 from latenttree.engine import BLOCK, blocks, parallel, resolve_jobs, single_threaded_blas
 from latenttree.errors import DataError
-from latenttree.moments import Subspaces, full_subspaces, gram, pooled_subspaces, project
+from latenttree.moments import Subspaces, full_subspaces, gram, pooled_subspaces
+from latenttree.moments.project import features, root_weights, weighted_features
 from latenttree.moments.subspace import (
     apply_roots,
     coordinate_moments,
@@ -42,16 +43,17 @@ class Distances:
     """Signed determinants `(p, p)` with relative standard errors; distances are minus their logs.
 
     `rank` is the number of dimensions a determinant is over (states less one), `n_samples` the
-    samples behind a pair. `tails[a, b]` says how much heavier than Gaussian a pair's fourth
-    moment is (1 where it is not): rare categories that occur together make a correlation that few
-    samples carry, and `n_samples / tails` is the number that counts. `basis` `(coordinates, rank)`
+    samples in all. `tails[a, b]` says how much heavier than Gaussian a pair's fourth moment is (1
+    where it is not), times the reciprocal of the share of samples that have both variables: rare
+    categories that occur together make a correlation that few samples carry, and
+    `n_samples / tails` is the number that counts. `basis` `(coordinates, rank)`
     spans the directions in which each variable was measured.
     """
 
     determinants: NDArray[Any]
     standard_errors: NDArray[Any]
     rank: int
-    n_samples: int
+    n_samples: float
     tails: NDArray[np.float32] | None = None
     strengths: NDArray[np.float64] | None = None
     n_rounds: int = 0
@@ -210,7 +212,7 @@ def _whitening(second: NDArray[np.float32], table: Table, rank: int) -> NDArray[
     # a variable that is constant in these samples (one half of few) has no correlation to show
     own[trace <= 0] = np.eye(rank)
     if _is_binary(table):
-        own += BINARY_DAMPING / table.n_samples
+        own += BINARY_DAMPING / table.total_weight
     own += np.eye(rank) * (1e-6 * trace / rank)[:, None, None]
     return np.linalg.inv(np.linalg.cholesky(own))
 
@@ -219,91 +221,120 @@ def _is_binary(table: Table) -> bool:
     return table.kind == "presence" or (table.kind == "codes" and bool((table.dims == 2).all()))
 
 
+class _Features(NamedTuple):
+    """Directions of all variables, the means of the features, and the roots that whiten them."""
+
+    basis: NDArray[np.float32]  # (coordinates, rank)
+    offset: NDArray[np.float32]  # (p, rank)
+    root: NDArray[np.float64]  # (p, rank, rank)
+
+
+class _Second(NamedTuple):
+    """Covariances of the features of all pairs, each over the samples that have both."""
+
+    covariance: NDArray[np.float32]  # (p rank, p rank)
+    share: NDArray[np.float32] | None  # (p, p) of the samples have both; None: all
+
+
+def _second_moments(
+    table: Table, basis: NDArray[np.float32], offset: NDArray[np.float32], n_jobs: int
+) -> _Second:
+    """One pass. Where values are missing, who has what is a feature of its own, so that the same
+    product gives the number of samples of every pair and the means over them."""
+    p, rank, n = table.n_vars, basis.shape[1], table.n_samples
+    width = p * rank
+
+    def chunk(start: int, stop: int) -> NDArray[np.float32]:
+        z = weighted_features(table, basis, offset, start, stop, n_jobs).reshape(-1, width)
+        known = table.known(start, stop)
+        if known is None:
+            return z
+        roots = root_weights(table, start, stop)
+        there = known.astype(np.float32) if roots is None else known * roots[:, None]
+        return np.concatenate([z, there], axis=1)
+
+    if not table.has_missing:
+        sums = gram(chunk, n, width, n_jobs)
+        sums /= np.float32(table.total_weight)
+        return _Second(sums, None)
+    sums = gram(chunk, n, width + p, n_jobs)
+    both = np.maximum(sums[width:, width:], np.float32(1e-30))
+    wide = np.repeat(both, rank, axis=0)
+    beside = sums[:width, width:] / wide  # means of the features over samples that have another
+    covariance = sums[:width, :width] / np.repeat(wide, rank, axis=1)
+    beside = np.repeat(beside, rank, axis=1)
+    covariance -= beside * beside.T
+    return _Second(covariance, (both / table.total_weight).astype(np.float32))
+
+
 def _all_pairs(table: Table, basis: NDArray[np.float32], n_jobs: int) -> _Pairs:
     """Signed determinants, errors and tails of all pairs, in one pass over the data (two passes
     where tails need their own moments)."""
-    p, rank, n = table.n_vars, basis.shape[1], table.n_samples
-
-    mean = coordinate_moments(table)[0]
-    offset = feature_means(table, basis, mean)
-
-    def features(start: int, stop: int) -> NDArray[np.float32]:
-        z = project(table, basis, start, stop, n_jobs) - offset
-        return z.reshape(stop - start, p * rank)
-
-    _, second = gram(features, n, p * rank, n_jobs)
+    p, rank, n = table.n_vars, basis.shape[1], table.total_weight
+    offset = feature_means(table, basis, coordinate_moments(table)[0])
+    second, share = _second_moments(table, basis, offset, n_jobs)
     root = _whitening(second, table, rank)
+    seen = _Features(basis, offset, root)
     pairs = _Pairs(
         np.zeros((p, p), np.float32), np.zeros((p, p), np.float32), np.ones((p, p), np.float32)
     )
     np.fill_diagonal(pairs.det, 1.0)
     np.fill_diagonal(pairs.error, 0.0)
     if _is_binary(table):
-        scale = root[:, 0, 0].copy()
-        parallel(
-            lambda a, b: _binary_pairs(
-                second,
-                offset[:, 0].astype(np.float64),
-                scale,
-                float(n),
-                pairs.det,
-                pairs.error,
-                pairs.tails,
-                a,
-                b,
-            ),
-            p,
-            n_jobs,
-        )
+        mean, scale = offset[:, 0].astype(np.float64), root[:, 0, 0].copy()
+        parallel(lambda a, b: _binary_pairs(second, mean, scale, n, *pairs, a, b), p, n_jobs)
     else:
         norm = np.zeros((p, p), np.float32)
         parallel(
-            lambda a, b: _determinants(
-                second, root, rank, float(n), pairs.det, pairs.error, norm, a, b
-            ),
+            lambda a, b: _determinants(second, root, rank, n, pairs.det, pairs.error, norm, a, b),
             p,
             n_jobs,
         )
-        pairs = pairs._replace(tails=_measured_tails(table, basis, offset, root, norm, n_jobs))
-        _calibrate(pairs, table, basis, offset, root, n_jobs)
+        pairs = pairs._replace(tails=_measured_tails(table, seen, norm, n_jobs))
+        _calibrate(pairs, table, seen, n_jobs)
+    if share is not None:  # fewer samples have both
+        pairs.error[...] /= np.sqrt(share)
+        pairs.tails[...] = np.clip(pairs.tails / share, 1.0, 6e4)
     for triangle in pairs:
         parallel(partial(_mirror, triangle), p, n_jobs)
     return pairs
 
 
+def _whitened(
+    table: Table, seen: _Features, start: int, stop: int, n_jobs: int
+) -> NDArray[np.float32]:
+    """Features `(n, p, rank)` of unit covariance, zero where missing."""
+    z = features(table, seen.basis, seen.offset, start, stop, n_jobs)
+    parallel(lambda a, b: apply_roots(z, seen.root, a, b), len(z), n_jobs)
+    return z
+
+
 def _measured_tails(
-    table: Table,
-    basis: NDArray[np.float32],
-    offset: NDArray[np.float32],
-    root: NDArray[np.float64],
-    norm: NDArray[np.float32],
-    n_jobs: int,
+    table: Table, seen: _Features, norm: NDArray[np.float32], n_jobs: int
 ) -> NDArray[np.float32]:
     """`E[|z_a|^2 |z_b|^2] / (r^2 + 2 |C_ab|^2)` over a part of the samples, at least 1.
 
     `norm = |C|^2`."""
-    p, rank = table.n_vars, basis.shape[1]
+    p, rank = table.n_vars, seen.basis.shape[1]
     part = table.spread_rows(TAIL_SAMPLES)
 
     def norms(start: int, stop: int) -> NDArray[np.float32]:
-        z = project(part, basis, start, stop, n_jobs) - offset
-        parallel(lambda a, b: apply_roots(z, root, a, b), len(z), n_jobs)
-        return np.asarray((z**2).sum(axis=2))
+        squares = (_whitened(part, seen, start, stop, n_jobs) ** 2).sum(axis=2)
+        known, roots = part.known(start, stop), root_weights(part, start, stop)
+        if known is not None:
+            squares = np.concatenate([squares, known], axis=1)
+        return np.asarray(squares if roots is None else squares * roots[:, None], dtype=np.float32)
 
-    average, second = gram(norms, part.n_samples, p, n_jobs)
-    second += np.multiply.outer(average, average).astype(np.float32)
-    second /= rank**2 + 2 * norm
-    return np.clip(second, 1.0, 6e4, out=second)
+    width = 2 * p if part.has_missing else p
+    sums = gram(norms, part.n_samples, width, n_jobs)
+    fourth = sums[:p, :p] / np.float32(part.total_weight)
+    if part.has_missing:
+        fourth = sums[:p, :p] / np.maximum(sums[p:, p:], np.float32(1e-30))
+    fourth /= rank**2 + 2 * norm
+    return np.clip(fourth, 1.0, 6e4, out=fourth)
 
 
-def _calibrate(
-    pairs: _Pairs,
-    table: Table,
-    basis: NDArray[np.float32],
-    offset: NDArray[np.float32],
-    root: NDArray[np.float64],
-    n_jobs: int,
-) -> None:
+def _calibrate(pairs: _Pairs, table: Table, seen: _Features, n_jobs: int) -> None:
     """Scale the errors, in place (lower triangle), to what the influence function says of a few.
 
     The influence of a sample on `-log |det C|` is `-z_a^T C^-T z_b + (|z_a|^2 + |z_b|^2) / 2`. Its
@@ -312,21 +343,15 @@ def _calibrate(
     """
     p = table.n_vars
     part = table.spread_rows(CALIBRATION_SAMPLES)
-    z = project(part, basis, 0, part.n_samples, n_jobs) - offset
-    parallel(lambda a, b: apply_roots(z, root, a, b), len(z), n_jobs)
+    z = _whitened(part, seen, 0, part.n_samples, n_jobs)
+    known = part.known(0, part.n_samples)
     chosen = _spread_pairs(pairs, p)
     ratio, distance = np.ones(len(chosen)), np.zeros(len(chosen))
     for i, (a, b) in enumerate(chosen):
-        za, zb = z[:, a].astype(np.float64), z[:, b].astype(np.float64)
-        cross = za.T @ zb / len(z)
-        s = np.linalg.svd(cross, compute_uv=False)
+        rows = slice(None) if known is None else known[:, a] & known[:, b]
+        weights = None if part.weights is None else part.weights[rows]
+        ratio[i] = _error_ratio(z[rows, a], z[rows, b], weights)
         distance[i] = -np.log(max(abs(float(pairs.det[a, b])), 1e-30))
-        if s[-1] * np.sqrt(len(z)) < 3:
-            continue  # the inverse of noise says nothing about errors
-        influence = -((za @ np.linalg.inv(cross).T) * zb).sum(axis=1)
-        influence += 0.5 * ((za**2).sum(1) + (zb**2).sum(1))
-        gaussian = ((1 - np.minimum(s, 1) ** 2) ** 2 / s**2).sum()
-        ratio[i] = np.sqrt(influence.var() / max(gaussian, 1e-12))
     if len(chosen) == p * (p - 1) // 2:
         rows, columns = np.array(chosen).T
         pairs.error[rows, columns] *= ratio.astype(np.float32)
@@ -339,6 +364,25 @@ def _calibrate(
         d = -np.log(np.clip(np.abs(pairs.det[start:stop]), 1e-30, 1.0))
         pairs.error[start:stop] *= np.interp(d, knots, values).astype(np.float32)
     np.fill_diagonal(pairs.error, 0.0)
+
+
+def _error_ratio(
+    one: NDArray[np.float32], other: NDArray[np.float32], weights: NDArray[np.float64] | None
+) -> float:
+    """Standard error of a pair's distance by the influence function over that of the Gaussian
+    formula; 1 where the pair is too noisy to tell."""
+    za, zb = one.astype(np.float64), other.astype(np.float64)
+    w = np.full(len(za), 1 / max(len(za), 1)) if weights is None else weights / weights.sum()
+    n = len(za) if weights is None else float(weights.sum())
+    cross = (za * w[:, None]).T @ zb
+    s = np.linalg.svd(cross, compute_uv=False)
+    if not s[-1] * np.sqrt(n) >= 3:
+        return 1.0  # the inverse of noise says nothing about errors
+    influence = -((za @ np.linalg.inv(cross).T) * zb).sum(axis=1)
+    influence += 0.5 * ((za**2).sum(1) + (zb**2).sum(1))
+    spread = w @ influence**2 - (w @ influence) ** 2
+    gaussian = ((1 - np.minimum(s, 1) ** 2) ** 2 / s**2).sum()
+    return float(np.sqrt(max(spread, 0.0) / max(gaussian, 1e-12)))
 
 
 def _spread_pairs(pairs: _Pairs, p: int) -> list[tuple[int, int]]:
@@ -359,9 +403,12 @@ def _orientation(
 ) -> NDArray[np.int8]:
     """Sign of `det Cov(z, z')` for every variable, z and z' its features by two bases."""
     part = table.spread_rows(BLOCK)
-    z = project(part, one, 0, part.n_samples, n_jobs)
-    w = project(part, other, 0, part.n_samples, n_jobs)
-    cross = np.einsum("nar,nas->ars", z - z.mean(0), w - w.mean(0), optimize=True)
+    mean = coordinate_moments(part)[0]
+    z, w = (
+        weighted_features(part, b, feature_means(part, b, mean), 0, part.n_samples, n_jobs)
+        for b in (one, other)
+    )
+    cross = np.einsum("nar,nas->ars", z, w, optimize=True)
     return np.where(np.linalg.det(cross.astype(np.float64)) < 0, -1, 1).astype(np.int8)
 
 
@@ -390,15 +437,15 @@ def _estimate(
     if whole is not None or not cross_fit:
         found = whole or pooled_subspaces(table, rank, rng, jobs)
         pairs = _all_pairs(table, found.basis, jobs)
-        return _distances(pairs, table.n_samples, found)
+        return _distances(pairs, table.total_weight, found)
     seed = int(rng.integers(2**63))
-    halves = [table.subset_rows(slice(f, None, 2)) for f in range(2)]
+    halves = table.halves()
     found_by = [pooled_subspaces(h, rank, np.random.default_rng(seed), jobs) for h in halves]
     # the subspace from one half, the moments from the other: neither fits the other's noise
     first = _all_pairs(halves[1], found_by[0].basis, jobs)
     second = _all_pairs(halves[0], found_by[1].basis, jobs)
     sign = _orientation(table, found_by[0].basis, found_by[1].basis, jobs)
-    return _distances(_average(first, second, sign), table.n_samples, found_by[0])
+    return _distances(_average(first, second, sign), table.total_weight, found_by[0])
 
 
 def _average(first: _Pairs, second: _Pairs, sign: NDArray[np.int8]) -> _Pairs:
@@ -413,7 +460,7 @@ def _average(first: _Pairs, second: _Pairs, sign: NDArray[np.int8]) -> _Pairs:
     return _Pairs(det, error, np.maximum(first.tails, second.tails))
 
 
-def _distances(pairs: _Pairs, n_samples: int, found: Subspaces) -> Distances:
+def _distances(pairs: _Pairs, n_samples: float, found: Subspaces) -> Distances:
     return Distances(
         pairs.det,
         pairs.error,
@@ -429,6 +476,10 @@ def _distances(pairs: _Pairs, n_samples: int, found: Subspaces) -> Distances:
 def pairwise_distances(table: Table, n_states: int) -> Distances:
     """The paper's estimator: a k-SVD of every pair's scaled moment, p^2 of them. Slow, in-
     sample."""
+    if table.has_missing or table.weights is not None:
+        raise DataError(
+            "distances='pairwise' takes neither missing values nor weights; use 'pooled'"
+        )
     p, rank, n = table.n_vars, n_states - 1, table.n_samples
     det = np.eye(p)
     errors = np.zeros((p, p))

@@ -10,15 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.data import Table
+from latenttree.emissions import pooled, target_of
 from latenttree.engine import Progress
 from latenttree.errors import DataError
-from latenttree.inference import Evidence, posteriors
+from latenttree.inference import posteriors
 from latenttree.model import TreeModel
 from latenttree.moments import full_subspaces, pooled_subspaces
-from latenttree.parameters import Parameters, estimate_parameters
+from latenttree.moments.subspace import coordinate_moments, feature_means
+from latenttree.parameters import Parameters, Pooled, estimate_parameters
 from latenttree.refine import Refinement, refine, smoothed
-from latenttree.samples import Samples, category_bases, marginals
+from latenttree.samples import Samples, category_bases, is_one_hot, marginals, model_dims
 from latenttree.tree import Tree
+from latenttree.views import Looks, VectorLooks, leaf_views
 
 Floats = NDArray[np.float64]
 
@@ -83,19 +86,46 @@ def moments_model(
     """Parameters of a tree by moments alone.
 
     Samples that refinement is stopped by are left out: a start that has seen them looks best."""
-    bases: list[Floats] = []
+    looks: Looks = []
     if tree.n_hidden:
-        bases = category_bases(table, view_basis(table, n_states, basis, seed, n_jobs))
+        looks = looks_of(table, view_basis(table, n_states, basis, seed, n_jobs))
     return estimate_parameters(
         tree,
-        bases,
-        table.dims,
+        looks,
+        model_dims(table),
         marginals(table),
         split(table, options, seed)[0],
         n_states,
+        families=pooled_families(table, n_states),
         hidden_features=options.hidden_features,
         n_jobs=n_jobs,
     )
+
+
+def pooled_families(table: Table, n_states: int) -> dict[int, Pooled]:
+    """The families of the variables that are not categorical, fitted to all samples alike."""
+    if table.values is None:
+        return {}
+    found = {}
+    for v, values in table.values.arrays.items():
+        emission = pooled(table.families[v], values, n_states, table.weights)
+        found[v] = Pooled(emission, target_of(emission, values, table.weights))
+    return found
+
+
+def looks_of(table: Table, basis: NDArray[Any]) -> Looks:
+    """How every observed variable is looked at: `(1, z)` by category, or linear in its vector."""
+    mean = coordinate_moments(table)[0]
+    if table.kind == "blocks" and not is_one_hot(table):
+        return VectorLooks(
+            np.asarray(basis, dtype=np.float32), feature_means(table, basis, mean), table.offsets
+        )
+    by_variable = category_bases(table, basis)
+    if table.kind == "presence":
+        shares = [np.array([1 - m, m]) for m in mean]
+    else:
+        shares = np.split(mean, table.offsets[1:-1])
+    return [leaf_views(b, m) for b, m in zip(by_variable, shares, strict=True)]
 
 
 def polish(
@@ -143,7 +173,7 @@ def view_basis(
 
 def split(table: Table, options: Options, seed: int) -> tuple[Samples, Samples | None]:
     """Samples to learn from, and samples to stop refinement by; at least one of each."""
-    n, fraction = table.n_samples, options.validation_fraction
+    n, fraction = len(table), options.validation_fraction
     if not fraction or not options.refine:
         return Samples(table), None
     order = np.random.default_rng(seed).permutation(n)
@@ -163,21 +193,22 @@ def effective_samples(model: TreeModel, samples: Samples, n_jobs: int) -> Floats
     With posteriors `q` and marginals `w`: the samples in which the state would have to be seen to
     know as much about it; N where the observed variables determine it, 0 where they are silent.
     A sample of probability zero tells nothing."""
-    m, p = model.tree.n_hidden, model.tree.n_observed
-    square, weight = np.zeros(m), np.zeros(m)
-    if not m:
-        return square
-    k = int(model.dims[p])
-    step = max(1, STEP_VALUES // (m * k))
-    for codes in samples():
-        for start in range(0, len(codes), step):
-            q = posteriors(model, Evidence(codes[start : start + step]), n_jobs=n_jobs).hidden
-            q = np.nan_to_num(q, copy=False)
-            square += np.einsum("nv,nv->v", q, q).reshape(m, k).sum(axis=1)
-    for i in range(m):
-        weight[i] = float((model.marginals[p + i] ** 2).sum())
+    p = model.tree.n_observed
+    dims = model.dims[p:]
+    if not len(dims):
+        return np.zeros(0)
+    square = np.zeros(int(dims.sum()))
+    step = max(1, STEP_VALUES // len(square))
+    for chunk in samples():
+        for start in range(0, len(chunk), step):
+            part = chunk.take(slice(start, start + step))
+            q = np.nan_to_num(posteriors(model, part.evidence(model), n_jobs=n_jobs).hidden)
+            weighted = q if part.weights is None else q * part.weights[:, None]
+            square += np.einsum("nv,nv->v", weighted, q)
+    starts = np.cumsum(dims) - dims
+    weight = np.array([float((w**2).sum()) for w in model.marginals[p:]])
     n = samples.n_samples
-    gain = (square - n * weight) / np.maximum(1 - weight, 1e-12)
+    gain = (np.add.reduceat(square, starts) - n * weight) / np.maximum(1 - weight, 1e-12)
     return np.clip(gain, 0.0, n)
 
 

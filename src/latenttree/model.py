@@ -1,5 +1,9 @@
 """`TreeModel`: a tree with every conditional distribution, as a directed model from a root.
 
+Categorical nodes have tables. An observed node of another family has an emission: the distribution
+of its values in each state of its neighbour. To the tree such a node is a leaf with a single state;
+what its value says comes in as evidence on the neighbour.
+
 A tree model has one joint distribution whatever its root; the arrays are kept as
 `P(root) prod_v P(v | parent(v))`, so both directions of an edge come from one table and agree.
 """
@@ -7,13 +11,14 @@ A tree model has one joint distribution whatever its root; the arrays are kept a
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from latenttree.emissions import Emission
 from latenttree.tree import Tree
 
 Floats = NDArray[np.float64]
@@ -32,12 +37,14 @@ class TreeModel:
     tree : observed nodes first.
     root : where the arrows start; a hidden node wherever there is one.
     tables : for every node `v` its `P(v | parent)`, `(dims[v], dims[parent])`, columns on the
-        simplex; for the root `P(root)` as a single column.
+        simplex; for the root `P(root)` as a single column. Ones for nodes with an emission.
+    emissions : the distributions of observed leaves that are not categorical, by node.
     """
 
     tree: Tree
     root: int
     tables: tuple[Floats, ...]
+    emissions: Mapping[int, Emission] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         tables = tuple(np.array(t, dtype=np.float64, order="C") for t in self.tables)
@@ -60,10 +67,27 @@ class TreeModel:
             table /= sums
             table.flags.writeable = False
         object.__setattr__(self, "tables", tables)
+        self._check_emissions()
+
+    def _check_emissions(self) -> None:
+        for v, emission in self.emissions.items():
+            u = int(self.parents[v])
+            if not 0 <= v < self.tree.n_observed or u < 0 or len(self.tree.neighbors(v)) != 1:
+                raise ValueError(f"node {self.tree.names[v]!r} has an emission but is no leaf")
+            expected = (1, emission.n_states)
+            if self.tables[v].shape != expected:
+                raise ValueError(
+                    f"the emission of {self.tree.names[v]!r} has {emission.n_states} states, its "
+                    f"table shape {self.tables[v].shape}; the table is ones of shape {expected}"
+                )
 
     @classmethod
     def from_joints(
-        cls, tree: Tree, joints: Sequence[ArrayLike], prior: ArrayLike = ()
+        cls,
+        tree: Tree,
+        joints: Sequence[ArrayLike],
+        prior: ArrayLike = (),
+        emissions: Mapping[int, Emission] | None = None,
     ) -> TreeModel:
         """The model whose edge `e = (a, b)` has joint `joints[e]`, `(dims[a], dims[b])`.
 
@@ -81,7 +105,7 @@ class TreeModel:
             if parent == root:
                 priors.append(j.sum(axis=0) / j.sum())
         tables[root] = normalised(np.asarray(np.mean(priors, axis=0) if priors else prior)[:, None])
-        return cls(tree, root, tuple(tables))
+        return cls(tree, root, tuple(tables), emissions or {})
 
     @cached_property
     def parents(self) -> NDArray[np.int64]:
@@ -110,11 +134,15 @@ class TreeModel:
     @property
     def n_parameters(self) -> int:
         """Free parameters: one less than the states for every column of every table."""
-        return int(sum((len(t) - 1) * t.shape[1] for t in self.tables))
+        emitted = sum(emission.n_parameters for emission in self.emissions.values())
+        return int(sum((len(t) - 1) * t.shape[1] for t in self.tables)) + emitted
 
     def marginal(self, node: Node) -> Floats:
-        """`P(node)`."""
-        return self.marginals[self.tree.index(node)]
+        """`P(node)`, or the expectation of a node that is not categorical."""
+        v = self.tree.index(node)
+        if v in self.emissions:
+            return np.asarray(self.emissions[v].mean() @ self.marginals[self.parents[v]])
+        return self.marginals[v]
 
     def joint(self, a: Node, b: Node) -> Floats:
         """`P(a, b)` of the two ends of an edge, `(dims[a], dims[b])`."""
@@ -128,8 +156,19 @@ class TreeModel:
         )
 
     def conditional(self, node: Node, given: Node) -> Floats:
-        """`P(node | given)` of the two ends of an edge, `(dims[node], dims[given])`."""
+        """`P(node | given)` of the two ends of an edge, `(dims[node], dims[given])`; `E[node |
+        given]` of a node that is not categorical."""
         i, j = self.tree.index(node), self.tree.index(given)
+        if i in self.emissions and self.parents[i] == j:
+            return self.emissions[i].mean()
+        if j in self.emissions:
+            raise ValueError(
+                f"{self.tree.names[j]!r} has no states to condition on; turn the question round"
+            )
+        return self._table(i, j)
+
+    def _table(self, i: int, j: int) -> Floats:
+        """`P(i | j)` of the two ends of an edge."""
         if self.parents[i] == j:
             return self.tables[i]
         return normalised(self.joint(i, j), self.marginals[i])
@@ -139,10 +178,10 @@ class TreeModel:
         target = self.tree.index(root)
         parents = self.tree.rooted(target).parents
         tables = [
-            self.marginals[v][:, None] if u < 0 else self.conditional(v, u)
+            self.marginals[v][:, None] if u < 0 else self._table(v, u)
             for v, u in enumerate(parents.tolist())
         ]
-        return TreeModel(self.tree, target, tuple(tables))
+        return TreeModel(self.tree, target, tuple(tables), self.emissions)
 
     def relabelled(self, orders: Mapping[int, ArrayLike]) -> TreeModel:
         """States of the given nodes in another order: new state `i` is old state `orders[v][i]`."""
@@ -152,14 +191,22 @@ class TreeModel:
             u = int(self.parents[v])
             columns = np.asarray(orders.get(u, np.arange(table.shape[1])) if u >= 0 else [0])
             tables.append(table[np.ix_(rows, columns)])
-        return TreeModel(self.tree, self.root, tuple(tables))
+        emissions = {
+            v: emission.relabelled(np.asarray(orders[u])) if u in orders else emission
+            for v, emission in self.emissions.items()
+            for u in (int(self.parents[v]),)
+        }
+        return TreeModel(self.tree, self.root, tuple(tables), emissions)
 
-    def with_tables(self, tables: Iterable[Floats]) -> TreeModel:
-        """Other tables on the same tree, taken as they are: for a caller that has normalised them
-        and will not write to them."""
+    def with_tables(
+        self, tables: Iterable[Floats], emissions: Mapping[int, Emission] | None = None
+    ) -> TreeModel:
+        """Other tables (and emissions) on the same tree, taken as they are: for a caller that has
+        normalised them and will not write to them."""
         new = object.__new__(TreeModel)
         known = {name: getattr(self, name) for name in ("tree", "root", "parents", "order", "dims")}
-        vars(new).update(known, tables=tuple(tables))
+        used = self.emissions if emissions is None else emissions
+        vars(new).update(known, tables=tuple(tables), emissions=used)
         return new
 
     def canonical(self) -> TreeModel:
@@ -170,7 +217,8 @@ class TreeModel:
         tables: list[Any] = [None] * tree.n_nodes
         for v, table in enumerate(turned.tables):
             tables[number[v]] = table
-        return TreeModel(tree, root, tuple(tables))
+        emissions = {int(number[v]): emission for v, emission in self.emissions.items()}
+        return TreeModel(tree, root, tuple(tables), emissions)
 
     def __repr__(self) -> str:
         return f"TreeModel({self.tree!r}, {self.n_parameters:,} parameters)"

@@ -9,7 +9,7 @@ views of the two ends. With `q` the best linear predictor of the states of `h` f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -18,21 +18,24 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from latenttree.decomposition import decompose
+from latenttree.emissions import Emission
 from latenttree.model import TreeModel
 from latenttree.moments.triples import Layout, TripleMoments, triple_moments
+from latenttree.samples import Chunk, as_chunk
 from latenttree.tree import Tree
 from latenttree.views import (
+    Features,
+    Looks,
     Views,
     choose_views,
     leaf_features,
-    leaf_views,
     message_features,
 )
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-Chunks = Callable[[], Iterable[NDArray[Any]]]
-"""Calls give the codes of all samples, chunk by chunk, in the same order every time."""
+Chunks = Callable[[], Iterable[Chunk | NDArray[Any]]]
+"""Calls give all samples, or their codes, chunk by chunk, in the same order every time."""
 
 LEAST_WEIGHT = 1e-3
 LEAST_SAMPLES = 20
@@ -64,6 +67,21 @@ class Parameters:
     condition: Floats
 
 
+class Pooled(NamedTuple):
+    """An observed node that is not categorical: its family, all states alike, and the mean
+    statistics `(T,)` of the samples."""
+
+    emission: Emission
+    target: Floats
+
+    def fitted(self, sums: Floats, n_samples: float) -> Emission:
+        """The family's member with expected statistics `sums` `(T, k)` a sample.
+
+        Statistics of moments are noisy, a variance may come out negative: a share of
+        `1 / sqrt(n_samples)` of all samples in every state keeps it in bounds."""
+        return self.emission.from_sums(sums, 1 / np.sqrt(n_samples), self.target)
+
+
 class _Node(NamedTuple):
     """Decompositions of all groups of views, whitened."""
 
@@ -92,8 +110,17 @@ def layout_of(tree: Tree, views: Views, dims: Ints) -> Layout:
     )
 
 
-def solve(tree: Tree, views: Views, layout: Layout, moments: TripleMoments) -> Parameters:
-    """The model that the moments imply; exact where the moments are."""
+def solve(
+    tree: Tree,
+    views: Views,
+    layout: Layout,
+    moments: TripleMoments,
+    families: Mapping[int, Pooled] | None = None,
+) -> Parameters:
+    """The model that the moments imply; exact where the moments are.
+
+    `families` are the observed nodes that are not categorical."""
+    families = families or {}
     whitened = _whiten(views, layout, moments)
     third = whitened.third
     found = decompose(
@@ -114,19 +141,24 @@ def solve(tree: Tree, views: Views, layout: Layout, moments: TripleMoments) -> P
     trust = 1 / np.minimum(found.condition, LEAST_TRUST) ** 2
     told: dict[int, list[tuple[float, Floats]]] = {}
     for (r, a), moment in zip(layout.emitted.tolist(), whitened.emitted, strict=True):
-        table = _emission(node, views, r, a, moment)
+        table = _expectations(node, views, r, a, moment)
+        table = table if a in families else project_simplex(table)
         told.setdefault(number[a, p + views.owner[r]], []).append((trust[r], table))
+    emissions: dict[int, Emission] = {}
     for e, tables in told.items():
         share = sum(t for t, _ in tables)
-        w = node.weights[tree.edges[e].max() - p]
+        a, w = int(tree.edges[e].min()), node.weights[tree.edges[e].max() - p]
         joints[e] = sum(t * table for t, table in tables) / share * w
+        if a in families:
+            emissions[a] = families[a].fitted(joints[e], moments.n_samples)
+            joints[e] = w[None, :]
     for (i, j), moment in zip(layout.hidden.tolist(), whitened.cross, strict=True):
         if j < m:
             joints[number[p + i, p + j]] = _hidden_joint(node, views, i, j, p, moment)
     for (a, b), joint in zip(layout.counted.tolist(), moments.counted, strict=True):
         joints[number[a, b]] = joint
     oriented = [j if a < b else j.T for (a, b), j in zip(tree.edges.tolist(), joints, strict=True)]
-    model = TreeModel.from_joints(tree, oriented)
+    model = TreeModel.from_joints(tree, oriented, emissions=emissions)
     return Parameters(model, found.condition[:m])
 
 
@@ -207,11 +239,12 @@ def _predictor(node: _Node, views: Views, i: int, without: int) -> _Predictor:
     return _Predictor(spread, np.linalg.pinv(linear @ b, rcond=1 / node.worst_gain))
 
 
-def _emission(node: _Node, views: Views, i: int, a: int, moment: Floats) -> Floats:
-    """`P(a | i)`, `(d, k)`, of an observed node and its hidden neighbour, by one group of views."""
+def _expectations(node: _Node, views: Views, i: int, a: int, moment: Floats) -> Floats:
+    """`E[t(a) | i]`, `(T, k)`, of an observed node and its hidden neighbour, by one group of views;
+    of a categorical node `P(a | i)`, up to noise."""
     q = _predictor(node, views, i, a)
     joint = moment.reshape(len(moment), -1) @ q.linear.T @ q.inverse.T
-    return project_simplex(joint / node.weights[i])
+    return np.asarray(joint / node.weights[i])
 
 
 def _hidden_joint(node: _Node, views: Views, i: int, j: int, p: int, moment: Floats) -> Floats:
@@ -253,12 +286,13 @@ def align(joint: Floats) -> Ints:
 
 def estimate_parameters(
     tree: Tree,
-    bases: Sequence[Floats],
+    looks: Looks,
     dims: Ints,
     marginals: Sequence[Floats],
     chunks: Chunks,
     n_states: int,
     *,
+    families: Mapping[int, Pooled] | None = None,
     hidden_features: bool = True,
     n_jobs: int = 1,
 ) -> Parameters:
@@ -268,35 +302,43 @@ def estimate_parameters(
     of the branches, once for every level at which a single variable no longer tells enough."""
     if not tree.n_hidden:
         layout = layout_of(tree, choose_views(tree, 1, hidden=False), dims)
-        moments = triple_moments(chunks(), _no_views, layout, 1, n_jobs)
+        moments = triple_moments(_read(chunks), _no_views, layout, 1, n_jobs)
         return Parameters(counted_model(tree, layout, moments, marginals[0]), np.empty(0))
-    tables = [leaf_views(b, m) for b, m in zip(bases, marginals, strict=True)]
     views = choose_views(tree, n_states - 1, hidden=False)
-    found = _round(tree, views, dims, chunks, leaf_features(views, tables), n_states, n_jobs)
+    work = _Work(tree, dims, chunks, n_states, families or {}, n_jobs)
+    found = work.round(views, leaf_features(views, looks))
     if hidden_features:
         views = choose_views(tree, n_states - 1, hidden=True)
         for _ in range(min(MAX_ROUNDS, _depth(tree) - 1)):
-            look_up = message_features(views, tables, found.model, n_jobs)
-            found = _round(tree, views, dims, chunks, look_up, n_states, n_jobs)
+            found = work.round(views, message_features(views, looks, found.model, n_jobs))
     return found
 
 
-def _no_views(codes: NDArray[Any]) -> NDArray[np.float32]:
-    return np.empty((len(codes), 0, 1), dtype=np.float32)
+def _read(chunks: Chunks) -> Iterator[Chunk]:
+    yield from map(as_chunk, chunks())
 
 
-def _round(
-    tree: Tree,
-    views: Views,
-    dims: Ints,
-    chunks: Chunks,
-    features: Callable[[NDArray[Any]], NDArray[np.float32]],
-    k: int,
-    n_jobs: int,
-) -> Parameters:
-    layout = layout_of(tree, views, dims)
-    moments = triple_moments(chunks(), features, layout, k, n_jobs)
-    return solve(tree, views, layout, moments)
+def _no_views(chunk: Chunk) -> NDArray[np.float32]:
+    return np.empty((len(chunk), 0, 1), dtype=np.float32)
+
+
+class _Work(NamedTuple):
+    """What every round of views shares."""
+
+    tree: Tree
+    dims: Ints
+    chunks: Chunks
+    k: int
+    families: Mapping[int, Pooled]
+    n_jobs: int
+
+    def round(self, views: Views, features: Features) -> Parameters:
+        layout = layout_of(self.tree, views, self.dims)
+        statistics = {a: family.emission for a, family in self.families.items()}
+        moments = triple_moments(
+            _read(self.chunks), features, layout, self.k, self.n_jobs, statistics
+        )
+        return solve(self.tree, views, layout, moments, self.families)
 
 
 def _depth(tree: Tree) -> int:

@@ -7,20 +7,26 @@ that acceleration has overdone is taken back.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.inference import Evidence, expected_counts, log_likelihood
+from latenttree.emissions import Emission
+from latenttree.inference import Evidence, expected_counts, log_likelihood, posteriors
 from latenttree.model import TreeModel, default_root, normalised
+from latenttree.samples import Chunk, as_chunk
 from latenttree.tree import Tree
 
 Floats = NDArray[np.float64]
 Tables = tuple[Floats, ...]
-Chunks = Callable[[], Iterable[NDArray[Any] | Evidence]]
+Statistics = dict[int, Floats]
+"""Sums of the statistics of emissions, `(T, k)`, by node."""
+
+Chunks = Callable[[], Iterable[Chunk | NDArray[Any]]]
+"""Calls give all samples, or their codes, chunk by chunk."""
 
 OPENING = 1e-3
 """Share of independence mixed into the first model: EM never leaves a zero."""
@@ -49,20 +55,28 @@ class Refinement:
     converged: bool = False
 
 
+class _Sums(NamedTuple):
+    """What a step needs from the samples: expected counts of tables, statistics of emissions."""
+
+    counts: Tables
+    statistics: Statistics
+    value: float
+
+
 class _State(NamedTuple):
-    """A model as one vector, its expected counts and objective."""
+    """A model as one vector, what the samples say about it, and its objective."""
 
     theta: Floats
-    counts: Floats
+    sums: _Sums
     value: float
 
 
 class _Vectors:
-    """Models of one tree as flat vectors, all tables one after another, row by row: thousands of
-    small tables cost as little as one large one."""
+    """Models of one tree as flat vectors, all tables one after another, row by row, then the
+    parameters of emissions: thousands of small tables cost as little as one large one."""
 
-    def __init__(self, model: TreeModel, target: Tables) -> None:
-        self.model = model
+    def __init__(self, model: TreeModel, target: Tables, means: Statistics) -> None:
+        self.model, self.means = model, means
         widths = np.array([t.shape[1] for t in model.tables])
         first = np.cumsum(widths) - widths
         parts = [
@@ -72,30 +86,57 @@ class _Vectors:
         self.column = np.concatenate(parts)
         self.ends = np.cumsum([t.size for t in model.tables])
         self.target = np.concatenate([np.repeat(t, w) for t, w in zip(target, widths, strict=True)])
+        self.size = len(self.target)
 
-    def flat(self, tables: Tables) -> Floats:
-        return np.concatenate([t.ravel() for t in tables])
+    def flat(self, tables: Tables, emissions: Mapping[int, Emission]) -> Floats:
+        parts = [t.ravel() for t in tables]
+        return np.concatenate([*parts, *(emissions[v].vector() for v in sorted(emissions))])
 
     def as_model(self, theta: Floats) -> TreeModel:
-        parts = np.split(theta, self.ends[:-1])
+        parts = np.split(theta[: self.size], self.ends[:-1])
         shapes = (t.shape for t in self.model.tables)
-        return self.model.with_tables(p.reshape(s) for p, s in zip(parts, shapes, strict=True))
+        tables = (p.reshape(s) for p, s in zip(parts, shapes, strict=True))
+        return self.model.with_tables(tables, self._emissions(theta[self.size :]))
+
+    def _emissions(self, vector: Floats) -> dict[int, Emission]:
+        found: dict[int, Emission] = {}
+        for v, emission in sorted(self.model.emissions.items()):
+            size = len(emission.vector())
+            found[v], vector = emission.with_vector(vector[:size]), vector[size:]
+        return found
 
     def normalised(self, theta: Floats) -> Floats:
-        """Columns to sum one; empty ones as the target."""
-        sums = np.bincount(self.column, theta)[self.column]
-        return np.where(sums > 0, theta / np.where(sums > 0, sums, 1.0), self.target)
+        """Columns of tables to sum one; empty ones as the target."""
+        tables = theta[: self.size]
+        sums = np.bincount(self.column, tables)[self.column]
+        tables = np.where(sums > 0, tables / np.where(sums > 0, sums, 1.0), self.target)
+        return np.concatenate([tables, theta[self.size :]])
 
-    def maximised(self, counts: Floats, smoothing: float) -> Floats:
-        return self.normalised(counts + smoothing * self.target)
+    def maximised(self, sums: _Sums, smoothing: float) -> Floats:
+        emissions = {
+            v: emission.from_sums(sums.statistics[v], smoothing, self.means[v])
+            for v, emission in self.model.emissions.items()
+        }
+        theta = self.flat(sums.counts, emissions)
+        theta[: self.size] += smoothing * self.target
+        return self.normalised(theta)
 
     def opened(self, theta: Floats) -> Floats:
         """A little independence mixed in."""
-        return (1 - OPENING) * theta + OPENING * self.target
+        opened = theta.copy()
+        opened[: self.size] += OPENING * (self.target - theta[: self.size])
+        return opened
+
+    def within(self, far: Floats, theta: Floats) -> Floats:
+        """Far parameters whose probabilities stay above a share of the nearer `theta`'s."""
+        far[: self.size] = np.maximum(far[: self.size], LEAST_SHARE * theta[: self.size])
+        return self.normalised(far)
 
     def log_prior(self, theta: Floats) -> float:
         """`sum t log P`: what a pseudo-sample for each column adds to the objective."""
-        return float(self.target @ np.log(np.maximum(theta, 1e-300)))
+        tables = float(self.target @ np.log(np.maximum(theta[: self.size], 1e-300)))
+        emissions = self._emissions(theta[self.size :])
+        return tables + sum(e.log_prior(self.means[v]) for v, e in emissions.items())
 
 
 def refine(
@@ -114,7 +155,7 @@ def refine(
 
     Parameters
     ----------
-    chunks : gives the codes `(n, p)` of the samples, chunk by chunk, -1 for unknown, or `Evidence`.
+    chunks : gives the samples, chunk by chunk, or their codes `(n, p)`, -1 for unknown.
     smoothing : pseudo-samples for every state of a parent, spread as the node's own marginal is
         (a Dirichlet prior): no category seen at all gets probability zero.
     accelerate : extrapolate every two steps (squared extrapolation, Varadhan and Roland 2008).
@@ -122,17 +163,17 @@ def refine(
         model that was best for them is returned.
     marginals : of the observed nodes in the samples; the model's own by default.
     """
-    space = _Vectors(model, _targets(model, marginals))
+    space = _Vectors(model, _targets(model, marginals), mean_statistics(model, chunks))
     judge = _Judge(held_out, n_jobs)
 
     def visit(theta: Floats) -> _State:
-        counts, value = _expect(space.as_model(theta), chunks, n_jobs)
-        return _State(theta, space.flat(counts), value + smoothing * space.log_prior(theta))
+        sums = _expect(space.as_model(theta), chunks, n_jobs)
+        return _State(theta, sums, sums.value + smoothing * space.log_prior(theta))
 
     def step(state: _State) -> Floats:
-        return space.maximised(state.counts, smoothing)
+        return space.maximised(state.sums, smoothing)
 
-    state = visit(space.opened(space.flat(model.tables)))
+    state = visit(space.opened(space.flat(model.tables, model.emissions)))
     trace = [state.value]
     converged = judge.tired(state.theta, space)
     while len(trace) <= max_steps and not converged:
@@ -151,7 +192,7 @@ def refine(
 
 def checked(model: TreeModel) -> TreeModel:
     """The same model, its tables checked and normalised to the last bit."""
-    return TreeModel(model.tree, model.root, model.tables)
+    return TreeModel(model.tree, model.root, model.tables, model.emissions)
 
 
 def _leap(
@@ -171,7 +212,7 @@ def _leap(
     stride = max(1.0, float(np.sqrt(step @ step / max(float(bend @ bend), 1e-300))))
     if stride > 1.0:
         far = first.theta + 2 * stride * step + stride**2 * bend
-        found = visit(space.normalised(np.maximum(far, LEAST_SHARE * third)))
+        found = visit(space.within(far, third))
         if found.value >= second.value:
             return found
     return visit(third)
@@ -197,23 +238,56 @@ class _Judge:
 
 def total_log_likelihood(model: TreeModel, chunks: Chunks, n_jobs: int = 1) -> float:
     """Log-likelihood of all samples."""
-    parts = (log_likelihood(model, _evidence(part), n_jobs=n_jobs).sum() for part in chunks())
-    return float(sum(parts))
+    total = 0.0
+    for chunk in map(as_chunk, chunks()):
+        found = log_likelihood(model, chunk.evidence(model), n_jobs=n_jobs)
+        total += float(found.sum() if chunk.weights is None else chunk.weights @ found)
+    return total
 
 
-def _evidence(part: NDArray[Any] | Evidence) -> Evidence:
-    return part if isinstance(part, Evidence) else Evidence(part)
-
-
-def _expect(model: TreeModel, chunks: Chunks, n_jobs: int) -> tuple[Tables, float]:
-    """Expected counts and log-likelihood, summed over the chunks."""
+def _expect(model: TreeModel, chunks: Chunks, n_jobs: int) -> _Sums:
+    """Expected counts, statistics and log-likelihood, summed over the chunks."""
     counts: Tables = ()
+    statistics: Statistics = {}
     value = 0.0
-    for some in chunks():
-        part, log_value = expected_counts(model, _evidence(some), n_jobs=n_jobs)
+    for chunk in map(as_chunk, chunks()):
+        evidence = chunk.evidence(model)
+        part, log_value = expected_counts(model, evidence, n_jobs=n_jobs, weights=chunk.weights)
         counts = part if not counts else tuple(a + b for a, b in zip(counts, part, strict=True))
         value += log_value
-    return counts, value
+        for v, sums in _statistics(model, chunk, evidence, n_jobs).items():
+            statistics[v] = sums + statistics[v] if v in statistics else sums
+    return _Sums(counts, statistics, value)
+
+
+def _statistics(model: TreeModel, chunk: Chunk, evidence: Evidence, n_jobs: int) -> Statistics:
+    """Sums of the statistics of every emission, weighted by the posteriors of its neighbour."""
+    if not model.emissions:
+        return {}
+    parents = sorted({int(model.parents[v]) for v in model.emissions})
+    found = posteriors(model, evidence, parents, n_jobs)
+    q = dict(zip(parents, found.values, strict=True))
+    weights = np.ones(len(chunk)) if chunk.weights is None else chunk.weights
+    weights = np.where(np.isfinite(found.log_likelihood), weights, 0.0)[:, None]
+    return {
+        v: emission.sums(chunk.arrays[v], np.nan_to_num(q[int(model.parents[v])]) * weights)
+        for v, emission in model.emissions.items()
+    }
+
+
+def mean_statistics(model: TreeModel, chunks: Chunks) -> Statistics:
+    """Statistics `(T,)` of every emission, means over the samples."""
+    if not model.emissions:
+        return {}
+    sums: Statistics = {}
+    total = 0.0
+    for chunk in map(as_chunk, chunks()):
+        weights = np.ones((len(chunk), 1)) if chunk.weights is None else chunk.weights[:, None]
+        total += float(weights.sum())
+        for v, emission in model.emissions.items():
+            part = emission.sums(chunk.arrays[v], weights)[:, 0]
+            sums[v] = part + sums[v] if v in sums else part
+    return {v: part / total for v, part in sums.items()}
 
 
 def maximise(model: TreeModel, counts: Tables, smoothing: float, target: Tables) -> TreeModel:
@@ -222,11 +296,11 @@ def maximise(model: TreeModel, counts: Tables, smoothing: float, target: Tables)
         normalised(count + smoothing * t[:, None], t)
         for count, t in zip(counts, target, strict=True)
     )
-    return TreeModel(model.tree, model.root, tuple(tables))
+    return TreeModel(model.tree, model.root, tuple(tables), model.emissions)
 
 
 def smoothed(
-    model: TreeModel, n_samples: int, smoothing: float, marginals: Sequence[Floats] = ()
+    model: TreeModel, n_samples: float, smoothing: float, marginals: Sequence[Floats] = ()
 ) -> TreeModel:
     """The model as if from `n_samples` counted with its states known, plus pseudo-samples."""
     weights = [model.marginals[u] if u >= 0 else np.ones(1) for u in model.parents.tolist()]

@@ -112,53 +112,64 @@ def cut_out(model: TreeModel, region: Region) -> TreeModel:
     """The model of a region over its branches: the whole model's joints on its edges."""
     shape = present_shape(model.tree, region)
     names = [u for _, u in region.branches] + list(region.inside)
-    joints = [model.joint(names[a], names[b]) for a, b in shape.edges.tolist()]
+    joints = [_joint(model, names[a], names[b]) for a, b in shape.edges.tolist()]
     return TreeModel.from_joints(small_tree(len(region.branches), shape), joints)
 
 
-def incoming(
-    region: Region, n_observed: int, codes: NDArray[Any], sent: dict[tuple[int, int], Any]
-) -> Evidence:
-    """What the branches say: the codes of observed neighbours, the messages of hidden ones.
+def _joint(model: TreeModel, a: int, b: int) -> Floats:
+    """Joint of an edge. A node with an emission is taken for the states that it was learned with,
+    which are those of its neighbour: in another place it is a mixture of them."""
+    if a in model.emissions or b in model.emissions:
+        return np.diag(model.marginals[b if a in model.emissions else a])
+    return model.joint(a, b)
 
-    `sent[u, v]` `(n, k)` is the message from u to v."""
+
+def incoming(region: Region, codes: NDArray[Any], sent: dict[tuple[int, int], Any]) -> Evidence:
+    """What the branches say: `sent[u, v]` `(n, k)`, the message from u to v, or the codes of an
+    observed neighbour that sends none."""
     own = np.full((len(codes), len(region.branches)), -1, dtype=np.int32)
     soft = {}
     for i, (v, u) in enumerate(region.branches):
-        if u < n_observed:
-            own[:, i] = codes[:, u]
-        else:
+        if (u, v) in sent:
             soft[i] = sent[u, v]
+        else:
+            own[:, i] = codes[:, u]
     return Evidence(own, soft)
 
 
-def branch_correlations(model: TreeModel, evidence: Evidence) -> Floats:
+def branch_correlations(
+    model: TreeModel, evidence: Evidence, weights: Floats | None = None
+) -> Floats:
     """`|det C_ab|^(1 / (k - 1))` between the branches of a cut-out model, `(m, m)`.
 
     A branch is seen as the posterior of its neighbour inside given the branch alone."""
     m = model.tree.n_observed
+    share = np.ones(len(evidence)) if weights is None else weights
+    roots = np.sqrt(share / max(float(share.sum()), 1e-300))[:, None]
     seen = []
     for i in range(m):
         v = int(model.tree.neighbors(i)[0])
         given = model.conditional(v, i)  # (k, d)
         if i in evidence.soft:
-            weights = evidence.soft[i] * model.marginals[i]
-            weights = weights / np.maximum(weights.sum(axis=1, keepdims=True), 1e-30)
-            y = weights @ given.T
+            own = evidence.soft[i] * model.marginals[i]
+            own = own / np.maximum(own.sum(axis=1, keepdims=True), 1e-30)
+            y = own @ given.T
         else:
-            y = given.T[evidence.codes[:, i]]
-        seen.append(_white(y[:, 1:]))
+            rows = np.vstack([given.T, model.marginals[v]])  # the last for a missing value
+            y = rows[evidence.codes[:, i]]
+        seen.append(_white(y[:, 1:], roots))
     r = np.eye(m)
     for i, j in combinations(range(m), 2):
-        cross = seen[i].T @ seen[j] / len(seen[i])
+        cross = seen[i].T @ seen[j]
         value = np.abs(np.linalg.det(cross)) ** (1 / len(cross))
         r[i, j] = r[j, i] = min(float(value), 1.0)
     return r
 
 
-def _white(y: Floats) -> Floats:
-    y = y - y.mean(axis=0)
-    covariance = y.T @ y / len(y)
+def _white(y: Floats, roots: Floats) -> Floats:
+    """Centred, times the roots of the samples' shares `(n, 1)`, and of unit second moments."""
+    y = (y - (roots * roots).T @ y) * roots
+    covariance = y.T @ y
     scale = max(float(np.trace(covariance)), 1e-300)
     root = np.linalg.cholesky(covariance + 1e-9 * scale * np.eye(len(covariance)))
     return np.linalg.solve(root, y.T).T
@@ -317,6 +328,6 @@ def _along(model: TreeModel, a: int, b: int) -> Floats:
     return normalised(result)
 
 
-def bic(model: TreeModel, log_likelihood: float, n: int) -> float:
+def bic(model: TreeModel, log_likelihood: float, n: float) -> float:
     """`log-likelihood - parameters / 2 log n`: larger is better."""
     return log_likelihood - 0.5 * model.n_parameters * float(np.log(n))

@@ -1,37 +1,97 @@
-"""The samples of a table as codes, chunk by chunk: what parameters and inference read."""
+"""The samples of a table chunk by chunk: what parameters and inference read."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.data import Table, one_hot_codes
+from latenttree.data.table import CODED, Values
+from latenttree.emissions import soft_evidence
 from latenttree.engine import BLOCK, blocks
+from latenttree.inference import Evidence
+from latenttree.model import TreeModel
 from latenttree.moments.subspace import coordinate_moments
+
+Floats = NDArray[np.float64]
 
 CHUNK_CODES = 1 << 26
 """Codes in a chunk, at most; at least a block of samples."""
 
 
-class Samples:
-    """Categorical samples that can be read again and again, in the same chunks every time.
+@dataclass(frozen=True, eq=False)
+class Chunk:
+    """Some samples.
 
-    `keep` `(n_samples,)` marks those that are read, where some are held out."""
+    Attributes
+    ----------
+    codes : (n, p) categories, -1 where unknown and for variables of other families.
+    arrays : values of the variables of other families, see `data.table.Values`.
+    weights : (n,) how often each sample counts; None: once.
+    stored : (n, p) codes or CSR rows of the structural form; None where it is the codes.
+    known : (n, p) False where a variable of `stored` rows is missing; None where none is.
+    """
+
+    codes: NDArray[Any]
+    arrays: Mapping[int, Any] = field(default_factory=dict)
+    weights: Floats | None = None
+    stored: Any = None
+    known: NDArray[np.bool_] | None = None
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def evidence(self, model: TreeModel) -> Evidence:
+        """What the samples say: codes, and likelihoods of values on the neighbours of their
+        nodes."""
+        emissions = {v: e for v, e in model.emissions.items() if v in self.arrays}
+        if not emissions:
+            return Evidence(self.codes)
+        soft, log_scale = soft_evidence(emissions, model.parents.tolist(), self.arrays)
+        return Evidence(self.codes, soft, log_scale)
+
+    def take(self, index: Any) -> Chunk:
+        """The samples of `index`."""
+        others = (self.weights, self.stored, self.known)
+        arrays = {v: x[index] for v, x in self.arrays.items()}
+        return Chunk(self.codes[index], arrays, *(None if x is None else x[index] for x in others))
+
+
+class Samples:
+    """Samples that can be read again and again, in the same chunks every time.
+
+    `keep` `(n_samples,)` marks those that are read, where some are held out. `n_samples` counts
+    each as often as its weight says."""
 
     def __init__(self, table: Table, keep: NDArray[np.bool_] | None = None) -> None:
         self.table, self.keep = table, keep
-        self.n_samples = table.n_samples if keep is None else int(keep.sum())
+        weights = np.ones(table.n_samples) if table.weights is None else table.weights
+        self.n_samples = float(weights.sum() if keep is None else weights[keep].sum())
 
-    def __call__(self) -> Iterator[NDArray[Any]]:
+    def __call__(self) -> Iterator[Chunk]:
         size = max(BLOCK, CHUNK_CODES // max(self.table.n_vars, 1) // BLOCK * BLOCK)
         for start, stop in blocks(self.table.n_samples, size):
-            codes = codes_of(self.table, start, stop)
-            yield codes if self.keep is None else codes[self.keep[start:stop]]
+            chunk = chunk_of(self.table, start, stop)
+            yield chunk if self.keep is None else chunk.take(self.keep[start:stop])
 
 
+def chunk_of(table: Table, start: int, stop: int) -> Chunk:
+    """Samples start:stop of a table."""
+    weights = None if table.weights is None else table.weights[start:stop]
+    if table.values is None:
+        return Chunk(codes_of(table, start, stop), {}, weights)
+    part: Values = table.values.rows(start, stop)
+    known = None if table.kind == "codes" else table.known(start, stop)
+    return Chunk(part.codes, part.arrays, weights, table.rows(start, stop), known)
+
+
+def as_chunk(part: Chunk | NDArray[Any]) -> Chunk:
+    """Samples, or their codes alone."""
+    return part if isinstance(part, Chunk) else Chunk(part)
 def codes_of(table: Table, start: int, stop: int) -> NDArray[Any]:
     """Categories `(stop - start, p)` of some samples; of one-hot blocks the category in use."""
     rows: Any = table.rows(start, stop)
@@ -45,18 +105,28 @@ def codes_of(table: Table, start: int, stop: int) -> NDArray[Any]:
 
 def is_one_hot(table: Table) -> bool:
     """Whether every variable is a single category in every sample, so that codes say it all."""
+    if table.values is not None:
+        return False
     return table.kind != "blocks" or one_hot_codes(table) is not None
 
 
+def model_dims(table: Table) -> NDArray[np.int64]:
+    """States of every observed node: its categories, one for a node of another family."""
+    if table.values is None:
+        return table.dims
+    return np.where([f in CODED for f in table.families], table.dims, 1)
+
+
 def marginals(table: Table) -> list[NDArray[np.float64]]:
-    """Frequencies of the categories of every variable."""
+    """Frequencies of the categories of every variable; `[1]` for those of other families."""
     mean = coordinate_moments(table)[0]
     if table.kind == "presence":
         return [np.array([1 - m, m]) for m in mean]
-    return [mean[a:b] for a, b in zip(table.offsets[:-1], table.offsets[1:], strict=True)]
+    ends = zip(table.offsets[:-1], table.offsets[1:], table.families, strict=True)
+    return [mean[a:b] if family in CODED else np.ones(1) for a, b, family in ends]
 
 
-def category_bases(table: Table, basis: NDArray[Any]) -> list[NDArray[np.float64]]:
+def category_bases(table: Table, basis: NDArray[Any]) -> list[Floats]:
     """Rows of a basis over stored coordinates by variable, `(d, rank)` each."""
     wide = np.asarray(basis, dtype=np.float64)
     if table.kind == "presence":

@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.data.simulate import information_length
+from latenttree.emissions import Emission
 from latenttree.engine import parallel
 from latenttree.fitting import Options
-from latenttree.inference import Evidence, messages
-from latenttree.model import TreeModel
+from latenttree.inference import messages
+from latenttree.model import TreeModel, normalised
 from latenttree.refine import refine, total_log_likelihood
 from latenttree.regions import (
     Alternative,
@@ -111,7 +112,7 @@ class Searcher:
     def most_regions(self) -> int:
         """Regions looked at in all: a region costs as much as there are samples."""
         n = max(self.samples.n_samples, 1)
-        return min(self.rules.max_regions, max(LEAST_REGIONS, MAX_WORK // n))
+        return min(self.rules.max_regions, max(LEAST_REGIONS, int(MAX_WORK / n)))
 
     def value(self, model: TreeModel) -> float:
         """Log-likelihood, or BIC, of the whole model: larger is better."""
@@ -196,17 +197,17 @@ def judge_regions(model: TreeModel, regions: list[Region], searcher: Searcher) -
     """The best shape of every region, from messages of the model as it is."""
     found: list[_Verdict] = []
     k = int(model.dims[-1])
-    room = max(1, MESSAGE_BYTES // (4 * k * max(searcher.samples.n_samples, 1)))
+    room = max(1, MESSAGE_BYTES // (4 * k * max(len(searcher.samples.table), 1)))
     sides = _Sides(model.tree)
     while regions:
-        batch, edges = _next_batch(regions, model.tree.n_observed, room)
+        batch, edges = _next_batch(regions, model, room)
         regions = regions[len(batch) :]
-        codes, sent = _read(model, edges, searcher)
+        heard = _read(model, edges, searcher)
 
         def work(
-            start: int, stop: int, batch: list[Region] = batch, codes: Any = codes, sent: Any = sent
+            start: int, stop: int, batch: list[Region] = batch, heard: _Heard = heard
         ) -> list[_Verdict]:
-            return [_judge(model, r, codes, sent, searcher, sides) for r in batch[start:stop]]
+            return [_judge(model, r, heard, searcher, sides) for r in batch[start:stop]]
 
         for part in parallel(work, len(batch), searcher.n_jobs, 1):
             found += part
@@ -214,13 +215,14 @@ def judge_regions(model: TreeModel, regions: list[Region], searcher: Searcher) -
 
 
 def _next_batch(
-    regions: list[Region], n_observed: int, room: int
+    regions: list[Region], model: TreeModel, room: int
 ) -> tuple[list[Region], list[tuple[int, int]]]:
     """As many regions as have room for their messages, and the edges that these come along."""
+    p = model.tree.n_observed
     edges: dict[tuple[int, int], None] = {}
     batch: list[Region] = []
     for region in regions:
-        needed = [(u, v) for v, u in region.branches if u >= n_observed]
+        needed = [(u, v) for v, u in region.branches if u >= p or u in model.emissions]
         if batch and len(edges | dict.fromkeys(needed)) > room:
             break
         edges |= dict.fromkeys(needed)
@@ -228,37 +230,58 @@ def _next_batch(
     return batch, list(edges)
 
 
-def _read(
-    model: TreeModel, edges: list[tuple[int, int]], searcher: Searcher
-) -> tuple[NDArray[Any], dict[tuple[int, int], Any]]:
+class _Heard(NamedTuple):
+    """All samples as regions see them: codes `(n, p)`, messages `(n, k)` by edge, weights."""
+
+    codes: NDArray[Any]
+    sent: dict[tuple[int, int], NDArray[np.float32]]
+    weights: Floats | None
+
+
+def _read(model: TreeModel, edges: list[tuple[int, int]], searcher: Searcher) -> _Heard:
     """All codes, and the messages along some edges."""
-    codes, sent = [], []
-    along = np.array(edges, dtype=np.int64).reshape(-1, 2)
-    for part in searcher.samples():
-        codes.append(part)
-        sent.append(messages(model, Evidence(part), along, searcher.n_jobs))
-    stacked = sent[0] if len(sent) == 1 else np.concatenate(sent)
-    by_edge = {e: np.ascontiguousarray(stacked[:, i]) for i, e in enumerate(edges)}
-    return codes[0] if len(codes) == 1 else np.concatenate(codes), by_edge
+    along = [e for e in edges if e[0] >= model.tree.n_observed]
+    codes, weights = [], []
+    sent: dict[tuple[int, int], list[NDArray[np.float32]]] = {e: [] for e in edges}
+    pairs = np.array(along, dtype=np.int64).reshape(-1, 2)
+    for chunk in searcher.samples():
+        codes.append(chunk.codes)
+        weights.append(chunk.weights)
+        found = messages(model, chunk.evidence(model), pairs, searcher.n_jobs)
+        for i, edge in enumerate(along):
+            sent[edge].append(found[:, i])
+        for u, v in edges:
+            if u in model.emissions:
+                sent[u, v].append(_likelihoods(model.emissions[u], chunk.arrays[u]))
+    return _Heard(
+        _joined(codes),
+        {edge: np.ascontiguousarray(_joined(parts)) for edge, parts in sent.items()},
+        None if weights[0] is None else _joined(weights),
+    )
+
+
+def _likelihoods(emission: Emission, values: Any) -> NDArray[np.float32]:
+    """`P(value | state)` `(n, k)`, scaled to a largest entry of 1."""
+    logs = emission.log_likelihood(values)
+    top = logs.max(axis=1, keepdims=True)
+    return np.exp(logs - np.where(np.isfinite(top), top, 0.0)).astype(np.float32)
+
+
+def _joined(parts: list[Any]) -> Any:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 def _judge(
-    model: TreeModel,
-    region: Region,
-    codes: NDArray[Any],
-    sent: dict[tuple[int, int], Any],
-    searcher: Searcher,
-    sides: _Sides,
+    model: TreeModel, region: Region, heard: _Heard, searcher: Searcher, sides: _Sides
 ) -> _Verdict:
     small = cut_out(model, region)
-    evidence = incoming(region, model.tree.n_observed, codes, sent)
+    evidence = incoming(region, heard.codes, heard.sent)
     shape = present_shape(model.tree, region)
     rank, m = int(model.dims[-1]) - 1, len(region.branches)
     size = len(region.inside) if searcher.judge == "likelihood" else None
-    others = other_shapes(
-        shape, branch_correlations(small, evidence), float(len(codes) * rank), size
-    )
-    branches = as_branches(evidence, rank + 1)
+    r = branch_correlations(small, evidence, heard.weights)
+    others = other_shapes(shape, r, float(searcher.samples.n_samples * rank), size)
+    branches = as_branches(evidence, rank + 1, heard.weights)
     tried = [fit_region(small, shape, branches, searcher.smoothing)]
     best = first = searcher.score(tried[0])
     for other in others:
@@ -354,6 +377,7 @@ def _improve(
 def replace_regions(model: TreeModel, verdicts: list[Any]) -> TreeModel:
     """The whole model with some regions replaced by their best alternatives."""
     p = model.tree.n_observed
+    emissions = dict(model.emissions)
     gone = {v for verdict in verdicts for v in verdict.region.inside}
     joints: dict[tuple[int, int], Floats] = {}
     for a, b in model.tree.edges.tolist():
@@ -367,13 +391,21 @@ def replace_regions(model: TreeModel, verdicts: list[Any]) -> TreeModel:
         names += [fresh + i for i in range(small.tree.n_hidden)]
         fresh += small.tree.n_hidden
         for a, b in small.tree.edges.tolist():
-            joints[names[a], names[b]] = small.joint(a, b)
+            u = names[min(a, b)]
+            joint = small.joint(min(a, b), max(a, b))
+            if u in emissions:  # in its new place a mixture of what it was
+                emissions[u] = emissions[u].mixed(normalised(joint))
+                joint = joint.sum(axis=0, keepdims=True)
+            joints[u, names[max(a, b)]] = joint
         assert len(names) == m + small.tree.n_hidden
-    return from_edge_joints(model.tree.observed_names, joints, p)
+    return from_edge_joints(model.tree.observed_names, joints, p, emissions)
 
 
 def from_edge_joints(
-    observed: tuple[str, ...], joints: dict[tuple[int, int], Floats], p: int
+    observed: tuple[str, ...],
+    joints: dict[tuple[int, int], Floats],
+    p: int,
+    emissions: dict[int, Emission] | None = None,
 ) -> TreeModel:
     """The canonical model with the given joints on its edges; hidden nodes may have any numbers."""
     edges = np.array(list(joints), dtype=np.int64)
@@ -382,7 +414,7 @@ def from_edge_joints(
     names = observed + tuple(f"hidden {i}" for i in range(len(used)))
     compact = np.array([[place[a], place[b]] for a, b in joints], dtype=np.int64)
     tree = Tree(names, p, compact, np.zeros(len(compact)))
-    return TreeModel.from_joints(tree, list(joints.values())).canonical()
+    return TreeModel.from_joints(tree, list(joints.values()), emissions=emissions).canonical()
 
 
 def doubtful_regions(
@@ -423,7 +455,12 @@ def search_structure(
     if found.model is model:
         return replace(structure, search=report), model
     errors = _by_split(structure.tree, structure.standard_errors)
-    tree = found.model.tree.with_lengths(model_lengths(found.model))
+    lengths = model_lengths(found.model)
+    before = _by_split(structure.tree, structure.tree.lengths)
+    for e, row in enumerate(found.model.tree.splits()):
+        if found.model.tree.edges[e].min() in found.model.emissions:
+            lengths[e] = before[row.tobytes()]  # a table of one state tells no length
+    tree = found.model.tree.with_lengths(lengths)
     rows = [row.tobytes() for row in tree.splits()]
     changed = replace(
         structure,

@@ -33,6 +33,7 @@ class Branches(NamedTuple):
     codes: NDArray[np.int32]  # (n, m), for branches that are observed nodes; -1 where unknown
     sent: NDArray[np.float32]  # (n, m, k), for branches that are messages
     is_sent: NDArray[np.bool_]  # (m,)
+    weights: Floats  # (n,) how often each sample counts
 
 
 class _Layout(NamedTuple):
@@ -46,14 +47,15 @@ class _Layout(NamedTuple):
     k: int
 
 
-def as_branches(evidence: Evidence, k: int) -> Branches:
+def as_branches(evidence: Evidence, k: int, weights: Floats | None = None) -> Branches:
     """Evidence on the branches of a region, for many fits."""
     n, m = evidence.codes.shape
+    weights = np.ones(n) if weights is None else np.ascontiguousarray(weights, dtype=np.float64)
     sent = np.zeros((n, m, k if evidence.soft else 1), dtype=np.float32)
     is_sent = np.zeros(m, dtype=np.bool_)
     for i, weights in evidence.soft.items():
         sent[:, i], is_sent[i] = weights, True
-    return Branches(np.ascontiguousarray(evidence.codes, dtype=np.int32), sent, is_sent)
+    return Branches(np.ascontiguousarray(evidence.codes, dtype=np.int32), sent, is_sent, weights)
 
 
 def fit_small(
@@ -127,6 +129,7 @@ class _Problem(NamedTuple):
     codes: NDArray[np.int32]
     sent: NDArray[np.float32]
     is_sent: NDArray[np.bool_]
+    weights: Floats
 
 
 class _Work(NamedTuple):
@@ -224,7 +227,9 @@ def _expect(theta, problem, work):  # type: ignore[no-untyped-def]
     for s in range(len(problem.codes)):
         log_sample = _arrive(theta, s, problem, work) + _ascend(theta, problem, work)
         if log_sample > -np.inf:
-            value += log_sample
+            value += problem.weights[s] * log_sample
+            for j in range(problem.k):
+                work.down[0, j] *= problem.weights[s]
             _descend(theta, problem, work)
             _count_branches(theta, s, problem, work)
     return value

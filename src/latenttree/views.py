@@ -9,23 +9,37 @@ propagation sends out of the branch, which carries all of its leaves.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 from latenttree.engine import parallel
-from latenttree.inference import Evidence, messages
+from latenttree.inference import messages
 from latenttree.model import TreeModel
-from latenttree.moments.project import project_codes
+from latenttree.moments.project import project_codes, project_sparse
+from latenttree.samples import Chunk
 from latenttree.tree import Tree
 
 RIDGE = 1e-9
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-Features = Callable[[NDArray[np.integer]], NDArray[np.float32]]
-"""Codes `(n, p)` of some samples to the values of all views, `(n, n_views, k)`."""
+Features = Callable[[Chunk], NDArray[np.float32]]
+"""Some samples to the values of all views, `(n, n_views, k)`; zeros where a view is missing."""
+
+
+class VectorLooks(NamedTuple):
+    """How variables that are stored as vectors are looked at: `(1, z)` with `z = x basis - start`,
+    variable `a` having coordinates `offsets[a]:offsets[a + 1]`."""
+
+    basis: NDArray[np.float32]  # (coordinates, k - 1)
+    start: NDArray[np.float32]  # (p, k - 1)
+    offsets: Ints
+
+
+Looks = Sequence[Floats] | VectorLooks
+"""A table `(d, k)` of `(1, z)` by category for every variable, or vectors."""
 
 
 class Views(NamedTuple):
@@ -134,15 +148,21 @@ def leaf_views(basis: Floats, marginal: Floats) -> Floats:
     return np.column_stack([np.ones(len(z)), z @ root.T])
 
 
-def leaf_features(views: Views, tables: Sequence[Floats]) -> Features:
-    """Features that look up `tables[a]`, `(d_a, k)`, for the observed node `a` of each view."""
+def leaf_features(views: Views, looks: Looks) -> Features:
+    """Features of the observed node of each view."""
     nodes = views.source[:, 0]
+    return _vectors(nodes, looks) if isinstance(looks, VectorLooks) else _categories(nodes, looks)
+
+
+def _categories(nodes: Ints, tables: Sequence[Floats]) -> Features:
+    """Look up `tables[a]`, `(d_a, k)`, for the node `a` of each view."""
     used = [tables[a] for a in nodes.tolist()]
     stacked = np.concatenate(used or [np.empty((0, 1))]).astype(np.float32)
     sizes = np.array([len(table) for table in used], dtype=np.int64)
     offsets = np.cumsum(sizes) - sizes
 
-    def look_up(codes: NDArray[np.integer]) -> NDArray[np.float32]:
+    def look_up(chunk: Chunk) -> NDArray[np.float32]:
+        codes = chunk.codes if chunk.stored is None else chunk.stored
         out = np.empty((len(codes), len(used), stacked.shape[1]), dtype=np.float32)
         project_codes(np.ascontiguousarray(codes[:, nodes]), offsets, stacked, out, 0, len(used))
         return out
@@ -150,22 +170,40 @@ def leaf_features(views: Views, tables: Sequence[Floats]) -> Features:
     return look_up
 
 
-def message_features(
-    views: Views, tables: Sequence[Floats], model: TreeModel, n_jobs: int
-) -> Features:
+def _vectors(nodes: Ints, looks: VectorLooks) -> Features:
+    """`(1, x basis - start)` of the node `a` of each view."""
+    place = np.full(len(looks.start), len(nodes))  # a place of its own for what is not looked at
+    place[nodes] = np.arange(len(nodes))
+    owner = np.repeat(place, np.diff(looks.offsets))
+    basis = np.column_stack([np.zeros(len(looks.basis), np.float32), looks.basis])
+    first = np.column_stack([np.ones(len(nodes)), -looks.start[nodes]]).astype(np.float32)
+
+    def look_up(chunk: Chunk) -> NDArray[np.float32]:
+        rows: Any = chunk.stored
+        out = np.zeros((len(chunk), len(nodes) + 1, basis.shape[1]), dtype=np.float32)
+        out[:, :-1] = first
+        project_sparse(rows.indptr, rows.indices, rows.data, owner, basis, out, 0, len(out))
+        if chunk.known is not None:
+            out[:, :-1] *= chunk.known[:, nodes, None]
+        return out[:, :-1]
+
+    return look_up
+
+
+def message_features(views: Views, looks: Looks, model: TreeModel, n_jobs: int) -> Features:
     """Messages as posteriors of the node that sends them, `(1, p_1, ..., p_{k-1})`; observed nodes
     as in `leaf_features`."""
     sent = np.flatnonzero(views.source[:, 1] >= 0)
     seen = np.flatnonzero(views.source[:, 1] < 0)
-    leaves = leaf_features(views._replace(source=views.source[seen]), tables)
+    leaves = leaf_features(views._replace(source=views.source[seen]), looks)
     k = int(model.dims[-1])
     prior = np.array([model.marginals[u] for u in views.source[sent, 0].tolist()]).reshape(-1, k)
 
-    def look_up(codes: NDArray[np.integer]) -> NDArray[np.float32]:
-        out = np.empty((len(codes), len(views.source), k), dtype=np.float32)
-        out[:, seen] = leaves(codes) if len(seen) else 0.0
+    def look_up(chunk: Chunk) -> NDArray[np.float32]:
+        out = np.empty((len(chunk), len(views.source), k), dtype=np.float32)
+        out[:, seen] = leaves(chunk) if len(seen) else 0.0
         if len(sent):
-            m = messages(model, Evidence(codes), views.source[sent], n_jobs=n_jobs)
+            m = messages(model, chunk.evidence(model), views.source[sent], n_jobs=n_jobs)
             parallel(lambda a, b: _posteriors(m, prior, sent, out, a, b), len(m), n_jobs)
         return out
 

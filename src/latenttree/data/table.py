@@ -208,14 +208,18 @@ class Table:
         return self.replace(n_samples=matrix.shape[0], matrix=matrix, **changes)
 
     def is_copy(self, a: int, b: int, least: int = 1) -> bool:
-        """Whether two variables say the same in every sample (up to the names of categories), and
-        all but the most frequent value have at least `least` samples together."""
+        """Whether two variables say the same in every sample that has both (up to the names of
+        categories), and all but the most frequent value have at least `least` samples together."""
+        weights = np.ones(self.n_samples) if self.weights is None else self.weights
         if self.codes is not None:
-            pairs, counts = np.unique(
-                self.codes[:, [a, b]].astype(np.int64), axis=0, return_counts=True
-            )
-            one_to_one = len(pairs) == len(set(pairs[:, 0])) == len(set(pairs[:, 1]))
-            return one_to_one and self.n_samples - int(counts.max()) >= least
+            pair = self.codes[:, [a, b]].astype(np.int64)
+            both = (pair >= 0).all(axis=1)
+            one, other = pair[both].T
+            counts = np.bincount(one * int(self.dims[b]) + other, weights[both])
+            pairs = np.flatnonzero(counts)
+            first, second = np.divmod(pairs, int(self.dims[b]))
+            one_to_one = len(pairs) == len(set(first.tolist())) == len(set(second.tolist()))
+            return one_to_one and bool(counts.sum() - counts.max(initial=0) >= least)
         assert self.matrix is not None
         blocks = [self.matrix[:, self.offsets[v] : self.offsets[v + 1]] for v in (a, b)]
         if blocks[0].shape != blocks[1].shape or blocks[0].nnz < least:
@@ -225,9 +229,28 @@ class Table:
     def spread_rows(self, n: int) -> Table:
         """About `n` samples spread evenly over the table, whatever its order; all if it has fewer.
 
-        The step is odd, so that even and odd samples are both there."""
-        step = self.n_samples // max(n, 1)
-        return self if step < 2 else self.subset_rows(slice(0, None, step | 1))
+        The step is odd, so that even and odd samples are both there. A sample of weight w is w
+        samples in a row."""
+        step = int(self.total_weight) // max(n, 1)
+        if step < 2:
+            return self
+        if self.weights is None:
+            return self.subset_rows(slice(0, None, step | 1))
+        ends = np.concatenate([[0.0], np.cumsum(self.weights)])
+        return self._weighing(np.diff(np.ceil(ends / (step | 1))))
+
+    def halves(self) -> tuple[Table, Table]:
+        """The samples in even and in odd places; a sample of weight w takes w places."""
+        if self.weights is None:
+            return self.subset_rows(slice(0, None, 2)), self.subset_rows(slice(1, None, 2))
+        ends = np.concatenate([[0.0], np.cumsum(self.weights)])
+        even = np.diff(np.floor(ends / 2) + np.minimum(ends % 2, 1.0))
+        return self._weighing(even), self._weighing(self.weights - even)
+
+    def _weighing(self, weights: NDArray[np.float64]) -> Table:
+        """The same samples with other weights; without those of weight zero."""
+        used = np.flatnonzero(weights > 0)
+        return self.subset_rows(used).replace(weights=weights[used])
 
     def select(self, variables: Sequence[str | int] | NDArray[Any]) -> Table:
         """The named or numbered variables, in that order."""

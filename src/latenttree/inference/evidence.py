@@ -24,10 +24,12 @@ class Evidence:
     codes : (n, p) states of the observed nodes, any integer type; -1 where unknown.
     soft : node -> weights >= 0 over its states, `(n, dims[v])` or `(dims[v],)` for all samples:
         the likelihood of something seen that depends on the node alone. It multiplies.
+    log_scale : (n,) what was taken out of the weights, to be added to log-likelihoods.
     """
 
     codes: NDArray[Any]
     soft: Mapping[int, NDArray[Any]] = field(default_factory=dict)
+    log_scale: Floats | None = None
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -74,7 +76,8 @@ def stacked_soft(model: TreeModel, evidence: Evidence) -> Soft:
 
     A row without a positive weight stays zero: its sample is impossible."""
     n, width = len(evidence), 0
-    parts, log_scale = [], np.zeros(n)
+    parts = []
+    log_scale = np.zeros(n) if evidence.log_scale is None else evidence.log_scale.copy()
     first, bits = {}, {}
     for v, weights in sorted(evidence.soft.items()):
         w = _checked_weights(model, int(v), np.asarray(weights, dtype=np.float64), n)

@@ -13,9 +13,12 @@ TILE = 512
 
 
 def gram(
-    chunk: Callable[[int, int], NDArray[np.float32]], n_samples: int, width: int, n_jobs: int
-) -> tuple[NDArray[np.float64], NDArray[np.float32]]:
-    """Means `(width,)` and centred second moments `(width, width)` of features.
+    chunk: Callable[[int, int], NDArray[np.float32]],
+    n_samples: int,
+    width: int,
+    n_jobs: int,
+) -> NDArray[np.float32]:
+    """Sums of products `(width, width)` of features over samples.
 
     `chunk(start, stop)` gives the features of those samples as `(stop - start, width)`. Products
     are float32 inside a block of 4,096 samples and float32 sums of blocks in the order of the
@@ -23,22 +26,16 @@ def gram(
     full product.
     """
     second = np.zeros((width, width), dtype=np.float32)
-    first = np.zeros(width)
     tiles = [(a, b) for a in blocks(width, TILE) for b in blocks(width, TILE) if a[0] <= b[0]]
     with single_threaded_blas():
         for start, stop in blocks(n_samples, BLOCK):
             z = chunk(start, stop)
-            first += z.sum(axis=0, dtype=np.float64)
 
             def tile(i: int, _: int, z: NDArray[np.float32] = z) -> None:
                 (a, b), (c, d) = tiles[i]
                 second[a:b, c:d] += z[:, a:b].T @ z[:, c:d]
 
             parallel(tile, len(tiles), n_jobs, 1)
-    first /= n_samples
     for (a, b), (c, d) in tiles:
-        part = second[a:b, c:d] / np.float32(n_samples)
-        part -= np.multiply.outer(first[a:b], first[c:d]).astype(np.float32)
-        second[a:b, c:d] = part
-        second[c:d, a:b] = part.T
-    return first, second
+        second[c:d, a:b] = second[a:b, c:d].T
+    return second

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from latenttree.data import Table
 from latenttree.engine import BLOCK, blocks, parallel
-from latenttree.moments.project import owners, project
+from latenttree.moments.project import features, owners, weighted_features
 
 DAMPING = 10.0
 """Pseudo-samples added to a coordinate's variance, so that a category seen once does not weigh like
@@ -44,10 +44,23 @@ class Subspaces:
 
 def free_dimensions(table: Table) -> NDArray[np.int64]:
     """Dimensions of every variable once its mean is removed: `d - 1` where it is categorical."""
-    one_hot = np.array([labels is not None for labels in table.categories])
     if table.kind == "presence":
         return np.ones(table.n_vars, dtype=np.int64)
-    return table.widths - one_hot if table.kind == "blocks" else table.widths - 1
+    if table.kind == "codes":
+        return table.widths - 1
+    if table.values is None:
+        return table.widths - np.array([labels is not None for labels in table.categories])
+    return table.widths - np.array([_bound(table, v) for v in range(table.n_vars)])
+
+
+def _bound(table: Table, v: int) -> int:
+    """Coordinates of a block that the others determine: one for each one-hot part."""
+    assert table.values is not None
+    family, values, width = table.families[v], table.values.arrays.get(v), int(table.widths[v])
+    if values is None or family == "multinomial":
+        return 1
+    d = 1 if values.ndim == 1 else int(values.shape[1])
+    return d if family != "multihot" and width > d else 0  # more coordinates than values: bins
 
 
 def full_subspaces(table: Table, rank: int) -> Subspaces | None:
@@ -62,35 +75,62 @@ def full_subspaces(table: Table, rank: int) -> Subspaces | None:
 
 
 def coordinate_moments(table: Table) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Mean and variance of every stored coordinate."""
-    n, width = table.n_samples, int(table.offsets[-1])
+    """Mean and variance of every stored coordinate, over the samples that have its variable."""
+    width = int(table.offsets[-1])
+    total = np.repeat(known_weights(table), table.widths)
     if table.kind == "codes":
         assert table.codes is not None
         counts = np.zeros(width)
         for a in range(table.n_vars):
             low, high = table.offsets[a], table.offsets[a + 1]
-            counts[low:high] = np.bincount(table.codes[:, a], minlength=high - low)
-        mean = counts / n
+            counts[low:high] = _code_counts(table, a, high - low)
+        mean = counts / total
         return mean, mean * (1 - mean)
     matrix: Any = table.matrix
-    mean = np.bincount(matrix.indices, matrix.data, width) / n
-    stored = np.bincount(matrix.indices, minlength=width)
-    apart = np.bincount(matrix.indices, (matrix.data - mean[matrix.indices]) ** 2, width)
-    return mean, (apart + (n - stored) * mean**2) / n
+    stored = np.ones(matrix.nnz)
+    if table.weights is not None:
+        stored = np.repeat(table.weights, np.diff(matrix.indptr))
+    mean = np.bincount(matrix.indices, matrix.data * stored, width) / total
+    apart = np.bincount(matrix.indices, stored * (matrix.data - mean[matrix.indices]) ** 2, width)
+    stored = np.bincount(matrix.indices, stored, width)
+    return mean, (apart + (total - stored) * mean**2) / total
+
+
+def _code_counts(table: Table, a: int, d: int) -> NDArray[np.float64]:
+    """Weight of every category of a variable; missing ones are not counted."""
+    assert table.codes is not None
+    codes, weights = table.codes[:, a], table.weights
+    if table.has_missing:
+        known = codes >= 0
+        codes, weights = codes[known], None if weights is None else weights[known]
+    return np.bincount(codes, weights, d).astype(np.float64)
+
+
+def known_weights(table: Table) -> NDArray[np.float64]:
+    """Weight `(p,)` of the samples that have each variable; a trifle where none has."""
+    total = np.full(table.n_vars, table.total_weight)
+    if table.has_missing:
+        weights = np.ones(table.n_samples) if table.weights is None else table.weights
+        total = np.zeros(table.n_vars)
+        for start, stop in blocks(table.n_samples):
+            total += weights[start:stop] @ np.asarray(table.known(start, stop))
+    return np.maximum(total, 1e-300)
 
 
 @njit(cache=True, nogil=True)
 def scatter_codes(codes, offsets, z, index, out, start, stop):  # type: ignore[no-untyped-def]
     """`out[offsets[a] + codes[n, a], j] += z[n, index[a, j]]` for variables start:stop.
 
-    `z` is `(n, p * rank)`. Samples go by 64, so that their features stay in the cache while the
-    variables take turns."""
+    `z` is `(n, p * rank)`; negative codes count nothing. Samples go by 64, so that their features
+    stay in the cache while the variables take turns."""
     width = index.shape[1]
     for low in range(0, codes.shape[0], 64):
         high = min(low + 64, codes.shape[0])
         for a in range(start, stop):
             columns = index[a]
             for n in range(low, high):
+                if codes[n, a] < 0:
+                    continue
                 row = out[offsets[a] + codes[n, a]]
                 features = z[n]
                 for j in range(width):
@@ -167,12 +207,27 @@ def cross_moments(
     p, rank = table.n_vars, basis.shape[1]
     out = np.zeros((len(basis), near.shape[1] * rank), dtype=np.float32)
     offset = feature_means(table, basis, mean)
-    total = np.zeros((p, rank))
+    total = np.zeros((p, near.shape[1], rank))
     for start, stop in _chunks(table, p * rank):
-        z = project(table, basis, start, stop, n_jobs) - offset
-        total += z.sum(axis=0, dtype=np.float64)
+        z = features(table, basis, offset, start, stop, n_jobs)
+        if table.weights is not None:
+            z *= table.weights[start:stop].astype(np.float32)[:, None, None]
+        total += _sums_beside(table.known(start, stop), z, near)
         _scatter(table, start, stop, z, near, out, n_jobs)
-    return _centred(out, table, mean, total[near].reshape(p, -1))
+    share = known_weights(table) / table.total_weight
+    pairs = np.repeat(share[:, None] * share[near], rank, axis=1)
+    return _centred(out, table, mean, total.reshape(p, -1), pairs)
+
+
+def _sums_beside(
+    known: NDArray[np.bool_] | None, z: NDArray[np.float32], near: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Sums `(p, n_near, rank)` of the features of b in `near[a]` over samples that have a."""
+    if known is None:
+        return np.asarray(z.sum(axis=0, dtype=np.float64)[near])
+    sums = known.astype(np.float32).T @ z.reshape(len(z), -1)
+    p, rank = z.shape[1:]
+    return np.asarray(sums.reshape(p, p, rank)[np.arange(p)[:, None], near], dtype=np.float64)
 
 
 def _centred(
@@ -180,13 +235,16 @@ def _centred(
     table: Table,
     mean: NDArray[np.float64],
     total: NDArray[np.float64],
+    share: NDArray[np.float64],
 ) -> NDArray[np.float32]:
-    """`(sums - mean x total) / n`, in place: takes off what rounding left of the features' sums."""
+    """`(sums - mean x total) / (n share)`, in place: takes off what is left of the features' sums;
+    `share` `(p, .)` of the samples have both variables."""
     step = 65_536
     owner = owners(table)
     for start, stop in blocks(len(sums), step):
-        sums[start:stop] -= mean[start:stop, None] * total[owner[start:stop]]
-    sums /= np.float32(table.n_samples)
+        own = owner[start:stop]
+        sums[start:stop] -= mean[start:stop, None] * total[own]
+        sums[start:stop] /= table.total_weight * share[own]
     return sums
 
 
@@ -233,11 +291,13 @@ def standardise(
     """Rescale the basis, in place, to unit covariance of the features over a sample; those
     features.
 
-    Shape `(n, p, rank)`, centred."""
-    z = project(sample, basis, 0, sample.n_samples, n_jobs) - feature_means(sample, basis, mean)
+    Shape `(n, p, rank)`, centred, times the roots of the weights."""
+    offset = feature_means(sample, basis, mean)
+    z = weighted_features(sample, basis, offset, 0, sample.n_samples, n_jobs)
     p, rank = sample.n_vars, basis.shape[1]
     own = np.zeros((p, rank, rank))
     parallel(lambda a, b: _own_moments(z, own, a, b), p, n_jobs)
+    own *= (sample.n_samples / known_weights(sample))[:, None, None]
     trace = np.trace(own, axis1=1, axis2=2)[:, None, None] / rank
     own += np.eye(rank) * (1e-3 * trace + 1e-12)
     root = np.linalg.inv(np.linalg.cholesky(own))
@@ -301,13 +361,19 @@ def rest_moments(
     out = np.zeros((len(basis), rank), dtype=np.float32)
     offset = feature_means(table, basis, mean)
     own = np.arange(p)[:, None]
-    total = np.zeros((p, rank))
+    total = np.zeros((p, 1, rank))
     for start, stop in _chunks(table, p * rank):
-        z = project(table, basis, start, stop, n_jobs) - offset
+        z = features(table, basis, offset, start, stop, n_jobs)
         z = z.sum(axis=1, keepdims=True) - z
-        total += z.sum(axis=0, dtype=np.float64)
+        if table.weights is not None:
+            z *= table.weights[start:stop].astype(np.float32)[:, None, None]
+        known = table.known(start, stop)
+        if known is not None:
+            z *= known[:, :, None]
+        total += z.sum(axis=0, dtype=np.float64)[:, None]
         _scatter(table, start, stop, z, own, out, n_jobs)
-    return _centred(out, table, mean, total)
+    share = (known_weights(table) / table.total_weight)[:, None]
+    return _centred(out, table, mean, total.reshape(p, -1), np.repeat(share, rank, axis=1))
 
 
 def _chunks(table: Table, width: int) -> Iterator[tuple[int, int]]:
@@ -327,7 +393,7 @@ def crowded_start(
     above the bulk.
     """
     mean, variance = coordinate_moments(table)
-    scale = 1.0 / np.sqrt(variance + DAMPING / table.n_samples)
+    scale = 1.0 / np.sqrt(variance + DAMPING / table.total_weight)
     block = rng.choice([-1.0, 1.0], (len(mean), rank + 6))
     before, values = 0.0, np.zeros(rank + 6)
     for round_ in range(MAX_POOLED_ROUNDS):
@@ -354,34 +420,34 @@ def pooled_subspaces(
     Rounds run on a part of the samples, which is enough to converge, and the last one on all.
     """
     widest = int(table.widths.max())
-    crowded = widest * CROWDED > table.n_samples
+    crowded = widest * CROWDED > table.total_weight
     part = table if crowded else table.spread_rows(max(2 * BLOCK, CROWDED * widest))
     probe = part.spread_rows(BLOCK)
     mean, variance = coordinate_moments(part)
-    scale = 1.0 / np.sqrt(variance + DAMPING / part.n_samples)
+    scale = 1.0 / np.sqrt(variance + DAMPING / part.total_weight)
     n_near = min(N_NEAR, table.n_vars - 1)
     if crowded:
         basis, _ = crowded_start(table, rank, rng, n_jobs)
-        features = standardise(probe, basis, mean, n_jobs)
+        seen = standardise(probe, basis, mean, n_jobs)
     else:
         # a random sign for every coordinate: features that see all of a variable's categories
         width = int(np.clip(SKETCH // n_near, rank, SKETCH))
         basis = (rng.choice([-1.0, 1.0], (len(mean), width)) * scale[:, None]).astype(np.float32)
-        features = standardise(part, basis, mean, n_jobs)
+        seen = standardise(part, basis, mean, n_jobs)
     before, n_rounds = 0.0, 0
     for n_rounds in range(1, max_rounds + 1):
-        near = nearest(features, n_near, n_jobs)
+        near = nearest(seen, n_near, n_jobs)
         moments = cross_moments(part, basis, near, mean, n_jobs)
         basis, strengths = leading_directions(moments, scale, table.offsets, rank, n_jobs)
-        features = standardise(probe, basis, mean, n_jobs)
+        seen = standardise(probe, basis, mean, n_jobs)
         now = float(np.sqrt((strengths**2).mean()))
         if n_rounds > 2 and now - before < tolerance * now:
             break
         before = now
     if part is not table:
         mean, variance = coordinate_moments(table)
-        scale = 1.0 / np.sqrt(variance + DAMPING / table.n_samples)
-        near = nearest(features, n_near, n_jobs)
+        scale = 1.0 / np.sqrt(variance + DAMPING / table.total_weight)
+        near = nearest(seen, n_near, n_jobs)
         moments = cross_moments(table, basis, near, mean, n_jobs)
         basis, strengths = leading_directions(moments, scale, table.offsets, rank, n_jobs)
         standardise(probe, basis, mean, n_jobs)

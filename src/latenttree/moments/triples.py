@@ -6,9 +6,9 @@ views holds their second moments and means too, wherever an index is zero.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 from numba import njit
@@ -46,7 +46,7 @@ class TripleMoments(NamedTuple):
     own: Floats  # (n_views, k, k) E[y y^T]
     third: Floats  # (m, k, k, k) E[y1 (x) y2 (x) y3] of the three views of a node
     cross: Floats  # (H, 3, k, 3, k) E[y y'^T] of the views of the two ends
-    emitted: tuple[Floats, ...]  # B times (d, 3, k): E[1[x = c] y]
+    emitted: tuple[Floats, ...]  # B times (d, 3, k): E[1[x = c] y], or E[t(x) y]
     counted: tuple[Floats, ...]  # C times (d_a, d_b): joint frequencies
     n_samples: float = np.inf  # behind them; inf for exact moments
 
@@ -57,14 +57,43 @@ class _Sums(NamedTuple):
     cross: Floats
 
 
+class Part(Protocol):
+    """Some samples, see `samples.Chunk`."""
+
+    @property
+    def codes(self) -> NDArray[Any]: ...
+
+    @property
+    def arrays(self) -> Mapping[int, Any]: ...
+
+    @property
+    def weights(self) -> Floats | None: ...
+
+    def take(self, index: Any) -> Self: ...
+
+
+class Statistics(Protocol):
+    """A family that is not categorical, see `emissions.Emission`."""
+
+    def sums(self, values: Any, weights: Floats) -> Floats: ...
+
+
+P = TypeVar("P", bound=Part)
+
+
 def triple_moments(
-    chunks: Iterable[NDArray[Any]],
-    features: Callable[[NDArray[Any]], NDArray[np.float32]],
+    chunks: Iterable[P],
+    features: Callable[[P], NDArray[np.float32]],
     layout: Layout,
     k: int,
     n_jobs: int,
+    families: Mapping[int, Statistics] | None = None,
 ) -> TripleMoments:
-    """Moments over chunks of codes `(n, p)`; `features` gives the views, `(n, n_views, k)`.
+    """Moments over chunks of samples; `features` gives the views, `(n, n_views, k)`.
+
+    A view of a missing variable is zero, the 1 in front too: so every sum holds, where all its
+    indices are zero, the number of samples behind it, and moments are over the samples that have
+    the variables. For the observed nodes of `families`, statistics take the place of categories.
 
     Cost for each sample: `k^3` for a hidden node, `9 k^2` for an edge, `3 k` for a leaf. Memory:
     the moments, and `16 VALUES` bytes."""
@@ -80,50 +109,98 @@ def triple_moments(
     counted = [np.zeros((layout.dims[a], layout.dims[b])) for a, b in layout.counted]
     columns = (layout.view[:, :, None] * k + np.arange(k)).reshape(m, 3 * k)
     index = columns[layout.emitted[:, 0]]
-    n_samples = 0
+    other: dict[int, Floats] = {}
+    n_samples = 0.0
     with single_threaded_blas():
-        for codes in _cut(chunks, layout.n_views * k):
-            y = features(codes)
-            n_samples += len(codes)
-            _add(y, layout, sums, n_jobs)
-            wanted = np.ascontiguousarray(codes[:, layout.emitted[:, 1]])
+        for part in _cut(chunks, layout.n_views * k):
+            y = features(part)
+            w = np.ones(len(y)) if part.weights is None else part.weights
+            n_samples += float(w.sum())
+            _add(y, w, layout, sums, n_jobs)
             z = y.reshape(len(y), -1)
+            if part.weights is not None:
+                z = z * w[:, None].astype(np.float32)
+            codes = np.ascontiguousarray(part.codes[:, layout.emitted[:, 1]])
             parallel(
-                lambda a, b, c=wanted, z=z: scatter_codes(c, offsets, z, index, flat, a, b),  # type: ignore[misc]
+                lambda a, b, c=codes, z=z: scatter_codes(c, offsets, z, index, flat, a, b),  # type: ignore[misc]
                 len(index),
                 n_jobs,
             )
+            _add_statistics(part, z, layout, index, families or {}, other)
             for total, (a, b) in zip(counted, layout.counted.tolist(), strict=True):
-                d = layout.dims[b]
-                pair = codes[:, a].astype(np.int64) * d + codes[:, b]
-                total += np.bincount(pair, minlength=total.size).reshape(total.shape)
-    n = max(n_samples, 1)
-    cut = [flat[a:b].reshape(-1, 3, k) / n for a, b in pairwise(offsets)]
+                _count(part.codes[:, a], part.codes[:, b], w, total)
+    cut = [flat[a:b].reshape(-1, 3, k) for a, b in pairwise(offsets)]
+    return _normalised(sums, cut, other, counted, k, max(n_samples, 1e-300))
+
+
+def _add_statistics(
+    part: Part,
+    z: NDArray[np.float32],
+    layout: Layout,
+    index: Ints,
+    families: Mapping[int, Statistics],
+    total: dict[int, Floats],
+) -> None:
+    """Add `sum_n t(x) y` of the nodes of `families`, by number of the edge."""
+    for e, a in enumerate(layout.emitted[:, 1].tolist()):
+        if a in families:
+            found = families[a].sums(part.arrays[a], z[:, index[e]].astype(np.float64))
+            total[e] = found + total[e] if e in total else found
+
+
+def _count(one: NDArray[Any], other: NDArray[Any], weights: Floats, total: Floats) -> None:
+    """Add the joint frequencies of two nodes, over samples that have both."""
+    both = (one >= 0) & (other >= 0)
+    pair = one[both].astype(np.int64) * total.shape[1] + other[both]
+    total += np.bincount(pair, weights[both], total.size).reshape(total.shape)
+
+
+def _normalised(
+    sums: _Sums,
+    emitted: Sequence[Floats],
+    other: Mapping[int, Floats],
+    counted: Sequence[Floats],
+    k: int,
+    n_samples: float,
+) -> TripleMoments:
+    """Means over the samples that have the variables of each moment."""
+    third = sums.third.reshape(-1, k, k, k)
+    cross = sums.cross.reshape(-1, 3, k, 3, k)
+    told = []
+    for e, moment in enumerate(emitted):
+        found = other[e].reshape(-1, 3, k) if e in other else moment
+        seen = found[0, :, 0] if e in other else found[:, :, 0].sum(axis=0)
+        told.append(found / _positive(seen)[None, :, None])
     return TripleMoments(
-        sums.own / n,
-        sums.third.reshape(m, k, k, k) / n,
-        sums.cross.reshape(-1, 3, k, 3, k) / n,
-        tuple(cut),
-        tuple(total / n for total in counted),
-        n,
+        sums.own / _positive(sums.own[:, :1, :1]),
+        third / _positive(third[:, :1, :1, :1]),
+        cross / _positive(cross[:, :, :1, :, :1]),
+        tuple(told),
+        tuple(total / _positive(total.sum()) for total in counted),
+        n_samples,
     )
 
 
-def _cut(chunks: Iterable[NDArray[Any]], width: int) -> Iterator[NDArray[Any]]:
+def _positive(counts: Any) -> Floats:
+    return np.maximum(counts, 1e-300)
+
+
+def _cut(chunks: Iterable[P], width: int) -> Iterator[P]:
     """The chunks in pieces of which `width` values for each sample fit in memory."""
     size = max(LEAST_PIECE, VALUES // max(width, 1))
-    for codes in chunks:
-        for start, stop in blocks(len(codes), size):
-            yield codes[start:stop]
+    for chunk in chunks:
+        n = len(chunk.codes)
+        for start, stop in blocks(n, size):
+            yield chunk if stop - start == n else chunk.take(slice(start, stop))
 
 
-def _add(y: NDArray[np.float32], layout: Layout, sums: _Sums, n_jobs: int) -> None:
+def _add(y: NDArray[np.float32], w: Floats, layout: Layout, sums: _Sums, n_jobs: int) -> None:
     """Add the moments of some samples, `y` `(n, n_views, k)`. Threads share out views, nodes and
     edges, and each adds its samples in order."""
     view, hidden = layout.view, layout.hidden
-    parallel(lambda a, b: _add_own(y, sums.own, a, b), len(sums.own), n_jobs)
-    parallel(lambda a, b: _add_third(y, view, sums.third, a, b), len(sums.third), n_jobs)
-    parallel(lambda a, b: _add_cross(y, view, hidden, sums.cross, a, b), len(hidden), n_jobs)
+    parallel(lambda a, b: _add_own(y, w, sums.own, a, b), len(sums.own), n_jobs)
+    parallel(lambda a, b: _add_third(y, w, view, sums.third, a, b), len(sums.third), n_jobs)
+    parallel(lambda a, b: _add_cross(y, w, view, hidden, sums.cross, a, b), len(hidden), n_jobs)
 
 
 @njit(cache=True, nogil=True)
@@ -149,25 +226,36 @@ def _dots(a, b, out):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _add_own(y, out, start, stop):  # type: ignore[no-untyped-def]
-    """`out[v] += sum_n y_v y_v^T` for views start:stop."""
+def _weigh(a, w, low, out):  # type: ignore[no-untyped-def]
+    """`out = a` times the weights of the samples from `low`."""
+    for i in range(len(a)):
+        for lane in range(min(LANES, len(w) - low)):
+            out[i, lane] = a[i, lane] * w[low + lane]
+
+
+@njit(cache=True, nogil=True)
+def _add_own(y, w, out, start, stop):  # type: ignore[no-untyped-def]
+    """`out[v] += sum_n w y_v y_v^T` for views start:stop."""
     n, _, k = y.shape
     a, view = np.empty((k, LANES)), np.empty(1, dtype=np.int64)
+    b = np.zeros((k, LANES))
     for low in range(0, n, LANES):
         for v in range(start, stop):
             view[0] = v
             _gather(y, low, n, view, a)
-            _dots(a, a, out[v])
+            _weigh(a, w, low, b)
+            _dots(b, a, out[v])
 
 
 @njit(cache=True, nogil=True)
-def _add_third(y, view, out, start, stop):  # type: ignore[no-untyped-def]
-    """`out[r] += sum_n (y_1 (x) y_2) y_3^T` of the views of rows start:stop, out `(., k k, k)`."""
+def _add_third(y, w, view, out, start, stop):  # type: ignore[no-untyped-def]
+    """`out[r] += sum_n w (y_1 (x) y_2) y_3^T` of the views of rows start:stop, `(., k k, k)`."""
     n, _, k = y.shape
     a, pairs = np.empty((3 * k, LANES)), np.empty((k * k, LANES))
     for low in range(0, n, LANES):
         for r in range(start, stop):
             _gather(y, low, n, view[r], a)
+            _weigh(a[:k], w, low, a[:k])
             for i in range(k):
                 for j in range(k):
                     for lane in range(LANES):
@@ -176,12 +264,14 @@ def _add_third(y, view, out, start, stop):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _add_cross(y, view, pairs, out, start, stop):  # type: ignore[no-untyped-def]
-    """`out[e] += sum_n y y'^T` of the views of the two rows of pairs start:stop, `(., 3k, 3k)`."""
+def _add_cross(y, w, view, pairs, out, start, stop):  # type: ignore[no-untyped-def]
+    """`out[e] += sum_n w y y'^T` of the views of the two rows of pairs start:stop, `(., 3k,
+    3k)`."""
     n, _, k = y.shape
     a, b = np.empty((3 * k, LANES)), np.empty((3 * k, LANES))
     for low in range(0, n, LANES):
         for e in range(start, stop):
             _gather(y, low, n, view[pairs[e, 0]], a)
+            _weigh(a, w, low, a)
             _gather(y, low, n, view[pairs[e, 1]], b)
             _dots(a, b, out[e])
