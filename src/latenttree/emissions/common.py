@@ -154,8 +154,8 @@ def positive(estimate: Floats, pooled: Floats) -> Floats:
 
 def probability(estimate: Floats, pooled: Floats) -> Floats:
     """Estimates of probabilities as `positive` ones whose complements are positive too."""
-    pooled = np.clip(pooled, TINY, 1 - TINY)
-    return np.asarray(1 - positive(1 - positive(estimate, pooled), 1 - pooled))
+    low, high = positive(estimate, pooled), 1 - positive(1 - estimate, 1 - pooled)
+    return np.minimum(np.where(estimate > 0.5, high, low), 1 - TINY)
 
 
 def draw_columns(

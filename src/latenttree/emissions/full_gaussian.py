@@ -14,6 +14,7 @@ from scipy import sparse
 from latenttree.emissions.common import (
     FLOOR,
     FORMS,
+    TINY,
     Exponential,
     Form,
     form_of,
@@ -136,9 +137,7 @@ class FullGaussian(Exponential):
         total = sums + smoothing * target[:, None]
         means, spread = _moments(total, pooled_mean, pooled)
         if self.family == "gaussian_tied":
-            weight = np.maximum(total[0], 0.0)
-            weight = weight / weight.sum() if weight.sum() > 0 else np.ones_like(weight)
-            spread = np.einsum("j,jab->ab", weight, spread)[None]
+            spread = np.average(spread, axis=0, weights=np.maximum(total[0], TINY))[None]
         covariances = np.stack([_possible(c, pooled[0]) for c in spread])
         return replace(self, means=means, covariances=covariances)
 
