@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from tests.reference.enumeration import joint, onto
 
-import latenttree.queries as queries_module
+import latenttree.queries.asked as asked_module
 from latenttree.data import DataError, Schema, as_table
 from latenttree.inference import Evidence
 from latenttree.model import TreeModel
@@ -474,7 +474,7 @@ def test_chunks_and_threads_give_the_same_bits(monkeypatch: pytest.MonkeyPatch) 
     one, two = fitted(n_jobs=1), fitted(n_jobs=2)
     whole = one.transform(X), one.predict(X), one.score_samples(X)
     filled = one.impute(X), one.impute(X, "sample")
-    monkeypatch.setattr(queries_module, "CHUNK_BYTES", 1)  # ranges of 64 samples
+    monkeypatch.setattr(asked_module, "CHUNK_BYTES", 1)  # ranges of 64 samples
     for model in (one, two):
         np.testing.assert_array_equal(model.transform(X), whole[0])
         np.testing.assert_array_equal(model.predict(X), whole[1])
@@ -484,7 +484,7 @@ def test_chunks_and_threads_give_the_same_bits(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_the_row_of_an_error_counts_from_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queries_module, "CHUNK_BYTES", 1)
+    monkeypatch.setattr(asked_module, "CHUNK_BYTES", 1)
     records: list[Any] = [{"shop": 3}] * 150
     records[130] = {"h1": {0: 0}}
     with pytest.raises(DataError, match="in row 130 has probability zero"):

@@ -50,14 +50,15 @@ def score(
         import numpy as np
 
         from latenttree.cli.outputs import check_output, table_writer
-        from latenttree.queries import Samples, log_likelihoods
+        from latenttree.queries import Asked, answers_of
 
         if out is not None:
             check_output(out, (".csv", ".npz", ".parquet"), file)
         fitted = load_model(model, threads)
         data = _read(file, fitted, vocab, delimiter)
         with new_progress().stage("likelihood"):
-            logs = log_likelihoods(fitted.model_, Samples(data.rows), _jobs(threads))
+            answers = answers_of(fitted.model_, fitted.schema_)
+            logs = answers.log_likelihoods(Asked(data.rows), _jobs(threads))
         console = new_console()
         n, k = len(logs), fitted.model_.n_parameters
         console.print(f"samples               {n:,}")
@@ -82,7 +83,7 @@ def transform(
     with clean_exit():
         from latenttree import inference
         from latenttree.cli.outputs import check_output, table_writer
-        from latenttree.queries import Samples, hidden_names_out
+        from latenttree.queries import Asked, hidden_names_out
 
         check_output(out, (".csv", ".npz", ".parquet"), file)
         fitted = load_model(model, threads)
@@ -92,7 +93,7 @@ def transform(
         data = _read(file, fitted, vocab, delimiter)
         width = len(names) + fitted.tree_.n_observed
         with new_progress().stage("posteriors"), table_writer(out, names) as write:
-            for start, _, evidence in Samples(data.rows).ranges(width):
+            for start, _, evidence in Asked(data.rows).ranges(fitted.model_, width):
                 found = inference.posteriors(fitted.model_, evidence, None, _jobs(threads))
                 _check_possible(found.log_likelihood, start)
                 write(list(found.array.T))
@@ -116,7 +117,7 @@ def impute(
     """Fill the empty cells of a table."""
     with clean_exit():
         from latenttree.cli.outputs import check_output, table_writer
-        from latenttree.queries import as_generator, filled
+        from latenttree.queries import answers_of, as_generator
 
         check_output(out, (".csv",), file)
         fitted = load_model(model, threads)
@@ -126,7 +127,8 @@ def impute(
         with new_progress().stage("filling"):
             _check_all_possible(fitted, data, _jobs(threads))
             rng = as_generator(seed) if method == "sample" else None
-            complete = filled(fitted.model_, codes, rng, _jobs(threads))
+            answers = answers_of(fitted.model_, fitted.schema_)
+            complete = answers.filled(data.rows, rng, _jobs(threads)).codes
         names, columns = _filled_columns(fitted, data, complete)
         with table_writer(out, names) as write:
             write(columns)
@@ -222,9 +224,10 @@ def _impossible_note(logs: NDArray[np.float64]) -> list[str]:
 
 
 def _check_all_possible(model: LatentTree, data: NewData, n_jobs: int) -> None:
-    from latenttree.queries import Samples, log_likelihoods
+    from latenttree.queries import Asked, answers_of
 
-    _check_possible(log_likelihoods(model.model_, Samples(data.rows), n_jobs), 0)
+    answers = answers_of(model.model_, model.schema_)
+    _check_possible(answers.log_likelihoods(Asked(data.rows), n_jobs), 0)
 
 
 def _check_possible(logs: NDArray[np.float64], start: int) -> None:

@@ -221,7 +221,7 @@ class Reader:
                     filled.append(i)
                     yield self._code(i, values, missing)
                 else:
-                    arrays[i] = self._numbers(i, values, missing)
+                    arrays[i] = self.numbers(i, values, missing)
 
         found = stack_columns(codes(), n, schema.n_coded, schema.code_dtype)
         if not schema.n_coded:
@@ -248,7 +248,7 @@ class Reader:
             )
         return hot_positions(values, name)
 
-    def _numbers(self, i: int, values: Any, missing: Mask | None) -> Any:
+    def numbers(self, i: int, values: Any, missing: Mask | None = None) -> Any:
         """Values of variable `i`, which is no category: a vector, or a block."""
         schema, name = self.schema, self.schema.names[i]
         family, form = schema.families[i], schema.form_of(i)

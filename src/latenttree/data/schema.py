@@ -221,6 +221,11 @@ class Schema:
         time. Arguments as in `encode`."""
         return Reader(self, n_min, unused).read(X)
 
+    def numbers(self, variable: int, values: NDArray[Any]) -> Any:
+        """Values of a variable that is no category, checked, as `rows` has them: of an `(n,)`
+        vector or an `(n, d)` block of anything that numbers and gaps come in."""
+        return Reader(self).numbers(variable, values)
+
     # --- decode and files ------------------------------------------------------------
 
     def decode(self, codes: Any, arrays: Mapping[int, Any] | None = None, like: Any = None) -> Any:

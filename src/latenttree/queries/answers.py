@@ -1,0 +1,177 @@
+"""Answers of a model: what the estimator's methods ask, whatever its hidden nodes are.
+
+One class for each kind of model. `TreeAnswers` asks belief propagation over states; hidden nodes
+that are numbers are in `queries.gaussian`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from latenttree import inference
+from latenttree.data import Schema
+from latenttree.data.schema import Rows
+from latenttree.errors import DataError
+from latenttree.inference import Evidence
+from latenttree.model import TreeModel
+from latenttree.queries.asked import Asked, check_possible
+from latenttree.queries.filling import Filled, fill_by_draws, fill_by_modes
+from latenttree.queries.nodes import classes_of, hidden_names_out
+
+Floats = NDArray[np.float64]
+
+
+class Answers(Protocol):
+    """What can be asked of a model."""
+
+    def names_out(self) -> NDArray[Any]:
+        """Names of the columns of `hidden`."""
+
+    def hidden(self, asked: Asked, n_jobs: int = 1) -> Floats:
+        """(n, ...) what the samples say about every hidden node."""
+
+    def states(self, asked: Asked, joint: bool, n_jobs: int = 1) -> NDArray[Any]:
+        """The most probable value of every hidden node, by itself or all together."""
+
+    def probabilities(self, asked: Asked, nodes: Sequence[int], n_jobs: int = 1) -> list[Floats]:
+        """`P(v | sample)` of each of the nodes, `(n, dims[v])`."""
+
+    def classes(self, v: int) -> NDArray[Any]:
+        """Labels of the states of a node."""
+
+    def log_likelihoods(self, asked: Asked, n_jobs: int = 1) -> Floats:
+        """(n,) `log P(sample)`; -inf where a sample is impossible."""
+
+    def sample(self, n: int, rng: np.random.Generator) -> tuple[Filled, NDArray[Any]]:
+        """Values of the observed variables of n draws, and of the hidden nodes."""
+
+    def filled(self, rows: Rows, rng: np.random.Generator | None, n_jobs: int = 1) -> Filled:
+        """Samples without gaps: by what is most probable, or with `rng` by draws."""
+
+    def marginal(self, v: int) -> Floats:
+        """`P(v)`, or the expectation of a node that is no category."""
+
+    def conditional(self, v: int, u: int) -> Floats:
+        """`P(v | u)` or `E[v | u]` of the two ends of an edge."""
+
+
+def answers_of(model: Any, schema: Schema) -> Answers:
+    """The answers of a model of any kind."""
+    if isinstance(model, TreeModel):
+        return TreeAnswers(model, schema)
+    from latenttree.queries.gaussian import GaussianAnswers
+
+    return GaussianAnswers(model, schema)
+
+
+class TreeAnswers:
+    """Hidden nodes with states.
+
+    Examples
+    --------
+    Two of three votes of a hidden opinion, each right in nine of ten cases.
+
+    >>> import numpy as np
+    >>> from latenttree import Tree
+    >>> from latenttree.data import Schema, as_table
+    >>> from latenttree.queries import read_samples
+    >>> X = np.array([["no", "no", "no"], ["yes", "yes", "yes"]])
+    >>> schema = Schema.of(X, as_table(X))
+    >>> vote = np.array([[0.9, 0.1], [0.1, 0.9]])
+    >>> tree = Tree.build(["x0", "x1", "x2"], [(0, 3), (1, 3), (2, 3)], [1.0, 1.0, 1.0])
+    >>> model = TreeModel(tree, 3, (vote, vote, vote, np.array([[0.5], [0.5]])))
+    >>> asked = read_samples(model, schema, {"x0": "yes", "x1": "yes"})
+    >>> TreeAnswers(model, schema).hidden(asked).round(3)
+    array([[0.012, 0.988]])
+    """
+
+    def __init__(self, model: TreeModel, schema: Schema) -> None:
+        self.model, self.schema = model, schema
+
+    def names_out(self) -> NDArray[Any]:
+        return hidden_names_out(self.model)
+
+    def hidden(self, asked: Asked, n_jobs: int = 1) -> Floats:
+        """Posteriors of all hidden nodes side by side."""
+        return self._posteriors(asked, range(self.model.tree.n_observed, self._n_nodes), n_jobs)
+
+    def probabilities(self, asked: Asked, nodes: Sequence[int], n_jobs: int = 1) -> list[Floats]:
+        for v in nodes:
+            self.classes(v)  # says which nodes have none
+        found = self._posteriors(asked, nodes, n_jobs)
+        return np.split(found, np.cumsum(self.model.dims[list(nodes)])[:-1], axis=1)
+
+    def classes(self, v: int) -> NDArray[Any]:
+        return classes_of(self.model, self.schema, v)
+
+    @property
+    def _n_nodes(self) -> int:
+        return self.model.tree.n_nodes
+
+    def _posteriors(self, asked: Asked, nodes: Sequence[int], n_jobs: int) -> Floats:
+        model, nodes = self.model, list(nodes)
+        array = np.empty((len(asked), int(model.dims[nodes].sum())))
+        width = array.shape[1] + model.tree.n_observed // 8
+        for start, stop, evidence in asked.ranges(model, width):
+            found = inference.posteriors(model, evidence, nodes, n_jobs)
+            check_possible(found.log_likelihood, np.arange(start, stop))
+            array[start:stop] = found.array
+        return array
+
+    def states(self, asked: Asked, joint: bool, n_jobs: int = 1) -> NDArray[np.int32]:
+        p, n_hidden = self.model.tree.n_observed, self.model.tree.n_hidden
+        states = np.empty((len(asked), n_hidden), dtype=np.int32)
+        width = self._n_nodes if joint else int(self.model.dims[p:].sum()) + p // 8
+        for start, stop, evidence in asked.ranges(self.model, width):
+            best = self._jointly_best if joint else self._best
+            states[start:stop], logs = best(evidence, n_jobs)
+            check_possible(logs, np.arange(start, stop))
+        return states
+
+    def _jointly_best(self, evidence: Evidence, n_jobs: int) -> tuple[NDArray[np.int32], Floats]:
+        best, logs = inference.most_probable(self.model, evidence, n_jobs)
+        return best[:, self.model.tree.n_observed :], logs
+
+    def _best(self, evidence: Evidence, n_jobs: int) -> tuple[NDArray[np.int32], Floats]:
+        found = inference.posteriors(self.model, evidence, None, n_jobs)
+        states = np.empty((len(evidence), len(found.values)), dtype=np.int32)
+        for i, values in enumerate(found.values):
+            states[:, i] = values.argmax(axis=1)
+        return states, found.log_likelihood
+
+    def log_likelihoods(self, asked: Asked, n_jobs: int = 1) -> Floats:
+        found = [
+            inference.log_likelihood(self.model, evidence, n_jobs)
+            for _, _, evidence in asked.ranges(self.model, self.model.tree.n_observed)
+        ]
+        return np.concatenate(found)
+
+    def sample(self, n: int, rng: np.random.Generator) -> tuple[Filled, NDArray[np.int32]]:
+        model, p = self.model, self.model.tree.n_observed
+        states = inference.sample(model, n, rng)
+        arrays: Mapping[int, Any] = {
+            v: emission.sample(states[:, model.parents[v]], rng)
+            for v, emission in sorted(model.emissions.items())
+        }
+        return Filled(states[:, :p], arrays), states[:, p:]
+
+    def filled(self, rows: Rows, rng: np.random.Generator | None, n_jobs: int = 1) -> Filled:
+        if rng is None:
+            return fill_by_modes(self.model, rows, n_jobs)
+        return fill_by_draws(self.model, rows, rng, n_jobs)
+
+    def marginal(self, v: int) -> Floats:
+        return self.model.marginal(v)
+
+    def conditional(self, v: int, u: int) -> Floats:
+        if u in self.model.emissions:
+            name, given = self.model.tree.names[v], self.model.tree.names[u]
+            raise DataError(
+                f"{given!r} is of family {self.schema.families[u]!r} and has no states to "
+                f"condition on; ask predict_proba({{{given!r}: value}}, query={name!r})"
+            )
+        return self.model.conditional(v, u)

@@ -1,0 +1,122 @@
+"""Gaps of samples filled by what a model says of them, given the rest of each sample."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from latenttree import inference
+from latenttree.data.schema import Rows
+from latenttree.inference import Evidence
+from latenttree.model import TreeModel
+from latenttree.queries.asked import check_possible, spans
+from latenttree.samples import Chunk
+
+Ints = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+
+class Filled(NamedTuple):
+    """Samples without gaps: `(n, p)` codes, and values of the variables that are no categories."""
+
+    codes: NDArray[Any]
+    arrays: Mapping[int, Any]
+
+
+def fill_by_modes(model: TreeModel, rows: Rows, n_jobs: int = 1) -> Filled:
+    """The most probable category in each gap by itself, the expectation of what is no category."""
+    gaps = Gaps(model, rows)
+    width = int(model.dims[gaps.columns].sum()) + int(model.dims[gaps.parents].sum())
+    for start, stop in spans(len(gaps.rows), width):
+        chosen = gaps.rows[start:stop]
+        nodes = [*gaps.columns.tolist(), *gaps.parents]
+        found = inference.posteriors(model, gaps.evidence(chosen), nodes, n_jobs)
+        check_possible(found.log_likelihood, chosen)
+        posterior = dict(zip(nodes, found.values, strict=True))
+        for v in gaps.columns.tolist():
+            gaps.put_codes(v, chosen, posterior[v].argmax(axis=1))
+        for v, emission in gaps.emissions.items():
+            at = gaps.numbers_of(v, chosen)
+            gaps.put_numbers(v, chosen[at], emission.impute(posterior[int(model.parents[v])][at]))
+    return gaps.filled()
+
+
+def fill_by_draws(
+    model: TreeModel, rows: Rows, rng: np.random.Generator, n_jobs: int = 1
+) -> Filled:
+    """All the gaps of a sample drawn together: first all categories and states, then the numbers
+    that depend on them, so that draws do not depend on the ranges that samples are read in."""
+    gaps = Gaps(model, rows)
+    states = np.empty((len(gaps.rows), len(gaps.parents)), dtype=np.int32)
+    for start, stop in spans(len(gaps.rows), 2 * model.tree.n_nodes):
+        chosen = gaps.rows[start:stop]
+        evidence = gaps.evidence(chosen)
+        check_possible(inference.log_likelihood(model, evidence, n_jobs), chosen)
+        drawn = inference.sample(model, len(chosen), rng, evidence)
+        states[start:stop] = drawn[:, gaps.parents]
+        for v in gaps.columns.tolist():
+            gaps.put_codes(v, chosen, drawn[:, v])
+    for v, emission in gaps.emissions.items():
+        at = gaps.numbers_of(v, gaps.rows)
+        own = states[at, gaps.parents.index(int(model.parents[v]))]
+        gaps.put_numbers(v, gaps.rows[at], emission.sample(own, rng))
+    return gaps.filled()
+
+
+class Gaps:
+    """Samples that are filled in place.
+
+    Attributes
+    ----------
+    rows : samples with a gap.
+    columns : categorical variables with a gap.
+    emissions : of the other variables with a gap.
+    parents : nodes that those depend on.
+    """
+
+    def __init__(self, model: TreeModel, rows: Rows) -> None:
+        self.model = model
+        self.codes = rows.take(0, rows.n_samples).copy()
+        self.arrays = dict(rows.arrays)
+        self._coded = self.codes < 0
+        self._coded[:, list(model.emissions)] = False
+        self._numbers: dict[int, Mask] = {}
+        some = self._coded.any(axis=1)
+        for v, values in sorted(rows.arrays.items()):
+            if not sparse.issparse(values) and np.isnan(values).any():
+                self._numbers[v], self.arrays[v] = np.isnan(values), values.copy()
+                some |= _any(self._numbers[v])
+        self.rows: Ints = np.flatnonzero(some)
+        self.columns: Ints = np.flatnonzero(self._coded.any(axis=0))
+        self.emissions = {v: model.emissions[v] for v in self._numbers}
+        self.parents = sorted({int(model.parents[v]) for v in self._numbers})
+
+    def evidence(self, chosen: Ints) -> Evidence:
+        """What is known of the chosen samples."""
+        arrays = {v: values[chosen] for v, values in self.arrays.items()}
+        return Chunk(self.codes[chosen], arrays).evidence(self.model)
+
+    def numbers_of(self, v: int, chosen: Ints) -> Ints:
+        """Which of the chosen samples have a gap in variable `v`."""
+        return np.flatnonzero(_any(self._numbers[v][chosen]))
+
+    def put_codes(self, v: int, chosen: Ints, codes: NDArray[Any]) -> None:
+        at = self._coded[chosen, v]
+        self.codes[chosen[at], v] = codes[at]
+
+    def put_numbers(self, v: int, chosen: Ints, values: Any) -> None:
+        dense = values.toarray() if sparse.issparse(values) else values
+        known = self.arrays[v][chosen]
+        self.arrays[v][chosen] = np.where(self._numbers[v][chosen], dense, known)
+
+    def filled(self) -> Filled:
+        return Filled(self.codes, self.arrays)
+
+
+def _any(mask: Mask) -> Mask:
+    """(n,) whether a sample is marked, in any coordinate."""
+    return mask if mask.ndim == 1 else np.asarray(mask.any(axis=1))

@@ -1,0 +1,180 @@
+"""Samples as records `{name: value}`: labels, numbers, and weights over labels."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from latenttree.data import Schema
+from latenttree.data.lookup import known_codes, presence_codes
+from latenttree.data.schema import Rows
+from latenttree.errors import DataError
+from latenttree.model import TreeModel
+from latenttree.queries.nodes import Model, Node, classes_of, node_index
+
+Floats = NDArray[np.float64]
+Record = Mapping[Any, Any]  # node -> label, number or weights
+
+
+def read_records(
+    model: Model,
+    schema: Schema,
+    records: Sequence[Record],
+    asked: Collection[int],
+    given: Collection[int] | None,
+) -> tuple[Rows, dict[int, Floats]]:
+    """Codes from labels, numbers, and weights from mappings; weights on a node that is asked are
+    used. What nodes that are not `given` (None: all) have is ignored."""
+    n = len(records)
+    codes = np.full((n, schema.n_vars), -1, dtype=schema.code_dtype)
+    soft: dict[int, Floats] = {}
+    numbers: dict[int, list[Any]] = {}
+    for row, record in enumerate(records):
+        for name, value in record.items():
+            if _is_dropped(schema, name) or _is_gap(value):
+                continue
+            v = node_index(model, name, schema)
+            if given is not None and v not in given:
+                continue
+            if v < schema.n_vars and not schema.coded[v]:
+                _check_number(schema, v, value)
+                numbers.setdefault(v, [None] * n)[row] = value
+                continue
+            _check_value(name, value, v in asked)
+            if v < schema.n_vars and not isinstance(value, Mapping):
+                codes[row, v] = _code_of(schema, v, value, row)
+            else:
+                states = _with_states(model, v)
+                weights = soft.setdefault(v, np.ones((n, int(states.dims[v]))))
+                weights[row] = _weights(states, schema, v, value, row)
+    arrays = {v: _numbers(schema, v, values) for v, values in numbers.items()}
+    return Rows(n, codes, arrays=arrays), soft
+
+
+def _is_dropped(schema: Schema, name: Node) -> bool:
+    column = schema.column_of(name)
+    if column is not None:
+        return schema.variable_of(column) is None
+    return name in schema.dropped
+
+
+def _is_gap(value: Any) -> bool:
+    return value is None or (isinstance(value, float) and np.isnan(value))
+
+
+# --- labels and weights ----------------------------------------------------------------
+
+
+def _check_value(name: Node, value: Any, asked: bool) -> None:
+    """A record holds one value, or weights by label, for a node; and no value for what is asked."""
+    if is_vector(value):
+        raise DataError(
+            f"{_with_article(value)} for {name!r}: pass {{label: weight}} for soft evidence, or a "
+            "DataFrame for several rows"
+        )
+    if asked and not isinstance(value, Mapping):
+        raise DataError(
+            f"{name!r} is both given and asked; leave it out of the record or of the query"
+        )
+
+
+def is_vector(value: Any) -> bool:
+    """Whether a value has several: a list, an array, a series, a matrix."""
+    return hasattr(value, "__len__") and not isinstance(value, str | bytes | Mapping)
+
+
+def _with_article(value: Any) -> str:
+    kind = {"ndarray": "array"}.get(type(value).__name__, type(value).__name__)
+    return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
+
+
+def _code_of(schema: Schema, v: int, value: Any, row: int) -> int:
+    single = np.empty(1, dtype=object)
+    single[0] = value
+    try:
+        if schema.kind == "presence":
+            return int(presence_codes(single, schema.names[v])[0])
+        return int(known_codes(single, schema.labels[v], schema.names[v])[0])
+    except DataError as error:
+        raise DataError(str(error).replace("at row 0,", f"at row {row},")) from None
+
+
+def _with_states(model: Model, v: int) -> TreeModel:
+    """The model, if its hidden nodes have states that can be given."""
+    if not isinstance(model, TreeModel):
+        raise DataError(
+            f"hidden node {model.tree.names[v]!r} of a Gaussian tree has no states that could be "
+            "given; leave it out of the record"
+        )
+    return model
+
+
+def _weights(model: TreeModel, schema: Schema, v: int, value: Any, row: int) -> Floats:
+    """Weights over the states of a node: of its labels, or of one state."""
+    name, labels = model.tree.names[v], classes_of(model, schema, v)
+    if isinstance(value, Mapping):
+        keys = np.empty(len(value), dtype=object)
+        keys[:] = list(value)
+        weights = np.zeros(len(labels))
+        weights[known_codes(keys, labels, name)] = _as_floats(list(value.values()), name, row)
+    else:
+        weights = (labels == value).astype(np.float64)
+        if not weights.any():
+            raise DataError(
+                f"hidden node {name!r} has no state {value!r} (row {row}); its states are "
+                f"0..{len(labels) - 1}"
+            )
+    if not (np.isfinite(weights) & (weights >= 0)).all():
+        raise DataError(f"weights of {name!r} in row {row} are {weights}; give numbers >= 0")
+    return weights
+
+
+def _as_floats(weights: Any, name: str, row: int) -> Floats:
+    try:
+        return np.asarray(weights, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise DataError(
+            f"weights of {name!r} in row {row} are {weights!r}; give numbers >= 0"
+        ) from None
+
+
+# --- numbers ---------------------------------------------------------------------------
+
+
+def _check_number(schema: Schema, v: int, value: Any) -> None:
+    """One number, or for a block as many as it is wide."""
+    name, family = schema.names[v], schema.families[v]
+    if isinstance(value, Mapping):
+        raise DataError(
+            f"{name!r} is of family {family!r} and has no labels to weigh; soft evidence "
+            "{label: weight} is for categories and hidden nodes: pass its value"
+        )
+    if schema.form_of(v) == "vector":
+        if is_vector(value):
+            raise DataError(
+                f"{_with_article(value)} for {name!r}: pass a single number, or a DataFrame for "
+                "several rows"
+            )
+        return
+    width = int(schema.dims[v])
+    if np.shape(value) != (width,):
+        raise DataError(
+            f"value of shape {np.shape(value)} for {name!r}, which is a block: pass a vector of "
+            f"{width} numbers"
+        )
+
+
+def _numbers(schema: Schema, v: int, values: Sequence[Any]) -> Any:
+    """The values of variable `v` in every record, None where it is missing."""
+    if schema.form_of(v) == "vector":
+        column = np.empty(len(values), dtype=object)
+        column[:] = values
+        return schema.numbers(v, column)
+    block = np.full((len(values), int(schema.dims[v])), None, dtype=object)
+    for row, value in enumerate(values):
+        if value is not None:
+            block[row] = list(value)
+    return schema.numbers(v, block)
