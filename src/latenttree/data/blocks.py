@@ -1,4 +1,4 @@
-"""Sparse matrices and blocks: presence or absence, grouped columns, lists of vectors."""
+"""Sparse matrices and blocks: presence or absence, grouped columns, one-hot rows."""
 
 from __future__ import annotations
 
@@ -9,19 +9,26 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from latenttree.data.checks import (
-    check_finite,
-    check_missing,
-    check_not_negative,
-    check_shape,
-    constant_variables,
-    is_missing,
-    real_valued,
-    resolve_names,
-)
-from latenttree.data.columns import Encoded, encode_integers, encode_objects, table_from_columns
+from latenttree.data.checks import check_shape, constant_variables, resolve_names
 from latenttree.data.table import Table, presence_table
+from latenttree.data.variables import one_hot
+from latenttree.data.vectors import unsupported_dtype
 from latenttree.errors import DataError
+
+__all__ = [
+    "Groups",
+    "as_block",
+    "canonical_csr",
+    "common_length",
+    "complex_data",
+    "group_columns",
+    "hot_positions",
+    "one_hot",
+    "one_hot_codes",
+    "split_gaps",
+    "table_from_sparse",
+    "unsupported_dtype",
+]
 
 Groups = Sequence[Hashable] | NDArray[Any] | Mapping[Any, Any]
 
@@ -116,23 +123,6 @@ def complex_data() -> DataError:
 # --- groups of columns ---------------------------------------------------------------
 
 
-def table_from_groups(
-    X: Any, groups: Groups, names: Sequence[Any] | None, drop_constant: bool
-) -> Table:
-    """A vector variable for each group of columns, with the values as they are."""
-    check_shape(X.shape)
-    labels, members = group_columns(groups, X.shape[1])
-    columns = [f"column {j}" for j in range(X.shape[1])]
-    matrix = canonical_csr(X, columns) if sparse.issparse(X) else _dense_csr(X, columns)
-    order = np.concatenate(members)
-    matrix = sparse.csr_array(matrix[:, order])
-    matrix.sort_indices()
-    widths = [len(member) for member in members]
-    return _block_table(
-        matrix, widths, resolve_names(names, len(labels), labels), None, drop_constant
-    )
-
-
 def group_columns(groups: Groups, n_columns: int) -> tuple[list[Any], list[NDArray[np.int64]]]:
     """Labels in order of appearance, and the columns of each; every column in one group."""
     if isinstance(groups, Mapping):
@@ -187,33 +177,6 @@ def _groups_by_name(
 # --- lists and dicts of blocks -------------------------------------------------------
 
 
-def table_from_blocks(
-    blocks: Sequence[Any] | Mapping[Any, Any], names: Sequence[Any] | None, drop_constant: bool
-) -> Table:
-    """A variable for each block: (n, d) dense or sparse vectors, or a 1-D vector of categories.
-
-    Where every block is 1-D the table is of kind "codes", otherwise of kind "blocks", in
-    which categories become one-hot vectors.
-    """
-    found = list(blocks) if isinstance(blocks, Mapping) else None
-    values = list(blocks.values()) if isinstance(blocks, Mapping) else list(blocks)
-    labels = resolve_names(names, len(values), found)
-    arrays = [as_block(value, name) for value, name in zip(values, labels, strict=True)]
-    n = common_length(arrays, labels)
-    if all(array.ndim == 1 for array in arrays):
-        encoded = (encode_vector(a, name) for a, name in zip(arrays, labels, strict=True))
-        return table_from_columns(encoded, labels, n, drop_constant)
-    parts, categories = [], []
-    for array, name in zip(arrays, labels, strict=True):
-        matrix, category = _encode_block(array, name)
-        parts.append(matrix)
-        categories.append(category)
-    matrix = sparse.csr_array(sparse.hstack(parts, format="csr"))
-    matrix.sort_indices()
-    widths = [part.shape[1] for part in parts]
-    return _block_table(matrix, widths, labels, categories, drop_constant)
-
-
 def as_block(value: Any, name: str) -> Any:
     """A sparse matrix or an array of one or two dimensions."""
     block = value if sparse.issparse(value) else np.asarray(value)
@@ -242,124 +205,30 @@ def common_length(arrays: Sequence[Any], names: Sequence[str], n_min: int = 2) -
     return n
 
 
-def encode_vector(vector: NDArray[Any], name: str) -> Encoded:
-    """Labels and codes of a 1-D array of categories."""
-    kind = vector.dtype.kind
-    if kind in "biu":
-        check_not_negative(vector[:, None], [name])
-        return encode_integers(np.ascontiguousarray(vector))
-    if kind in "US":
-        labels, codes = np.unique(vector, return_inverse=True)
-        return labels, codes
-    if kind in "OT":
-        objects = vector.astype(object)
-        check_missing(is_missing(objects), name)
-        return encode_objects(objects, name)
-    if kind == "f":
-        check_finite(vector[:, None], [name])
-        raise real_valued(name, vector.dtype, vector[0])
-    raise unsupported_dtype(name, vector.dtype)
-
-
-def unsupported_dtype(name: str, dtype: object) -> DataError:
-    return DataError(
-        f"column {name!r} has type {dtype}, which is not supported: columns may be boolean, "
-        "integer, string or categorical; convert it"
-    )
-
-
-def _encode_block(array: Any, name: str) -> tuple[sparse.csr_array, NDArray[Any] | None]:
-    if array.ndim == 1:
-        labels, codes = encode_vector(array, name)
-        return one_hot(codes, len(labels)), labels
-    columns = [f"{name}[{j}]" for j in range(array.shape[1])]
-    if sparse.issparse(array):
-        return canonical_csr(array, columns), None
-    return _dense_csr(array, columns), None
-
-
-def _dense_csr(array: NDArray[Any], columns: Sequence[str]) -> sparse.csr_array:
-    if array.dtype.kind not in "biuf":
-        raise DataError(
-            f"a block must be numeric, but {columns[0]!r} has type {array.dtype}; pass categories "
-            "as a 1-D vector"
-        )
-    check_finite(array, columns)
-    check_not_negative(array, columns)
-    return canonical_csr(sparse.csr_array(array), columns, negative=True)
-
-
-def one_hot(codes: NDArray[Any], n_categories: int) -> sparse.csr_array:
-    """(n, d) CSR with a single one in each row."""
-    n = len(codes)
-    ones = np.ones(n, dtype=np.float32)
-    indptr = np.arange(n + 1, dtype=np.int32)
-    return sparse.csr_array((ones, codes.astype(np.int32), indptr), shape=(n, n_categories))
-
-
-def _block_table(
-    matrix: sparse.csr_array,
-    widths: Sequence[int],
-    names: Sequence[str],
-    categories: Sequence[NDArray[Any] | None] | None,
-    drop_constant: bool,
-) -> Table:
-    offsets = np.concatenate([[0], np.cumsum(widths)]).astype(np.int64)
-    table = Table(
-        names=tuple(names),
-        kind="blocks",
-        n_samples=matrix.shape[0],
-        dims=np.diff(offsets),
-        categories=tuple(categories) if categories is not None else (None,) * len(names),
-        offsets=offsets,
-        matrix=matrix,
-    )
-    return _without_constant_blocks(table, drop_constant)
-
-
-def _without_constant_blocks(table: Table, drop_constant: bool) -> Table:
-    """A block is constant where each of its columns is; single constant columns may stay."""
-    assert table.matrix is not None
-    columns = table.matrix.tocsc()
-    low, high = _column_range(columns)
-    varies = np.logical_or.reduceat(low < high, table.offsets[:-1])
-    constant = np.flatnonzero(~varies)
-    values = [
-        np.array2string(high[table.offsets[i] : table.offsets[i + 1]], threshold=6, edgeitems=2)
-        for i in constant
-    ]
-    names = [table.names[i] for i in constant]
-    dropped = constant_variables(names, values, table.n_samples, drop_constant, table.n_vars)
-    if not dropped:
-        return table
-    return table.select(np.flatnonzero(varies)).replace(dropped=dropped)
-
-
-def _column_range(columns: sparse.csc_array) -> tuple[NDArray[Any], NDArray[Any]]:
-    return columns.min(axis=0).toarray().ravel(), columns.max(axis=0).toarray().ravel()
-
-
 # --- one-hot blocks as categories ----------------------------------------------------
 
 
 def one_hot_codes(table: Table) -> NDArray[np.int32] | None:
-    """(n, p) codes of a table of blocks whose every row is one-hot, else None.
+    """(n, p) codes of a table of blocks whose every row is one-hot, else None; -1 where missing.
 
     With `p` stored values in a row, all ones, sorted, it is enough that value `i` of a row lies
     in block `i`. Cost O(n p).
     """
     matrix = table.matrix
-    if (
-        table.kind != "blocks"
-        or matrix is None
-        or not (np.diff(matrix.indptr) == table.n_vars).all()
-    ):
+    if table.kind != "blocks" or matrix is None or table.values is not None:
         return None
-    columns = matrix.indices.reshape(table.n_samples, table.n_vars)
-    inside = (columns >= table.offsets[:-1]).all() and (columns < table.offsets[1:]).all()
-    if not inside or not (matrix.data == 1).all():
+    known = np.full((table.n_samples, table.n_vars), True)
+    if table.missing is not None:
+        known = ~table.missing
+    if not (np.diff(matrix.indptr) == known.sum(axis=1)).all() or not (matrix.data == 1).all():
         return None
-    return (columns - table.offsets[:-1]).astype(np.int32)
+    variables = np.nonzero(known)[1]
+    low, high = table.offsets[:-1][variables], table.offsets[1:][variables]
+    if not ((matrix.indices >= low) & (matrix.indices < high)).all():
+        return None
+    codes = np.full(known.shape, -1, dtype=np.int32)
+    codes[known] = matrix.indices - low
+    return codes
 
 
 def hot_positions(block: Any, name: str) -> NDArray[np.int64]:

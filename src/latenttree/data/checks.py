@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.data.table import Table
+from latenttree.data.table import CODED, Table
 from latenttree.errors import DataError
 
 N_SHOWN = 5  # how many offenders an error names
@@ -17,9 +17,6 @@ N_SHOWN = 5  # how many offenders an error names
 
 MOST_UNIQUE = 20
 """Up to so many rows a column may have another value in each: small tables are like that."""
-
-MOST_EXACT = 2.0**53
-"""Below this, floats hold every whole number."""
 
 
 def check_shape(shape: tuple[int, ...], n_min: int = 2) -> None:
@@ -67,20 +64,12 @@ def resolve_names(
     return result
 
 
-def check_missing(mask: NDArray[np.bool_], name: str) -> None:
-    """One column: none missing. `mask` is True where a value is missing."""
-    if not mask.any():
-        return
-    n = len(mask)
-    if mask.all():
+def check_known(n_known: int, n: int, name: str) -> None:
+    """A variable has a value somewhere."""
+    if not n_known:
         raise DataError(
             f"column {name!r} is missing (NaN or None) in all {n} rows; drop the column"
         )
-    raise DataError(
-        f"missing values are not supported yet: column {name!r} has {int(mask.sum())} missing "
-        f"(NaN or None) of {n} values, first at row {int(mask.argmax())}, column {name!r}; drop "
-        "or fill them"
-    )
 
 
 def is_missing(values: NDArray[Any]) -> NDArray[np.bool_]:
@@ -99,63 +88,49 @@ def _differs_from_itself(value: Any) -> bool:
 
 
 def check_finite(values: NDArray[Any], names: Sequence[str]) -> None:
-    """A dense (n, p) array holds neither NaN nor infinity."""
-    if values.dtype.kind != "f" or np.isfinite(values).all():
-        return
-    nan = np.isnan(values)
-    for j in np.flatnonzero(nan.any(axis=0)).tolist():
-        check_missing(nan[:, j], names[j])
-    row, column = np.argwhere(np.isinf(values))[0]
-    raise DataError(
-        f"infinity (inf) at row {row}, column {names[column]!r}: value {values[row, column]}; "
-        "values must be finite: drop the row or replace the value"
-    )
-
-
-def check_not_negative(values: NDArray[Any], names: Sequence[str]) -> None:
-    """Integer codes of a dense (n, p) array start at 0."""
-    if values.dtype.kind != "i" or values.min() >= 0:
-        return
-    row, column = np.argwhere(values < 0)[0]
-    raise negative_code(values[row, column], int(row), names[column])
+    """A dense (n, p) array holds no infinity; NaN is a missing value."""
+    if values.dtype.kind != "f" or np.isfinite(values.sum(dtype=np.float64)):
+        return  # one pass: neither NaN nor infinity is in a finite sum
+    infinite = np.isinf(values)
+    if infinite.any():
+        row, column = np.argwhere(infinite)[0]
+        raise DataError(
+            f"infinity (inf) at row {row}, column {names[column]!r}: value "
+            f"{values[row, column]}; values must be finite: drop the row or replace the value"
+        )
 
 
 def check_identifiers(table: Table) -> None:
     """A column with another value in every row names the rows; it cannot depend on anything."""
-    n = table.n_samples
-    unique = np.flatnonzero(table.dims == n)
-    if table.kind == "codes" and n > MOST_UNIQUE and len(unique):
-        raise DataError(
-            f"column {table.names[unique[0]]!r} has {n:,} different values in {n:,} rows, like an "
-            "identifier; drop it, or group its values into categories"
-        )
+    named = [labels is not None for labels in table.categories]
+    suspects = np.flatnonzero(named & (table.dims > MOST_UNIQUE) & (table.dims <= table.n_samples))
+    families = table.families
+    for v in suspects.tolist():
+        n = _n_known(table, v)
+        if families[v] == "categorical" and table.dims[v] == n:
+            raise DataError(
+                f"column {table.names[v]!r} has {n:,} different values in {n:,} rows, like an "
+                "identifier; drop it, or group its values into categories"
+            )
+
+
+def _n_known(table: Table, v: int) -> int:
+    if not table.has_missing:
+        return table.n_samples
+    if table.codes is not None:
+        return int((table.codes[:, v] >= 0).sum())
+    assert table.missing is not None
+    return table.n_samples - int(table.missing[:, v].sum())
 
 
 def negative_code(value: Any, row: int, name: str) -> DataError:
     return DataError(
         f"negative code {value} at row {row}, column {name!r}: integer categories must be >= 0. "
         "Negative values in data are not read as categories. "
-        "If it marks a missing value, drop or fill it; if it is a label, make the column "
+        "If it marks a missing value, replace it by NaN or None; if it is a number, "
+        f"family={{{name!r}: 'gaussian'}} reads it as one; if it is a label, make the column "
         "categorical or string"
     )
-
-
-def real_valued(name: str, dtype: object, value: object, which: str = "first value") -> DataError:
-    return DataError(
-        f"real-valued column {name!r} ({dtype}, {which} {value}) is not supported: columns "
-        "may be boolean, integer, string or categorical. Convert whole numbers to integers "
-        "(astype(int)), discretise (sklearn.preprocessing.KBinsDiscretizer with "
-        "encode='ordinal'), or pass real vectors as a list of blocks"
-    )
-
-
-def whole_numbers(values: NDArray[Any], name: str) -> NDArray[np.int64]:
-    """A column of finite floats as integer codes, where all are whole numbers >= 0."""
-    bad = (values < 0) | (values != np.floor(values)) | (values >= MOST_EXACT)
-    if bad.any():
-        row = int(bad.argmax())
-        raise real_valued(name, values.dtype, values[row], f"row {row} is")
-    return values.astype(np.int64)
 
 
 def constant_variables(
@@ -182,28 +157,57 @@ def constant_variables(
     )
 
 
-def check_n_states(table: Table, n_states: int | str) -> int | Literal["auto"]:
-    """`n_states` as an int that this table can carry, or "auto"."""
+def check_n_states(
+    table: Table, n_states: int | str, gaussian: bool = False
+) -> int | Literal["auto"]:
+    """`n_states` as an int that this table can carry, or "auto".
+
+    A variable with `f` free dimensions (`free_dimensions`) tells `f + 1` states apart; `gaussian`
+    hidden variables, of `n_states` >= 1 dimensions, need as many in every variable."""
     if isinstance(n_states, str) and n_states == "auto":
         return "auto"
+    least = 1 if gaussian else 2
     whole = isinstance(n_states, int | np.integer) and not isinstance(n_states, bool)
-    if not whole or int(n_states) < 2:
-        raise DataError(f"n_states must be an integer >= 2 or 'auto', got {n_states!r}")
+    if not whole or int(n_states) < least:
+        raise DataError(f"n_states must be an integer >= {least} or 'auto', got {n_states!r}")
     k = int(n_states)
-    if table.n_samples < k:
+    if table.total_weight < k:
         raise DataError(
-            f"{table.n_samples} samples are fewer than n_states={k}; pass more rows or lower "
+            f"{table.total_weight:g} samples are fewer than n_states={k}; pass more rows or lower "
             "n_states"
         )
-    small = np.flatnonzero(table.dims < k)
+    small = np.flatnonzero(free_dimensions(table) + (not gaussian) < k)
     if small.size:
         raise DataError(_too_small(table, small, k))
     return k
 
 
+def free_dimensions(table: Table) -> NDArray[np.int64]:
+    """(p,) dimensions of the structural form of every variable once its mean is removed.
+
+    One less than its coordinates where these add up to one (categories, bins, shares of a bag);
+    bins side by side lose one in each coordinate of their block."""
+    if table.kind == "presence":
+        return np.ones(table.n_vars, dtype=np.int64)
+    lost = np.ones(table.n_vars, dtype=np.int64)
+    if table.kind == "blocks" and table.values is not None:
+        for v, x in table.values.arrays.items():
+            d = 1 if x.ndim == 1 else x.shape[1]
+            lost[v] = _n_sums(table.values.families[v], d, int(table.dims[v]))
+    return table.widths - lost
+
+
+def _n_sums(family: str, d: int, width: int) -> int:
+    """Sums over the coordinates of a block of `d` columns that are the same in every sample."""
+    if family == "multinomial":
+        return 1
+    if family == "multihot":
+        return int(d == 1)  # with one code, "none of them" is its complement
+    return d if width > d else 0  # bins, or the coordinates themselves
+
+
 def _too_small(table: Table, small: NDArray[np.intp], k: int) -> str:
-    unit = "dimensions" if table.kind == "blocks" else "categories"
-    shown = [f"{table.names[i]!r} has {table.dims[i]} {unit}" for i in small[:N_SHOWN]]
+    shown = [f"{table.names[v]!r} has {_size(table, int(v))}" for v in small[:N_SHOWN]]
     if small.size == 1:
         return f"variable {shown[0]}, fewer than n_states={k}; lower n_states or drop it"
     more = f" (and {small.size - N_SHOWN} more)" if small.size > N_SHOWN else ""
@@ -211,6 +215,15 @@ def _too_small(table: Table, small: NDArray[np.intp], k: int) -> str:
         f"{small.size} variables are too small: {', '.join(shown)}{more}, all fewer than "
         f"n_states={k}; lower n_states or drop them"
     )
+
+
+def _size(table: Table, v: int) -> str:
+    d, free = int(table.dims[v]), int(free_dimensions(table)[v])
+    if table.families[v] in CODED:
+        return f"{d} categories"
+    if table.kind == "codes":
+        return f"{d} bins of different values"
+    return f"{free} free dimension{'s' if free != 1 else ''}"
 
 
 def listing(items: Sequence[object]) -> str:

@@ -1,4 +1,4 @@
-"""Categorical columns: one column to sorted labels and codes, many columns to one table."""
+"""Categorical columns: one column to sorted labels and codes, many columns to one array."""
 
 from __future__ import annotations
 
@@ -8,14 +8,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-
-from latenttree.data.checks import (
-    constant_variables,
-    negative_code,
-    real_valued,
-)
-from latenttree.data.table import Table, codes_table
-from latenttree.errors import DataError
 
 Encoded = tuple[NDArray[Any], NDArray[Any]]  # labels (d,), codes (n,)
 Item = TypeVar("Item")
@@ -59,10 +51,11 @@ def encode_labels(values: Sequence[Any] | NDArray[Any]) -> Encoded:
         order = sorted(range(len(labels)), key=lambda i: str(labels[i]))
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order))
-    return _label_array([labels[i] for i in order]), rank[first_seen]
+    return label_array([labels[i] for i in order]), rank[first_seen]
 
 
-def _label_array(labels: list[Any]) -> NDArray[Any]:
+def label_array(labels: list[Any]) -> NDArray[Any]:
+    """Labels as an array of their own type, or of objects where none holds them."""
     if all(isinstance(label, str | bool | numbers.Number) for label in labels):
         array = np.asarray(labels)
         if array.dtype != object and array.tolist() == labels:  # text may end in zeros
@@ -72,79 +65,41 @@ def _label_array(labels: list[Any]) -> NDArray[Any]:
     return result
 
 
-def encode_objects(values: NDArray[Any], name: str) -> Encoded:
-    """Labels and codes of an object column whose values are all str, all bool or all int."""
-    kinds = {_kind_of(type_): type_ for type_ in set(map(type, values.tolist()))}
-    if len(kinds) > 1:
-        names = ", ".join(sorted(type_.__name__ for type_ in kinds.values()))
-        raise DataError(
-            f"object column {name!r} mixes types ({names}); convert it to one type, for example "
-            "astype(str)"
-        )
-    kind, type_ = next(iter(kinds.items()))
-    if kind == "float":
-        raise real_valued(name, "object of float", values[0])
-    if kind not in ("str", "bool", "int"):
-        raise DataError(
-            f"object column {name!r} holds {type_.__name__} values (first {values[0]!r}); columns "
-            "may hold booleans, integers, strings or categories: convert it, for example "
-            "astype(str)"
-        )
-    if kind == "int":
-        negative = next((i for i, value in enumerate(values) if value < 0), None)
-        if negative is not None:
-            raise negative_code(values[negative], negative, name)
-    return encode_labels(values)
+class CodeStack:
+    """(n, p) codes of the smallest dtype, from columns that arrive one at a time."""
+
+    def __init__(self, n: int, p: int) -> None:
+        self._codes: NDArray[Any] = np.empty((n, p), dtype=np.uint8)
+        self._size = max(1, _BUFFER // n)
+        self._batch: list[NDArray[Any]] = []
+        self._written = 0
+        self._largest, self._gaps = 2, False
+
+    def add(self, codes: NDArray[Any], n_values: int, gaps: bool) -> None:
+        """The next column: codes 0..n_values - 1, and -1 if it has gaps."""
+        self._batch.append(codes)
+        self._largest, self._gaps = max(self._largest, n_values), self._gaps or gaps
+        if len(self._batch) == self._size:
+            self._write()
+
+    def finish(self) -> NDArray[Any]:
+        if self._batch:
+            self._write()
+        return self._codes
+
+    def _write(self) -> None:
+        dtype = code_dtype(self._largest, self._gaps)
+        if self._codes.dtype != dtype:
+            self._codes = self._codes.astype(dtype)
+        _write_columns(self._codes, self._written, self._batch)
+        self._written += len(self._batch)
+        self._batch = []
 
 
-def _kind_of(type_: type) -> str:
-    for kind, base in (
-        ("str", str),
-        ("bool", bool | np.bool_),
-        ("int", numbers.Integral),
-        ("float", numbers.Real),
-    ):
-        if issubclass(type_, base):
-            return kind
-    return type_.__name__
-
-
-def table_from_columns(
-    columns: Iterable[Encoded], names: Sequence[str], n: int, drop_constant: bool
-) -> Table:
-    """A table of kind "codes" from encoded columns that arrive one at a time."""
-    codes, labels = _stack(columns, n, len(names))
-    constant = [i for i, values in enumerate(labels) if len(values) == 1]
-    dropped = constant_variables(
-        [names[i] for i in constant],
-        [str(labels[i][0]) for i in constant],
-        n,
-        drop_constant,
-        len(names),
-    )
-    if not dropped:
-        return codes_table(names, codes, labels)
-    keep = [i for i, values in enumerate(labels) if len(values) > 1]
-    return codes_table(
-        [names[i] for i in keep],
-        np.ascontiguousarray(codes[:, keep]),
-        [labels[i] for i in keep],
-        dropped=dropped,
-    )
-
-
-def _stack(columns: Iterable[Encoded], n: int, p: int) -> tuple[NDArray[Any], list[NDArray[Any]]]:
-    """(n, p) codes of the smallest dtype, and the labels of every column."""
-    codes: NDArray[Any] = np.empty((n, p), dtype=np.uint8)
-    labels: list[NDArray[Any]] = []
-    for batch in _batches(columns, max(1, _BUFFER // n)):
-        start = len(labels)
-        labels += [values for values, _ in batch]
-        dtype = smallest_dtype(max(len(values) for values, _ in batch))
-        if np.can_cast(codes.dtype, dtype) and codes.dtype != dtype:
-            codes = codes.astype(dtype)
-        _write_columns(codes, start, [values for _, values in batch])
-    return codes, labels
+def code_dtype(n_values: int, signed: bool = False) -> type[np.integer[Any]]:
+    """The smallest dtype that holds 0..n_values - 1, and -1 if it is to be signed."""
+    small = (np.int8, np.int16) if signed else (np.uint8, np.uint16)
+    return next((t for t in small if n_values - 1 <= np.iinfo(t).max), np.int32)
 
 
 def stack_columns(columns: Iterable[NDArray[Any]], n: int, p: int, dtype: Any) -> NDArray[Any]:
@@ -175,17 +130,6 @@ def _batches(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
             batch = []
     if batch:
         yield batch
-
-
-def smallest_dtype(n_values: int) -> type[np.uint8] | type[np.uint16] | type[np.int32]:
-    if n_values <= 1 << 8:
-        return np.uint8
-    return np.uint16 if n_values <= 1 << 16 else np.int32
-
-
-def integer_columns(array: NDArray[Any]) -> Iterator[Encoded]:
-    """Encoded columns of an (n, p) integer or boolean array."""
-    yield from map(encode_integers, contiguous_columns(array))
 
 
 def contiguous_columns(array: NDArray[Any]) -> Iterator[NDArray[Any]]:

@@ -1,15 +1,14 @@
 """`as_table`: any accepted input to a `Table`, checked once, here, before any work.
 
-A DataFrame's boolean, integer, string and categorical columns, an integer, boolean or
-string array (n, p), a SciPy sparse matrix with or without `groups`, a list or dict of blocks.
-Floats that are all whole numbers from 0 on, as scikit-learn's encoders give, are codes. Real
-columns and Dask collections are to come; until then they are errors that name what is supported.
+A DataFrame of boolean, integer, float, string and categorical columns, an (n, p) array, a SciPy
+sparse matrix with or without `groups`, a list or dict of blocks; values may be missing in any but
+sparse input. Dask collections are still to come.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import narwhals as nw
@@ -17,85 +16,98 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from latenttree.data.block_forms import (
+    dense_block,
+    score_of_block,
+    sparse_block,
+    variable_of_block,
+)
 from latenttree.data.blocks import (
     Groups,
+    as_block,
+    common_length,
     complex_data,
-    encode_vector,
-    table_from_blocks,
-    table_from_groups,
+    group_columns,
+    one_hot_codes,
     table_from_sparse,
-    unsupported_dtype,
 )
-from latenttree.data.checks import (
-    check_finite,
-    check_missing,
-    check_n_states,
-    check_not_negative,
-    check_shape,
-    is_missing,
-    resolve_names,
-    whole_numbers,
-)
-from latenttree.data.columns import (
-    Encoded,
-    contiguous_columns,
-    encode_integers,
-    encode_labels,
-    integer_columns,
-    table_from_columns,
-)
+from latenttree.data.checks import check_n_states, check_shape, resolve_names
+from latenttree.data.columns import contiguous_columns
+from latenttree.data.families import AUTO, Family, asked_families
 from latenttree.data.table import Table
+from latenttree.data.variables import Variable, blocks_of_variables, codes_of_variables
+from latenttree.data.vectors import (
+    Vector,
+    score_of,
+    variable_of,
+    vector_of_array,
+    vector_of_series,
+)
+from latenttree.data.weights import weighted_rows
 from latenttree.errors import DataError
 
 __all__ = ["as_table", "check_n_states"]
 
+Floats = NDArray[np.float64]
+
 
 def as_table(
     X: Any,
+    *,
     groups: Groups | None = None,
     names: Sequence[Any] | None = None,
     drop_constant: bool = False,
+    family: Family = AUTO,
+    sample_weight: Any = None,
+    scores: bool = False,
 ) -> Table:
     """The table of `X`.
 
     Parameters
     ----------
-    X : DataFrame (pandas, polars, or any that narwhals reads), (n, p) array of integers,
-        booleans, strings or floats that are whole numbers >= 0, SciPy sparse matrix, list or dict
-        of blocks, or a Table. A list of plain lists is read as rows; a list of arrays as blocks.
+    X : DataFrame (pandas, polars, or any that narwhals reads), (n, p) array of numbers, booleans
+        or strings, SciPy sparse matrix, list or dict of blocks, or a Table. A list of plain lists
+        is read as rows; a list of arrays as blocks. NaN, None, pandas.NA and what a masked array
+        masks are missing values.
     groups : for a sparse or numeric matrix, a label for each column, or group name to column
         numbers: the columns of a group are one vector variable.
     names : names of the variables; from the DataFrame or dict, or x0, x1, ..., if not given.
     drop_constant : leave out variables with a single value (listed in `Table.dropped`)
         instead of raising.
+    family : "auto", the name of one family for all variables, or a dict from variables to names
+        (the others "auto"). See `latenttree.data.families`.
+    sample_weight : (n,) how often each row counts; rows of weight 0 are left out.
+    scores : read every variable as numbers, ordered categories by their place, for a Gaussian
+        tree: all families are "gaussian", and coordinates are standardised.
 
     Raises
     ------
     DataError : says what is wrong, where, with the value, and what to do.
     """
     if isinstance(X, Table):
-        if groups is not None or names is not None:
-            raise DataError("X is a Table, which has its names and blocks; pass it alone")
-        return X
+        return _table_again(X, groups, names, family, sample_weight, scores)
     reject_unreadable(X)
-    if sparse.issparse(X):
-        if groups is None:
-            return table_from_sparse(X, names, drop_constant)
-        return table_from_groups(X, groups, names, drop_constant)
-    frame = as_frame(X)
-    if groups is not None and (frame is not None or is_blocks(X)):
+    X, weights = weighted_rows(X, sample_weight)
+    read = _Reader(names, family, drop_constant, weights, scores)
+    table = read.sparse(X, groups) if sparse.issparse(X) else read.other(X, groups)
+    return table if weights is None else table.replace(weights=weights)
+
+
+def _table_again(
+    table: Table, groups: Any, names: Any, family: Family, sample_weight: Any, scores: bool
+) -> Table:
+    if groups is not None or names is not None or family != AUTO:
         raise DataError(
-            f"groups= is for a sparse or numeric matrix, got {type(X).__name__}; pass a matrix, "
-            "or a dict with a block for each group"
+            "X is a Table, which has its names, blocks and families; pass it alone, or pass "
+            "groups=, names= and family= where it is made"
         )
-    if frame is not None:
-        return _table_from_frame(frame, names, drop_constant)
-    if is_blocks(X):
-        return table_from_blocks(X, names, drop_constant)
-    array = _as_array(X)
-    if groups is not None:
-        return table_from_groups(array, groups, names, drop_constant)
-    return _table_from_array(array, names, drop_constant)
+    if sample_weight is not None and table.weights is not None:
+        raise DataError("X is a Table that has weights; pass it without sample_weight")
+    if sample_weight is not None:
+        rows, weights = weighted_rows(np.arange(table.n_samples), sample_weight)
+        table = table if len(rows) == table.n_samples else table.subset_rows(rows)
+        table = table.replace(weights=weights)
+    return _scores_of_table(table) if scores else table
 
 
 def reject_unreadable(X: Any) -> None:
@@ -121,9 +133,6 @@ def is_blocks(X: Any) -> bool:
     )
 
 
-# --- arrays --------------------------------------------------------------------------
-
-
 def as_matrix(X: Any, n_min: int = 2) -> NDArray[Any]:
     """The (n, p) array of a rectangular table; a masked array stays masked."""
     try:
@@ -135,52 +144,6 @@ def as_matrix(X: Any, n_min: int = 2) -> NDArray[Any]:
         raise complex_data()
     check_shape(array.shape, n_min)
     return array
-
-
-def _as_array(X: Any) -> NDArray[Any]:
-    array = as_matrix(X)
-    if isinstance(array, np.ma.MaskedArray):
-        mask = np.ma.getmaskarray(array)
-        for j in np.flatnonzero(mask.any(axis=0)):
-            check_missing(mask[:, j], f"x{j}")
-        array = array.data
-    return array
-
-
-def _table_from_array(
-    array: NDArray[Any], names: Sequence[Any] | None, drop_constant: bool
-) -> Table:
-    n, p = array.shape
-    labels = resolve_names(names, p)
-    check_finite(array, labels)
-    columns: Iterator[Encoded]
-    if array.dtype.kind in "biu":
-        check_not_negative(array, labels)
-        columns = integer_columns(array)
-    elif array.dtype.kind in "UST":
-        columns = (encode_vector(array[:, j], labels[j]) for j in range(p))
-    elif array.dtype.kind == "f":
-        vectors = zip(contiguous_columns(array), labels, strict=True)
-        columns = (encode_integers(whole_numbers(v, name)) for v, name in vectors)
-    elif array.dtype.kind == "O":
-        raise _object_array(array, labels)
-    else:
-        raise unsupported_dtype(labels[0], array.dtype)
-    return table_from_columns(columns, labels, n, drop_constant)
-
-
-def _object_array(array: NDArray[Any], names: Sequence[str]) -> DataError:
-    for j, name in enumerate(names):
-        check_missing(is_missing(array[:, j]), name)
-    types = sorted({type(value).__name__ for value in array.ravel().tolist()})
-    return DataError(
-        f"X is an array of objects (types: {', '.join(types[:5])}); each value or argument must "
-        "be a string or a number of one type: use astype(int) or astype(str), or pass a "
-        "DataFrame, whose columns have types of their own"
-    )
-
-
-# --- DataFrames ----------------------------------------------------------------------
 
 
 def as_frame(X: Any) -> nw.DataFrame[Any] | None:
@@ -200,34 +163,205 @@ def as_frame(X: Any) -> nw.DataFrame[Any] | None:
     return frame if isinstance(frame, nw.DataFrame) else None
 
 
-def _table_from_frame(
-    frame: nw.DataFrame[Any], names: Sequence[Any] | None, drop_constant: bool
+def table_of_vectors(
+    vectors: Iterable[Vector],
+    names: Sequence[str],
+    n: int,
+    *,
+    drop_constant: bool = False,
+    family: Family = AUTO,
+    scores: bool = False,
 ) -> Table:
-    check_shape(frame.shape)
-    labels = resolve_names(names, frame.shape[1], frame.columns)
-    series = [frame.get_column(column) for column in frame.columns]
-    for column, name in zip(series, labels, strict=True):
-        _check_series(column, name)
-    encoded = (_encode_series(column, name) for column, name in zip(series, labels, strict=True))
-    return table_from_columns(encoded, labels, frame.shape[0], drop_constant)
+    """The table of columns that arrive one at a time, under their names."""
+    return _Reader(None, family, drop_constant, None, scores).columns(vectors, names, n)
 
 
-def _check_series(series: nw.Series[Any], name: str) -> None:
-    missing = series.is_null().to_numpy().astype(bool)
-    if series.dtype.is_float():
-        missing |= series.is_nan().fill_null(True).to_numpy().astype(bool)
-    check_missing(missing, name)
-    if series.dtype.is_float():
-        check_finite(series.to_numpy()[:, None], [name])
-        whole_numbers(series.to_numpy(), name)
+# --- reading -------------------------------------------------------------------------
 
 
-def _encode_series(series: nw.Series[Any], name: str) -> Encoded:
-    dtype = series.dtype
-    if isinstance(dtype, nw.Categorical | nw.Enum):
-        return encode_labels(series.to_numpy().tolist())
-    if dtype.is_float():
-        return encode_integers(whole_numbers(series.to_numpy(), name))
-    if dtype.is_integer() or isinstance(dtype, nw.Boolean | nw.String | nw.Object):
-        return encode_vector(series.to_numpy(), name)
-    raise unsupported_dtype(name, dtype)
+class _Reader:
+    """The options of `as_table`, and a method for each kind of input."""
+
+    def __init__(
+        self,
+        names: Sequence[Any] | None,
+        family: Family,
+        drop_constant: bool,
+        weights: Floats | None,
+        scores: bool,
+    ) -> None:
+        self.names, self.family, self.drop_constant = names, family, drop_constant
+        self.weights, self.scores = weights, scores
+
+    def sparse(self, X: Any, groups: Groups | None) -> Table:
+        if groups is not None:
+            return self.grouped(X, groups)
+        if not self.scores:
+            self._check_presence(X)
+            return table_from_sparse(X, self.names, self.drop_constant)
+        check_shape(X.shape)
+        names = resolve_names(self.names, X.shape[1])
+        matrix = sparse_block(X, names, "gaussian").tocsc()
+        columns = (matrix[:, [j]].toarray().ravel() for j in range(X.shape[1]))
+        vectors = (vector_of_array(column, name) for column, name in _pairs(columns, names))
+        return self.columns(vectors, names, X.shape[0])
+
+    def other(self, X: Any, groups: Groups | None) -> Table:
+        frame = as_frame(X)
+        blocks = frame is None and is_blocks(X)
+        if groups is not None and (frame is not None or blocks):
+            raise DataError(
+                f"groups= is for a sparse or numeric matrix, got {type(X).__name__}; pass a "
+                "matrix, or a dict with a block for each group"
+            )
+        if frame is not None:
+            return self.frame(frame)
+        if blocks:
+            return self.blocks(X)
+        array = as_matrix(X)
+        return self.array(array) if groups is None else self.grouped(array, groups)
+
+    def frame(self, frame: nw.DataFrame[Any]) -> Table:
+        check_shape(frame.shape)
+        names = resolve_names(self.names, frame.shape[1], frame.columns)
+        series = (frame.get_column(column) for column in frame.columns)
+        vectors = (vector_of_series(column, name) for column, name in _pairs(series, names))
+        return self.columns(vectors, names, frame.shape[0])
+
+    def array(self, array: NDArray[Any]) -> Table:
+        n, p = array.shape
+        names = resolve_names(self.names, p)
+        mask = np.ma.getmaskarray(array) if isinstance(array, np.ma.MaskedArray) else None
+        data = np.asarray(array)
+        columns = contiguous_columns(data) if data.dtype.kind in "biuf" else iter(data.T)
+        vectors = (
+            vector_of_array(column, name, None if mask is None else mask[:, j])
+            for j, (column, name) in enumerate(_pairs(columns, names))
+        )
+        return self.columns(vectors, names, n)
+
+    def columns(self, vectors: Iterable[Vector], names: Sequence[str], n: int) -> Table:
+        """A variable for each vector; they arrive one at a time."""
+        asked = asked_families(self.family, names)
+        variables = (
+            self.variable(vector, name, family)
+            for vector, name, family in zip(vectors, names, asked, strict=True)
+        )
+        if self.scores:
+            return blocks_of_variables(list(variables), n, self.drop_constant)
+        return codes_of_variables(variables, names, n, self.drop_constant)
+
+    def variable(self, vector: Vector, name: str, asked: str) -> Variable:
+        make = score_of if self.scores else variable_of
+        return make(vector, name, asked, self.weights)
+
+    def blocks(self, blocks: Sequence[Any] | Mapping[Any, Any]) -> Table:
+        """A variable for each block: (n, d) dense or sparse vectors, or a 1-D vector. Where every
+        block is 1-D the table is that of columns, otherwise of kind "blocks"."""
+        found = list(blocks) if isinstance(blocks, Mapping) else None
+        values = list(blocks.values()) if isinstance(blocks, Mapping) else list(blocks)
+        names = resolve_names(self.names, len(values), found)
+        arrays = [as_block(value, name) for value, name in zip(values, names, strict=True)]
+        n = common_length(arrays, names)
+        masks = [np.ma.getmaskarray(v) if np.ma.isMaskedArray(v) else None for v in values]
+        if all(array.ndim == 1 for array in arrays):
+            vectors = map(vector_of_array, arrays, names, masks)
+            return self.columns(vectors, names, n)
+        asked = asked_families(self.family, names)
+        variables = [
+            self.variable(vector_of_array(array, name, mask), name, family)
+            if array.ndim == 1
+            else self.block(array, name, _numbered(name, array.shape[1]), family, mask)
+            for array, name, family, mask in zip(arrays, names, asked, masks, strict=True)
+        ]
+        return blocks_of_variables(variables, n, self.drop_constant)
+
+    def block(
+        self,
+        array: Any,
+        name: str,
+        columns: Sequence[str],
+        asked: str,
+        mask: NDArray[np.bool_] | None = None,
+    ) -> Variable:
+        x: Any
+        if sparse.issparse(array):
+            x = sparse_block(array, columns, "gaussian" if self.scores else asked)
+        else:
+            x = dense_block(array, columns, mask)
+        if self.scores:
+            return score_of_block(x, name, asked, self.weights)
+        return variable_of_block(x, name, columns, asked, self.weights)
+
+    def grouped(self, X: Any, groups: Groups) -> Table:
+        """A vector variable for each group of columns."""
+        check_shape(X.shape)
+        labels, members = group_columns(groups, X.shape[1])
+        names = resolve_names(self.names, len(labels), labels)
+        asked = asked_families(self.family, names)
+        matrix = X.tocsc() if sparse.issparse(X) else np.asarray(X)
+        mask = np.ma.getmaskarray(X) if np.ma.isMaskedArray(X) else None
+        variables = [
+            self.block(
+                matrix[:, member],
+                name,
+                [f"column {j}" for j in member],
+                family,
+                None if mask is None else mask[:, member],
+            )
+            for name, member, family in zip(names, members, asked, strict=True)
+        ]
+        return blocks_of_variables(variables, X.shape[0], self.drop_constant)
+
+    def _check_presence(self, X: Any) -> None:
+        asked = asked_families(self.family, resolve_names(self.names, X.shape[1]))
+        other = next(
+            (name for name in asked if name not in (AUTO, "presence", "categorical")), None
+        )
+        if other is not None:
+            raise DataError(
+                f"family {other!r}: a sparse matrix without groups is read as presence or absence; "
+                "pass X.toarray() to read its numbers, or groups= to join columns to vectors"
+            )
+
+
+def _pairs(columns: Iterable[Any], names: Sequence[str]) -> Iterator[tuple[Any, str]]:
+    return zip(columns, names, strict=True)
+
+
+def _scores_of_table(table: Table) -> Table:
+    """The same table for a Gaussian tree."""
+    read = _Reader(None, AUTO, False, table.weights, True)
+    variables = []
+    for v, name in enumerate(table.names):
+        x = _numbers(table, v)
+        if x.ndim == 1:
+            variables.append(read.variable(vector_of_array(x, name), name, AUTO))
+        else:
+            variables.append(read.block(x, name, _numbered(name, x.shape[1]), AUTO))
+    found = blocks_of_variables(variables, table.n_samples, False)
+    notes = {"notes": table.notes, "dropped": table.dropped, "weights": table.weights}
+    return found.replace(**notes)
+
+
+def _numbers(table: Table, v: int) -> Any:
+    """(n,) or (n, d) values of a variable of a table; ordinal categories are their places."""
+    if table.values is not None and v in table.values.arrays:
+        return table.values.arrays[v]
+    labels = table.categories[v]
+    if table.matrix is not None and labels is None:
+        block = table.matrix[:, table.offsets[v] : table.offsets[v + 1]]
+        return block.toarray().ravel() if table.kind == "presence" else block
+    coded = table.codes if table.values is None else table.values.codes
+    codes = one_hot_codes(table) if coded is None else coded
+    assert codes is not None
+    found = codes[:, v].astype(np.int64)
+    if labels is not None and table.families[v] != "ordinal":
+        values = labels.astype(object)[found]
+        values[found < 0] = None
+        return values
+    return np.where(found < 0, np.nan, found)
+
+
+def _numbered(name: str, width: int) -> list[str]:
+    return [f"{name}[{j}]" for j in range(width)]

@@ -8,7 +8,7 @@ import warnings
 import zipfile
 import zlib
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -18,22 +18,17 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from latenttree.data.blocks import Groups, canonical_csr
-from latenttree.data.checks import (
-    check_missing,
-    check_shape,
-    negative_code,
-    real_valued,
-    resolve_names,
-)
-from latenttree.data.columns import Encoded, encode_integers, encode_labels, table_from_columns
-from latenttree.data.encode import as_table
+from latenttree.data.checks import check_shape, resolve_names
+from latenttree.data.encode import as_table, table_of_vectors
+from latenttree.data.families import AUTO, Family, asked_families
 from latenttree.data.table import Table, presence_table
+from latenttree.data.vectors import Vector, vector_of_array
 from latenttree.errors import DataError
 
 KNOWN = ".csv, .npz, docword.NAME.txt, docword.NAME.txt.gz"
 
 _DOCWORD = re.compile(r"docword\.(?P<name>.+)\.txt(\.gz)?$")
-_MISSING = frozenset(["", "NA", "N/A", "NaN", "nan", "null", "None"])
+_MISSING = frozenset(["", "NA", "N/A", "NaN", "nan", "null", "None", "?"])
 _CSV_ROWS = 4096  # rows held as Python strings at once
 _READ = 1 << 20  # bytes read at once
 
@@ -47,11 +42,14 @@ def read_table(
     names: Sequence[Any] | None = None,
     drop_constant: bool = False,
     delimiter: str = ",",
+    family: Family = AUTO,
+    scores: bool = False,
 ) -> Table:
     """The table in a file; its name says what it is.
 
     - ``.csv``: a line of names, then a line for each sample. Columns of integers and of text
-      are categorical; empty cells, NA, NaN and null are missing, which is an error.
+      are categorical, columns with decimals real; empty cells, NA, N/A, NaN, null, None and ?
+      are missing values.
     - ``.npz``: a SciPy sparse matrix (`scipy.sparse.save_npz`) or a single 2-D array.
     - ``docword.NAME.txt[.gz]``: lines D, W, NNZ, then "document word count", numbered from
       1; words are present or absent. Names come from ``vocab.NAME.txt`` beside it.
@@ -62,7 +60,8 @@ def read_table(
     min_support : of a presence table keep the variables that are present in at least this
         many samples, and absent in at least one; `Table.dropped` has the names of the
         others and `Table.notes` says how many.
-    groups, names, drop_constant : as in `as_table`.
+    groups, names, drop_constant, family, scores : as in `as_table`. A docword file, and a sparse
+        matrix without groups, are presence or absence whatever their counts.
     delimiter : between the cells of a .csv.
     """
     path = Path(path)
@@ -76,12 +75,14 @@ def read_table(
         if names is not None:
             raise DataError("vocab= and names= both give names; pass one of them")
         names = read_vocabulary(Path(vocab))
+    options = {"drop_constant": drop_constant, "family": family, "scores": scores}
     if _DOCWORD.search(path.name):
-        return _read_docword(path, names, min_support)
+        found = _read_docword(path, names, min_support)
+        return _presence(found, family, scores)
     if path.suffix == ".csv":
-        return _read_csv(path, names, drop_constant, delimiter)
+        return _read_csv(path, names, delimiter, options)
     if path.suffix == ".npz":
-        return _read_npz(path, groups, names, min_support, drop_constant)
+        return _read_npz(path, groups, names, min_support, options)
     raise DataError(f"do not know how to read {path.name!r}; known are {KNOWN}")
 
 
@@ -134,6 +135,18 @@ def supported_presence(matrix: sparse.csr_array, names: list[str], min_support: 
         dropped=tuple(name for name, k in zip(names, keep, strict=True) if not k),
         notes=(note,),
     )
+
+
+def _presence(table: Table, family: Family, scores: bool) -> Table:
+    """A table of presence or absence, unless its numbers are asked for."""
+    asked = asked_families(family, table.names)
+    other = next((name for name in asked if name not in (AUTO, "presence", "categorical")), None)
+    if other is not None:
+        raise DataError(
+            f"family {other!r}: this file is read as presence or absence; load the numbers with "
+            "another library and pass them as a dense array"
+        )
+    return as_table(table, scores=scores)
 
 
 # --- UCI bag of words ----------------------------------------------------------------
@@ -330,18 +343,19 @@ def _read_npz(
     groups: Groups | None,
     names: Sequence[Any] | None,
     min_support: int,
-    drop_constant: bool,
+    options: Mapping[str, Any],
 ) -> Table:
     content = _load_npz(path)
-    if not sparse.issparse(content) or groups is not None:
-        return as_table(content, groups=groups, names=names, drop_constant=drop_constant)
+    if not sparse.issparse(content) or groups is not None or options["scores"]:
+        return as_table(content, groups=groups, names=names, **options)
     check_shape(content.shape)
     labels = resolve_names(names, content.shape[1])
     matrix = canonical_csr(content, labels)
     matrix = sparse.csr_array(
         (np.ones(matrix.nnz, dtype=np.float32), matrix.indices, matrix.indptr), shape=matrix.shape
     )
-    return supported_presence(matrix, labels, min_support)
+    found = supported_presence(matrix, labels, min_support)
+    return _presence(found, options["family"], False)
 
 
 def _load_npz(path: Path) -> Any:
@@ -369,7 +383,7 @@ def _load_npz(path: Path) -> Any:
 
 
 def _read_csv(
-    path: Path, names: Sequence[Any] | None, drop_constant: bool, delimiter: str
+    path: Path, names: Sequence[Any] | None, delimiter: str, options: Mapping[str, Any]
 ) -> Table:
     """Cells become codes of distinct texts as they are read; what a column holds is then
     decided from its distinct texts alone."""
@@ -387,8 +401,8 @@ def _read_csv(
     n = len(codes[0])
     check_shape((n, len(header)))
     labels = resolve_names(names, len(header), header)
-    columns = [_csv_column(*column) for column in zip(texts, codes, labels, strict=True)]
-    return table_from_columns(columns, labels, n, drop_constant)
+    columns = map(_csv_column, texts, codes, labels)
+    return table_of_vectors(columns, labels, n, **options)
 
 
 def _csv_header(header: list[str], name: str, delimiter: str) -> list[str]:
@@ -434,27 +448,13 @@ def _rows_of_width(reader: Any, p: int, name: str) -> Iterator[list[str]]:
             )
 
 
-def _csv_column(texts: list[str], codes: NDArray[np.int32], name: str) -> Encoded:
+def _csv_column(texts: list[str], codes: NDArray[np.int32], name: str) -> Vector:
     stripped = [text.strip() for text in texts]
     missing = np.asarray([text in _MISSING for text in stripped])
-    check_missing(missing[codes], name)
-    numbers = [_number(text) for text in stripped]
-    if any(number is None for number in numbers):
-        labels, ranks = encode_labels(stripped)
-    elif any(isinstance(number, float) for number in numbers):
-        raise real_valued(name, "text of decimal numbers", stripped[0])
-    else:
-        labels, ranks = _csv_integers(np.asarray(numbers), codes, name)
-    return labels, ranks[codes]
-
-
-def _csv_integers(
-    values: NDArray[Any], codes: NDArray[np.int32], name: str
-) -> tuple[NDArray[Any], NDArray[Any]]:
-    if values.min() < 0:
-        row = int((values < 0)[codes].argmax())
-        raise negative_code(values[codes[row]], row, name)
-    return encode_integers(values) if values.dtype != object else encode_labels(values)
+    numbers = [0 if lost else _number(t) for t, lost in zip(stripped, missing, strict=True)]
+    text = any(number is None for number in numbers)
+    distinct = np.array(stripped, dtype=object) if text else np.asarray(numbers)
+    return vector_of_array(distinct[codes], name, missing[codes])
 
 
 def _number(text: str) -> int | float | None:

@@ -1,0 +1,149 @@
+"""Which family a variable has: the one asked for, or the one its values suggest.
+
+- Booleans, integers, text and categories are categorical.
+- Floats are real. Floats that are all whole numbers from 0 on, with at most 20 different ones, are
+  categories: so pandas stores integers with gaps, and so encoders give codes.
+- A block of vectors is categorical where every row is one-hot, a multi-hot group where all is 0
+  or 1, a bag of counts where all is a whole number from 0 on, real otherwise.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from latenttree.data.checks import listing
+from latenttree.data.table import FAMILIES
+from latenttree.errors import DataError
+
+Family = str | Mapping[Any, str]
+Look = Literal["one-hot", "binary", "counts", "real"]
+
+AUTO = "auto"
+NAMES = (*FAMILIES, "presence")
+GAUSSIAN = tuple(name for name in FAMILIES if name.startswith("gaussian"))
+NUMBERS = (*GAUSSIAN, "poisson")
+
+MOST_WHOLE = 20
+"""Floats with at most so many different whole values are categories."""
+
+MANY = 50
+"""Integers with more different values than this are categories too, but that deserves a note."""
+
+MOST_EXACT = 2.0**53
+"""Below this, floats hold every whole number."""
+
+_GLANCE = 1000  # values that are looked at first: most real columns show a fraction soon
+
+
+# --- what is asked -------------------------------------------------------------------
+
+
+def asked_families(family: Family, names: Sequence[str]) -> list[str]:
+    """(p,) the name asked for each variable, or "auto"."""
+    if isinstance(family, str):
+        return [_known(family, "")] * len(names)
+    if not isinstance(family, Mapping):
+        raise DataError(
+            f"family={family!r}: give 'auto', the name of a family for all variables, or a dict "
+            f"from columns to names; names are {list(NAMES)}"
+        )
+    wanted = {str(column): name for column, name in family.items()}
+    unknown = next((column for column in wanted if column not in set(names)), None)
+    if unknown is not None:
+        raise DataError(
+            f"family names column {unknown!r}, which the data do not have"
+            f"{_did_you_mean(unknown, names)}; the columns are {listing(names)}"
+        )
+    found = {column: _known(name, f" of column {column!r}") for column, name in wanted.items()}
+    return [found.get(name, AUTO) for name in names]
+
+
+def _known(name: Any, of: str) -> str:
+    if isinstance(name, str) and name in (AUTO, *NAMES):
+        return name
+    raise DataError(
+        f"family {name!r}{of} is unknown{_did_you_mean(str(name), NAMES)}; choose one of "
+        f"{[AUTO, *NAMES]}"
+    )
+
+
+def _did_you_mean(name: str, known: Sequence[str]) -> str:
+    close = difflib.get_close_matches(name, known, 1)
+    return f" (did you mean {close[0]!r}?)" if close else ""
+
+
+def check_scores(asked: str, name: str) -> None:
+    """A Gaussian tree reads numbers: no family may say otherwise."""
+    if asked not in (AUTO, "ordinal", "presence", *GAUSSIAN):
+        raise DataError(
+            f"family {asked!r} of {name!r} does not go with hidden='gaussian', which reads every "
+            "variable as a number; leave it out, or use hidden='categorical'"
+        )
+
+
+# --- vectors -------------------------------------------------------------------------
+
+
+def vector_family(asked: str, known: NDArray[Any], name: str) -> str:
+    """Family of one value a sample; `known` are those that are there: booleans, integers, floats
+    or anything else (text, labels)."""
+    number = known.dtype.kind in "biuf"
+    if asked == AUTO:
+        return "gaussian" if known.dtype.kind == "f" and not few_whole(known) else "categorical"
+    if asked in ("multinomial", "multihot"):
+        raise DataError(
+            f"family {asked!r} is for a block of several columns, but {name!r} is a single one; "
+            "pass a dict with an (n, d) block, or a matrix with groups="
+        )
+    if asked in NUMBERS and not number:
+        first = known[:1].tolist()[0]
+        raise DataError(
+            f"family {asked!r} needs numbers, but column {name!r} holds {type(first).__name__} "
+            f"values (first {first!r}); convert it, or leave its family to 'auto'"
+        )
+    if asked == "presence":
+        return "categorical"
+    alike = ("gaussian_spherical", "gaussian_diagonal", "gaussian_full")  # of a single number
+    return "gaussian" if asked in alike else asked
+
+
+def few_whole(known: NDArray[Any]) -> bool:
+    """Whether floats are at most 20 different whole numbers from 0 on."""
+    if not whole(known[:_GLANCE]) or not whole(known):
+        return False
+    return len(np.unique(known[:_GLANCE])) <= MOST_WHOLE and len(np.unique(known)) <= MOST_WHOLE
+
+
+def whole(values: NDArray[Any]) -> bool:
+    """Whether all values are whole numbers from 0 on that integers hold exactly."""
+    exact = (values >= 0) & (values == np.floor(values)) & (values < MOST_EXACT)
+    return bool(exact.all())
+
+
+# --- blocks --------------------------------------------------------------------------
+
+
+def block_family(asked: str, look: Look, width: int, name: str) -> str:
+    """Family of a vector a sample."""
+    if asked == AUTO:
+        if look == "counts":
+            return "multinomial" if width > 1 else "poisson"
+        return {"one-hot": "categorical", "binary": "multihot"}.get(look, "gaussian_diagonal")
+    if asked == "presence":
+        raise DataError(
+            f"family 'presence' is for a single column, but {name!r} is a block of {width} "
+            "columns; 'multihot' reads it as a group of codes that are present or absent"
+        )
+    if asked == "multinomial" and width == 1:
+        raise DataError(
+            f"family 'multinomial' is for a bag of several counts, but {name!r} has one column; "
+            "use 'poisson'"
+        )
+    if asked == "multihot" and look == "one-hot":
+        return "categorical"
+    return "gaussian_diagonal" if asked == "gaussian" else asked
