@@ -46,7 +46,7 @@ def cut(data, model, centre, radius=0):  # type: ignore[no-untyped-def]
     edges = [(u, v) for v, u in region.branches if u >= model.tree.n_observed]
     sent = messages(model, Evidence(data.X), np.array(edges).reshape(-1, 2))
     by_edge = {edge: sent[:, i] for i, edge in enumerate(edges)}
-    return region, incoming(region, model.tree.n_observed, data.X, by_edge)
+    return region, incoming(region, data.X, by_edge)
 
 
 def inner_edges(tree: lt.Tree) -> list[tuple[int, int]]:

@@ -25,8 +25,8 @@ Tables = tuple[Floats, ...]
 Statistics = dict[int, Floats]
 """Sums of the statistics of emissions, `(T, k)`, by node."""
 
-Chunks = Callable[[], Iterable[Chunk | NDArray[Any]]]
-"""Calls give all samples, or their codes, chunk by chunk."""
+Chunks = Callable[[], Iterable[Chunk | Evidence | NDArray[Any]]]
+"""Calls give all samples, chunk by chunk: as they are, as evidence, or as codes."""
 
 OPENING = 1e-3
 """Share of independence mixed into the first model: EM never leaves a zero."""

@@ -34,6 +34,7 @@ class Chunk:
     weights : (n,) how often each sample counts; None: once.
     stored : (n, p) codes or CSR rows of the structural form; None where it is the codes.
     known : (n, p) False where a variable of `stored` rows is missing; None where none is.
+    soft : further evidence, weights over the states of nodes, see `inference.Evidence`.
     """
 
     codes: NDArray[Any]
@@ -41,6 +42,7 @@ class Chunk:
     weights: Floats | None = None
     stored: Any = None
     known: NDArray[np.bool_] | None = None
+    soft: Mapping[int, Any] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -50,15 +52,19 @@ class Chunk:
         nodes."""
         emissions = {v: e for v, e in model.emissions.items() if v in self.arrays}
         if not emissions:
-            return Evidence(self.codes)
+            return Evidence(self.codes, self.soft)
         soft, log_scale = soft_evidence(emissions, model.parents.tolist(), self.arrays)
+        for v, weights in self.soft.items():
+            soft[v] = soft[v] * weights if v in soft else weights
         return Evidence(self.codes, soft, log_scale)
 
     def take(self, index: Any) -> Chunk:
         """The samples of `index`."""
         others = (self.weights, self.stored, self.known)
+        weights, stored, known = (None if x is None else x[index] for x in others)
         arrays = {v: x[index] for v, x in self.arrays.items()}
-        return Chunk(self.codes[index], arrays, *(None if x is None else x[index] for x in others))
+        soft = {v: x[index] if np.ndim(x) == 2 else x for v, x in self.soft.items()}
+        return Chunk(self.codes[index], arrays, weights, stored, known, soft)
 
 
 class Samples:
@@ -89,8 +95,10 @@ def chunk_of(table: Table, start: int, stop: int) -> Chunk:
     return Chunk(part.codes, part.arrays, weights, table.rows(start, stop), known)
 
 
-def as_chunk(part: Chunk | NDArray[Any]) -> Chunk:
-    """Samples, or their codes alone."""
+def as_chunk(part: Chunk | Evidence | NDArray[Any]) -> Chunk:
+    """Samples, evidence on them, or their codes alone."""
+    if isinstance(part, Evidence):
+        return Chunk(part.codes, soft=part.soft)
     return part if isinstance(part, Chunk) else Chunk(part)
 def codes_of(table: Table, start: int, stop: int) -> NDArray[Any]:
     """Categories `(stop - start, p)` of some samples; of one-hot blocks the category in use."""

@@ -53,8 +53,8 @@ def as_branches(evidence: Evidence, k: int, weights: Floats | None = None) -> Br
     weights = np.ones(n) if weights is None else np.ascontiguousarray(weights, dtype=np.float64)
     sent = np.zeros((n, m, k if evidence.soft else 1), dtype=np.float32)
     is_sent = np.zeros(m, dtype=np.bool_)
-    for i, weights in evidence.soft.items():
-        sent[:, i], is_sent[i] = weights, True
+    for i, told in evidence.soft.items():
+        sent[:, i], is_sent[i] = told, True
     return Branches(np.ascontiguousarray(evidence.codes, dtype=np.int32), sent, is_sent, weights)
 
 
