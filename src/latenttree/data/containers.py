@@ -13,10 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from latenttree.data.blocks import one_hot
+from latenttree.data.block_forms import variable_of_block
 from latenttree.data.columns import stack_columns
 from latenttree.data.encode import as_frame
-from latenttree.data.table import codes_table, presence_table
+from latenttree.data.table import Table, codes_table, presence_table
+from latenttree.data.variables import (
+    Variable,
+    blocks_of_variables,
+    codes_of_variables,
+    one_hot,
+)
+from latenttree.data.vectors import Vector, variable_of
 from latenttree.errors import DataError
 
 if TYPE_CHECKING:
@@ -110,9 +117,17 @@ def _vector(known: Known, j: int) -> NDArray[Any]:
         return schema.labels[i][known.codes[:, i]]
     values = np.asarray(known.arrays[i])
     if column.levels is not None:
-        ranks = np.clip(np.rint(values), 0, len(column.levels) - 1)
-        return np.asarray(column.levels)[ranks.astype(np.int64)]
+        levels = np.asarray(column.levels)
+        numbers = np.arange(len(levels)) if schema.ranked(i) else levels.astype(np.float64)
+        return levels[_nearest(values, numbers)]
     return _rounded(values, column.dtype)
+
+
+def _nearest(values: NDArray[Any], numbers: NDArray[Any]) -> NDArray[np.int64]:
+    """(n,) position of the number that each value is nearest to."""
+    order = np.argsort(numbers)
+    middle = (numbers[order][1:] + numbers[order][:-1]) / 2
+    return order[np.searchsorted(middle, values)]
 
 
 def _constant(column: Column) -> NDArray[Any]:
@@ -134,20 +149,34 @@ def _rounded(values: NDArray[Any], dtype: str) -> NDArray[Any]:
     return np.clip(np.rint(values), limits.min, top).astype(whole.group())
 
 
-def _table(known: Known) -> Any:
-    """A table; numbers have no table of their own without the bins of training, so with them it
-    is a dict, which `fit` takes alike."""
+def _table(known: Known) -> Table:
     schema = known.schema
     if schema.n_coded < schema.n_vars:
-        return {name: _value(known, i) for i, name in enumerate(schema.names)}
+        variables = [_variable(known, i) for i in range(schema.n_vars)]
+        if any(variable.codes is None for variable in variables):
+            return blocks_of_variables(variables, len(known.codes), False)
+        return codes_of_variables(variables, schema.names, len(known.codes), False)
     if schema.kind == "presence":
         return presence_table(schema.names, sparse.csr_array(known.codes > 0, dtype=np.float32))
     return codes_table(schema.names, np.ascontiguousarray(known.codes), schema.labels)
 
 
-def _value(known: Known, i: int) -> Any:
-    coded = known.schema.coded[i]
-    return known.schema.labels[i][known.codes[:, i]] if coded else known.arrays[i]
+def _variable(known: Known, i: int) -> Variable:
+    """A variable of a table that holds numbers; bins are those of the samples themselves."""
+    schema = known.schema
+    name, family, labels = schema.names[i], schema.families[i], schema.categories[i]
+    if schema.coded[i]:
+        return Variable(name, family, int(schema.dims[i]), codes=known.codes[:, i], labels=labels)
+    x = known.arrays[i]
+    if family in ("poisson", "multinomial"):  # also expected counts
+        x = sparse.csr_array(np.rint(x)) if sparse.issparse(x) else np.rint(x)
+    if x.ndim == 1:
+        found = variable_of(Vector(x), name, family, None)
+    else:
+        columns = [f"{name}[{j}]" for j in range(x.shape[1])]
+        found = variable_of_block(x, name, columns, family, None)
+    # few samples may look constant, or one-hot, where the family is wider
+    return replace(found, family=family, values=x, constant=None)
 
 
 def _array(known: Known) -> NDArray[Any]:

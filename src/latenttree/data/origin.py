@@ -18,10 +18,10 @@ from latenttree.data.table import Table
 Members = tuple[NDArray[np.int64], ...] | None
 
 
-def describe(X: Any, groups: Groups | None) -> tuple[str, list[Column], Members]:
-    """Container, columns and members of an input that `as_table` has accepted."""
+def describe(X: Any, table: Table, groups: Groups | None) -> tuple[str, list[Column], Members]:
+    """Container, columns and members of an input that `as_table` made `table` of."""
     if isinstance(X, Table):
-        return "table", _table_columns(X), None
+        return "table", _table_columns(X, table), None
     if sparse.issparse(X):
         container = "sparse array" if isinstance(X, sparse.sparray) else "sparse matrix"
         return container, *_matrix_columns(X, groups)
@@ -38,10 +38,15 @@ def describe(X: Any, groups: Groups | None) -> tuple[str, list[Column], Members]
     return "array", *_matrix_columns(np.asarray(X), groups)
 
 
-def _table_columns(table: Table) -> list[Column]:
+def _table_columns(X: Table, table: Table) -> list[Column]:
+    """The columns of `X`, in the form that they have in `table`; ordinal labels that became
+    numbers are levels."""
     arrays = {} if table.values is None else table.values.arrays
-    forms = [_form(arrays[v]) if v in arrays else "vector" for v in range(table.n_vars)]
-    columns = [Column(name, form=form) for name, form in zip(table.names, forms, strict=True)]
+    columns = []
+    for v, name in enumerate(table.names):
+        ranked = v in arrays and X.families[v] == "ordinal"
+        form = _form(arrays[v]) if v in arrays else "vector"
+        columns.append(Column(name, form=form, levels=X.categories[v] if ranked else None))
     return columns + [Column(name) for name in table.dropped]
 
 

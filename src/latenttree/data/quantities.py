@@ -6,6 +6,8 @@ of a multi-hot block are 0 or 1, nothing is infinite. NaN, None and what a mask 
 
 from __future__ import annotations
 
+import numbers
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -33,7 +35,7 @@ def number_values(
     gaps = gaps_of(values, missing)
     rows = np.arange(len(values)) if gaps is None else np.flatnonzero(~gaps)
     found = np.full(len(values), np.nan)
-    found[rows] = _as_floats(values[rows], family, name)
+    found[rows] = _as_floats(values[rows], rows, family, name)
     _check_range(found, family, lambda row: (row, name))
     return found
 
@@ -46,22 +48,25 @@ def rank_values(
     return np.where(codes == MISSING, np.nan, codes)
 
 
-def _as_floats(values: NDArray[Any], family: str, name: str) -> Floats:
+def _as_floats(values: NDArray[Any], rows: NDArray[np.int64], family: str, name: str) -> Floats:
     """Numbers and booleans as float64; text is no number, even where it looks like one."""
-    kind = values.dtype.kind
-    text = kind in "UST" or (kind == "O" and any(isinstance(v, str) for v in values.tolist()))
-    if not text and kind in "biufO":
-        try:
-            return np.asarray(values, dtype=np.float64)
-        except (TypeError, ValueError):
-            pass
-    if not len(values):
-        return np.empty(0)
-    first = values[:1].tolist()[0]
+    wrong = _first_wrong(values)
+    if wrong is None:
+        return np.asarray(values, dtype=np.float64)
+    value = values[wrong : wrong + 1].tolist()[0]
     raise DataError(
-        f"column {name!r} holds {type(first).__name__} values (first {first!r}); the model was "
+        f"{type(value).__name__} {value!r} at row {rows[wrong]}, column {name!r}; the model was "
         f"fitted on numbers of family {family!r}: convert the column, for example astype(float)"
     )
+
+
+def _first_wrong(values: NDArray[Any]) -> int | None:
+    """Where the first value that is no number stands."""
+    kind = values.dtype.kind
+    if kind != "O":
+        return None if kind in "biuf" or not len(values) else 0
+    types = (numbers.Real, np.bool_, Decimal)
+    return next((i for i, v in enumerate(values.tolist()) if not isinstance(v, types)), None)
 
 
 # --- blocks --------------------------------------------------------------------------

@@ -18,7 +18,6 @@ from latenttree.data.blocks import (
     common_length,
     hot_positions,
     split_gaps,
-    unsupported_dtype,
 )
 from latenttree.data.checks import N_SHOWN, check_shape
 from latenttree.data.columns import contiguous_columns, stack_columns
@@ -26,6 +25,7 @@ from latenttree.data.encode import as_frame, as_matrix, is_blocks, reject_unread
 from latenttree.data.lookup import MISSING, known_codes, presence_codes
 from latenttree.data.quantities import block_values, number_values, rank_values
 from latenttree.data.table import Table
+from latenttree.data.vectors import unsupported_dtype
 from latenttree.errors import DataError
 
 if TYPE_CHECKING:
@@ -261,7 +261,7 @@ class Reader:
                 "numbers, as in training"
             )
         levels = schema.columns[schema.index[i]].levels
-        if levels is not None:
+        if levels is not None and schema.ranked(i):
             return rank_values(values, levels, name, missing)
         return number_values(values, family, name, missing)
 

@@ -87,7 +87,7 @@ class Schema:
         names: Sequence[Any] | None = None,
     ) -> Schema:
         """The schema of `X`, given `table = as_table(X, groups, names, ...)`."""
-        container, columns, members = describe(X, groups)
+        container, columns, members = describe(X, table, groups)
         found = [column.name for column in columns]
         resolved = resolve_names(names, len(columns), found)
         position = {name: j for j, name in enumerate(resolved)}
@@ -151,6 +151,12 @@ class Schema:
         if form == "vector" and self.members is not None:  # files of an older version
             return "dense" if self.container == "array" else "sparse"
         return form
+
+    def ranked(self, variable: int) -> bool:
+        """Whether the numbers of a variable are places among the levels of its column: so a
+        Gaussian tree, whose tables of columns are of kind "blocks", reads ordered categories."""
+        levels = self.columns[self.index[variable]].levels
+        return not self.coded[variable] and levels is not None and self.kind == "blocks"
 
     @cached_property
     def labels(self) -> tuple[NDArray[Any], ...]:
