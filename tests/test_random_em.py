@@ -10,13 +10,13 @@ import pytest
 import latenttree as lt
 from latenttree.baselines import random_em
 from latenttree.data import as_table
-from latenttree.data.simulate import LatentTreeData
 from latenttree.errors import DataError
 from latenttree.fitting import canonical_states
 from latenttree.metrics import model_of, parameter_error
 from latenttree.model import TreeModel
 from latenttree.refine import random_model, refine, total_log_likelihood
 from latenttree.samples import Samples, marginals
+from latenttree.simulation import LatentTreeData
 
 # Sums over 9 nodes and thousands of samples in another order; steps of EM contract differences.
 ROUNDING = 1e-9

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from latenttree.data.simulate import LatentTreeData, information_length
 from latenttree.datasets import make_latent_tree
 from latenttree.errors import DataError
+from latenttree.simulation import LatentTreeData, information_length
 from latenttree.tree import Tree
 
 Z_LIMIT = 5.0

@@ -1,5 +1,5 @@
 """Data with known truth."""
 
-from latenttree.data.simulate import LatentTreeData, make_latent_tree
+from latenttree.simulation import LatentTreeData, make_latent_tree
 
 __all__ = ["LatentTreeData", "make_latent_tree"]

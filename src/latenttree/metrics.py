@@ -12,8 +12,8 @@ from typing import Any, Literal, NamedTuple, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from latenttree.data.simulate import LatentTreeData
 from latenttree.model import TreeModel
+from latenttree.simulation import LatentTreeData
 from latenttree.tree import Tree
 
 Floats = NDArray[np.float64]

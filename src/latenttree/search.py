@@ -14,7 +14,6 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.data.simulate import information_length
 from latenttree.emissions import Emission
 from latenttree.engine import parallel
 from latenttree.fitting import Options
@@ -35,6 +34,7 @@ from latenttree.regions import (
     region_around,
 )
 from latenttree.samples import Samples
+from latenttree.simulation import information_length
 from latenttree.small_em import as_branches
 from latenttree.structure import FARTHEST, Structure
 from latenttree.tree import Tree

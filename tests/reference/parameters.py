@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from latenttree.data.simulate import make_tree
 from latenttree.datasets import make_latent_tree
 from latenttree.metrics import model_of
 from latenttree.model import TreeModel
 from latenttree.moments.triples import Layout, TripleMoments
 from latenttree.parameters import Parameters, layout_of, solve
+from latenttree.simulation import make_tree
 from latenttree.views import Views, choose_views, leaf_views
 
 WRONG = 1e3

@@ -1,0 +1,132 @@
+"""Trees of known shape, with lengths drawn from given ranges."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from latenttree.errors import DataError
+from latenttree.tree import Tree
+
+Shape = Literal["balanced", "caterpillar", "star", "random"]
+Floats = NDArray[np.float64]
+
+
+def make_tree(
+    n_observed: int,
+    shape: Shape,
+    arity: int,
+    edge_length: float | tuple[float, float],
+    leaf_length: float | tuple[float, float],
+    internal_observed: float,
+    rng: np.random.Generator,
+) -> Tree:
+    """A tree of the given shape; lengths drawn log-uniformly from the given ranges."""
+    if n_observed < 1:
+        raise DataError(f"n_observed={n_observed}: need at least one observed variable")
+    makers = {
+        "balanced": _balanced_edges,
+        "caterpillar": _caterpillar_edges,
+        "star": _star_edges,
+        "random": _random_edges,
+    }
+    if shape not in makers:
+        raise DataError(f"shape={shape!r} is unknown; choose one of {sorted(makers)}")
+    if n_observed < 3:
+        edges = np.array([[0, 1]] if n_observed == 2 else np.empty((0, 2)), dtype=np.int64)
+    else:
+        edges = makers[shape](n_observed, arity, rng)
+    names = [f"x{i}" for i in range(n_observed)]
+    edges, n_total = _promote_hidden(edges, n_observed, internal_observed, rng)
+    names += [f"x{i}" for i in range(n_observed, n_total)]
+    lengths = np.where(
+        (edges < n_total).any(axis=1),
+        _draw(leaf_length, len(edges), rng),
+        _draw(edge_length, len(edges), rng),
+    )
+    return Tree.build(tuple(names), edges, lengths)
+
+
+def _draw(length: float | tuple[float, float], size: int, rng: np.random.Generator) -> Floats:
+    low, high = length if isinstance(length, tuple) else (length, length)
+    if not 0 < low <= high < np.inf:
+        raise DataError(f"edge length {length!r}: need 0 < low <= high")
+    return np.exp(rng.uniform(np.log(low), np.log(high), size))
+
+
+def _promote_hidden(
+    edges: NDArray[np.int64], n_observed: int, share: float, rng: np.random.Generator
+) -> tuple[NDArray[np.int64], int]:
+    """Turn a share of the hidden nodes into observed ones, which take the next observed indices."""
+    n_hidden = int(edges.max(initial=n_observed - 1)) + 1 - n_observed
+    chosen = rng.permutation(n_hidden) < round(share * n_hidden)
+    order = np.concatenate([np.flatnonzero(chosen), np.flatnonzero(~chosen)])
+    relabel = np.arange(n_observed + n_hidden)
+    relabel[n_observed + order] = n_observed + np.arange(n_hidden)
+    return relabel[edges], n_observed + int(chosen.sum())
+
+
+def _balanced_edges(p: int, arity: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Level by level, `arity` neighbouring nodes get a parent, until one node is left."""
+    level, n_nodes, edges = list(range(p)), p, []
+    while len(level) > 1:
+        if len(level) <= arity + 1:
+            groups = [level]
+        else:
+            groups = [list(g) for g in np.array_split(level, max(1, round(len(level) / arity)))]
+        parents = []
+        for group in groups:
+            if len(group) == 1:
+                parents.append(group[0])
+                continue
+            edges += [(int(child), n_nodes) for child in group]
+            parents.append(n_nodes)
+            n_nodes += 1
+        level = parents
+    return _without_degree_two(np.array(edges, dtype=np.int64), p)
+
+
+def _caterpillar_edges(p: int, arity: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """A chain of hidden nodes, one leaf on each, two at the ends: a hidden Markov chain."""
+    chain = list(range(p, 2 * p - 2))
+    leaves = [(i, chain[min(max(i - 1, 0), p - 3)]) for i in range(p)]
+    return np.array(leaves + list(pairwise(chain)), dtype=np.int64)
+
+
+def _star_edges(p: int, arity: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    return np.array([(i, p) for i in range(p)], dtype=np.int64)
+
+
+def _random_edges(p: int, arity: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Random joins: 2 to `arity` nodes, drawn from those without a parent, get one."""
+    level, n_nodes, edges = list(rng.permutation(p)), p, []
+    while len(level) > 1:
+        take = len(level) if len(level) <= arity + 1 else int(rng.integers(2, arity + 1))
+        chosen = rng.choice(len(level), size=take, replace=False)
+        group = [level[i] for i in chosen]
+        level = [node for i, node in enumerate(level) if i not in set(chosen.tolist())]
+        edges += [(int(child), n_nodes) for child in group]
+        level.append(n_nodes)
+        n_nodes += 1
+    return _without_degree_two(np.array(edges, dtype=np.int64), p)
+
+
+def _without_degree_two(edges: NDArray[np.int64], p: int) -> NDArray[np.int64]:
+    """Suppress hidden nodes with two neighbours (a root with two children)."""
+    adjacency: dict[int, set[int]] = {}
+    for a, b in edges.tolist():
+        adjacency.setdefault(a, set()).add(b)
+        adjacency.setdefault(b, set()).add(a)
+    for node in [v for v in adjacency if v >= p]:
+        if len(adjacency[node]) == 2:
+            a, b = adjacency.pop(node)
+            adjacency[a] ^= {node, b}
+            adjacency[b] ^= {node, a}
+    number = {v: v for v in range(p)}
+    for v in sorted(v for v in adjacency if v >= p):
+        number[v] = len(number)
+    pairs = [(number[a], number[b]) for a in adjacency for b in adjacency[a] if a < b]
+    return np.array(sorted(pairs), dtype=np.int64)
