@@ -1,0 +1,101 @@
+"""Categorical channels of given information length."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+Marginal = Literal["uniform", "random", "zipf"]
+Floats = NDArray[np.float64]
+T = TypeVar("T")
+
+
+def information_length(joint: Floats, rank: int) -> float:
+    """`-sum log s_i` over the leading `rank` canonical correlations of a joint distribution."""
+    row, column = joint.sum(1), joint.sum(0)
+    row, column = np.where(row > 0, row, 1), np.where(column > 0, column, 1)
+    scaled = joint / np.sqrt(row)[:, None] / np.sqrt(column)[None, :]
+    s = np.linalg.svd(scaled, compute_uv=False)[:rank]
+    return float(-np.log(np.maximum(s, 1e-300)).sum())
+
+
+def transition(
+    parent: Floats, n_rows: int, length: float, base: Floats, rng: np.random.Generator
+) -> Floats:
+    """`P(child | parent)`, shape `(n_rows, k)`, with the given information length.
+
+    A mixture `t * sharp + (1 - t) * base`: at t = 1 the columns live on disjoint categories
+    (length 0), at t = 0 they are equal (length infinite); `t` by bisection.
+    """
+    k = len(parent)
+    mixed = columns(k, n_rows, base, rng)
+    return stretched(mixed, lambda table: information_length(table * parent, k), length, steps=50)
+
+
+def columns(
+    k: int, n_rows: int, base: Floats, rng: np.random.Generator
+) -> Callable[[float], Floats]:
+    """`k` distributions over `n_rows` categories about `base`, from all equal (t = 0) to living on
+    disjoint categories (t = 1)."""
+    used = np.flatnonzero(base)
+    owner = np.empty(len(used), dtype=np.int64)
+    if n_rows == k:
+        owner[:] = np.arange(k)
+    else:
+        owner = rng.permutation(np.arange(len(used)) % k)
+    sharp = np.zeros((n_rows, k))
+    sharp[used, owner] = base[used] * rng.uniform(0.5, 1.5, len(used))
+    sharp /= sharp.sum(0)
+    noise = base[:, None] * rng.uniform(0.7, 1.3, (n_rows, k))
+    noise /= noise.sum(0)
+
+    def mixed(t: float) -> Floats:
+        # the noise columns differ a little, so that no edge is a symmetric channel
+        blunt = t * noise + (1 - t) * base[:, None]
+        return np.asarray(t * sharp + (1 - t) * blunt)
+
+    return mixed
+
+
+def stretched(
+    make: Callable[[float], T], length_of: Callable[[T], float], length: float, steps: int = 40
+) -> T:
+    """`make(t)`, 0 < t <= 1, with the given length, which falls with t; by bisection."""
+    low, high = 0.0, 1.0
+    for _ in range(steps):
+        middle = (low + high) / 2
+        if length_of(make(middle)) > length:
+            low = middle
+        else:
+            high = middle
+    return make(high)
+
+
+def base_marginal(
+    n_categories: int, n_used: int, kind: Marginal, rng: np.random.Generator
+) -> Floats:
+    weights = {
+        "uniform": np.ones(n_used),
+        "random": rng.uniform(0.5, 1.5, n_used),
+        "zipf": 1.0 / np.arange(1, n_used + 1),
+    }[kind]
+    base = np.zeros(n_categories)
+    base[rng.permutation(n_categories)[:n_used]] = rng.permutation(weights) / weights.sum()
+    return base
+
+
+def draw_children(
+    conditional: Floats, parent: NDArray[np.int32], rng: np.random.Generator
+) -> NDArray[np.int32]:
+    """One draw for each sample by inverse distribution functions, state by state."""
+    u = rng.random(len(parent))
+    child = np.empty(len(parent), dtype=np.int32)
+    for state in range(conditional.shape[1]):
+        rows = np.flatnonzero(parent == state)
+        cumulative = np.cumsum(conditional[:, state])
+        draws = np.searchsorted(cumulative, u[rows] * cumulative[-1], side="right")
+        child[rows] = np.minimum(draws, len(cumulative) - 1)
+    return child
