@@ -14,7 +14,7 @@ from latenttree.diagnostics import Diagnostics
 from latenttree.distances import Distances, estimate_distances
 from latenttree.errors import DataError
 from latenttree.fitting import Fitted
-from latenttree.moments.subspace import free_dimensions
+from latenttree.data.checks import free_dimensions
 from latenttree.states import choose_states
 from latenttree.structure import Structure
 from latenttree.tree import Tree
@@ -133,8 +133,8 @@ def parameter_report(report: Diagnostics, fitted: Fitted | None) -> None:
     """Fill the report from the learned parameters."""
     if fitted is None:
         report.messages.append(
-            "variables that are not one category in each sample have a tree but no probabilities "
-            "yet: questions about probabilities are refused"
+            "one or two variables that are not categorical have no hidden variable and no model: "
+            "questions about probabilities are refused"
         )
         return
     report.condition, report.effective_samples = fitted.condition, fitted.samples
@@ -167,7 +167,7 @@ def _effective_depth(tree: Tree) -> float:
     return float(reach[tree.n_observed :].max())
 
 
-def _samples_needed(result: Structure, n_samples: int) -> int:
+def _samples_needed(result: Structure, n_samples: float) -> int:
     """Samples at which the weakest internal edge would be four standard errors long."""
     inside = result.tree.internal_edges()
     error = result.standard_errors[inside]

@@ -104,7 +104,7 @@ def learn_structure(
             for part in parts:
                 _contract(part, min_support)
     rows = _assemble(parts, joins, kept, copies, reduced)
-    tree, support, errors = _canonical(rows, names, whole.scale)
+    tree, support, errors = canonical_rows(rows, names, whole.scale)
     return Structure(
         tree,
         support,
@@ -189,7 +189,7 @@ def _assemble(
     return edges + [(a, b, 0.0, 1.0, 0.0) for a, b in copies]
 
 
-def _canonical(
+def canonical_rows(
     edges: list[Row], names: Sequence[str], scale: float
 ) -> tuple[Tree, NDArray[np.float64], NDArray[np.float64]]:
     """The canonical tree with supports and standard errors in the order of its edges.

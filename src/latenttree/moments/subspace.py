@@ -17,6 +17,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from latenttree.data import Table
+from latenttree.data.checks import free_dimensions
 from latenttree.engine import BLOCK, blocks, parallel
 from latenttree.moments.project import features, owners, weighted_features
 
@@ -40,27 +41,6 @@ class Subspaces:
     basis: NDArray[np.float32]
     strengths: NDArray[np.float64]  # (p, rank) singular values of the pooled moments
     n_rounds: int
-
-
-def free_dimensions(table: Table) -> NDArray[np.int64]:
-    """Dimensions of every variable once its mean is removed: `d - 1` where it is categorical."""
-    if table.kind == "presence":
-        return np.ones(table.n_vars, dtype=np.int64)
-    if table.kind == "codes":
-        return table.widths - 1
-    if table.values is None:
-        return table.widths - np.array([labels is not None for labels in table.categories])
-    return table.widths - np.array([_bound(table, v) for v in range(table.n_vars)])
-
-
-def _bound(table: Table, v: int) -> int:
-    """Coordinates of a block that the others determine: one for each one-hot part."""
-    assert table.values is not None
-    family, values, width = table.families[v], table.values.arrays.get(v), int(table.widths[v])
-    if values is None or family == "multinomial":
-        return 1
-    d = 1 if values.ndim == 1 else int(values.shape[1])
-    return d if family != "multihot" and width > d else 0  # more coordinates than values: bins
 
 
 def full_subspaces(table: Table, rank: int) -> Subspaces | None:
