@@ -121,11 +121,12 @@ def parameter_error(
     """The paper's parameter error `||A - A_hat Pi||_F`, mean over the leaves.
 
     `A = P(x | u)`, `(d, k)`, belongs to a leaf `x` of the true tree and its hidden neighbour
-    `u`; `A_hat = P(x | w)` to its hidden neighbour `w` in the estimate. The labels of hidden
-    states are arbitrary, but one hidden node has one labelling: `Pi` is the permutation that
-    is best for all the leaves that `u` and `w` share, together,
-    `argmin_Pi sum_x ||A_x - A_hat_x Pi||_F^2`, by linear assignment, and not a best one for
-    each leaf. Where the trees have one topology, `w` is the node that corresponds to `u`.
+    `u`; `A_hat = P(x | w)` to its hidden neighbour `w` in the estimate. Of a variable that is not
+    categorical `A = E[x | u]`, in its own units (of a bag the shares; of a multi-hot group none
+    and each code). The labels of hidden states are arbitrary, but one hidden node has one
+    labelling: `Pi` is the permutation that is best for all the leaves that `u` and `w` share,
+    together, `argmin_Pi sum_x ||A_x - A_hat_x Pi||_F^2`, by linear assignment, and not a best one
+    for each leaf. Where the trees have one topology, `w` is the node that corresponds to `u`.
 
     Where the models are of different shape:
 
@@ -167,17 +168,12 @@ def parameter_error(
 
 def model_of(data: LatentTreeData) -> TreeModel:
     """The true model behind simulated data."""
-    via = data.tree.parent_edges(data.root).tolist()
-    tables = (
-        data.marginals[v][:, None] if e < 0 else data.conditionals[e] for v, e in enumerate(via)
-    )
-    return TreeModel(data.tree, data.root, tuple(tables))
+    model: TreeModel = data.model
+    return model
 
 
 def _as_model(value: Any) -> TreeModel:
-    if isinstance(value, LatentTreeData):
-        return model_of(value)
-    found = getattr(value, "model_", value)
+    found = value.model if isinstance(value, LatentTreeData) else getattr(value, "model_", value)
     if not isinstance(found, TreeModel):
         raise TypeError(
             f"got {type(value).__name__}, which has no parameters; pass a TreeModel, a fitted "
@@ -207,7 +203,7 @@ def _leaf_views(
         u = int(true.tree.neighbors(x)[0])
         w = _counterpart(true.tree, found.tree, x, u)
         A = true.conditional(x, u)
-        A_hat = _estimate(found, true, x, u, w, states)
+        A_hat = _estimate(found, true, x, u, w, states, len(A))
         views.setdefault((u, w), []).append(_View(x, *_same_width(A, A_hat)))
     return views
 
@@ -226,10 +222,11 @@ def _counterpart(true: Tree, found: Tree, x: int, u: int) -> int:
 
 
 def _estimate(
-    found: TreeModel, true: TreeModel, x: int, u: int, w: int, states: dict[str, ArrayLike]
+    found: TreeModel, true: TreeModel, x: int, u: int, w: int, states: dict[str, ArrayLike], d: int
 ) -> Floats:
-    """`P_hat(x | w)` over the truth's states of `x` (and of `w` where it is observed)."""
-    name, d = true.tree.names[x], int(true.dims[x])
+    """`P_hat(x | w)` over the truth's `d` states of `x` (and those of `w` where it is observed);
+    `E_hat[x | w]` of a variable that is not categorical."""
+    name = true.tree.names[x]
     marginal = _spread(found.marginal(name), name, d, states)
     if w < 0:
         return np.repeat(marginal[:, None], true.dims[u], axis=1)
@@ -297,8 +294,8 @@ def _known_states(model: Any, truth: Any) -> dict[str, ArrayLike]:
         if name in theirs:
             place = {label: i for i, label in enumerate(theirs[name].tolist())}
             states[name] = np.array([place.get(label, -1) for label in labels.tolist()])
-        elif labels.dtype.kind in "iu":
-            states[name] = labels
+        elif labels.dtype.kind in "iuf" and (labels == np.rint(labels)).all():
+            states[name] = labels.astype(np.int64)
     return states
 
 
