@@ -238,14 +238,47 @@ def test_csv_with_another_delimiter(tmp_path: Path) -> None:
     assert read_table(path, delimiter=";").names == ("a", "b")
 
 
+def test_csv_with_decimals_and_gaps(tmp_path: Path) -> None:
+    cells = ["", "NA", "N/A", "NaN", "nan", "null", "None", "?", " "]
+    rows = [f"{cell},{cell},{cell}" for cell in cells] + ["0.5,7,x", "-1e3,8,y", "2,8,y"]
+    table = read_table(write_csv(tmp_path, "real,whole,text\n" + "\n".join(rows) + "\n"))
+    assert table.families == ("gaussian", "categorical", "categorical")
+    assert table.values is not None
+    np.testing.assert_array_equal(table.values.arrays[0], [np.nan] * 9 + [0.5, -1000, 2])
+    assert table.values.codes.tolist() == [[-1, -1, -1]] * 9 + [[-1, 0, 0], [-1, 1, 1], [-1, 1, 1]]
+    assert table.categories[0] is None
+    assert list(table.categories[1]) == [7, 8]  # type: ignore[arg-type]
+    assert any("3 rows" in note for note in table.notes)
+
+
+def test_families_of_files(tmp_path: Path) -> None:
+    path = write_csv(tmp_path, "age,dose\n31,-1\n64,0\n18,2\n")
+    table = read_table(path, family={"age": "poisson", "dose": "gaussian"})
+    assert table.families == ("poisson", "gaussian")
+    with pytest.raises(DataError, match=r"'agee', .*did you mean 'age'"):
+        read_table(path, family={"agee": "poisson"})
+    scores = read_table(path, scores=True)
+    assert scores.families == ("gaussian", "gaussian")
+    words = write_docword(tmp_path, docword_text(COUNTS))
+    assert read_table(words, family="presence").kind == "presence"
+    with pytest.raises(DataError, match="family 'poisson': this file is read as presence"):
+        read_table(words, family="poisson")
+    assert read_table(words, scores=True).families == ("gaussian",) * 6
+    np.savez(tmp_path / "codes.npz", X=COUNTS[:, :3])
+    assert read_table(tmp_path / "codes.npz", family="poisson").families == ("poisson",) * 3
+    sparse.save_npz(tmp_path / "counts.npz", sparse.csr_matrix(COUNTS[:, :6]))
+    with pytest.raises(DataError, match="family 'poisson': this file"):
+        read_table(tmp_path / "counts.npz", family="poisson")
+    grouped = read_table(tmp_path / "counts.npz", groups=[0, 0, 0, 1, 1, 1], family="poisson")
+    assert grouped.families == ("poisson", "poisson")
+
+
 BAD_CSV = {
     "ragged": ("a,b\n1,2\n1\n", "line 3: 1 cells where the first line has 2"),
     "numbers for names": ("1,2\n3,4\n5,6\n", r"holds numbers \(1, 2\), not names"),
-    "missing": ("a,b\n1,x\n2,\n3,y\n", "1 missing .* first at row 1, column 'b'"),
-    "NA": ("a\n1\nNA\n2\n", "first at row 1, column 'a'"),
     "all missing": ("a,b\n1,\n2,\n", "'b' is missing .* in all 2 rows"),
-    "decimals": ("a,b\n1,0.5\n2,1.5\n", "real-valued column 'b'"),
-    "infinity": ("a,b\n1,inf\n2,1\n", "real-valued column 'b'"),
+    "infinity": ("a,b\n1,inf\n2,1\n", r"infinity \(inf\) at row 0, column 'b'"),
+    "constant but for gaps": ("a,b\n1,42\n2,?\n", r"'b' has one value \(42, or missing\)"),
     "negative": ("a\n1\n-1\n1\n", "negative code -1 at row 1, column 'a'"),
     "constant": ("a,b\n1,42\n2,42\n", r"'b' has one value \(42\) in all 2 rows"),
     "repeated names": ("a,a\n1,2\n2,1\n", "'a' occurs more than once"),

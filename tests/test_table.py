@@ -43,7 +43,9 @@ def test_shapes_of_the_three_kinds() -> None:
     assert presence.dims.tolist() == [2, 2, 2, 2]
     assert presence.offsets.tolist() == [0, 1, 2, 3, 4]
     assert presence.widths.tolist() == [1, 1, 1, 1]
-    assert blocks.dims.tolist() == blocks.widths.tolist() == [2, 2]
+    # two codes and "none of them", and a block that is one-hot
+    assert blocks.dims.tolist() == blocks.widths.tolist() == [3, 2]
+    assert blocks.families == ("multihot", "categorical")
     assert [t.n_vars for t in (codes, presence, blocks)] == [3, 4, 2]
 
 
@@ -104,8 +106,9 @@ def test_spread_rows_are_spread(n: int) -> None:
 def test_spread_rows_of_sparse_tables() -> None:
     ones = (np.random.default_rng(0).random((90, 4)) < 0.5).astype(float)
     for groups in (None, ["u", "u", "v", "v"]):
-        part = as_table(sparse.csr_array(ones), groups=groups).spread_rows(10)
-        np.testing.assert_array_equal(dense(part.rows(0, 99)), ones[::9])
+        table = as_table(sparse.csr_array(ones), groups=groups)
+        part = table.spread_rows(10)
+        np.testing.assert_array_equal(dense(part.rows(0, 99)), dense(table.rows(0, 99))[::9])
 
 
 def test_copies_say_the_same_up_to_names() -> None:
@@ -132,8 +135,9 @@ def test_copies_need_samples_beside_the_most_frequent_value() -> None:
 
 
 def test_copies_among_blocks() -> None:
-    one = np.array([[1.0, 0], [0, 2], [3, 0], [0, 0]])
-    table = as_table([one, one.copy(), one * 2, one[:, :1]])
+    one = np.array([[1.0, 0], [0, 2], [3, 0], [0, 1]])
+    other = np.array([[1.0, 0], [0, 2], [3, 1], [0, 1]])
+    table = as_table([one, one.copy(), other, one[:, :1]], family="poisson")
     assert table.is_copy(0, 1)
     assert not table.is_copy(0, 2)
     assert not table.is_copy(0, 3), "of another width"

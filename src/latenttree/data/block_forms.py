@@ -237,7 +237,8 @@ def _constant(
 
 
 def _shown(row: NDArray[Any]) -> str:
-    return np.array2string(np.asarray(row, dtype=np.float64), threshold=6, edgeitems=2)
+    row = np.asarray(row, dtype=np.float64)
+    return np.array2string(row, threshold=6, edgeitems=2, precision=6)
 
 
 # --- structural forms ----------------------------------------------------------------

@@ -194,12 +194,12 @@ class _Reader:
         self.weights, self.scores = weights, scores
 
     def sparse(self, X: Any, groups: Groups | None) -> Table:
+        check_shape(X.shape)
         if groups is not None:
             return self.grouped(X, groups)
         if not self.scores:
             self._check_presence(X)
             return table_from_sparse(X, self.names, self.drop_constant)
-        check_shape(X.shape)
         names = resolve_names(self.names, X.shape[1])
         matrix = sparse_block(X, names, "gaussian").tocsc()
         columns = (matrix[:, [j]].toarray().ravel() for j in range(X.shape[1]))
@@ -295,7 +295,6 @@ class _Reader:
 
     def grouped(self, X: Any, groups: Groups) -> Table:
         """A vector variable for each group of columns."""
-        check_shape(X.shape)
         labels, members = group_columns(groups, X.shape[1])
         names = resolve_names(self.names, len(labels), labels)
         asked = asked_families(self.family, names)

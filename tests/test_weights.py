@@ -1,0 +1,138 @@
+"""Sample weights: what is refused, and that a weight counts as so many rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from scipy import sparse
+
+from latenttree.data import DataError, Table, as_table, check_n_states, check_weights
+from latenttree.data.weights import n_rows
+
+RNG = np.random.default_rng(2)
+CODES = RNG.integers(0, 3, (40, 3))
+WEIGHTS = RNG.integers(0, 4, 40)
+X = RNG.normal(size=(40, 3))
+
+BAD: dict[str, tuple[Any, str]] = {
+    "too few": ([1, 2], r"shape \(2,\), but X has 3 rows; give one weight for each row"),
+    "two dimensions": (np.ones((3, 1)), r"shape \(3, 1\), but X has 3 rows"),
+    "a number": (1.0, r"shape \(\), but X has 3 rows"),
+    "negative": ([1, -0.5, 3], r"sample_weight\[1\] is -0.5; weights must be finite and >= 0"),
+    "NaN": ([1, 2, np.nan], r"sample_weight\[2\] is nan"),
+    "infinite": ([np.inf, 2, 3], r"sample_weight\[0\] is inf"),
+    "all zero": ([0, 0, 0], "all 3 sample weights are 0"),
+    "shares": ([0.2, 0.3, 0.5], "add up to 1, but they are frequencies.*Rescale them to counts"),
+    "text": (["a", "b", "c"], "must hold numbers, got type <U1"),
+    "objects": ([None, 1, 2], "must hold numbers, got type object"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_weights_are_named(case: str) -> None:
+    weights, match = BAD[case]
+    with pytest.raises(DataError, match=match):
+        check_weights(weights, 3)
+    with pytest.raises(DataError, match=match):
+        as_table(CODES[:3], sample_weight=weights)
+
+
+def test_weights_that_fit() -> None:
+    for weights in ([1, 2, 0], (True, True, False), pd.Series([1.5, 0.5, 0.0]), np.ones(3, "f4")):
+        found = check_weights(weights, 3)
+        assert found.dtype == np.float64
+        np.testing.assert_array_equal(found, np.asarray(weights, dtype=float))
+
+
+FORMS: dict[str, Any] = {
+    "array": CODES,
+    "rows": CODES.tolist(),
+    "masked": np.ma.masked_equal(CODES, 2),
+    "pandas": pd.DataFrame(CODES),
+    "polars": pl.DataFrame(CODES),
+    "pyarrow": pa.table({f"x{j}": CODES[:, j] for j in range(3)}),
+    "sparse": sparse.coo_matrix(CODES),
+    "vectors": list(CODES.T),
+    "lists": {f"x{j}": CODES[:, j].tolist() for j in range(3)},
+    "series": {f"x{j}": pd.Series(CODES[:, j]) for j in range(3)},
+    "blocks": [np.eye(3)[CODES[:, 0]], sparse.csr_array(CODES), X],
+    "table": as_table(CODES),
+    "real": X,
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_rows_of_weight_zero_are_left_out(form: str) -> None:
+    table = as_table(FORMS[form], sample_weight=WEIGHTS)
+    assert table.n_samples == (WEIGHTS > 0).sum()
+    assert table.weights is not None
+    np.testing.assert_array_equal(table.weights, WEIGHTS[WEIGHTS > 0])
+    assert table.total_weight == WEIGHTS.sum()
+    assert n_rows(FORMS[form]) == 40 if not isinstance(FORMS[form], Table) else True
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_weights_of_one_are_none(form: str) -> None:
+    assert as_table(FORMS[form], sample_weight=np.ones(40)).weights is None
+
+
+def test_what_only_rows_of_weight_zero_have_is_not_there() -> None:
+    column = np.array([0, 1, 1, 9, 0])
+    other = np.array([3.0, 3.0, 3.0, np.inf, 3.0])
+    weights = [1, 2, 1, 0, 1]
+    assert as_table(column[:, None], sample_weight=weights).dims.tolist() == [2]
+    with pytest.raises(DataError, match="'r' has one value"):
+        as_table({"c": column, "r": other}, sample_weight=weights)
+
+
+@pytest.mark.parametrize("scores", [False, True])
+def test_integer_weights_are_repeated_rows(scores: bool) -> None:
+    n = 500
+    weights = RNG.integers(0, 4, n)
+    x = RNG.normal(size=n)
+    x[RNG.random(n) < 0.2] = np.nan
+    wide = RNG.normal(size=(n, 20))
+    wide[RNG.random(wide.shape) < 0.1] = np.nan
+    data = {
+        "x": x,
+        "c": RNG.integers(0, 3, n),
+        "real": wide[:, :3],
+        "wide": wide,
+        "bag": RNG.poisson(1.0, (n, 4)),
+        "hot": np.where(RNG.random((n, 3)) < 0.1, np.nan, RNG.random((n, 3)) < 0.4),
+    }
+    sparse_counts = {"s": sparse.csr_array(RNG.poisson(0.3, (n, 5))), "x": x}
+    for blocks in (data, sparse_counts):
+        repeated = {
+            name: sparse.csr_array(np.repeat(b.toarray(), weights, axis=0))
+            if sparse.issparse(b)
+            else np.repeat(b, weights, axis=0)
+            for name, b in blocks.items()
+        }
+        found = as_table(blocks, sample_weight=weights, scores=scores)
+        expected = as_table(repeated, scores=scores)
+        assert found.dims.tolist() == expected.dims.tolist()
+        rows = np.repeat(np.arange(found.n_samples), weights[weights > 0])
+        assert found.matrix is not None
+        assert expected.matrix is not None
+        np.testing.assert_allclose(
+            found.matrix.toarray()[rows], expected.matrix.toarray(), atol=1e-6
+        )
+
+
+def test_weights_count_as_samples() -> None:
+    table = as_table(np.arange(3)[:, None], sample_weight=[1, 1, 2])
+    assert check_n_states(table, 3) == 3
+    with pytest.raises(DataError, match="4 samples are fewer than n_states=5"):
+        check_n_states(table, 5)
+
+
+def test_a_table_is_weighted_once() -> None:
+    table = as_table(CODES, sample_weight=WEIGHTS)
+    with pytest.raises(DataError, match="X is a Table that has weights"):
+        as_table(table, sample_weight=np.ones(table.n_samples))
