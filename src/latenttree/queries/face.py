@@ -218,7 +218,8 @@ class Queries(TransformerMixin):
     def conditional(self, node: Node, given: Node) -> Floats:
         """`P(node | given)` of the two ends of an edge, `(states of node, states of given)`,
         columns on the simplex; `E[node | given]`, `(d, states of given)`, of a variable that is no
-        category. For other pairs use `predict_proba`."""
+        category. In a Gaussian tree the matrix `L` of `E[node | given] = mean + L (given - its
+        mean)`. For other pairs use `predict_proba`."""
         v, u = self._node(node), self._node(given)
         if u not in self.model_.tree.neighbors(v):
             raise DataError(
