@@ -149,7 +149,7 @@ def test_large_integers_with_gaps_stay_exact() -> None:
 
 
 def test_incomplete_events_are_counted() -> None:
-    codes = ["a", None, float("nan"), "", " ", "NA", "b", "b"]
+    codes = ["a", None, float("nan"), "", " ?", "NA", "b", "b"]
     ids = [1, 1, 1, 1, 1, 1, 2, None]
     events = read_events(pd.DataFrame({"id": ids, "code": codes}), min_support=1)
     assert events.report["incomplete"] == 6

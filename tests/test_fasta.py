@@ -152,6 +152,12 @@ def test_bad_files(tmp_path: Path, text: str, message: str) -> None:
         read(tmp_path, text)
 
 
+def test_sites_to_ask_about(tmp_path: Path) -> None:
+    table = read(tmp_path, ">a\nC\n>b\n-\n", learning=False)
+    assert letters(table) == {"a": "C", "b": "-"}
+    assert letters(read(tmp_path, ">a\n-N\n", learning=False)) == {"a": "--"}
+
+
 def test_no_file(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no file"):
         read_fasta(tmp_path / "none.fasta")

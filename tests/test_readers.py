@@ -223,7 +223,7 @@ def test_csv_is_read_the_same_in_any_pieces(
     rows = "\n".join(",".join(map(str, row)) for row in codes)
     path = write_csv(tmp_path, "a,b,c,d,e\n" + rows)
     for size in (1, 7, 4096):
-        monkeypatch.setattr("latenttree.data.readers._CSV_ROWS", size)
+        monkeypatch.setattr("latenttree.data.textfile._ROWS", size)
         table = read_table(path)
         for i, labels in enumerate(table.categories):
             assert labels is not None
@@ -316,3 +316,61 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "x.csv").touch()
     with pytest.raises(DataError, match="is empty"):
         read_table(tmp_path / "x.csv")
+
+
+# --- compressed files, weights, alignments -------------------------------------------
+
+
+def test_csv_compressed(tmp_path: Path) -> None:
+    path = tmp_path / "data.csv.gz"
+    path.write_bytes(gzip.compress(b"a,b\nx,1\ny,2\n"))
+    assert read_table(path).names == ("a", "b")
+
+
+def test_weights_are_repeated_rows(tmp_path: Path) -> None:
+    rows = [("x", "0.5", 3), ("y", "1.5", 1), ("x", "", 0), ("y", "2.5", 2)]
+    path, repeated = tmp_path / "weights.csv", tmp_path / "repeated.csv"
+    path.write_text("a,b,w\n" + "".join(f"{a},{b},{w}\n" for a, b, w in rows))
+    repeated.write_text("a,b\n" + "".join(f"{a},{b}\n" * w for a, b, w in rows))
+    table, expected = read_table(path, weights="w"), read_table(repeated)
+    assert table.names == ("a", "b")
+    assert table.weights is not None
+    assert table.weights.tolist() == [3, 1, 2]
+    assert table.dims.tolist() == expected.dims.tolist()
+    assert table.codes is not None
+    assert np.array_equal(np.repeat(table.codes, [3, 1, 2], axis=0), expected.codes)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("a,w\nx,1\ny,-2\n", r"sample_weight\[1\] is -2"),
+        ("a,w\nx,1\ny,\n", "column 'w' of weights has '' in row 1, which is no number"),
+        ("a,w\nx,1\ny,heavy\n", "has 'heavy' in row 1"),
+        ("a,w\nx,0\ny,0\n", "all 2 sample weights are 0"),
+        ("a,v\nx,0\ny,0\n", "no column 'w' of weights; the columns are 'a', 'v'"),
+        ("w,w\nx,0\ny,0\n", "occurs more than once"),
+        ("w,\n1,\n1,\n", "is missing"),
+    ],
+)
+def test_bad_weights(tmp_path: Path, content: str, message: str) -> None:
+    path = tmp_path / "data.csv"
+    path.write_text(content)
+    with pytest.raises(DataError, match=message):
+        read_table(path, weights="w")
+
+
+def test_weights_are_a_column_of_a_csv(tmp_path: Path) -> None:
+    sparse.save_npz(tmp_path / "data.npz", sparse.eye_array(3, format="csr"))
+    with pytest.raises(DataError, match=r"weights= names a column of a \.csv"):
+        read_table(tmp_path / "data.npz", weights="w")
+
+
+def test_alignments(tmp_path: Path) -> None:
+    path = tmp_path / "small.fasta"
+    path.write_text(">a\nACGT\n>b\nAC-T\n")
+    assert read_table(path).names == ("a", "b")
+    with pytest.raises(
+        DataError, match=r"letters of small\.fasta are categories; leave out family"
+    ):
+        read_table(path, family="gaussian")

@@ -3,7 +3,9 @@
 from latenttree.data.blocks import one_hot_codes
 from latenttree.data.checks import check_identifiers, check_n_states, free_dimensions
 from latenttree.data.encode import as_table
+from latenttree.data.events import Events, read_events
 from latenttree.data.families import Family
+from latenttree.data.fasta import read_fasta
 from latenttree.data.readers import read_table
 from latenttree.data.schema import Schema
 from latenttree.data.table import CODED, FAMILIES, Table, Values
@@ -14,6 +16,7 @@ __all__ = [
     "CODED",
     "FAMILIES",
     "DataError",
+    "Events",
     "Family",
     "Schema",
     "Table",
@@ -24,5 +27,7 @@ __all__ = [
     "check_weights",
     "free_dimensions",
     "one_hot_codes",
+    "read_events",
+    "read_fasta",
     "read_table",
 ]

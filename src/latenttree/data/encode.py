@@ -171,9 +171,11 @@ def table_of_vectors(
     drop_constant: bool = False,
     family: Family = AUTO,
     scores: bool = False,
+    weights: Floats | None = None,
 ) -> Table:
     """The table of columns that arrive one at a time, under their names."""
-    return _Reader(None, family, drop_constant, None, scores).columns(vectors, names, n)
+    table = _Reader(None, family, drop_constant, weights, scores).columns(vectors, names, n)
+    return table if weights is None else table.replace(weights=weights)
 
 
 # --- reading -------------------------------------------------------------------------

@@ -27,7 +27,7 @@ Choose = Callable[[Sequence[str]], Sequence[int]]
 
 FILES = ".csv, .tsv, .parquet, and .csv.gz, .csv.xz"
 
-_MISSING = frozenset(["", "NA", "N/A", "NaN", "nan", "NaT", "null", "None", "<NA>"])
+_MISSING = frozenset(["", "NA", "N/A", "NaN", "nan", "NaT", "null", "None", "<NA>", "?"])
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,16 +76,16 @@ def _columns_of_file(path: Path, choose: Choose, delimiter: str | None) -> list[
         raise DataError(f"do not know how to read {path.name!r}; known are {FILES}")
     mark = delimiter or ("\t" if suffix == ".tsv" else ",")
     chosen: list[int] = []
-    header, cells = read_cells(path, lambda names: _remember(chosen, choose(names)), mark)
+
+    def select(names: Sequence[str]) -> Sequence[int]:
+        chosen.extend(choose([name.strip() for name in names]))
+        return chosen
+
+    header, cells = read_cells(path, select, mark)
     return [
-        _labelled(header[j], _objects(texts), codes.astype(np.int64))
+        _labelled(header[j].strip(), _objects(texts), codes.astype(np.int64))
         for j, (texts, codes) in zip(chosen, cells, strict=True)
     ]
-
-
-def _remember(chosen: list[int], numbers: Sequence[int]) -> Sequence[int]:
-    chosen.extend(numbers)
-    return numbers
 
 
 def _read_parquet(path: Path) -> Any:

@@ -113,7 +113,7 @@ def read_events(
 
     Examples
     --------
-    >>> from latenttree.data.events import read_events
+    >>> from latenttree.data import read_events
     >>> patients, codes = [7, 7, 7, 9, 9, 4], ["flu", "cough", "flu", "cough", "rash", "rash"]
     >>> found = read_events((patients, codes), min_support=1)
     >>> found

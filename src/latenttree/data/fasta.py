@@ -44,7 +44,7 @@ def is_fasta(path: Path) -> bool:
     return suffix_of(path) in SUFFIXES
 
 
-def read_fasta(path: str | Path, alphabet: Alphabet = "auto") -> Table:
+def read_fasta(path: str | Path, alphabet: Alphabet = "auto", *, learning: bool = True) -> Table:
     """The alignment in a FASTA file as a table: a variable for each taxon, a sample for each site.
 
     Every taxon has the same categories, the letters that occur in the alignment: A, C, G and T
@@ -60,6 +60,8 @@ def read_fasta(path: str | Path, alphabet: Alphabet = "auto") -> Table:
     path : the file.
     alphabet : "dna", "protein", or "auto": protein where more than half of the letters are
         neither A, C, G, T, U nor N.
+    learning : at least two sites, and every taxon has a letter; False for sites to ask a model
+        about.
 
     Raises
     ------
@@ -70,7 +72,7 @@ def read_fasta(path: str | Path, alphabet: Alphabet = "auto") -> Table:
     --------
     >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
-    >>> from latenttree.data.fasta import read_fasta
+    >>> from latenttree.data import read_fasta
     >>> with TemporaryDirectory() as folder:
     ...     path = Path(folder, "small.fasta")
     ...     _ = path.write_text(">man\\nACG-\\nT\\n>mouse\\nACGTN\\n")
@@ -88,7 +90,9 @@ def read_fasta(path: str | Path, alphabet: Alphabet = "auto") -> Table:
     _check_lengths(records, sequences, names, path.name)
     kind = _guess(sequences) if alphabet == "auto" else alphabet
     codes = _encode(sequences, names, kind, path.name)
-    check_shape(codes.shape)
+    if learning:
+        check_shape(codes.shape)
+        _check_known(codes, names, path.name)
     return _table(names, codes, kind)
 
 
@@ -179,13 +183,16 @@ def _encode(
             site = int((found == WRONG).argmax())
             raise _wrong_character(text[site], site, names[j], kind, file)
         codes[:, j] = found
+    return codes
+
+
+def _check_known(codes: NDArray[np.int8], names: Sequence[str], file: str) -> None:
     empty = [names[j] for j in np.flatnonzero((codes < 0).all(axis=0)).tolist()]
     if empty:
         raise DataError(
             f"{file}: {listing(empty)} {'has' if len(empty) == 1 else 'have'} no known letter, "
             "only gaps; remove"
         )
-    return codes
 
 
 def _lookup(kind: str) -> NDArray[np.int8]:
@@ -213,6 +220,8 @@ def _wrong_character(character: str, site: int, name: str, kind: str, file: str)
 def _table(names: Sequence[str], codes: NDArray[np.int8], kind: str) -> Table:
     """Letters that occur nowhere in the alignment are no categories."""
     used = np.bincount(codes[codes >= 0], minlength=len(_LETTERS[kind])) > 0
+    if not used.any():
+        used[:] = True
     rank = np.append(np.cumsum(used) - 1, MISSING).astype(np.int8)  # -1 stays -1
     letters = np.asarray([letter for letter, u in zip(_LETTERS[kind], used, strict=True) if u])
     found = rank[codes]

@@ -1,15 +1,12 @@
-"""Files to a `Table`: .csv, .npz, and the UCI bag of words docword.NAME.txt[.gz]."""
+"""Files to a `Table`: .csv, .npz, .fasta, and the UCI bag of words docword.NAME.txt[.gz]."""
 
 from __future__ import annotations
 
-import csv
 import re
 import warnings
 import zipfile
 import zlib
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -19,17 +16,17 @@ from scipy import sparse
 
 from latenttree.data.blocks import Groups, canonical_csr
 from latenttree.data.checks import check_shape, resolve_names
-from latenttree.data.encode import as_table, table_of_vectors
+from latenttree.data.csvtable import read_csv
+from latenttree.data.encode import as_table
 from latenttree.data.families import AUTO, Family, asked_families
+from latenttree.data.fasta import is_fasta, read_fasta
 from latenttree.data.table import Table, presence_table
-from latenttree.data.vectors import Vector, vector_of_array
+from latenttree.data.textfile import check_file, open_text, suffix_of
 from latenttree.errors import DataError
 
-KNOWN = ".csv, .npz, docword.NAME.txt, docword.NAME.txt.gz"
+KNOWN = ".csv, .npz, docword.NAME.txt, .fasta (also .csv.gz, docword.NAME.txt.gz, ...)"
 
 _DOCWORD = re.compile(r"docword\.(?P<name>.+)\.txt(\.gz)?$")
-_MISSING = frozenset(["", "NA", "N/A", "NaN", "nan", "null", "None", "?"])
-_CSV_ROWS = 4096  # rows held as Python strings at once
 _READ = 1 << 20  # bytes read at once
 
 
@@ -44,15 +41,17 @@ def read_table(
     delimiter: str = ",",
     family: Family = AUTO,
     scores: bool = False,
+    weights: str | None = None,
 ) -> Table:
     """The table in a file; its name says what it is.
 
-    - ``.csv``: a line of names, then a line for each sample. Columns of integers and of text
-      are categorical, columns with decimals real; empty cells, NA, N/A, NaN, null, None and ?
-      are missing values.
+    - ``.csv``, also ``.csv.gz`` and ``.csv.xz``: a line of names, then a line for each sample.
+      Columns of integers and of text are categorical, columns with decimals real; empty cells,
+      NA, N/A, NaN, null, None and ? are missing values.
     - ``.npz``: a SciPy sparse matrix (`scipy.sparse.save_npz`) or a single 2-D array.
     - ``docword.NAME.txt[.gz]``: lines D, W, NNZ, then "document word count", numbered from
       1; words are present or absent. Names come from ``vocab.NAME.txt`` beside it.
+    - ``.fasta``, ``.fa``, ``.fas``: an alignment, see `read_fasta`.
 
     Parameters
     ----------
@@ -63,12 +62,10 @@ def read_table(
     groups, names, drop_constant, family, scores : as in `as_table`. A docword file, and a sparse
         matrix without groups, are presence or absence whatever their counts.
     delimiter : between the cells of a .csv.
+    weights : name of the column of a .csv that says how often each row counts.
     """
     path = Path(path)
-    if not path.is_file():
-        raise DataError(f"no file {str(path)!r}; check the path (current folder: {Path.cwd()})")
-    if path.stat().st_size == 0:
-        raise DataError(f"file {str(path)!r} is empty (0 bytes)")
+    check_file(path)
     if min_support < 1:
         raise DataError(f"min_support must be >= 1, got {min_support}")
     if vocab is not None:
@@ -79,8 +76,12 @@ def read_table(
     if _DOCWORD.search(path.name):
         found = _read_docword(path, names, min_support)
         return _presence(found, family, scores)
-    if path.suffix == ".csv":
-        return _read_csv(path, names, delimiter, options)
+    if weights is not None and suffix_of(path) != ".csv":
+        raise DataError(f"weights= names a column of a .csv, but the file is {path.name!r}")
+    if suffix_of(path) == ".csv":
+        return read_csv(path, names, delimiter, options, weights)
+    if is_fasta(path):
+        return _alignment(path, family, scores)
     if path.suffix == ".npz":
         return _read_npz(path, groups, names, min_support, options)
     raise DataError(f"do not know how to read {path.name!r}; known are {KNOWN}")
@@ -90,21 +91,10 @@ def read_vocabulary(path: Path) -> list[str]:
     """A name on each line."""
     if not path.is_file():
         raise DataError(f"no vocabulary file {str(path)!r}; check the path")
-    return _decode(path).splitlines()
-
-
-def _decode(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise _not_utf8(path, error) from error
-
-
-def _not_utf8(path: Path, error: UnicodeDecodeError) -> DataError:
-    return DataError(
-        f"{path.name} is not UTF-8 text (byte {error.object[error.start]:#x} at position "
-        f"{error.start}); save it as UTF-8"
-    )
+    if not path.stat().st_size:
+        return []
+    with open_text(path) as file:
+        return file.read().splitlines()
 
 
 # --- presence tables -----------------------------------------------------------------
@@ -147,6 +137,13 @@ def _presence(table: Table, family: Family, scores: bool) -> Table:
             "another library and pass them as a dense array"
         )
     return as_table(table, scores=scores)
+
+
+def _alignment(path: Path, family: Family, scores: bool) -> Table:
+    if family != AUTO or scores:
+        asked = "scores=True" if scores else f"family={family!r}"
+        raise DataError(f"the letters of {path.name} are categories; leave out {asked}")
+    return read_fasta(path)
 
 
 # --- UCI bag of words ----------------------------------------------------------------
@@ -377,92 +374,3 @@ def _load_npz(path: Path) -> Any:
             f"cannot read {path.name}: {error}; it is cut, not an .npz archive, or holds Python "
             "objects: write it again with numpy.savez or scipy.sparse.save_npz"
         ) from error
-
-
-# --- comma-separated text ------------------------------------------------------------
-
-
-def _read_csv(
-    path: Path, names: Sequence[Any] | None, delimiter: str, options: Mapping[str, Any]
-) -> Table:
-    """Cells become codes of distinct texts as they are read; what a column holds is then
-    decided from its distinct texts alone."""
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.reader(file, delimiter=delimiter)
-            header = _csv_header(next(reader, []), path.name, delimiter)
-            texts, codes = _csv_columns(reader, len(header), path.name)
-    except UnicodeDecodeError as error:
-        raise _not_utf8(path, error) from error
-    except csv.Error as error:
-        raise DataError(
-            f"{path.name}, line {reader.line_num}: {error}; correct the line"
-        ) from error
-    n = len(codes[0])
-    check_shape((n, len(header)))
-    labels = resolve_names(names, len(header), header)
-    columns = map(_csv_column, texts, codes, labels)
-    return table_of_vectors(columns, labels, n, **options)
-
-
-def _csv_header(header: list[str], name: str, delimiter: str) -> list[str]:
-    if not header:
-        raise DataError(f"{name} starts with an empty line; its first line must name the columns")
-    other = next((mark for mark in ";\t|" if mark != delimiter and mark in header[0]), None)
-    if len(header) == 1 and other is not None:
-        raise DataError(
-            f"{name} seems to be separated by {other!r}, not {delimiter!r}; pass "
-            f"delimiter={other!r}"
-        )
-    if all(_number(text) is not None for text in header):
-        raise DataError(
-            f"the first line of {name} holds numbers ({', '.join(header[:5])}), not names; add a "
-            "line with the names of the columns"
-        )
-    return header
-
-
-def _csv_columns(reader: Any, p: int, name: str) -> tuple[list[list[str]], list[NDArray[np.int32]]]:
-    """For each column its distinct texts, in order of appearance, and their codes."""
-    positions: list[defaultdict[str, int]] = []
-    for _ in range(p):
-        position: defaultdict[str, int] = defaultdict()
-        position.default_factory = position.__len__  # a new text gets the next code
-        positions.append(position)
-    parts: list[list[NDArray[np.int32]]] = [[] for _ in range(p)]
-    while rows := list(islice(_rows_of_width(reader, p, name), _CSV_ROWS)):
-        for column, position, part in zip(zip(*rows, strict=True), positions, parts, strict=True):
-            part.append(np.fromiter(map(position.__getitem__, column), np.int32, len(rows)))
-    empty = [np.empty(0, dtype=np.int32)]
-    return [list(position) for position in positions], [np.concatenate(x or empty) for x in parts]
-
-
-def _rows_of_width(reader: Any, p: int, name: str) -> Iterator[list[str]]:
-    for row in reader:
-        if len(row) == p:
-            yield row
-        elif row:  # an empty line is no row
-            raise DataError(
-                f"{name}, line {reader.line_num}: {len(row)} cells where the first line has {p}; "
-                "correct or quote the line"
-            )
-
-
-def _csv_column(texts: list[str], codes: NDArray[np.int32], name: str) -> Vector:
-    stripped = [text.strip() for text in texts]
-    missing = np.asarray([text in _MISSING for text in stripped])
-    numbers = [0 if lost else _number(t) for t, lost in zip(stripped, missing, strict=True)]
-    text = any(number is None for number in numbers)
-    distinct = np.array(stripped, dtype=object) if text else np.asarray(numbers)
-    return vector_of_array(distinct[codes], name, missing[codes])
-
-
-def _number(text: str) -> int | float | None:
-    try:
-        return int(text)
-    except ValueError:
-        pass
-    try:
-        return float(text)
-    except ValueError:
-        return None

@@ -52,7 +52,8 @@ def open_text(path: Path) -> Iterator[TextIO]:
             yield file
     except UnicodeDecodeError as error:
         raise DataError(
-            f"{path.name} is not UTF-8 text (byte {error.object[error.start]:#x}); save it as UTF-8"
+            f"{path.name} is not UTF-8 text (byte {error.object[error.start]:#x} at position "
+            f"{error.start}); save it as UTF-8"
         ) from error
     except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
         raise _damaged(path, error) from error
@@ -110,7 +111,7 @@ def _header(header: list[str], name: str, delimiter: str) -> list[str]:
             f"{name} seems to be separated by {other!r}, not {delimiter!r}; pass "
             f"delimiter={other!r}"
         )
-    return [cell.strip() for cell in header]
+    return header
 
 
 def _rows(reader: Any, width: int, name: str) -> Iterator[list[str]]:
@@ -134,7 +135,7 @@ def _coded(
     parts: list[list[NDArray[np.int32]]] = [[np.empty(0, dtype=np.int32)] for _ in wanted]
     while block := list(islice(rows, _ROWS)):
         for column, position, part in zip(wanted, positions, parts, strict=True):
-            codes = (position[row[column].strip()] for row in block)
+            codes = (position[row[column]] for row in block)
             part.append(np.fromiter(codes, np.int32, len(block)))
     texts = [list(position) for position in positions]
     return list(zip(texts, map(np.concatenate, parts), strict=True))

@@ -1,0 +1,96 @@
+"""A .csv with a row for each sample: what a column holds is decided from its distinct texts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from latenttree.data.checks import check_shape, listing, resolve_names
+from latenttree.data.encode import table_of_vectors
+from latenttree.data.table import Table
+from latenttree.data.textfile import read_cells
+from latenttree.data.vectors import Vector, vector_of_array
+from latenttree.data.weights import check_weights
+from latenttree.errors import DataError
+
+MISSING_TEXTS = frozenset(["", "NA", "N/A", "NaN", "nan", "null", "None", "?"])
+"""What stands in a cell that is missing."""
+
+Cells = tuple[list[str], NDArray[np.int32]]  # distinct texts of a column, and which each row has
+
+
+def read_csv(
+    path: Path,
+    names: Sequence[Any] | None,
+    delimiter: str,
+    options: Mapping[str, Any],
+    weights: str | None = None,
+) -> Table:
+    """The table of a .csv; `weights` is the column that says how often each row counts."""
+    header, cells = csv_cells(path, delimiter)
+    check_shape((len(cells[0][1]), len(header)))
+    counts = None
+    if weights is not None:
+        counts, cells = _weighed(header, cells, weights)
+        header = [name for name in header if name != weights]
+        check_shape((len(counts), len(header)))
+    labels = resolve_names(names, len(header), header)
+    vectors = (_vector(*column, name) for column, name in zip(cells, labels, strict=True))
+    n = len(cells[0][1])
+    return table_of_vectors(vectors, labels, n, weights=counts, **options)
+
+
+def csv_cells(path: Path, delimiter: str) -> tuple[list[str], list[Cells]]:
+    """Names and texts of all columns."""
+    header, cells = read_cells(path, lambda names: range(len(names)), delimiter)
+    if all(number_of(text) is not None for text in header):
+        raise DataError(
+            f"the first line of {path.name} holds numbers ({', '.join(header[:5])}), not names; "
+            "add a line with the names of the columns"
+        )
+    return header, cells
+
+
+def _weighed(
+    header: Sequence[str], cells: Sequence[Cells], weights: str
+) -> tuple[NDArray[np.float64], list[Cells]]:
+    """The column of weights, and the others; rows of weight 0 are left out."""
+    resolve_names(None, len(header), header)
+    if weights not in header:
+        raise DataError(f"no column {weights!r} of weights; the columns are {listing(header)}")
+    j = list(header).index(weights)
+    texts, codes = cells[j]
+    numbers = [number_of(text.strip()) for text in texts]
+    if None in numbers:
+        wrong = numbers.index(None)
+        row = int((codes == wrong).argmax())
+        raise DataError(
+            f"column {weights!r} of weights has {texts[wrong]!r} in row {row}, which is no number; "
+            "correct it"
+        )
+    found = check_weights(np.asarray(numbers, dtype=np.float64)[codes], len(codes))
+    keep = found > 0
+    others = [(column, rows[keep]) for i, (column, rows) in enumerate(cells) if i != j]
+    return found[keep], others
+
+
+def _vector(texts: Sequence[str], codes: NDArray[np.int32], name: str) -> Vector:
+    stripped = [text.strip() for text in texts]
+    missing = np.asarray([text in MISSING_TEXTS for text in stripped])
+    numbers = [0 if lost else number_of(t) for t, lost in zip(stripped, missing, strict=True)]
+    text = any(number is None for number in numbers)
+    distinct = np.array(stripped, dtype=object) if text else np.asarray(numbers)
+    return vector_of_array(distinct[codes], name, missing[codes])
+
+
+def number_of(text: str) -> int | float | None:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return None
