@@ -33,9 +33,11 @@ def number_values(
 ) -> Floats:
     """(n,) floats of a column, NaN where it is missing."""
     gaps = gaps_of(values, missing)
-    rows = np.arange(len(values)) if gaps is None else np.flatnonzero(~gaps)
-    found = np.full(len(values), np.nan)
-    found[rows] = _as_floats(values[rows], rows, family, name)
+    if gaps is None:
+        found = _as_floats(values, np.arange(len(values)), family, name)
+    else:
+        rows, found = np.flatnonzero(~gaps), np.full(len(values), np.nan)
+        found[rows] = _as_floats(values[rows], rows, family, name)
     _check_range(found, family, lambda row: (row, name))
     return found
 
@@ -52,7 +54,7 @@ def _as_floats(values: NDArray[Any], rows: NDArray[np.int64], family: str, name:
     """Numbers and booleans as float64; text is no number, even where it looks like one."""
     wrong = _first_wrong(values)
     if wrong is None:
-        return np.asarray(values, dtype=np.float64)
+        return np.array(values, dtype=np.float64)
     value = values[wrong : wrong + 1].tolist()[0]
     raise DataError(
         f"{type(value).__name__} {value!r} at row {rows[wrong]}, column {name!r}; the model was "

@@ -22,17 +22,15 @@ from latenttree.data.blocks import (
 from latenttree.data.checks import N_SHOWN, check_shape
 from latenttree.data.columns import contiguous_columns, stack_columns
 from latenttree.data.encode import as_frame, as_matrix, is_blocks, reject_unreadable
+from latenttree.data.fetch import Mask, Read, series_values, table_values
 from latenttree.data.lookup import MISSING, known_codes, presence_codes
 from latenttree.data.quantities import block_values, number_values, rank_values
 from latenttree.data.table import Table
-from latenttree.data.vectors import unsupported_dtype
 from latenttree.errors import DataError
 
 if TYPE_CHECKING:
     from latenttree.data.schema import Schema
 
-Mask = NDArray[np.bool_]
-Read = tuple[Any, Mask | None]  # a column or a block, and where it is missing
 MODEL = "LatentTree"  # in the words that scikit-learn's checks look for
 
 
@@ -313,47 +311,6 @@ class Reader:
         if not self.unused:
             return []
         return [i for i, name in enumerate(self.schema.names) if name in self.unused]
-
-
-# --- values of a column ----------------------------------------------------------------
-
-
-def series_values(series: nw.Series[Any], name: str) -> Read:
-    """The values of a series as an array, and where they are missing."""
-    missing = series.is_null().to_numpy().astype(bool)
-    dtype = series.dtype
-    if missing.all():  # of whatever type
-        return np.zeros(len(missing)), missing
-    if isinstance(dtype, nw.Categorical | nw.Enum):
-        values = np.empty(len(missing), dtype=object)
-        values[:] = series.to_numpy().tolist()
-        return values, missing
-    if not (dtype.is_numeric() or isinstance(dtype, nw.Boolean | nw.String | nw.Object)):
-        raise unsupported_dtype(name, dtype)
-    if missing.any() and not isinstance(dtype, nw.String | nw.Object):
-        series = series.fill_null(False if isinstance(dtype, nw.Boolean) else 0)
-    return series.to_numpy(), missing
-
-
-def table_values(table: Table, j: int) -> Read:
-    """Labels of a categorical variable, the numbers of another, and where they are missing."""
-    if table.values is not None and j in table.values.arrays:
-        return table.values.arrays[j], None
-    labels = table.categories[j]
-    if table.values is not None:
-        codes = table.values.codes[:, j]
-    elif table.codes is not None:
-        codes = table.codes[:, j]
-    else:
-        assert table.matrix is not None
-        block = table.matrix[:, table.offsets[j] : table.offsets[j + 1]]
-        if table.kind == "presence":
-            return block.toarray().ravel(), None
-        if labels is None:
-            return block, None
-        codes = hot_positions(block, table.names[j])
-    missing = codes < 0
-    return (codes if labels is None else labels[codes]), missing
 
 
 def _column(mask: Mask | None, j: int) -> Mask | None:

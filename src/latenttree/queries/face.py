@@ -233,8 +233,7 @@ class Queries(TransformerMixin):
     def _check_model(self) -> None:
         if hasattr(self, "tree_") and not hasattr(self, "model_"):
             raise DataError(
-                "this tree has no probabilities: only categories, presence or absence and one-hot "
-                "blocks have them; fit on discretised data to ask for more than the tree"
+                "this tree has no probabilities; fit again to ask for more than the tree"
             )
         check_is_fitted(self, "model_")
 
