@@ -592,5 +592,12 @@ def test_grouped_gaussian_trees() -> None:
         assert type(model.sample(3)[0]) is type(data)
 
 
+def test_a_model_without_its_emissions_is_refused() -> None:
+    model = make_model(make_data(), family=FAMILY)
+    model.model_ = TreeModel(model.model_.tree, 8, model.model_.tables)
+    with pytest.raises(DataError, match="have 6 variables that are no categories, .* of 0"):
+        model.score(make_data())
+
+
 def test_length_of_what_is_asked() -> None:
     assert len(Asked(make_model(make_data(), family=FAMILY).schema_.rows(make_data()))) == N

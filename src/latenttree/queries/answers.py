@@ -91,6 +91,11 @@ class TreeAnswers:
 
     def __init__(self, model: TreeModel, schema: Schema) -> None:
         self.model, self.schema = model, schema
+        if len(model.emissions) != schema.n_vars - schema.n_coded:  # numbers would be ignored
+            raise DataError(
+                f"the data have {schema.n_vars - schema.n_coded} variables that are no categories, "
+                f"the model has distributions of {len(model.emissions)}; fit or save it again"
+            )
 
     def names_out(self) -> NDArray[Any]:
         return hidden_names_out(self.model)
