@@ -595,7 +595,7 @@ def test_grouped_gaussian_trees() -> None:
 def test_a_model_without_its_emissions_is_refused() -> None:
     model = make_model(make_data(), family=FAMILY)
     model.model_ = TreeModel(model.model_.tree, 8, model.model_.tables)
-    with pytest.raises(DataError, match="have 6 variables that are no categories, .* of 0"):
+    with pytest.raises(DataError, match=r"have 6 variables that are no categories, .* of 0"):
         model.score(make_data())
 
 
