@@ -40,7 +40,7 @@ LEAST_STATES = 2
 """A node with a single state would cut the tree."""
 
 TRIED = 2
-FAR = 10.0
+FAR = 5.0
 """Ways of a node that are refitted, of those that lose at most so many times the price of the
 parameters before: what EM wins back is of the order of that price."""
 
