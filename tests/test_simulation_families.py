@@ -61,7 +61,7 @@ def sampled_length(data: LatentTreeData, table: Table, v: int) -> float:
 def test_edges_have_the_length_that_was_asked(family: str, length: float) -> None:
     data = simulated(family, 1, leaf_length=length, edge_length=length)
     for v, emission in data.emissions.items():
-        # bisection of 40 steps; bins of counts jump from one count to the next
+        # t to ten digits; bins of counts jump from one count to the next
         error = 0.02 if family == "poisson" else 1e-6
         assert seen_length(emission, prior_of(data, v)) == pytest.approx(length, abs=error)
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, TypeVar
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 Marginal = Literal["uniform", "random", "zipf"]
 Floats = NDArray[np.float64]
-T = TypeVar("T")
 
 
 def information_length(joint: Floats, rank: int) -> float:
@@ -32,7 +31,14 @@ def transition(
     """
     k = len(parent)
     mixed = columns(k, n_rows, base, rng)
-    return stretched(mixed, lambda table: information_length(table * parent, k), length, steps=50)
+    low, high = 0.0, 1.0
+    for _ in range(50):
+        middle = (low + high) / 2
+        if information_length(mixed(middle) * parent, k) > length:
+            low = middle
+        else:
+            high = middle
+    return mixed(high)
 
 
 def columns(
@@ -58,20 +64,6 @@ def columns(
         return np.asarray(t * sharp + (1 - t) * blunt)
 
     return mixed
-
-
-def stretched(
-    make: Callable[[float], T], length_of: Callable[[T], float], length: float, steps: int = 40
-) -> T:
-    """`make(t)`, 0 < t <= 1, with the given length, which falls with t; by bisection."""
-    low, high = 0.0, 1.0
-    for _ in range(steps):
-        middle = (low + high) / 2
-        if length_of(make(middle)) > length:
-            low = middle
-        else:
-            high = middle
-    return make(high)
 
 
 def base_marginal(

@@ -15,10 +15,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import brentq
 from scipy.special import ndtr, pdtr
 
 from latenttree.emissions import Emission, FullGaussian, Gaussian, MultiHot, Multinomial, Poisson
-from latenttree.simulation.channels import columns, stretched
+from latenttree.simulation.channels import columns
 
 Floats = NDArray[np.float64]
 Maker = Callable[[float], Emission]
@@ -58,7 +59,16 @@ def make_emission(
         maker = _counts(k, dim, rng)
     else:
         maker = _vectors(family, k, dim, rng)
-    return stretched(maker, lambda emission: seen_length(emission, prior), length)
+    return _stretched(maker, prior, length)
+
+
+def _stretched(maker: Maker, prior: Floats, length: float) -> Emission:
+    """`maker(t)` with the given length, which falls with t; t = 1 where even that is longer."""
+
+    def excess(t: float) -> float:
+        return seen_length(maker(t), prior) - length
+
+    return maker(1.0 if excess(1.0) >= 0 else float(brentq(excess, 1e-6, 1.0, xtol=1e-10)))
 
 
 FAMILIES = {
@@ -212,7 +222,7 @@ def _binned_gain(table: Floats, prior: Floats) -> Floats:
 def _normal_bins(means: Floats, variances: Floats, prior: Floats) -> Floats:
     """`P(bin | state)` for quantile bins of the mixture, `(bins, k)`."""
     deviations = np.sqrt(variances)
-    steps = np.linspace(-6.0, 6.0, 200)
+    steps = np.linspace(-6.0, 6.0, 120)
     grid = np.sort((means + steps[:, None] * deviations).ravel())
     below = ndtr((grid[:, None] - means) / deviations)
     edges = np.interp(np.arange(1, N_BINS) / N_BINS, below @ prior, grid)
