@@ -27,6 +27,9 @@ from latenttree.fitting import (
     polish,
     split,
 )
+from latenttree.gaussian import GaussianTreeModel
+from latenttree.gaussian.fitting import fit_gaussian
+from latenttree.leaves import as_leaves
 from latenttree.model import TreeModel
 from latenttree.queries import Queries
 from latenttree.reports import (
@@ -37,7 +40,6 @@ from latenttree.reports import (
     states_report,
     tree_report,
 )
-from latenttree.samples import is_one_hot
 from latenttree.search import settle
 from latenttree.states import choose_states
 from latenttree.structure import Structure, check_options, learn_structure
@@ -49,9 +51,14 @@ class LatentTree(Queries, BaseEstimator):
 
     Parameters
     ----------
-    n_states : int or "auto", default=2
-        States of every hidden variable. "auto" counts the canonical correlations that hold up on
-        held-out samples; the evidence is in `diagnostics_.n_states_evidence`.
+    n_states : int, "auto" or None
+        States of every hidden variable, by default 2; dimensions where `hidden="gaussian"`, by
+        default 1. "auto" counts the canonical correlations that hold up on held-out samples, then
+        leaves each hidden variable as many states as BIC supports there; the evidence is in
+        `diagnostics_.n_states_evidence`.
+    hidden : "categorical" (default) or "gaussian"
+        Hidden variables with states, or real vectors: a Gaussian tree, for which all variables are
+        read as numbers (ordered categories by their place).
     structure : "lrg" (default) or a baseline: "neighbor_joining", "clrg", "chow_liu",
         "recursive_grouping".
     sweeps : bool, default=True
@@ -78,9 +85,13 @@ class LatentTree(Queries, BaseEstimator):
         Pseudo-samples for every state of a parent, spread as the variable's own frequencies.
     validation_fraction : float in [0, 1), default=0
         Share of the samples that are held out to stop refinement by.
-    family : "auto"
-        Kinds of variables: boolean, integer, string and categorical columns are categorical, a
-        SciPy sparse matrix without `groups` is presence or absence.
+    family : "auto", str or dict
+        How variables are distributed given their hidden neighbour: "auto", one name for all, or
+        names by variable (the others "auto"). Names are "categorical", "ordinal", "gaussian" (and
+        for vectors "gaussian_spherical", "gaussian_diagonal", "gaussian_full", "gaussian_tied"),
+        "poisson", "multinomial", "multihot". By default boolean, integer, string and categorical
+        columns are categorical, float columns gaussian, a SciPy sparse matrix without `groups` is
+        presence or absence, groups are multihot, multinomial or gaussian as their values are.
     groups : optional
         For a sparse matrix: the variable of each column, or a mapping from names to columns.
     names : sequence of str, optional
@@ -101,7 +112,7 @@ class LatentTree(Queries, BaseEstimator):
     ----------
     tree_ : Tree
         Observed nodes first, in the order of the columns, then hidden nodes h0, h1, ...
-    model_ : TreeModel
+    model_ : TreeModel, or GaussianTreeModel where `hidden="gaussian"`
         The tree with every conditional distribution.
     diagnostics_ : Diagnostics
         Support of every edge, unmeasurable pairs, times of the stages and more.
@@ -124,15 +135,16 @@ class LatentTree(Queries, BaseEstimator):
     """
 
     tree_: Tree
-    model_: TreeModel
+    model_: TreeModel | GaussianTreeModel
     diagnostics_: Diagnostics
     distances_: Distances
     schema_: Schema
 
     def __init__(
         self,
-        n_states: int | str = 2,
+        n_states: int | str | None = None,
         *,
+        hidden: Literal["categorical", "gaussian"] = "categorical",
         structure: str = "lrg",
         sweeps: bool = True,
         distances: Literal["pooled", "pairwise"] = "pooled",
@@ -146,7 +158,7 @@ class LatentTree(Queries, BaseEstimator):
         tol: float = 1e-7,
         smoothing: float = 1.0,
         validation_fraction: float = 0.0,
-        family: Literal["auto"] = "auto",
+        family: Any = "auto",
         groups: Any = None,
         names: Sequence[str] | None = None,
         drop_constant: bool = False,
@@ -156,6 +168,7 @@ class LatentTree(Queries, BaseEstimator):
         verbose: bool = False,
     ) -> None:
         self.n_states = n_states
+        self.hidden = hidden
         self.structure = structure
         self.sweeps = sweeps
         self.distances = distances
@@ -178,43 +191,64 @@ class LatentTree(Queries, BaseEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any = None) -> LatentTree:
-        """Learn the tree over the variables of `X`; `y` is ignored."""
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> LatentTree:
+        """Learn the tree over the variables of `X`; `y` is ignored.
+
+        Missing values are left out of the moments, pair by pair, and summed over in the likelihood:
+        right where they are missing completely at random. `sample_weight` `(n,)` says how often
+        each row counts."""
         self._check_options()
         progress = Progress(self.verbose)
         with progress.stage("reading"):
             table = as_table(
-                X, groups=self.groups, names=self.names, drop_constant=self.drop_constant
+                X,
+                groups=self.groups,
+                names=self.names,
+                drop_constant=self.drop_constant,
+                family=self.family,
+                sample_weight=sample_weight,
+                scores=self.hidden == "gaussian",
             )
         check_identifiers(table)
-        states = check_n_states(table, self.n_states)
         seed = _seed(self.random_state)
         report = Diagnostics(n_states=0, messages=describe(table))
-        if states == "auto":
-            with progress.stage("states"):
-                states, report.n_states_evidence = choose_states(table, seed, self.n_jobs)
-            report.messages += states_report(table, states)
-        report.n_states = states
+        rank = self._rank(table, report, seed, progress)
         if table.n_vars < 3:
             found: Distances | None = None
-            result = single_states(table, states, seed, self.n_jobs)
+            result = single_states(table, rank + 1, seed, self.n_jobs)
         else:
             with progress.stage("distances"):
-                found = self._distances(table, states, seed)
-            check_detection(found, table, states, seed, self.n_jobs)
+                found = self._distances(table, rank + 1, seed)
+            check_detection(found, table, rank + 1, seed, self.n_jobs)
             result = self._structure(found, table, progress)
-        result, fitted = self._parameters(result, table, states, found, seed, progress)
+        if self.hidden == "gaussian":
+            fitted: Fitted | None = self._gaussian(result, table, rank, progress)
+        else:
+            result, fitted = self._parameters(result, table, rank + 1, found, seed, progress)
         tree_report(report, result, found)
         parameter_report(report, fitted)
         report.stage_seconds = progress.seconds
         self._keep(X, table, result, fitted, report, found)
         return self
 
+    def _rank(self, table: Table, report: Diagnostics, seed: int, progress: Progress) -> int:
+        """Dimensions of the determinants: one less than the states, or those of a Gaussian."""
+        gaussian = self.hidden == "gaussian"
+        default = 1 if gaussian else 2
+        asked = check_n_states(table, default if self.n_states is None else self.n_states, gaussian)
+        if asked == "auto":
+            with progress.stage("states"):
+                states, report.n_states_evidence = choose_states(table, seed, self.n_jobs)
+            report.messages += states_report(table, states)
+            asked = states - gaussian
+        report.n_states = asked
+        return asked if gaussian else asked - 1
+
     def _check_options(self) -> None:
         choices = {
             "structure": ("lrg", *BASELINES),
             "distances": ("pooled", "pairwise"),
-            "family": ("auto",),
+            "hidden": ("categorical", "gaussian"),
             "refine": ("em", None),
             "tree": ("majority", "most_probable"),
         }
@@ -259,11 +293,51 @@ class LatentTree(Queries, BaseEstimator):
         seed: int,
         progress: Progress,
     ) -> tuple[Structure, Fitted | None]:
-        """The model of the tree, its doubtful regions settled by likelihood; no model for
-        variables whose family has no likelihood here."""
-        if not is_one_hot(table):
+        """The model of the tree, its doubtful regions settled by likelihood."""
+        emitted = () if table.values is None else tuple(table.values.arrays)
+        if emitted and table.n_vars < 3:
             return result, None
-        options = Options(
+        result = as_leaves(result, emitted)
+        options = self._options()
+        basis, jobs = None if found is None else found.basis, resolve_jobs(self.n_jobs)
+        fitted = fit_model(result.tree, table, states, basis, options, seed, jobs, progress)
+        assert isinstance(fitted.model, TreeModel)
+        if not options.refine:
+            return result, fitted
+        if self.search and self.structure == "lrg":
+            with progress.stage("search"):
+                train, _ = split(table, options, seed)
+                better, model = settle(result, fitted.model, train, options, self.tree, jobs)
+            if better.tree is not result.tree:
+                start = moments_model(better.tree, table, states, basis, options, seed, jobs)
+                fitted = polish(model, start.condition, table, options, seed, jobs, progress)
+            result = better
+        return result, fitted
+
+    def _gaussian(self, result: Structure, table: Table, rank: int, progress: Progress) -> Fitted:
+        """Parameters of a Gaussian tree."""
+        assert table.values is not None
+        columns = [np.asarray(table.values.arrays[v]) for v in range(table.n_vars)]
+        widths = [1 if x.ndim == 1 else x.shape[1] for x in columns]
+        found = fit_gaussian(
+            result.tree,
+            np.column_stack(columns),
+            np.concatenate([[0], np.cumsum(widths)]),
+            rank,
+            weights=table.weights,
+            refine=self.refine == "em",
+            max_iter=self.max_iter,
+            tol=self.tol,
+            smoothing=self.smoothing,
+            n_jobs=resolve_jobs(self.n_jobs),
+            progress=progress,
+        )
+        return Fitted(
+            found.model, found.condition, found.samples, found.trace, converged=found.converged
+        )
+
+    def _options(self) -> Options:
+        return Options(
             refine=self.refine == "em",
             hidden_features=self.hidden_features,
             max_iter=self.max_iter,
@@ -271,17 +345,6 @@ class LatentTree(Queries, BaseEstimator):
             smoothing=self.smoothing,
             validation_fraction=self.validation_fraction,
         )
-        basis, jobs = None if found is None else found.basis, resolve_jobs(self.n_jobs)
-        fitted = fit_model(result.tree, table, states, basis, options, seed, jobs, progress)
-        if not self.search or not options.refine or self.structure != "lrg":
-            return result, fitted
-        with progress.stage("search"):
-            train, _ = split(table, options, seed)
-            better, model = settle(result, fitted.model, train, options, self.tree, jobs)
-        if better.tree is result.tree:
-            return better, fitted
-        start = moments_model(better.tree, table, states, basis, options, seed, jobs)
-        return better, polish(model, start.condition, table, options, seed, jobs, progress)
 
     def _keep(
         self,
@@ -367,10 +430,14 @@ class LatentTree(Queries, BaseEstimator):
         return to_graphml(self.tree_, self.diagnostics_.support)
 
     def to_pgmpy(self) -> Any:
-        """The model as a Bayesian network of pgmpy."""
+        """The model as a Bayesian network of pgmpy; all variables must be categorical."""
         check_is_fitted(self, "model_")
         from latenttree.io.pgmpy import to_pgmpy
 
+        if not isinstance(self.model_, TreeModel) or self.model_.emissions:
+            raise DataError(
+                "to_pgmpy is for models whose variables are all categorical; this one has numbers"
+            )
         names = {name: self.classes_of(name).tolist() for name in self.tree_.observed_names}
         return to_pgmpy(self.model_, names)
 
@@ -379,7 +446,7 @@ class LatentTree(Queries, BaseEstimator):
         tags.input_tags.sparse = True
         tags.input_tags.categorical = True
         tags.input_tags.string = True
-        tags.input_tags.positive_only = True
+        tags.input_tags.allow_nan = True
         tags.non_deterministic = False
         tags.target_tags.required = False
         return tags

@@ -13,6 +13,7 @@ from latenttree.data import Table
 from latenttree.emissions import pooled, target_of
 from latenttree.engine import Progress
 from latenttree.errors import DataError
+from latenttree.gaussian import GaussianTreeModel
 from latenttree.inference import posteriors
 from latenttree.model import TreeModel
 from latenttree.moments import full_subspaces, pooled_subspaces
@@ -50,7 +51,7 @@ class Fitted:
     trace, held_out: objective of refinement before each step; log-likelihood of held-out samples.
     """
 
-    model: TreeModel
+    model: TreeModel | GaussianTreeModel
     condition: Floats
     samples: Floats
     trace: list[float] = field(default_factory=list)

@@ -30,7 +30,7 @@ class DetectionLimitError(DataError):
 def describe(table: Table) -> list[str]:
     """What happened to the data before learning, in sentences."""
     messages = list(table.notes)
-    if table.dropped and not messages:
+    if table.dropped and not any("kept" in message for message in messages):
         shown = ", ".join(table.dropped[:5]) + (", ..." if len(table.dropped) > 5 else "")
         some = (
             "1 variable was" if len(table.dropped) == 1 else f"{len(table.dropped)} variables were"
@@ -41,13 +41,13 @@ def describe(table: Table) -> list[str]:
 
 def states_report(table: Table, states: int) -> list[str]:
     """Why no more states were chosen, where the narrowest variable is the reason."""
-    least = int(table.dims.min())
-    if states < least or least == int(table.dims.max()):
+    free = free_dimensions(table)
+    if states <= int(free.min()) or int(free.min()) == int(free.max()):
         return []
-    name = table.names[int(table.dims.argmin())]
+    name = table.names[int(free.argmin())]
     return [
-        f"n_states={states} is the most that variable {name!r} with its {least} categories allows; "
-        "leave out such variables to look for more states"
+        f"n_states={states} is the most that variable {name!r} can tell apart; leave out such "
+        "variables to look for more states"
     ]
 
 

@@ -211,6 +211,9 @@ class Table:
         """Whether two variables say the same in every sample that has both (up to the names of
         categories), and all but the most frequent value have at least `least` samples together."""
         weights = np.ones(self.n_samples) if self.weights is None else self.weights
+        numbers = {} if self.values is None else self.values.arrays
+        if a in numbers or b in numbers:  # the same bins are not the same numbers
+            return a in numbers and b in numbers and _same(numbers[a], numbers[b], least)
         if self.codes is not None:
             pair = self.codes[:, [a, b]].astype(np.int64)
             both = (pair >= 0).all(axis=1)
@@ -293,6 +296,16 @@ class Table:
     def replace(self, **changes: Any) -> Table:
         values = {name: getattr(self, name) for name in self.__dataclass_fields__}
         return Table(**(values | changes))
+
+
+def _same(one: Any, other: Any, least: int) -> bool:
+    """Whether two columns or blocks of numbers are equal, and known in `least` samples."""
+    if one.shape != other.shape or sparse.issparse(one) != sparse.issparse(other):
+        return False
+    if sparse.issparse(one):
+        return one.nnz >= least and (one != other).nnz == 0
+    known = ~(np.isnan(one) | np.isnan(other))
+    return int(known.sum()) >= least and bool((one[known] == other[known]).all())
 
 
 def codes_table(

@@ -63,8 +63,10 @@ def n_rows(X: Any) -> int:
         X = list(X.values())
     elif hasattr(X, "shape"):
         return int(X.shape[0]) if len(X.shape) else 0
-    elif not hasattr(X, "__len__") or not _has_blocks(X):
-        return len(X) if hasattr(X, "__len__") else 0
+    elif not hasattr(X, "__len__"):
+        return len(np.asarray(X)) if hasattr(X, "__array__") else 0
+    elif not _has_blocks(X):
+        return len(X)
     return n_rows(X[0]) if len(X) else 0
 
 
