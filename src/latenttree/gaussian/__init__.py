@@ -1,0 +1,24 @@
+"""Gaussian latent trees: linear Gaussian models with hidden vectors, learned and asked exactly."""
+
+from latenttree.gaussian.inference import (
+    Posteriors,
+    bic,
+    impute,
+    log_likelihood,
+    posterior_means,
+    posteriors,
+    sample,
+)
+from latenttree.gaussian.model import MAX_FULL, GaussianTreeModel
+
+__all__ = [
+    "MAX_FULL",
+    "GaussianTreeModel",
+    "Posteriors",
+    "bic",
+    "impute",
+    "log_likelihood",
+    "posterior_means",
+    "posteriors",
+    "sample",
+]

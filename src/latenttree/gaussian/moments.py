@@ -1,0 +1,85 @@
+"""Means and covariances of all coordinates, each from the samples that have it."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from latenttree.engine import BLOCK, parallel, single_threaded_blas
+from latenttree.errors import DataError
+
+Floats = NDArray[np.float64]
+
+
+class PairMoments(NamedTuple):
+    """Second moments by pairwise available values, in the units of the data.
+
+    mean, deviation (D,); correlation (D, D), 0 where no sample has both; counts (D, D): the weight
+    of the samples that have both."""
+
+    mean: Floats
+    deviation: Floats
+    correlation: Floats
+    counts: Floats
+
+    @classmethod
+    def of(cls, mean: Floats, covariance: Floats, counts: Floats | float) -> PairMoments:
+        """From a covariance matrix; one count for all pairs will do."""
+        deviation = np.sqrt(np.diag(covariance))
+        whole = np.broadcast_to(np.asarray(counts, dtype=np.float64), covariance.shape)
+        return cls(mean, deviation, covariance / deviation / deviation[:, None], whole)
+
+
+def standardisation(X: Floats, weights: Floats | None = None) -> tuple[Floats, Floats]:
+    """Mean and deviation of each column, over the values it has; `(D,)` each."""
+    known = ~np.isnan(X)
+    w = np.ones(len(X)) if weights is None else weights
+    count = w @ known
+    _check_columns(count > 0, "has no values; drop it")
+    # the middle of the range first: sums of values far from zero lose digits
+    middle = np.nanmin(X, axis=0) / 2 + np.nanmax(X, axis=0) / 2
+    size = np.nanmax(X, axis=0) / 2 - np.nanmin(X, axis=0) / 2
+    _check_columns(size > 0, "has one value in all rows; drop it")
+    z = np.where(known, (X - middle) / size, 0.0)
+    mean = (w @ z) / count
+    deviation = np.sqrt(w @ np.where(known, z - mean, 0.0) ** 2 / count)
+    _check_columns(deviation > 0, "has one value in all rows of positive weight; drop it")
+    return middle + size * mean, size * deviation
+
+
+def _check_columns(fine: NDArray[np.bool_], problem: str) -> None:
+    if not fine.all():
+        bad = np.flatnonzero(~fine)
+        raise DataError(f"column {bad[0]} {problem} ({len(bad)} such columns)")
+
+
+def pair_moments(
+    X: Floats,
+    weights: Floats | None = None,
+    units: tuple[Floats, Floats] | None = None,
+    n_jobs: int = 1,
+) -> PairMoments:
+    """Moments of all pairs of columns, NaN where a value is missing. `O(n D^2)` by products.
+
+    Values are centred at the mean of their whole column, and divided by its deviation."""
+    mean, deviation = standardisation(X, weights) if units is None else units
+    root = np.ones(len(X)) if weights is None else np.sqrt(weights)
+    complete = not np.isnan(X).any()
+
+    def part(start: int, stop: int) -> Any:
+        w = root[start:stop, None]
+        z = (X[start:stop] - mean) / deviation * w
+        if complete:
+            return np.array([z.T @ z])
+        known = np.isfinite(z) * w
+        z = np.nan_to_num(z, copy=False)
+        return np.array([z.T @ z, known.T @ known])
+
+    with single_threaded_blas():
+        sums = sum(parallel(part, len(X), n_jobs, BLOCK))
+    total = np.full(sums[0].shape, root @ root)
+    counts = total if complete else sums[1]
+    correlation = np.divide(sums[0], counts, out=np.zeros_like(sums[0]), where=counts > 0)
+    return PairMoments(mean, deviation, correlation, counts)

@@ -1,0 +1,111 @@
+"""Gaussian trees by writing the whole joint covariance down, and random models."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import multivariate_normal
+from tests.reference.random_trees import random_tree
+
+from latenttree.gaussian import GaussianTreeModel
+from latenttree.model import default_root
+from latenttree.tree import Tree
+
+Floats = NDArray[np.float64]
+
+
+def joint_covariance(model: GaussianTreeModel) -> tuple[Floats, Floats]:
+    """Mean and covariance of all nodes: `x = B x + e` gives `(I - B)^-1 Psi (I - B)^-T`."""
+    at = np.concatenate([[0], np.cumsum(model.dims)])
+    total = int(at[-1])
+    arrows, noise = np.zeros((total, total)), np.zeros((total, total))
+    for v, u in enumerate(model.parents.tolist()):
+        here = slice(at[v], at[v + 1])
+        noise[here, here] = model.noise[v] if model.noise[v].ndim == 2 else np.diag(model.noise[v])
+        if u >= 0:
+            arrows[here, at[u] : at[u + 1]] = model.loadings[v]
+    solved = np.linalg.inv(np.eye(total) - arrows)
+    return np.concatenate(model.means), solved @ noise @ solved.T
+
+
+def log_density(model: GaussianTreeModel, X: Floats) -> Floats:
+    """`log p(known part)` of every sample by SciPy."""
+    mean, covariance = joint_covariance(model)
+    found = np.zeros(len(X))
+    for i, x in enumerate(X):
+        o = np.flatnonzero(~np.isnan(x))
+        if len(o):
+            density = multivariate_normal(mean[o], covariance[np.ix_(o, o)], allow_singular=False)
+            found[i] = density.logpdf(x[o])
+    return found
+
+
+def conditional_moments(model: GaussianTreeModel, x: Floats) -> tuple[Floats, Floats]:
+    """`E` and `Cov` of all coordinates of all nodes given the known part of one sample."""
+    mean, covariance = joint_covariance(model)
+    o = np.flatnonzero(~np.isnan(x))
+    gain = np.linalg.solve(covariance[np.ix_(o, o)], covariance[o]).T
+    return mean + gain @ (x[o] - mean[o]), covariance - gain @ covariance[o]
+
+
+def random_gaussian(
+    rng: np.random.Generator,
+    tree: Tree,
+    dims: NDArray[np.int64],
+    *,
+    root: int | None = None,
+    diagonal: bool = False,
+    strength: tuple[float, float] = (0.4, 0.9),
+) -> GaussianTreeModel:
+    """Random loadings on a tree: singular values of standardised loadings within `strength`,
+    observed variables of any mean and scale."""
+    root = default_root(tree) if root is None else root
+    means, loadings, noise = [], [], []
+    parents = tree.rooted(root).parents
+    scale = [
+        10.0 ** rng.uniform(-2, 2, d) if v < tree.n_observed else np.ones(d)
+        for v, d in enumerate(dims.tolist())
+    ]
+    for v, (d, u) in enumerate(zip(dims.tolist(), parents.tolist(), strict=True)):
+        is_observed = v < tree.n_observed
+        means.append(rng.standard_normal(d) * 3 * scale[v] if is_observed else np.zeros(d))
+        loading = np.empty((d, 0))
+        if u >= 0:
+            raw = rng.standard_normal((d, dims[u]))
+            left, _, right = np.linalg.svd(raw, full_matrices=False)
+            loading = left * rng.uniform(*strength, len(right)) @ right
+        spread = np.eye(d) - loading @ loading.T
+        if is_observed and d > 1:
+            mixed = rng.standard_normal((d, d)) / np.sqrt(d)
+            spread = np.diag(rng.uniform(0.2, 1, d)) if diagonal else mixed @ mixed.T + spread
+        loadings.append(loading * scale[v][:, None] / (scale[u] if u >= 0 else 1.0))
+        spread = spread * np.outer(scale[v], scale[v])
+        noise.append(np.diag(spread) if diagonal and is_observed and d > 1 else spread)
+    return GaussianTreeModel(tree, root, tuple(means), tuple(loadings), tuple(noise))
+
+
+def random_case(
+    rng: np.random.Generator,
+    *,
+    k: int | None = None,
+    p: int | None = None,
+    width: int = 3,
+    inside: float | None = None,
+    **options: object,
+) -> GaussianTreeModel:
+    """A small model of any shape: scalars and vectors, observed nodes inside, any root."""
+    p = int(rng.integers(1, 9)) if p is None else p
+    tree = random_tree(
+        rng,
+        p,
+        shape=str(rng.choice(["uniform", "caterpillar", "star", "balanced"])),
+        max_degree=int(rng.integers(3, 6)),
+        internal_observed_fraction=float(rng.choice([0, 0.4])) if inside is None else inside,
+    )
+    k = int(rng.integers(1, 4)) if k is None else k
+    dims = np.where(np.arange(tree.n_nodes) < p, rng.integers(1, width + 1, tree.n_nodes), k)
+    return random_gaussian(rng, tree, dims, **options)  # type: ignore[arg-type]
+
+
+def with_gaps(rng: np.random.Generator, X: Floats, share: float) -> Floats:
+    return np.where(rng.random(X.shape) < share, np.nan, X)
