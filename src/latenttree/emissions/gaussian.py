@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from latenttree.data.bins import sparse_spread, spread
 from latenttree.emissions.common import (
     FLOOR,
     FORMS,
@@ -185,30 +186,15 @@ def _pooled_moments(target: Floats) -> tuple[Floats, Floats]:
 def location_and_scale(values: Any, weights: Floats | None) -> tuple[Floats, Floats]:
     """Mean (zero for sparse blocks) and standard deviation of every coordinate, `(d,)`.
 
-    A constant coordinate has its size as scale, or 1. Magnitudes are taken out first, so that
-    squares neither overflow nor vanish."""
-    x, known = split(values)
-    weights = np.ones(x.shape[0]) if weights is None else np.asarray(weights, dtype=np.float64)
-    count = counted(known, weights[:, None], x.shape[1])[:, 0]
-    size = np.zeros(x.shape[1])
-    if sparse.issparse(x):
-        np.maximum.at(size, x.indices, np.abs(x.data))
-    elif len(x):
-        size = np.abs(x).max(axis=0)
-    size = np.where(size > 0, size, 1.0)
-    if sparse.issparse(x):
-        y = x @ sparse.diags_array(1 / size)
-        mean = ratio(np.asarray(y.T @ weights), count, 0.0)
-        square = ratio(np.asarray(squared(sparse.csr_array(y)).T @ weights), count, 0.0)
-        variance = np.where(square - mean**2 > 1e-14 * square, square - mean**2, 0.0)
-        mean = np.zeros_like(mean)
+    A constant coordinate has its size as scale, or 1."""
+    if sparse.issparse(values):
+        mean, deviation = sparse_spread(values, weights)
     else:
-        y = x / size
-        mean = ratio(y.T @ weights, count, 0.0)
-        away = y - mean if known is None else np.where(known, y - mean, 0.0)
-        variance = ratio((away**2).T @ weights, count, 0.0)
-    spread = np.where(variance > 1e-30, np.sqrt(np.maximum(variance, 1e-30)), 1.0)
-    return size * mean, size * spread
+        x = np.asarray(values, dtype=np.float64)
+        mean, deviation = spread(x[:, None] if x.ndim == 1 else x, weights)
+    size = np.where(mean != 0, np.abs(mean), 1.0)
+    shift = np.zeros_like(mean) if sparse.issparse(values) else mean
+    return shift, np.where(deviation > 0, deviation, size)
 
 
 def common_scale(scale: Floats) -> float:
