@@ -20,8 +20,8 @@ MAX_DIRECTIONS = 7
 MAX_ROWS = 20_000
 
 TAIL = 3.27
-"""Quantile 0.999 of the Tracy-Widom distribution of real matrices. Variables that depend on each other
-through directions before have a little more noise: the rate is rather one in two hundred."""
+"""Quantile 0.999 of the Tracy-Widom distribution of real matrices. Between variables that depend on
+each other in directions before there is more noise: the rate is rather one in two hundred."""
 
 HALF = 0.5
 """Share of variables in which a direction must show for distances to use it. Through a node with
