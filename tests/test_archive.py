@@ -21,16 +21,14 @@ from latenttree.datasets import make_latent_tree
 from latenttree.errors import DataError
 from latenttree.io.archive import (
     ARRAYS,
-    MAX_HEADER,
     MODEL,
-    OFFSETS,
-    TABLES,
     Saved,
     check_archive_path,
     jsonable,
     load_archive,
     save_archive,
 )
+from latenttree.io.packed import MAX_HEADER
 from latenttree.io.treefile import MEMBER as TREE
 from latenttree.io.treefile import load_tree, save_tree
 from latenttree.io.zipped import write_zip
@@ -38,6 +36,7 @@ from latenttree.metrics import model_of
 from latenttree.model import TreeModel
 from latenttree.tree import Tree
 
+TABLES, OFFSETS = "tables.npy", "offsets.npy"
 SCHEMA = {"names": ["a", "ä\ud800"], "categories": [[1, 2], None], "nested": {"deep": [[[]]]}}
 PARAMS = {"n_states": "auto", "epsilon": None, "min_support": 0.1 + 0.2, "sweeps": True}
 DIAGNOSTICS = {
@@ -363,7 +362,7 @@ DAMAGE = {
     "overflow": (with_bytes(MODEL, b'{"format":1e999}'), "1e999 is too large"),
     "digits": (with_bytes(MODEL, b'{"format":' + b"9" * 10_000 + b"}"), "digits"),
     "no number": (with_json(MODEL, params={"a": {"$number": "7"}}), "is no number"),
-    "newer": (with_json(MODEL, version=2), "version 2 .* reads version 1; upgrade latenttree"),
+    "newer": (with_json(MODEL, version=3), "version 3 .* reads version 2; upgrade latenttree"),
     "older": (with_json(MODEL, version=0), "version 0 .* save the model again"),
     "version": (with_json(MODEL, version=True), "'version' is bool, not int"),
     "newer tree": (with_json(TREE, version=2), "version 2"),
@@ -376,7 +375,8 @@ DAMAGE = {
     "few dims": (with_json(MODEL, dims=[2]), "'dims' has 1 values for 7 nodes"),
     "dim type": (with_json(MODEL, dims=[3.0] + [2] * 6), "'a' has 3.0 states"),
     "dim zero": (with_json(MODEL, dims=[2, 0] + [2] * 5), "'b' has 0 states"),
-    "dims": (with_json(MODEL, dims=[4, 3, 3, 3, 3, 2, 2]), "offsets.npy does not fit"),
+    "dims": (with_json(MODEL, dims=[4, 3, 3, 3, 3, 2, 2]), r"tables.npy declares shape \(36,\)"),
+    "dims alike": (with_json(MODEL, dims=[2, 4, 3, 3, 3, 2, 2]), "offsets.npy does not fit"),
     "huge dims": (with_json(MODEL, dims=[10**9] * 7), r"tables declare [\d,]+ bytes, at most"),
     "vast dims": (with_json(MODEL, dims=[10**4000] * 7), "'a' has 10+ states"),
     "vast root": (with_json(MODEL, root=10**4000), "root is node 10+"),

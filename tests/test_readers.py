@@ -347,7 +347,7 @@ def test_weights_are_repeated_rows(tmp_path: Path) -> None:
         ("a,w\nx,1\ny,-2\n", r"sample_weight\[1\] is -2"),
         ("a,w\nx,1\ny,\n", "column 'w' of weights has '' in row 1, which is no number"),
         ("a,w\nx,1\ny,heavy\n", "has 'heavy' in row 1"),
-        ("a,w\nx,0\ny,0\n", "all 2 sample weights are 0"),
+        ("a,w\nx,0\ny,0\n", "all 2 sample weights are zero"),
         ("a,v\nx,0\ny,0\n", "no column 'w' of weights; the columns are 'a', 'v'"),
         ("w,w\nx,0\ny,0\n", "occurs more than once"),
         ("w,\n1,\n1,\n", "is missing"),

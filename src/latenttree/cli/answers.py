@@ -11,6 +11,13 @@ import typer
 from latenttree.cli.common import (
     DataFile,
     Delimiter,
+    EventCode,
+    EventRollUp,
+    EventSample,
+    EventSince,
+    EventTime,
+    EventUntil,
+    IsEvents,
     ModelFile,
     Seed,
     Threads,
@@ -23,13 +30,16 @@ from latenttree.cli.common import (
     print_notes,
     separator,
 )
+from latenttree.cli.inputs import EventOptions, check_event_options
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from latenttree.cli.newdata import NewData
+    from latenttree.data.schema import Rows
     from latenttree.estimator import LatentTree
+    from latenttree.queries import Answers, Filled
 
 DRAWN_AT_ONCE = 1 << 24  # states held in memory while samples are drawn and written
 
@@ -44,6 +54,13 @@ def score(
     threads: Threads = None,
     vocab: Vocabulary = None,
     delimiter: Delimiter = ",",
+    events: IsEvents = False,
+    sample: EventSample = None,
+    code: EventCode = None,
+    time: EventTime = None,
+    since: EventSince = None,
+    until: EventUntil = None,
+    roll_up: EventRollUp = None,
 ) -> None:
     """Log-likelihood of samples: the mean and BIC, or each by itself."""
     with clean_exit():
@@ -52,22 +69,25 @@ def score(
         from latenttree.cli.outputs import check_output, table_writer
         from latenttree.queries import Asked, answers_of
 
+        options = EventOptions(sample, code, time, since, until, roll_up or ())
         if out is not None:
             check_output(out, (".csv", ".npz", ".parquet"), file)
         fitted = load_model(model, threads)
-        data = _read(file, fitted, vocab, delimiter)
+        data = _read(file, fitted, vocab, delimiter, events, options)
         with new_progress().stage("likelihood"):
             answers = answers_of(fitted.model_, fitted.schema_)
             logs = answers.log_likelihoods(Asked(data.rows), _jobs(threads))
         console = new_console()
         n, k = len(logs), fitted.model_.n_parameters
+        print_notes(console, data.notes)
         console.print(f"samples               {n:,}")
         console.print(f"mean log-likelihood   {logs.mean():.6g}")
         console.print(f"BIC                   {k * np.log(n) - 2 * logs.sum():.8g}")
         print_notes(console, _impossible_note(logs))
         if out is not None:
-            with table_writer(out, ["log_likelihood"]) as write:
-                write([logs])
+            ids, columns = _identifiers(data, out)
+            with table_writer(out, [*ids, "log_likelihood"]) as write:
+                write([*columns, logs])
             print_file(console, "log-likelihoods", out)
 
 
@@ -78,27 +98,36 @@ def transform(
     threads: Threads = None,
     vocab: Vocabulary = None,
     delimiter: Delimiter = ",",
+    events: IsEvents = False,
+    sample: EventSample = None,
+    code: EventCode = None,
+    time: EventTime = None,
+    since: EventSince = None,
+    until: EventUntil = None,
+    roll_up: EventRollUp = None,
 ) -> None:
-    """Posterior probabilities of every hidden variable, sample by sample."""
+    """Posterior probabilities of every hidden variable, sample by sample; of a Gaussian tree the
+    posterior means."""
     with clean_exit():
-        from latenttree import inference
         from latenttree.cli.outputs import check_output, table_writer
-        from latenttree.queries import Asked, hidden_names_out
+        from latenttree.queries import answers_of
 
+        options = EventOptions(sample, code, time, since, until, roll_up or ())
         check_output(out, (".csv", ".npz", ".parquet"), file)
         fitted = load_model(model, threads)
-        names = hidden_names_out(fitted.model_).tolist()
+        answers = answers_of(fitted.model_, fitted.schema_)
+        names = answers.names_out().tolist()
         if not names:
             raise ValueError(f"{model} has no hidden variables, so there are no posteriors")
-        data = _read(file, fitted, vocab, delimiter)
-        width = len(names) + fitted.tree_.n_observed
-        with new_progress().stage("posteriors"), table_writer(out, names) as write:
-            for start, _, evidence in Asked(data.rows).ranges(fitted.model_, width):
-                found = inference.posteriors(fitted.model_, evidence, None, _jobs(threads))
-                _check_possible(found.log_likelihood, start)
-                write(list(found.array.T))
+        data = _read(file, fitted, vocab, delimiter, events, options)
         console = new_console()
-        print_file(console, f"{len(data):,} samples x {len(names):,} probabilities", out)
+        print_notes(console, data.notes)
+        ids, columns = _identifiers(data, out)
+        parts = _posteriors(answers, data.rows, len(names), _jobs(threads))
+        with new_progress().stage("posteriors"), table_writer(out, [*ids, *names]) as write:
+            for start, found in parts:
+                write([*(c[start : start + len(found)] for c in columns), *found.T])
+        print_file(console, f"{len(data):,} samples x {len(names):,} posterior values", out)
 
 
 def impute(
@@ -107,7 +136,10 @@ def impute(
     out: Annotated[Path, typer.Option("--out", "-o", help="The table without gaps: .csv.")],
     method: Annotated[
         Literal["mode", "sample"],
-        typer.Option(help="The most probable value of each gap, or a draw of all gaps of a row."),
+        typer.Option(
+            help="The most probable value (or expected number) of each gap, or a draw of all gaps "
+            "of a row."
+        ),
     ] = "mode",
     seed: Seed = None,
     threads: Threads = None,
@@ -116,20 +148,20 @@ def impute(
 ) -> None:
     """Fill the empty cells of a table."""
     with clean_exit():
+        from latenttree.cli.columns import count_gaps, filled_columns
         from latenttree.cli.outputs import check_output, table_writer
         from latenttree.queries import answers_of, as_generator
 
         check_output(out, (".csv",), file)
         fitted = load_model(model, threads)
         data = _read(file, fitted, vocab, delimiter)
-        codes = data.rows.take(0, len(data))
-        n_gaps, n_rows = int((codes < 0).sum()), int((codes < 0).any(axis=1).sum())
+        n_gaps, n_rows = count_gaps(fitted.schema_, data)
         with new_progress().stage("filling"):
-            _check_all_possible(fitted, data, _jobs(threads))
-            rng = as_generator(seed) if method == "sample" else None
             answers = answers_of(fitted.model_, fitted.schema_)
-            complete = answers.filled(data.rows, rng, _jobs(threads)).codes
-        names, columns = _filled_columns(fitted, data, complete)
+            _check_all_possible(answers, data.rows, _jobs(threads))
+            rng = as_generator(seed) if method == "sample" else None
+            complete = answers.filled(data.rows, rng, _jobs(threads))
+        names, columns = filled_columns(fitted.schema_, data, complete)
         with table_writer(out, names) as write:
             write(columns)
         print_file(new_console(), f"filled {n_gaps:,} gaps in {n_rows:,} samples", out)
@@ -140,22 +172,22 @@ def sample(
     out: Annotated[Path, typer.Option("--out", "-o", help="Table: .csv or .parquet.")],
     n: Annotated[int, typer.Option("-n", min=1, help="How many samples.")] = 1000,
     hidden: Annotated[
-        bool, typer.Option("--hidden", help="Also write the states of the hidden variables.")
+        bool, typer.Option("--hidden", help="Also write the values of the hidden variables.")
     ] = False,
     seed: Seed = None,
 ) -> None:
     """Draw new samples from a model."""
     with clean_exit():
+        from latenttree.cli.columns import column_names, columns_of
         from latenttree.cli.outputs import check_output, table_writer
-        from latenttree.queries import classes_of
 
         check_output(out, (".csv", ".parquet"))
         fitted = load_model(model)
-        names = fitted.tree_.names if hidden else fitted.tree_.observed_names
-        labels = [classes_of(fitted.model_, fitted.schema_, v) for v in range(len(names))]
+        schema = fitted.schema_
+        names = column_names(schema) + (_hidden_names(fitted) if hidden else [])
         with new_progress().stage("drawing"), table_writer(out, names) as write:
-            for states in _draws(fitted, n, seed):
-                write([known[states[:, v]] for v, known in enumerate(labels)])
+            for drawn, states in _draws(fitted, n, seed):
+                write(columns_of(schema, drawn) + (list(states.T) if hidden else []))
         print_file(new_console(), f"{n:,} samples of {len(names):,} variables", out)
 
 
@@ -168,47 +200,69 @@ def _jobs(threads: int | None) -> int:
     return resolve_jobs(threads)
 
 
-def _read(file: Path, model: LatentTree, vocab: Path | None, delimiter: str) -> NewData:
+def _read(
+    file: Path,
+    model: LatentTree,
+    vocab: Path | None,
+    delimiter: str,
+    events: bool = False,
+    options: EventOptions | None = None,
+) -> NewData:
     from latenttree.cli.newdata import read_new
 
-    return read_new(file, model.schema_, vocab, separator(delimiter))
+    if options is not None:
+        check_event_options(events, options)
+    found = options if events else None
+    return read_new(file, model.schema_, vocab, separator(delimiter), found)
 
 
-def _draws(model: LatentTree, n: int, seed: int | None) -> Iterator[NDArray[Any]]:
-    from latenttree import inference
+def _identifiers(data: NewData, out: Path) -> tuple[list[str], list[NDArray[Any]]]:
+    """The samples of events, which no order of rows tells, where the file can hold them."""
+    if data.samples is None or out.suffix.lower() == ".npz":
+        return [], []
+    return ["sample"], [data.samples]
+
+
+def _posteriors(
+    answers: Answers, rows: Rows, width: int, n_jobs: int
+) -> Iterator[tuple[int, NDArray[np.float64]]]:
+    """Ranges of samples: the first of each, and what they say about the hidden nodes."""
+    from latenttree.errors import DataError
+    from latenttree.queries import Asked
+
+    for start, part in _parts(rows, width + rows.n_vars):
+        try:
+            yield start, answers.hidden(Asked(part), n_jobs)
+        except DataError:
+            _check_possible(answers.log_likelihoods(Asked(part), n_jobs), start)
+            raise
+
+
+def _parts(rows: Rows, width: int) -> Iterator[tuple[int, Rows]]:
+    """Ranges of samples whose working arrays, `width` numbers a sample, fit in memory."""
+    from latenttree.data.schema import Rows
+    from latenttree.queries.asked import spans
+
+    for start, stop in spans(rows.n_samples, width):
+        codes, arrays = rows.take(start, stop), rows.arrays_at(start, stop)
+        yield start, Rows(stop - start, codes, arrays=arrays, n_vars=rows.n_vars)
+
+
+def _draws(model: LatentTree, n: int, seed: int | None) -> Iterator[tuple[Filled, NDArray[Any]]]:
     from latenttree.engine import blocks
-    from latenttree.queries import as_generator
+    from latenttree.queries import answers_of, as_generator
 
-    rng = as_generator(seed)
-    for start, stop in blocks(n, max(1, DRAWN_AT_ONCE // model.tree_.n_nodes)):
-        yield inference.sample(model.model_, stop - start, rng)
-
-
-def _filled_columns(
-    model: LatentTree, data: NewData, codes: NDArray[Any]
-) -> tuple[list[str], list[NDArray[Any]]]:
-    """Names and columns of a table without gaps; what the file said stays as it was written."""
-    labels = model.schema_.labels
-    if data.cells is None:
-        return list(model.schema_.names), [labels[i][codes[:, i]] for i in range(len(labels))]
-    position = {name: i for i, name in enumerate(model.schema_.input_names)}
-    columns = []
-    for j, name in enumerate(data.cells.header):
-        i = model.schema_.variable_of(position[name])
-        columns.append(_merged(data, j, i, None if i is None else labels[i][codes[:, i]]))
-    return list(data.cells.header), columns
+    rng, answers = as_generator(seed), answers_of(model.model_, model.schema_)
+    width = model.tree_.n_nodes + int(model.schema_.dims[~model.schema_.coded].sum())
+    for start, stop in blocks(n, max(1, DRAWN_AT_ONCE // width)):
+        yield answers.sample(stop - start, rng)
 
 
-def _merged(data: NewData, j: int, i: int | None, values: NDArray[Any] | None) -> NDArray[Any]:
-    """The texts of column `j`, and `values` where variable `i` has a gap."""
-    import numpy as np
-
-    assert data.cells is not None
-    column = np.asarray(data.cells.texts[j], dtype=object)[data.cells.codes[j]]
-    if i is not None and values is not None:
-        gaps = data.rows.take(0, len(data))[:, i] < 0
-        column[gaps] = [str(value) for value in values[gaps].tolist()]
-    return column
+def _hidden_names(model: LatentTree) -> list[str]:
+    """A column for each hidden node; of a Gaussian tree one for each of its dimensions."""
+    if model.hidden == "gaussian":
+        return [str(name) for name in model.get_feature_names_out()]
+    return list(model.tree_.hidden_names)
 
 
 def _impossible_note(logs: NDArray[np.float64]) -> list[str]:
@@ -223,11 +277,10 @@ def _impossible_note(logs: NDArray[np.float64]) -> list[str]:
     ]
 
 
-def _check_all_possible(model: LatentTree, data: NewData, n_jobs: int) -> None:
-    from latenttree.queries import Asked, answers_of
+def _check_all_possible(answers: Answers, rows: Rows, n_jobs: int) -> None:
+    from latenttree.queries import Asked
 
-    answers = answers_of(model.model_, model.schema_)
-    _check_possible(answers.log_likelihoods(Asked(data.rows), n_jobs), 0)
+    _check_possible(answers.log_likelihoods(Asked(rows), n_jobs), 0)
 
 
 def _check_possible(logs: NDArray[np.float64], start: int) -> None:

@@ -24,7 +24,11 @@ Layout = Literal["radial", "top_down"]
 
 ModelFile = Annotated[Path, typer.Argument(help="A model that `fit` wrote: .ltree.")]
 DataFile = Annotated[
-    Path, typer.Argument(help="Samples: .csv (empty cells are gaps), .npz, docword.NAME.txt[.gz].")
+    Path,
+    typer.Argument(
+        help="Samples: .csv (empty cells are gaps), .npz, docword.NAME.txt[.gz], .fasta; with "
+        "--events a table with a row for each event."
+    ),
 ]
 Threads = Annotated[int | None, typer.Option(min=1, help="Threads; all cores if left out.")]
 Seed = Annotated[int | None, typer.Option(min=0, help="Seed of the random numbers.")]
@@ -32,6 +36,47 @@ Picture = Annotated[Path | None, typer.Option(help="Also draw it (.png, .pdf or 
 PictureLayout = Annotated[Layout, typer.Option(help="Of the picture.")]
 Vocabulary = Annotated[Path | None, typer.Option(help="Names of variables, one a line.")]
 Delimiter = Annotated[str, typer.Option(help="Between the cells of a .csv; 'tab' for a tab.")]
+
+EVENTS = "Tables of events (--events)"
+IsEvents = Annotated[
+    bool,
+    typer.Option("--events", rich_help_panel=EVENTS, help="The file has a row for each event."),
+]
+EventSample = Annotated[
+    str | None,
+    typer.Option(metavar="COLUMN", rich_help_panel=EVENTS, help="Column of samples."),
+]
+EventCode = Annotated[
+    str | None, typer.Option(metavar="COLUMN", rich_help_panel=EVENTS, help="Column of codes.")
+]
+EventTime = Annotated[
+    str | None, typer.Option(metavar="COLUMN", rich_help_panel=EVENTS, help="Column of times.")
+]
+EventSince = Annotated[
+    str | None,
+    typer.Option(metavar="TIME", rich_help_panel=EVENTS, help="Events from then on only."),
+]
+EventUntil = Annotated[
+    str | None,
+    typer.Option(metavar="TIME", rich_help_panel=EVENTS, help="Events up to then only."),
+]
+EventRollUp = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="FILE[:CODE:PARENT]",
+        rich_help_panel=EVENTS,
+        help="Replace codes by their parents: a table of two columns, or the names of the two. "
+        "May be repeated, then one after the other.",
+    ),
+]
+EventGroups = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE[:CODE:GROUP]",
+        rich_help_panel=EVENTS,
+        help="The group of each code, likewise; a group is one variable with many codes.",
+    ),
+]
 
 PIPE_WIDTH = 160  # columns of tables where there is no terminal to ask
 
@@ -41,6 +86,19 @@ _WORDS = (
     (r"pass vocab= or names=", "pass --vocab FILE"),
     (r"at least min_support=(\d+)", r"at least \1"),
     (r"lower min_support", "lower --min-count"),
+    (r"pass all_samples= to keep them", "they are no samples here"),
+    (r"outside the map (roll_up|groups)=", r"outside the map \1"),
+    (r"(roll_up|groups)=\(table, column of codes, column of targets\)", r"--\1 FILE:CODE:TARGET"),
+    (r"the map (roll_up|groups)=", r"the map --\1"),
+    (r"^(since|until|groups)=", r"--\1 "),
+    (r"^groups= has", "--groups has"),
+    (r"pass (since|until)= as one of these", r"pass --\1 as one of these"),
+    (r"since= and until= need one; pass time=", "--since and --until need one; pass --time"),
+    (r"\((sample|code|time)=\)", r"(--\1)"),
+    (r"pass (sample|code)= with", r"pass --\1 with"),
+    (r"use roll_up= for", "use --roll-up for"),
+    (r"--roll_up", "--roll-up"),
+    (r"; if these are proteins, pass alphabet='protein'", ""),
     (r"pass delimiter='\\t'", "pass --delimiter tab"),
     (r"pass delimiter=", "pass --delimiter "),
     (r"n_states=", "--states "),

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from rich.console import Console
 
+    from latenttree.cli.values import Entries
     from latenttree.data import Schema
     from latenttree.io.archive import Saved
     from latenttree.tree import Tree
@@ -121,17 +122,19 @@ def _print_node(console: Console, saved: Saved, name: str) -> None:
     from rich.markup import escape
     from rich.table import Table
 
+    from latenttree.cli.values import entries_of
     from latenttree.data import Schema
 
     model, schema = saved.model, Schema.from_json(saved.schema)
     v = _node(model.tree, name)
     hidden = v >= model.tree.n_observed
-    texts = _state_texts(schema, saved, v)
+    entries = entries_of(model, schema, v)
     kind = "hidden" if hidden else "observed"
-    console.print(f"[bold]{escape(name)}[/bold], {kind}, {len(texts)} states", highlight=False)
-    table = Table("value", "P", box=None, header_style="bold")
+    what = f"{len(entries.texts)} states" if entries.sums_to_one else entries.family
+    console.print(f"[bold]{escape(name)}[/bold], {kind}, {what}", highlight=False)
+    table = Table("value", entries.symbol, box=None, header_style="bold")
     table.columns[1].justify = "right"
-    _add_values(table, texts, model.marginal(v)[:, None])
+    _add_values(table, entries, model.marginal(v)[:, None])
     console.print(table)
     for u in model.tree.neighbors(v).tolist():
         # Rows are the values of the observed end, columns the states of the hidden one.
@@ -143,18 +146,23 @@ def _print_edge(console: Console, saved: Saved, schema: Schema, child: int, give
     from rich.markup import escape
     from rich.table import Table
 
-    tree = saved.model.tree
+    from latenttree.cli.values import entries_of
+
+    model, tree = saved.model, saved.model.tree
     names = [escape(tree.names[w]) for w in (child, given)]
-    console.print(
-        f"\n[bold]P({names[0]} | {names[1]})[/bold]{_edge_note(saved, child, given)}",
-        highlight=False,
+    rows, columns = entries_of(model, schema, child), entries_of(model, schema, given)
+    slopes = columns.kind != "states"  # of a Gaussian tree
+    title = (
+        f"slopes of {names[0]} on {names[1]}" if slopes else f"{rows.symbol}({' | '.join(names)})"
     )
-    columns = _state_texts(schema, saved, given)[:MAX_STATES]
-    table = Table(names[0], *(f"{names[1]}={escape(t)}" for t in columns), box=None)
+    note = _edge_note(saved, child, given)
+    console.print(f"\n[bold]{title}[/bold]{note}", highlight=False)
+    shown = columns.texts[:MAX_STATES]
+    heads = [names[1]] if shown == ["mean"] else [f"{names[1]}={escape(text)}" for text in shown]
+    table = Table(names[0], *heads, box=None)
     for column in table.columns[1:]:
         column.justify = "right"
-    values = saved.model.conditional(child, given)[:, : len(columns)]
-    _add_values(table, _state_texts(schema, saved, child), values)
+    _add_values(table, rows, model.conditional(child, given)[:, : len(shown)])
     console.print(table)
 
 
@@ -170,27 +178,25 @@ def _edge_note(saved: Saved, a: int, b: int) -> str:
     return f"  length {tree.lengths[e]:.3f}{known}"
 
 
-def _add_values(table: Any, texts: list[str], values: NDArray[Any]) -> None:
+def _add_values(table: Any, entries: Entries, values: NDArray[Any]) -> None:
     """A row for each value; where there are too many, those that tell the columns apart best."""
     import numpy as np
     from rich.markup import escape
 
-    order = np.arange(len(texts))
+    from latenttree.cli.values import written
+
+    order = np.arange(len(entries.texts))
     if len(order) > MAX_VALUES:
         spread = values.max(axis=1) - (values.min(axis=1) if values.shape[1] > 1 else 0)
         order = np.argsort(-spread, kind="stable")
     for x in order[:MAX_VALUES].tolist():
-        table.add_row(escape(texts[x]), *(f"{p:.4f}" for p in values[x]))
+        table.add_row(escape(entries.texts[x]), *(written(p, entries) for p in values[x]))
     rest = order[MAX_VALUES:]
-    if len(rest):
+    if len(rest) and entries.sums_to_one:
         sums = values[rest].sum(axis=0)
         table.add_row(f"{len(rest)} others", *(f"{p:.4f}" for p in sums))
-
-
-def _state_texts(schema: Schema, saved: Saved, v: int) -> list[str]:
-    if v < schema.n_vars:
-        return [str(label) for label in schema.labels[v].tolist()]
-    return [str(state) for state in range(int(saved.model.dims[v]))]
+    elif len(rest):
+        table.add_row(f"and {len(rest)} more")
 
 
 def _node(tree: Tree, name: str) -> int:

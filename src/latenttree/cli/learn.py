@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from latenttree.cli.common import (
+    EVENTS,
     Delimiter,
+    EventCode,
+    EventGroups,
+    EventRollUp,
+    EventSample,
+    EventSince,
+    EventTime,
+    EventUntil,
+    IsEvents,
     Picture,
     PictureLayout,
     Seed,
@@ -24,6 +33,12 @@ from latenttree.cli.common import (
     save_figure,
     separator,
 )
+from latenttree.cli.inputs import (
+    EventOptions,
+    check_event_options,
+    parse_families,
+    read_training,
+)
 from latenttree.cli.summary import report, tree_figure
 
 if TYPE_CHECKING:
@@ -32,15 +47,43 @@ if TYPE_CHECKING:
     from latenttree.estimator import LatentTree
 
 Choice = Literal["majority", "most_probable"]
+Hidden = Literal["categorical", "gaussian"]
 
 
 def fit(
-    file: Annotated[Path, typer.Argument(help="Data: .csv, .npz, docword.NAME.txt[.gz].")],
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help="Data: .csv, .npz, docword.NAME.txt[.gz], .fasta; with --events a table with a "
+            "row for each event: .csv, .csv.gz, .csv.xz, .parquet."
+        ),
+    ],
     out: Annotated[
         Path,
         typer.Option("--out", "-o", help="Model: .ltree. The tree alone: .json or .nwk."),
     ],
-    states: Annotated[str, typer.Option(help="States of a hidden variable, or 'auto'.")] = "2",
+    states: Annotated[
+        str | None,
+        typer.Option(
+            help="States of a hidden variable, or 'auto'; 2 if left out. Its dimensions, 1 if left "
+            "out, where it is gaussian."
+        ),
+    ] = None,
+    hidden: Annotated[
+        Hidden, typer.Option(help="Hidden variables with states, or real ones: a Gaussian tree.")
+    ] = "categorical",
+    family: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[COLUMN=]NAME",
+            help="Family of a column, or of all: categorical, ordinal, gaussian, poisson. May be "
+            "repeated; columns that are not named are judged by their values.",
+        ),
+    ] = None,
+    weights: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="The column that says how often each row counts."),
+    ] = None,
     min_support: Annotated[
         float, typer.Option(min=0, max=1, help="Contract edges with less support than this.")
     ] = 0.5,
@@ -63,36 +106,59 @@ def fit(
     layout: PictureLayout = "radial",
     vocab: Vocabulary = None,
     min_count: Annotated[
-        int, typer.Option(min=1, help="Drop words that are in fewer documents than this.")
+        int, typer.Option(min=1, help="Drop words or codes that fewer samples have than this.")
     ] = 2,
     drop_constant: Annotated[
         bool, typer.Option("--drop-constant", help="Leave out columns with a single value.")
     ] = False,
     delimiter: Delimiter = ",",
+    events: IsEvents = False,
+    sample: EventSample = None,
+    code: EventCode = None,
+    time: EventTime = None,
+    since: EventSince = None,
+    until: EventUntil = None,
+    roll_up: EventRollUp = None,
+    groups: EventGroups = None,
+    binary: Annotated[
+        bool,
+        typer.Option(
+            "--binary",
+            rich_help_panel=EVENTS,
+            help="Every code of --groups a variable of its own, instead of one for each group.",
+        ),
+    ] = False,
 ) -> None:
     """Learn a tree and its probabilities from a file."""
     with clean_exit():
-        from latenttree.data import read_table
         from latenttree.io.treefile import check_tree_path
 
-        n_states = parse_states(states)
+        n_states = parse_states(states, 1 if hidden == "gaussian" else 2)
+        options = EventOptions(sample, code, time, since, until, roll_up or (), groups, binary)
+        check_event_options(events, options)
         check_tree_path(out)
         if plot is not None:
             check_picture_path(plot)
-        table = read_table(
+        table = read_training(
             file,
+            options if events else None,
             vocab=vocab,
-            min_support=min_count,
+            min_count=min_count,
             drop_constant=drop_constant,
             delimiter=separator(delimiter),
+            family=parse_families(family or []),
+            weights=weights,
+            scores=hidden == "gaussian",
         )
         console = new_console()
-        print_file(console, f"{len(table):,} samples of {table.n_vars:,} variables", file)
+        counted = "" if table.weights is None else f" (weight {table.total_weight:,.6g})"
+        print_file(console, f"{len(table):,} samples{counted} of {table.n_vars:,} variables", file)
         print_notes(console, table.notes)
         model = learn(
             table,
             threads,
             n_states=n_states,
+            hidden=hidden,
             min_support=min_support,
             tree=tree,
             search=search,
@@ -108,11 +174,11 @@ def fit(
             print_file(console, "picture", plot)
 
 
-def parse_states(text: str) -> int | str:
-    if text == "auto":
+def parse_states(text: str | None, least: int = 2) -> int | str | None:
+    if text is None or text == "auto":
         return text
-    if not text.isascii() or not text.isdigit() or int(text) < 2:
-        raise ValueError(f"--states is {text!r}; pass 'auto' or a whole number from 2 on")
+    if not text.isascii() or not text.isdigit() or int(text) < least:
+        raise ValueError(f"--states is {text!r}; pass 'auto' or a whole number from {least} on")
     return int(text)
 
 

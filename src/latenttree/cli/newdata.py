@@ -6,7 +6,6 @@ what it holds and nothing may be missing; here the model has decided, and an emp
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,12 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from latenttree.cli.words import Labels
+from latenttree.cli.inputs import EventOptions, event_delimiter
+from latenttree.cli.words import Labels, number
 from latenttree.data import readers
 from latenttree.data.checks import check_shape, listing, resolve_names
+from latenttree.data.csvtable import MISSING_TEXTS, csv_cells
+from latenttree.data.fasta import is_fasta, read_fasta
 from latenttree.data.lookup import MISSING
 from latenttree.data.schema import Rows
 from latenttree.data.table import presence_table
+from latenttree.data.textfile import check_file, suffix_of
 from latenttree.errors import DataError
 
 if TYPE_CHECKING:
@@ -46,23 +49,35 @@ class Cells:
 
 @dataclass(frozen=True, eq=False)
 class NewData:
-    """Samples of a file in the codes of a model; `cells` where the file was a .csv."""
+    """Samples of a file in the codes of a model; `cells` where the file was a .csv; of events the
+    identifiers of the `samples` and `notes` on what was left out."""
 
     rows: Rows
     cells: Cells | None = None
+    samples: NDArray[Any] | None = None
+    notes: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return self.rows.n_samples
 
 
-def read_new(path: Path, schema: Schema, vocab: Path | None, delimiter: str) -> NewData:
+def read_new(
+    path: Path,
+    schema: Schema,
+    vocab: Path | None,
+    delimiter: str,
+    events: EventOptions | None = None,
+) -> NewData:
     """The samples of a file; every name and every label must be known to the schema."""
-    if not path.is_file():
-        raise DataError(f"no file {str(path)!r}; check the path (current folder: {Path.cwd()})")
+    check_file(path)
+    if events is not None:
+        return _read_events(path, schema, events, delimiter)
+    if is_fasta(path):
+        return NewData(schema.rows(read_fasta(path, learning=False)))
     names = None if vocab is None else readers.read_vocabulary(vocab)
     if readers._DOCWORD.search(path.name):
         return NewData(_read_docword(path, schema, names))
-    if path.suffix == ".csv":
+    if suffix_of(path) == ".csv":
         cells = read_cells(path, delimiter)
         return NewData(_rows_of_cells(cells, schema, path.name), cells)
     if path.suffix == ".npz":
@@ -75,29 +90,25 @@ def read_new(path: Path, schema: Schema, vocab: Path | None, delimiter: str) -> 
 
 def read_cells(path: Path, delimiter: str) -> Cells:
     """The texts of a .csv."""
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.reader(file, delimiter=delimiter)
-            header = readers._csv_header(next(reader, []), path.name, delimiter)
-            texts, codes = readers._csv_columns(reader, len(header), path.name)
-    except UnicodeDecodeError as error:
-        raise readers._not_utf8(path, error) from error
-    except csv.Error as error:
-        message = f"{path.name}, line {reader.line_num}: {error}; correct the line"
-        raise DataError(message) from error
-    check_shape((len(codes[0]), len(header)), 1)
-    return Cells(tuple(resolve_names(None, len(header), header)), texts, codes)
+    header, cells = csv_cells(path, delimiter)
+    check_shape((len(cells[0][1]), len(header)), 1)
+    names = tuple(resolve_names(None, len(header), header))
+    return Cells(names, *zip(*cells, strict=True))
 
 
 def _rows_of_cells(cells: Cells, schema: Schema, file: str) -> Rows:
     position = {name: j for j, name in enumerate(cells.header)}
     _check_names(cells.header, schema, file)
-    codes = np.empty((cells.n_samples, schema.n_vars), dtype=schema.code_dtype)
+    codes = np.full((cells.n_samples, schema.n_vars), MISSING, dtype=schema.code_dtype)
+    arrays: dict[int, Any] = {}
     for i, column in enumerate(schema.index.tolist()):
         j = position[schema.columns[column].name]
-        labels = Labels(schema.labels[i], schema.kind == "presence")
-        codes[:, i] = _column_codes(cells, j, labels, file)
-    return Rows(len(codes), codes)
+        if schema.coded[i]:
+            labels = Labels(schema.labels[i], schema.kind == "presence")
+            codes[:, i] = _column_codes(cells, j, labels, file)
+        else:
+            arrays[i] = schema.numbers(i, _column_numbers(cells, j, schema, i, file))
+    return Rows(len(codes), codes, arrays=arrays, n_vars=schema.n_vars)
 
 
 def _check_names(header: Sequence[str], schema: Schema, file: str) -> None:
@@ -132,7 +143,34 @@ def _code(labels: Labels, text: str) -> int:
     code = labels.code(text)
     if code is not None:
         return code
-    return MISSING if text.strip() in readers._MISSING else UNKNOWN
+    return MISSING if text.strip() in MISSING_TEXTS else UNKNOWN
+
+
+def _column_numbers(cells: Cells, j: int, schema: Schema, i: int, file: str) -> NDArray[Any]:
+    """(n,) numbers of a column, NaN where its cell is empty; labels that stand for ranks as they
+    are written."""
+    name = cells.header[j]
+    if schema.form_of(i) != "vector":
+        raise DataError(
+            f"{file}: {name!r} is a group of {int(schema.dims[i])} numbers in the model, which a "
+            ".csv with a row for each sample does not hold; ask from Python"
+        )
+    lost = [text.strip() in MISSING_TEXTS for text in cells.texts[j]]
+    if schema.ranked(i):
+        known = zip(cells.texts[j], lost, strict=True)
+        labels = np.array([None if gap else text.strip() for text, gap in known], dtype=object)
+        return labels[cells.codes[j]]
+    found = [
+        float("nan") if gap else number(t) for t, gap in zip(cells.texts[j], lost, strict=True)
+    ]
+    if None in found:
+        wrong = found.index(None)
+        row = int((cells.codes[j] == wrong).argmax())
+        raise DataError(
+            f"{file}, sample {row + 1}, column {name!r}: {cells.texts[j][wrong]!r} is no number, "
+            "as it was in training; correct it, or leave the cell empty"
+        )
+    return np.asarray(found, dtype=np.float64)[cells.codes[j]]
 
 
 # ---- matrices --------------------------------------------------------------------------
@@ -162,3 +200,18 @@ def _read_docword(path: Path, schema: Schema, names: list[str] | None) -> Rows:
     ones = np.ones(len(docs), dtype=np.float32)
     matrix = sparse.csr_array((ones, (docs - 1, entries - 1)), shape=(n_docs, n_words))
     return schema.rows(presence_table(words, matrix))
+
+
+def _read_events(path: Path, schema: Schema, events: EventOptions, delimiter: str) -> NewData:
+    """Events in the codes of a model; codes that it does not know are counted and left out."""
+    from latenttree.data.events import read_events
+
+    if schema.kind != "presence":
+        raise DataError(
+            "--events is for models whose variables are codes, present or absent; this one has "
+            f"other variables ({listing(schema.names)})"
+        )
+    options = events.arguments() | {"groups": None, "delimiter": event_delimiter(delimiter)}
+    found = read_events(path, codes=schema.names, **options)
+    rows = schema.rows(presence_table(found.names, found.matrix))
+    return NewData(rows, samples=found.samples, notes=found.notes)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from rich.console import Console
 
-    from latenttree.cli.words import Labels
+    from latenttree.cli.values import Entries
     from latenttree.estimator import LatentTree
 
 
@@ -27,13 +27,14 @@ def query(
     given: Annotated[
         list[str] | None,
         typer.Option(
-            help="What is known: NAME=VALUE,NAME2=VALUE2; weights as NAME=yes:0.8/no:0.2. May be "
-            "repeated."
+            help="What is known: NAME=VALUE,NAME2=VALUE2; weights as NAME=yes:0.8/no:0.2, codes of "
+            "a group as NAME=CODE+CODE. May be repeated."
         ),
     ] = None,
     top: Annotated[int, typer.Option(min=1, help="Most values that are listed for a node.")] = 10,
 ) -> None:
-    """Exact probabilities of variables, observed or hidden, given any others."""
+    """Exact probabilities of variables, observed or hidden, given any others; of numbers the
+    expectation."""
     with clean_exit():
         from latenttree.cli.words import parse_given
 
@@ -74,6 +75,9 @@ def _evidence_line(model: LatentTree, record: dict[str, Any]) -> str:
         )
     if any(map(_is_soft, record.values())):
         return f"log of the weighted probability of what is given: {log:.6g}"
+    coded = model.schema_.coded
+    if any(v < len(coded) and not coded[v] for v in map(model.tree_.index, record)):
+        return f"log-density of what is given: {log:.6g}"
     return f"probability of what is given: {np.exp(log):.4g} (log {log:.6g})"
 
 
@@ -82,34 +86,44 @@ def _print_answers(
 ) -> None:
     from rich.table import Table
 
-    from latenttree.cli.words import labels_of
+    from latenttree.cli.values import entries_of, expectation
 
-    after = model.predict_proba(record, list(nodes)) if record else {}
-    heads = ("node", "value", "given this", "without") if record else ("node", "value", "P")
+    found = [entries_of(model.model_, model.schema_, model.tree_.index(node)) for node in nodes]
+    states = [n for n, entries in zip(nodes, found, strict=True) if entries.kind == "states"]
+    after = model.predict_proba(record, states) if record and states else {}
+    plain = "P" if len(states) == len(nodes) else "P or mean"
+    heads = ("node", "value", "given this", "without") if record else ("node", "value", plain)
     table = Table(*heads, box=None, header_style="bold")
     for column in table.columns[2:]:
         column.justify = "right"
-    for node in nodes:
-        before = model.marginal(node)
-        columns = [after[node][0], before] if record else [before]
-        _add_rows(table, node, labels_of(model, model.tree_.index(node)), columns, top)
+    for node, entries in zip(nodes, found, strict=True):
+        columns = [model.marginal(node)]
+        if record and node in after:
+            columns.insert(0, after[node][0])
+        elif record:
+            columns.insert(0, expectation(model, record, model.tree_.index(node)))
+        _add_rows(table, node, entries, columns, top)
     console.print(table)
 
 
 def _add_rows(
-    table: Any, node: str, labels: Labels, columns: Sequence[NDArray[np.float64]], top: int
+    table: Any, node: str, entries: Entries, columns: Sequence[NDArray[np.float64]], top: int
 ) -> None:
     """All states in order, or the most probable ones where there are too many."""
     import numpy as np
     from rich.markup import escape
+
+    from latenttree.cli.values import written
 
     order = np.arange(len(columns[0]))
     if len(order) > top:
         order = np.argsort(-columns[0], kind="stable")
     for i, state in enumerate(order[:top].tolist()):
         name = escape(node) if i == 0 else ""
-        numbers = (f"{column[state]:.4f}" for column in columns)
-        table.add_row(name, escape(labels.texts[state]), *numbers)
+        numbers = (written(column[state], entries) for column in columns)
+        table.add_row(name, escape(entries.texts[state]), *numbers)
     rest = order[top:]
-    if len(rest):
+    if len(rest) and entries.sums_to_one:
         table.add_row("", f"{len(rest)} others", *(f"{c[rest].sum():.4f}" for c in columns))
+    elif len(rest):
+        table.add_row("", f"and {len(rest)} more")

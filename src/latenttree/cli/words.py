@@ -67,10 +67,10 @@ def number(text: str) -> float | None:
 
 def labels_of(model: LatentTree, node: int) -> Labels:
     """The labels of a node of a model, observed or hidden, given by its number."""
-    from latenttree.queries import classes_of
+    from latenttree.queries import answers_of
 
     presence = model.schema_.kind == "presence" and node < model.tree_.n_observed
-    return Labels(classes_of(model.model_, model.schema_, node), presence)
+    return Labels(answers_of(model.model_, model.schema_).classes(node), presence)
 
 
 # ---- evidence -------------------------------------------------------------------------
@@ -127,9 +127,13 @@ def _no_pair(model: LatentTree, text: str) -> ValueError:
 
 
 def _value(model: LatentTree, name: str, text: str) -> Any:
+    from latenttree.cli.values import value_of
     from latenttree.errors import DataError
 
-    labels = labels_of(model, model.tree_.index(name))
+    v = model.tree_.index(name)
+    if v < model.schema_.n_vars and not model.schema_.coded[v]:
+        return value_of(model, v, text)
+    labels = labels_of(model, v)
     code = labels.code(text)
     if code is not None:
         return labels.values[code]

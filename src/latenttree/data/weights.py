@@ -36,7 +36,7 @@ def check_weights(sample_weight: Any, n: int) -> NDArray[np.float64]:
         )
     total = float(weights.sum())
     if total == 0:
-        raise DataError(f"all {n} sample weights are 0; give rows that count a weight above 0")
+        raise DataError(f"all {n} sample weights are zero; give rows that count a weight above 0")
     if total < LEAST_TOTAL:
         raise DataError(
             f"sample weights add up to {total:.4g}, but they are frequencies: a row of weight 3 "

@@ -111,8 +111,11 @@ def _patterns(known: Bools) -> tuple[Ints, Ints, Bools]:
     n = len(known)
     if known.all():
         return np.arange(n), np.zeros(n, dtype=np.int64), np.ones((1, known.shape[1]), dtype=bool)
-    packed = np.ascontiguousarray(np.packbits(known, axis=1))
-    keys = packed.view(np.dtype((np.void, packed.shape[1]))).ravel()
+    packed = np.packbits(known, axis=1)
+    width = 8 if packed.shape[1] <= 8 else packed.shape[1]  # whole numbers sort fastest
+    padded = np.zeros((n, width), dtype=np.uint8)
+    padded[:, : packed.shape[1]] = packed
+    keys = padded.view(np.uint64 if width == 8 else np.dtype((np.void, width))).ravel()
     _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
     index = np.argsort(inverse, kind="stable")
     return index, inverse[index], known[first]

@@ -4,18 +4,19 @@ A zip archive of three members:
 
 - ``tree.json``: the tree with the support of its edges, as `latenttree.io.treefile` writes it, so
   that a file with parameters is also a tree file;
-- ``model.json``: version, root, nodes, number of states of each, the schema of the data, the
-  estimator's parameters and its diagnostics;
-- ``arrays.npz``: ``tables``, all the tables `P(v | parent)` one after another, row by row, and
-  ``offsets``, where each begins.
+- ``model.json``: version, kind of hidden nodes, root, nodes, number of states (or dimensions) of
+  each, families of what is not categorical, the schema of the data, the estimator's parameters and
+  its diagnostics;
+- ``arrays.npz``: all numbers of the model in a few flat arrays, see `latenttree.io.layouts`.
 
 Reading executes nothing. Every size is compared with what the members read before imply before
 anything is unpacked, and everything is checked before anything is returned.
+
+Version 1 knew categorical variables only; its files are read too.
 """
 
 from __future__ import annotations
 
-import io
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -23,30 +24,28 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from latenttree.data import Schema
 from latenttree.errors import DataError
+from latenttree.gaussian import GaussianTreeModel
 from latenttree.io.atomic import check_folder, replacing
+from latenttree.io.emitted import width_of
 from latenttree.io.jsontext import from_json, plain, to_json
-from latenttree.io.treefile import MAX_JSON_BYTES, SavedTree, parse_tree, tree_json
+from latenttree.io.layouts import Model, arrays_of, fields_of, layout_of
+from latenttree.io.packed import pack, packed_limit, unpack
+from latenttree.io.treefile import MAX_JSON_BYTES, parse_tree, tree_json
 from latenttree.io.treefile import MEMBER as TREE
 from latenttree.io.zipped import ZipReader, write_zip
-from latenttree.model import TreeModel
-from latenttree.tree import Tree
-
-Floats = NDArray[np.float64]
 
 FORMAT = "latenttree model"
-VERSION = 1
+VERSION = 2
 SUFFIX = ".ltree"
 MODEL, ARRAYS = "model.json", "arrays.npz"
 MEMBERS = (TREE, MODEL, ARRAYS)
-TABLES, OFFSETS = "tables.npy", "offsets.npy"
 
 MAX_BYTES = 2**31
 """Files, and tables, of more bytes are refused unless the caller allows more."""
-MAX_HEADER = 256
-"""Bytes before the values of a one-dimensional .npy file; NumPy writes 128."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +54,7 @@ class Saved:
 
     Attributes
     ----------
-    model : tree, root and tables.
+    model : tree, root, tables and emissions; or a Gaussian tree.
     schema : how data is encoded; any JSON object.
     params : parameters of the estimator that JSON can hold.
     diagnostics : what the fit said about itself; arrays as lists. ``n_states`` (int),
@@ -64,7 +63,7 @@ class Saved:
     support : (E,) support of the edges, NaN where unknown; all NaN if not given.
     """
 
-    model: TreeModel
+    model: Model
     schema: dict[str, Any] = field(default_factory=dict)
     params: dict[str, Any] = field(default_factory=dict)
     diagnostics: dict[str, Any] = field(default_factory=dict)
@@ -100,7 +99,7 @@ def save_archive(path: str | os.PathLike[str], saved: Saved) -> None:
     members = {
         TREE: tree_json(tree, _Summary(saved)),
         MODEL: to_json(_to_record(saved), "model"),
-        ARRAYS: _arrays(saved.model),
+        ARRAYS: pack(arrays_of(saved.model)),
     }
     content = write_zip(members, stored=[ARRAYS])  # its own members are deflated
     with replacing(target) as partial:
@@ -129,7 +128,7 @@ class _Summary:
         self.messages: list[str] = list(said.get("messages", ()))
 
 
-def _hidden_states(model: TreeModel) -> int:
+def _hidden_states(model: Model) -> int:
     return int(model.dims[model.tree.n_observed :].max(initial=0))
 
 
@@ -137,25 +136,11 @@ def _to_record(saved: Saved) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "version": VERSION,
-        "root": saved.model.root,
-        "nodes": saved.model.tree.names,
-        "dims": saved.model.dims,
+        **fields_of(saved.model),
         "schema": saved.schema,
         "params": saved.params,
         "diagnostics": saved.diagnostics,
     }
-
-
-def _arrays(model: TreeModel) -> bytes:
-    tables = np.concatenate([table.ravel() for table in model.tables])
-    offsets = np.concatenate([[0], np.cumsum([table.size for table in model.tables])])
-    return write_zip({TABLES: _npy(tables, "<f8"), OFFSETS: _npy(offsets, "<i8")})
-
-
-def _npy(array: NDArray[Any], dtype: str) -> bytes:
-    stream = io.BytesIO()
-    np.lib.format.write_array(stream, array.astype(dtype), version=(1, 0), allow_pickle=False)
-    return stream.getvalue()
 
 
 # ---- reading ----------------------------------------------------------------------------
@@ -187,12 +172,12 @@ def _parse(content: bytes, max_bytes: int) -> Saved:
     limit = min(MAX_JSON_BYTES, max_bytes)
     kept = parse_tree(archive.read(TREE, limit))
     record = _record(from_json(archive.read(MODEL, limit)))
-    root, dims = _layout(record, kept.tree)
-    sizes = _table_sizes(kept.tree, root, dims, max_bytes)
-    packed = archive.read(ARRAYS, _packed_limit(sizes))
-    tables = _tables(packed, dims, sizes)
+    layout = layout_of(record, kept.tree, max_bytes)
+    sizes = layout.sizes()
+    limit = packed_limit({name: n for name, (n, _) in sizes.items()})
+    arrays = unpack(archive.read(ARRAYS, limit), sizes, ARRAYS)
     return Saved(
-        _exact_model(kept, root, tables),
+        layout.model(arrays),
         record["schema"],
         record["params"],
         record["diagnostics"],
@@ -214,9 +199,10 @@ def _check_members(names: tuple[str, ...]) -> None:
         )
 
 
-_FIELDS = {
+_FIELDS: dict[str, type] = {
     "format": str,
     "version": int,
+    "hidden": str,
     "root": int,
     "nodes": list,
     "dims": list,
@@ -224,113 +210,84 @@ _FIELDS = {
     "params": dict,
     "diagnostics": dict,
 }
+_OWN_FIELDS: dict[str, dict[str, type]] = {
+    "categorical": {"emissions": dict},
+    "gaussian": {"diagonal": list},
+}
+"""What the kinds of hidden nodes have besides."""
+
+_FIRST_VERSION = {
+    "hidden": "categorical",
+    "emissions": {"nodes": [], "families": [], "widths": []},
+}
+"""Fields that files of version 1 lack, with what they mean there."""
 
 
 def _record(record: Any) -> dict[str, Any]:
     """``model.json`` with all its fields, of their types."""
     if not isinstance(record, dict) or record.get("format") != FORMAT:
         raise ValueError(f"{MODEL} has no field 'format' that says {FORMAT!r}")
-    _check_field(record, "version")
-    if record["version"] != VERSION:
+    _check_field(record, "version", int)
+    if not 1 <= record["version"] <= VERSION:
         newer = record["version"] > VERSION
         raise ValueError(
             f"it has version {record['version']} of the format, this program reads version "
             f"{VERSION}; {'upgrade latenttree' if newer else 'save the model again'}"
         )
-    for name in _FIELDS:
-        _check_field(record, name)
-    unknown = sorted(set(record) - set(_FIELDS))
+    if record["version"] == 1:
+        record = _FIRST_VERSION | record
+    return _checked(record)
+
+
+def _checked(record: dict[str, Any]) -> dict[str, Any]:
+    for name, type_ in _FIELDS.items():
+        _check_field(record, name, type_)
+    own = _OWN_FIELDS.get(record["hidden"])
+    if own is None:
+        raise ValueError(
+            f"its hidden nodes are {record['hidden'][:60]!r}, none of {list(_OWN_FIELDS)}; upgrade "
+            "latenttree"
+        )
+    for name, type_ in own.items():
+        _check_field(record, name, type_)
+    unknown = sorted(set(record) - set(_FIELDS) - set(own))
     if unknown:
         raise ValueError(f"{MODEL} has the unknown field {unknown[0]!r}")
     return record
 
 
-def _check_field(record: dict[str, Any], name: str) -> None:
+def _check_field(record: dict[str, Any], name: str, type_: type) -> None:
     if name not in record:
         raise ValueError(f"{MODEL} lacks the field {name!r}")
     # Exactly the type: JSON's true is an int to Python.
-    if type(record[name]) is not _FIELDS[name]:
+    if type(record[name]) is not type_:
         found = type(record[name]).__name__
-        raise ValueError(f"{MODEL}: the field {name!r} is {found}, not {_FIELDS[name].__name__}")
+        raise ValueError(f"{MODEL}: the field {name!r} is {found}, not {type_.__name__}")
 
 
-def _layout(record: dict[str, Any], tree: Tree) -> tuple[int, list[int]]:
-    """Root and number of states of each node, checked against the tree."""
-    if tuple(record["nodes"]) != tree.names:
-        raise ValueError(f"the nodes of {MODEL} are not those of {TREE}; the parts do not belong")
-    root, dims = record["root"], record["dims"]
-    if not 0 <= root < tree.n_nodes:
-        raise ValueError(f"the root is node {root}; the nodes are 0..{tree.n_nodes - 1}")
-    if len(dims) != tree.n_nodes:
-        raise ValueError(f"the field 'dims' has {len(dims)} values for {tree.n_nodes} nodes")
-    wrong = next((v for v, d in enumerate(dims) if type(d) is not int or not 0 < d < 2**40), None)
-    if wrong is not None:
-        raise ValueError(
-            f"node {tree.names[wrong]!r} has {str(dims[wrong])[:40]} states; a node has a whole "
-            "number of them, at least 1 and less than 2^40"
-        )
-    return root, dims
+# ---- schema and model -------------------------------------------------------------------
 
 
-def _table_sizes(tree: Tree, root: int, dims: list[int], max_bytes: int) -> list[int]:
-    """Values in the table of each node; Python's integers, which do not overflow."""
-    parents = tree.rooted(root).parents.tolist()
-    sizes = [d * (1 if u < 0 else dims[u]) for d, u in zip(dims, parents, strict=True)]
-    if 8 * sum(sizes) > max_bytes:
-        raise ValueError(
-            f"its tables declare {8 * sum(sizes):,} bytes, at most {max_bytes:,} are read; pass a "
-            "larger max_bytes if you trust it"
-        )
-    return sizes
+def check_schema(schema: Schema, model: Model, path: str | os.PathLike[str]) -> None:
+    """A file's variables are those of its model: names, families, categories and widths."""
+    if tuple(schema.names) == model.tree.observed_names:
+        wrong = next((v for v in range(schema.n_vars) if not _belongs(schema, model, v)), None)
+        if wrong is None:
+            return
+        name = repr(schema.names[wrong])
+    else:
+        name = "names"
+    raise DataError(
+        f"{path}: the variables of the file do not belong to its model ({name}); save the model "
+        "again"
+    )
 
 
-def _packed_limit(sizes: list[int]) -> int:
-    """Bytes of ``arrays.npz`` if nothing in it could be compressed."""
-    values = 8 * (sum(sizes) + len(sizes) + 1)
-    return values + values // 1000 + 4096
-
-
-def _tables(packed: bytes, dims: list[int], sizes: list[int]) -> tuple[Floats, ...]:
-    archive = ZipReader(packed)
-    if set(archive.names) != {TABLES, OFFSETS}:
-        raise ValueError(f"{ARRAYS} holds {archive.names}, not {(TABLES, OFFSETS)}")
-    offsets = np.concatenate([[0], np.cumsum(sizes)])
-    found = _read_npy(archive, OFFSETS, "<i8", len(offsets))
-    if not np.array_equal(found, offsets):
-        raise ValueError(f"{OFFSETS} does not fit the numbers of states in {MODEL}")
-    values = _read_npy(archive, TABLES, "<f8", int(offsets[-1]))
-    parts = np.split(values, offsets[1:-1])
-    return tuple(part.reshape(d, -1) for part, d in zip(parts, dims, strict=True))
-
-
-def _read_npy(archive: ZipReader, name: str, dtype: str, n: int) -> NDArray[Any]:
-    """The ``n`` values of a member; its header is compared with that before it is believed."""
-    content = archive.read(name, 8 * n + MAX_HEADER)
-    stream = io.BytesIO(content)
-    try:
-        version = np.lib.format.read_magic(stream)
-        if version != (1, 0):
-            raise ValueError(f"version {version} of the .npy format")
-        header = np.lib.format.read_array_header_1_0(stream, max_header_size=MAX_HEADER)
-    except Exception as error:  # NumPy parses the header as a Python literal
-        raise ValueError(f"{name} has a damaged header ({error})") from error
-    shape, _, found = header
-    if shape != (n,) or found != np.dtype(dtype):
-        raise ValueError(
-            f"{name} declares shape {shape} and type {found}; the nodes and their states need "
-            f"shape {(n,)} and type {dtype}"
-        )
-    if len(content) - stream.tell() != 8 * n:
-        raise ValueError(f"{name} has {len(content) - stream.tell():,} bytes for {n:,} values")
-    return np.frombuffer(content, dtype=dtype, offset=stream.tell())
-
-
-def _exact_model(kept: SavedTree, root: int, tables: tuple[Floats, ...]) -> TreeModel:
-    model = TreeModel(kept.tree, root, tables)
-    # The constructor checks the tables and divides columns by sums that are 1 but for rounding;
-    # what was saved has been through that, and comes back as it was.
-    exact = tuple(np.array(table, dtype=np.float64) for table in tables)
-    for table in exact:
-        table.flags.writeable = False
-    object.__setattr__(model, "tables", exact)
-    return model
+def _belongs(schema: Schema, model: Model, v: int) -> bool:
+    family, d = schema.families[v], int(schema.dims[v])
+    if isinstance(model, GaussianTreeModel):
+        return family == "gaussian" and d == model.dims[v]
+    if v in model.emissions:
+        emission = model.emissions[v]
+        return emission.family == family and width_of(emission) == d
+    return bool(schema.coded[v]) and d == model.dims[v]

@@ -300,7 +300,7 @@ def _checked_weights(sample_weight: Any, n: int) -> Floats:
         row = int(bad.argmax())
         raise DataError(f"sample_weight[{row}] is {weights[row]}; weights must be finite and >= 0")
     if not weights.any():
-        raise DataError(f"all {n} sample weights are 0; give rows that count a weight above 0")
+        raise DataError(f"all {n} sample weights are zero; give rows that count a weight above 0")
     return weights
 
 
