@@ -1,0 +1,171 @@
+"""Distributions of variables that are not categorical, as flat numbers whose layout is known.
+
+The family, the width `d` of a variable and the states `k` of its neighbour say which arrays there
+are, their shapes and their possible values, so a file need not say, and cannot say wrongly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from latenttree.emissions import Emission, restored
+from latenttree.emissions.common import FORMS
+
+Floats = NDArray[np.float64]
+
+GAUSSIAN = ("means", "variances", "shift", "scale", "form")
+FULL = ("means", "covariances", "shift", "scale", "form")
+
+ARRAYS: Mapping[str, tuple[str, ...]] = {
+    "categorical": ("table",),
+    "ordinal": ("table",),
+    "presence": ("probability",),
+    "gaussian": GAUSSIAN,
+    "gaussian_diagonal": GAUSSIAN,
+    "gaussian_spherical": GAUSSIAN,
+    "gaussian_full": FULL,
+    "gaussian_tied": FULL,
+    "poisson": ("rates", "form"),
+    "multinomial": ("table", "size", "form"),
+    "multihot": ("none", "codes", "form"),
+}
+"""Names of the arrays of every family, in the order of a file."""
+
+MAX_WIDTH = 2**40
+
+
+def width_of(emission: Emission) -> int:
+    """Coordinates of the variable itself; 1 for a number."""
+    arrays = emission.to_arrays()
+    first = {"multihot": "codes", "presence": "probability"}.get(emission.family)
+    found = arrays[first or ARRAYS[emission.family][0]]
+    return 2 if emission.family == "presence" else len(found)
+
+
+def shapes_of(family: str, d: int, k: int) -> dict[str, tuple[int, ...]]:
+    """The shape of each array of a family."""
+    shapes: dict[str, tuple[int, ...]] = {
+        "means": (d, k),
+        "variances": (1 if family == "gaussian_spherical" else d, k),
+        "covariances": (1 if family == "gaussian_tied" else k, d, d),
+        "shift": (d,),
+        "scale": (d,),
+        "rates": (d, k),
+        "table": (d, k),
+        "codes": (d, k),
+        "none": (k,),
+        "probability": (k,),
+    }
+    return {name: shapes.get(name, ()) for name in ARRAYS[family]}
+
+
+def n_values(family: str, d: int, k: int) -> int:
+    """Numbers in a file; Python's integers, which do not overflow."""
+    total = 0
+    for shape in shapes_of(family, d, k).values():
+        size = 1
+        for side in shape:
+            size *= side
+        total += size
+    return total
+
+
+def flat(emission: Emission) -> Floats:
+    """All numbers of a distribution, one after another."""
+    arrays = emission.to_arrays()
+    shapes = shapes_of(emission.family, width_of(emission), emission.n_states)
+    if {name: np.shape(a) for name, a in arrays.items()} != shapes:
+        found = {name: np.shape(a) for name, a in arrays.items()}
+        raise ValueError(f"{emission.family!r} has the arrays {found}; a file holds {shapes}")
+    return np.concatenate([np.ravel(arrays[name]).astype(np.float64) for name in shapes])
+
+
+def unflat(family: str, d: int, k: int, values: Floats, node: str) -> Emission:
+    """The distribution of `flat`; raises ValueError where the numbers cannot be one."""
+    arrays: dict[str, NDArray[Any]] = {}
+    start = 0
+    for name, shape in shapes_of(family, d, k).items():
+        size = int(np.prod(shape))
+        part = values[start : start + size].reshape(shape).copy()
+        start += size
+        if not np.isfinite(part).all() or not CHECKS.get(name, _any)(part):
+            raise ValueError(
+                f"{name!r} of node {node!r} (family {family!r}) holds values that it cannot have; "
+                f"they are from {part.min():g} to {part.max():g}"
+            )
+        arrays[name] = part
+    if "form" in arrays and int(arrays["form"]) == FORMS.index("scalar") and d != 1:
+        raise ValueError(f"node {node!r} is a single number by its form, but has width {d}")
+    return restored(family, arrays)
+
+
+def read_all(
+    nodes: Sequence[int],
+    families: Sequence[str],
+    sizes: Sequence[tuple[int, int]],
+    values: Floats,
+    names: Sequence[str],
+) -> dict[int, Emission]:
+    """Distributions by node, from their numbers one after another; `sizes` are `(d, k)`."""
+    found: dict[int, Emission] = {}
+    start = 0
+    for v, family, (d, k) in zip(nodes, families, sizes, strict=True):
+        stop = start + n_values(family, d, k)
+        found[v] = unflat(family, d, k, values[start:stop], names[v])
+        start = stop
+    return found
+
+
+# ---- what the numbers may be ------------------------------------------------------------
+
+
+def _any(_: Floats) -> bool:
+    return True
+
+
+def _positive(x: Floats) -> bool:
+    return bool((x > 0).all())
+
+
+def _chance(x: Floats) -> bool:
+    """Neither impossible nor certain: families keep off both, where logarithms are infinite."""
+    return bool(((x > 0) & (x < 1)).all())
+
+
+def _simplex(x: Floats) -> bool:
+    return bool((x >= 0).all() and (np.abs(x.sum(axis=0) - 1) <= 1e-8).all())
+
+
+def _covariance(x: Floats) -> bool:
+    """Symmetric, as far as the Cholesky factor exists."""
+    try:
+        np.linalg.cholesky(x)
+    except np.linalg.LinAlgError:
+        return False
+    return bool(np.abs(x - np.swapaxes(x, 1, 2)).max() <= 1e-8 * np.abs(x).max())
+
+
+def _form(x: Floats) -> bool:
+    return float(x) in range(len(FORMS))
+
+
+def _count(x: Floats) -> bool:
+    return 1 <= float(x) < 2**53 and float(x).is_integer()
+
+
+CHECKS: Mapping[str, Callable[[Floats], bool]] = {
+    "variances": _positive,
+    "covariances": _covariance,
+    "scale": _positive,
+    "rates": _positive,
+    "table": _simplex,
+    "codes": _chance,
+    "none": _chance,
+    "probability": _chance,
+    "size": _count,
+    "form": _form,
+}
