@@ -11,7 +11,15 @@ from scipy import sparse
 from scipy.special import logsumexp
 from tests.reference import emissions as slow
 
-from latenttree.emissions import Emission, MultiHot, pooled, restored, target_of
+from latenttree.emissions import (
+    Emission,
+    MultiHot,
+    pooled,
+    restored,
+    soft_evidence,
+    sums_of,
+    target_of,
+)
 from latenttree.emissions.multihot import LEAST_SOME, chance_of_some
 from latenttree.errors import DataError
 
@@ -131,6 +139,27 @@ def test_likelihood_is_linear_in_the_statistics(name: str) -> None:
         for e in (emission, other)
     ]
     np.testing.assert_allclose(rests[0], rests[1], atol=1e-8)
+
+
+def test_threads_change_nothing() -> None:
+    """To the last bit, for all families side by side on two hidden nodes."""
+    found = {v: fitted(name) for v, name in enumerate(sorted(MAKERS))}
+    emissions = {v: e for v, (e, _, _) in found.items()}
+    values = {v: x for v, (_, x, _) in found.items()}
+    parents = {v: 100 + v % 2 for v in found}
+    weights = {v: np.random.default_rng(v).normal(size=(60, 2)) for v in found}
+    soft, scale = soft_evidence(emissions, parents, values)
+    sums = sums_of(emissions, values, weights)
+    again, scale_again = soft_evidence(emissions, parents, values, n_jobs=3)
+    np.testing.assert_array_equal(scale, scale_again)
+    for u in (100, 101):
+        np.testing.assert_array_equal(soft[u], again[u])
+        logs = sum(emissions[v].log_likelihood(values[v]) for v in found if parents[v] == u)
+        ratios = np.exp(logs - logs.max(axis=1, keepdims=True))
+        np.testing.assert_allclose(soft[u], ratios, rtol=1e-9, atol=1e-300)
+    for v, part in sums_of(emissions, values, weights, n_jobs=3).items():
+        np.testing.assert_array_equal(part, sums[v])
+        np.testing.assert_allclose(part, emissions[v].sums(values[v], weights[v]), atol=1e-9)
 
 
 @pytest.mark.parametrize(

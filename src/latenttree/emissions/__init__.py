@@ -11,7 +11,7 @@ from latenttree.emissions.categorical import Categorical
 from latenttree.emissions.choose import pooled, restored
 from latenttree.emissions.full_gaussian import FullGaussian
 from latenttree.emissions.gaussian import Gaussian
-from latenttree.emissions.interface import Emission, soft_evidence, target_of
+from latenttree.emissions.interface import Emission, soft_evidence, sums_of, target_of
 from latenttree.emissions.multihot import MultiHot
 from latenttree.emissions.multinomial import Multinomial
 from latenttree.emissions.poisson import Poisson
@@ -28,5 +28,6 @@ __all__ = [
     "pooled",
     "restored",
     "soft_evidence",
+    "sums_of",
     "target_of",
 ]

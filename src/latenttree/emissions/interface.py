@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+from latenttree.engine import parallel, single_threaded_blas
 
 Floats = NDArray[np.float64]
 Self = TypeVar("Self", bound="Emission")
@@ -93,15 +95,16 @@ def soft_evidence(
     emissions: Mapping[int, Emission],
     parents: Mapping[int, int] | Sequence[int],
     values: Mapping[int, Any],
+    n_jobs: int = 1,
 ) -> tuple[dict[int, Floats], Floats]:
     """Likelihoods of the values of some variables as soft evidence on their hidden neighbours.
 
     `emissions` and `values` by variable, `parents[v]` the neighbour of `v`. Returns weights
     `(n, k)` by neighbour, each row scaled to a largest weight of 1, and `(n,)` the logarithm of
     what the scaling took out, to be added to the log-likelihood."""
+    parts = _each(emissions, lambda v: emissions[v].log_likelihood(values[v]), n_jobs)
     total: dict[int, Floats] = {}
-    for v, emission in emissions.items():
-        part = emission.log_likelihood(values[v])
+    for v, part in parts.items():
         known = total.get(parents[v])
         total[parents[v]] = part if known is None else known + part
     n = next(iter(values.values())).shape[0] if values else 0
@@ -112,3 +115,26 @@ def soft_evidence(
         scale += top
         total[u] = np.exp(log_weights - top[:, None])
     return total, scale
+
+
+def sums_of(
+    emissions: Mapping[int, Emission],
+    values: Mapping[int, Any],
+    weights: Mapping[int, Floats],
+    n_jobs: int = 1,
+) -> dict[int, Floats]:
+    """The sums of every emission, `weights[v]` `(n, m)` those of variable `v`."""
+    return _each(emissions, lambda v: emissions[v].sums(values[v], weights[v]), n_jobs)
+
+
+def _each(
+    emissions: Mapping[int, Emission], work: Callable[[int], Floats], n_jobs: int
+) -> dict[int, Floats]:
+    """`work(v)` for every variable, on several threads. Products of tall matrices gain nothing
+    from more threads of their own, and with one their sums keep their order."""
+    nodes = list(emissions)
+    if not nodes:
+        return {}
+    with single_threaded_blas():
+        found = parallel(lambda a, b: [work(v) for v in nodes[a:b]], len(nodes), n_jobs)
+    return dict(zip(nodes, (part for some in found for part in some), strict=True))
