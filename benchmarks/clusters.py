@@ -1,0 +1,287 @@
+"""Scores of trees against known groups, and cuts of a tree into clusters.
+
+Every method is scored as an unrooted `Tree` with lengths: a dendrogram becomes one by
+`from_linkage` (its path lengths are the cophenetic distances), a Chow-Liu tree has observed
+nodes inside. A *cut* removes edges; the observed nodes of each piece are a cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from latenttree.tree import Tree
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+TIE = 1e-9
+"""Path lengths that differ by less are equal."""
+
+
+class Cut(NamedTuple):
+    """A cut of a tree: its adjusted Rand index, the number of clusters, one label each."""
+
+    score: float
+    n_clusters: int
+    labels: Ints
+
+
+def from_linkage(linkage: Floats, names: Sequence[str]) -> Tree:
+    """The dendrogram of a SciPy linkage `(p - 1, 4)` as an unrooted tree.
+
+    An edge is half the difference of the heights of its ends, so that the path between two leaves
+    is the height at which they join. The root has two neighbours only and gives way to one edge.
+    """
+    p = len(names)
+    height = np.concatenate([np.zeros(p), linkage[:, 2]])
+    pairs = linkage[:, :2].astype(np.int64)
+    parent = np.repeat(np.arange(p, 2 * p - 1), 2)
+    child = pairs.ravel()
+    edges = np.column_stack([child, parent])[:-2]
+    lengths = ((height[parent] - height[child]) / 2)[:-2]
+    a, b = pairs[-1].tolist()
+    across = height[-1] - (height[a] + height[b]) / 2
+    return Tree.build(names, np.vstack([edges, [[a, b]]]), np.append(lengths, across))
+
+
+def from_groups(names: Sequence[str], groups: Iterable[Iterable[str]]) -> Tree:
+    """The tree whose internal splits are the given nested groups of names; edges of length 1.
+
+    Groups of fewer than two names or of all but one, and groups given twice, add nothing.
+    """
+    place = {name: i for i, name in enumerate(names)}
+    sets = {frozenset(place[name] for name in group) for group in groups}
+    whole = len(names)
+    inner = sorted((s for s in sets if 1 < len(s) < whole - 1), key=len)
+    inner = _without_complements(inner, whole)
+    edges, hidden = [], {members: whole + i for i, members in enumerate(inner)}
+    top: dict[int, int] = {v: v for v in range(whole)}  # outermost node so far around each leaf
+    for members in inner:
+        for node in sorted({top[v] for v in members}):
+            edges.append((node, hidden[members]))
+        top.update(dict.fromkeys(members, hidden[members]))
+    root = whole + len(inner)
+    edges += [(node, root) for node in sorted(set(top.values()))]
+    return Tree.build(names, np.array(edges), np.ones(len(edges)))
+
+
+def _without_complements(groups: list[frozenset[int]], whole: int) -> list[frozenset[int]]:
+    """Of a group and its complement, which are one split, only the smaller."""
+    everything = frozenset(range(whole))
+    kept: dict[frozenset[int], None] = {}
+    for members in groups:
+        if everything - members not in kept:
+            kept[members] = None
+    return list(kept)
+
+
+# ---- nearest neighbours --------------------------------------------------------------------
+
+
+def nearest_share(tree: Tree, labels: Sequence[Hashable]) -> float:
+    """Share of observed nodes whose nearest other one along the tree has the same label.
+
+    Among several at the same distance the share that agrees counts.
+    """
+    distance = tree.path_lengths()
+    np.fill_diagonal(distance, np.inf)
+    nearest = distance <= distance.min(axis=1, keepdims=True) + TIE
+    code = _codes(labels)
+    same = code[:, None] == code[None, :]
+    return float(((nearest & same).sum(axis=1) / nearest.sum(axis=1)).mean())
+
+
+def _codes(labels: Sequence[Hashable]) -> Ints:
+    number: dict[Hashable, int] = {}
+    return np.array([number.setdefault(label, len(number)) for label in labels])
+
+
+# ---- cuts ----------------------------------------------------------------------------------
+
+
+def best_cut(tree: Tree, labels: Sequence[Hashable]) -> Cut:
+    """The cut of largest adjusted Rand index that steepest ascent finds: it knows the labels.
+
+    A step cuts one edge or mends one; all are tried, the best is taken, until none helps. From the
+    whole tree and from all nodes apart; the better end counts. `O(steps n labels)`. The same
+    search for every method, so that none is hurt by a rule of cutting that does not suit it.
+    """
+    climb = _Climb(tree, _codes(labels))
+    ends = [climb.ascend(np.full(tree.n_edges, start)) for start in (False, True)]
+    return _cut(tree, max(ends, key=lambda end: end[0])[1], labels)
+
+
+def diameter_cut(tree: Tree, n_clusters: int, labels: Sequence[Hashable]) -> Cut:
+    """The cut into at most `n_clusters` pieces whose longest path is shortest.
+
+    For a bound on the path the fewest pieces come from cutting, bottom up, the deepest child of a
+    node while its two deepest children are together too far apart. On a dendrogram this is the
+    ordinary horizontal cut.
+    """
+    low, high = 0.0, 2 * float(tree.lengths.sum())
+    best = np.zeros(tree.n_edges, dtype=bool)
+    for _ in range(60):
+        bound = (low + high) / 2
+        removed = _bounded(tree, bound)
+        if _n_clusters(tree, removed) <= n_clusters:
+            high, best = bound, removed
+        else:
+            low = bound
+    return _cut(tree, best, labels)
+
+
+def _bounded(tree: Tree, bound: float) -> NDArray[np.bool_]:
+    """Edges to remove so that no path between observed nodes is longer than `bound`."""
+    parents, order = (a.tolist() for a in tree.rooted(0))
+    via = tree.parent_edges(0)
+    removed = np.zeros(tree.n_edges, dtype=bool)
+    depth = np.where(np.arange(tree.n_nodes) < tree.n_observed, 0.0, -np.inf)
+    arms: list[list[tuple[float, int]]] = [[] for _ in range(tree.n_nodes)]
+    for v in reversed(order):
+        below = sorted(arms[v], reverse=True)
+        while below and below[0][0] + (below[1][0] if len(below) > 1 else depth[v]) > bound:
+            removed[below.pop(0)[1]] = True
+        depth[v] = max([depth[v]] + [arm for arm, _ in below[:1]])
+        if parents[v] >= 0:
+            arms[parents[v]].append((depth[v] + tree.lengths[via[v]], int(via[v])))
+    return removed
+
+
+def _pieces(tree: Tree, removed: NDArray[np.bool_]) -> Ints:
+    """The topmost node of every node's piece in the tree hung from node 0, `(n_nodes,)`."""
+    parents, order = (a.tolist() for a in tree.rooted(0))
+    cut = removed[tree.parent_edges(0)].tolist()
+    top = [0] * tree.n_nodes
+    for v in order[1:]:
+        top[v] = v if cut[v] else top[parents[v]]
+    return np.array(top)
+
+
+def _n_clusters(tree: Tree, removed: NDArray[np.bool_]) -> int:
+    return len(np.unique(_pieces(tree, removed)[: tree.n_observed]))
+
+
+def _cut(tree: Tree, removed: NDArray[np.bool_], labels: Sequence[Hashable]) -> Cut:
+    from sklearn.metrics import adjusted_rand_score
+
+    _, found = np.unique(_pieces(tree, removed)[: tree.n_observed], return_inverse=True)
+    score = float(adjusted_rand_score(_codes(labels), found))
+    return Cut(score, int(found.max()) + 1, found)
+
+
+class _Climb:
+    """Steepest ascent of the adjusted Rand index over sets of removed edges.
+
+    With `I` pairs together in both, `A` together in the cut, `B` in the labels, of `T`:
+    `(I - A B / T) / ((A + B) / 2 - A B / T)`. Cutting a piece with label counts `H` into `h` and
+    `H - h` lowers `I` by `sum h (H - h)` and `A` by the product of the sizes.
+    """
+
+    def __init__(self, tree: Tree, codes: Ints) -> None:
+        self.tree = tree
+        self.order = tree.rooted(0).order
+        self.parents = tree.rooted(0).parents
+        self.via = tree.parent_edges(0)
+        self.own = np.zeros((tree.n_nodes, int(codes.max()) + 1))
+        self.own[np.arange(tree.n_observed), codes] = 1
+        self.B = _pairs(self.own.sum(axis=0)).sum()
+        self.T = float(_pairs(np.array(tree.n_observed)))
+
+    def ascend(self, removed: NDArray[np.bool_]) -> tuple[float, NDArray[np.bool_]]:
+        """The score and the edges at the end of the climb; `removed` is written in place."""
+        score = -np.inf
+        while True:
+            now, after = self._scores(removed)
+            edge = int(np.argmax(after))
+            if after[edge] <= max(now, score) + 1e-12:
+                return now, removed
+            score = now
+            removed[edge] = not removed[edge]
+
+    def _scores(self, removed: NDArray[np.bool_]) -> tuple[float, Floats]:
+        """The score as it is, and after changing each single edge, `(E,)`."""
+        top = _pieces(self.tree, removed)
+        below = self._below(removed)
+        children = self.order[1:]
+        edges, cut = self.via[children], removed[self.via[children]]
+        whole = np.where(cut[:, None], below[top[self.parents[children]]], below[top[children]])
+        part = below[children]
+        other = np.where(cut[:, None], whole, whole - part)
+        sign = np.where(cut, 1.0, -1.0)
+        both = (part * other).sum(axis=1) * sign
+        together = part.sum(axis=1) * other.sum(axis=1) * sign
+        pieces = below[np.unique(top)]
+        common, size = _pairs(pieces).sum(), _pairs(pieces.sum(axis=1)).sum()
+        after = np.empty(len(edges))
+        after[edges] = self._rand(common + both, size + together)
+        return float(self._rand(common, size)), after
+
+    def _below(self, removed: NDArray[np.bool_]) -> Floats:
+        """Counts of labels in the part of each node's piece that hangs from it, `(n, labels)`."""
+        below = self.own.copy()
+        parents, cut = self.parents.tolist(), removed[self.via].tolist()
+        for v in self.order[:0:-1].tolist():
+            if not cut[v]:
+                below[parents[v]] += below[v]
+        return below
+
+    def _rand(self, common: Floats, size: Floats) -> Floats:
+        chance = size * self.B / self.T
+        return (common - chance) / np.maximum((size + self.B) / 2 - chance, 1e-300)
+
+
+def _pairs(n: Floats) -> Floats:
+    return n * (n - 1) / 2
+
+
+# ---- groups as subtrees --------------------------------------------------------------------
+
+
+class Clade(NamedTuple):
+    """How well one side of some edge matches a group of names; 1 is exact."""
+
+    jaccard: float
+    f1: float
+    members: tuple[str, ...]
+
+
+def best_clade(tree: Tree, group: Iterable[str]) -> Clade:
+    """The side of an edge with the largest Jaccard index with a group of observed nodes."""
+    p = tree.n_observed
+    wanted = np.isin(np.array(tree.observed_names), list(group))
+    sides = np.unpackbits(tree.splits(), axis=1, count=p).astype(bool)
+    sides = np.vstack([sides, ~sides])
+    common = (sides & wanted).sum(axis=1)
+    union = (sides | wanted).sum(axis=1)
+    best = int(np.argmax(common / union))
+    members = tuple(tree.names[v] for v in np.flatnonzero(sides[best]))
+    f1 = 2 * common[best] / (sides[best].sum() + wanted.sum())
+    return Clade(float(common[best] / union[best]), float(f1), members)
+
+
+class InnerErrors(NamedTuple):
+    """Splits with at least two observed nodes on both sides that two trees share and do not."""
+
+    shared: int
+    missing: int
+    false: int
+
+
+def inner_errors(truth: Tree, estimate: Tree) -> InnerErrors:
+    """Inner splits of the truth that the estimate has and has not, and those only it has.
+
+    `missing + false` is the Robinson-Foulds distance as phylogenetics counts it: whether an
+    observed node is a leaf or inside, which a hierarchy of names does not say, plays no part.
+    """
+    true, found = (_inner_splits(tree, truth.observed_names) for tree in (truth, estimate))
+    return InnerErrors(len(true & found), len(true - found), len(found - true))
+
+
+def _inner_splits(tree: Tree, names: Sequence[str]) -> set[bytes]:
+    ordered = tree.reorder(names)
+    rows = ordered.splits()
+    return {rows[edge].tobytes() for edge in ordered.internal_edges().tolist()}

@@ -1,0 +1,70 @@
+"""Trees that other methods learn from correlations, for the benchmarks on real data.
+
+All see the same `(p, p)` matrix of correlations; each is returned as a `Tree` with lengths.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clusters import from_linkage
+from latenttree.baselines import chow_liu
+from latenttree.tree import Tree
+
+Matrix = NDArray[np.float64]
+
+LEAST = 1e-6
+"""Correlations below this are as good as none: `-log` is bounded by it."""
+
+
+def agglomerative(correlation: Matrix, names: Sequence[str], signed: bool = False) -> Tree:
+    """Average linkage on `1 - |correlation|`, or on `1 - correlation` if signs matter."""
+    from scipy.cluster.hierarchy import linkage
+    from scipy.spatial.distance import squareform
+
+    strength = correlation if signed else np.abs(correlation)
+    apart = np.maximum(1 - strength, 0.0)
+    np.fill_diagonal(apart, 0.0)
+    return from_linkage(linkage(squareform(apart, checks=False), method="average"), names)
+
+
+def information(correlation: Matrix) -> Matrix:
+    """`-log |correlation|`, which adds along a tree of single correlations."""
+    distance = -np.log(np.clip(np.abs(correlation), LEAST, 1.0))
+    np.fill_diagonal(distance, 0.0)
+    return np.asarray((distance + distance.T) / 2)
+
+
+def neighbour_joining(distance: Matrix, names: Sequence[str]) -> Tree:
+    """scikit-bio's neighbour joining; lengths below zero become zero."""
+    from skbio import DistanceMatrix, TreeNode
+    from skbio.tree import nj
+
+    ids = [str(i) for i in range(len(names))]  # names may hold what Newick gives a meaning
+    found: TreeNode = nj(DistanceMatrix(distance, ids))
+    number: dict[int, int] = {}
+    edges, lengths, fresh = [], [], len(ids)
+    for node in found.preorder():
+        if node.is_tip():
+            number[id(node)] = int(node.name)
+        else:
+            number[id(node)], fresh = fresh, fresh + 1
+        if node.parent is not None:
+            edges.append((number[id(node.parent)], number[id(node)]))
+            lengths.append(max(float(node.length), 0.0))
+    return Tree.build(names, np.array(edges), np.array(lengths))
+
+
+def correlation_rivals(
+    correlation: Matrix, names: Sequence[str], signed: bool = False
+) -> dict[str, Tree]:
+    """What the rivals make of one matrix of correlations."""
+    distance = information(correlation)
+    return {
+        "agglomerative": agglomerative(correlation, names, signed),
+        "neighbour joining": neighbour_joining(distance, names),
+        "Chow-Liu": chow_liu(distance, names),
+    }
