@@ -11,6 +11,7 @@ from scipy import sparse
 
 from latenttree.data.bins import (
     bin_codes,
+    normal_scores,
     number_of_bins,
     quantile_edges,
     sparse_spread,
@@ -129,3 +130,24 @@ def test_what_varies() -> None:
     assert not varies(np.array([1.0, 1.0 + 1e-15]))
     assert not varies(np.array([3.0, 3.0]))
     assert not varies(np.zeros(4))
+
+
+def test_normal_scores_know_neither_scale_nor_outliers() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(400, 2))
+    x[:7, 0] = np.nan
+    expected = normal_scores(x)
+    np.testing.assert_allclose(expected[:, 1].std(), 1, atol=1e-5)
+    assert (expected[:7, 0] == 0).all()
+    np.testing.assert_array_equal(normal_scores(1e12 * x + 1e14), expected)
+    x[x > 2] *= 1e6
+    np.testing.assert_array_equal(normal_scores(x), expected)
+
+
+def test_normal_scores_of_weighted_rows_are_those_of_repeated_rows() -> None:
+    rng = np.random.default_rng(1)
+    x, w = rng.integers(0, 9, (60, 2)).astype(float), rng.integers(1, 5, 60)
+    repeated = normal_scores(np.repeat(x, w, axis=0))
+    np.testing.assert_allclose(
+        np.repeat(normal_scores(x, w.astype(float)), w, axis=0), repeated, atol=1e-6
+    )

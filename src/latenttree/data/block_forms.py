@@ -16,6 +16,7 @@ from scipy import sparse
 
 from latenttree.data.bins import (
     bin_codes,
+    normal_scores,
     quantile_edges,
     sparse_spread,
     spread,
@@ -130,9 +131,9 @@ def variable_of_block(
 
 
 def score_of_block(x: Block, name: str, asked: str, weights: Floats | None) -> Variable:
-    """The variable of a block in a Gaussian tree: standardised coordinates."""
+    """The variable of a block in a Gaussian tree: normal scores of its coordinates."""
     check_scores(asked, name)
-    structural = _scaled(x, weights) if sparse.issparse(x) else standardised(x, weights)
+    structural = _scaled(x, weights) if sparse.issparse(x) else normal_scores(x, weights)
     return _finished(x, structural, name, "gaussian", weights, "")
 
 

@@ -78,7 +78,7 @@ def as_table(
         (the others "auto"). See `latenttree.data.families`.
     sample_weight : (n,) how often each row counts; rows of weight 0 are left out.
     scores : read every variable as numbers, ordered categories by their place, for a Gaussian
-        tree: all families are "gaussian", and coordinates are standardised.
+        tree: all families are "gaussian", and coordinates are normal scores.
 
     Raises
     ------

@@ -10,7 +10,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.data.bins import bin_codes, quantile_edges, standardised, varies
+from latenttree.data.bins import bin_codes, normal_scores, quantile_edges, varies
 from latenttree.data.checks import check_finite, check_known, is_missing, negative_code
 from latenttree.data.columns import Encoded, encode_integers, encode_labels, label_array
 from latenttree.data.families import AUTO, MANY, check_scores, vector_family, whole
@@ -300,7 +300,7 @@ def score_of(vector: Vector, name: str, asked: str, weights: Floats | None) -> V
         name,
         "gaussian",
         1,
-        block=standardised(x[:, None], weights),
+        block=normal_scores(x[:, None], weights),
         values=x,
         gaps=vector.gaps,
         n_missing=vector.n_missing,

@@ -44,14 +44,27 @@ class Subspaces:
 
 
 def full_subspaces(table: Table, rank: int) -> Subspaces | None:
-    """The whole space of every variable, when none has more than `rank` free dimensions."""
-    if (free_dimensions(table) > rank).any():
+    """The whole space of every variable, when none has more than `rank` free dimensions.
+
+    Ordinal variables have the first `rank` powers of their scores, whatever their categories."""
+    scored = np.array([family == "ordinal" for family in table.families])
+    if ((free_dimensions(table) > rank) & ~scored).any():
         return None
     basis = np.zeros((int(table.offsets[-1]), rank), dtype=np.float32)
     for start in table.offsets[:-1]:
         for q in range(min(rank, len(basis) - start)):
             basis[start + q, q] = 1.0
+    set_scores(basis, table)
     return Subspaces(basis, np.full((table.n_vars, rank), np.nan), 0)
+
+
+def set_scores(basis: NDArray[np.float32], table: Table) -> None:
+    """Directions of ordinal variables, in place: powers 1, 2, ... of scores from -1 to 1."""
+    for a, family in enumerate(table.families):
+        if family == "ordinal":
+            scores = np.linspace(-1, 1, int(table.widths[a]))[:, None]
+            rows = slice(table.offsets[a], table.offsets[a + 1])
+            basis[rows] = scores ** np.arange(1, basis.shape[1] + 1)
 
 
 def coordinate_moments(table: Table) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -419,6 +432,7 @@ def pooled_subspaces(
         near = nearest(seen, n_near, n_jobs)
         moments = cross_moments(part, basis, near, mean, n_jobs)
         basis, strengths = leading_directions(moments, scale, table.offsets, rank, n_jobs)
+        set_scores(basis, table)
         seen = standardise(probe, basis, mean, n_jobs)
         now = float(np.sqrt((strengths**2).mean()))
         if n_rounds > 2 and now - before < tolerance * now:
@@ -430,6 +444,7 @@ def pooled_subspaces(
         near = nearest(seen, n_near, n_jobs)
         moments = cross_moments(table, basis, near, mean, n_jobs)
         basis, strengths = leading_directions(moments, scale, table.offsets, rank, n_jobs)
+        set_scores(basis, table)
         standardise(probe, basis, mean, n_jobs)
         n_rounds += 1
     return Subspaces(basis, strengths, n_rounds)
