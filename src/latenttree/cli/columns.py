@@ -1,0 +1,105 @@
+"""Samples as columns of a file: labels, numbers, and groups of numbers side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+if TYPE_CHECKING:
+    from latenttree.cli.newdata import NewData
+    from latenttree.data import Schema
+    from latenttree.queries import Filled
+
+Columns = list[NDArray[Any]]
+
+DIGITS = 9  # of numbers that fill the gaps of a text
+
+
+def column_names(schema: Schema, variables: Sequence[int] | None = None) -> list[str]:
+    """Names of the columns of variables; a group of numbers has one for each, "group[code]"."""
+    names = []
+    for v in range(schema.n_vars) if variables is None else variables:
+        name = schema.names[v]
+        if schema.coded[v] or schema.form_of(v) == "vector":
+            names.append(name)
+        else:
+            names += [f"{name}[{code}]" for code in codes_of_group(schema, v)]
+    return names
+
+
+def codes_of_group(schema: Schema, v: int) -> list[str]:
+    """Names of the numbers of a group; their positions where they have none."""
+    levels = schema.columns[schema.index[v]].levels
+    return [str(x) for x in (range(int(schema.dims[v])) if levels is None else levels.tolist())]
+
+
+def columns_of(schema: Schema, known: Filled) -> Columns:
+    """Columns in the order of `column_names`, of samples without gaps."""
+    found: Columns = []
+    for v in range(schema.n_vars):
+        if schema.coded[v]:
+            found.append(schema.labels[v][known.codes[:, v]])
+        elif schema.form_of(v) == "vector":
+            found.append(_plain(known.arrays[v]))
+        else:
+            block = known.arrays[v]
+            dense = block.toarray() if sparse.issparse(block) else np.asarray(block)
+            found += [_plain(column) for column in dense.T]
+    return found
+
+
+def _plain(values: Any) -> NDArray[Any]:
+    """Whole numbers without a decimal point."""
+    numbers = np.asarray(values, dtype=np.float64)
+    whole = np.abs(numbers) < 2.0**53
+    if (whole & (numbers == np.floor(numbers))).all():
+        return numbers.astype(np.int64)
+    return numbers
+
+
+# ---- gaps -----------------------------------------------------------------------------
+
+
+def count_gaps(schema: Schema, data: NewData) -> tuple[int, int]:
+    """How many values are missing, and in how many samples."""
+    gaps = np.zeros(len(data), dtype=np.int64)
+    for v in range(schema.n_vars):
+        mask = gaps_of(schema, data, v)
+        gaps += mask if mask.ndim == 1 else mask.sum(axis=1)
+    return int(gaps.sum()), int((gaps > 0).sum())
+
+
+def gaps_of(schema: Schema, data: NewData, v: int) -> NDArray[np.bool_]:
+    """(n,) or (n, d) where values of a variable are missing."""
+    if schema.coded[v]:
+        return np.asarray(data.rows.take(0, len(data))[:, v] < 0)
+    values = data.rows.arrays[v]
+    if sparse.issparse(values):
+        return np.zeros(len(data), dtype=np.bool_)
+    return np.isnan(values)
+
+
+def filled_columns(schema: Schema, data: NewData, known: Filled) -> tuple[list[str], Columns]:
+    """Names and columns of a table without gaps; what the file said stays as it was written."""
+    if data.cells is None:
+        return column_names(schema), columns_of(schema, known)
+    position = {name: i for i, name in enumerate(schema.input_names)}
+    columns = []
+    for j, name in enumerate(data.cells.header):
+        column = np.asarray(data.cells.texts[j], dtype=object)[data.cells.codes[j]]
+        v = schema.variable_of(position[name])
+        if v is not None:
+            gaps = gaps_of(schema, data, v)
+            column[gaps] = _texts(schema, known, v, gaps)
+        columns.append(column)
+    return list(data.cells.header), columns
+
+
+def _texts(schema: Schema, known: Filled, v: int, rows: NDArray[np.bool_]) -> list[str]:
+    if schema.coded[v]:
+        return [str(label) for label in schema.labels[v][known.codes[rows, v]].tolist()]
+    return [f"{value:.{DIGITS}g}" for value in np.asarray(known.arrays[v])[rows].tolist()]
