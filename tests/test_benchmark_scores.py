@@ -64,9 +64,10 @@ def test_diameter_cut_has_the_shortest_longest_path(seed: int) -> None:
 
 
 def all_cuts(tree: Tree) -> list[Any]:
-    """Labels of the observed nodes for every set of removed edges."""
+    """Labels of the observed nodes for every set of removed edges, each partition once."""
     cuts = itertools.product([False, True], repeat=tree.n_edges)
-    return [clusters._pieces(tree, np.array(cut))[: tree.n_observed] for cut in cuts]
+    labels = (clusters._pieces(tree, np.array(cut))[: tree.n_observed] for cut in cuts)
+    return list({np.unique(x, return_inverse=True)[1].tobytes(): x for x in labels}.values())
 
 
 def test_best_cut_of_a_tree_that_has_the_groups() -> None:
@@ -78,14 +79,14 @@ def test_best_cut_of_a_tree_that_has_the_groups() -> None:
 def test_best_cut_is_close_to_the_best_of_all() -> None:
     # steepest ascent may end below the best; over these trees it must hardly ever do so
     gaps = []
-    for seed in range(12):
+    for seed in range(8):
         rng = np.random.default_rng(seed)
         tree = make_latent_tree(6, shape="random", n_samples=1, random_state=seed).tree
         labels = rng.integers(0, 3, 6).tolist()
         best = max(adjusted_rand_score(labels, cut) for cut in all_cuts(tree))
         gaps.append(best - clusters.best_cut(tree, labels).score)
     assert min(gaps) >= -1e-12
-    assert np.mean(gaps) < 0.05
+    assert np.mean(gaps) < 0.02
 
 
 @pytest.mark.parametrize("seed", range(5))
