@@ -206,12 +206,31 @@ def _read_events(path: Path, schema: Schema, events: EventOptions, delimiter: st
     """Events in the codes of a model; codes that it does not know are counted and left out."""
     from latenttree.data.events import read_events
 
-    if schema.kind != "presence":
-        raise DataError(
-            "--events is for models whose variables are codes, present or absent; this one has "
-            f"other variables ({listing(schema.names)})"
-        )
+    codes, groups = _codes(schema)
     options = events.arguments() | {"groups": None, "delimiter": event_delimiter(delimiter)}
-    found = read_events(path, codes=schema.names, **options)
-    rows = schema.rows(presence_table(found.names, found.matrix))
+    found = read_events(path, codes=codes, **options)
+    if groups is None:
+        rows = schema.rows(presence_table(found.names, found.matrix))
+    else:
+        blocks = {name: found.matrix[:, columns] for name, columns in groups.items()}
+        rows = schema.rows(blocks)
     return NewData(rows, samples=found.samples, notes=found.notes)
+
+
+def _codes(schema: Schema) -> tuple[list[str], dict[str, slice] | None]:
+    """The codes that a model knows, and those of each group; None where it has no groups."""
+    if schema.kind == "presence":
+        return list(schema.names), None
+    codes: list[str] = []
+    groups = {}
+    for v, name in enumerate(schema.names):
+        levels = schema.labels[v] if schema.coded[v] else schema.columns[schema.index[v]].levels
+        number = not schema.coded[v] and schema.form_of(v) == "vector"
+        if number or levels is None or schema.kind != "blocks":
+            raise DataError(
+                "--events is for models that were learned with --events, of codes that are there "
+                f"or not; in this one {name!r} is something else"
+            )
+        groups[name] = slice(len(codes), len(codes) + len(levels))
+        codes += [str(level) for level in levels.tolist()]
+    return codes, groups

@@ -64,6 +64,8 @@ class Events:
             table = as_table(self.matrix, names=self.names)
         else:
             table = as_table(self.matrix, groups=self.groups)
+            codes = tuple(np.asarray(self.names)[columns] for columns in self.groups.values())
+            table = table.replace(categories=codes)
         return table.replace(notes=(*self.notes, *table.notes))
 
 

@@ -40,13 +40,12 @@ def describe(X: Any, table: Table, groups: Groups | None) -> tuple[str, list[Col
 
 def _table_columns(X: Table, table: Table) -> list[Column]:
     """The columns of `X`, in the form that they have in `table`; ordinal labels that became
-    numbers are levels."""
+    numbers, and the codes of a group, are levels."""
     arrays = {} if table.values is None else table.values.arrays
     columns = []
     for v, name in enumerate(table.names):
-        ranked = v in arrays and X.families[v] == "ordinal"
         form = _form(arrays[v]) if v in arrays else "vector"
-        columns.append(Column(name, form=form, levels=X.categories[v] if ranked else None))
+        columns.append(Column(name, form=form, levels=X.categories[v] if v in arrays else None))
     return columns + [Column(name) for name in table.dropped]
 
 

@@ -105,7 +105,7 @@ class Schema:
             table.kind,
             table.names,
             _model_dims(table),
-            table.categories,
+            _labels(table),
             tuple(columns),
             index,
             container,
@@ -156,7 +156,8 @@ class Schema:
         """Whether the numbers of a variable are places among the levels of its column: so a
         Gaussian tree, whose tables of columns are of kind "blocks", reads ordered categories."""
         levels = self.columns[self.index[variable]].levels
-        return not self.coded[variable] and levels is not None and self.kind == "blocks"
+        number = not self.coded[variable] and self.form_of(variable) == "vector"
+        return number and levels is not None and self.kind == "blocks"
 
     @cached_property
     def labels(self) -> tuple[NDArray[Any], ...]:
@@ -291,6 +292,12 @@ class Schema:
 
 def _is_whole(name: Any) -> bool:
     return isinstance(name, int | np.integer) and not isinstance(name, bool)
+
+
+def _labels(table: Table) -> tuple[NDArray[Any] | None, ...]:
+    """Labels of categories; the codes of a group are levels of its column."""
+    coded = zip(table.families, table.categories, strict=True)
+    return tuple(labels if family in CODED else None for family, labels in coded)
 
 
 def _model_dims(table: Table) -> NDArray[np.int64]:

@@ -89,7 +89,8 @@ class Table:
     dims : (p,) dimension of each variable: its number of categories, 2 for presence, or
         the width of its block.
     categories : for each variable its sorted labels, or None where there are none;
-        a category that no sample has is not a category.
+        a category that no sample has is not a category. Of a multi-hot group the names of its
+        codes, where they are known.
     offsets : (p + 1,) stored coordinates of variable i are offsets[i]:offsets[i + 1].
     codes : (n, p) C-contiguous uint8, uint16 or int32, values 0..dims[i] - 1; kind "codes". With
         missing values int8, int16 or int32, -1 where missing.
