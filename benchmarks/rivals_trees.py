@@ -20,15 +20,18 @@ LEAST = 1e-6
 """Correlations below this are as good as none: `-log` is bounded by it."""
 
 
-def agglomerative(correlation: Matrix, names: Sequence[str], signed: bool = False) -> Tree:
-    """Average linkage on `1 - |correlation|`, or on `1 - correlation` if signs matter."""
+def agglomerative(
+    correlation: Matrix, names: Sequence[str], signed: bool = False, method: str = "average"
+) -> Tree:
+    """Linkage on `1 - |correlation|`, or on `1 - correlation` if signs matter."""
     from scipy.cluster.hierarchy import linkage
     from scipy.spatial.distance import squareform
 
     strength = correlation if signed else np.abs(correlation)
     apart = np.maximum(1 - strength, 0.0)
     np.fill_diagonal(apart, 0.0)
-    return from_linkage(linkage(squareform(apart, checks=False), method="average"), names)
+    joined = linkage(squareform(apart, checks=False), method=method)
+    return from_linkage(joined, names)
 
 
 def information(correlation: Matrix) -> Matrix:
@@ -64,7 +67,8 @@ def correlation_rivals(
     """What the rivals make of one matrix of correlations."""
     distance = information(correlation)
     return {
-        "agglomerative": agglomerative(correlation, names, signed),
+        "agglomerative, average": agglomerative(correlation, names, signed),
+        "agglomerative, Ward": agglomerative(correlation, names, signed, "ward"),
         "neighbour joining": neighbour_joining(distance, names),
         "Chow-Liu": chow_liu(distance, names),
     }

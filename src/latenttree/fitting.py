@@ -203,7 +203,7 @@ def effective_samples(model: TreeModel, samples: Samples, n_jobs: int) -> Floats
     for chunk in samples():
         for start in range(0, len(chunk), step):
             part = chunk.take(slice(start, start + step))
-            q = np.nan_to_num(posteriors(model, part.evidence(model), n_jobs=n_jobs).hidden)
+            q = np.nan_to_num(posteriors(model, part.evidence(model, n_jobs), n_jobs=n_jobs).hidden)
             weighted = q if part.weights is None else q * part.weights[:, None]
             square += np.einsum("nv,nv->v", weighted, q)
     starts = np.cumsum(dims) - dims

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.emissions import Emission
+from latenttree.emissions import Emission, sums_of
 from latenttree.inference import Evidence, expected_counts, log_likelihood, posteriors
 from latenttree.model import TreeModel, default_root, normalised
 from latenttree.samples import Chunk, as_chunk
@@ -163,7 +163,7 @@ def refine(
         model that was best for them is returned.
     marginals : of the observed nodes in the samples; the model's own by default.
     """
-    space = _Vectors(model, _targets(model, marginals), mean_statistics(model, chunks))
+    space = _Vectors(model, _targets(model, marginals), mean_statistics(model, chunks, n_jobs))
     judge = _Judge(held_out, n_jobs)
 
     def visit(theta: Floats) -> _State:
@@ -240,7 +240,7 @@ def total_log_likelihood(model: TreeModel, chunks: Chunks, n_jobs: int = 1) -> f
     """Log-likelihood of all samples."""
     total = 0.0
     for chunk in map(as_chunk, chunks()):
-        found = log_likelihood(model, chunk.evidence(model), n_jobs=n_jobs)
+        found = log_likelihood(model, chunk.evidence(model, n_jobs), n_jobs=n_jobs)
         total += float(found.sum() if chunk.weights is None else chunk.weights @ found)
     return total
 
@@ -251,7 +251,7 @@ def _expect(model: TreeModel, chunks: Chunks, n_jobs: int) -> _Sums:
     statistics: Statistics = {}
     value = 0.0
     for chunk in map(as_chunk, chunks()):
-        evidence = chunk.evidence(model)
+        evidence = chunk.evidence(model, n_jobs)
         part, log_value = expected_counts(model, evidence, n_jobs=n_jobs, weights=chunk.weights)
         counts = part if not counts else tuple(a + b for a, b in zip(counts, part, strict=True))
         value += log_value
@@ -269,13 +269,12 @@ def _statistics(model: TreeModel, chunk: Chunk, evidence: Evidence, n_jobs: int)
     q = dict(zip(parents, found.values, strict=True))
     weights = np.ones(len(chunk)) if chunk.weights is None else chunk.weights
     weights = np.where(np.isfinite(found.log_likelihood), weights, 0.0)[:, None]
-    return {
-        v: emission.sums(chunk.arrays[v], np.nan_to_num(q[int(model.parents[v])]) * weights)
-        for v, emission in model.emissions.items()
-    }
+    weighted = {u: np.nan_to_num(x) * weights for u, x in q.items()}
+    by_variable = {v: weighted[int(model.parents[v])] for v in model.emissions}
+    return sums_of(model.emissions, chunk.arrays, by_variable, n_jobs)
 
 
-def mean_statistics(model: TreeModel, chunks: Chunks) -> Statistics:
+def mean_statistics(model: TreeModel, chunks: Chunks, n_jobs: int = 1) -> Statistics:
     """Statistics `(T,)` of every emission, means over the samples."""
     if not model.emissions:
         return {}
@@ -284,10 +283,11 @@ def mean_statistics(model: TreeModel, chunks: Chunks) -> Statistics:
     for chunk in map(as_chunk, chunks()):
         weights = np.ones((len(chunk), 1)) if chunk.weights is None else chunk.weights[:, None]
         total += float(weights.sum())
-        for v, emission in model.emissions.items():
-            part = emission.sums(chunk.arrays[v], weights)[:, 0]
-            sums[v] = part + sums[v] if v in sums else part
-    return {v: part / total for v, part in sums.items()}
+        found = sums_of(
+            model.emissions, chunk.arrays, dict.fromkeys(model.emissions, weights), n_jobs
+        )
+        sums = {v: part + sums[v] if v in sums else part for v, part in found.items()}
+    return {v: part[:, 0] / total for v, part in sums.items()}
 
 
 def maximise(model: TreeModel, counts: Tables, smoothing: float, target: Tables) -> TreeModel:

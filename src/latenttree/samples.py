@@ -47,13 +47,13 @@ class Chunk:
     def __len__(self) -> int:
         return len(self.codes)
 
-    def evidence(self, model: TreeModel) -> Evidence:
+    def evidence(self, model: TreeModel, n_jobs: int = 1) -> Evidence:
         """What the samples say: codes, and likelihoods of values on the neighbours of their
         nodes."""
         emissions = {v: e for v, e in model.emissions.items() if v in self.arrays}
         if not emissions:
             return Evidence(self.codes, self.soft)
-        soft, log_scale = soft_evidence(emissions, model.parents.tolist(), self.arrays)
+        soft, log_scale = soft_evidence(emissions, model.parents.tolist(), self.arrays, n_jobs)
         for v, weights in self.soft.items():
             soft[v] = soft[v] * weights if v in soft else weights
         return Evidence(self.codes, soft, log_scale)
@@ -100,6 +100,8 @@ def as_chunk(part: Chunk | Evidence | NDArray[Any]) -> Chunk:
     if isinstance(part, Evidence):
         return Chunk(part.codes, soft=part.soft)
     return part if isinstance(part, Chunk) else Chunk(part)
+
+
 def codes_of(table: Table, start: int, stop: int) -> NDArray[Any]:
     """Categories `(stop - start, p)` of some samples; of one-hot blocks the category in use."""
     rows: Any = table.rows(start, stop)

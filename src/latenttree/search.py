@@ -247,7 +247,7 @@ def _read(model: TreeModel, edges: list[tuple[int, int]], searcher: Searcher) ->
     for chunk in searcher.samples():
         codes.append(chunk.codes)
         weights.append(chunk.weights)
-        found = messages(model, chunk.evidence(model), pairs, searcher.n_jobs)
+        found = messages(model, chunk.evidence(model, searcher.n_jobs), pairs, searcher.n_jobs)
         for i, edge in enumerate(along):
             sent[edge].append(found[:, i])
         for u, v in edges:

@@ -20,8 +20,7 @@ MAX_DIRECTIONS = 7
 MAX_ROWS = 20_000
 
 TAIL = 3.27
-"""Quantile 0.999 of the Tracy-Widom distribution of real matrices. Between variables that depend on
-each other in directions before there is more noise: the rate is rather one in two hundred."""
+"""Quantile 0.999 of the Tracy-Widom distribution of real matrices."""
 
 HALF = 0.5
 """Share of variables in which a direction must show for distances to use it. Through a node with
@@ -69,7 +68,7 @@ def _choose(table: Table, random_state: int | None, jobs: int) -> StatesEvidence
     else:
         basis = _whole(learn, m)
     s, n = _held_out_correlations(learn, test, basis, jobs)
-    share = (s > _noise(m, n)).mean(axis=0)
+    share = (s > _noise(n)).mean(axis=0)
     kept = min(_leading(share >= HALF), int(free.min()))
     return StatesEvidence(max(kept, 1) + 1, np.column_stack([np.median(s, axis=0), share]))
 
@@ -79,15 +78,16 @@ def _leading(holds: NDArray[np.bool_]) -> int:
     return int(np.argmin(holds)) if not holds.all() else len(holds)
 
 
-def _noise(m: int, n: Floats) -> Floats:
-    """What the r-th of `m` correlations in `n` samples exceeds by chance alone in few cases,
-    given that those before it are real, `(p, m)`.
+def _noise(n: Floats) -> Floats:
+    """What the r-th of `m` correlations in `n[:, r]` samples exceeds by chance in few cases, given
+    that those before it are real, `(p, m)`.
 
     `n` times the square of the largest of `q = m - r` correlations of noise is the largest
     eigenvalue of a `q x q` Wishart matrix with `q` degrees of freedom (Johnstone 2001)."""
+    m = n.shape[1]
     root = np.sqrt(m - np.arange(m) - 0.5)
     largest = 4 * root**2 + TAIL * 2 * root * (2 / root) ** (1 / 3)
-    return np.asarray(np.sqrt(largest / np.maximum(n, 1.0)[:, None]))
+    return np.asarray(np.sqrt(largest / n))
 
 
 def _whole(table: Table, m: int) -> NDArray[np.float32]:
@@ -103,14 +103,29 @@ def _held_out_correlations(
     learn: Table, test: Table, basis: NDArray[np.float32], n_jobs: int
 ) -> tuple[Floats, Floats]:
     """Canonical correlations `(p, m)` of every variable's features with its nearest neighbour's,
-    and the samples `(p,)` that have both.
+    and the samples `(p, m)` that they are worth.
 
     The neighbour is chosen on the samples that are not tested."""
     near = nearest(_whitened(learn, basis, n_jobs).astype(np.float32), 1, n_jobs)[:, 0]
     z = _whitened(test, basis, n_jobs)
     both = _together(test, near)
-    cross = np.einsum("nar,nas->ars", z, z[:, near], optimize=True)
-    return np.linalg.svd(cross / both[:, None, None], compute_uv=False), both
+    cross = np.einsum("nar,nas->ars", z, z[:, near], optimize=True) / both[:, None, None]
+    left, s, right = np.linalg.svd(cross)
+    one = np.einsum("nar,ars->nas", z, left, optimize=True)
+    other = np.einsum("nar,asr->nas", z[:, near], right, optimize=True)
+    return s, both[:, None] / _spread(one, other, test.weights, both)
+
+
+def _spread(one: Floats, other: Floats, weights: Floats | None, both: Floats) -> Floats:
+    """Variance `(p, m)` of a product of noise beyond each direction, `E[x_i^2 y_j^2]` over `i, j >=
+    r`: one where variables are independent, more where directions before make both vary more."""
+    if weights is not None:  # features have the roots of the weights
+        other = other / np.sqrt(weights)[:, None, None]
+    square = np.einsum("nar,nas->ars", one**2, other**2, optimize=True) / both[:, None, None]
+    tails = square[:, ::-1, ::-1].cumsum(axis=1).cumsum(axis=2)
+    tails = np.einsum("arr->ar", tails)[:, ::-1]
+    q = np.arange(square.shape[1], 0, -1)
+    return np.maximum(tails / q**2, 1e-3)
 
 
 def _together(table: Table, near: NDArray[np.int64]) -> Floats:

@@ -203,7 +203,7 @@ def message_features(views: Views, looks: Looks, model: TreeModel, n_jobs: int) 
         out = np.empty((len(chunk), len(views.source), k), dtype=np.float32)
         out[:, seen] = leaves(chunk) if len(seen) else 0.0
         if len(sent):
-            m = messages(model, chunk.evidence(model), views.source[sent], n_jobs=n_jobs)
+            m = messages(model, chunk.evidence(model, n_jobs), views.source[sent], n_jobs=n_jobs)
             parallel(lambda a, b: _posteriors(m, prior, sent, out, a, b), len(m), n_jobs)
         return out
 

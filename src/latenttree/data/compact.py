@@ -70,7 +70,7 @@ class Labels:
 
     @property
     def values(self) -> list[Any]:
-        return [math.nan if value is _NAN else value for _, value in self._place]
+        return [math.nan if key == _NAN else key[1] for key in self._place]
 
     def codes(self, values: Sequence[Any]) -> tuple[NDArray[Any], list[Any]]:
         """(n,) places of the values, in the smallest type, and the values that differ; new ones
@@ -86,12 +86,11 @@ class Labels:
         return 150 * len(self._place)
 
 
-_NAN = "nan"
+_NAN = (float, "nan")
 
 
 def _key(value: Any) -> tuple[type, Any]:
-    nan = isinstance(value, float) and value != value
-    return (float, _NAN) if nan else (type(value), value)
+    return _NAN if isinstance(value, float) and value != value else (type(value), value)
 
 
 def _distinct(values: Sequence[Any]) -> tuple[list[Any], NDArray[np.int64]]:
@@ -156,14 +155,14 @@ class Run(Generic[P]):
     dtype : the type, as the container has it.
     pieces : the rows.
     coded : whether they are places among the labels of the column.
+    growing : a name for types that go on as the later one: text of other length, categories with
+        more behind them; "" where only equal types are one.
     """
 
     dtype: Any
     pieces: tuple[P, ...]
     coded: bool = False
-
-    def with_piece(self, piece: P, join: Callable[[list[P]], P]) -> Run[P]:
-        return replace(self, pieces=with_piece(self.pieces, piece, join))
+    growing: str = ""
 
     @property
     def n(self) -> int:
@@ -174,19 +173,28 @@ def with_run(
     runs: tuple[Run[P], ...], new: Run[P], join: Callable[[list[P]], P]
 ) -> tuple[Run[P], ...]:
     """The runs with one more, which goes on with the last where both have one type."""
-    if not runs or runs[-1].dtype != new.dtype or runs[-1].coded != new.coded:
+    if not runs:
+        return (new,)
+    last = runs[-1]
+    grown = bool(new.growing) and last.growing == new.growing
+    if not grown and (last.dtype != new.dtype or last.coded != new.coded):
         return (*runs, new)
-    return (*runs[:-1], runs[-1].with_piece(new.pieces[0], join))
+    return (*runs[:-1], replace(new, pieces=with_piece(last.pieces, new.pieces[0], join)))
 
 
 # ---- what a column may hold -------------------------------------------------------------
 
 
+def object_array(values: Sequence[Any]) -> NDArray[Any]:
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array
+
+
 def kinds_of(values: Sequence[Any]) -> set[str]:
     """What values of any type are: "text", "booleans", "numbers", or the name of their type;
     nothing for missing ones."""
-    array = np.empty(len(values), dtype=object)
-    array[:] = values
+    array = object_array(values)
     return {_kind(type(value)) for value in array[~is_missing(array)].tolist()}
 
 

@@ -18,9 +18,9 @@ from latenttree.data.compact import (
     Run,
     join_pieces,
     kinds_of,
+    object_array,
     same_kind,
     smallest,
-    with_piece,
     with_run,
 )
 from latenttree.data.vectors import unsupported_dtype
@@ -54,16 +54,15 @@ class KeptArray:
         """With the rows of one more array, whose shape the caller has checked."""
         mask = np.ma.getmaskarray(array) if np.ma.isMaskedArray(array) else None
         data = np.asarray(array)
-        dtype, run = self._run(data, mask)
-        kinds = self._kinds(data, dtype)
+        run = self._run(data, mask)
         return replace(
             self,
-            runs=with_run(_widened(self.runs, dtype), run, join_pieces),
-            kinds=kinds,
+            runs=with_run(self.runs, run, join_pieces),
+            kinds=self._kinds(data, run.dtype),
             masked=self.masked or mask is not None,
         )
 
-    def _run(self, data: NDArray[Any], mask: NDArray[np.bool_] | None) -> tuple[Any, Run[Piece]]:
+    def _run(self, data: NDArray[Any], mask: NDArray[np.bool_] | None) -> Run[Piece]:
         kind, gaps = data.dtype.kind, mask if mask is not None and mask.any() else None
         gaps = None if gaps is None else gaps.copy()
         if kind == "c":
@@ -74,10 +73,11 @@ class KeptArray:
             if kind == "f":
                 check_finite(data.reshape(len(data), -1), self.names)
             values = smallest(data) if kind in "iu" else data.copy()
-            return data.dtype, Run(data.dtype, (Piece(values, gaps),))
+            return Run(data.dtype, (Piece(values, gaps),))
         codes = self._codes(data)
         dtype = _common_text(self.runs, data.dtype)
-        return dtype, Run(dtype, (Piece(codes, gaps),), coded=True)
+        growing = kind if kind in TEXT else ""
+        return Run(dtype, (Piece(codes, gaps),), coded=True, growing=growing)
 
     def _codes(self, data: NDArray[Any]) -> NDArray[Any]:
         if data.dtype.kind not in TEXT:
@@ -87,19 +87,12 @@ class KeptArray:
         return np.asarray(codes[found.reshape(data.shape)])
 
     def _kinds(self, data: NDArray[Any], dtype: Any) -> tuple[str | None, ...]:
-        """Numbers of all types go together, also booleans; where there are objects every column
-        keeps to its kind."""
-        number = [run.dtype.kind in NUMBERS for run in self.runs] + [dtype.kind in NUMBERS]
+        """Numbers of all types go together, also booleans; where there are objects or text every
+        column keeps to its kind."""
         known = self.kinds or (None,) * len(self.names)
-        if all(number):
-            kind = (
-                "booleans"
-                if all(r.dtype.kind == "b" for r in self.runs) and dtype.kind == "b"
-                else "numbers"
-            )
-            return (kind,) * len(self.names)
-        columns = data.reshape(len(data), -1).T
-        found = (_kinds_of_column(column) for column in columns)
+        found = _kinds_of_columns(data.reshape(len(data), -1))
+        if dtype.kind in NUMBERS and all(run.dtype.kind in NUMBERS for run in self.runs):
+            return tuple(map(_promoted, known, found))
         return tuple(map(same_kind, known, found, self.names))
 
     def joined(self) -> NDArray[Any]:
@@ -109,18 +102,15 @@ class KeptArray:
         mask = np.zeros(data.shape, dtype=np.bool_) if self.masked else None
         start = 0
         for run in self.runs:
+            table = label_table(self.labels, run.dtype) if run.coded else None
             for piece in run.pieces:
                 rows = slice(start, start + len(piece))
-                data[rows] = self._decoded(run, piece)
+                values = piece.values
+                data[rows] = values.astype(run.dtype) if table is None else table[values]
                 if mask is not None:
                     mask[rows] = ~piece.known
                 start = rows.stop
         return data if mask is None else np.ma.MaskedArray(data, mask)
-
-    def _decoded(self, run: Run[Piece], piece: Piece) -> NDArray[Any]:
-        if not run.coded:
-            return piece.values.astype(run.dtype, copy=False)
-        return label_table(self.labels, run.dtype)[piece.values]
 
     @property
     def nbytes(self) -> int:
@@ -129,24 +119,28 @@ class KeptArray:
 
 def label_table(labels: Labels, dtype: Any) -> NDArray[Any]:
     """The labels as an array of a type; those that it cannot hold are of runs of another type."""
-    values = labels.values
-    table = np.empty(len(values), dtype=object)
-    table[:] = values
+    table = object_array(labels.values)
     if dtype.kind == "O":
         return table
     type_: type = bytes if dtype.kind == "S" else str
-    fits = [isinstance(value, type_) for value in values]
-    found = np.zeros(len(values), dtype=dtype)
+    fits = [isinstance(value, type_) for value in table]
+    found = np.zeros(len(table), dtype=dtype)
     found[fits] = table[fits]
     return found
 
 
-def _kinds_of_column(column: NDArray[Any]) -> set[str]:
-    kind = column.dtype.kind
-    if kind in NUMBERS:
-        missing = kind == "f" and bool(np.isnan(column).all())
-        return set() if missing else {"booleans" if kind == "b" else "numbers"}
-    return {"text"} if kind in TEXT else kinds_of(column.tolist())
+def _kinds_of_columns(data: NDArray[Any]) -> list[set[str]]:
+    kind, p = data.dtype.kind, data.shape[1]
+    if kind == "f":
+        return [set() if gone else {"numbers"} for gone in np.isnan(data).all(axis=0).tolist()]
+    if kind in NUMBERS + TEXT:
+        return [{"booleans" if kind == "b" else "numbers" if kind in "iu" else "text"}] * p
+    return [kinds_of(column) for column in data.T.tolist()]
+
+
+def _promoted(known: str | None, found: set[str]) -> str | None:
+    now = next(iter(found), known)
+    return now if known in (None, now) else "numbers"
 
 
 def _common_text(runs: tuple[Run[Piece], ...], dtype: Any) -> Any:
@@ -154,13 +148,6 @@ def _common_text(runs: tuple[Run[Piece], ...], dtype: Any) -> Any:
     last = runs[-1].dtype if runs else None
     same = last is not None and last.kind in TEXT and last.kind == dtype.kind
     return np.result_type(last, dtype) if same else dtype
-
-
-def _widened(runs: tuple[Run[Piece], ...], dtype: Any) -> tuple[Run[Piece], ...]:
-    """The last run as text of the new length."""
-    if not runs or dtype.kind not in TEXT or runs[-1].dtype.kind != dtype.kind:
-        return runs
-    return (*runs[:-1], replace(runs[-1], dtype=dtype))
 
 
 # ---- sparse matrices ----------------------------------------------------------------------
@@ -308,8 +295,9 @@ def _check_form(block: Any, part: KeptArray | KeptSparse, name: str) -> None:
 
 def check_names(found: Sequence[Any], expected: Sequence[Any]) -> None:
     """The columns of a batch are those of the first, in any order."""
-    missing = [name for name in expected if name not in set(found)]
-    extra = [name for name in found if name not in set(expected)]
+    now, before = set(found), set(expected)
+    missing = [name for name in expected if name not in now]
+    extra = [name for name in found if name not in before]
     if missing:
         raise DataError(
             f"column {missing[0]!r} is not there{_and_more(missing)}; give every batch the columns "

@@ -13,7 +13,7 @@ regression from the coordinates on its two sides.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import NamedTuple
@@ -34,6 +34,9 @@ Ints = NDArray[np.int64]
 MOST_VARIABLES = 8
 NODE_VARIABLES = 96
 """Observed variables by which a branch, and all branches of a node, are seen; the nearest."""
+
+ENOUGH_COORDINATES = 32
+"""A branch that has as many needs no more variables."""
 
 N_ROUNDS = 10
 LEAST_UNSHARED = 0.1
@@ -63,6 +66,19 @@ class HiddenNode(NamedTuple):
     loadings: Floats
     condition: float
 
+    def number(self, neighbor: int) -> int:
+        """The branch of a neighbour."""
+        return next(i for i, branch in enumerate(self.branches) if branch.neighbor == neighbor)
+
+
+class Wide(NamedTuple):
+    """What moments of a few directions leave out of wide leaves: the units of all coordinates, and
+    correlations `(d, D')` of all coordinates of a wide leaf with the coordinates of the moments."""
+
+    mean: Floats
+    deviation: Floats
+    cross: Mapping[int, Floats]
+
 
 @dataclass(frozen=True, eq=False)
 class ClosedForm:
@@ -73,25 +89,29 @@ class ClosedForm:
     condition: Floats
 
 
-def closed_form(tree: Tree, moments: PairMoments, offsets: Ints, k: int) -> ClosedForm:
+def closed_form(
+    tree: Tree, moments: PairMoments, offsets: Ints, k: int, wide: Wide | None = None
+) -> ClosedForm:
     """Parameters of all nodes; exact where the moments are, if `3 k` coordinates and three branches
-    tell of every hidden node. Directions of a hidden node that fewer tell of have no loadings."""
-    p = tree.n_observed
+    tell of every hidden node. Directions of a hidden node that fewer tell of have no loadings.
+
+    With `wide`, moments and offsets are of the directions in which wide leaves are seen."""
+    p, degree = tree.n_observed, tree.degree()
     nodes = [solve_node(branches_of(tree, h, offsets), moments, k) for h in range(p, tree.n_nodes)]
-    own: list[Floats] = [_own(moments, offsets, v) for v in range(p)]
-    own += [np.eye(k)] * tree.n_hidden
-    degree = tree.degree()
-    cross = []
-    for a, b in tree.edges.tolist():
-        cross.append(_edge(a, b, nodes, moments, offsets, p, own))
-    own = [
-        np.diag(c).copy() if v < p and len(c) > MAX_FULL and degree[v] == 1 and p > 1 else c
-        for v, c in enumerate(own)
-    ]
-    means = [np.zeros(len(c)) for c in own]
+    whole = [_own(moments, offsets, v) for v in range(p)] + [np.eye(k)] * tree.n_hidden
+    cross = [_edge(a, b, nodes, moments, offsets, whole, wide) for a, b in tree.edges.tolist()]
+    own = []
+    for v, spread in enumerate(whole):
+        if wide is not None and v in wide.cross:
+            own.append(np.ones(len(wide.cross[v])))
+        else:
+            is_flat = v < p and len(spread) > MAX_FULL and degree[v] == 1 and p > 1
+            own.append(np.diag(spread).copy() if is_flat else spread)
+    means = [np.zeros(len(spread)) for spread in own]
     model = GaussianTreeModel.from_covariances(tree, means, own, cross)
-    scaled = rescaled(model, -moments.mean / moments.deviation, 1 / moments.deviation)
-    return ClosedForm(scaled, np.array([node.condition for node in nodes]))
+    centre, scale = moments[:2] if wide is None else wide[:2]
+    found = rescaled(model, -centre / scale, 1 / scale)
+    return ClosedForm(found, np.array([node.condition for node in nodes]))
 
 
 # ---- one hidden node ------------------------------------------------------------------
@@ -104,13 +124,15 @@ def branches_of(tree: Tree, node: int, offsets: Ints) -> list[Branch]:
     most = int(np.clip(NODE_VARIABLES // len(neighbors), 2, MOST_VARIABLES))
     found = []
     for u in neighbors:
-        variables = _nearest(tree, node, u, most)
-        columns = [np.arange(offsets[v], offsets[v + 1]) for v in variables]
-        found.append(Branch(u, np.concatenate(columns)))
+        columns: list[int] = []
+        for v in nearest(tree, node, u, most):
+            if len(columns) < ENOUGH_COORDINATES:
+                columns.extend(range(int(offsets[v]), int(offsets[v + 1])))
+        found.append(Branch(u, np.array(columns, dtype=np.int64)))
     return found
 
 
-def _nearest(tree: Tree, node: int, first: int, most: int) -> list[int]:
+def nearest(tree: Tree, node: int, first: int, most: int) -> list[int]:
     """Observed variables nearest to `node` behind its neighbour `first`, by lengths then steps."""
     indptr, indices, edges = tree.adjacency()
     found: list[int] = []
@@ -234,19 +256,24 @@ def _edge(
     nodes: Sequence[HiddenNode],
     moments: PairMoments,
     offsets: Ints,
-    p: int,
     own: Sequence[Floats],
+    wide: Wide | None,
 ) -> Floats:
     """Covariance `(d_a, d_b)` of the ends of an edge, standardised."""
+    p = len(offsets) - 1
     if a >= p and b >= p:
-        return limited(_hidden_edge(nodes[a - p], nodes[b - p], a, b, moments), LARGEST_SHARE**0.5)
+        found = _hidden_edge(nodes[a - p], nodes[b - p], a, b, moments)
+        return limited(found, LARGEST_SHARE**0.5)
     if a < p and b < p:
         shared = moments.correlation[offsets[a] : offsets[a + 1], offsets[b] : offsets[b + 1]]
         return _whitened(shared, own[a], own[b])
     hidden, seen = (a, b) if a >= p else (b, a)
     node = nodes[hidden - p]
-    number = next(i for i, branch in enumerate(node.branches) if branch.neighbor == seen)
-    found = _whitened(node.loadings[node.owner == number], own[seen], np.eye(len(own[hidden])))
+    if wide is not None and seen in wide.cross:
+        predictor, rows = _predictor(node, seen, moments)
+        found = _shortened(wide.cross[seen][:, rows] @ predictor.T)
+    else:
+        found = _whitened(node.loadings[node.owner == node.number(seen)], own[seen], own[hidden])
     return found if seen == a else found.T
 
 
@@ -263,8 +290,7 @@ def _hidden_edge(
 def _predictor(node: HiddenNode, without: int, moments: PairMoments) -> tuple[Floats, Ints]:
     """`G^-1 A^T S^-1` over the coordinates in all branches but one: unbiased for the hidden node,
     as `G = A^T S^-1 A`; S the covariance of the coordinates as the loadings have it."""
-    number = next(i for i, branch in enumerate(node.branches) if branch.neighbor == without)
-    kept = node.owner != number
+    kept = node.owner != node.number(without)
     rows, owner, loadings = node.coordinates[kept], node.owner[kept], node.loadings[kept]
     own = moments.correlation[np.ix_(rows, rows)]
     unexplained = np.where(owner[:, None] == owner, own - loadings @ loadings.T, 0.0)

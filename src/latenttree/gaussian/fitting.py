@@ -15,7 +15,8 @@ from latenttree.gaussian.gauge import fixed
 from latenttree.gaussian.inference import posteriors
 from latenttree.gaussian.layout import Layout
 from latenttree.gaussian.model import GaussianTreeModel
-from latenttree.gaussian.moments import pair_moments, standardisation
+from latenttree.gaussian.moments import standardisation
+from latenttree.gaussian.reduction import reduced_moments
 from latenttree.gaussian.rows import training_blocks
 from latenttree.gaussian.units import linear_of, model_of
 from latenttree.tree import Tree
@@ -72,7 +73,8 @@ def fit_gaussian(
     progress = progress or Progress()
     units = standardisation(data, w)
     with progress.stage("parameters"):
-        start = closed_form(tree, pair_moments(data, w, units, n_jobs), at, k)
+        moments, seen, wide = reduced_moments(tree, data, at, k, w, units, n_jobs)
+        start = closed_form(tree, moments, seen, k, wide)
     if not refine:
         return _finished(start.model, start, data, w, [], True, n_jobs)
     with progress.stage("refinement"):
