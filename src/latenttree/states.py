@@ -117,15 +117,16 @@ def _held_out_correlations(
 
 
 def _spread(one: Floats, other: Floats, weights: Floats | None, both: Floats) -> Floats:
-    """Variance `(p, m)` of a product of noise beyond each direction, `E[x_i^2 y_j^2]` over `i, j >=
-    r`: one where variables are independent, more where directions before make both vary more."""
+    """Variance `(p, m)` of a product of features `x, y` in the r-th direction, by which noise in
+    correlations grows: the larger of `E[x_r^2 y_r^2]` and its mean over the directions from r on.
+
+    One where variables are independent; more where both vary in the same hidden state."""
     if weights is not None:  # features have the roots of the weights
         other = other / np.sqrt(weights)[:, None, None]
     square = np.einsum("nar,nas->ars", one**2, other**2, optimize=True) / both[:, None, None]
-    tails = square[:, ::-1, ::-1].cumsum(axis=1).cumsum(axis=2)
-    tails = np.einsum("arr->ar", tails)[:, ::-1]
-    q = np.arange(square.shape[1], 0, -1)
-    return np.maximum(tails / q**2, 1e-3)
+    sums = square[:, ::-1, ::-1].cumsum(axis=1).cumsum(axis=2)[:, ::-1, ::-1]
+    means = np.einsum("arr->ar", sums) / np.arange(square.shape[1], 0, -1) ** 2
+    return np.maximum(np.maximum(means, np.einsum("arr->ar", square)), 1e-3)
 
 
 def _together(table: Table, near: NDArray[np.int64]) -> Floats:
