@@ -1,0 +1,561 @@
+"""Batches joined again are the table that the caller would have made of them."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import polars.testing
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+from latenttree.data import as_table
+from latenttree.data.batches import Batches
+from latenttree.data.compact import MERGED, Labels, smallest, with_piece
+from latenttree.errors import DataError
+
+
+def joined(parts: list[Any], weights: Any = None) -> Any:
+    batches = Batches()
+    for i, part in enumerate(parts):
+        batches.add(part, None if weights is None else weights[i])
+    X, found = batches.joined()
+    return X if weights is None else (X, found)
+
+
+def cut(n: int, k: int) -> list[slice]:
+    """k parts of n rows, the first of one row."""
+    ends = np.unique(np.concatenate([[0, 1], np.linspace(1, n, k, dtype=int)]))
+    return [slice(a, b) for a, b in pairwise(ends)]
+
+
+def same_array(one: Any, other: Any) -> None:
+    assert type(one) is type(other)
+    assert one.dtype == other.dtype
+    np.testing.assert_array_equal(one, other)
+
+
+# ---- arrays -------------------------------------------------------------------------------
+
+RNG = np.random.default_rng(0)
+TEXT = np.array(["no", "yes", "perhaps", ""])
+ARRAYS = {
+    "uint8": RNG.integers(0, 200, (60, 4)).astype(np.uint8),
+    "int64": RNG.integers(-3, 70_000, (60, 4)),
+    "large": RNG.integers(-(2**62), 2**62, (60, 4)),
+    "uint64": RNG.integers(0, 2**64, (60, 4), dtype=np.uint64),
+    "bool": RNG.random((60, 4)) < 0.5,
+    "float64": np.where(RNG.random((60, 4)) < 0.1, np.nan, RNG.normal(size=(60, 4))),
+    "float32": RNG.normal(size=(60, 4)).astype(np.float32),
+    "float16": RNG.normal(size=(60, 4)).astype(np.float16),
+    "text": TEXT[RNG.integers(0, 4, (60, 4))],
+    "bytes": TEXT.astype("S")[RNG.integers(0, 4, (60, 4))],
+    "fortran": np.asfortranarray(RNG.integers(0, 9, (60, 4))),
+    "big-endian": RNG.integers(0, 9, (60, 4)).astype(">i4"),
+}
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+@pytest.mark.parametrize("k", [2, 7, 60])
+def test_arrays(name: str, k: int) -> None:
+    parts = [ARRAYS[name][rows] for rows in cut(60, k)]
+    same_array(joined(parts), np.concatenate(parts))
+
+
+def test_objects_keep_their_types() -> None:
+    columns = [
+        ["a", None, "b"] * 20,
+        [1, None, 2] * 20,
+        [True, False, None] * 20,
+        [0.5, 1, np.nan] * 20,
+    ]
+    X = np.array(columns, dtype=object).T
+    found = joined([X[rows] for rows in cut(60, 9)])
+    assert found.dtype == object
+    assert list(map(repr, found.ravel())) == list(map(repr, X.ravel()))
+    assert [type(v) for v in found.ravel()] == [type(v) for v in X.ravel()]
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        (np.array([[1, 2]]), np.array([[0.5, np.nan]]), np.array([[3, 4]])),
+        (np.array([[True, False]]), np.array([[1, 2]], dtype=np.int8), np.array([[300, 2]])),
+        (np.array([["a", "b"]]), np.array([["abc", "b"]]), np.array([["a", "b"]])),
+        (np.array([[1, 2]]), np.array([[None, 2]], dtype=object), np.array([[3.5, 4]])),
+        (np.array([["a", "b"]]), np.array([[None, "b"]], dtype=object), np.array([["cd", "b"]])),
+        (np.full((1, 2), np.nan), np.array([["a", None]], dtype=object)),
+        (np.float32([[1, 2]]), np.float64([[0.1, 2]])),
+    ],
+)
+def test_arrays_that_change_their_type(parts: Any) -> None:
+    found, expected = joined(list(parts)), np.concatenate(parts)
+    assert found.dtype == expected.dtype
+    assert list(map(repr, found.ravel())) == list(map(repr, expected.ravel()))
+
+
+def test_masked_arrays() -> None:
+    X = np.ma.MaskedArray(ARRAYS["int64"], RNG.random((60, 4)) < 0.2)
+    parts = [X[rows] for rows in cut(60, 9)]
+    parts[2] = np.asarray(parts[2].filled(7))  # one without a mask
+    found, expected = joined(parts), np.ma.concatenate(parts)
+    np.testing.assert_array_equal(found.mask, expected.mask)
+    np.testing.assert_array_equal(found.filled(0), expected.filled(0))
+
+
+def test_lists_of_rows() -> None:
+    rows = [["a", "x"], ["b", "y"], ["a", "long"]]
+    same_array(joined([rows[:1], rows[1:]]), np.asarray(rows))
+    assert joined([[[1, 2]], [[None, 2]]]).tolist() == [[1, 2], [None, 2]]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_random_pieces_of_integers(data: st.DataObject) -> None:
+    bounds = st.sampled_from([2, 200, 300, 40_000, 70_000, 2**31, 2**40])
+    parts = []
+    for _ in range(data.draw(st.integers(1, 12))):
+        n, high = data.draw(st.integers(1, 20)), data.draw(bounds)
+        low = -high if data.draw(st.booleans()) else 0
+        parts.append(np.random.default_rng(n).integers(low, high, (n, 2)))
+    same_array(joined(parts), np.concatenate(parts))
+
+
+# ---- sparse matrices and blocks -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", ["csr_array", "csc_array", "coo_array", "csr_matrix"])
+@pytest.mark.parametrize("dtype", [np.int64, np.float32, np.bool_])
+def test_sparse(form: str, dtype: Any) -> None:
+    dense = (RNG.poisson(0.3, (60, 5)) * 100).astype(dtype)
+    parts = [getattr(sparse, form)(dense[rows]) for rows in cut(60, 9)]
+    found = joined(parts)
+    assert type(found) is (sparse.csr_matrix if form == "csr_matrix" else sparse.csr_array)
+    assert found.dtype == dense.dtype
+    np.testing.assert_array_equal(found.toarray(), dense)
+
+
+def test_sparse_types_are_promoted() -> None:
+    parts = [sparse.csr_array([[1, 0]]), sparse.csr_array([[0.5, 0]]), sparse.csr_array((2, 2))]
+    found = joined(parts)
+    assert found.dtype == np.float64
+    assert found.toarray().tolist() == [[1, 0], [0.5, 0], [0, 0], [0, 0]]
+
+
+def blocks() -> dict[str, Any]:
+    return {
+        "vector": RNG.integers(0, 3, 60),
+        "text": TEXT[RNG.integers(0, 4, 60)],
+        "dense": RNG.normal(size=(60, 3)),
+        "counts": RNG.poisson(2.0, (60, 2)),
+        "sparse": sparse.csr_array(RNG.poisson(0.3, (60, 6))),
+    }
+
+
+def test_blocks() -> None:
+    X = blocks()
+    parts = [{name: block[rows] for name, block in X.items()} for rows in cut(60, 9)]
+    parts[3] = dict(reversed(parts[3].items()))
+    found = joined(parts)
+    assert list(found) == list(X)
+    for name, block in X.items():
+        if name == "sparse":
+            np.testing.assert_array_equal(found[name].toarray(), block.toarray())
+        else:
+            same_array(found[name], block)
+    listed = joined([list(part.values()) for part in parts if list(part) == list(X)])
+    assert isinstance(listed, list)
+
+
+# ---- DataFrames ---------------------------------------------------------------------------
+
+
+def gaps(values: Any) -> list[Any]:
+    return [None if i % 7 == 3 else value for i, value in enumerate(values)]
+
+
+def frame_columns() -> dict[str, Any]:
+    words = TEXT[RNG.integers(0, 4, 60)].tolist()
+    return {
+        "whole": RNG.integers(0, 300, 60),
+        "real": RNG.normal(size=60),
+        "single": RNG.normal(size=60).astype(np.float32),
+        "bit": RNG.random(60) < 0.5,
+        "words": words,
+        "gaps in words": gaps(words),
+        "big": RNG.integers(-(2**40), 2**40, 60),
+    }
+
+
+def pandas_frame() -> pd.DataFrame:
+    frame = pd.DataFrame(frame_columns())
+    whole, words = frame["whole"].tolist(), frame["words"].tolist()
+    frame["object"] = pd.Series(gaps(words), dtype=object)
+    frame["object ints"] = pd.Series(gaps(whole), dtype=object)
+    frame["Int64"] = pd.Series(gaps(whole), dtype="Int64")
+    frame["UInt16"] = pd.Series(gaps(whole), dtype="UInt16")
+    frame["Float32"] = pd.Series(gaps(frame["real"]), dtype="Float32")
+    frame["boolean"] = pd.Series(gaps(frame["bit"]), dtype="boolean")
+    frame["string"] = pd.Series(gaps(words), dtype="string")
+    frame["category"] = pd.Series(gaps(words)).astype(pd.CategoricalDtype(TEXT[::-1].tolist()))
+    frame["numbers"] = pd.Series(gaps(whole), dtype="Int64").astype("category")
+    frame["ordered"] = pd.Categorical(words, categories=TEXT.tolist(), ordered=True)
+    frame["arrow"] = pd.Series(gaps(whole), dtype="int64[pyarrow]")
+    frame["arrow text"] = pd.Series(gaps(words), dtype="string[pyarrow]")
+    frame["arrow real"] = pd.Series(gaps(frame["real"]), dtype="double[pyarrow]")
+    frame["arrow bit"] = pd.Series(gaps(frame["bit"]), dtype="bool[pyarrow]")
+    return frame
+
+
+@pytest.mark.parametrize("k", [2, 9, 60])
+def test_pandas(k: int) -> None:
+    frame = pandas_frame()
+    frame.index = pd.Index(range(100, 160))
+    parts = [frame.iloc[rows] for rows in cut(60, k)]
+    expected = pd.concat(parts, ignore_index=True)
+    pd.testing.assert_frame_equal(joined(parts), expected)
+
+
+def test_pandas_columns_in_any_order_and_with_any_name() -> None:
+    frame = pandas_frame()[["whole", "words", "bit"]]
+    frame.columns = pd.Index([3, "words", 1.5], name="which")
+    parts = [frame.iloc[rows] for rows in cut(60, 5)]
+    parts[2] = parts[2][[1.5, 3, "words"]]
+    pd.testing.assert_frame_equal(joined(parts), frame)
+
+
+def test_pandas_columns_that_change_their_type() -> None:
+    parts = [
+        pd.DataFrame({"a": [1, 2], "b": ["x", "y"], "c": [True, False], "d": [1, 2]}),
+        pd.DataFrame({"a": [1.0, np.nan], "b": [np.nan, np.nan], "c": [None, True], "d": [1, 2]}),
+        pd.DataFrame({"a": [3, 2], "b": [None, "z"], "c": [None, None], "d": [1, 300]}).astype(
+            {"d": "Int64"}
+        ),
+    ]
+    found, expected = joined(parts), pd.concat(parts, ignore_index=True)
+    pd.testing.assert_frame_equal(found, expected)
+    assert found.dtypes["a"] == np.float64
+
+
+def test_pandas_categories_are_those_of_all_batches() -> None:
+    parts = [
+        pd.DataFrame({"a": pd.Categorical(["x", None], categories=["y", "x"])}),
+        pd.DataFrame({"a": pd.Categorical(["x", "z"], categories=["x", "z", "w"])}),
+        pd.DataFrame({"a": pd.Categorical([None, None])}),
+        pd.DataFrame({"a": pd.Categorical(["y", "w"])}),
+    ]
+    found = joined(parts)["a"]
+    assert found.cat.categories.tolist() == ["y", "x", "z", "w"]
+    assert found.astype(object).where(found.notna(), None).tolist() == [
+        *["x", None, "x", "z", None, None, "y", "w"]
+    ]
+
+
+def polars_frame() -> pl.DataFrame:
+    columns = frame_columns()
+    whole, words = columns["whole"].tolist(), columns["words"]
+    return pl.DataFrame(columns).with_columns(
+        pl.Series("Int64", gaps(whole), dtype=pl.Int64),
+        pl.Series("UInt16", gaps(whole), dtype=pl.UInt16),
+        pl.Series("Float32", gaps(columns["real"]), dtype=pl.Float32),
+        pl.Series("nan", [float("nan") if v is None else v for v in gaps(columns["real"])]),
+        pl.Series("Boolean", gaps(columns["bit"].tolist()), dtype=pl.Boolean),
+        pl.Series("Categorical", gaps(words), dtype=pl.Categorical),
+        pl.Series("Enum", gaps(words), dtype=pl.Enum(TEXT.tolist())),
+        pl.Series("nothing", [None] * 60, dtype=pl.Null),
+        pl.Series("decimal", [str(v) for v in whole]).cast(pl.Decimal(10, 2)),
+    )
+
+
+@pytest.mark.parametrize("k", [2, 9, 60])
+def test_polars(k: int) -> None:
+    frame = polars_frame()
+    parts = [frame[rows] for rows in cut(60, k)]
+    parts[1] = parts[1].select(reversed(frame.columns))
+    polars.testing.assert_frame_equal(joined(parts), frame, categorical_as_str=True)
+
+
+def test_polars_columns_that_change_their_type() -> None:
+    parts = [
+        pl.DataFrame({"a": [1, 2], "b": ["x", "y"], "c": [None, None]}),
+        pl.DataFrame({"a": [0.5, None], "b": [None, None], "c": [True, None]}),
+        pl.DataFrame({"a": [None, None], "b": ["z", None], "c": [False, None]}),
+    ]
+    expected = pl.concat(parts, how="vertical_relaxed")
+    polars.testing.assert_frame_equal(joined(parts), expected)
+
+
+def test_other_frames() -> None:
+    table = pa.table({"a": [1, 2, 3, 4], "b": ["x", None, "y", "x"]})
+    parts = [table.slice(0, 1), table.slice(1, 2).select(["b", "a"]), table.slice(3)]
+    assert joined(parts).equals(table)
+    batches = Batches()
+    batches.add(table)
+    with pytest.raises(DataError, match=r"batch 2: column 'a' has type Float64, but Int64"):
+        batches.add(pa.table({"a": [0.5], "b": ["x"]}))
+
+
+# ---- weights ------------------------------------------------------------------------------
+
+
+def test_weights() -> None:
+    X = ARRAYS["int64"]
+    parts = [X[:1], X[1:20], X[20:]]
+    w = RNG.integers(0, 4, 60)
+    same_array(joined(parts, [w[:1], w[1:20], w[20:]])[1], w.astype(float))
+    found = joined(parts, [None, w[1:20].tolist(), None])[1]
+    assert found.tolist() == [1.0, *w[1:20].tolist(), *[1.0] * 40]
+    assert joined(parts, [None] * 3)[1] is None
+    assert joined([X[:2]], [np.zeros(2)])[1].tolist() == [0, 0]  # other batches may count
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ([1.0], r"batch 2: sample_weight has shape \(1,\), but X has 2 rows"),
+        ([1.0, -1.0], r"batch 2: sample_weight\[1\] is -1.0"),
+        ([1.0, np.nan], r"batch 2: sample_weight\[1\] is nan"),
+        (["a", "b"], "batch 2: sample_weight must hold numbers"),
+    ],
+)
+def test_wrong_weights(weights: Any, message: str) -> None:
+    batches = Batches()
+    batches.add(np.array([[1, 2]]))
+    with pytest.raises(DataError, match=message):
+        batches.add(np.array([[1, 2], [3, 4]]), weights)
+    assert batches.n_rows == 1
+
+
+# ---- what is refused ----------------------------------------------------------------------
+
+FRAME = pd.DataFrame({"a": [1, 2], "b": ["x", "y"], "c": [True, False], "d": [0.5, 1.5]})
+ORDERED = pd.DataFrame({"a": pd.Categorical(["x"], categories=["x", "y"], ordered=True)})
+FIRST_AND_WRONG = {
+    "container": (FRAME, np.zeros((2, 4)), "it is an array, earlier batches were a pandas Data"),
+    "library": (FRAME, pl.DataFrame({"a": [1]}), "it is a polars DataFrame, earlier"),
+    "missing": (FRAME, FRAME.drop(columns=["b"]), "column 'b' is not there; give"),
+    "two missing": (FRAME, FRAME[["a", "b"]], r"column 'c' is not there \(and 1 more\)"),
+    "extra": (FRAME, FRAME.assign(e=1), "column 'e' was not in earlier batches"),
+    "text": (FRAME, FRAME.assign(a="x"), "column 'a' holds text, but numbers in earlier"),
+    "number": (FRAME, FRAME.assign(b=1), "column 'b' holds numbers, but text in earlier"),
+    "boolean": (FRAME, FRAME.assign(a=True), "column 'a' holds booleans, but numbers"),
+    "mixed": (
+        FRAME,
+        FRAME.assign(b=pd.Series(["x", 1], dtype=object)),
+        "column 'b' mixes numbers and text",
+    ),
+    "dates": (
+        FRAME,
+        FRAME.assign(b=pd.to_datetime(["2020-01-01"] * 2)),
+        r"column 'b' has type Datetime.*not supported",
+    ),
+    "lists": (FRAME, FRAME.assign(b=[[1], [2]]), "cannot be compared"),
+    "infinite": (FRAME, FRAME.assign(d=[np.inf, 0]), "infinity .* column 'd'"),
+    "no rows": (FRAME, FRAME[:0], r"0 sample\(s\)"),
+    "twice": (FRAME, FRAME.set_axis(list("aacd"), axis=1), "'a' occurs more than once"),
+    "order": (
+        ORDERED,
+        ORDERED.assign(a=pd.Categorical(["x"], categories=["y", "x"], ordered=True)),
+        r"ordered categories that are not those of earlier batches \(y, x; before x, y\)",
+    ),
+    "category type": (
+        pd.DataFrame({"a": pd.Categorical(["x"])}),
+        pd.DataFrame({"a": pd.Categorical([1])}),
+        "categories of type int64",
+    ),
+    "enum": (
+        pl.DataFrame({"a": pl.Series(["x"], dtype=pl.Enum(["x", "y"]))}),
+        pl.DataFrame({"a": pl.Series(["x"], dtype=pl.Enum(["y", "x"]))}),
+        "column 'a' is an Enum of other categories",
+    ),
+    "polars text": (pl.DataFrame({"a": [1]}), pl.DataFrame({"a": ["x"]}), "column 'a' holds text"),
+    "width": (
+        np.zeros((2, 3)),
+        np.zeros((2, 2)),
+        "X has 2 features, but LatentTree is expecting 3",
+    ),
+    "flat": (np.zeros((2, 3)), np.zeros(3), "Reshape your data"),
+    "array text": (np.zeros((2, 3)), np.full((2, 3), "x"), "column 'x0' holds text"),
+    "array inf": (np.zeros((2, 3)), np.full((2, 3), -np.inf), "infinity .* column 'x0'"),
+    "array mixed": (
+        np.array([["a", 1]], dtype=object),
+        np.array([["a", "b"]], dtype=object),
+        "column 'x1' holds text, but numbers",
+    ),
+    "complex": (np.zeros((2, 3)), np.zeros((2, 3), dtype=complex), "Complex data not supported"),
+    "dense": (
+        sparse.csr_array((2, 3)),
+        np.zeros((2, 3)),
+        "it is an array, earlier batches were a s",
+    ),
+    "sparse width": (sparse.csr_array((2, 3)), sparse.csr_array((2, 4)), "X has 4 features"),
+    "sparse nan": (
+        sparse.csr_array((2, 3)),
+        sparse.csr_array([[0, np.nan, 0]]),
+        "NaN or infinity at row 0, column 'x1'",
+    ),
+    "block": ({"u": np.zeros((2, 3))}, {"v": np.zeros((2, 3))}, "column 'u' is not there"),
+    "block width": (
+        {"u": np.zeros((2, 3))},
+        {"u": np.zeros((2, 2))},
+        "block 'u' is 2 columns wide, but 3 columns wide in earlier",
+    ),
+    "block vector": ({"u": np.zeros((2, 3))}, {"u": np.zeros(2)}, "block 'u' is a vector, but 3"),
+    "block form": (
+        {"u": np.zeros((2, 3))},
+        {"u": sparse.csr_array((2, 3))},
+        "block 'u' is sparse, but dense",
+    ),
+    "block rows": (
+        {"u": np.zeros((2, 3)), "v": np.zeros(2)},
+        {"u": np.zeros((2, 3)), "v": np.zeros(3)},
+        "same number of samples",
+    ),
+    "blocks": ([np.zeros(2)], [np.zeros(2), np.zeros(2)], "the list has 2 blocks, earlier"),
+    "path": (FRAME, "table.csv", "pass a table, not a path"),
+    "nothing": (FRAME, None, "X is None"),
+    "table": (FRAME, as_table(np.array([[0, 1], [1, 0]])), "it is a Table"),
+}
+
+
+@pytest.mark.parametrize(
+    ("first", "wrong", "message"), FIRST_AND_WRONG.values(), ids=FIRST_AND_WRONG
+)
+def test_a_batch_that_does_not_fit_changes_nothing(first: Any, wrong: Any, message: str) -> None:
+    batches = Batches()
+    batches.add(first, None)
+    before = repr(batches.joined())
+    with pytest.raises(DataError, match=f"^batch 2: .*{message}"):
+        batches.add(wrong, None)
+    assert (repr(batches.joined()), batches.n_batches) == (before, 1)
+    batches.add(first, None)
+    assert batches.n_batches == 2
+    again = Batches()
+    for _ in range(2):
+        again.add(first)
+    assert repr(batches.joined()) == repr(again.joined())
+
+
+def test_no_batches() -> None:
+    with pytest.raises(DataError, match="no batches"):
+        Batches().joined()
+
+
+def test_an_interruption_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever it comes: every column that is encoded may be the last."""
+    from latenttree.data import kept_frames
+
+    frame, batches = pandas_frame(), Batches()
+    batches.add(frame[:30])
+    true, calls = kept_frames.same_kind, iter(range(10**6))
+
+    def stop(*given: Any) -> Any:
+        if next(calls) == 11:
+            raise KeyboardInterrupt
+        return true(*given)
+
+    other = frame[30:].assign(words="never seen again")
+    with monkeypatch.context() as patch:
+        patch.setattr(kept_frames, "same_kind", stop)
+        with pytest.raises(KeyboardInterrupt):
+            batches.add(other)
+    pd.testing.assert_frame_equal(batches.joined()[0], frame[:30])
+    batches.add(frame[30:])
+    pd.testing.assert_frame_equal(batches.joined()[0], frame)
+
+
+# ---- memory -------------------------------------------------------------------------------
+
+
+def test_a_copy_is_kept_and_a_copy_is_given() -> None:
+    for X in (np.ones((3, 2)), pd.DataFrame({"a": np.ones(3)}), {"a": np.ones((3, 2))}):
+        batches = Batches()
+        batches.add(X)
+        for change in (X, batches.joined()[0]):
+            values = change["a"] if hasattr(change, "keys") else change
+            values[:] = 7.0
+        found = batches.joined()[0]
+        assert np.all(np.asarray(found["a"] if hasattr(found, "keys") else found) == 1.0)
+
+
+@pytest.mark.parametrize(
+    ("X", "bytes_a_cell"),
+    [
+        (np.zeros((5000, 10), dtype=np.int64), 1),
+        (np.full((5000, 10), 300), 2),
+        (np.full((5000, 10), -70_000), 4),
+        (np.zeros((5000, 10), dtype=bool), 1),
+        (np.zeros((5000, 10), dtype=np.float32), 4),
+        (np.full((5000, 10), "some text that is long"), 1),
+        (pd.DataFrame({"a": ["some text that is long"] * 50_000}), 1),
+        (pd.DataFrame({"a": [True, None] * 25_000}, dtype="boolean"), 2),
+        (pl.DataFrame({"a": ["x", None] * 25_000}).cast(pl.Categorical), 1),
+    ],
+)
+def test_memory_is_as_stated(X: Any, bytes_a_cell: int) -> None:
+    batches = Batches()
+    for rows in cut(len(X), 50):
+        batches.add(X[rows])
+    assert batches.nbytes <= 50_000 * bytes_a_cell + 1000
+
+
+def test_many_small_batches_are_few_pieces() -> None:
+    batches = Batches()
+    for i in range(3000):
+        batches.add(np.array([[i % 7, i]]))
+    held = batches._held
+    assert held is not None
+    assert sum(len(run.pieces) for run in held.kept.runs) <= 12
+    assert batches.joined()[0][:, 1].tolist() == list(range(3000))
+
+
+def test_large_pieces_are_left_alone() -> None:
+    pieces: tuple[range, ...] = ()
+    for _ in range(5):
+        pieces = with_piece(pieces, range(MERGED), lambda _: pytest.fail("joined"))
+    assert len(pieces) == 5
+
+
+def test_labels() -> None:
+    labels = Labels()
+    codes, local = labels.codes([1, True, 1.0, "1", None, float("nan"), np.nan, "nan"])
+    assert codes.tolist() == [0, 1, 2, 3, 4, 5, 5, 6]
+    assert len(local) >= 7
+    again = pickle.loads(pickle.dumps(labels))
+    for found in (labels, again, copy.deepcopy(labels)):
+        assert repr(found.values) == repr([1, True, 1.0, "1", None, float("nan"), "nan"])
+        assert found.codes(["nan", float("nan"), "new"])[0].tolist() == [6, 5, 7]
+
+
+def test_smallest() -> None:
+    cases = {255: "u1", -128: "i1", 256: "u2", -129: "i2", 2**16: "u4", -(2**31): "i4", 2**32: "i8"}
+    for value, dtype in cases.items():
+        assert smallest(np.array([0, value])).dtype == np.dtype(dtype)
+    assert smallest(np.array([2**64 - 1], dtype=np.uint64)).dtype == np.uint64
+
+
+CONTAINERS = {
+    "array": lambda: ARRAYS["text"],
+    "pandas": pandas_frame,
+    "polars": polars_frame,
+    "blocks": blocks,
+}
+
+
+@pytest.mark.parametrize("name", CONTAINERS)
+def test_pickles_and_copies_go_on(name: str) -> None:
+    X, batches = CONTAINERS[name](), Batches()
+    batches.add(X)
+    for other in (pickle.loads(pickle.dumps(batches)), copy.deepcopy(batches)):
+        other.add(X)
+        assert other.n_rows == 120
+        assert batches.n_rows == 60
+    assert repr(pickle.loads(pickle.dumps(batches)).joined()) == repr(batches.joined())
