@@ -255,6 +255,7 @@ def test_fit_keeps_the_tree_alone_where_there_are_no_probabilities(
     table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Bare:
+        hidden = "categorical"
         """What a fit on real vectors leaves: a tree, and no `model_`."""
 
         tree_ = TREE

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 Columns = list[NDArray[Any]]
 
+WHOLE = ("poisson", "multinomial", "multihot")  # families of whole numbers
 DIGITS = 9  # of numbers that fill the gaps of a text
 
 
@@ -44,21 +45,18 @@ def columns_of(schema: Schema, known: Filled) -> Columns:
         if schema.coded[v]:
             found.append(schema.labels[v][known.codes[:, v]])
         elif schema.form_of(v) == "vector":
-            found.append(_plain(known.arrays[v]))
+            found.append(_plain(known.arrays[v], schema.families[v]))
         else:
             block = known.arrays[v]
             dense = block.toarray() if sparse.issparse(block) else np.asarray(block)
-            found += [_plain(column) for column in dense.T]
+            found += [_plain(column, schema.families[v]) for column in dense.T]
     return found
 
 
-def _plain(values: Any) -> NDArray[Any]:
-    """Whole numbers without a decimal point."""
+def _plain(values: Any, family: str) -> NDArray[Any]:
+    """Counts and codes without a decimal point."""
     numbers = np.asarray(values, dtype=np.float64)
-    whole = np.abs(numbers) < 2.0**53
-    if (whole & (numbers == np.floor(numbers))).all():
-        return numbers.astype(np.int64)
-    return numbers
+    return np.rint(numbers).astype(np.int64) if family in WHOLE else numbers
 
 
 # ---- gaps -----------------------------------------------------------------------------

@@ -59,7 +59,8 @@ def show(
         if node is not None:
             _print_node(console, _with_probabilities(file, whole), node)
             return
-        print_summary(console, saved.tree, saved.support, saved.n_states)
+        gaussian = whole is not None and whole.params.get("hidden") == "gaussian"
+        print_summary(console, saved.tree, saved.support, saved.n_states, gaussian)
         if whole is not None:
             console.print(f"a whole model: {whole.model.n_parameters:,} parameters")
         print_groups(console, saved.tree)

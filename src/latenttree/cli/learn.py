@@ -167,7 +167,7 @@ def fit(
             smoothing=smoothing,
             random_state=seed,
         )
-        report(console, model)
+        report(console, model, table.notes)
         save(console, model, out)
         if plot is not None:
             save_figure(tree_figure(model.tree_, model.diagnostics_.support, layout), plot)

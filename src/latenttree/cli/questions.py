@@ -77,7 +77,7 @@ def _evidence_line(model: LatentTree, record: dict[str, Any]) -> str:
         return f"log of the weighted probability of what is given: {log:.6g}"
     coded = model.schema_.coded
     if any(v < len(coded) and not coded[v] for v in map(model.tree_.index, record)):
-        return f"log-density of what is given: {log:.6g}"
+        return f"log-likelihood of what is given: {log:.6g}"
     return f"probability of what is given: {np.exp(log):.4g} (log {log:.6g})"
 
 

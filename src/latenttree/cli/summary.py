@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from latenttree.cli.common import Layout, print_notes
@@ -20,21 +20,27 @@ MAX_GROUPS = 12  # rows in the table of groups
 MAX_MEMBERS = 12  # names in a row of it
 
 
-def report(console: Console, model: LatentTree) -> None:
-    """What a fit has found."""
+def report(console: Console, model: LatentTree, told: Collection[str] = ()) -> None:
+    """What a fit has found; notes that were `told` before are left out."""
     found = model.diagnostics_
-    print_summary(console, model.tree_, found.support, found.n_states)
+    gaussian = model.hidden == "gaussian"
+    print_summary(console, model.tree_, found.support, found.n_states, gaussian)
     print_groups(console, model.tree_)
     print_stages(console, found.stage_seconds)
-    print_notes(console, found.messages)
+    print_notes(console, [note for note in found.messages if note not in told])
 
 
 def print_summary(
-    console: Console, tree: Tree, support: NDArray[np.float64], n_states: int | None
+    console: Console,
+    tree: Tree,
+    support: NDArray[np.float64],
+    n_states: int | None,
+    gaussian: bool = False,
 ) -> None:
     import numpy as np
 
-    states = f" of {n_states} states" if n_states and tree.n_hidden else ""
+    unit = "states" if not gaussian else "dimension" if n_states == 1 else "dimensions"
+    states = f" of {n_states} {unit}" if n_states and tree.n_hidden else ""
     console.print(
         f"[bold]{tree.n_observed:,} observed variables, "
         f"{tree.n_hidden:,} hidden variables{states}[/bold], {tree.n_edges:,} edges",
