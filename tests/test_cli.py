@@ -255,9 +255,9 @@ def test_fit_keeps_the_tree_alone_where_there_are_no_probabilities(
     table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Bare:
-        hidden = "categorical"
-        """What a fit on real vectors leaves: a tree, and no `model_`."""
+        """What a fit without parameters leaves: a tree, and no `model_`."""
 
+        hidden = "categorical"
         tree_ = TREE
         diagnostics_ = lt.LatentTree(2, random_state=0).fit(bits(50)[:, :4]).diagnostics_
 
