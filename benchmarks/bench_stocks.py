@@ -8,9 +8,9 @@ horizontal one). Rivals see the same correlations.
 A Gaussian tree takes its structure from normal scores (normal quantiles of ranks). The table that
 compares methods is therefore "normal scores", where all see the same numbers. In the other two the
 rivals see Pearson correlations and ours still sees ranks: they show what a user gets from the
-returns, and mix the gain of ranks with that of the tree. The prices are not adjusted for splits (a
-2-for-1 split reads as a return of -69%): "as given" leaves that in, "gaps" takes moves beyond +-0.35
-as missing.
+returns, and mix the gain of ranks with that of the tree. The prices are not adjusted for splits
+(a 2-for-1 split reads as a return of -69%): "as given" leaves that in, "gaps" takes moves beyond
++-0.35 as missing.
 """
 
 from __future__ import annotations
