@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -9,10 +11,13 @@ from scipy import sparse
 from tests.reference import moments as slow
 
 from latenttree.data import Table, as_table
+from latenttree.data.table import Values
 from latenttree.datasets import make_latent_tree
+from latenttree.distances import _second_moments
 from latenttree.engine import BLOCK
 from latenttree.moments import full_subspaces, gram, pooled_subspaces, project
 from latenttree.moments import subspace as passes
+from latenttree.moments.project import features, weighted_features
 
 N = BLOCK + 700  # more than one block
 FLOAT32 = {"rtol": 0, "atol": 2e-5}
@@ -36,7 +41,7 @@ def presence_table() -> Table:
 
 
 def blocks_table() -> Table:
-    """Blocks of width 1, 4 and 3 with counts and signed values, and a column of categories."""
+    """Blocks of 1, 4 and 3 columns, numbers in bins and counts as they are, and categories."""
     rng = np.random.default_rng(2)
     common = rng.integers(0, 2, N)
     return as_table(
@@ -45,10 +50,82 @@ def blocks_table() -> Table:
             sparse.csr_array(rng.poisson(0.3 + common[:, None], (N, 4))),
             common ^ (rng.random(N) < 0.2),
             rng.standard_normal((N, 3)) - 2 * common[:, None],
-        ]
+        ],
+        family={"x1": "poisson"},
     )
 
 
+# the same with gaps, where the kind allows them, and with weights, some of them zero
+
+
+def weights(seed: int) -> NDArray[np.float64]:
+    rng = np.random.default_rng(seed)
+    return np.where(rng.random(N) < 0.1, 0.0, rng.uniform(0.0, 3.0, N))
+
+
+def with_gaps(x: NDArray[Any], share: float, rng: np.random.Generator) -> NDArray[np.float64]:
+    """Whole rows of a block, or values of a column, are missing."""
+    gaps = rng.random(len(x)) < share
+    return np.where(gaps if x.ndim == 1 else gaps[:, None], np.nan, x)
+
+
+def gappy_codes() -> Table:
+    rng = np.random.default_rng(0)
+    codes = codes_table().codes
+    assert codes is not None
+    columns = [with_gaps(x, share, rng) for x, share in zip(codes.T, np.arange(6) / 8, strict=True)]
+    return as_table(np.column_stack(columns), sample_weight=weights(0))
+
+
+def weighted_presence() -> Table:
+    table = presence_table()
+    return as_table(table.matrix, sample_weight=weights(1))
+
+
+def gappy_blocks() -> Table:
+    """Real, wide real, bag and multi-hot blocks; empty bags and lone codes are gaps too."""
+    rng = np.random.default_rng(2)
+    common = rng.integers(0, 2, N)[:, None]
+    hot = (rng.random((N, 4)) < 0.2 + 0.3 * common).astype(float)
+    hot[rng.random(hot.shape) < 0.1] = np.nan
+    return as_table(
+        {
+            "real": with_gaps(rng.standard_normal((N, 2)) - 2 * common, 0.3, rng),
+            "wide": with_gaps(rng.standard_normal((N, 17)) + common, 0.5, rng),
+            "bag": rng.poisson(0.3 + common, (N, 3)),
+            "hot": hot,
+            "rates": rng.poisson(1 + common, (N, 2)),
+        },
+        family={"rates": "poisson"},
+        sample_weight=weights(2),
+    )
+
+
+def mixed() -> Table:
+    """Columns of a data frame and a block: kind "blocks", every variable with gaps of its own."""
+    rng = np.random.default_rng(3)
+    common = rng.integers(0, 3, N)
+    columns = {
+        "text": np.array(["u", "v", "w"])[(common + rng.integers(0, 2, N)) % 3].astype(object),
+        "real": with_gaps(rng.standard_normal(N) + common, 0.4, rng),
+        "count": with_gaps(rng.poisson(1 + common).astype(float), 0.2, rng),
+        "block": with_gaps(rng.standard_normal((N, 20)) + common[:, None], 0.3, rng),
+    }
+    columns["text"][rng.random(N) < 0.25] = None
+    return as_table(columns, family={"count": "poisson"})
+
+
+def scores() -> Table:
+    """Normal scores, for Gaussian trees."""
+    rng = np.random.default_rng(4)
+    x = rng.standard_normal((N, 4)) + rng.standard_normal((N, 1))
+    columns = [with_gaps(column, 0.3, rng) for column in x.T]
+    return as_table(np.column_stack(columns), scores=True, sample_weight=weights(4))
+
+
+GAPPY = pytest.mark.parametrize(
+    "make", [gappy_codes, weighted_presence, gappy_blocks, mixed, scores]
+)
 KINDS = pytest.mark.parametrize("make", [codes_table, presence_table, blocks_table])
 JOBS = pytest.mark.parametrize("n_jobs", [1, 2])
 
@@ -105,6 +182,169 @@ def test_rest_moments_are_covariances_with_all_others(make, n_jobs: int) -> None
     np.testing.assert_allclose(found, slow.rest_moments(table, basis), **FLOAT32)
 
 
+# --- gaps and weights -----------------------------------------------------------------
+
+
+def some_near(table: Table, n_near: int = 2) -> NDArray[np.int64]:
+    rng = np.random.default_rng(4)
+    others = [np.delete(np.arange(table.n_vars), a) for a in range(table.n_vars)]
+    return np.array([np.sort(rng.permutation(o)[:n_near]) for o in others])
+
+
+@GAPPY
+def test_the_tables_have_what_they_are_for(make) -> None:  # type: ignore[no-untyped-def]
+    table = make()
+    assert table.has_missing == (make is not weighted_presence)
+    assert (table.weights is None) == (make is mixed)
+    if table.has_missing:  # pairs differ in how many samples have both
+        known = slow.known_of(table).astype(float)
+        assert len(np.unique((known.T @ known).round(6))) > table.n_vars
+
+
+@GAPPY
+def test_means_and_variances_where_values_are(make) -> None:  # type: ignore[no-untyped-def]
+    table = make()
+    known = slow.known_of(table)
+    np.testing.assert_allclose(passes.known_weights(table), slow.weights_of(table) @ known)
+    found, expected = passes.coordinate_moments(table), slow.coordinate_moments(table)
+    for x, y in zip(found, expected, strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-6, atol=1e-9)  # float64 sums of float32 values
+
+
+@GAPPY
+@JOBS
+def test_projections_of_gaps_are_zero(make, n_jobs: int) -> None:  # type: ignore[no-untyped-def]
+    table = make()
+    basis = random_basis(table, 2)
+    offset = passes.feature_means(table, basis, passes.coordinate_moments(table)[0])
+    known, w = slow.known_of(table), slow.weights_of(table)
+    z, n = slow.project(table, basis), table.n_samples
+    # up to 20 products of size up to 5, in float32
+    found = project(table, basis, 0, n, n_jobs)
+    np.testing.assert_allclose(found, z, rtol=1e-5, atol=1e-5)
+    assert (found[~known] == 0).all()
+    away = (z - offset) * known[:, :, None]
+    np.testing.assert_allclose(features(table, basis, offset, 0, n, n_jobs), away, atol=2e-5)
+    weighed = weighted_features(table, basis, offset, 0, n, n_jobs)
+    np.testing.assert_allclose(weighed, away * np.sqrt(w)[:, None, None], atol=5e-5)
+
+
+@GAPPY
+@JOBS
+def test_cross_moments_over_samples_that_have_both(make, n_jobs: int) -> None:  # type: ignore[no-untyped-def]
+    table = make()
+    basis, near = random_basis(table, 2), some_near(table)
+    found = passes.cross_moments(table, basis, near, passes.coordinate_moments(table)[0], n_jobs)
+    expected = slow.available_cross_moments(table, basis, near)
+    np.testing.assert_allclose(found, expected, **FLOAT32)
+
+
+@GAPPY
+@JOBS
+def test_rest_moments_over_what_samples_have(make, n_jobs: int) -> None:  # type: ignore[no-untyped-def]
+    table = make()
+    basis = random_basis(table, 2)
+    found = passes.rest_moments(table, basis, passes.coordinate_moments(table)[0], n_jobs)
+    np.testing.assert_allclose(found, slow.available_rest_moments(table, basis), **FLOAT32)
+
+
+def test_cross_moments_with_gaps_tend_to_those_without() -> None:
+    """Half of each of three variables missing: entries err by less than five standard deviations
+    of a mean of N / 4 products of size 1 or less, 0.07."""
+    whole = codes_table()
+    assert whole.codes is not None
+    rng = np.random.default_rng(0)
+    columns = [with_gaps(x, 0.5, rng) for x in whole.codes.T]
+    table = as_table(np.column_stack(columns))
+    basis, near = random_basis(whole, 2), some_near(whole)
+    mean = passes.coordinate_moments(table)[0]
+    found = passes.cross_moments(table, basis, near, mean, 1)
+    np.testing.assert_allclose(found, slow.cross_moments(whole, basis, near), atol=0.07)
+
+
+@GAPPY
+def test_standardised_features_where_values_are(make) -> None:  # type: ignore[no-untyped-def]
+    table = make()
+    basis = random_basis(table, 1)
+    known, w = slow.known_of(table), slow.weights_of(table)
+    mean = passes.coordinate_moments(table)[0]
+    seen = passes.standardise(table, basis, mean, 1)
+    assert (seen[~known] == 0).all()
+    z = slow.project(table, basis)
+    for a in range(table.n_vars):
+        own = slow.available_covariance(z[:, a], z[:, a], w, known[:, a])
+        # the ridge is a thousandth of the trace
+        np.testing.assert_allclose(own, np.eye(1), atol=2e-3)
+        second = seen[:, a].T @ seen[:, a] / (w @ known[:, a])
+        np.testing.assert_allclose(second, np.eye(1), atol=2e-3)
+
+
+@GAPPY
+@JOBS
+@pytest.mark.parametrize("rank", [1, 2])
+def test_second_moments_of_pairs_are_over_samples_that_have_both(
+    make,  # type: ignore[no-untyped-def]
+    n_jobs: int,
+    rank: int,
+) -> None:
+    table = make()
+    basis = random_basis(table, rank)
+    offset = passes.feature_means(table, basis, passes.coordinate_moments(table)[0])
+    found = _second_moments(table, basis, offset, n_jobs)
+    expected, share = slow.available_second(table, basis)
+    shape = found.covariance.shape
+    # features of blocks with 20 coordinates have variances up to 20
+    np.testing.assert_allclose(found.covariance, expected.reshape(shape), rtol=1e-5, atol=2e-4)
+    assert (found.share is None) == (not table.has_missing)
+    if found.share is not None:
+        np.testing.assert_allclose(found.share, share, rtol=1e-5)
+
+
+@GAPPY
+@pytest.mark.parametrize("n", [50, 1000, 2 * N])
+def test_parts_of_a_weighted_table_are_those_of_repeated_rows(make, n: int) -> None:  # type: ignore[no-untyped-def]
+    """Integer weights: halves and spread rows hold each row as often as the repeated table's do."""
+    table = make()
+    rng = np.random.default_rng(n)
+    table = table.replace(weights=rng.integers(1, 6, table.n_samples).astype(float))
+    numbered = table.replace(values=numbers(table.n_samples))
+    again = slow.repeated(numbered)
+    pairs = [(numbered.spread_rows(n), again.spread_rows(n))]
+    pairs += zip(numbered.halves(), again.halves(), strict=True)
+    for weighted, plain in pairs:
+        np.testing.assert_array_equal(counts(weighted, N), counts(plain, N))
+        assert weighted.total_weight == plain.n_samples
+    for x, y in zip(
+        passes.coordinate_moments(table), passes.coordinate_moments(again), strict=True
+    ):
+        np.testing.assert_allclose(x, y, rtol=1e-9, atol=1e-12)
+
+
+def numbers(n: int) -> Values:
+    """Values that tell rows apart."""
+    return Values(("categorical",), np.arange(n)[:, None], {})
+
+
+def counts(table: Table, n: int) -> NDArray[np.float64]:
+    """How often each numbered row is in a table."""
+    assert table.values is not None
+    return np.bincount(table.values.codes[:, 0], slow.weights_of(table), n)
+
+
+def test_weights_that_are_no_integers_are_shared_out() -> None:
+    table = codes_table().replace(weights=np.random.default_rng(0).uniform(0.1, 4.0, N))
+    numbered = table.replace(values=numbers(N))
+    even, odd = numbered.halves()
+    np.testing.assert_allclose(counts(even, N) + counts(odd, N), table.weights)
+    # a place of weight 1 goes to one half or is cut once: halves differ by less than 2
+    assert abs(even.total_weight - odd.total_weight) < 2
+    part = numbered.spread_rows(500)
+    assert 250 <= part.total_weight <= 1001
+
+
+# --- products -------------------------------------------------------------------------
+
+
 @JOBS
 @pytest.mark.parametrize(("n", "width"), [(50, 3), (BLOCK, 40), (BLOCK + 900, 600)])
 def test_gram_sums_products(n: int, width: int, n_jobs: int) -> None:
@@ -156,11 +396,8 @@ def test_directions_beyond_the_rank_of_the_moments_are_finite() -> None:
 @KINDS
 def test_standardised_features_have_unit_covariance(make) -> None:  # type: ignore[no-untyped-def]
     table = make()
-    rank = int(table.widths.min())
+    rank = int(passes.free_dimensions(table).min())
     basis = random_basis(table, rank)
-    if table.kind == "codes":
-        rank = 1  # two categories have one free dimension
-        basis = basis[:, :1].copy()
     features = passes.standardise(table, basis, passes.coordinate_moments(table)[0], 1)
     z = project(table, basis, 0, N, 1)
     # float32 numbers of size 10 and less
@@ -200,7 +437,7 @@ def test_the_whole_space_is_used_when_it_is_no_larger_than_the_rank() -> None:
 def test_free_dimensions_leave_out_what_the_mean_fixes() -> None:
     assert passes.free_dimensions(codes_table()).tolist() == [1, 2, 4, 8, 2, 3]
     assert passes.free_dimensions(presence_table()).tolist() == [1] * 5
-    assert passes.free_dimensions(blocks_table()).tolist() == [1, 4, 1, 3]
+    assert passes.free_dimensions(blocks_table()).tolist() == [15, 4, 1, 45]
 
 
 @pytest.mark.parametrize(("n_categories", "least"), [(6, 0.99), (60, 0.95)])

@@ -13,10 +13,12 @@ Floats = NDArray[np.float64]
 
 
 def dense(table: Table) -> list[Floats]:
-    """Every variable as the matrix `(n, width)` of its coordinates, one-hot where it has codes."""
+    """Every variable as the matrix `(n, width)` of its coordinates, one-hot where it has codes;
+    zeros where it is missing."""
     rows: Any = table.rows(0, table.n_samples)
     if table.kind == "codes":
-        return [np.eye(int(d))[rows[:, a]] for a, d in enumerate(table.dims)]
+        with_gap = [np.vstack([np.eye(int(d)), np.zeros(int(d))]) for d in table.dims]
+        return [one_hot[rows[:, a]] for a, one_hot in enumerate(with_gap)]  # -1 is the last row
     whole = rows.toarray().astype(np.float64)
     return [whole[:, low:high] for low, high in ranges(table)]
 
@@ -142,3 +144,92 @@ def pendant_parts(change: NDArray[Any]) -> tuple[Floats, Floats]:
 def internal_length(d: NDArray[Any], a: int, b: int, c: int, e: int) -> float:
     """Four-point length of the path between {a, b} and {c, e}; pendant lengths cancel."""
     return float(d[a, c] + d[b, e] + d[a, e] + d[b, c] - 2 * d[a, b] - 2 * d[c, e]) / 4
+
+
+# ---- gaps and weights ----------------------------------------------------------------------
+
+
+def weights_of(table: Table) -> Floats:
+    return np.ones(table.n_samples) if table.weights is None else table.weights
+
+
+def known_of(table: Table) -> NDArray[np.bool_]:
+    """(n, p) which samples have which variables."""
+    known = table.known(0, table.n_samples)
+    return np.ones((table.n_samples, table.n_vars), dtype=bool) if known is None else known
+
+
+def coordinate_moments(table: Table) -> tuple[Floats, Floats]:
+    """Weighted mean and variance of all coordinates, each over the samples that have it."""
+    means, variances = [], []
+    for x, known in zip(dense(table), known_of(table).T, strict=True):
+        w = weights_of(table)[known]
+        mean = np.average(x[known], axis=0, weights=w)
+        means.append(mean)
+        variances.append(np.average((x[known] - mean) ** 2, axis=0, weights=w))
+    return np.concatenate(means), np.concatenate(variances)
+
+
+def available_covariance(x: Floats, y: Floats, weights: Floats, both: Any) -> Floats:
+    """Weighted covariance over the samples that have both, centred there."""
+    x, y, w = x[both], y[both], weights[both] / weights[both].sum()
+    return np.einsum("n,ni,nj->ij", w, x - w @ x, y - w @ y)
+
+
+def available_second(table: Table, basis: NDArray[Any]) -> tuple[Floats, Floats]:
+    """Covariances `(p, r, p, r)` of the features of all pairs, and the share of the weight of all
+    samples that has both, `(p, p)`."""
+    z, known, w = project(table, basis), known_of(table), weights_of(table)
+    p, r = table.n_vars, basis.shape[1]
+    second, share = np.zeros((p, r, p, r)), np.zeros((p, p))
+    for a in range(p):
+        for b in range(p):
+            both = known[:, a] & known[:, b]
+            second[a, :, b] = available_covariance(z[:, a], z[:, b], w, both)
+            share[a, b] = w[both].sum() / w.sum()
+    return second, share
+
+
+def available_cross_moments(table: Table, basis: NDArray[Any], near: NDArray[np.int64]) -> Floats:
+    """`sum w (x_a - mean) (z_b - mean)` over samples that have both, means over those that have
+    each, divided by the weight that would have both if gaps were independent."""
+    z, known, w, mean = (f(table) for f in (_by(basis), known_of, weights_of, coordinate_moments))
+    share = w @ known / w.sum()
+    rows = []
+    for a, (x, (low, high)) in enumerate(zip(dense(table), ranges(table), strict=True)):
+        beside = []
+        for b in near[a]:
+            both = known[:, a] & known[:, b]
+            away = z[:, b] - np.average(z[known[:, b], b], axis=0, weights=w[known[:, b]])
+            own = x - mean[0][low:high]
+            total = np.einsum("n,nc,nq->cq", w * both, own, away)
+            beside.append(total / (w.sum() * share[a] * share[b]))
+        rows.append(np.hstack(beside))
+    return np.vstack(rows)
+
+
+def available_rest_moments(table: Table, basis: NDArray[Any]) -> Floats:
+    """`E[(x_a - mean) sum_b (z_b - mean)]` over the samples that have a, the sum over the other
+    variables that a sample has."""
+    z, known, w, mean = (f(table) for f in (_by(basis), known_of, weights_of, coordinate_moments))
+    away = np.zeros_like(z)
+    for b in range(table.n_vars):
+        has = known[:, b]
+        away[has, b] = z[has, b] - np.average(z[has, b], axis=0, weights=w[has])
+    rows = []
+    for a, (x, (low, high)) in enumerate(zip(dense(table), ranges(table), strict=True)):
+        rest = np.delete(away, a, axis=1).sum(axis=1)
+        own = x - mean[0][low:high]
+        total = np.einsum("n,nc,nq->cq", w * known[:, a], own, rest)
+        rows.append(total / (w * known[:, a]).sum())
+    return np.vstack(rows)
+
+
+def _by(basis: NDArray[Any]) -> Any:
+    return lambda table: project(table, basis)
+
+
+def repeated(table: Table) -> Table:
+    """The same table with every row as often as its weight says."""
+    times = weights_of(table).astype(np.int64)
+    return table.replace(weights=None).subset_rows(np.repeat(np.arange(table.n_samples), times))
