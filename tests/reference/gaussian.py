@@ -31,12 +31,14 @@ def joint_covariance(model: GaussianTreeModel) -> tuple[Floats, Floats]:
 def log_density(model: GaussianTreeModel, X: Floats) -> Floats:
     """`log p(known part)` of every sample by SciPy."""
     mean, covariance = joint_covariance(model)
+    unit = np.sqrt(np.diag(covariance))  # SciPy takes what is small for singular
+    correlation = covariance / np.outer(unit, unit)
     found = np.zeros(len(X))
     for i, x in enumerate(X):
         o = np.flatnonzero(~np.isnan(x))
         if len(o):
-            density = multivariate_normal(mean[o], covariance[np.ix_(o, o)], allow_singular=False)
-            found[i] = density.logpdf(x[o])
+            density = multivariate_normal(cov=correlation[np.ix_(o, o)])
+            found[i] = density.logpdf((x[o] - mean[o]) / unit[o]) - np.log(unit[o]).sum()
     return found
 
 
@@ -109,3 +111,47 @@ def random_case(
 
 def with_gaps(rng: np.random.Generator, X: Floats, share: float) -> Floats:
     return np.where(rng.random(X.shape) < share, np.nan, X)
+
+
+def slow_step(model: GaussianTreeModel, X: Floats) -> GaussianTreeModel:
+    """One EM step, sample by sample: every node regressed on its parent by products expected under
+    the whole joint distribution. A leaf of which nothing is known is left out of its own sum."""
+    at = np.concatenate([[0], np.cumsum(model.dims)])
+    parents = model.parents.tolist()
+    sums = [
+        np.zeros((1 + d + max(e, 0),) * 2) for d, e in zip(model.dims, _above(model), strict=True)
+    ]
+    for x in X:
+        m, c = conditional_moments(model, x)
+        for v, u in enumerate(parents):
+            here = np.arange(at[v], at[v + 1])
+            is_leaf = v < model.tree.n_observed and v not in parents and u >= 0
+            if is_leaf and np.isnan(x[here]).all():
+                continue
+            both = np.concatenate([here, np.arange(at[u], at[u + 1])]) if u >= 0 else here
+            z = np.concatenate([[1.0], m[both]])
+            sums[v] += np.outer(z, z)
+            sums[v][1:, 1:] += c[np.ix_(both, both)]
+    means = [np.empty(0)] * len(parents)
+    fitted = [_regressed(s, int(d)) for s, d in zip(sums, model.dims, strict=True)]
+    for v in model.order.tolist():
+        offset, loading, _ = fitted[v]
+        means[v] = offset if parents[v] < 0 else offset + loading @ means[parents[v]]
+    loadings = [loading for _, loading, _ in fitted]
+    noise = [left for _, _, left in fitted]
+    return GaussianTreeModel(model.tree, model.root, tuple(means), tuple(loadings), tuple(noise))
+
+
+def _above(model: GaussianTreeModel) -> list[int]:
+    return [int(model.dims[u]) if u >= 0 else 0 for u in model.parents.tolist()]
+
+
+def _regressed(sums: Floats, d: int) -> tuple[Floats, Floats, Floats]:
+    """Offset, loading and noise of the first d entries after the constant, given the others."""
+    n = sums[0, 0]
+    average = sums / n
+    mean, second = average[0, 1:], average[1:, 1:]
+    spread = second - np.outer(mean, mean)
+    loading = np.linalg.solve(spread[d:, d:], spread[d:, :d]).T
+    noise = spread[:d, :d] - loading @ spread[d:, :d]
+    return mean[:d] - loading @ mean[d:], loading, (noise + noise.T) / 2

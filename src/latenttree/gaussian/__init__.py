@@ -1,5 +1,6 @@
 """Gaussian latent trees: linear Gaussian models with hidden vectors, learned and asked exactly."""
 
+from latenttree.gaussian.fitting import FittedGaussian, fit_gaussian
 from latenttree.gaussian.inference import (
     Posteriors,
     bic,
@@ -13,9 +14,11 @@ from latenttree.gaussian.model import MAX_FULL, GaussianTreeModel
 
 __all__ = [
     "MAX_FULL",
+    "FittedGaussian",
     "GaussianTreeModel",
     "Posteriors",
     "bic",
+    "fit_gaussian",
     "impute",
     "log_likelihood",
     "posterior_means",

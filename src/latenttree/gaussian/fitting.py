@@ -68,6 +68,8 @@ def fit_gaussian(
     weights : (n,) how often each sample counts; once by default.
     smoothing : pseudo-samples in which all coordinates are independent.
     """
+    if k < 1:
+        raise DataError(f"k={k!r}: give a number of dimensions, 1 or more")
     data, at = _checked(tree, X, offsets)
     w = None if weights is None else _checked_weights(weights, len(data))
     progress = progress or Progress()

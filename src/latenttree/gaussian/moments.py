@@ -65,21 +65,21 @@ def pair_moments(
 
     Values are centred at the mean of their whole column, and divided by its deviation."""
     mean, deviation = standardisation(X, weights) if units is None else units
-    root = np.ones(len(X)) if weights is None else np.sqrt(weights)
+    w = np.ones(len(X)) if weights is None else weights
     complete = not np.isnan(X).any()
 
     def part(start: int, stop: int) -> Any:
-        w = root[start:stop, None]
-        z = (X[start:stop] - mean) / deviation * w
+        some = w[start:stop, None]
+        z = (X[start:stop] - mean) / deviation
         if complete:
-            return np.array([z.T @ z])
-        known = np.isfinite(z) * w
+            return np.array([z.T @ (z * some)])
+        known = (~np.isnan(z)).astype(np.float64)
         z = np.nan_to_num(z, copy=False)
-        return np.array([z.T @ z, known.T @ known])
+        return np.array([z.T @ (z * some), known.T @ (known * some)])
 
     with single_threaded_blas():
         sums = sum(parallel(part, len(X), n_jobs, BLOCK))
-    total = np.full(sums[0].shape, root @ root)
-    counts = total if complete else sums[1]
-    correlation = np.divide(sums[0], counts, out=np.zeros_like(sums[0]), where=counts > 0)
+    counts = np.full(sums[0].shape, w.sum()) if complete else sums[1]
+    both = (sums[0] + sums[0].T) / 2
+    correlation = np.divide(both, counts, out=np.zeros_like(both), where=counts > 0)
     return PairMoments(mean, deviation, correlation, counts)
