@@ -102,6 +102,18 @@ def test_arrays_that_change_their_type(parts: Any) -> None:
     assert list(map(repr, found.ravel())) == list(map(repr, expected.ravel()))
 
 
+@pytest.mark.skipif(not hasattr(np.dtypes, "StringDType"), reason="NumPy 2")
+@pytest.mark.parametrize("options", [{}, {"na_object": np.nan}])
+def test_text_of_any_length(options: Any) -> None:
+    dtype = np.dtypes.StringDType(**options)
+    X = np.array([["a", "some longer text"], ["b", "c"], ["a", ""]], dtype=dtype)
+    if options:
+        X[1, 0] = np.nan
+    found = joined([X[:1], X[1:]])
+    assert found.dtype == dtype
+    assert list(map(repr, found.ravel())) == list(map(repr, X.ravel()))
+
+
 def test_masked_arrays() -> None:
     X = np.ma.MaskedArray(ARRAYS["int64"], RNG.random((60, 4)) < 0.2)
     parts = [X[rows] for rows in cut(60, 9)]

@@ -76,6 +76,14 @@ class Batchwise:
     def __sklearn_is_fitted__(self) -> bool:
         return "tree_" in vars(self) or self._waits()
 
+    def _html_repr(self) -> str:
+        """Looking at an estimator, as notebooks do at the end of a cell, learns nothing: while
+        batches wait it is shown without them. (scikit-learn asks a fitted one for its features.)"""
+        own: Any = self
+        shown = type(own)(**own.get_params(deep=False)) if self._waits() else own
+        bare: Any = super(Batchwise, shown)
+        return str(bare._html_repr())
+
     if not TYPE_CHECKING:  # or every name would be an attribute to mypy
 
         def __getattr__(self, name: str) -> Any:

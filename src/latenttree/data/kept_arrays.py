@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from latenttree.data.blocks import as_block, common_length, complex_data
-from latenttree.data.checks import check_finite, resolve_names
+from latenttree.data.checks import check_finite, is_missing, resolve_names
 from latenttree.data.compact import (
     Labels,
     Piece,
@@ -123,7 +123,9 @@ def label_table(labels: Labels, dtype: Any) -> NDArray[Any]:
     if dtype.kind == "O":
         return table
     type_: type = bytes if dtype.kind == "S" else str
-    fits = [isinstance(value, type_) for value in table]
+    fits = np.array([isinstance(value, type_) for value in table], dtype=np.bool_)
+    if hasattr(dtype, "na_object"):  # text of NumPy 2 that may be missing
+        fits |= is_missing(table)
     found = np.zeros(len(table), dtype=dtype)
     found[fits] = table[fits]
     return found

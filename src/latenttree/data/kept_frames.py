@@ -6,7 +6,7 @@ floats where values are missing, a column without any value has no type of its o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any, Protocol
@@ -47,6 +47,9 @@ class Library(Protocol):
 
     def concatenated(self, columns: Sequence[Any]) -> Any:
         """Columns of perhaps different types, one after another."""
+
+    def columns(self, frame: Any) -> Mapping[Any, Any]:
+        """The columns of a DataFrame by name."""
 
     def header(self, frame: Any) -> Any:
         """The names of the columns of a DataFrame, as it has them."""
@@ -98,11 +101,10 @@ class KeptFrame:
 
     def added(self, frame: nw.DataFrame[Any]) -> KeptFrame:
         check_names(frame.columns, self.names)
-        for name in self.names:
-            _check_type(frame.get_column(name))
-        native = (frame.get_column(name).to_native() for name in self.names)
-        columns = tuple(c.added(x, self.library) for c, x in zip(self.columns, native, strict=True))
-        return replace(self, columns=columns)
+        native = self.library.columns(frame.to_native())
+        ordered = (native[name] for name in self.names)
+        parts = zip(self.columns, ordered, strict=True)
+        return replace(self, columns=tuple(c.added(x, self.library) for c, x in parts))
 
     def joined(self) -> Any:
         return self.library.frame([c.joined(self.library) for c in self.columns], self.header)
@@ -112,13 +114,13 @@ class KeptFrame:
         return sum(column.nbytes for column in self.columns)
 
 
-def _check_type(series: nw.Series[Any]) -> None:
+def _check_type(series: nw.Series[Any], name: str) -> None:
     """Types that can be read; a column of nothing has none."""
     dtype = series.dtype
     known = nw.Categorical | nw.Enum | nw.Boolean | nw.String | nw.Object
     if dtype.is_numeric() or isinstance(dtype, known) or series.null_count() == len(series):
         return
-    raise unsupported_dtype(str(series.name), dtype)
+    raise unsupported_dtype(name, dtype)
 
 
 def _text(values: list[Any], dtype: Any, labels: Labels) -> Encoded:
@@ -158,6 +160,7 @@ class Pandas:
             return _numbers(values, gaps, dtype, column.name)
         if pd.api.types.is_object_dtype(dtype) or pd.api.types.is_string_dtype(dtype):
             return _text(series.to_numpy(dtype=object).tolist(), dtype, column.labels)
+        _check_type(nw.from_native(series, series_only=True), column.name)
         return Run(dtype, (series.reset_index(drop=True).copy(),)), kinds_of(series.tolist()[:1])
 
     def _categories(self, series: Any, column: KeptColumn) -> Encoded:
@@ -190,6 +193,9 @@ class Pandas:
 
     def concatenated(self, columns: Sequence[Any]) -> Any:
         return import_module("pandas").concat(list(columns), ignore_index=True)
+
+    def columns(self, frame: Any) -> Mapping[Any, Any]:
+        return dict(frame.items())
 
     def header(self, frame: Any) -> Any:
         return frame.columns
@@ -244,6 +250,7 @@ class Polars:
             return self._levels(series, gaps, column)
         if dtype in (pl.String, pl.Categorical):
             return _text(series.cast(pl.String).to_list(), dtype, column.labels)
+        _check_type(nw.from_native(series, series_only=True), column.name)
         return Run(dtype, (series.clone(),)), kinds_of(series.head(1).to_list())
 
     def _levels(self, series: Any, gaps: NDArray[np.bool_], column: KeptColumn) -> Encoded:
@@ -282,6 +289,9 @@ class Polars:
         frames = [column.alias("x").to_frame() for column in columns]
         return import_module("polars").concat(frames, how="vertical_relaxed")["x"]
 
+    def columns(self, frame: Any) -> Mapping[Any, Any]:
+        return {series.name: series for series in frame.get_columns()}
+
     def header(self, frame: Any) -> Any:
         return list(frame.columns)
 
@@ -309,7 +319,7 @@ class KeptOther:
         check_names(frame.columns, self.names)
         ordered = frame.select(self.names)
         for name, dtype in ordered.schema.items():
-            _check_type(ordered.get_column(name))
+            _check_type(ordered.get_column(name), name)
             known = self.pieces[0].schema[name] if self.pieces else dtype
             if dtype != known:
                 raise DataError(
