@@ -21,7 +21,14 @@ from tests.reference.parameters import (
 from latenttree.data import as_table
 from latenttree.datasets import LatentTreeData, make_latent_tree
 from latenttree.engine import Progress
-from latenttree.fitting import Options, moments_model, polish
+from latenttree.fitting import (
+    Options,
+    looks_of,
+    moments_model,
+    polish,
+    pooled_families,
+    view_basis,
+)
 from latenttree.metrics import model_of, parameter_error
 from latenttree.model import TreeModel
 from latenttree.moments import triples
@@ -35,8 +42,8 @@ from latenttree.parameters import (
     project_simplex,
     solve,
 )
+from latenttree.samples import Chunk, Samples, model_dims
 from latenttree.tree import Tree
-from latenttree.samples import Chunk
 from latenttree.views import choose_views, leaf_features, leaf_views
 
 # ---- exact moments in, exact parameters out -------------------------------------------------
@@ -135,6 +142,78 @@ def test_moments_are_means_over_samples(dtype: Any) -> None:
     # products are of float32 views in float64: only the order of sums differs
     check_moments(found, slow_moments(codes, features(Chunk(codes)), layout, 3), atol=1e-12)
     assert found.n_samples == 500
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_moments_are_over_the_samples_that_have_all_of_it(weighted: bool, n_jobs: int) -> None:
+    data, _, layout, features = sampled()
+    rng = np.random.default_rng(0)
+    gaps = rng.random(data.X.shape) < np.linspace(0.0, 0.6, data.X.shape[1])
+    codes = np.where(gaps, -1, data.X).astype(np.int8)
+    weights = rng.uniform(0.0, 3.0, len(codes)) if weighted else None
+    chunk = Chunk(codes, weights=weights)
+    found = triple_moments(
+        [chunk.take(slice(0, 200)), chunk.take(slice(200, 500))], features, layout, 3, n_jobs
+    )
+    # views are float32, and so are their products with weights where codes are counted
+    check_moments(found, slow_moments(codes, features(chunk), layout, 3, weights), atol=1e-6)
+    assert found.n_samples == pytest.approx(500 if weights is None else weights.sum())
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_moments_of_statistics(missing: float, weighted: bool) -> None:
+    """Every family beside the others. Statistics are per sample up to a factor that is near one:
+    the exact number of samples where nothing is missing, a fit to it otherwise."""
+    data = make_latent_tree(
+        12, 2, 3, family="mixed", missing=missing, n_samples=400, random_state=0
+    )
+    weights = np.random.default_rng(0).integers(1, 4, 400) if weighted else None
+    table = as_table(data.X, family=data.family, sample_weight=weights)
+    views = choose_views(data.tree, 1, hidden=False)
+    layout = layout_of(data.tree, views, model_dims(table))
+    features = leaf_features(views, looks_of(table, view_basis(table, 2, None, 0, 1)))
+    families = {v: pool.emission for v, pool in pooled_families(table, 2).items()}
+    assert len(families) == 10
+    (chunk,) = Samples(table)()
+    found = triple_moments([chunk], features, layout, 2, 1, families)
+    statistics = {a: each_statistic(family, chunk.arrays[a]) for a, family in families.items()}
+    expected = slow_moments(chunk.codes, features(chunk), layout, 2, chunk.weights, statistics)
+    for e, a in enumerate(layout.emitted[:, 1].tolist()):
+        if a in families:
+            factor = scale_between(found.emitted[e], expected["emitted"][e])
+            # 10 statistics with standard deviations below 1 over 150 samples or more
+            assert (abs(factor - 1) < (0.3 if missing else 1e-6)).all()
+            expected["emitted"][e] *= factor[:, None]
+    check_moments(found, expected, atol=1e-4)
+
+
+def scale_between(found: Any, expected: Any) -> Any:
+    """The factor of each view, by least squares."""
+    return np.einsum("tsk,tsk->s", found, expected) / np.einsum("tsk,tsk->s", expected, expected)
+
+
+def each_statistic(family: Any, values: Any) -> NDArray[np.float64]:
+    """Statistics `(n, T)` of every sample."""
+    n = values.shape[0]
+    return np.stack([family.sums(values[i : i + 1], np.ones((1, 1)))[:, 0] for i in range(n)])
+
+
+def test_bags_whose_first_item_never_occurs() -> None:
+    """No statistic of a bag counts samples; its moments are those of the bag without the item."""
+    data = make_latent_tree(9, 2, 4, family="multinomial", n_samples=2000, random_state=0)
+    wider = {name: np.column_stack([np.zeros(2000), x]) for name, x in data.X.items()}
+    models = [
+        moments_model(data.tree, as_table(X), 2, None, Options(), 0, 1).model
+        for X in (data.X, wider)
+    ]
+    for v in range(9):
+        plain, wide = (m.emissions[v].mean() for m in models)
+        assert np.isfinite(wide).all()
+        assert (wide[0] < 1e-9).all()
+        error = min(abs(wide[1:, order] - plain).max() for order in ([0, 1], [1, 0]))
+        assert error < 0.02  # the empty item changes the directions by rounding only
 
 
 def test_a_view_begins_with_one_so_moments_hold_those_of_lower_order() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -78,27 +79,63 @@ def exact_moments(model: TreeModel, views: Views, layout: Layout, tables: Any) -
 
 
 def slow_moments(
-    codes: NDArray[Any], y: NDArray[Any], layout: Layout, k: int
+    codes: NDArray[Any],
+    y: NDArray[Any],
+    layout: Layout,
+    k: int,
+    weights: NDArray[Any] | None = None,
+    statistics: Mapping[int, NDArray[Any]] | None = None,
 ) -> dict[str, list[NDArray[np.float64]]]:
-    """The same moments from samples, one at a time; `y` `(n, n_views, k)` are the views."""
-    n, d = len(codes), layout.dims
-    own = [np.zeros((k, k)) for _ in range(layout.n_views)]
-    third = [np.zeros((k, k, k)) for _ in layout.view]
-    cross = [np.zeros((3, k, 3, k)) for _ in layout.hidden]
-    emitted = [np.zeros((d[a], 3, k)) for _, a in layout.emitted]
-    counted = [np.zeros((d[a], d[b])) for a, b in layout.counted]
-    for x, z in zip(codes, y.astype(np.float64), strict=True):
-        for v in range(layout.n_views):
-            own[v] += np.outer(z[v], z[v]) / n
-        for i, (a, b, c) in enumerate(layout.view):
-            third[i] += np.einsum("i,j,l->ijl", z[a], z[b], z[c]) / n
-        for e, (i, j) in enumerate(layout.hidden):
-            cross[e] += np.einsum("si,tj->sitj", z[layout.view[i]], z[layout.view[j]]) / n
-        for e, (i, a) in enumerate(layout.emitted):
-            emitted[e][x[a]] += z[layout.view[i]] / n
-        for e, (a, b) in enumerate(layout.counted):
-            counted[e][x[a], x[b]] += 1 / n
-    return {"own": own, "third": third, "cross": cross, "emitted": emitted, "counted": counted}
+    """The same moments from samples, one at a time, each over the samples that have all of it.
+
+    `y` `(n, n_views, k)` are the views, zero where missing; codes of -1 are missing;
+    `statistics[a]` `(n, T)` of a variable of another family, zero where it is missing."""
+    w = np.ones(len(codes)) if weights is None else weights
+    y, d, statistics = y.astype(np.float64), layout.dims, statistics or {}
+    seen = y[:, :, 0] > 0
+
+    def mean(terms: Iterable[Any], used: Any) -> NDArray[np.float64]:
+        total = sum(w[i] * term for i, (term, u) in enumerate(zip(terms, used, strict=True)) if u)
+        return np.asarray(total / (w @ used))
+
+    def told(i: int, a: int) -> NDArray[np.float64]:
+        """By view: samples that have the variable and the view."""
+        t = statistics[a] if a in statistics else np.eye(d[a] + 1)[codes[:, a], :-1]
+        has = t.any(axis=1)
+        parts = [
+            mean((np.outer(x, z) for x, z in zip(t, y[:, v], strict=True)), has & seen[:, v])
+            for v in layout.view[i]
+        ]
+        return np.stack(parts, axis=1)
+
+    third = [
+        mean(
+            (np.einsum("i,j,l->ijl", *z) for z in y[:, row]),
+            seen[:, row].all(axis=1),
+        )
+        for row in layout.view
+    ]
+    cross = []
+    for i, j in layout.hidden:
+        block = np.zeros((3, k, 3, k))
+        for s, u in enumerate(layout.view[i]):
+            for t, v in enumerate(layout.view[j]):
+                terms = (np.outer(*z) for z in y[:, [u, v]])
+                block[s, :, t] = mean(terms, seen[:, u] & seen[:, v])
+        cross.append(block)
+    return {
+        "own": [mean((np.outer(z, z) for z in y[:, v]), seen[:, v]) for v in range(layout.n_views)],
+        "third": third,
+        "cross": cross,
+        "emitted": [told(i, a) for i, a in layout.emitted],
+        "counted": [
+            mean(
+                (np.outer(np.eye(d[a])[x[a]], np.eye(d[b])[x[b]]) for x in codes),
+                (codes[:, [a, b]] >= 0).all(axis=1),
+            )
+            for a, b in layout.counted
+        ],
+    }
 
 
 def exact_tables(model: TreeModel, k: int) -> list[NDArray[np.float64]]:

@@ -6,7 +6,7 @@ views holds their second moments and means too, wherever an index is zero.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
@@ -73,9 +73,11 @@ class Part(Protocol):
 
 
 class Statistics(Protocol):
-    """A family that is not categorical, see `emissions.Emission`."""
+    """A family that is not categorical, all states alike, see `emissions.Emission`."""
 
     def sums(self, values: Any, weights: Floats) -> Floats: ...
+
+    def expected_sums(self) -> Floats: ...
 
 
 P = TypeVar("P", bound=Part)
@@ -130,7 +132,10 @@ def triple_moments(
             for total, (a, b) in zip(counted, layout.counted.tolist(), strict=True):
                 _count(part.codes[:, a], part.codes[:, b], w, total)
     cut = [flat[a:b].reshape(-1, 3, k) for a, b in pairwise(offsets)]
-    return _normalised(sums, cut, other, counted, k, max(n_samples, 1e-300))
+    for e, a in enumerate(layout.emitted[:, 1].tolist()):
+        if e in other and families:
+            cut[e] = _per_sample(other[e].reshape(-1, 3, k), families[a])
+    return _normalised(sums, cut, set(other), counted, k, max(n_samples, 1e-300))
 
 
 def _add_statistics(
@@ -158,19 +163,18 @@ def _count(one: NDArray[Any], other: NDArray[Any], weights: Floats, total: Float
 def _normalised(
     sums: _Sums,
     emitted: Sequence[Floats],
-    other: Mapping[int, Floats],
+    done: Collection[int],
     counted: Sequence[Floats],
     k: int,
     n_samples: float,
 ) -> TripleMoments:
-    """Means over the samples that have the variables of each moment."""
+    """Means over the samples that have the variables of each moment; those of `done` are."""
     third = sums.third.reshape(-1, k, k, k)
     cross = sums.cross.reshape(-1, 3, k, 3, k)
-    told = []
-    for e, moment in enumerate(emitted):
-        found = other[e].reshape(-1, 3, k) if e in other else moment
-        seen = found[0, :, 0] if e in other else found[:, :, 0].sum(axis=0)
-        told.append(found / _positive(seen)[None, :, None])
+    told = [
+        moment if e in done else moment / _positive(moment[:, :, 0].sum(axis=0))[:, None]
+        for e, moment in enumerate(emitted)
+    ]
     return TripleMoments(
         sums.own / _positive(sums.own[:, :1, :1]),
         third / _positive(third[:, :1, :1, :1]),
@@ -179,6 +183,16 @@ def _normalised(
         tuple(total / _positive(total.sum()) for total in counted),
         n_samples,
     )
+
+
+def _per_sample(sums: Floats, family: Statistics) -> Floats:
+    """Sums `(T, 3, k)` of statistics with three views, divided by the samples behind each.
+
+    Not every family counts its samples, but all know what a sample adds, on average, to each
+    statistic: so many samples as fit best, by least squares, the sums where the view is 1."""
+    usual = family.expected_sums()[:, 0]
+    seen = usual @ sums[:, :, 0] / _positive(usual @ usual)
+    return np.asarray(sums / _positive(seen)[:, None])
 
 
 def _positive(counts: Any) -> Floats:
