@@ -12,7 +12,7 @@ from latenttree.errors import DataError
 from latenttree.gaussian.closed_form import ClosedForm, closed_form
 from latenttree.gaussian.em import maximise_likelihood
 from latenttree.gaussian.gauge import fixed
-from latenttree.gaussian.inference import posteriors
+from latenttree.gaussian.inference import effective_samples
 from latenttree.gaussian.layout import Layout
 from latenttree.gaussian.model import GaussianTreeModel
 from latenttree.gaussian.moments import standardisation
@@ -111,23 +111,8 @@ def _finished(
 ) -> FittedGaussian:
     """In the canonical gauge, but on the tree as given."""
     model = fixed(model)
-    samples = effective_samples(model, data, weights, n_jobs)
+    samples = effective_samples(model, data, weights, n_jobs=n_jobs)
     return FittedGaussian(model, start.condition, samples, trace, converged)
-
-
-def effective_samples(
-    model: GaussianTreeModel, X: Floats, weights: Floats | None = None, n_jobs: int = 1
-) -> Floats:
-    """`N (1 - mean posterior variance)` of every hidden node of covariance I, `(m,)`."""
-    w = np.ones(len(X)) if weights is None else weights
-    found = np.zeros(model.tree.n_hidden)
-    step = 1 << 14
-    for start in range(0, len(X), step):
-        spreads = posteriors(model, X[start : start + step], covariances=True, n_jobs=n_jobs)[1]
-        assert spreads is not None
-        left = np.trace(spreads, axis1=2, axis2=3) / max(spreads.shape[2], 1)
-        found += w[start : start + step] @ (1 - left)
-    return np.clip(found, 0.0, w.sum())
 
 
 def _checked(tree: Tree, X: ArrayLike, offsets: ArrayLike) -> tuple[Floats, Ints]:

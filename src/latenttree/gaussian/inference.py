@@ -88,6 +88,29 @@ def _by_row(unit: Floats, here: Posterior, block: Block) -> Floats:
     return turned[block.pattern] if block.pattern is not None and len(turned) > 1 else turned
 
 
+def effective_samples(
+    model: GaussianTreeModel, X: ArrayLike, weights: Floats | None = None, *, n_jobs: int = 1
+) -> Floats:
+    """`N (1 - mean posterior variance)` of every hidden node of covariance I, `(m,)`: samples in
+    which it would have to be seen to know as much of it."""
+    data, p = checked(model, X), model.tree.n_observed
+    w = np.ones(len(data)) if weights is None else weights
+
+    def answer(ready: Prepared, block: Block) -> Floats:
+        count, left = block.gathered(w[block.index]), np.zeros(model.tree.n_hidden)
+        for c, here in enumerate(downward(ready, block, upward(ready, block))):
+            if ready.layout.is_hidden(c):
+                assert here.spread is not None
+                metric = ready.unit[c].T @ ready.unit[c]
+                variance = np.einsum("ijg,ij->g", here.spread, metric) / len(metric)
+                left[ready.layout.nodes[c] - p] = (variance * count).sum()
+        return left
+
+    total = w.sum()
+    left = sum(_over_blocks(model, data, *units(model), answer, n_jobs))
+    return np.clip(total - left, 0.0, total)
+
+
 def impute(model: GaussianTreeModel, X: ArrayLike, *, n_jobs: int = 1) -> Floats:
     """X with `E[value | all that is known of the sample]` in the place of each NaN."""
     data, (centre, scale) = checked(model, X), units(model)
@@ -166,15 +189,15 @@ def _over_blocks(
     data: Floats,
     centre: Floats,
     scale: Floats,
-    answer: Callable[[Prepared, Block], None],
+    answer: Callable[[Prepared, Block], Any],
     n_jobs: int,
-) -> None:
-    """`answer` for all samples, a block at a time; it writes where no other block does."""
+) -> list[Any]:
+    """`answer` for all samples, a block at a time; it may write where no other block does."""
     layout = Layout.of(model)
     ready = prepare(linear_of(model, layout, centre, scale), layout)
 
-    def work(start: int, stop: int) -> None:
-        answer(ready, sample_block(data, layout, centre, scale, start, stop))
+    def work(start: int, stop: int) -> Any:
+        return answer(ready, sample_block(data, layout, centre, scale, start, stop))
 
     with single_threaded_blas():
-        parallel(work, len(data), n_jobs, block_size(layout))
+        return parallel(work, len(data), n_jobs, block_size(layout))
