@@ -35,6 +35,9 @@ COPY_SAMPLES = 20
 HEAVY = 2.0
 """Tails below this, on every edge of the spanning tree, are no reason to count samples apart."""
 
+FAINT = 0.05
+"""Squared correlations below this weigh like it: their variances are noise."""
+
 LONGEST = 200.0
 """Longest path in units of `scale`; longer ones are rescaled so that exp(-d) does not vanish."""
 
@@ -44,8 +47,10 @@ class Affinity:
     """Affinities `(p, p)`, oriented to be positive, and their spanning tree `mst` `(p - 1, 2)`.
 
     `n` effective samples in general; `n / tails[a, b]` for a pair whose correlation few samples
-    carry (see `Distances.tails`). A branch is seen through a combination of up to `width`
-    of its leaves."""
+    carry (see `Distances.tails`). `excess[a, b]` is by how much the measured variance of the
+    distance of a pair exceeds what these samples give a Gaussian one: near-copies differ in few
+    samples, and a Gaussian correlation near one would be far too sure. A branch is seen through a
+    combination of up to `width` of its leaves."""
 
     rho: NDArray[Any]
     n: float
@@ -53,22 +58,32 @@ class Affinity:
     mst: NDArray[np.int64]
     tails: NDArray[np.float32] | None = None
     width: int = WIDTH
+    excess: NDArray[np.float32] | None = None
 
     @property
     def exact(self) -> bool:
         return self.n >= EXACT
 
     def samples(self, variables: NDArray[np.int64]) -> float:
-        """Effective samples behind the correlations of some variables, geometric mean of pairs."""
-        if self.tails is None or len(variables) < 2:
-            return self.n
-        return max(self.n / float(_mean_tail(self.tails, variables)), LEAST)
+        """Effective samples behind the correlations of some variables: over their pairs the
+        geometric mean of `tails`, and the mean of `excess` weighted with the variances, which are
+        what a sum of distances adds up."""
+        n = self.n
+        if len(variables) < 2:
+            return n
+        if self.tails is not None:
+            n /= float(_mean_tail(self.tails, variables))
+        if self.excess is not None:
+            n /= float(_mean_excess(self.excess, self.rho, variables))
+        return max(n, LEAST)
 
     def link_samples(self) -> NDArray[np.float64]:
         """Effective samples behind every edge of the spanning tree."""
-        if self.tails is None:
-            return np.full(len(self.mst), self.n)
-        return self.n / self.tails[self.mst[:, 0], self.mst[:, 1]].astype(np.float64)
+        n = np.full(len(self.mst), self.n)
+        for factor in (self.tails, self.excess):
+            if factor is not None:
+                n /= factor[self.mst[:, 0], self.mst[:, 1]]
+        return n
 
     @cached_property
     def typical_samples(self) -> float:
@@ -85,6 +100,20 @@ def _mean_tail(tails, variables):  # type: ignore[no-untyped-def]
         for j in range(i):
             total += np.log(tails[variables[i], variables[j]])
     return np.exp(2 * total / (m * (m - 1)))
+
+
+@njit(cache=True, nogil=True)
+def _mean_excess(excess, rho, variables):  # type: ignore[no-untyped-def]
+    """Mean of `excess` over the pairs of `variables`, weighted by `(1 - rho^2)^2 / rho^2`."""
+    total, weight = 0.0, 1e-300
+    for i in range(len(variables)):
+        for j in range(i):
+            a, b = variables[i], variables[j]
+            square = rho[a, b] * rho[a, b]
+            w = (1 - square) ** 2 / max(square, FAINT)
+            total += w * excess[a, b]
+            weight += w
+    return max(total / weight, 1.0)
 
 
 def affinity(distances: NDArray[Any], standard_errors: NDArray[Any] | None = None) -> Affinity:
@@ -117,7 +146,23 @@ def estimated_affinity(found: Distances) -> Affinity:
     tails = found.tails
     if tails is not None and tails[mst[:, 0], mst[:, 1]].max(initial=1.0) < HEAVY:
         tails = None
-    return Affinity(rho, float(found.n_samples * rank), float(rank), mst, tails)
+    excess = _measured_excess(found, rho)
+    if excess[mst[:, 0], mst[:, 1]].max(initial=1.0) < HEAVY:
+        return Affinity(rho, float(found.n_samples * rank), float(rank), mst, tails)
+    return Affinity(rho, float(found.n_samples * rank), float(rank), mst, tails, excess=excess)
+
+
+def _measured_excess(found: Distances, rho: NDArray[Any]) -> NDArray[np.float32]:
+    """Measured variances of the distances of all pairs over those of Gaussian correlations `rho`
+    from as many samples, `rank^2 (1 - rho^2)^2 tails / (n rank rho^2)`; at least 1."""
+    square = np.asarray(rho, dtype=np.float32) ** 2
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        excess = found.standard_errors**2 * square
+        excess *= found.n_samples / found.rank / (1 - square) ** 2
+    if found.tails is not None:
+        excess /= found.tails
+    excess[~np.isfinite(excess)] = 1.0
+    return np.clip(excess, 1.0, 6e4).astype(np.float32)
 
 
 def mark_copies(whole: Affinity, table: Table) -> Affinity:
@@ -138,8 +183,11 @@ def component(whole: Affinity, members: NDArray[np.int64]) -> Affinity:
     number[members] = np.arange(len(members))
     inside = (number[whole.mst] >= 0).all(axis=1)
     rho = np.ascontiguousarray(whole.rho[np.ix_(members, members)])
-    tails = None if whole.tails is None else whole.tails[np.ix_(members, members)]
-    return Affinity(rho, whole.n, whole.scale, number[whole.mst[inside]], tails, whole.width)
+    tails, excess = (
+        None if x is None else x[np.ix_(members, members)] for x in (whole.tails, whole.excess)
+    )
+    mst = number[whole.mst[inside]]
+    return Affinity(rho, whole.n, whole.scale, mst, tails, whole.width, excess)
 
 
 def _orientation(rho: NDArray[Any], mst: NDArray[np.int64]) -> NDArray[Any]:

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from latenttree.affinity import estimated_affinity, mark_copies
 from latenttree.baselines import BASELINES
+from latenttree.batchwise import Batchwise
 from latenttree.data import Schema, Table, as_table, check_identifiers, check_n_states
 from latenttree.diagnostics import Diagnostics
 from latenttree.distances import Distances, estimate_distances, pairwise_distances
@@ -46,7 +47,7 @@ from latenttree.structure import Structure, check_options, learn_structure
 from latenttree.tree import Tree
 
 
-class LatentTree(Queries, BaseEstimator):
+class LatentTree(Batchwise, Queries, BaseEstimator):
     """Learn the hidden variables behind a table, and the tree that joins everything.
 
     Parameters
@@ -356,6 +357,7 @@ class LatentTree(Queries, BaseEstimator):
         found: Distances | None,
     ) -> None:
         """Set the fitted attributes, all at the end, so that a failed fit leaves none behind."""
+        self._forget_batches()
         self.tree_, self.diagnostics_ = result.tree, report
         self.schema_ = Schema.of(X, table, groups=self.groups, names=self.names)
         self.n_features_in_ = self.schema_.n_features
@@ -388,7 +390,7 @@ class LatentTree(Queries, BaseEstimator):
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> LatentTree:
         """The model in a `.ltree` file, ready to answer questions."""
-        from latenttree.io.archive import load_archive
+        from latenttree.io.archive import check_schema, load_archive
 
         saved = load_archive(path)
         known = set(cls().get_params(deep=False))
@@ -450,15 +452,6 @@ class LatentTree(Queries, BaseEstimator):
         tags.non_deterministic = False
         tags.target_tags.required = False
         return tags
-
-
-def check_schema(schema: Schema, model: TreeModel, path: Any) -> None:
-    """A file's variables are those of its model."""
-    names, dims = model.tree.observed_names, model.dims[: model.tree.n_observed]
-    if tuple(schema.names) != names or list(schema.dims) != dims.tolist():
-        raise DataError(
-            f"{path}: the variables of the file do not belong to its model; save the model again"
-        )
 
 
 def _seed(random_state: Any) -> int:
