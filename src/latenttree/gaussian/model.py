@@ -120,6 +120,7 @@ class GaussianTreeModel:
         node that no sample can tell; never more than there are means and covariances.
 
         For `k = 1` and scalars: a mean and a variance of each variable, a correlation of each edge.
+        Where some branch of a hidden node has fewer than k coordinates this is an upper bound.
         """
         p = self.tree.n_observed
         noise = sum(

@@ -78,17 +78,6 @@ def expected_statistics(
     return _in_data_units(model, total)
 
 
-def log_value(linear: Linear, layout: Layout, blocks: Sequence[Block], n_jobs: int = 1) -> float:
-    """The log-likelihood of all rows."""
-    model = prepare(linear, layout)
-
-    def part(start: int, stop: int) -> float:
-        state = upward(model, blocks[start])
-        return float(state.quadratic.sum() + blocks[start].count @ state.constant)
-
-    return float(sum(parallel(part, len(blocks), n_jobs, 1)))
-
-
 def _of_block(model: Prepared, block: Block) -> Statistics:
     """Sums in the units of propagation."""
     layout, state, count = model.layout, upward(model, block), block.count
