@@ -9,7 +9,7 @@ does not depend on the size of the tree.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -108,20 +108,31 @@ def dropping(weights: Floats, i: int) -> tuple[Floats, Floats]:
 
 
 def with_hubs(model: TreeModel, hubs: Iterable[Hub]) -> TreeModel:
-    """The model with some hubs, no two of them neighbours, in the place of its own."""
-    new = {hub.node: hub for hub in hubs}
-    joints = []
-    for a, b in model.tree.edges.tolist():
-        v, u = (a, b) if a in new else (b, a)
-        if v not in new:
-            joints.append(model.joint(a, b))
-            continue
-        joint = new[v].weights * new[v].tables.get(u, np.ones((1, 1)))  # (u, v)
-        joints.append(joint.T if v == a else joint)
+    """The model with some hubs, no two of them neighbours, in the place of its own, one after
+    another: each keeps `P(all behind u | u)` of its neighbours `u`."""
+    place = {int(v): i for i, v in enumerate(model.order)}
+    tables, parents, root = list(model.tables), model.parents.tolist(), model.root
     emissions = dict(model.emissions)
-    for hub in new.values():
+    for hub in sorted(hubs, key=lambda hub: place[hub.node]):
+        _move_root(tables, parents, root, hub.node)
+        root = hub.node
+        tables[root] = hub.weights[:, None]
+        for u in map(int, model.tree.neighbors(root)):
+            tables[u] = hub.tables.get(u, np.ones((1, len(hub.weights))))
         emissions.update(hub.emissions)
-    return TreeModel.from_joints(model.tree, joints, emissions=emissions)
+    return TreeModel(model.tree, root, tuple(tables), emissions).rerooted(model.root)
+
+
+def _move_root(tables: list[Floats], parents: list[int], root: int, target: int) -> None:
+    """Turn the arrows between the root and `target` round, in place; O(their distance)."""
+    path = [target]
+    while path[-1] != root:
+        path.append(parents[path[-1]])
+    for parent, child in pairwise(path[::-1]):
+        prior = tables[parent][:, 0]
+        joint = tables[child] * prior  # (child, parent)
+        tables[child], tables[parent] = joint.sum(axis=1)[:, None], normalised(joint.T, prior)
+        parents[parent], parents[child] = child, -1
 
 
 # ---- likelihood -----------------------------------------------------------------------
