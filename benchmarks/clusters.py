@@ -273,6 +273,23 @@ def best_clade(tree: Tree, group: Iterable[str]) -> Clade:
     return Clade(float(common[best] / union[best]), float(f1), members)
 
 
+def own_subtrees(tree: Tree, labels: Sequence[Hashable]) -> list[Hashable]:
+    """Labels whose paths between their observed nodes meet no node of another label's paths."""
+    parents, order = tree.rooted(0)
+    code = _codes(labels)
+    below = np.zeros((tree.n_nodes, int(code.max()) + 1), dtype=np.int64)
+    below[np.arange(tree.n_observed), code] = 1
+    total, own = below.sum(axis=0), below > 0
+    arms = own.astype(np.int64)  # directions from a node in which a label is
+    for v in order[:0:-1].tolist():
+        below[parents[v]] += below[v]
+        arms[parents[v]] += below[v] > 0
+    arms += below < total
+    spans = (arms > 1) | own
+    alone = ~(spans & (spans.sum(axis=1) > 1)[:, None]).any(axis=0)
+    return [label for label in dict.fromkeys(labels) if alone[code[list(labels).index(label)]]]
+
+
 class InnerErrors(NamedTuple):
     """Splits with at least two observed nodes on both sides that two trees share and do not."""
 

@@ -142,3 +142,26 @@ def test_inner_errors_do_not_see_whether_a_node_is_a_leaf() -> None:
     assert clusters.inner_errors(quartet, chain) == (1, 0, 0)
     assert split_errors(quartet, chain) != (0, 0)
     assert clusters.inner_errors(quartet, clusters.from_groups("dcba", [set("ac")])) == (0, 1, 1)
+
+
+def test_groups_with_a_subtree_of_their_own() -> None:
+    assert clusters.own_subtrees(TREE, "112233") == ["1", "2", "3"]
+    assert clusters.own_subtrees(TREE, "112213") == ["3"]  # 1 runs through the middle
+    assert clusters.own_subtrees(TREE, "111222") == []
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_groups_with_a_subtree_of_their_own_are_those_whose_paths_meet_no_others(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    tree = make_latent_tree(9, shape="random", n_samples=1, random_state=seed).tree
+    labels = rng.integers(0, 4, tree.n_observed).tolist()
+    spans = {
+        label: {
+            node
+            for a, b in itertools.product(np.flatnonzero(np.array(labels) == label), repeat=2)
+            for node in tree.path(int(a), int(b))
+        }
+        for label in dict.fromkeys(labels)
+    }
+    alone = [a for a in spans if all(a == b or not spans[a] & spans[b] for b in spans)]
+    assert clusters.own_subtrees(tree, labels) == alone

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from numbers import Integral, Real
 from typing import Any
@@ -19,7 +20,7 @@ from latenttree.model import TreeModel
 from latenttree.moments import full_subspaces, pooled_subspaces
 from latenttree.moments.subspace import coordinate_moments, feature_means
 from latenttree.parameters import Parameters, Pooled, estimate_parameters
-from latenttree.refine import Refinement, refine, smoothed
+from latenttree.refine import Refinement, refine, smoothed, total_log_likelihood
 from latenttree.samples import Samples, category_bases, is_one_hot, marginals, model_dims
 from latenttree.tree import Tree
 from latenttree.views import Looks, VectorLooks, leaf_views
@@ -86,21 +87,44 @@ def moments_model(
 ) -> Parameters:
     """Parameters of a tree by moments alone.
 
-    Samples that refinement is stopped by are left out: a start that has seen them looks best."""
+    Samples that refinement is stopped by are left out: a start that has seen them looks best.
+    With gaps, moments come from different samples, and where variables nearly determine each other
+    the differences outweigh what is to be estimated: the likeliest of several is taken."""
+    train = split(table, options, seed)[0]
+
+    def judge(model: TreeModel) -> float:
+        usable = smoothed(model, train.n_samples, 1.0, marginals(table))
+        return total_log_likelihood(usable, train, n_jobs)
+
     looks: Looks = []
     if tree.n_hidden:
         looks = looks_of(table, view_basis(table, n_states, basis, seed, n_jobs))
-    return estimate_parameters(
+    found = estimate_parameters(
         tree,
         looks,
         model_dims(table),
         marginals(table),
-        split(table, options, seed)[0],
+        train,
         n_states,
         families=pooled_families(table, n_states),
         hidden_features=options.hidden_features,
+        judge=judge if table.has_missing else None,
         n_jobs=n_jobs,
     )
+    if table.has_missing and tree.n_hidden and (model_dims(table) == n_states).all():
+        alike = copying_model(tree, marginals(table))
+        if judge(alike) > judge(found.model):
+            return Parameters(alike, found.condition)
+    return found
+
+
+def copying_model(tree: Tree, shares: Sequence[Floats]) -> TreeModel:
+    """Every node a noisy copy of its neighbours, as nucleotides are: with probability
+    `exp(-length / (k - 1))` the same category, else one at random."""
+    common = np.mean(shares, axis=0)
+    keep = np.exp(-tree.lengths / max(len(common) - 1, 1))
+    joints = [k * np.diag(common) + (1 - k) * np.outer(common, common) for k in keep]
+    return TreeModel.from_joints(tree, joints)
 
 
 def pooled_families(table: Table, n_states: int) -> dict[int, Pooled]:

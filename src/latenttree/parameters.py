@@ -294,24 +294,27 @@ def estimate_parameters(
     *,
     families: Mapping[int, Pooled] | None = None,
     hidden_features: bool = True,
+    judge: Callable[[TreeModel], float] | None = None,
     n_jobs: int = 1,
 ) -> Parameters:
     """All conditional distributions of a tree from moments of its views.
 
     First with observed variables as views; then, with `hidden_features`, again with messages out
-    of the branches, once for every level at which a single variable no longer tells enough."""
+    of the branches, once for every level at which a single variable no longer tells enough. The
+    last is returned, or the one that `judge` values most."""
     if not tree.n_hidden:
         layout = layout_of(tree, choose_views(tree, 1, hidden=False), dims)
         moments = triple_moments(_read(chunks), _no_views, layout, 1, n_jobs)
         return Parameters(counted_model(tree, layout, moments, marginals[0]), np.empty(0))
     views = choose_views(tree, n_states - 1, hidden=False)
     work = _Work(tree, dims, chunks, n_states, families or {}, n_jobs)
-    found = work.round(views, leaf_features(views, looks))
+    found = [work.round(views, leaf_features(views, looks))]
     if hidden_features:
         views = choose_views(tree, n_states - 1, hidden=True)
         for _ in range(min(MAX_ROUNDS, _depth(tree) - 1)):
-            found = work.round(views, message_features(views, looks, found.model, n_jobs))
-    return found
+            look_up = message_features(views, looks, found[-1].model, n_jobs)
+            found.append(work.round(views, look_up))
+    return found[-1] if judge is None else max(found, key=lambda f: judge(f.model))
 
 
 def _read(chunks: Chunks) -> Iterator[Chunk]:

@@ -48,8 +48,8 @@ MOST_BRANCHES = 16
 HOPELESS = 6.0
 """A shape that will end so far below the best is not fitted to the end."""
 
-MAX_WORK = 20_000_000
-LEAST_REGIONS = 50
+MAX_WORK = 3_000_000
+LEAST_REGIONS = 30
 """Regions times samples that a search may look at; the regions that it may look at whatever."""
 
 GLOBAL_STEPS = 20
