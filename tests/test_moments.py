@@ -17,6 +17,7 @@ from latenttree.distances import _second_moments
 from latenttree.engine import BLOCK
 from latenttree.moments import full_subspaces, gram, pooled_subspaces, project
 from latenttree.moments import subspace as passes
+from latenttree.moments.available import available_moments, whiten_pairs
 from latenttree.moments.project import features, weighted_features
 
 N = BLOCK + 700  # more than one block
@@ -290,14 +291,55 @@ def test_second_moments_of_pairs_are_over_samples_that_have_both(
     table = make()
     basis = random_basis(table, rank)
     offset = passes.feature_means(table, basis, passes.coordinate_moments(table)[0])
-    found = _second_moments(table, basis, offset, n_jobs)
-    expected, share = slow.available_second(table, basis)
-    shape = found.covariance.shape
+    expected, both, beside = slow.available_second(table, basis)
+    width = table.n_vars * rank
     # features of blocks with 20 coordinates have variances up to 20
-    np.testing.assert_allclose(found.covariance, expected.reshape(shape), rtol=1e-5, atol=2e-4)
-    assert (found.share is None) == (not table.has_missing)
-    if found.share is not None:
-        np.testing.assert_allclose(found.share, share, rtol=1e-5)
+    close = {"rtol": 1e-5, "atol": 2e-4}
+    if not table.has_missing:
+        second = _second_moments(table, basis, offset, n_jobs)
+        np.testing.assert_allclose(second, expected.reshape(width, width), **close)
+        return
+    found = available_moments(table, basis, offset, n_jobs)
+    np.testing.assert_allclose(found.covariance, expected.reshape(width, width), **close)
+    np.testing.assert_allclose(found.both, both, rtol=1e-5)
+    away = beside - offset[:, :, None]
+    np.testing.assert_allclose(found.beside, away.reshape(width, -1), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("make", "rank"),
+    [(gappy_codes, 1), (gappy_codes, 2), (gappy_blocks, 2), (mixed, 1), (mixed, 2), (scores, 1)],
+)
+@JOBS
+def test_pairs_are_whitened_by_their_own_samples(make, n_jobs: int, rank: int) -> None:  # type: ignore[no-untyped-def]
+    """Canonical correlations of a pair are those of the samples that have both. The prior, six
+    samples among a thousand or more, and the ridge change them by a part in a hundred."""
+    table = make()
+    table = table.select(np.flatnonzero(passes.free_dimensions(table) >= rank))
+    basis = random_basis(table, rank)
+    offset = passes.feature_means(table, basis, passes.coordinate_moments(table)[0])
+    found = available_moments(table, basis, offset, n_jobs)
+    whiten_pairs(found, table, basis, offset, n_jobs)
+    z, known, w = slow.project(table, basis), slow.known_of(table), slow.weights_of(table)
+    for a in range(table.n_vars):
+        for b in range(a):
+            both = known[:, a] & known[:, b]
+            block = found.covariance[a * rank : (a + 1) * rank, b * rank : (b + 1) * rank]
+            s = np.linalg.svd(block, compute_uv=False)
+            expected = slow.available_correlations(z[:, a], z[:, b], w, both)
+            np.testing.assert_allclose(s, expected, rtol=0.01, atol=0.002)
+
+
+def test_two_samples_are_not_a_perfect_correlation() -> None:
+    """Independent columns that two samples have in common, whatever these are."""
+    x = np.random.default_rng(0).standard_normal((200, 2))
+    x[:99, 0] = x[101:, 1] = np.nan
+    table = as_table(x, scores=True)
+    basis, offset = np.ones((2, 1), np.float32), np.zeros((2, 1), np.float32)
+    found = available_moments(table, basis, offset, 1)
+    assert found.both[0, 1] == 2
+    whiten_pairs(found, table, basis, offset, 1)
+    assert abs(found.covariance[1, 0]) < 0.5
 
 
 @GAPPY

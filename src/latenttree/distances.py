@@ -21,6 +21,7 @@ from latenttree.data import Table, as_table, check_n_states
 from latenttree.engine import BLOCK, blocks, parallel, resolve_jobs, single_threaded_blas
 from latenttree.errors import DataError
 from latenttree.moments import Subspaces, full_subspaces, gram, pooled_subspaces
+from latenttree.moments.available import PRIOR, available_moments, whiten_pairs
 from latenttree.moments.project import features, root_weights, weighted_features
 from latenttree.moments.subspace import (
     apply_roots,
@@ -29,6 +30,7 @@ from latenttree.moments.subspace import (
 )
 
 Method = Literal["pooled", "pairwise"]
+Floats = NDArray[np.float64]
 BINARY_DAMPING = 4.0
 """Pseudo-occurrences added to a 0/1 variable."""
 
@@ -151,42 +153,63 @@ def _invert_general(work, rank):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _binary_pairs(second, mean, root, n, det, error, tails, start, stop):  # type: ignore[no-untyped-def]
-    """Correlations of 0/1 variables with exact delta-method errors, lower triangle, from counts.
+    """Correlations of 0/1 variables with exact delta-method errors, lower triangle."""
+    for a in range(start, stop):
+        for b in range(a):
+            det[a, b], error[a, b], tails[a, b] = _binary_pair(
+                second[a, b], mean[a], mean[b], root[a], root[b], n
+            )
+
+
+@njit(cache=True, nogil=True)
+def _binary_available(second, both, beside, mean, n, det, error, tails, start, stop):  # type: ignore[no-untyped-def]
+    """The same where values are missing: means and variances too are those of the samples that have
+    both, the variances mixed with those of all, see `moments.available`."""
+    prior = 2 * PRIOR
+    for a in range(start, stop):
+        for b in range(a):
+            one, other = mean[a] + beside[a, b], mean[b] + beside[b, a]
+            weight = both[a, b] / (both[a, b] + prior)
+            var_a = weight * one * (1 - one) + (1 - weight) * second[a, a] + BINARY_DAMPING / n
+            var_b = weight * other * (1 - other) + (1 - weight) * second[b, b] + BINARY_DAMPING / n
+            det[a, b], error[a, b], tails[a, b] = _binary_pair(
+                second[a, b], one, other, 1 / np.sqrt(var_a), 1 / np.sqrt(var_b), n
+            )
+
+
+@njit(cache=True, nogil=True)
+def _binary_pair(second, one, other, root_a, root_b, n):  # type: ignore[no-untyped-def]
+    """Correlation, error and tail of two 0/1 variables with covariance `second`, from counts.
 
     With `z = (x - mean) root`, the influence of a sample on `-log rho` is
     `z_a z_b / rho - (z_a^2 + z_b^2) / 2`; its variance over the four cells of the 2 x 2 table is
     exact. Tails: `E[z_a^2 z_b^2] / (1 + 2 rho^2)`.
     """
-    for a in range(start, stop):
-        high_a, low_a = (1 - mean[a]) * root[a], -mean[a] * root[a]
-        for b in range(a):
-            high_b, low_b = (1 - mean[b]) * root[b], -mean[b] * root[b]
-            rho = second[a, b] * root[a] * root[b]
-            both = second[a, b] + mean[a] * mean[b]
-            both = min(max(both, 0.0), min(mean[a], mean[b]))
-            det[a, b] = rho
-            if rho == 0.0:
-                error[a, b] = np.inf
-                tails[a, b] = 1.0
-                continue
-            first = 0.0
-            square = 0.0
-            fourth = 0.0
-            for cell in range(4):
-                if cell == 0:
-                    q, za, zb = both, high_a, high_b
-                elif cell == 1:
-                    q, za, zb = mean[a] - both, high_a, low_b
-                elif cell == 2:
-                    q, za, zb = mean[b] - both, low_a, high_b
-                else:
-                    q, za, zb = 1 - mean[a] - mean[b] + both, low_a, low_b
-                psi = za * zb / rho - 0.5 * (za * za + zb * zb)
-                first += q * psi
-                square += q * psi * psi
-                fourth += q * za * za * zb * zb
-            error[a, b] = np.sqrt(max(square - first * first, 0.0) / n)
-            tails[a, b] = min(max(fourth / (1 + 2 * rho * rho), 1.0), 6e4)
+    high_a, low_a = (1 - one) * root_a, -one * root_a
+    high_b, low_b = (1 - other) * root_b, -other * root_b
+    rho = second * root_a * root_b
+    both = second + one * other
+    both = min(max(both, 0.0), min(one, other))
+    if rho == 0.0:
+        return rho, np.inf, 1.0
+    first = 0.0
+    square = 0.0
+    fourth = 0.0
+    for cell in range(4):
+        if cell == 0:
+            q, za, zb = both, high_a, high_b
+        elif cell == 1:
+            q, za, zb = one - both, high_a, low_b
+        elif cell == 2:
+            q, za, zb = other - both, low_a, high_b
+        else:
+            q, za, zb = 1 - one - other + both, low_a, low_b
+        psi = za * zb / rho - 0.5 * (za * za + zb * zb)
+        first += q * psi
+        square += q * psi * psi
+        fourth += q * za * za * zb * zb
+    error = np.sqrt(max(square - first * first, 0.0) / n)
+    return rho, error, min(max(fourth / (1 + 2 * rho * rho), 1.0), 6e4)
 
 
 @njit(cache=True, nogil=True)
@@ -229,50 +252,28 @@ class _Features(NamedTuple):
     root: NDArray[np.float64]  # (p, rank, rank)
 
 
-class _Second(NamedTuple):
-    """Covariances of the features of all pairs, each over the samples that have both."""
-
-    covariance: NDArray[np.float32]  # (p rank, p rank)
-    share: NDArray[np.float32] | None  # (p, p) of the samples have both; None: all
-
-
 def _second_moments(
     table: Table, basis: NDArray[np.float32], offset: NDArray[np.float32], n_jobs: int
-) -> _Second:
-    """One pass. Where values are missing, who has what is a feature of its own, so that the same
-    product gives the number of samples of every pair and the means over them."""
-    p, rank, n = table.n_vars, basis.shape[1], table.n_samples
-    width = p * rank
+) -> NDArray[np.float32]:
+    """Covariances `(p rank, p rank)` of the features of all pairs, where nothing is missing."""
+    width = table.n_vars * basis.shape[1]
 
     def chunk(start: int, stop: int) -> NDArray[np.float32]:
-        z = weighted_features(table, basis, offset, start, stop, n_jobs).reshape(-1, width)
-        known = table.known(start, stop)
-        if known is None:
-            return z
-        roots = root_weights(table, start, stop)
-        there = known.astype(np.float32) if roots is None else known * roots[:, None]
-        return np.concatenate([z, there], axis=1)
+        z = weighted_features(table, basis, offset, start, stop, n_jobs)
+        return z.reshape(-1, width)
 
-    if not table.has_missing:
-        sums = gram(chunk, n, width, n_jobs)
-        sums /= np.float32(table.total_weight)
-        return _Second(sums, None)
-    sums = gram(chunk, n, width + p, n_jobs)
-    both = np.maximum(sums[width:, width:], np.float32(1e-30))
-    wide = np.repeat(both, rank, axis=0)
-    beside = sums[:width, width:] / wide  # means of the features over samples that have another
-    covariance = sums[:width, :width] / np.repeat(wide, rank, axis=1)
-    beside = np.repeat(beside, rank, axis=1)
-    covariance -= beside * beside.T
-    return _Second(covariance, (both / table.total_weight).astype(np.float32))
+    sums = gram(chunk, table.n_samples, width, n_jobs)
+    sums /= np.float32(table.total_weight)
+    return sums
 
 
 def _all_pairs(table: Table, basis: NDArray[np.float32], n_jobs: int) -> _Pairs:
     """Signed determinants, errors and tails of all pairs, in one pass over the data (two passes
-    where tails need their own moments)."""
+    where tails need their own moments, one more where values are missing)."""
     p, rank, n = table.n_vars, basis.shape[1], table.total_weight
     offset = feature_means(table, basis, coordinate_moments(table)[0])
-    second, share = _second_moments(table, basis, offset, n_jobs)
+    found = available_moments(table, basis, offset, n_jobs) if table.has_missing else None
+    second = _second_moments(table, basis, offset, n_jobs) if found is None else found.covariance
     root = _whitening(second, table, rank)
     seen = _Features(basis, offset, root)
     pairs = _Pairs(
@@ -282,8 +283,15 @@ def _all_pairs(table: Table, basis: NDArray[np.float32], n_jobs: int) -> _Pairs:
     np.fill_diagonal(pairs.error, 0.0)
     if _is_binary(table):
         mean, scale = offset[:, 0].astype(np.float64), root[:, 0, 0].copy()
-        parallel(lambda a, b: _binary_pairs(second, mean, scale, n, *pairs, a, b), p, n_jobs)
+        if found is None:
+            parallel(lambda a, b: _binary_pairs(second, mean, scale, n, *pairs, a, b), p, n_jobs)
+        else:
+            own = (found.both, found.beside, mean, n)
+            parallel(lambda a, b: _binary_available(second, *own, *pairs, a, b), p, n_jobs)
     else:
+        if found is not None:
+            whiten_pairs(found, table, basis, offset, n_jobs)
+            root = np.tile(np.eye(rank), (p, 1, 1))
         norm = np.zeros((p, p), np.float32)
         parallel(
             lambda a, b: _determinants(second, root, rank, n, pairs.det, pairs.error, norm, a, b),
@@ -292,7 +300,8 @@ def _all_pairs(table: Table, basis: NDArray[np.float32], n_jobs: int) -> _Pairs:
         )
         pairs = pairs._replace(tails=_measured_tails(table, seen, norm, n_jobs))
         _calibrate(pairs, table, seen, n_jobs)
-    if share is not None:  # fewer samples have both
+    if found is not None:  # fewer samples have both
+        share = found.both / np.float32(n)
         pairs.error[...] /= np.sqrt(share)
         pairs.tails[...] = np.clip(pairs.tails / share, 1.0, 6e4)
     for triangle in pairs:
@@ -350,7 +359,10 @@ def _calibrate(pairs: _Pairs, table: Table, seen: _Features, n_jobs: int) -> Non
     for i, (a, b) in enumerate(chosen):
         rows = slice(None) if known is None else known[:, a] & known[:, b]
         weights = None if part.weights is None else part.weights[rows]
-        ratio[i] = _error_ratio(z[rows, a], z[rows, b], weights)
+        one, other = (z[rows, v].astype(np.float64) for v in (a, b))
+        if known is not None:
+            one, other = _own_white(one, weights), _own_white(other, weights)
+        ratio[i] = _error_ratio(one, other, weights)
         distance[i] = -np.log(max(abs(float(pairs.det[a, b])), 1e-30))
     if len(chosen) == p * (p - 1) // 2:
         rows, columns = np.array(chosen).T
@@ -366,12 +378,20 @@ def _calibrate(pairs: _Pairs, table: Table, seen: _Features, n_jobs: int) -> Non
     np.fill_diagonal(pairs.error, 0.0)
 
 
-def _error_ratio(
-    one: NDArray[np.float32], other: NDArray[np.float32], weights: NDArray[np.float64] | None
-) -> float:
+def _own_white(z: Floats, weights: Floats | None) -> Floats:
+    """Features `(n, rank)` centred and of unit covariance over these samples, but for directions
+    in which they do not vary."""
+    w = np.ones(len(z)) if weights is None else weights
+    w = w / max(float(w.sum()), 1e-300)
+    z = z - w @ z
+    values, vectors = np.linalg.eigh((z * w[:, None]).T @ z)
+    scale = np.where(values > 1e-6 * max(float(values[-1]), 1e-12), values, np.inf)
+    return np.asarray(z @ (vectors / np.sqrt(scale)))
+
+
+def _error_ratio(za: Floats, zb: Floats, weights: Floats | None) -> float:
     """Standard error of a pair's distance by the influence function over that of the Gaussian
     formula; 1 where the pair is too noisy to tell."""
-    za, zb = one.astype(np.float64), other.astype(np.float64)
     w = np.full(len(za), 1 / max(len(za), 1)) if weights is None else weights / weights.sum()
     n = len(za) if weights is None else float(weights.sum())
     cross = (za * w[:, None]).T @ zb

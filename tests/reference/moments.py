@@ -176,18 +176,27 @@ def available_covariance(x: Floats, y: Floats, weights: Floats, both: Any) -> Fl
     return np.einsum("n,ni,nj->ij", w, x - w @ x, y - w @ y)
 
 
-def available_second(table: Table, basis: NDArray[Any]) -> tuple[Floats, Floats]:
-    """Covariances `(p, r, p, r)` of the features of all pairs, and the share of the weight of all
-    samples that has both, `(p, p)`."""
+def available_second(table: Table, basis: NDArray[Any]) -> tuple[Floats, Floats, Floats]:
+    """Covariances `(p, r, p, r)` of the features of all pairs, the weight of the samples that have
+    both, `(p, p)`, and the means of the features of one over them, `(p, r, p)`."""
     z, known, w = project(table, basis), known_of(table), weights_of(table)
     p, r = table.n_vars, basis.shape[1]
-    second, share = np.zeros((p, r, p, r)), np.zeros((p, p))
+    second, weight, beside = np.zeros((p, r, p, r)), np.zeros((p, p)), np.zeros((p, r, p))
     for a in range(p):
         for b in range(p):
             both = known[:, a] & known[:, b]
             second[a, :, b] = available_covariance(z[:, a], z[:, b], w, both)
-            share[a, b] = w[both].sum() / w.sum()
-    return second, share
+            weight[a, b] = w[both].sum()
+            beside[a, :, b] = np.average(z[both, a], axis=0, weights=w[both])
+    return second, weight, beside
+
+
+def available_correlations(x: Floats, y: Floats, weights: Floats, both: Any) -> Floats:
+    """Canonical correlations over the samples that have both."""
+    own = [available_covariance(z, z, weights, both) for z in (x, y)]
+    one, other = (np.linalg.inv(np.linalg.cholesky(c)) for c in own)
+    cross = available_covariance(x, y, weights, both)
+    return np.linalg.svd(one @ cross @ other.T, compute_uv=False)
 
 
 def available_cross_moments(table: Table, basis: NDArray[Any], near: NDArray[np.int64]) -> Floats:

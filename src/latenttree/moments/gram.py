@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,3 +40,24 @@ def gram(
     for (a, b), (c, d) in tiles:
         second[c:d, a:b] = second[a:b, c:d].T
     return second
+
+
+def gram_between(
+    chunk: Callable[[int, int], tuple[NDArray[np.float32], NDArray[np.float32]]],
+    n_samples: int,
+    widths: tuple[int, int],
+    n_jobs: int,
+) -> NDArray[np.float32]:
+    """Sums of products `widths` of two sets of features, which `chunk(start, stop)` gives."""
+    sums = np.zeros(widths, dtype=np.float32)
+    tiles = [(a, b) for a in blocks(widths[0], TILE) for b in blocks(widths[1], TILE)]
+    with single_threaded_blas():
+        for start, stop in blocks(n_samples, BLOCK):
+            one, other = chunk(start, stop)
+
+            def tile(i: int, _: int, x: Any = one, y: Any = other) -> None:
+                (a, b), (c, d) = tiles[i]
+                sums[a:b, c:d] += x[:, a:b].T @ y[:, c:d]
+
+            parallel(tile, len(tiles), n_jobs, 1)
+    return sums
