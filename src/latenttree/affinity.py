@@ -147,7 +147,8 @@ def estimated_affinity(found: Distances) -> Affinity:
     if tails is not None and tails[mst[:, 0], mst[:, 1]].max(initial=1.0) < HEAVY:
         tails = None
     excess = _measured_excess(found, rho)
-    if excess[mst[:, 0], mst[:, 1]].max(initial=1.0) < HEAVY:
+    # where only some pairs are near-copies, the far ones decide, and are as sure as Gaussian ones
+    if len(mst) and np.median(excess[mst[:, 0], mst[:, 1]]) < HEAVY:
         return Affinity(rho, float(found.n_samples * rank), float(rank), mst, tails)
     return Affinity(rho, float(found.n_samples * rank), float(rank), mst, tails, excess=excess)
 

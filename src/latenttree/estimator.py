@@ -41,6 +41,7 @@ from latenttree.reports import (
     states_report,
     tree_report,
 )
+from latenttree.samples import distinct
 from latenttree.search import settle
 from latenttree.states import choose_states
 from latenttree.structure import Structure, check_options, learn_structure
@@ -300,6 +301,8 @@ class LatentTree(Batchwise, Queries, BaseEstimator):
             return result, None
         result = as_leaves(result, emitted)
         options = self._options()
+        if not options.validation_fraction:
+            table = distinct(table)
         basis, jobs = None if found is None else found.basis, resolve_jobs(self.n_jobs)
         fitted = fit_model(result.tree, table, states, basis, options, seed, jobs, progress)
         assert isinstance(fitted.model, TreeModel)

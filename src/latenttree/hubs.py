@@ -28,8 +28,8 @@ ENOUGH = 1.0
 """A refit that has passed its bar ends where a step gains less: the whole tree is refined later."""
 
 TRIAL = 4
-AHEAD = 15.0
-"""After so many steps a refit is given up that so many more gains like the last would not save."""
+"""After so many steps a refit is given up that would not pass its bar with gains like the last in
+all steps left."""
 
 
 class Hub(NamedTuple):
@@ -233,7 +233,8 @@ def refit(
         hub, before = new, value
         new, value = _em_step(hub, parts, targets)
         gain = value - before
-        if (value > bar and gain < ENOUGH) or (step >= TRIAL and value + AHEAD * gain < bar):
+        hopeless = step >= TRIAL and value + (max_steps - step) * gain < bar
+        if hopeless or (value > bar and gain < ENOUGH):
             break
     return hub, value
 

@@ -9,7 +9,7 @@ neighbours are made together, the whole model is refined, and kept only if its B
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -23,6 +23,7 @@ from latenttree.hubs import (
     Targets,
     fewer_states,
     hub_of,
+    log_likelihood,
     merging,
     mixed,
     refit,
@@ -40,9 +41,12 @@ LEAST_STATES = 2
 """A node with a single state would cut the tree."""
 
 TRIED = 2
-FAR = 5.0
-"""Ways of a node that are refitted, of those that lose at most so many times the price of the
-parameters before: what EM wins back is of the order of that price."""
+"""Ways of a node that are refitted, the best before refitting. Where a state too many is a mixture
+of others, another one in every branch, merging costs much before EM has put the others in place,
+and little after; so only a refit says whether a state is needed."""
+
+FEW = 5_000
+"""Samples on which ways are tried first: a state that these cannot do without, all cannot."""
 
 GLOBAL_STEPS = 20
 """Steps of refinement after the changes of a round."""
@@ -185,24 +189,50 @@ def merged(model: TreeModel, node: Node, i: int, j: int) -> TreeModel:
 
 
 def propose(model: TreeModel, nodes: list[int], pruner: Pruner, n: float) -> list[_Proposal]:
-    """For each node its best way to do with one state less, where BIC gains by it."""
+    """For each node its best way to do with one state less, where BIC gains by it: tried on a few
+    samples, then on all."""
+    if not nodes:
+        return []
+    judge = _Judge(model, mean_statistics(model, pruner.samples), pruner, n)
+    if n <= 2 * FEW:
+        return _collect(model, nodes, pruner.samples, pruner.n_jobs, judge.tried)
+    few = _few(pruner.samples, n)
+    hopeful = _collect(model, nodes, lambda: few, pruner.n_jobs, judge.tried)
+    starts = {q.hub.node: q.hub for q in hopeful}
+
+    def again(v: int, parts: list[Heard]) -> _Proposal | None:
+        return judge.fitted(v, starts[v], log_likelihood(hub_of(model, v), parts), parts)
+
+    return _collect(model, list(starts), pruner.samples, pruner.n_jobs, again)
+
+
+def _few(samples: Chunks, n: float) -> list[Chunk]:
+    """About `FEW` samples, spread over all."""
+    step = int(n // FEW) | 1  # odd, so that even and odd samples are both there
+    return [as_chunk(part).take(slice(None, None, step)) for part in samples()]
+
+
+def _collect(
+    model: TreeModel,
+    nodes: list[int],
+    samples: Chunks,
+    n_jobs: int,
+    ask: Callable[[int, list[Heard]], _Proposal | None],
+) -> list[_Proposal]:
+    """What `ask` answers for each node, given what its branches say in the samples."""
     found: list[_Proposal] = []
-    means = mean_statistics(model, pruner.samples) if nodes else {}
-    k = int(model.dims[model.tree.n_observed :].max(initial=1))
-    room = max(1, int(MESSAGE_BYTES // (4 * k * max(n, 1.0))))
-    for batch in _batches(model.tree, nodes, room):
-        spoken = [_Spoken(model, as_chunk(c), batch, pruner.n_jobs) for c in pruner.samples()]
+    k = int(model.dims[nodes].max(initial=1))
+    rows = sum(len(as_chunk(part)) for part in samples())
+    for batch in _batches(model.tree, nodes, max(1, MESSAGE_BYTES // (4 * k * max(rows, 1)))):
+        spoken = [_Spoken(model, as_chunk(part), batch, n_jobs) for part in samples()]
 
         def work(
             start: int, stop: int, batch: list[int] = batch, spoken: list[_Spoken] = spoken
         ) -> list[_Proposal | None]:
-            return [
-                _judge(model, v, [part.to(v) for part in spoken], means, pruner, n)
-                for v in batch[start:stop]
-            ]
+            return [ask(v, [part.to(v) for part in spoken]) for v in batch[start:stop]]
 
         with single_threaded_blas():
-            for part in parallel(work, len(batch), pruner.n_jobs, 1):
+            for part in parallel(work, len(batch), n_jobs, 1):
                 found += [q for q in part if q is not None]
     return found
 
@@ -253,42 +283,42 @@ class _Spoken:
         return Heard(said, _weights(self.chunk))
 
 
-def _judge(
-    model: TreeModel,
-    v: int,
-    parts: list[Heard],
-    means: Mapping[int, Floats],
-    pruner: Pruner,
-    n: float,
-) -> _Proposal | None:
-    """The best way to do with one state less, refitted; None where BIC gains by none."""
-    hub, targets = hub_of(model, v), _targets(model, v, means, pruner)
-    before, ways = fewer_states(hub, parts)
-    best: _Proposal | None = None
-    for way in ways[:TRIED]:
-        start = mixed(hub, way.matrix, way.weights)
-        price = 0.5 * (hub.n_parameters - start.n_parameters) * float(np.log(n))
-        if way.change < -FAR * price:
-            break
-        new, value = refit(start, parts, targets, before - price)
-        gain = value - before + price
-        if gain > (0.0 if best is None else best.gain):
-            best = _Proposal(gain, new)
-    return best
+@dataclass(frozen=True)
+class _Judge:
+    """Judges ways to do with a state less, by the BIC of `n` samples."""
 
+    model: TreeModel
+    means: Mapping[int, Floats]
+    pruner: Pruner
+    n: float
 
-def _targets(model: TreeModel, v: int, means: Mapping[int, Floats], pruner: Pruner) -> Targets:
-    """As `refine` has them: marginals of observed neighbours, evenly over states of hidden ones."""
-    observed = pruner.marginals or model.marginals
-    spread: dict[int, Floats] = {}
-    for u in map(int, model.tree.neighbors(v)):
-        if u in means:
-            spread[u] = means[u]
-        elif u < model.tree.n_observed:
-            spread[u] = observed[u]
-        else:
-            spread[u] = np.full(model.dims[u], 1 / model.dims[u])
-    return Targets(pruner.smoothing, spread)
+    def tried(self, v: int, parts: list[Heard]) -> _Proposal | None:
+        """The best way, refitted; None where BIC gains by none."""
+        hub = hub_of(self.model, v)
+        before, ways = fewer_states(hub, parts)
+        starts = (mixed(hub, way.matrix, way.weights) for way in ways[:TRIED])
+        found = [self.fitted(v, start, before, parts) for start in starts]
+        return max((q for q in found if q is not None), key=lambda q: q.gain, default=None)
+
+    def fitted(self, v: int, start: Hub, before: float, parts: list[Heard]) -> _Proposal | None:
+        """A hub with a state less refitted; None where its BIC is below that of `before`."""
+        saved = hub_of(self.model, v).n_parameters - start.n_parameters
+        bar = before - 0.5 * saved * float(np.log(self.n))
+        new, value = refit(start, parts, self._targets(v), bar)
+        return _Proposal(value - bar, new) if value > bar else None
+
+    def _targets(self, v: int) -> Targets:
+        """As `refine` has them: marginals of observed neighbours, evenly over states of hidden."""
+        model, observed = self.model, self.pruner.marginals or self.model.marginals
+        spread: dict[int, Floats] = {}
+        for u in map(int, model.tree.neighbors(v)):
+            if u in self.means:
+                spread[u] = self.means[u]
+            elif u < model.tree.n_observed:
+                spread[u] = observed[u]
+            else:
+                spread[u] = np.full(model.dims[u], 1 / model.dims[u])
+        return Targets(self.pruner.smoothing, spread)
 
 
 # ---- report ---------------------------------------------------------------------------

@@ -23,6 +23,10 @@ CHUNK_CODES = 1 << 26
 """Codes in a chunk, at most; at least a block of samples."""
 
 
+MOST_DISTINCT = 0.8
+"""Share of different rows up to which equal ones are taken together."""
+
+
 @dataclass(frozen=True, eq=False)
 class Chunk:
     """Some samples.
@@ -100,6 +104,38 @@ def as_chunk(part: Chunk | Evidence | NDArray[Any]) -> Chunk:
     if isinstance(part, Evidence):
         return Chunk(part.codes, soft=part.soft)
     return part if isinstance(part, Chunk) else Chunk(part)
+
+
+def distinct(table: Table) -> Table:
+    """The different rows of a table of categories, each as often as it occurs; the table itself
+    where that would save less than a fifth, or where a row is more than categories.
+
+    Rows are told apart by 64-bit sums of random numbers, and then compared: O(n p)."""
+    if table.values is not None or table.kind == "blocks":
+        return table
+    rng = np.random.default_rng(0)
+    keys = np.zeros(table.n_samples, dtype=np.uint64)
+    factors = rng.integers(1, 2**63, table.n_vars, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
+    for start, stop in blocks(table.n_samples):
+        codes = codes_of(table, start, stop).astype(np.int64).astype(np.uint64)
+        keys[start:stop] = codes @ factors
+    _, first, which = np.unique(keys, return_index=True, return_inverse=True)
+    if len(first) > MOST_DISTINCT * table.n_samples or not _rows_equal(table, first[which]):
+        return table
+    order = np.argsort(first)
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    weights = np.bincount(place[which], table.weights, len(first)).astype(np.float64)
+    return table.subset_rows(first[order]).replace(weights=weights)
+
+
+def _rows_equal(table: Table, others: NDArray[np.int64]) -> bool:
+    """Whether every row equals the row `others` names."""
+    for start, stop in blocks(table.n_samples):
+        same = table.subset_rows(others[start:stop])
+        if not np.array_equal(codes_of(table, start, stop), codes_of(same, 0, stop - start)):
+            return False
+    return True
 
 
 def codes_of(table: Table, start: int, stop: int) -> NDArray[Any]:
