@@ -17,6 +17,8 @@ class Diagnostics:
     Attributes
     ----------
     n_states : states of the hidden variables that were used.
+    hidden_states : (n_hidden,) states, or dimensions, of every hidden variable; fewer than
+        `n_states` where `n_states="auto"` and the data support no more.
     n_states_evidence : with `n_states="auto"`, one row for each possible direction: held-out
         canonical correlation (median over variables) and the share of variables in which it is
         significant.
@@ -46,6 +48,7 @@ class Diagnostics:
     """
 
     n_states: int
+    hidden_states: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     n_states_evidence: NDArray[Any] | None = None
     support: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     standard_errors: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))

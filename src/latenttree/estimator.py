@@ -32,6 +32,7 @@ from latenttree.gaussian import GaussianTreeModel
 from latenttree.gaussian.fitting import fit_gaussian
 from latenttree.leaves import as_leaves
 from latenttree.model import TreeModel
+from latenttree.pruning import Pruner, prune
 from latenttree.queries import Queries
 from latenttree.reports import (
     check_detection,
@@ -41,7 +42,7 @@ from latenttree.reports import (
     states_report,
     tree_report,
 )
-from latenttree.samples import distinct
+from latenttree.samples import distinct, marginals
 from latenttree.search import settle
 from latenttree.states import choose_states
 from latenttree.structure import Structure, check_options, learn_structure
@@ -316,7 +317,28 @@ class LatentTree(Batchwise, Queries, BaseEstimator):
                 start = moments_model(better.tree, table, states, basis, options, seed, jobs)
                 fitted = polish(model, start.condition, table, options, seed, jobs, progress)
             result = better
+        if self.n_states == "auto" and states > 2:
+            fitted = self._pruned(fitted, table, options, seed, progress)
         return result, fitted
+
+    def _pruned(
+        self, fitted: Fitted, table: Table, options: Options, seed: int, progress: Progress
+    ) -> Fitted:
+        """Fewer states at the hidden nodes where the data support fewer."""
+        assert isinstance(fitted.model, TreeModel)
+        jobs = resolve_jobs(self.n_jobs)
+        with progress.stage("pruning"):
+            pruner = Pruner(
+                split(table, options, seed)[0],
+                smoothing=options.smoothing,
+                tol=options.tol,
+                marginals=marginals(table),
+                n_jobs=jobs,
+            )
+            found = prune(fitted.model, pruner)
+        if not found.n_merged:
+            return fitted
+        return polish(found.model, fitted.condition, table, options, seed, jobs, progress)
 
     def _gaussian(self, result: Structure, table: Table, rank: int, progress: Progress) -> Fitted:
         """Parameters of a Gaussian tree."""

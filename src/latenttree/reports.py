@@ -10,11 +10,13 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from latenttree.data import Table
+from latenttree.data.checks import free_dimensions
 from latenttree.diagnostics import Diagnostics
 from latenttree.distances import Distances, estimate_distances
 from latenttree.errors import DataError
 from latenttree.fitting import Fitted
-from latenttree.data.checks import free_dimensions
+from latenttree.model import TreeModel
+from latenttree.pruning import states_summary
 from latenttree.states import choose_states
 from latenttree.structure import Structure
 from latenttree.tree import Tree
@@ -138,6 +140,9 @@ def parameter_report(report: Diagnostics, fitted: Fitted | None) -> None:
         )
         return
     report.condition, report.effective_samples = fitted.condition, fitted.samples
+    report.hidden_states = np.asarray(fitted.model.dims[fitted.model.tree.n_observed :])
+    if isinstance(fitted.model, TreeModel):
+        report.messages += states_summary(fitted.model)
     report.log_likelihood_trace, report.held_out_trace = fitted.trace, fitted.held_out
     report.converged = fitted.converged
     if not fitted.converged:
