@@ -6,6 +6,7 @@ import csv
 import doctest
 import re
 import shlex
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -46,9 +47,10 @@ def test_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One after another in a folder with the two files that they name."""
+    """One after another in a folder with the files that they name."""
     monkeypatch.chdir(tmp_path)
     write_tables()
+    write_others()
     commands = [
         shlex.split(line, comments=True)
         for _, _, code in blocks("sh")
@@ -72,3 +74,29 @@ def write_tables() -> None:
     for name, content in (("table.csv", rows), ("new.csv", gaps)):
         with Path(name).open("w", newline="") as file:
             csv.writer(file).writerows([COLUMNS, *content.tolist()])
+
+
+def write_others() -> None:
+    """Counts with weights, numbers, events with a map to groups, an alignment."""
+    rng = np.random.default_rng(0)
+    hidden = rng.integers(0, 2, 1500)[:, None] ^ (rng.random((1500, 3)) < 0.15)
+    visits = rng.poisson(1 + 3 * hidden[:, 0])
+    numbers = 2.0 * np.repeat(hidden, 2, axis=1) + rng.normal(size=(1500, 6))
+    times = rng.integers(1, 4, 1500)
+    write("survey.csv", ["visits", *"abcdef", "times"], np.column_stack([visits, numbers, times]))
+    write("returns.csv", list("abcdef"), numbers)
+    codes = np.repeat(hidden, 3, axis=1) ^ (rng.random((1500, 9)) < 0.1)
+    events = [(person, f"c{code}") for person, code in np.argwhere(codes)]
+    write("events.csv", ["person", "code"], events)
+    write("codes.csv", ["code", "group"], [(f"c{i}", f"g{i // 3}") for i in range(9)])
+    letters = np.array(list("ACGT"))[hidden @ np.array([1, 2, 0])]
+    taxa = [
+        np.where(rng.random(1500) < 0.2, rng.choice(list("ACGT-"), 1500), letters) for _ in range(5)
+    ]
+    text = "".join(f">taxon{i}\n{''.join(taxon)}\n" for i, taxon in enumerate(taxa))
+    Path("alignment.fasta").write_text(text)
+
+
+def write(name: str, header: list[str], rows: Iterable[Iterable[object]]) -> None:
+    with Path(name).open("w", newline="") as file:
+        csv.writer(file).writerows([header, *rows])
