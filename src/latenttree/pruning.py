@@ -194,9 +194,9 @@ def propose(model: TreeModel, nodes: list[int], pruner: Pruner, n: float) -> lis
     if not nodes:
         return []
     judge = _Judge(model, mean_statistics(model, pruner.samples), pruner, n)
-    if n <= 2 * FEW:
+    few = _few(pruner.samples)
+    if not few:
         return _collect(model, nodes, pruner.samples, pruner.n_jobs, judge.tried)
-    few = _few(pruner.samples, n)
     hopeful = _collect(model, nodes, lambda: few, pruner.n_jobs, judge.tried)
     starts = {q.hub.node: q.hub for q in hopeful}
 
@@ -206,10 +206,17 @@ def propose(model: TreeModel, nodes: list[int], pruner: Pruner, n: float) -> lis
     return _collect(model, list(starts), pruner.samples, pruner.n_jobs, again)
 
 
-def _few(samples: Chunks, n: float) -> list[Chunk]:
-    """About `FEW` samples, spread over all."""
-    step = int(n // FEW) | 1  # odd, so that even and odd samples are both there
-    return [as_chunk(part).take(slice(None, None, step)) for part in samples()]
+def _few(samples: Chunks) -> list[Chunk]:
+    """About `FEW` samples spread over all; none where all are hardly more."""
+    step = _n_rows(samples) // FEW
+    if step < 2:
+        return []
+    every = slice(None, None, step | 1)  # odd, so that even and odd samples are both there
+    return [as_chunk(part).take(every) for part in samples()]
+
+
+def _n_rows(samples: Chunks) -> int:
+    return sum(len(as_chunk(part)) for part in samples())
 
 
 def _collect(
@@ -222,8 +229,8 @@ def _collect(
     """What `ask` answers for each node, given what its branches say in the samples."""
     found: list[_Proposal] = []
     k = int(model.dims[nodes].max(initial=1))
-    rows = sum(len(as_chunk(part)) for part in samples())
-    for batch in _batches(model.tree, nodes, max(1, MESSAGE_BYTES // (4 * k * max(rows, 1)))):
+    room = max(1, MESSAGE_BYTES // (4 * k * max(_n_rows(samples), 1)))
+    for batch in _batches(model.tree, nodes, room):
         spoken = [_Spoken(model, as_chunk(part), batch, n_jobs) for part in samples()]
 
         def work(
