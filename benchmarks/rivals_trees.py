@@ -24,19 +24,25 @@ def agglomerative(
     correlation: Matrix, names: Sequence[str], signed: bool = False, method: str = "average"
 ) -> Tree:
     """Linkage on `1 - |correlation|`, or on `1 - correlation` if signs matter."""
-    from scipy.cluster.hierarchy import linkage
-    from scipy.spatial.distance import squareform
-
     strength = correlation if signed else np.abs(correlation)
     apart = np.maximum(1 - strength, 0.0)
     np.fill_diagonal(apart, 0.0)
-    joined = linkage(squareform(apart, checks=False), method=method)
-    return from_linkage(joined, names)
+    return linked(apart, names, method)
 
 
-def information(correlation: Matrix) -> Matrix:
-    """`-log |correlation|`, which adds along a tree of single correlations."""
-    distance = -np.log(np.clip(np.abs(correlation), LEAST, 1.0))
+def linked(distance: Matrix, names: Sequence[str], method: str = "average") -> Tree:
+    """The dendrogram of any distances."""
+    from scipy.cluster.hierarchy import linkage
+    from scipy.spatial.distance import squareform
+
+    return from_linkage(linkage(squareform(distance, checks=False), method=method), names)
+
+
+def information(correlation: Matrix, signed: bool = False) -> Matrix:
+    """`-log |correlation|`, which adds along a tree of single correlations; with `signed`
+    correlations below zero are none."""
+    strength = correlation if signed else np.abs(correlation)
+    distance = -np.log(np.clip(strength, LEAST, 1.0))
     np.fill_diagonal(distance, 0.0)
     return np.asarray((distance + distance.T) / 2)
 
