@@ -117,6 +117,24 @@ def test_changes_of_likelihood_are_those_of_the_merged_models(seed: int) -> None
         assert way.change == pytest.approx(after - before, abs=1e-4)
 
 
+def test_hubs_are_put_in_one_after_another() -> None:
+    """In any order, and as each by itself where the others are far away."""
+    model = with_states([3, 3, 3, 3, 3])
+    ends = [mixed(hub_of(model, v), *dropping(model.marginals[v], 0)) for v in (7, 9, 11)]
+    both = with_hubs(model, ends[::2])
+    assert both.dims[7:].tolist() == [2, 3, 3, 3, 2]
+    assert both.root == model.root
+    step = with_hubs(with_hubs(model, ends[:1]), ends[2:])
+    turned = with_hubs(model, ends[::-2])
+    for a, b in model.tree.edges.tolist():
+        np.testing.assert_allclose(both.joint(a, b), step.joint(a, b), atol=1e-12)
+        np.testing.assert_allclose(both.joint(a, b), turned.joint(a, b), atol=1e-12)
+    alone = with_hubs(model, ends[1:2])
+    np.testing.assert_allclose(alone.marginals[9], ends[1].weights, atol=1e-12)
+    for u, table in ends[1].tables.items():
+        np.testing.assert_allclose(alone.conditional(u, 9), table, atol=1e-12)
+
+
 def test_ways_come_best_first_and_duplicates_are_free() -> None:
     """A state cut in two equal halves: merging them changes nothing."""
     model = small(3)
