@@ -11,9 +11,9 @@ Truth is the phecode hierarchy: categories ("circulatory system"), numbers befor
 with one digit after it. Scores: inner splits of the hierarchy that a tree has (shared) and has not
 (missing), splits that only the tree has (false), their sum RF (a tree without any inner edge has
 RF = the number of splits of the hierarchy); adjusted Rand index to the categories of the best cut
-(which knows them, the same search for all methods) and of the plain cut; share of variables whose
-nearest other one has the same category. Rivals see correlations of the same 0/1 variables (of a
-family: any of its codes).
+(which knows them, the same search for all methods), of the best into no more pieces than there are
+categories ("best of few"), and of the plain cut; share of variables whose nearest other one has the
+same category. Rivals see correlations of the same 0/1 variables (of a family: any of its codes).
 """
 
 from __future__ import annotations
@@ -186,6 +186,7 @@ def scores(tree: lt.Tree, form: Form) -> dict[str, Any]:
         "rf": errors.missing + errors.false,
         "best_cut": best.score,
         "best_clusters": best.n_clusters,
+        "few_cut": best_cut(tree, form.labels, len(set(form.labels))).score,
         "plain_cut": diameter_cut(tree, len(set(form.labels)), form.labels).score,
         "nearest": nearest_share(tree, form.labels),
         "n_hidden": tree.n_hidden,
@@ -266,7 +267,8 @@ def show(how: str, found: dict[str, Any], form: Form) -> None:
     n, p = form.presence.shape
     made = table(
         f"Health, {how}: {n:,} patients, {p} variables, {len(set(form.labels))} categories",
-        "method|shared|missing|false|RF|ARI, best cut|clusters|ARI, plain cut|nearest|hidden|s",
+        "method|shared|missing|false|RF|ARI, best cut|clusters|best of few|plain cut|nearest|hidden"
+        "|s",
     )
     for method, row in found.items():
         made.add_row(
@@ -274,6 +276,7 @@ def show(how: str, found: dict[str, Any], form: Form) -> None:
             *(str(row[count]) for count in ("shared", "missing", "false", "rf")),
             f"{row['best_cut']:.3f}",
             str(row["best_clusters"]),
+            f"{row['few_cut']:.3f}",
             f"{row['plain_cut']:.3f}",
             f"{row['nearest']:.3f}",
             str(row["n_hidden"]),

@@ -106,15 +106,16 @@ def _codes(labels: Sequence[Hashable]) -> Ints:
 # ---- cuts ----------------------------------------------------------------------------------
 
 
-def best_cut(tree: Tree, labels: Sequence[Hashable]) -> Cut:
+def best_cut(tree: Tree, labels: Sequence[Hashable], most: int | None = None) -> Cut:
     """The cut of largest adjusted Rand index that steepest ascent finds: it knows the labels.
 
     A step cuts one edge or mends one; all are tried, the best is taken, until none helps. From the
     whole tree and from all nodes apart; then from the best end so far with some edges changed at
     random. `O(steps n labels)`. The same search for every method, so that none is hurt by a rule of
-    cutting that does not suit it.
+    cutting that does not suit it. At most `most` clusters: without a bound even a star, all its
+    leaves but those of the largest groups cut off, has a good score.
     """
-    climb, rng = _Climb(tree, _codes(labels)), np.random.default_rng(0)
+    climb, rng = _Climb(tree, _codes(labels), most), np.random.default_rng(0)
     ends = [climb.ascend(np.full(tree.n_edges, start)) for start in (False, True)]
     best = max(ends, key=lambda end: end[0])
     for _ in range(RESTARTS):
@@ -191,8 +192,9 @@ class _Climb:
     `H - h` lowers `I` by `sum h (H - h)` and `A` by the product of the sizes.
     """
 
-    def __init__(self, tree: Tree, codes: Ints) -> None:
+    def __init__(self, tree: Tree, codes: Ints, most: int | None = None) -> None:
         self.tree = tree
+        self.most = tree.n_observed if most is None else most
         self.order = tree.rooted(0).order
         self.parents = tree.rooted(0).parents
         self.via = tree.parent_edges(0)
@@ -205,15 +207,21 @@ class _Climb:
         """The score and the edges at the end of the climb; `removed` is written in place."""
         score = -np.inf
         while True:
-            now, after = self._scores(removed)
+            now, after, size, sizes = self._scores(removed)
+            if size > self.most:  # mend until there are few enough, whatever it costs
+                after[~removed] = -np.inf
+                removed[int(np.argmax(after))] = False
+                continue
+            after[sizes > self.most] = -np.inf
             edge = int(np.argmax(after))
             if after[edge] <= max(now, score) + 1e-12:
                 return now, removed
             score = now
             removed[edge] = not removed[edge]
 
-    def _scores(self, removed: NDArray[np.bool_]) -> tuple[float, Floats]:
-        """The score as it is, and after changing each single edge, `(E,)`."""
+    def _scores(self, removed: NDArray[np.bool_]) -> tuple[float, Floats, int, Ints]:
+        """The score and the number of clusters as they are, and after changing each single edge,
+        `(E,)`."""
         top = _pieces(self.tree, removed)
         below = self._below(removed)
         children = self.order[1:]
@@ -226,9 +234,11 @@ class _Climb:
         together = part.sum(axis=1) * other.sum(axis=1) * sign
         pieces = below[np.unique(top)]
         common, size = _pairs(pieces).sum(), _pairs(pieces.sum(axis=1)).sum()
-        after = np.empty(len(edges))
+        after, n_clusters = np.empty(len(edges)), int((pieces.sum(axis=1) > 0).sum())
         after[edges] = self._rand(common + both, size + together)
-        return float(self._rand(common, size)), after
+        sizes = np.empty(len(edges), dtype=np.int64)
+        sizes[edges] = n_clusters - sign * (together != 0)
+        return float(self._rand(common, size)), after, n_clusters, sizes
 
     def _below(self, removed: NDArray[np.bool_]) -> Floats:
         """Counts of labels in the part of each node's piece that hangs from it, `(n, labels)`."""

@@ -95,12 +95,14 @@ def test_steps_of_the_climb_are_scored_as_scikit_learn_does(seed: int) -> None:
     tree = make_latent_tree(9, shape="random", n_samples=1, random_state=seed).tree
     codes = rng.integers(0, 3, 9)
     removed = rng.random(tree.n_edges) < 0.3
-    now, after = clusters._Climb(tree, codes)._scores(removed)
+    now, after, size, sizes = clusters._Climb(tree, codes)._scores(removed)
     assert now == pytest.approx(score(tree, removed, codes), abs=1e-12)
+    assert size == clusters._n_clusters(tree, removed)
     for edge in range(tree.n_edges):
         changed = removed.copy()
         changed[edge] = not changed[edge]
         assert after[edge] == pytest.approx(score(tree, changed, codes), abs=1e-12)
+        assert sizes[edge] == clusters._n_clusters(tree, changed)
 
 
 def score(tree: Tree, removed: Any, codes: Any) -> float:
@@ -165,3 +167,29 @@ def test_groups_with_a_subtree_of_their_own_are_those_whose_paths_meet_no_others
     }
     alone = [a for a in spans if all(a == b or not spans[a] & spans[b] for b in spans)]
     assert clusters.own_subtrees(tree, labels) == alone
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_best_cut_into_few_clusters_is_the_best_of_all_of_them(seed: int) -> None:
+    """The climb may miss the best cut; on trees this small it does not."""
+    rng = np.random.default_rng(seed)
+    tree = make_latent_tree(6, shape="random", n_samples=1, random_state=seed).tree
+    labels = rng.integers(0, 3, 6).tolist()
+    cut = clusters.best_cut(tree, labels, most=3)
+    scores = [-1.0]
+    for n_removed in range(tree.n_edges + 1):
+        for removed in itertools.combinations(range(tree.n_edges), n_removed):
+            gone = np.isin(np.arange(tree.n_edges), removed)
+            found = clusters._cut(tree, gone, labels)
+            if found.n_clusters <= 3:
+                scores.append(found.score)
+    assert cut.n_clusters <= 3
+    assert cut.score == pytest.approx(max(scores))
+
+
+def test_a_star_has_no_clusters_where_their_number_is_bounded() -> None:
+    p = 60
+    star = clusters.from_groups([f"x{i}" for i in range(p)], [])
+    labels = ["big"] * 30 + list(range(30))
+    assert clusters.best_cut(star, labels).score > 0.9
+    assert clusters.best_cut(star, labels, most=10).score < 0.5
