@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.reference.refine import even_targets, slow_em, slow_objective
+from tests.reference.refine import even_targets, slow_counts, slow_em, slow_objective
 
 import latenttree.refine as refine_module
+from latenttree.data import as_table
 from latenttree.datasets import make_latent_tree
 from latenttree.inference import Evidence, log_likelihood
 from latenttree.metrics import model_of
@@ -22,6 +23,7 @@ from latenttree.refine import (
     smoothed,
     total_log_likelihood,
 )
+from latenttree.samples import Chunk, Samples
 from latenttree.tree import Tree
 
 
@@ -55,7 +57,7 @@ def opened(model: TreeModel, target: list[Any]) -> TreeModel:
     mixed = [
         (1 - share) * t + share * w[:, None] for t, w in zip(model.tables, target, strict=True)
     ]
-    return TreeModel(model.tree, model.root, tuple(mixed))
+    return TreeModel(model.tree, model.root, tuple(mixed), model.emissions)
 
 
 def check_valid(model: TreeModel) -> None:
@@ -132,6 +134,150 @@ def test_soft_evidence_and_gaps_are_counted_as_the_slow_one_does() -> None:
     expected = slow_em(opened(model, target), evidence, 0.5, target, 2)
     for x, y in zip(found.model.tables, expected.tables, strict=True):
         np.testing.assert_allclose(x, y, atol=1e-10)
+
+
+# ---- families --------------------------------------------------------------------------------
+
+FAMILIES: dict[str, dict[str, Any]] = {
+    "numbers": {"family": "gaussian"},
+    "spherical": {"family": "gaussian_spherical", "dim": 3},
+    "diagonal": {"family": "gaussian_diagonal", "dim": 3},
+    "full": {"family": "gaussian_full", "dim": 3},
+    "tied": {"family": "gaussian_tied", "dim": 3},
+    "counts": {"family": "poisson"},
+    "vectors of counts": {"family": "poisson", "dim": 3},
+    "bags": {"family": "multinomial", "dim": 4},
+    "codes": {"family": "multihot", "dim": 4},
+    "mixed": {"family": "mixed", "dim": None},
+}
+
+
+def drawn(case: str, n: int, missing: float, seed: int = 0, p: int = 6) -> tuple[TreeModel, Chunk]:
+    """A true model with leaves of a family, and weighted samples of it with gaps."""
+    data = make_latent_tree(
+        p, 2, 3, n_samples=n, missing=missing, edge_length=0.4, random_state=seed, **FAMILIES[case]
+    )
+    rng = np.random.default_rng(seed)
+    weights, X = rng.integers(1, 4, n).astype(float), data.X
+    if missing and isinstance(X, dict):  # single coordinates of vectors too
+        X = {
+            v: np.where((x.ndim == 2) & (rng.random(x.shape) < 0.05), np.nan, x)
+            for v, x in X.items()
+        }
+    table = as_table(X, family=data.family, sample_weight=weights)
+    (chunk,) = Samples(table)()
+    return data.model, chunk
+
+
+def slow_step(
+    model: TreeModel, chunk: Chunk, smoothing: float, target: list[Any]
+) -> tuple[TreeModel, float]:
+    """One plain step, and the objective before it: every sample's joint distribution written down,
+    its posteriors times its weight counted and summed one by one."""
+    assert chunk.weights is not None
+    counts = [
+        smoothing * np.repeat(t[:, None], w.shape[1], 1)
+        for t, w in zip(target, model.tables, strict=True)
+    ]
+    value = 0.0
+    sums = dict.fromkeys(model.emissions, 0.0)
+    for i, weight in enumerate(chunk.weights):
+        one = chunk.take(slice(i, i + 1))
+        soft: dict[int, Any] = {}
+        for v, emission in model.emissions.items():
+            u = int(model.parents[v])
+            soft[u] = soft.get(u, 0.0) + emission.log_likelihood(one.arrays[v])[0]
+        evidence = Evidence(one.codes, {u: np.exp(x)[None] for u, x in soft.items()})
+        part, log_value = slow_counts(model, evidence)
+        value += weight * log_value
+        counts = [a + weight * b for a, b in zip(counts, part, strict=True)]
+        for v, emission in model.emissions.items():
+            posterior = part[v].sum(axis=0)  # the table of v has one row: its parent's posterior
+            sums[v] = sums[v] + weight * emission.sums(one.arrays[v], posterior[None])
+    for table, t in zip(model.tables, target, strict=True):
+        value += smoothing * float((t @ np.log(np.maximum(table, 1e-300))).sum())
+    means = {
+        v: e.sums(chunk.arrays[v], chunk.weights[:, None])[:, 0] / chunk.weights.sum()
+        for v, e in model.emissions.items()
+    }
+    value += smoothing * sum(e.log_prior(means[v]) for v, e in model.emissions.items())
+    emissions = {v: e.from_sums(sums[v], smoothing, means[v]) for v, e in model.emissions.items()}
+    tables = tuple(c / c.sum(axis=0) for c in counts)
+    return TreeModel(model.tree, model.root, tables, emissions), value
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 1.0])
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+def test_a_step_with_every_family_is_the_slow_one(missing: float, smoothing: float) -> None:
+    model, chunk = drawn("mixed", 25, missing)
+    target = even_targets(model, model.marginals[:6])
+    found = refine(
+        model,
+        chunks_of(chunk.take(slice(0, 10)), chunk.take(slice(10, 25))),
+        max_steps=1,
+        tolerance=0,
+        smoothing=smoothing,
+        accelerate=False,
+    )
+    first, before = slow_step(opened(model, target), chunk, smoothing, target)
+    expected, after = slow_step(first, chunk, smoothing, target)
+    np.testing.assert_allclose(found.trace, [before, after], rtol=1e-9)
+    for x, y in zip(found.model.tables, expected.tables, strict=True):
+        np.testing.assert_allclose(x, y, atol=1e-9)
+    for v, emission in expected.emissions.items():
+        np.testing.assert_allclose(
+            found.model.emissions[v].vector(), emission.vector(), rtol=1e-7, atol=1e-7
+        )
+
+
+def shaken(model: TreeModel, chunk: Chunk, seed: int) -> TreeModel:
+    """A start for EM far from the truth: emissions of samples in states that are drawn."""
+    rng = np.random.default_rng(seed)
+    emissions = {}
+    for v, emission in model.emissions.items():
+        values = chunk.arrays[v]
+        posterior = rng.dirichlet(np.ones(emission.n_states), size=len(chunk))
+        target = emission.sums(values, np.ones((len(chunk), 1)))[:, 0] / len(chunk)
+        emissions[v] = emission.from_sums(emission.sums(values, posterior), 1.0, target)
+    return model.with_tables(model.tables, emissions)
+
+
+@pytest.mark.parametrize("case", FAMILIES)
+@pytest.mark.parametrize("accelerate", [False, True])
+def test_the_objective_never_falls_in_any_family(case: str, accelerate: bool) -> None:
+    for seed, smoothing in enumerate((0.1, 1.0, 20.0)):
+        model, chunk = drawn(case, 300, 0.2, seed)
+        found = refine(
+            shaken(model, chunk, seed),
+            chunks_of(chunk),
+            max_steps=25,
+            tolerance=0,
+            smoothing=smoothing,
+            accelerate=accelerate,
+        )
+        check_never_falls(found)
+        check_valid(found.model)
+        assert found.trace[-1] > found.trace[0]
+        assert all(np.isfinite(e.vector()).all() for e in found.model.emissions.values())
+
+
+def test_weights_are_repeated_samples_and_threads_give_the_same_bits() -> None:
+    model, chunk = drawn("mixed", 200, 0.3)
+    assert chunk.weights is not None
+    again = chunk.take(np.repeat(np.arange(200), chunk.weights.astype(int)))
+    start = shaken(model, chunk, 0)
+    plain = Chunk(again.codes, again.arrays)
+    one, other, two = (
+        refine(start, chunks_of(part), max_steps=10, tolerance=0, n_jobs=jobs)
+        for part, jobs in ((chunk, 1), (plain, 1), (chunk, 2))
+    )
+    np.testing.assert_allclose(one.trace, other.trace, rtol=1e-10)
+    assert one.trace == two.trace
+    for v, emission in one.model.emissions.items():
+        np.testing.assert_allclose(
+            emission.vector(), other.model.emissions[v].vector(), rtol=1e-6, atol=1e-6
+        )
+        np.testing.assert_array_equal(emission.vector(), two.model.emissions[v].vector())
 
 
 # ---- never lower -----------------------------------------------------------------------------
