@@ -215,7 +215,7 @@ class LatentTree(Batchwise, Queries, BaseEstimator):
         check_identifiers(table)
         seed = _seed(self.random_state)
         report = Diagnostics(n_states=0, messages=describe(table))
-        rank = self._rank(table, report, seed, progress)
+        rank, most = self._rank(table, report, seed, progress)
         if table.n_vars < 3:
             found: Distances | None = None
             result = single_states(table, rank + 1, seed, self.n_jobs)
@@ -228,24 +228,31 @@ class LatentTree(Batchwise, Queries, BaseEstimator):
             fitted: Fitted | None = self._gaussian(result, table, rank, progress)
         else:
             result, fitted = self._parameters(result, table, rank + 1, found, seed, progress)
+            if self.n_states == "auto" and self.refine and fitted is not None and most > 2:
+                fitted = self._pruned(fitted, table, rank + 1, most, seed, progress)
         tree_report(report, result, found)
         parameter_report(report, fitted)
         report.stage_seconds = progress.seconds
         self._keep(X, table, result, fitted, report, found)
         return self
 
-    def _rank(self, table: Table, report: Diagnostics, seed: int, progress: Progress) -> int:
-        """Dimensions of the determinants: one less than the states, or those of a Gaussian."""
+    def _rank(
+        self, table: Table, report: Diagnostics, seed: int, progress: Progress
+    ) -> tuple[int, int]:
+        """Dimensions of the determinants, one less than the states, or those of a Gaussian; and
+        the most states that a hidden variable may have."""
         gaussian = self.hidden == "gaussian"
         default = 1 if gaussian else 2
         asked = check_n_states(table, default if self.n_states is None else self.n_states, gaussian)
+        most = 0
         if asked == "auto":
             with progress.stage("states"):
-                states, report.n_states_evidence = choose_states(table, seed, self.n_jobs)
-            report.messages += states_report(table, states)
-            asked = states - gaussian
+                evidence = choose_states(table, seed, self.n_jobs)
+            report.n_states_evidence, most = evidence.table, evidence.most_states
+            report.messages += states_report(table, evidence.n_states)
+            asked = evidence.n_states - gaussian
         report.n_states = asked
-        return asked if gaussian else asked - 1
+        return (asked if gaussian else asked - 1), most
 
     def _check_options(self) -> None:
         choices = {
@@ -317,28 +324,35 @@ class LatentTree(Batchwise, Queries, BaseEstimator):
                 start = moments_model(better.tree, table, states, basis, options, seed, jobs)
                 fitted = polish(model, start.condition, table, options, seed, jobs, progress)
             result = better
-        if self.n_states == "auto" and states > 2:
-            fitted = self._pruned(fitted, table, options, seed, progress)
         return result, fitted
 
     def _pruned(
-        self, fitted: Fitted, table: Table, options: Options, seed: int, progress: Progress
+        self, fitted: Fitted, table: Table, states: int, most: int, seed: int, progress: Progress
     ) -> Fitted:
-        """Fewer states at the hidden nodes where the data support fewer."""
+        """As many states at each hidden node as BIC supports: `most` everywhere at first, which
+        some part of the tree needs, though the structure was found with fewer."""
+        options, jobs = self._options(), resolve_jobs(self.n_jobs)
         assert isinstance(fitted.model, TreeModel)
-        jobs = resolve_jobs(self.n_jobs)
+        table = table if options.validation_fraction else distinct(table)
+        pruner = Pruner(
+            split(table, options, seed)[0],
+            smoothing=options.smoothing,
+            tol=options.tol,
+            marginals=marginals(table),
+            n_jobs=jobs,
+        )
+        wide = fitted
+        if most > states:
+            tree = fitted.model.tree
+            wide = fit_model(tree, table, most, None, options, seed, jobs, progress)
+        assert isinstance(wide.model, TreeModel)
         with progress.stage("pruning"):
-            pruner = Pruner(
-                split(table, options, seed)[0],
-                smoothing=options.smoothing,
-                tol=options.tol,
-                marginals=marginals(table),
-                n_jobs=jobs,
-            )
-            found = prune(fitted.model, pruner)
-        if not found.n_merged:
+            found = prune(wide.model, pruner)
+            n = pruner.n_samples()
+            better = pruner.bic(found.model, n) > pruner.bic(fitted.model, n)
+        if not better:
             return fitted
-        return polish(found.model, fitted.condition, table, options, seed, jobs, progress)
+        return polish(found.model, wide.condition, table, options, seed, jobs, progress)
 
     def _gaussian(self, result: Structure, table: Table, rank: int, progress: Progress) -> Fitted:
         """Parameters of a Gaussian tree."""

@@ -48,8 +48,8 @@ def states_report(table: Table, states: int) -> list[str]:
         return []
     name = table.names[int(free.argmin())]
     return [
-        f"n_states={states} is the most that variable {name!r} can tell apart; leave out such "
-        "variables to look for more states"
+        f"the structure was found with {states} states, the most that variable {name!r} can tell "
+        "apart; leave out such variables to look for more"
     ]
 
 
@@ -141,6 +141,7 @@ def parameter_report(report: Diagnostics, fitted: Fitted | None) -> None:
         return
     report.condition, report.effective_samples = fitted.condition, fitted.samples
     report.hidden_states = np.asarray(fitted.model.dims[fitted.model.tree.n_observed :])
+    report.n_states = int(report.hidden_states.max(initial=report.n_states))
     if isinstance(fitted.model, TreeModel):
         report.messages += states_summary(fitted.model)
     report.log_likelihood_trace, report.held_out_trace = fitted.trace, fitted.held_out

@@ -51,8 +51,8 @@ def full_subspaces(table: Table, rank: int) -> Subspaces | None:
     if ((free_dimensions(table) > rank) & ~scored).any():
         return None
     basis = np.zeros((int(table.offsets[-1]), rank), dtype=np.float32)
-    for start in table.offsets[:-1]:
-        for q in range(min(rank, len(basis) - start)):
+    for start, width in zip(table.offsets[:-1], table.widths, strict=True):
+        for q in range(min(rank, int(width))):
             basis[start + q, q] = 1.0
     set_scores(basis, table)
     return Subspaces(basis, np.full((table.n_vars, rank), np.nan), 0)
