@@ -54,6 +54,7 @@ ORDER = (
     "search",
     "hubs",
     "pruning",
+    "learning",
     "diagnostics",
     "reports",
     "queries",

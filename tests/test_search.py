@@ -88,20 +88,20 @@ def test_a_wrong_edge_is_put_right_and_bic_never_falls(seed: int, judge: str) ->
 
 
 FAMILIES: dict[str, dict[str, Any]] = {
-    "numbers": {"family": "gaussian"},
+    "numbers": {"family": "gaussian", "n_observed": 12},
     "three states": {"family": "gaussian_diagonal", "n_states": 3, "dim": 3, "n_observed": 12},
-    "counts": {"family": "poisson"},
-    "mixed": {"family": "mixed", "n_categories": 3},
-    "gaps": {"family": ("gaussian", "categorical"), "missing": 0.2},
+    "counts": {"family": "poisson", "n_observed": 12},
+    "mixed": {"family": "mixed", "n_categories": 3, "n_observed": 12},
+    "gaps": {"family": ("gaussian", "categorical"), "missing": 0.2, "n_observed": 12},
 }
 
 
 @pytest.mark.parametrize("case", FAMILIES)
-@pytest.mark.parametrize("seed", range(2))
-def test_a_wrong_edge_is_put_right_whatever_the_leaves(case: str, seed: int) -> None:
-    """As with categories: with 8,000 samples a wrong interchange costs dozens of units, also where
+def test_a_wrong_edge_is_put_right_whatever_the_leaves(case: str) -> None:
+    """As with categories: with 6,000 samples a wrong interchange costs dozens of units, also where
     leaves that are no categories hang from the nodes that change places."""
-    data = data_of(seed, 8_000, **FAMILIES[case])
+    seed = list(FAMILIES).index(case)
+    data = data_of(seed, 6_000, **FAMILIES[case])
     wrong = interchanged(data.tree, seed)
     assert robinson_foulds(wrong, data.tree) > 0
     _, model, structure, better = searched(data, wrong, "likelihood")
@@ -113,14 +113,12 @@ def test_a_wrong_edge_is_put_right_whatever_the_leaves(case: str, seed: int) -> 
     assert np.isfinite(structure.tree.lengths).all()
 
 
-@pytest.mark.parametrize("judge", ["likelihood", "bic"])
-def test_every_inner_edge_of_numbers_can_be_put_right(judge: str) -> None:
-    """All interchanges across all inner edges of one tree whose leaves are numbers."""
-    data = data_of(3, 6_000, family="gaussian", n_observed=8)
-    inner = int((data.tree.edges >= 8).all(axis=1).sum())
-    for seed in range(inner):
+def test_any_inner_edge_of_numbers_can_be_put_right() -> None:
+    """Interchanges across several inner edges of one tree whose leaves are numbers."""
+    data = data_of(3, 4_000, family="gaussian", n_observed=8)
+    for seed in range(4):
         wrong = interchanged(data.tree, seed)
-        _, _, structure, better = searched(data, wrong, judge)
+        _, _, structure, better = searched(data, wrong, "likelihood")
         assert structure.tree.same_topology(data.tree)
         assert all(len(structure.tree.neighbors(v)) == 1 for v in better.emissions)
 

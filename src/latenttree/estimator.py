@@ -19,20 +19,10 @@ from latenttree.diagnostics import Diagnostics
 from latenttree.distances import Distances, estimate_distances, pairwise_distances
 from latenttree.engine import Progress, resolve_jobs
 from latenttree.errors import DataError
-from latenttree.fitting import (
-    Fitted,
-    Options,
-    check_refinement,
-    fit_model,
-    moments_model,
-    polish,
-    split,
-)
+from latenttree.fitting import Fitted, Options, check_refinement
 from latenttree.gaussian import GaussianTreeModel
-from latenttree.gaussian.fitting import fit_gaussian
-from latenttree.leaves import as_leaves
+from latenttree.learning import Lesson, learn_gaussian, learn_model
 from latenttree.model import TreeModel
-from latenttree.pruning import Pruner, prune
 from latenttree.queries import Queries
 from latenttree.reports import (
     check_detection,
@@ -42,8 +32,6 @@ from latenttree.reports import (
     states_report,
     tree_report,
 )
-from latenttree.samples import distinct, marginals
-from latenttree.search import settle
 from latenttree.states import choose_states
 from latenttree.structure import Structure, check_options, learn_structure
 from latenttree.tree import Tree
@@ -224,12 +212,13 @@ class LatentTree(Batchwise, Queries, BaseEstimator):
                 found = self._distances(table, rank + 1, seed)
             check_detection(found, table, rank + 1, seed, self.n_jobs)
             result = self._structure(found, table, progress)
+        lesson = self._lesson(most, seed, progress)
+        fitted: Fitted | None
         if self.hidden == "gaussian":
-            fitted: Fitted | None = self._gaussian(result, table, rank, progress)
+            fitted = learn_gaussian(result, table, rank, lesson)
         else:
-            result, fitted = self._parameters(result, table, rank + 1, found, seed, progress)
-            if self.n_states == "auto" and self.refine and fitted is not None and most > 2:
-                fitted = self._pruned(fitted, table, rank + 1, most, seed, progress)
+            basis = None if found is None else found.basis
+            result, fitted = learn_model(result, table, rank + 1, basis, lesson)
         tree_report(report, result, found)
         parameter_report(report, fitted)
         report.stage_seconds = progress.seconds
@@ -294,90 +283,8 @@ class LatentTree(Batchwise, Queries, BaseEstimator):
             progress=progress,
         )
 
-    def _parameters(
-        self,
-        result: Structure,
-        table: Table,
-        states: int,
-        found: Distances | None,
-        seed: int,
-        progress: Progress,
-    ) -> tuple[Structure, Fitted | None]:
-        """The model of the tree, its doubtful regions settled by likelihood."""
-        emitted = () if table.values is None else tuple(table.values.arrays)
-        if emitted and table.n_vars < 3:
-            return result, None
-        result = as_leaves(result, emitted)
-        options = self._options()
-        if not options.validation_fraction:
-            table = distinct(table)
-        basis, jobs = None if found is None else found.basis, resolve_jobs(self.n_jobs)
-        fitted = fit_model(result.tree, table, states, basis, options, seed, jobs, progress)
-        assert isinstance(fitted.model, TreeModel)
-        if not options.refine:
-            return result, fitted
-        if self.search and self.structure == "lrg":
-            with progress.stage("search"):
-                train, _ = split(table, options, seed)
-                better, model = settle(result, fitted.model, train, options, self.tree, jobs)
-            if better.tree is not result.tree:
-                start = moments_model(better.tree, table, states, basis, options, seed, jobs)
-                fitted = polish(model, start.condition, table, options, seed, jobs, progress)
-            result = better
-        return result, fitted
-
-    def _pruned(
-        self, fitted: Fitted, table: Table, states: int, most: int, seed: int, progress: Progress
-    ) -> Fitted:
-        """As many states at each hidden node as BIC supports: `most` everywhere at first, which
-        some part of the tree needs, though the structure was found with fewer."""
-        options, jobs = self._options(), resolve_jobs(self.n_jobs)
-        assert isinstance(fitted.model, TreeModel)
-        table = table if options.validation_fraction else distinct(table)
-        pruner = Pruner(
-            split(table, options, seed)[0],
-            smoothing=options.smoothing,
-            tol=options.tol,
-            marginals=marginals(table),
-            n_jobs=jobs,
-        )
-        wide = fitted
-        if most > states:
-            tree = fitted.model.tree
-            wide = fit_model(tree, table, most, None, options, seed, jobs, progress)
-        assert isinstance(wide.model, TreeModel)
-        with progress.stage("pruning"):
-            found = prune(wide.model, pruner)
-            n = pruner.n_samples()
-            better = pruner.bic(found.model, n) > pruner.bic(fitted.model, n)
-        if not better:
-            return fitted
-        return polish(found.model, wide.condition, table, options, seed, jobs, progress)
-
-    def _gaussian(self, result: Structure, table: Table, rank: int, progress: Progress) -> Fitted:
-        """Parameters of a Gaussian tree."""
-        assert table.values is not None
-        columns = [np.asarray(table.values.arrays[v]) for v in range(table.n_vars)]
-        widths = [1 if x.ndim == 1 else x.shape[1] for x in columns]
-        found = fit_gaussian(
-            result.tree,
-            np.column_stack(columns),
-            np.concatenate([[0], np.cumsum(widths)]),
-            rank,
-            weights=table.weights,
-            refine=self.refine == "em",
-            max_iter=self.max_iter,
-            tol=self.tol,
-            smoothing=self.smoothing,
-            n_jobs=resolve_jobs(self.n_jobs),
-            progress=progress,
-        )
-        return Fitted(
-            found.model, found.condition, found.samples, found.trace, converged=found.converged
-        )
-
-    def _options(self) -> Options:
-        return Options(
+    def _lesson(self, most_states: int, seed: int, progress: Progress) -> Lesson:
+        options = Options(
             refine=self.refine == "em",
             hidden_features=self.hidden_features,
             max_iter=self.max_iter,
@@ -385,6 +292,8 @@ class LatentTree(Batchwise, Queries, BaseEstimator):
             smoothing=self.smoothing,
             validation_fraction=self.validation_fraction,
         )
+        tree = self.tree if self.search and self.structure == "lrg" else None
+        return Lesson(options, tree, most_states, seed, resolve_jobs(self.n_jobs), progress)
 
     def _keep(
         self,
