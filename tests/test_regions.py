@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import latenttree as lt
+from latenttree.data import as_table
 from latenttree.inference import Evidence, log_likelihood, messages
 from latenttree.metrics import model_of
 from latenttree.regions import (
@@ -27,6 +28,8 @@ from latenttree.regions import (
     splits_in_two,
     star,
 )
+from latenttree.samples import Samples
+from latenttree.search import Searcher, _read
 from latenttree.small_em import as_branches
 from latenttree.sweeps import topology_hash
 
@@ -73,6 +76,68 @@ def test_a_region_has_the_likelihood_of_the_whole(seed: int) -> None:
     other -= log_likelihood(cut_out(changed, region), evidence)
     # messages are float32: one part in 10^7 for each of up to 8
     np.testing.assert_allclose(one, other, atol=1e-5)
+
+
+MIXED = ("gaussian", "categorical", "poisson")
+
+
+def heard_by(model, table, centre, radius=0):  # type: ignore[no-untyped-def]
+    """A region of a model with emissions, with what comes into it."""
+    region = region_around(model.tree, centre, radius)
+    edges = [
+        (u, v) for v, u in region.branches if u >= model.tree.n_observed or u in model.emissions
+    ]
+    heard = _read(model, edges, Searcher(Samples(table), "likelihood"))
+    return region, incoming(region, heard.codes, heard.sent), heard.weights
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_region_with_emissions_has_the_likelihood_of_the_whole(seed: int, missing: float) -> None:
+    data = lt.datasets.make_latent_tree(
+        12, 2, 3, shape="random", family=MIXED, missing=missing, n_samples=200, random_state=seed
+    )
+    model = data.model
+    table = as_table(data.X, family=data.family)
+    edge = inner_edges(model.tree)[0]
+    region, evidence, _ = heard_by(model, table, edge, radius=1)
+    (chunk,) = Samples(table)()
+    a, b = edge
+    joint = 0.5 * model.joint(a, b) + 0.5 * np.outer(model.marginal(a), model.marginal(b))
+    joints = [
+        joint if [u, v] == [a, b] else model.joint(u, v) for u, v in model.tree.edges.tolist()
+    ]
+    changed = type(model).from_joints(model.tree, joints, emissions=model.emissions)
+    gains = [
+        log_likelihood(m, chunk.evidence(m)) - log_likelihood(cut_out(m, region), evidence)
+        for m in (model, changed)
+    ]
+    # messages and likelihoods are float32: one part in 10^7 for each of up to 8
+    np.testing.assert_allclose(*gains, atol=1e-5)
+
+
+def test_correlations_and_fits_with_weights_are_those_of_repeated_samples() -> None:
+    data = lt.datasets.make_latent_tree(
+        12, 2, 3, shape="random", family=MIXED, missing=0.2, n_samples=300, random_state=0
+    )
+    weights = np.random.default_rng(0).integers(1, 4, 300)
+    table = as_table(data.X, family=data.family, sample_weight=weights)
+    again = table.replace(weights=None).subset_rows(np.repeat(np.arange(300), weights))
+    found = []
+    for t in (table, again):
+        region, evidence, w = heard_by(data.model, t, inner_edges(data.tree)[0], radius=1)
+        small = cut_out(data.model, region)
+        r = branch_correlations(small, evidence, w)
+        shape = present_shape(data.tree, region)
+        branches = as_branches(evidence, 2, w)
+        other = next(iter(interchanges(shape, len(shape.edges) - 1)))
+        fits = [fit_region(small, shape, branches, 1.0), fit_shape(small, other, branches, 1.0)]
+        found.append((r, [fit.log_likelihood for fit in fits], fits[1].model.tables))
+    (r1, values1, tables1), (r2, values2, tables2) = found
+    np.testing.assert_allclose(r1, r2, atol=1e-6)
+    np.testing.assert_allclose(values1, values2, rtol=1e-6)
+    for x, y in zip(tables1, tables2, strict=True):
+        np.testing.assert_allclose(x, y, atol=1e-4)  # small fits stop at a gain of 0.02
 
 
 def test_regions_stay_small() -> None:
