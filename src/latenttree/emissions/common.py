@@ -204,3 +204,11 @@ def logit(p: Floats) -> Floats:
 def expit(x: Floats) -> Floats:
     """Inverse of `logit`, kept off 0 and 1."""
     return np.clip(1 / (1 + np.exp(-np.clip(x, -700, 700))), TINY, 1 - TINY)
+
+
+def largest(rows: Floats) -> Floats:
+    """Largest entry of every row `(n, k)`: column by column, several times faster for small k."""
+    top = rows[:, 0].copy()
+    for j in range(1, rows.shape[1]):
+        np.maximum(top, rows[:, j], out=top)
+    return top

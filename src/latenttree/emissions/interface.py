@@ -8,6 +8,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from latenttree.emissions.common import largest
 from latenttree.engine import parallel, single_threaded_blas
 
 Floats = NDArray[np.float64]
@@ -110,7 +111,7 @@ def soft_evidence(
     n = next(iter(values.values())).shape[0] if values else 0
     scale = np.zeros(n)
     for u, log_weights in total.items():
-        top = log_weights.max(axis=1)
+        top = largest(log_weights)
         top = np.where(np.isfinite(top), top, 0.0)
         scale += top
         total[u] = np.exp(log_weights - top[:, None])

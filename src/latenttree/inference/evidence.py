@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from latenttree.emissions.common import largest
 from latenttree.errors import DataError
 from latenttree.model import TreeModel
 
@@ -81,7 +82,7 @@ def stacked_soft(model: TreeModel, evidence: Evidence) -> Soft:
     first, bits = {}, {}
     for v, weights in sorted(evidence.soft.items()):
         w = _checked_weights(model, int(v), np.asarray(weights, dtype=np.float64), n)
-        top = w.max(axis=1)
+        top = largest(w)
         log_scale += np.log(np.where(top > 0, top, 1.0))
         parts.append(w / np.where(top > 0, top, 1.0)[:, None])
         bits[int(v)] = -float(np.log2(parts[-1].min(where=parts[-1] > 0, initial=1.0)))
