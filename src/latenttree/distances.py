@@ -529,7 +529,9 @@ def information_distances(
     n_states: int = 2,
     *,
     method: Method = "pooled",
+    family: Any = "auto",
     groups: Any = None,
+    sample_weight: Any = None,
     random_state: int | np.random.Generator | None = None,
     n_jobs: int | None = None,
 ) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -541,13 +543,14 @@ def information_distances(
     n_states : states of the hidden variables.
     method : "pooled" (one subspace for each variable, cross-fitted) or "pairwise" (the paper's SVD
         of every pair; slow, and biased where a variable has many categories).
+    family, groups, sample_weight : as in `LatentTree`.
 
     Returns
     -------
     distances, standard_errors : `(p, p)` arrays. Pairs with a standard error above 0.5 are not
         measurable: their distance is noise.
     """
-    table = as_table(X, groups=groups)
+    table = as_table(X, groups=groups, family=family, sample_weight=sample_weight)
     k = check_n_states(table, n_states)
     if k == "auto":
         raise DataError("n_states='auto' is for LatentTree; give information_distances a number")
