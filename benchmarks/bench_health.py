@@ -234,8 +234,8 @@ def draw(model: lt.LatentTree, form: Form, path: Path) -> None:
     matplotlib.use("Agg")
     from matplotlib.patches import Patch
 
-    palette = matplotlib.colormaps["tab20"]
-    colours = {label: palette(i) for i, label in enumerate(dict.fromkeys(form.labels))}
+    palette = [*matplotlib.colormaps["tab10"].colors, *matplotlib.colormaps["Dark2"].colors]
+    colours = dict(zip(dict.fromkeys(form.labels), palette, strict=False))
     label_of = {name.split()[0]: label for name, label in zip(form.names, form.labels, strict=True)}
     axes = model.plot()
     axes.figure.set_size_inches(28, 28)
