@@ -89,7 +89,8 @@ def log_det(alignment: Table, damping: float = 0.5) -> Floats:
 def methods(alignment: Table) -> dict[str, tuple[lt.Tree, float]]:
     """Trees and seconds."""
     found: dict[str, tuple[lt.Tree, float]] = {}
-    for name, changes in (("ours", {}), ("ours, fully resolved", {"min_support": 0.0})):
+    variants: dict[str, dict[str, Any]] = {"ours": {}, "ours, fully resolved": {"min_support": 0.0}}
+    for name, changes in variants.items():
         start = time.perf_counter()
         model = lt.LatentTree(n_states=4, random_state=0, **changes).fit(alignment)
         found[name] = model.tree_, time.perf_counter() - start

@@ -26,10 +26,12 @@ import numpy as np
 from scipy.special import ndtr
 
 import latenttree as lt
-from common import console, n_seeds, options, save, table
+from common import console, n_seeds, options, save, source_hash, table
 from latenttree.data import as_table
 from latenttree.datasets import LatentTreeData
+from latenttree.emissions import Gaussian
 from latenttree.engine import resolve_jobs
+from latenttree.gaussian import GaussianTreeModel
 from latenttree.metrics import parameter_error
 from latenttree.model import TreeModel
 from latenttree.refine import refine
@@ -84,7 +86,7 @@ class Cell(NamedTuple):
 
 
 def simulate(cell: Cell, seed: int, n_samples: int) -> LatentTreeData:
-    wanted = {"n_categories": cell.case.simulate.get("dim")} | cell.case.simulate
+    wanted: dict[str, Any] = {"n_categories": cell.case.simulate.get("dim")} | cell.case.simulate
     data = lt.datasets.make_latent_tree(
         cell.n_vars,
         cell.n_states,
@@ -103,6 +105,7 @@ def as_ordinal(data: LatentTreeData) -> LatentTreeData:
     marginals, conditionals = list(data.marginals), list(data.conditionals)
     tables, answers, via = list(data.model.tables), [], data.tree.parent_edges(data.root)
     for v, emission in data.emissions.items():
+        assert isinstance(emission, Gaussian)
         x, u, e = data.values(v), int(data.model.parents[v]), int(via[v])
         cuts = np.quantile(x, np.arange(1, N_ANSWERS) / N_ANSWERS)
         means = emission.mean()[0]
@@ -131,6 +134,8 @@ def run(cell: Cell, seed: int, n_samples: int) -> dict[str, Any]:
     return {
         **cell._asdict(),
         "seed": seed,
+        "n_samples": n_samples,
+        "source": source_hash(),
         "rf": lt.metrics.robinson_foulds(data.tree, model.tree_),
         "error": errors,
         "ratio": {name: value / errors["oracle"] for name, value in errors.items()},
@@ -165,7 +170,9 @@ def maximum_near_truth(data: LatentTreeData) -> TreeModel:
 
 
 def gaussian_errors(data: LatentTreeData, model: lt.LatentTree) -> dict[str, float]:
-    errors = {"oracle": oracle_error(data), "em": loading_error(data, model.model_)}
+    found = model.model_
+    assert isinstance(found, GaussianTreeModel)
+    errors = {"oracle": oracle_error(data), "em": loading_error(data, found)}
     if errors["em"] > TARGET * errors["oracle"]:
         errors["truth"] = loading_error(data, gaussian_maximum(data))
     return errors
@@ -228,7 +235,8 @@ def main() -> None:
         for n_vars in args.n_vars
     ]
     log = args.out / "families.jsonl"
-    cells = {cell: [r for r in earlier(log, args.first_seed) if of(r) == cell] for cell in wanted}
+    known = earlier(log, args.first_seed, args.n_samples)
+    cells = {cell: [r for r in known if of(r) == cell] for cell in wanted}
     last = args.first_seed + n_seeds(args, 1)
     for seed in range(args.first_seed, last):  # seeds outside: an interrupted run is still whole
         for cell in wanted:
@@ -244,14 +252,15 @@ def of(found: dict[str, Any]) -> Cell:
     return Cell(found["name"], found["n_states"], found["n_vars"])
 
 
-def earlier(log: Path, first_seed: int) -> list[dict[str, Any]]:
-    """Runs of earlier seeds; a run from seed 0 starts anew."""
+def earlier(log: Path, first_seed: int, n_samples: int) -> list[dict[str, Any]]:
+    """Runs of earlier seeds with the same source; a run from seed 0 starts anew."""
     if first_seed == 0:
         log.unlink(missing_ok=True)
     if not log.is_file():
         return []
     found = [json.loads(line) for line in log.read_text().splitlines()]
-    return [r for r in found if r["seed"] < first_seed]
+    same, source = [r for r in found if r["n_samples"] == n_samples], source_hash()
+    return [r for r in same if r["seed"] < first_seed and r["source"] == source]
 
 
 def keep(log: Path, found: dict[str, Any]) -> None:

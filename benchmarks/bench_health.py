@@ -234,7 +234,8 @@ def draw(model: lt.LatentTree, form: Form, path: Path) -> None:
     matplotlib.use("Agg")
     from matplotlib.patches import Patch
 
-    palette = [*matplotlib.colormaps["tab10"].colors, *matplotlib.colormaps["Dark2"].colors]
+    maps = (("tab10", 10), ("Dark2", 8))
+    palette = [matplotlib.colormaps[name](i) for name, size in maps for i in range(size)]
     colours = dict(zip(dict.fromkeys(form.labels), palette, strict=False))
     label_of = {name.split()[0]: label for name, label in zip(form.names, form.labels, strict=True)}
     axes = model.plot()

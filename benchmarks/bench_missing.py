@@ -67,9 +67,10 @@ def run(case: str, n_vars: int, n_samples: int, seed: int) -> dict[str, Any]:
     model.fit(X)
     seconds = time.perf_counter() - start
     full, seen = (as_table(values, family=data.family) for values in (data.X, X))
-    n = min(N_JUDGED, n_samples)
+    n, fitted = min(N_JUDGED, n_samples), model.model_
+    assert isinstance(fitted, TreeModel)
     loss = {
-        "ours": losses(model.model_, seen, full, gaps, n),
+        "ours": losses(fitted, seen, full, gaps, n),
         "truth": losses(data.model, seen, full, gaps, n),
         "marginal": losses(data.model, seen, full, gaps, n, use=False),
     }
