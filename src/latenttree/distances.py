@@ -21,7 +21,7 @@ from latenttree.data import Table, as_table, check_n_states
 from latenttree.engine import BLOCK, blocks, parallel, resolve_jobs, single_threaded_blas
 from latenttree.errors import DataError
 from latenttree.moments import Subspaces, full_subspaces, gram, pooled_subspaces
-from latenttree.moments.available import PRIOR, available_moments, whiten_pairs
+from latenttree.moments.available import available_moments, own_share, whiten_pairs
 from latenttree.moments.project import features, root_weights, weighted_features
 from latenttree.moments.subspace import (
     apply_roots,
@@ -165,15 +165,16 @@ def _binary_pairs(second, mean, root, n, det, error, tails, start, stop):  # typ
 def _binary_available(second, both, beside, mean, n, det, error, tails, start, stop):  # type: ignore[no-untyped-def]
     """The same where values are missing: means and variances too are those of the samples that have
     both, the variances mixed with those of all, see `moments.available`."""
-    prior = 2 * PRIOR
+    damping = BINARY_DAMPING / n
     for a in range(start, stop):
         for b in range(a):
             one, other = mean[a] + beside[a, b], mean[b] + beside[b, a]
-            weight = both[a, b] / (both[a, b] + prior)
-            var_a = weight * one * (1 - one) + (1 - weight) * second[a, a] + BINARY_DAMPING / n
-            var_b = weight * other * (1 - other) + (1 - weight) * second[b, b] + BINARY_DAMPING / n
+            share = own_share(both[a, b], 1)
+            var_a = share * one * (1 - one) + (1 - share) * second[a, a] + damping
+            var_b = share * other * (1 - other) + (1 - share) * second[b, b] + damping
+            root_a, root_b = np.sqrt(share / var_a), np.sqrt(share / var_b)
             det[a, b], error[a, b], tails[a, b] = _binary_pair(
-                second[a, b], one, other, 1 / np.sqrt(var_a), 1 / np.sqrt(var_b), n
+                second[a, b], one, other, root_a, root_b, n
             )
 
 

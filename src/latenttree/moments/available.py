@@ -19,8 +19,8 @@ from latenttree.moments.gram import gram, gram_between
 from latenttree.moments.project import features, root_weights, weighted_features
 
 PRIOR = 2.0
-"""Samples, for each dimension and one more, that a pair's own variances are mixed with those of all
-samples: two samples alone are always perfectly correlated."""
+"""Samples, for each dimension and one more, below which a pair is mixed with independence: two
+samples alone are always perfectly correlated."""
 
 
 class Available(NamedTuple):
@@ -60,6 +60,14 @@ def _there(table: Table, start: int, stop: int) -> NDArray[np.float32]:
     return known.astype(np.float32) if roots is None else known * roots[:, None]
 
 
+@njit(cache=True, nogil=True)
+def own_share(n, rank):  # type: ignore[no-untyped-def]
+    """How much of a pair's second moments is its own, with `n` samples that have both; the rest is
+    variances of all samples, and no covariance. `1 - O(1 / n^2)`, far less than the noise."""
+    prior = PRIOR * (rank + 1)
+    return n * n / (n * n + prior * prior)
+
+
 def whiten_pairs(
     found: Available,
     table: Table,
@@ -97,9 +105,10 @@ def _whiten(covariance, both, beside, own, rank, start, stop):  # type: ignore[n
         for b in range(a):
             _root(covariance, both, beside, own, a, b, first)
             _root(covariance, both, beside, own, b, a, second)
+            share = own_share(both[a, b], rank)
             for j in range(rank):  # columns: root_a S
                 for i in range(rank):
-                    t = covariance[a * rank + i, b * rank + j]
+                    t = share * covariance[a * rank + i, b * rank + j]
                     for u in range(i):
                         t -= first[i, u] * covariance[a * rank + u, b * rank + j]
                     covariance[a * rank + i, b * rank + j] = t / first[i, i]
@@ -117,12 +126,13 @@ def _root(covariance, both, beside, own, a, b, out):  # type: ignore[no-untyped-
     with that over all that have a; the identity where neither varies. In `out`, lower triangle."""
     rank = len(out)
     size = rank * (rank + 1) // 2
-    n, prior = both[a, b], PRIOR * (rank + 1)
+    n = both[a, b]
+    share = own_share(n, rank)
     trace, s = 0.0, 0
     for i in range(rank):
         for j in range(i + 1):
             here = own[a * size + s, b] / n - beside[a * rank + i, b] * beside[a * rank + j, b]
-            out[i, j] = (n * here + prior * covariance[a * rank + i, a * rank + j]) / (n + prior)
+            out[i, j] = share * here + (1 - share) * covariance[a * rank + i, a * rank + j]
             s += 1
         trace += out[i, i]
     for i in range(rank):
