@@ -89,17 +89,16 @@ def test_spread_rows_of_a_small_table_is_the_table(make: Callable[[], Table]) ->
 
 @pytest.mark.parametrize("n", [1, 10, 100, 333])
 def test_spread_rows_are_spread(n: int) -> None:
-    """From the first to the last stretch, even and odd samples alike, about as many as asked."""
+    """One from each stretch, even and odd samples alike, about as many as asked."""
     number = np.arange(1000)
     table = as_table(np.column_stack([number, number % 2]))
     part = table.spread_rows(n)
     assert part.codes is not None
     rows = part.codes[:, 0].astype(int)
     assert n / 2 <= part.n_samples <= n + 1
-    (step,) = set(np.diff(rows).tolist()) or {1000 // n | 1}
-    assert step % 2 == 1
-    assert rows[0] == 0
-    assert rows[-1] >= 1000 - step
+    step = 1000 // n
+    np.testing.assert_array_equal(rows // step, np.arange(len(rows)))
+    assert n < 100 or 0.3 < (rows % 2).mean() < 0.7
     np.testing.assert_array_equal(part.dims, table.dims)
 
 
@@ -108,7 +107,20 @@ def test_spread_rows_of_sparse_tables() -> None:
     for groups in (None, ["u", "u", "v", "v"]):
         table = as_table(sparse.csr_array(ones), groups=groups)
         part = table.spread_rows(10)
-        np.testing.assert_array_equal(dense(part.rows(0, 99)), dense(table.rows(0, 99))[::9])
+        rows = 9 * np.arange(10) + np.random.default_rng(0).integers(0, 9, 10)
+        np.testing.assert_array_equal(dense(part.rows(0, 99)), dense(table.rows(0, 99))[rows])
+
+
+@pytest.mark.parametrize("period", [2, 3, 4])
+def test_halves_do_not_see_the_period_of_the_rows(period: int) -> None:
+    """In each half about as many samples of every phase: 2,000 of each, four standard deviations."""
+    number = np.arange(4000 * period)
+    one, other = as_table(np.column_stack([number % period, number % 7])).halves()
+    assert abs(one.n_samples - other.n_samples) <= 1
+    for half in (one, other):
+        assert half.codes is not None
+        counts = np.bincount(half.codes[:, 0], minlength=period)
+        assert np.abs(counts - 2000).max() < 4 * np.sqrt(1000)
 
 
 def test_copies_say_the_same_up_to_names() -> None:

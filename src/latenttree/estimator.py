@@ -14,7 +14,14 @@ from sklearn.utils.validation import check_is_fitted
 from latenttree.affinity import estimated_affinity, mark_copies
 from latenttree.baselines import BASELINES
 from latenttree.batchwise import Batchwise
-from latenttree.data import Schema, Table, as_table, check_identifiers, check_n_states
+from latenttree.data import (
+    Schema,
+    Table,
+    as_table,
+    check_identifiers,
+    check_n_states,
+    free_dimensions,
+)
 from latenttree.diagnostics import Diagnostics
 from latenttree.distances import Distances, estimate_distances, pairwise_distances
 from latenttree.engine import Progress, resolve_jobs
@@ -210,7 +217,7 @@ class LatentTree(Batchwise, Queries, BaseEstimator):
         else:
             with progress.stage("distances"):
                 found = self._distances(table, rank + 1, seed)
-            check_detection(found, table, rank + 1, seed, self.n_jobs)
+            check_detection(found, table, self.hidden == "gaussian", seed, self.n_jobs)
             result = self._structure(found, table, progress)
         lesson = self._lesson(most, seed, progress)
         fitted: Fitted | None
@@ -238,6 +245,8 @@ class LatentTree(Batchwise, Queries, BaseEstimator):
             with progress.stage("states"):
                 evidence = choose_states(table, seed, self.n_jobs)
             report.n_states_evidence, most = evidence.table, evidence.most_states
+            if evidence.n_states <= int(free_dimensions(table).min()):
+                most = max(most, evidence.n_states + 1)  # one more, for BIC to decide
             report.messages += states_report(table, evidence.n_states)
             asked = evidence.n_states - gaussian
         report.n_states = asked

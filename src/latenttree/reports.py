@@ -70,7 +70,7 @@ def single_states(table: Table, states: int, seed: int, n_jobs: int | None) -> S
 
 
 def check_detection(
-    found: Distances, table: Table, states: int, seed: int, n_jobs: int | None
+    found: Distances, table: Table, gaussian: bool, seed: int, n_jobs: int | None
 ) -> None:
     """Raise where no tree should be returned: too many states, or too little signal.
 
@@ -79,22 +79,24 @@ def check_detection(
     alone = _alone(found)
     if alone.mean() <= 0.5:
         return
+    rank, n = found.rank, table.total_weight
     lost = f"{int(alone.sum())} of {table.n_vars} variables"
-    shown = choose_states(table, seed, n_jobs).n_states if states > 2 else states
-    if shown < states:
-        fewer = estimate_distances(table, shown, random_state=seed, n_jobs=n_jobs)
+    shown = choose_states(table, seed, n_jobs).n_states - 1 if rank > 1 else rank
+    if shown < rank:
+        fewer = estimate_distances(table, shown + 1, random_state=seed, n_jobs=n_jobs)
         if _alone(fewer).mean() <= 0.5:
+            given, seen = (rank, shown) if gaussian else (rank + 1, shown + 1)
             raise DetectionLimitError(
-                f"n_states={states}, but the data show {shown}: with {states} states {lost} have "
-                f"no measurable distance to any other; use n_states={shown} or n_states='auto'"
+                f"n_states={given}, but the data show {seen}: with {given} {lost} have no "
+                f"measurable distance to any other; use n_states={seen} or n_states='auto'"
             )
-    if (free_dimensions(table) > states - 1).any():
-        d = int(table.dims.max())
+    if (free_dimensions(table) > rank).any():
+        d = int(free_dimensions(table).max())
+        remedy = "give more samples" if table.values else "merge rare categories or give more"
         raise DetectionLimitError(
             f"below the detection limit: {lost} show no measurable dependence with up to {d:,} "
-            f"categories in {table.n_samples:,} samples (a canonical correlation must exceed about "
-            f"sqrt(categories / samples) = {np.sqrt(d / table.n_samples):.2f}); merge rare "
-            "categories or give more samples"
+            f"dimensions in {n:,.0f} samples (a canonical correlation must exceed about "
+            f"sqrt(dimensions / samples) = {np.sqrt(d / n):.2f}); {remedy}"
         )
 
 

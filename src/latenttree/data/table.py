@@ -233,23 +233,31 @@ class Table:
     def spread_rows(self, n: int) -> Table:
         """About `n` samples spread evenly over the table, whatever its order; all if it has fewer.
 
-        The step is odd, so that even and odd samples are both there. A sample of weight w is w
-        samples in a row."""
-        step = int(self.total_weight) // max(n, 1)
+        One place at random in each of `n` stretches, so that no period of the rows shows. A sample
+        of weight w takes w places."""
+        total = int(self.total_weight)
+        step = total // max(n, 1)
         if step < 2:
             return self
+        starts = np.arange(0, total, step)
+        places = starts + np.random.default_rng(0).integers(0, step, len(starts))
+        places = places[places < total]
         if self.weights is None:
-            return self.subset_rows(slice(0, None, step | 1))
+            return self.subset_rows(places)
         ends = np.concatenate([[0.0], np.cumsum(self.weights)])
-        return self._weighing(np.diff(np.ceil(ends / (step | 1))))
+        return self._weighing(np.diff(np.searchsorted(places, ends)).astype(np.float64))
 
     def halves(self) -> tuple[Table, Table]:
-        """The samples in even and in odd places; a sample of weight w takes w places."""
+        """Half of the samples, and the others: of any two neighbours one each, at random, so that
+        no period of the rows shows. A sample of weight w takes w places."""
         if self.weights is None:
-            return self.subset_rows(slice(0, None, 2)), self.subset_rows(slice(1, None, 2))
+            first = _first_half(self.n_samples)
+            return self.subset_rows(np.flatnonzero(first)), self.subset_rows(np.flatnonzero(~first))
         ends = np.concatenate([[0.0], np.cumsum(self.weights)])
-        even = np.diff(np.floor(ends / 2) + np.minimum(ends % 2, 1.0))
-        return self._weighing(even), self._weighing(self.weights - even)
+        places = np.arange(int(np.ceil(ends[-1])) + 1)
+        before = np.concatenate([[0], np.cumsum(_first_half(len(places) - 1))])
+        one = np.diff(np.interp(ends, places, before))
+        return self._weighing(one), self._weighing(self.weights - one)
 
     def _weighing(self, weights: NDArray[np.float64]) -> Table:
         """The same samples with other weights; without those of weight zero."""
@@ -297,6 +305,12 @@ class Table:
     def replace(self, **changes: Any) -> Table:
         values = {name: getattr(self, name) for name in self.__dataclass_fields__}
         return Table(**(values | changes))
+
+
+def _first_half(n: int) -> NDArray[np.bool_]:
+    """(n,) True for one of each two neighbouring places, at random but always the same."""
+    second = np.random.default_rng(0).integers(0, 2, (n + 1) // 2).astype(bool)
+    return np.column_stack([~second, second]).ravel()[:n]
 
 
 def _same(one: Any, other: Any, least: int) -> bool:
