@@ -487,7 +487,7 @@ def test_sample(fitted: Path, tmp_path: Path) -> None:
     ("names", "row", "message"),
     [
         (NAMES[1:], words(bits(2))[0][1:], "lacks 'a0'; the model needs all its 9 columns"),
-        ([*NAMES, "id"], [*words(bits(2))[0], 1], "columns that the model does not: 'id'"),
+        ([*NAMES, "id"], [*words(bits(2))[0], 1], "does not know: 'id'; drop them, or"),
         (NAMES, ["perhaps", *words(bits(2))[0][1:]], "sample 1, column 'a0': the value 'perhaps'"),
         ([*NAMES[:-1], "a0"], words(bits(2))[0], "'a0' occurs more than once"),
     ],
@@ -622,10 +622,78 @@ def test_files_that_are_no_models(tmp_path: Path, gaps: Path) -> None:
         ("put it there, or pass vocab= or names=", "put it there, or pass --vocab FILE"),
         ("rename the columns or pass names=", "rename the columns"),
         ("present in at least min_support=2 of 9", "present in at least 2 of 9"),
+        ("; family={'kids': 'gaussian'} reads", "; --family kids=gaussian reads"),
+        ("; family={\"his kids'\": 'poisson'} reads", "--family 'his kids'\"'\"'=poisson' reads"),
+        ("drop them or pass drop_constant=True", "drop them or pass --drop-constant"),
+        ("; pass delimiter=';'", "; pass --delimiter ';'"),
+        ("3 codes outside codes= left out", "3 codes that the model does not know left out"),
+        ("like an identifier; drop it, or group", "leave it out by --ignore NAME, or group"),
     ],
 )
 def test_remedies_are_in_the_words_of_the_command_line(library: str, words: str) -> None:
     assert words in common.one_line(ValueError(library))
+
+
+# ---- columns that are no variables ----------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def frame() -> pd.DataFrame:
+    """The bits, with what real files have beside them."""
+    found = pd.DataFrame(bits(), columns=NAMES)
+    found.insert(0, "id", [f"p{i}" for i in range(len(found))])
+    return found.assign(w=np.arange(len(found)) % 3, **{"first seen": "2020-01-01"})
+
+
+def test_rows_that_are_numbered(frame: pd.DataFrame, fitted: Path, tmp_path: Path) -> None:
+    path, out = tmp_path / "indexed.csv", tmp_path / "tree.json"
+    frame[NAMES].to_csv(path)
+    for line in (refused(run("fit", path, "-o", out)), refused(run("score", fitted, path))):
+        assert "the first column has no name and numbers the rows" in line
+        assert "index=False, or pass --ignore ''" in line
+    result = run("fit", path, "-o", out, "--ignore", "", "--seed", "0", "--no-search")
+    assert result.exit_code == 0, result.output + result.stderr
+    assert load_tree(out).tree.n_observed == 9
+
+
+def test_columns_that_are_ignored(frame: pd.DataFrame, tmp_path: Path) -> None:
+    path, model, out = tmp_path / "t.csv", tmp_path / "model.ltree", tmp_path / "out.csv"
+    frame.to_csv(path, index=False)
+    aside = ["--ignore", "id", "--ignore", "first seen"]
+    assert "--ignore NAME" in refused(run("fit", path, "-o", model, "--ignore", "first seen"))
+    line = refused(run("fit", path, "-o", model, "--ignore", "ID"))
+    assert "--ignore ID: t.csv has no such column; the columns are 'id'" in line
+    options = [*aside, "--weights", "w", "--seed", "0", "--no-search", "--threads", "1"]
+    result = run("fit", path, "-o", model, *options)
+    assert result.exit_code == 0, result.output + result.stderr
+    assert "2,666 samples (weight 3,999) of 9 variables" in result.output
+    assert "stage" not in result.output
+    assert "read with --weights w --ignore id --ignore 'first seen'" in run("show", model).output
+    plain = tmp_path / "plain.csv"
+    frame[[*NAMES, "w"]].query("w > 0").to_csv(plain, index=False)
+    again = tmp_path / "again.ltree"
+    assert run("fit", plain, "-o", again, *options[len(aside) :]).exit_code == 0
+    np.testing.assert_array_equal(lt.load(again).tree_.edges, lt.load(model).tree_.edges)
+
+    line = refused(run("transform", model, path, "-o", out))
+    assert "does not know: 'id', 'w', 'first seen'" in line
+    assert "--ignore id --ignore w --ignore 'first seen'" in line
+    for command in ("score", "transform", "impute"):
+        result = run(command, model, path, "-o", out, *aside, "--ignore", "w")
+        assert result.exit_code == 0, result.output + result.stderr
+    pd.testing.assert_frame_equal(pd.read_csv(out), frame)  # no gaps: as it was
+    repeated = frame.loc[frame.index.repeat(frame["w"]), NAMES]
+    repeated.to_csv(plain, index=False)
+    weighed = run("score", model, path, *aside, "--weights", "w").output.splitlines()
+    assert weighed[0] == "samples               4,000 (weight 3,999)"
+    assert weighed[1:] == run("score", model, plain).output.splitlines()[1:]
+
+
+def test_only_columns_are_ignored(tmp_path: Path, fitted: Path) -> None:
+    sparse.save_npz(tmp_path / "m.npz", sparse.csr_array(bits(50)))
+    for command, out in (["fit"], tmp_path / "o.json"), (["score", fitted], tmp_path / "o.csv"):
+        line = refused(run(*command, tmp_path / "m.npz", "-o", out, "--ignore", "x"))
+        assert "--ignore names a column of a .csv" in line
 
 
 # ---- demo -----------------------------------------------------------------------------

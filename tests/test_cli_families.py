@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import lzma
+import re
 from pathlib import Path
 from typing import Any
 
@@ -396,9 +397,47 @@ def test_binary_codes_and_roll_up(events: Path, tmp_path: Path) -> None:
     assert set(model.tree_.observed_names) == {f"G{j}{k}" for j in range(3) for k in range(3)}
     output = accepted("score", out, events, "--events", "--roll-up", event_map(events))
     assert "samples               2,99" in output  # a few have no event at all
+    assert f"read with --events --roll-up {event_map(events)}" in accepted("show", out)
     binary = ["--groups", event_map(events), "--binary", "--min-count", "20"]
     output = accepted("fit", events, "--events", "-o", out, *binary, *options)
     assert "of 36 variables" in output
+
+
+def test_codes_that_the_model_does_not_know(events: Path, tmp_path: Path) -> None:
+    """Parents and codes in one file: without the map, which has both, the codes are unknown."""
+    model, out = tmp_path / "model.ltree", tmp_path / "posterior.csv"
+    names = [f"G{j}{k}" for j in range(3) for k in range(3)]
+    header, rows = read_csv(events.parent / "events.csv")
+    some = [[patient, f"G{code[:2]}", date] for patient, code, date in rows[::2]]
+    both = write_csv(tmp_path / "both.csv", header, some + rows[1::2])
+    pairs = [[code, group] for code, _, group in read_csv(events.parent / "map.csv")[1]]
+    parents = write_csv(tmp_path / "m.csv", ["c", "g"], pairs + [[name, name] for name in names])
+    options = ["--no-search", "--no-refine", "--threads", "1"]
+    accepted("fit", both, "--events", "-o", model, "--roll-up", parents, *options)
+    for file in (both, events):  # of the second no code is known
+        result = run("transform", model, file, "--events", "-o", out)
+        assert result.exit_code == 1
+        assert re.search(r"error: [\d,]+ of [\d,]+ occurrences \(\d+%\) have codes", result.stderr)
+        assert "most often '" in result.stderr
+        assert f"fitted with --events --roll-up {parents}: give --roll-up" in result.stderr
+        assert "--unknown drop" in result.stderr
+        assert not out.exists()
+    output = accepted("transform", model, both, "--events", "-o", out, "--unknown", "drop")
+    assert "codes that the model does not know left out" in output
+    accepted("transform", model, both, "--events", "-o", out, "--roll-up", parents)
+
+
+def test_groups_are_given_again(events: Path, tmp_path: Path) -> None:
+    """Codes outside the map, which fit left out, are then no surprise."""
+    model = tmp_path / "model.ltree"
+    pairs = [[code, group] for code, _, group in read_csv(events.parent / "map.csv")[1]]
+    few = write_csv(tmp_path / "few.csv", ["c", "g"], [p for p in pairs if p[1] < "G2"])
+    options = ["--no-search", "--no-refine", "--threads", "1"]
+    accepted("fit", events, "--events", "-o", model, "--groups", few, *options)
+    assert run("score", model, events, "--events").exit_code == 1
+    assert "outside the map --groups" in accepted(
+        "score", model, events, "--events", "--groups", few
+    )
 
 
 @pytest.mark.parametrize(
@@ -412,7 +451,7 @@ def test_binary_codes_and_roll_up(events: Path, tmp_path: Path) -> None:
         (["--events", "--groups", "none.csv"], "no file 'none.csv'"),
         (["--events", "--groups", "MAP"], "name them: --groups FILE:CODE:TARGET"),
         (["--events", "--roll-up", "MAP:code:what"], "no column 'what' in the map --roll-up"),
-        (["--events", "--groups", "MAP:kind:group"], "--groups has code 'diagnosis' in 9 groups"),
+        (["--events", "--groups", "TWICE"], "--groups has code '00.1' in 2 groups ('G00', 'G01')"),
         (["--events", "--roll-up", "MAP:group:code"], "no code is left"),
         (["--events", "--family", "poisson"], "--family does not go with --events"),
         (["--events", "--hidden", "gaussian"], "--hidden gaussian does not go with --events"),
@@ -420,7 +459,9 @@ def test_binary_codes_and_roll_up(events: Path, tmp_path: Path) -> None:
     ],
 )
 def test_wrong_events(events: Path, tmp_path: Path, options: list[str], message: str) -> None:
+    twice = write_csv(tmp_path / "t.csv", ["c", "g"], [["00.1", "G00"], ["00.1", "G01"]])
     given = [option.replace("MAP", str(events.parent / "map.csv")) for option in options]
+    given = [option.replace("TWICE", str(twice)) for option in given]
     assert message in refused("fit", events, "-o", tmp_path / "x.ltree", *given)
 
 
@@ -469,7 +510,9 @@ def alignment(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_alignment(alignment: Path, tmp_path: Path) -> None:
     out = tmp_path / "model.ltree"
-    output = accepted("fit", alignment, "-o", out, "--states", "4", "--seed", "0")
+    output = accepted("fit", alignment, "-o", out, "--seed", "0")
+    assert "hidden variables have 4 states, as many as there are nucleotides" in output
+    assert lt.load(out).n_states == 4
     assert "3,000 samples of 4 variables" in output
     assert output.count("alignment of nucleotides: 10.") == 1
     assert groups_of(out) == {frozenset("ab"), frozenset("cd")}
@@ -481,6 +524,19 @@ def test_alignment(alignment: Path, tmp_path: Path) -> None:
     header, rows = read_csv(tmp_path / "filled.csv")
     assert header == list("abcd")
     assert rows == [["C", "C", "A", "A"]]
+
+
+def test_proteins_have_two_states(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    first = rng.integers(0, 20, 500)
+    letters = np.array(list("ACDEFGHIKLMNPQRSTVWY"))
+    taxa = [np.where(rng.random(500) < 0.2, rng.integers(0, 20, 500), first) for _ in range(3)]
+    path, out = tmp_path / "p.fasta", tmp_path / "model.ltree"
+    path.write_text("".join(f">{n}\n{''.join(letters[x])}\n" for n, x in enumerate(taxa)))
+    output = accepted("fit", path, "-o", out, "--seed", "0", "--verbose")
+    assert "hidden variables have 2 states, fewer than there are amino acids; --states" in output
+    assert "seconds" in output
+    assert lt.load(out).n_states == 2
 
 
 def test_wrong_alignments(tmp_path: Path) -> None:

@@ -357,6 +357,16 @@ def test_a_code_has_one_group() -> None:
     assert read_events(frame(), groups=repeated).names == ("008", "401")
 
 
+def test_codes_that_do_not_occur_may_be_in_several_groups() -> None:
+    events = (["p", "p", "q"], ["a", "b", "b"])
+    twice = {"a": "A", "b": "B", "A07.8": ["A", "B", "C"]}
+    found = read_events(events, groups=twice, min_support=1, codes=["a", "b"])
+    assert found.groups is not None
+    assert list(found.groups) == ["A", "B"]
+    with pytest.raises(DataError, match=r"'A07.8' in 3 groups"):
+        read_events(events, groups=twice, codes=["a", "A07.8"])
+
+
 def test_all_groups_empty() -> None:
     with pytest.raises(DataError, match=r"no code is left.*4 codes outside the map groups="):
         read_events(frame(), groups={"140": "cancer"})

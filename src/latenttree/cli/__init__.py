@@ -1,8 +1,8 @@
 """The command line: one function for each subcommand.
 
 Heavy imports stand inside the functions, so that ``latenttree --help`` answers at once.
-Errors of the user's making are one line on stderr and exit code 2; Ctrl-C is exit code 130,
-and files appear whole or not at all.
+Errors of the user's making are one line on stderr and exit code 2 (1 where events are not in the
+codes of a model); Ctrl-C is exit code 130, and files appear whole or not at all.
 """
 
 from __future__ import annotations

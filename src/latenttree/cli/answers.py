@@ -17,10 +17,13 @@ from latenttree.cli.common import (
     EventSince,
     EventTime,
     EventUntil,
+    Ignored,
     IsEvents,
+    KnownGroups,
     ModelFile,
     Seed,
     Threads,
+    UnknownCodes,
     Vocabulary,
     clean_exit,
     load_model,
@@ -30,7 +33,7 @@ from latenttree.cli.common import (
     print_notes,
     separator,
 )
-from latenttree.cli.inputs import EventOptions, check_event_options
+from latenttree.cli.inputs import EventOptions, check_event_options, recorded
 
 if TYPE_CHECKING:
     import numpy as np
@@ -51,9 +54,14 @@ def score(
         Path | None,
         typer.Option("--out", "-o", help="Also write every sample's value: .csv, .npz, .parquet."),
     ] = None,
+    weights: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="The column that says how often each row counts."),
+    ] = None,
     threads: Threads = None,
     vocab: Vocabulary = None,
     delimiter: Delimiter = ",",
+    ignore: Ignored = None,
     events: IsEvents = False,
     sample: EventSample = None,
     code: EventCode = None,
@@ -61,6 +69,8 @@ def score(
     since: EventSince = None,
     until: EventUntil = None,
     roll_up: EventRollUp = None,
+    groups: KnownGroups = None,
+    unknown: UnknownCodes = "stop",
 ) -> None:
     """Log-likelihood of samples: the mean and BIC, or each by itself."""
     with clean_exit():
@@ -69,20 +79,32 @@ def score(
         from latenttree.cli.outputs import check_output, table_writer
         from latenttree.queries import Asked, answers_of
 
-        options = EventOptions(sample, code, time, since, until, roll_up or ())
+        options = EventOptions(sample, code, time, since, until, roll_up or (), groups)
+        check_event_options(events, options)
         if out is not None:
             check_output(out, (".csv", ".npz", ".parquet"), file)
         fitted = load_model(model, threads)
-        data = _read(file, fitted, vocab, delimiter, events, options)
+        data = _read(
+            file,
+            fitted,
+            vocab=vocab,
+            delimiter=separator(delimiter),
+            ignore=ignore or (),
+            weights=weights,
+            events=options if events else None,
+            drop_unknown=unknown == "drop",
+        )
         with new_progress().stage("likelihood"):
             answers = answers_of(fitted.model_, fitted.schema_)
             logs = answers.log_likelihoods(Asked(data.rows), _jobs(threads))
         console = new_console()
-        n, k = len(logs), fitted.model_.n_parameters
+        n, total = _total(logs, data.weights)
+        penalty = fitted.model_.n_parameters * np.log(n)
+        counted = "" if data.weights is None else f" (weight {n:,.6g})"
         print_notes(console, data.notes)
-        console.print(f"samples               {n:,}")
-        console.print(f"mean log-likelihood   {logs.mean():.6g}")
-        console.print(f"BIC                   {k * np.log(n) - 2 * logs.sum():.8g}")
+        console.print(f"samples               {len(logs):,}{counted}")
+        console.print(f"mean log-likelihood   {total / n:.6g}")
+        console.print(f"BIC                   {penalty - 2 * total:.8g}")
         print_notes(console, _impossible_note(logs))
         if out is not None:
             ids, columns = _identifiers(data, out)
@@ -98,6 +120,7 @@ def transform(
     threads: Threads = None,
     vocab: Vocabulary = None,
     delimiter: Delimiter = ",",
+    ignore: Ignored = None,
     events: IsEvents = False,
     sample: EventSample = None,
     code: EventCode = None,
@@ -105,6 +128,8 @@ def transform(
     since: EventSince = None,
     until: EventUntil = None,
     roll_up: EventRollUp = None,
+    groups: KnownGroups = None,
+    unknown: UnknownCodes = "stop",
 ) -> None:
     """Posterior probabilities of every hidden variable, sample by sample; of a Gaussian tree the
     posterior means."""
@@ -112,14 +137,23 @@ def transform(
         from latenttree.cli.outputs import check_output, table_writer
         from latenttree.queries import answers_of
 
-        options = EventOptions(sample, code, time, since, until, roll_up or ())
+        options = EventOptions(sample, code, time, since, until, roll_up or (), groups)
+        check_event_options(events, options)
         check_output(out, (".csv", ".npz", ".parquet"), file)
         fitted = load_model(model, threads)
         answers = answers_of(fitted.model_, fitted.schema_)
         names = answers.names_out().tolist()
         if not names:
             raise ValueError(f"{model} has no hidden variables, so there are no posteriors")
-        data = _read(file, fitted, vocab, delimiter, events, options)
+        data = _read(
+            file,
+            fitted,
+            vocab=vocab,
+            delimiter=separator(delimiter),
+            ignore=ignore or (),
+            events=options if events else None,
+            drop_unknown=unknown == "drop",
+        )
         console = new_console()
         print_notes(console, data.notes)
         ids, columns = _identifiers(data, out)
@@ -145,6 +179,7 @@ def impute(
     threads: Threads = None,
     vocab: Vocabulary = None,
     delimiter: Delimiter = ",",
+    ignore: Ignored = None,
 ) -> None:
     """Fill the empty cells of a table."""
     with clean_exit():
@@ -154,7 +189,7 @@ def impute(
 
         check_output(out, (".csv",), file)
         fitted = load_model(model, threads)
-        data = _read(file, fitted, vocab, delimiter)
+        data = _read(file, fitted, vocab=vocab, delimiter=separator(delimiter), ignore=ignore or ())
         n_gaps, n_rows = count_gaps(fitted.schema_, data)
         with new_progress().stage("filling"):
             answers = answers_of(fitted.model_, fitted.schema_)
@@ -200,20 +235,20 @@ def _jobs(threads: int | None) -> int:
     return resolve_jobs(threads)
 
 
-def _read(
-    file: Path,
-    model: LatentTree,
-    vocab: Path | None,
-    delimiter: str,
-    events: bool = False,
-    options: EventOptions | None = None,
-) -> NewData:
-    from latenttree.cli.newdata import read_new
+def _read(file: Path, model: LatentTree, **how: Any) -> NewData:
+    """The samples of a file; `how` is that of `Reading`."""
+    from latenttree.cli.newdata import Reading, read_new
 
-    if options is not None:
-        check_event_options(events, options)
-    found = options if events else None
-    return read_new(file, model.schema_, vocab, separator(delimiter), found)
+    fitted_with = recorded(model.diagnostics_.messages)
+    return read_new(file, model.schema_, Reading(**how, fitted_with=fitted_with))
+
+
+def _total(logs: NDArray[np.float64], weights: NDArray[np.float64] | None) -> tuple[float, float]:
+    """How many samples there are, and the sum over them; rows of weight 0 do not count."""
+    if weights is None:
+        return len(logs), float(logs.sum())
+    counts = weights > 0  # an impossible row of weight 0 would make the sum NaN
+    return float(weights.sum()), float(weights[counts] @ logs[counts])
 
 
 def _identifiers(data: NewData, out: Path) -> tuple[list[str], list[NDArray[Any]]]:

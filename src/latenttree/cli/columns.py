@@ -89,7 +89,7 @@ def filled_columns(schema: Schema, data: NewData, known: Filled) -> tuple[list[s
     columns = []
     for j, name in enumerate(data.cells.header):
         column = np.asarray(data.cells.texts[j], dtype=object)[data.cells.codes[j]]
-        v = schema.variable_of(position[name])
+        v = schema.variable_of(position[name]) if name in position else None
         if v is not None:
             gaps = gaps_of(schema, data, v)
             column[gaps] = _texts(schema, known, v, gaps)

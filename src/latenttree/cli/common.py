@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
@@ -12,6 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+
+from latenttree.cli.remedies import in_words
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -36,6 +37,15 @@ Picture = Annotated[Path | None, typer.Option(help="Also draw it (.png, .pdf or 
 PictureLayout = Annotated[Layout, typer.Option(help="Of the picture.")]
 Vocabulary = Annotated[Path | None, typer.Option(help="Names of variables, one a line.")]
 Delimiter = Annotated[str, typer.Option(help="Between the cells of a .csv; 'tab' for a tab.")]
+Ignored = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--ignore",
+        metavar="COLUMN",
+        help="A column of the .csv that is no variable: an identifier, a date. May be repeated.",
+    ),
+]
+Verbose = Annotated[bool, typer.Option("--verbose", help="Also print the time of every stage.")]
 
 EVENTS = "Tables of events (--events)"
 IsEvents = Annotated[
@@ -77,42 +87,25 @@ EventGroups = Annotated[
         help="The group of each code, likewise; a group is one variable with many codes.",
     ),
 ]
+KnownGroups = Annotated[
+    str | None,
+    typer.Option(
+        "--groups",
+        metavar="FILE[:CODE:GROUP]",
+        rich_help_panel=EVENTS,
+        help="As it was given to fit: codes outside of it do not count. The model has the groups.",
+    ),
+]
+UnknownCodes = Annotated[
+    Literal["stop", "drop"],
+    typer.Option(
+        "--unknown",
+        rich_help_panel=EVENTS,
+        help="Where more than a tenth of the events have codes that the model does not know.",
+    ),
+]
 
 PIPE_WIDTH = 160  # columns of tables where there is no terminal to ask
-
-# Remedies of the library in the words of the command line.
-_WORDS = (
-    (r"drop_constant=True", "--drop-constant"),
-    (r"pass vocab= or names=", "pass --vocab FILE"),
-    (r"at least min_support=(\d+)", r"at least \1"),
-    (r"lower min_support", "lower --min-count"),
-    (r"; pass all_samples= to keep them", ""),
-    (r"fewer than min_support=(\d+)", r"fewer than \1"),
-    (r"(roll_up|groups)=\(table, column of codes, column of targets\)", r"--\1 FILE:CODE:TARGET"),
-    (r"the map (roll_up|groups)=", r"the map --\1"),
-    (r"^(since|until)=", r"--\1 "),
-    (r"^groups= has", "--groups has"),
-    (r"pass (since|until)= as one of these", r"pass --\1 as one of these"),
-    (r"since= and until= need one; pass time=", "--since and --until need one; pass --time"),
-    (r"\((sample|code|time)=\)", r"(--\1)"),
-    (r"pass (sample|code)= with", r"pass --\1 with"),
-    (r"use roll_up= for", "use --roll-up for"),
-    (r"--roll_up", "--roll-up"),
-    (r"; if these are proteins, pass alphabet='protein'", ""),
-    (r"pass delimiter='\\t'", "pass --delimiter tab"),
-    (r"pass delimiter=", "pass --delimiter "),
-    (r"sample_weight\[(\d+)\]", r"the weight of row \1"),
-    (r"weights= names", "--weights names"),
-    (r"hidden='(\w+)'", r"--hidden \1"),
-    (r"n_states=", "--states "),
-    (r"lower n_states", "lower --states"),
-    (r"raise max_iter", "raise --max-iter"),
-    (r"rename the columns or pass names=", "rename the columns"),
-    (
-        r"Convert whole numbers to integers .*? as a list of blocks",
-        "Write whole numbers without a decimal point, and put others into classes first",
-    ),
-)
 
 
 # ---- endings --------------------------------------------------------------------------
@@ -132,7 +125,7 @@ def clean_exit() -> Iterator[None]:
             raise
         except (ValueError, OSError, ImportError, MemoryError) as error:
             print(f"error: {one_line(error)}", file=sys.stderr)
-            raise typer.Exit(2) from None
+            raise typer.Exit(getattr(error, "exit_code", 2)) from None
 
 
 def one_line(error: BaseException) -> str:
@@ -140,13 +133,6 @@ def one_line(error: BaseException) -> str:
     if isinstance(error, OSError) and error.strerror and error.filename:
         return f"{error.filename}: {error.strerror}"
     return in_words(" ".join(str(error).split()) or type(error).__name__)
-
-
-def in_words(text: str) -> str:
-    """A text of the library in the words of the command line."""
-    for pattern, words in _WORDS:
-        text = re.sub(pattern, words, text)
-    return text
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:

@@ -11,6 +11,7 @@ import typer
 from latenttree.cli.common import (
     Picture,
     PictureLayout,
+    Verbose,
     check_picture_path,
     clean_exit,
     new_console,
@@ -47,6 +48,7 @@ def show(
     lengths: Annotated[bool, typer.Option("--lengths", help="Write the edge lengths.")] = False,
     plot: Picture = None,
     layout: PictureLayout = "radial",
+    verbose: Verbose = False,
 ) -> None:
     """Describe a saved model or tree, and draw it as text."""
     with clean_exit():
@@ -64,7 +66,8 @@ def show(
         if whole is not None:
             console.print(f"a whole model: {whole.model.n_parameters:,} parameters")
         print_groups(console, saved.tree)
-        print_stages(console, saved.stage_seconds)
+        if verbose:
+            print_stages(console, saved.stage_seconds)
         print_notes(console, saved.messages)
         if saved.tree.n_nodes <= MAX_DRAWN if draw is None else draw:
             # Plain print: rich would wrap the lines and read names in brackets as markup.

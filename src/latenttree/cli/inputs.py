@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import shlex
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from latenttree.data import Table
+
+RECORD = "read with "  # begins the note of a model on how its data were read
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,16 @@ class EventOptions:
         """The options that were given, as they are written."""
         names = (f.name for f in fields(self) if getattr(self, f.name))
         return [f"--{name.replace('_', '-')}" for name in names]
+
+    def words(self) -> Iterator[str]:
+        """The options as they were written on the command line."""
+        for option in self.given():
+            value = getattr(self, option[2:].replace("-", "_"))
+            if value is True:
+                yield option
+                continue
+            for text in [value] if isinstance(value, str) else value:
+                yield from (option, text)
 
 
 def read_event_table(
@@ -78,10 +91,16 @@ def read_training(
     family: str | dict[str, str],
     weights: str | None,
     scores: bool,
+    ignore: Sequence[str] = (),
 ) -> Table:
     """The table to learn from."""
     from latenttree.data import read_table
 
+    if events is None and _aside(file, ignore, delimiter):
+        from latenttree.cli.aside import read_csv_without
+
+        options = {"drop_constant": drop_constant, "family": family, "scores": scores}
+        return read_csv_without(file, ignore, delimiter, weights, options)
     if events is None:
         return read_table(
             file,
@@ -94,11 +113,40 @@ def read_training(
             scores=scores,
         )
     given = {"--family": family != "auto", "--weights": weights, "--vocab": vocab}
-    given["--hidden gaussian"] = scores
+    given |= {"--hidden gaussian": scores, "--ignore": bool(ignore)}
     wrong = next((name for name, value in given.items() if value), None)
     if wrong is not None:
         raise ValueError(f"{wrong} does not go with --events; leave it out")
     return read_event_table(file, events, min_count, event_delimiter(delimiter))
+
+
+def _aside(file: Path, ignore: Sequence[str], delimiter: str) -> bool:
+    """Whether columns of a .csv are left out; the names of its first line are looked at."""
+    from latenttree.cli.aside import check_aside, header_of
+    from latenttree.data.textfile import check_file, suffix_of
+
+    check_file(file)
+    if suffix_of(file) == ".csv":
+        check_aside(header_of(file, delimiter), ignore, file.name)
+    elif ignore:
+        raise ValueError(f"--ignore names a column of a .csv, but the file is {file.name!r}")
+    return bool(ignore)
+
+
+def record_of(
+    events: EventOptions | None, weights: str | None, ignore: Sequence[str]
+) -> tuple[str, ...]:
+    """A note on how data were read, for a model to keep; none where nothing was said."""
+    words = [] if events is None else ["--events", *events.words()]
+    words += [] if weights is None else ["--weights", weights]
+    words += [word for name in ignore for word in ("--ignore", name)]
+    return (RECORD + shlex.join(words),) if words else ()
+
+
+def recorded(messages: Sequence[str]) -> str | None:
+    """How the data of a model were read, None where it does not say."""
+    found = (text.removeprefix(RECORD) for text in messages if text.startswith(RECORD + "--"))
+    return next(found, None)
 
 
 def check_event_options(events: bool, options: EventOptions) -> None:

@@ -19,11 +19,13 @@ from latenttree.cli.common import (
     EventSince,
     EventTime,
     EventUntil,
+    Ignored,
     IsEvents,
     Picture,
     PictureLayout,
     Seed,
     Threads,
+    Verbose,
     Vocabulary,
     check_picture_path,
     clean_exit,
@@ -38,12 +40,14 @@ from latenttree.cli.inputs import (
     check_event_options,
     parse_families,
     read_training,
+    record_of,
 )
 from latenttree.cli.summary import report, tree_figure
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from latenttree.data import Table
     from latenttree.estimator import LatentTree
 
 Choice = Literal["majority", "most_probable"]
@@ -65,8 +69,8 @@ def fit(
     states: Annotated[
         str | None,
         typer.Option(
-            help="States of a hidden variable, or 'auto'; 2 if left out. Its dimensions, 1 if left "
-            "out, where it is gaussian."
+            help="States of a hidden variable, or 'auto'; 2 if left out, 4 for nucleotides. Its "
+            "dimensions, 1 if left out, where it is gaussian."
         ),
     ] = None,
     hidden: Annotated[
@@ -84,6 +88,7 @@ def fit(
         str | None,
         typer.Option(metavar="COLUMN", help="The column that says how often each row counts."),
     ] = None,
+    ignore: Ignored = None,
     min_support: Annotated[
         float, typer.Option(min=0, max=1, help="Contract edges with less support than this.")
     ] = 0.5,
@@ -128,9 +133,11 @@ def fit(
             help="Every code of --groups a variable of its own, instead of one for each group.",
         ),
     ] = False,
+    verbose: Verbose = False,
 ) -> None:
     """Learn a tree and its probabilities from a file."""
     with clean_exit():
+        from latenttree.data.fasta import is_fasta
         from latenttree.io.treefile import check_tree_path
 
         n_states = parse_states(states, 1 if hidden == "gaussian" else 2)
@@ -149,11 +156,17 @@ def fit(
             family=parse_families(family or []),
             weights=weights,
             scores=hidden == "gaussian",
+            ignore=ignore or (),
         )
         console = new_console()
         counted = "" if table.weights is None else f" (weight {table.total_weight:,.6g})"
         print_file(console, f"{len(table):,} samples{counted} of {table.n_vars:,} variables", file)
         print_notes(console, table.notes)
+        if n_states is None and is_fasta(file):
+            n_states, why = states_of_letters(table)
+            print_notes(console, [why])
+        record = record_of(options if events else None, weights, ignore or ())
+        table = table.replace(notes=(*table.notes, *record))
         model = learn(
             table,
             threads,
@@ -167,7 +180,7 @@ def fit(
             smoothing=smoothing,
             random_state=seed,
         )
-        report(console, model, table.notes)
+        report(console, model, table.notes, verbose)
         save(console, model, out)
         if plot is not None:
             save_figure(tree_figure(model.tree_, model.diagnostics_.support, layout), plot)
@@ -180,6 +193,19 @@ def parse_states(text: str | None, least: int = 2) -> int | str | None:
     if not text.isascii() or not text.isdigit() or int(text) < least:
         raise ValueError(f"--states is {text!r}; pass 'auto' or a whole number from {least} on")
     return int(text)
+
+
+def states_of_letters(table: Table) -> tuple[int, str]:
+    """States of the hidden letters of an alignment, and a sentence that says so: all nucleotides
+    that occur, but not all amino acids, whose tables would have hundreds of numbers each."""
+    letters = table.categories[0]
+    assert letters is not None
+    if not set(letters.tolist()) <= set("ACGT"):
+        few = "2 states, fewer than there are amino acids"
+        return 2, f"hidden variables have {few}; --states asks for another number"
+    n = max(2, len(letters))
+    what = f"{n} states, as many as there are nucleotides"
+    return n, f"hidden variables have {what}; --states asks for another number"
 
 
 def learn(table: Any, threads: int | None, **options: Any) -> LatentTree:

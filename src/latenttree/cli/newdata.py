@@ -6,7 +6,8 @@ what it holds and nothing may be missing; here the model has decided, and an emp
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import shlex
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,10 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from latenttree.cli.aside import check_aside, column_of_weights
 from latenttree.cli.inputs import EventOptions, event_delimiter
 from latenttree.cli.words import Labels, number
 from latenttree.data import readers
-from latenttree.data.checks import check_shape, listing, resolve_names
+from latenttree.data.checks import N_SHOWN, check_shape, listing, resolve_names
 from latenttree.data.csvtable import MISSING_TEXTS, csv_cells
 from latenttree.data.fasta import is_fasta, read_fasta
 from latenttree.data.lookup import MISSING
@@ -32,6 +34,37 @@ if TYPE_CHECKING:
 
 Codes = NDArray[np.int32]
 UNKNOWN = -2
+MOST_UNKNOWN = 0.1  # share of the occurrences whose codes a model may not know
+
+
+class ManyUnknown(DataError):
+    """Most likely the events are not coded as those of the fit: ends with a code of its own."""
+
+    exit_code = 1
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a file is read.
+
+    Attributes
+    ----------
+    vocab : file with names of variables.
+    delimiter : between cells.
+    ignore : columns that are no variables.
+    weights : None, or the column that says how often each row counts.
+    events : None, or the options of a table of events.
+    drop_unknown : go on with events whose codes the model does not know.
+    fitted_with : None, or how the data of the model were read.
+    """
+
+    vocab: Path | None = None
+    delimiter: str = ","
+    ignore: Sequence[str] = ()
+    weights: str | None = None
+    events: EventOptions | None = None
+    drop_unknown: bool = False
+    fitted_with: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,36 +83,34 @@ class Cells:
 @dataclass(frozen=True, eq=False)
 class NewData:
     """Samples of a file in the codes of a model; `cells` where the file was a .csv; of events the
-    identifiers of the `samples` and `notes` on what was left out."""
+    identifiers of the `samples` and `notes` on what was left out; `weights` where asked for."""
 
     rows: Rows
     cells: Cells | None = None
     samples: NDArray[Any] | None = None
     notes: tuple[str, ...] = ()
+    weights: NDArray[np.float64] | None = None
 
     def __len__(self) -> int:
         return self.rows.n_samples
 
 
-def read_new(
-    path: Path,
-    schema: Schema,
-    vocab: Path | None,
-    delimiter: str,
-    events: EventOptions | None = None,
-) -> NewData:
+def read_new(path: Path, schema: Schema, reading: Reading) -> NewData:
     """The samples of a file; every name and every label must be known to the schema."""
     check_file(path)
-    if events is not None:
-        return _read_events(path, schema, events, delimiter)
+    is_csv = suffix_of(path) == ".csv" and reading.events is None
+    if (reading.ignore or reading.weights) and not is_csv:
+        option = "--ignore" if reading.ignore else "--weights"
+        raise DataError(f"{option} names a column of a .csv with a row for each sample; leave out")
+    if reading.events is not None:
+        return _read_events(path, schema, reading.events, reading)
+    if is_csv:
+        return _read_csv(path, schema, reading)
     if is_fasta(path):
         return NewData(schema.rows(read_fasta(path, learning=False)))
-    names = None if vocab is None else readers.read_vocabulary(vocab)
+    names = None if reading.vocab is None else readers.read_vocabulary(reading.vocab)
     if readers._DOCWORD.search(path.name):
         return NewData(_read_docword(path, schema, names))
-    if suffix_of(path) == ".csv":
-        cells = read_cells(path, delimiter)
-        return NewData(_rows_of_cells(cells, schema, path.name), cells)
     if path.suffix == ".npz":
         return NewData(_read_npz(path, schema, names))
     raise DataError(f"do not know how to read {path.name!r}; known are {readers.KNOWN}")
@@ -96,9 +127,26 @@ def read_cells(path: Path, delimiter: str) -> Cells:
     return Cells(names, *zip(*cells, strict=True))
 
 
+def _read_csv(path: Path, schema: Schema, reading: Reading) -> NewData:
+    cells = read_cells(path, reading.delimiter)
+    check_aside(cells.header, reading.ignore, path.name, schema.input_names)
+    aside, weights = {*reading.ignore}, None
+    if reading.weights is not None:
+        weights = _weights(cells, reading.weights)
+        aside.add(reading.weights)
+    _check_names([name for name in cells.header if name not in aside], schema, path.name)
+    return NewData(_rows_of_cells(cells, schema, path.name), cells, weights=weights)
+
+
+def _weights(cells: Cells, name: str) -> NDArray[np.float64]:
+    if name not in cells.header:
+        raise DataError(f"no column {name!r} of weights; the columns are {listing(cells.header)}")
+    j = cells.header.index(name)
+    return column_of_weights(cells.texts[j], cells.codes[j], name)
+
+
 def _rows_of_cells(cells: Cells, schema: Schema, file: str) -> Rows:
     position = {name: j for j, name in enumerate(cells.header)}
-    _check_names(cells.header, schema, file)
     codes = np.full((cells.n_samples, schema.n_vars), MISSING, dtype=schema.code_dtype)
     arrays: dict[int, Any] = {}
     for i, column in enumerate(schema.index.tolist()):
@@ -121,7 +169,11 @@ def _check_names(header: Sequence[str], schema: Schema, file: str) -> None:
             "any order: add a column of empty cells where nothing is known"
         )
     if unknown:
-        raise DataError(f"{file} has columns that the model does not: {listing(unknown)}; drop")
+        options = " ".join(f"--ignore {shlex.quote(name)}" for name in unknown[:N_SHOWN])
+        raise DataError(
+            f"{file} has columns that the model does not know: {listing(unknown)}; drop them, or "
+            f"leave them out here: {options}"
+        )
 
 
 def _column_codes(cells: Cells, j: int, labels: Labels, file: str) -> NDArray[np.int64]:
@@ -202,19 +254,44 @@ def _read_docword(path: Path, schema: Schema, names: list[str] | None) -> Rows:
     return schema.rows(presence_table(words, matrix))
 
 
-def _read_events(path: Path, schema: Schema, events: EventOptions, delimiter: str) -> NewData:
+def _read_events(path: Path, schema: Schema, events: EventOptions, reading: Reading) -> NewData:
     """Events in the codes of a model; codes that it does not know are counted and left out."""
+    from latenttree.data.eventreport import NothingLeft
     from latenttree.data.events import read_events
 
     codes, groups = _codes(schema)
-    options = events.arguments() | {"groups": None, "delimiter": event_delimiter(delimiter)}
-    found = read_events(path, codes=codes, **options)
+    options = events.arguments() | {"delimiter": event_delimiter(reading.delimiter)}
+    try:
+        found = read_events(path, codes=codes, **options)
+    except NothingLeft as error:
+        _check_unknown(error.report, reading)
+        raise
+    _check_unknown(found.report, reading)
     if groups is None:
         rows = schema.rows(presence_table(found.names, found.matrix))
     else:
         blocks = {name: found.matrix[:, columns] for name, columns in groups.items()}
         rows = schema.rows(blocks)
     return NewData(rows, samples=found.samples, notes=found.notes)
+
+
+def _check_unknown(report: Mapping[str, Any], reading: Reading) -> None:
+    """Most of the occurrences have codes of the model."""
+    unknown = report["outside_codes"]
+    total = unknown["pairs"] + report.get("pairs", 0)
+    if reading.drop_unknown or unknown["pairs"] <= MOST_UNKNOWN * total:
+        return
+    most = ", ".join(f"{code!r} ({n:,})" for code, n in unknown["examples"].items())
+    how = (
+        "give --roll-up and --groups again as they were given to fit"
+        if reading.fitted_with is None
+        else f"the model was fitted with {reading.fitted_with}: give --roll-up and --groups again"
+    )
+    raise ManyUnknown(
+        f"{unknown['pairs']:,} of {total:,} occurrences ({unknown['pairs'] / total:.0%}) have "
+        f"codes that the model does not know, most often {most}; {how}, or go on without them by "
+        "--unknown drop"
+    )
 
 
 def _codes(schema: Schema) -> tuple[list[str], dict[str, slice] | None]:

@@ -20,13 +20,16 @@ MAX_GROUPS = 12  # rows in the table of groups
 MAX_MEMBERS = 12  # names in a row of it
 
 
-def report(console: Console, model: LatentTree, told: Collection[str] = ()) -> None:
-    """What a fit has found; notes that were `told` before are left out."""
+def report(
+    console: Console, model: LatentTree, told: Collection[str] = (), verbose: bool = False
+) -> None:
+    """What a fit has found, `verbose` with its times; without the notes that were `told` before."""
     found = model.diagnostics_
     gaussian = model.hidden == "gaussian"
     print_summary(console, model.tree_, found.support, found.n_states, gaussian)
     print_groups(console, model.tree_)
-    print_stages(console, found.stage_seconds)
+    if verbose:
+        print_stages(console, found.stage_seconds)
     print_notes(console, [note for note in found.messages if note not in told])
 
 

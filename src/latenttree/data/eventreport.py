@@ -6,6 +6,16 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from latenttree.data.checks import N_SHOWN, listing
+from latenttree.errors import DataError
+
+
+class NothingLeft(DataError):
+    """No code is left; `report` says, as that of `Events`, where they went."""
+
+    def __init__(self, report: Mapping[str, Any]) -> None:
+        told = " ".join(sentences(report))
+        super().__init__(f"no code is left. {told} Check the columns, the maps and the bounds")
+        self.report = dict(report)
 
 
 def left_out(

@@ -24,7 +24,7 @@ from latenttree.data.eventcolumns import (
     read_map,
     text_of,
 )
-from latenttree.data.eventreport import left_out, sentences
+from latenttree.data.eventreport import NothingLeft, left_out, sentences
 from latenttree.data.eventtimes import within
 from latenttree.data.table import Table
 from latenttree.errors import DataError
@@ -99,8 +99,8 @@ def read_events(
         parent or a list of them, or a table of two columns (DataFrame, path, or ``(table, column
         of codes, column of parents)``). A list of such maps is applied one after the other.
         Codes outside the map are dropped, and counted.
-    groups : the group of each code, in the same forms; a code has one group. Codes outside the
-        map are dropped, and counted; so are groups without members.
+    groups : the group of each code, in the same forms; a code that occurs has one group. Codes
+        outside the map are dropped, and counted; so are groups without members.
     codes : the columns, in this order; for new events the `names` of the ones learned from. Other
         codes are dropped, and counted; `min_support` then does not apply.
     min_support : leave out codes that fewer samples have, and codes that all samples have.
@@ -132,7 +132,7 @@ def read_events(
     pairs, samples = _read(events, names, (since, until), all_samples, delimiter, report)
     for step in _steps(roll_up):
         pairs = _rolled_up(pairs, read_map(step, "roll_up"), report)
-    group_of = None if groups is None else _group_of(read_map(groups, "groups"))
+    group_of = None if groups is None else _group_of(read_map(groups, "groups"), pairs, codes)
     if group_of is not None:
         pairs = _limited(pairs, group_of, "outside_groups", report)
     if codes is not None:
@@ -282,10 +282,13 @@ def _limited(
     return pairs.limited([text for text in counts if text in allowed])
 
 
-def _group_of(groups: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    """The one group of each code."""
+def _group_of(
+    groups: Mapping[str, Sequence[str]], pairs: _Pairs, codes: Sequence[Any] | None
+) -> dict[str, str]:
+    """The one group of each code; of codes that neither occur nor are asked for the first."""
+    used = {*pairs.counts(), *map(text_of, () if codes is None else codes)}
     for code, found in groups.items():
-        if len(found) > 1:
+        if len(found) > 1 and code in used:
             raise DataError(
                 f"groups= has code {code!r} in {len(found)} groups ({listing(found)}); a code has "
                 "one group: keep one of them, or use roll_up= for several parents"
@@ -319,7 +322,7 @@ def _present(
     rows, number = np.unique(pairs.rows, return_inverse=True)
     report["samples_without"] = len(samples) - len(rows)
     if not len(rows):
-        raise _nothing_left(report)
+        raise NothingLeft(report)
     return _Pairs(number.ravel(), pairs.codes, pairs.texts), samples[rows]
 
 
@@ -329,13 +332,8 @@ def _varying(pairs: _Pairs, n_samples: int, report: dict[str, Any]) -> _Pairs:
     everywhere = {text: n for text, n in counts.items() if n == n_samples}
     report["everywhere"] = left_out(everywhere)
     if len(everywhere) == len(counts):
-        raise _nothing_left(report)
+        raise NothingLeft(report)
     return pairs.limited([text for text in counts if text not in everywhere])
-
-
-def _nothing_left(report: dict[str, Any]) -> DataError:
-    told = " ".join(sentences(report))
-    return DataError(f"no code is left. {told} Check the columns, the maps and the bounds")
 
 
 def _members(
