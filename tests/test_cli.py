@@ -625,6 +625,7 @@ def test_files_that_are_no_models(tmp_path: Path, gaps: Path) -> None:
         ("; family={'kids': 'gaussian'} reads", "; --family kids=gaussian reads"),
         ("; family={\"his kids'\": 'poisson'} reads", "--family 'his kids'\"'\"'=poisson' reads"),
         ("drop them or pass drop_constant=True", "drop them or pass --drop-constant"),
+        ("a missing value, replace it by NaN or None; if", "a missing value, empty the cell; if"),
         ("; pass delimiter=';'", "; pass --delimiter ';'"),
         ("3 codes outside codes= left out", "3 codes that the model does not know left out"),
         ("like an identifier; drop it, or group", "leave it out by --ignore NAME, or group"),

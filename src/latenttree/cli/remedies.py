@@ -14,6 +14,8 @@ _WORDS = (
     (r"drop_constant=", "--drop-constant"),
     (r"like an identifier; drop it,", "like an identifier; leave it out by --ignore NAME,"),
     (r"family='(\w+)'", r"--family \1"),
+    (r"replace it by NaN or None", "empty the cell"),
+    (r"make the column categorical or string", "write it as a word"),
     (r"scores=True", "--hidden gaussian"),
     (r"outside codes=", "that the model does not know"),
     (r" of samples that are not in all_samples", " of other samples"),
