@@ -178,7 +178,7 @@ BAD_OPTIONS: dict[str, tuple[dict[str, Any], str]] = {
     "distances": ({"distances": "euclid"}, "distances='euclid' is unknown; choose one of"),
     "family": (
         {"family": "real"},
-        "family 'real' is unknown; choose one of ['auto', 'categorical'",
+        "family 'real' is unknown (did you mean 'gaussian'?); choose one of ['auto'",
     ),
     "min_support high": ({"min_support": 1.5}, "min_support=1.5: give a probability from 0 to 1"),
     "min_support low": ({"min_support": -0.1}, "min_support=-0.1: give a probability"),

@@ -65,7 +65,7 @@ FORMS: dict[str, Callable[[], Any]] = {
         pl.DataFrame(CODES, schema=NAMES).cast(pl.String).cast(pl.Categorical)
     ),
     "polars enum": lambda: (
-        pl.DataFrame(CODES, schema=NAMES).cast(pl.String).cast(pl.Enum(list("43210")))
+        pl.DataFrame(CODES, schema=NAMES).cast(pl.String).cast(pl.Enum(list("01234")))
     ),
     "pyarrow": lambda: pa.table({name: CODES[:, i] for i, name in enumerate(NAMES)}),
     "vectors": lambda: list(CODES.T),
@@ -297,7 +297,11 @@ BAD: dict[str, tuple[Any, dict[str, Any], str]] = {
     "complex block": ([np.array([1j, 2j])], {}, "Complex data not supported"),
     "infinity": (INF, {}, r"infinity \(inf\) at row 2, column 'x0': value -inf"),
     "NaN, sparse": (S_NAN, {}, "NaN or infinity .* row 1, column 'x1'"),
-    "NaT": (pd.DataFrame({"t": pd.to_datetime(["2020", None])}), {}, "'t' has type Datetime"),
+    "NaT": (
+        pd.DataFrame({"t": pd.to_datetime(["2020", None])}),
+        {},
+        "'t' holds dates or times",
+    ),
     "all missing": (
         pd.DataFrame({"a": [0, 1], "t": [None, None]}),
         {},
@@ -319,8 +323,12 @@ BAD: dict[str, tuple[Any, dict[str, Any], str]] = {
     "a Path": (Path("x.csv"), {}, "pass a table, not a path"),
     "nothing": (None, {}, "X is None; pass a table"),
     "infinity, frame": (pd.DataFrame({"r": [0.5, np.inf]}), {}, "inf.* at row 1, column 'r'"),
-    "dates": (pd.DataFrame({"t": pd.to_datetime(["2020", "2021"])}), {}, "'t' has type Datetime"),
-    "dates, array": (np.array([["2020"], ["2021"]], "M8[Y]"), {}, "has type datetime64"),
+    "dates": (
+        pd.DataFrame({"t": pd.to_datetime(["2020", "2021"])}),
+        {},
+        "'t' holds dates or times",
+    ),
+    "dates, array": (np.array([["2020"], ["2021"]], "M8[Y]"), {}, "type datetime64"),
     "lists": (pl.DataFrame({"t": [[1], [2]]}), {}, "'t' has type List"),
     "object array": (
         np.array([[0, "a"], [{}, "b"]], dtype=object),

@@ -15,6 +15,7 @@ from scipy.stats import norm, rankdata
 from latenttree.data import (
     CODED,
     DataError,
+    Schema,
     Table,
     as_table,
     check_identifiers,
@@ -129,7 +130,7 @@ def test_gaps_in_any_column(library: str) -> None:
     frame, gaps = with_gaps(whole)
     families = {"count": "poisson", "level": "categorical"}
     table = as_table(FRAMES[library](frame), family=families)
-    full = as_table(whole, family=families)
+    full = as_table(FRAMES[library](whole), family=families)
     assert table.codes is not None
     assert full.codes is not None
     assert table.codes.dtype == np.int8
@@ -251,8 +252,8 @@ def test_notes_on_what_could_surprise() -> None:
     assert notes == (
         "'gap' holds floats that are few whole numbers, read as categories; "
         "family={'gap': 'gaussian'} reads it as a number",
-        "'age' holds more than 50 whole numbers, read as categories; "
-        "family={'age': 'gaussian'} reads it as a number",
+        "'age' holds 51 different whole numbers with few rows for each, read as numbers; "
+        "family={'age': 'categorical'} reads it as categories",
         "'gap' is missing in 67% of 300 rows; its distances rest on 100 rows",
     )
     quiet = {"age": "gaussian", "gap": "categorical"}
@@ -526,7 +527,7 @@ def test_ordinal_keeps_its_own_order() -> None:
         assert table.codes[:, 0].tolist() == [2, 0, -1, 1, 0]  # type: ignore[index]
         assert table.families == ("ordinal",)
         assert as_table(frame).families == ("categorical",)
-        assert list(as_table(frame).categories[0]) == ["high", "low", "mid"]  # type: ignore[arg-type]
+        assert list(as_table(frame).categories[0]) == ["low", "mid", "high"]  # type: ignore[arg-type]
     numbers = pd.DataFrame({"x": pd.Categorical([3, 1, 2], categories=[3, 2, 1], ordered=True)})
     assert as_table(numbers, family="ordinal").codes[:, 0].tolist() == [0, 2, 1]  # type: ignore[index]
     assert as_table(np.array([[-2], [0], [1]]), family="ordinal").dims.tolist() == [3]
@@ -753,7 +754,8 @@ def test_identifiers_are_categories() -> None:
     with pytest.raises(DataError, match=r"'id' has 50 different values in 50 rows"):
         check_identifiers(as_table(frame))
     check_identifiers(as_table(frame, family={"id": "gaussian"}))
-    check_identifiers(as_table(frame, family={"id": "ordinal"}))
+    with pytest.raises(DataError, match=r"'id' has 50 .*pass family={'id': 'gaussian'}"):
+        check_identifiers(as_table(frame, family={"id": "ordinal"}))
     check_identifiers(as_table(frame.assign(id=rng().normal(size=n))))
     gappy = frame.assign(id=[f"row {i}" if i % 2 else None for i in range(n)])
     with pytest.raises(DataError, match=r"'id' has 25 different values in 25 rows"):
@@ -779,3 +781,103 @@ def test_polars_decimals(family: str | None) -> None:
     table = as_table(pl.DataFrame({"x": column}), family=family or "auto")
     assert table.families == (family or "gaussian",)
     assert table.codes[1, 0] == -1  # type: ignore[index]
+
+
+# --- columns that are easily misread -------------------------------------------------
+
+
+def test_whole_floats_that_number_the_rows_are_identifiers() -> None:
+    n = 60
+    ids = np.arange(n, dtype=float)
+    ids[7] = np.nan
+    frame = pd.DataFrame({"id": ids, "y": codes_of(n)})
+    with pytest.raises(DataError, match=r"'id' has 59 .*if it is a number, pass family={'id'"):
+        check_identifiers(as_table(frame))
+    check_identifiers(as_table(frame, family={"id": "gaussian"}))
+    check_identifiers(as_table(frame.assign(id=3 * ids)))  # too far apart
+    check_identifiers(as_table(frame.assign(id=ids % 30)))  # not all different
+    check_identifiers(as_table(frame[:20]))
+    with pytest.raises(DataError, match=r"(?s)^2 columns .*\n- column 'x0' .*\n- column 'x1' "):
+        check_identifiers(as_table(np.column_stack([np.arange(n), ids, codes_of(n)])))
+
+
+def test_many_integers_of_a_frame_are_numbers() -> None:
+    values = np.arange(1100) % 57  # 19 or 20 rows for each
+    frame = pd.DataFrame({"zip": values, "y": codes_of(1100)})
+    for library in FRAMES.values():
+        table = as_table(library(frame))
+        assert table.families == ("gaussian", "categorical")
+        assert table.notes == (
+            "'zip' holds 57 different whole numbers with few rows for each, read as numbers; "
+            "family={'zip': 'categorical'} reads it as categories",
+        )
+    assert as_table(frame, family={"zip": "categorical"}).notes == ()
+    assert as_table(frame.to_numpy()).families == ("categorical",) * 2  # codes
+    assert "'x0' holds 57 different whole numbers" in as_table(frame.to_numpy()).notes[0]
+    often = pd.concat([frame] * 2)
+    assert as_table(often).families == ("categorical",) * 2
+    small = frame.assign(zip=(values * 4 - 100).astype(np.int8))  # wraps around, also below 0
+    assert as_table(small).families == ("gaussian", "categorical")
+    with pytest.raises(DataError, match="like an identifier"):
+        check_identifiers(as_table(frame.assign(zip=np.arange(1100))))
+    check_identifiers(as_table(frame.assign(zip=np.arange(1100) ** 2)))
+
+
+def test_what_is_wrong_is_told_at_once() -> None:
+    n = 40
+    frame = pd.DataFrame(
+        {
+            "id": np.arange(n),
+            "day": pd.date_range("2020-01-01", periods=n),
+            "odd": ["a", 1] * (n // 2),
+            "far": np.inf,
+            "one": 1,
+            "none": np.nan,
+            "y": codes_of(n),
+        }
+    )
+    with pytest.raises(DataError) as caught:
+        as_table(frame)
+    first, *lines = str(caught.value).split("\n")
+    assert first == "6 columns cannot be used as they are:"
+    for name, line in zip(frame, lines, strict=False):
+        assert repr(name) in line
+    assert "drop it, or make a number of it, for example (d - d.min()).dt.days" in lines[1]
+    with pytest.raises(DataError, match=r"(?s)^12 columns .*\n- and 4 more$"):
+        as_table(pd.DataFrame({f"d{j}": frame["day"] for j in range(12)}))
+
+
+def test_columns_without_values_are_dropped() -> None:
+    frame = pd.DataFrame({"y": codes_of(30), "none": np.nan, "z": codes_of(30)[::-1], "no": None})
+    with pytest.raises(DataError, match=r"'none' is missing .* in all 30 rows"):
+        as_table(frame)
+    for X in (frame, pl.from_pandas(frame), frame.to_numpy(dtype=float)):
+        table = as_table(X, drop_constant=True)
+        assert table.n_vars == 2
+        assert "are missing in all rows: left out" in table.notes[-1]
+        schema = Schema.from_json(Schema.of(X, table).to_json())
+        back = schema.decode(np.zeros((3, 2), dtype=int))
+        assert pd.isna(np.asarray(back, dtype=object)[:, [1, 3]]).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("normal", "gaussian"), ("Real", "gaussian"), ("counts", "poisson"), ("binary", "categ")],
+)
+def test_other_names_of_families(name: str, meant: str) -> None:
+    with pytest.raises(DataError, match=f"did you mean '{meant}"):
+        as_table(mixed(), family=name)
+
+
+def test_categories_with_gaps_come_back_as_categories() -> None:
+    levels = ["low", "mid", "high"]
+    values = ["mid", None, "low", "high", "mid", "low"]
+    ordered = pd.Categorical(values, categories=levels, ordered=True)
+    pandas = pd.DataFrame({"a": ordered, "b": pd.Categorical(values)})
+    schema = Schema.of(pandas, as_table(pandas))
+    assert schema.labels[0].tolist() == levels
+    assert (schema.decode([[0, 0], [2, 1]]).dtypes == pandas.dtypes).all()
+    polars = pl.DataFrame(
+        {"a": pl.Series(values, dtype=pl.Enum(levels)), "b": pl.Series(values).cast(pl.Categorical)}
+    )
+    assert Schema.of(polars, as_table(polars)).decode([[0, 0], [2, 1]]).schema == polars.schema

@@ -13,6 +13,7 @@ from latenttree.data.table import CODED, Table
 from latenttree.errors import DataError
 
 N_SHOWN = 5  # how many offenders an error names
+N_TOLD = 8  # how many errors are told in full
 
 
 MOST_UNIQUE = 20
@@ -68,7 +69,8 @@ def check_known(n_known: int, n: int, name: str) -> None:
     """A variable has a value somewhere."""
     if not n_known:
         raise DataError(
-            f"column {name!r} is missing (NaN or None) in all {n} rows; drop the column"
+            f"column {name!r} is missing (NaN or None) in all {n} rows; drop the column "
+            "or pass drop_constant=True"
         )
 
 
@@ -103,15 +105,36 @@ def check_finite(values: NDArray[Any], names: Sequence[str]) -> None:
 def check_identifiers(table: Table) -> None:
     """A column with another value in every row names the rows; it cannot depend on anything."""
     named = [labels is not None for labels in table.categories]
+    errors = []
     suspects = np.flatnonzero(named & (table.dims > MOST_UNIQUE) & (table.dims <= table.n_samples))
     families = table.families
     for v in suspects.tolist():
         n = _n_known(table, v)
-        if families[v] == "categorical" and table.dims[v] == n:
-            raise DataError(
-                f"column {table.names[v]!r} has {n:,} different values in {n:,} rows, like an "
-                "identifier; drop it, or group its values into categories"
-            )
+        if families[v] in CODED and table.dims[v] == n:
+            labels = table.categories[v]
+            number = labels is not None and labels.dtype.kind in "iuf"
+            errors.append(identifier(table.names[v], n, number))
+    if errors:
+        raise together(errors)
+
+
+def identifier(name: str, n: int, number: bool) -> DataError:
+    """A column that has another value in each of `n` rows."""
+    remedy = f"; if it is a number, pass family={{{name!r}: 'gaussian'}}" if number else ""
+    return DataError(
+        f"column {name!r} has {n:,} different values in {n:,} rows, like an identifier; drop it, "
+        f"or group its values into categories{remedy}"
+    )
+
+
+def together(errors: Sequence[DataError]) -> DataError:
+    """Errors of several columns as one; the first few are told in full."""
+    if len(errors) == 1:
+        return errors[0]
+    lines = [f"- {error}" for error in errors[:N_TOLD]]
+    if len(errors) > N_TOLD:
+        lines.append(f"- and {len(errors) - N_TOLD} more")
+    return DataError("\n".join([f"{len(errors)} columns cannot be used as they are:", *lines]))
 
 
 def _n_known(table: Table, v: int) -> int:
@@ -147,13 +170,17 @@ def constant_variables(
     if drop_constant:
         return tuple(names)
     if len(names) == 1:
-        raise DataError(
-            f"column {names[0]!r} has one value ({values[0]}) in all {n} rows; drop it or pass "
-            "drop_constant=True"
-        )
+        raise constant_column(names[0], values[0], n)
     raise DataError(
         f"{len(names)} columns have one value in all {n} rows: {_with_values(names, values)}; "
         "drop them or pass drop_constant=True"
+    )
+
+
+def constant_column(name: str, value: str, n: int) -> DataError:
+    return DataError(
+        f"column {name!r} has one value ({value}) in all {n} rows; drop it or pass "
+        "drop_constant=True"
     )
 
 

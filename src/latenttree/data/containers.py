@@ -79,7 +79,7 @@ def column_of_series(series: nw.Series[Any]) -> Column:
 def _read_as(series: nw.Series[Any], levels: Any) -> bool:
     """Whether values read as these categories do: of dates, for example, NumPy makes numbers."""
     known = set(levels.to_numpy().tolist())
-    return all(value in known for value in series.to_numpy()[:100].tolist())
+    return all(value in known for value in series.drop_nulls().to_numpy()[:100].tolist())
 
 
 # --- containers ----------------------------------------------------------------------

@@ -8,8 +8,8 @@ sparse input. Dask collections are still to come.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 import narwhals as nw
 import numpy as np
@@ -31,7 +31,16 @@ from latenttree.data.blocks import (
     one_hot_codes,
     table_from_sparse,
 )
-from latenttree.data.checks import check_n_states, check_shape, resolve_names
+from latenttree.data.checks import (
+    MOST_UNIQUE,
+    check_known,
+    check_n_states,
+    check_shape,
+    constant_column,
+    identifier,
+    resolve_names,
+    together,
+)
 from latenttree.data.columns import contiguous_columns
 from latenttree.data.families import AUTO, Family, asked_families
 from latenttree.data.table import Table
@@ -42,6 +51,7 @@ from latenttree.data.vectors import (
     variable_of,
     vector_of_array,
     vector_of_series,
+    without_values,
 )
 from latenttree.data.weights import weighted_rows
 from latenttree.errors import DataError
@@ -49,6 +59,7 @@ from latenttree.errors import DataError
 __all__ = ["as_table", "check_n_states"]
 
 Floats = NDArray[np.float64]
+Made = TypeVar("Made")
 
 
 def as_table(
@@ -205,7 +216,7 @@ class _Reader:
         names = resolve_names(self.names, X.shape[1])
         matrix = sparse_block(X, names, "gaussian").tocsc()
         columns = (matrix[:, [j]].toarray().ravel() for j in range(X.shape[1]))
-        vectors = (vector_of_array(column, name) for column, name in _pairs(columns, names))
+        vectors = (_tried(vector_of_array, column, name) for column, name in _pairs(columns, names))
         return self.columns(vectors, names, X.shape[0])
 
     def other(self, X: Any, groups: Groups | None) -> Table:
@@ -227,7 +238,7 @@ class _Reader:
         check_shape(frame.shape)
         names = resolve_names(self.names, frame.shape[1], frame.columns)
         series = (frame.get_column(column) for column in frame.columns)
-        vectors = (vector_of_series(column, name) for column, name in _pairs(series, names))
+        vectors = (_tried(vector_of_series, column, name) for column, name in _pairs(series, names))
         return self.columns(vectors, names, frame.shape[0])
 
     def array(self, array: NDArray[Any]) -> Table:
@@ -237,23 +248,54 @@ class _Reader:
         data = np.asarray(array)
         columns = contiguous_columns(data) if data.dtype.kind in "biuf" else iter(data.T)
         vectors = (
-            vector_of_array(column, name, None if mask is None else mask[:, j])
+            _tried(vector_of_array, column, name, None if mask is None else mask[:, j])
             for j, (column, name) in enumerate(_pairs(columns, names))
         )
         return self.columns(vectors, names, n)
 
-    def columns(self, vectors: Iterable[Vector], names: Sequence[str], n: int) -> Table:
+    def columns(self, vectors: Iterable[Vector | DataError], names: Sequence[str], n: int) -> Table:
         """A variable for each vector; they arrive one at a time."""
-        asked = asked_families(self.family, names)
-        variables = (
-            self.variable(vector, name, family)
-            for vector, name, family in zip(vectors, names, asked, strict=True)
-        )
+        variables = self._variables(vectors, names, n)
         if self.scores:
             return blocks_of_variables(list(variables), n, self.drop_constant)
         return codes_of_variables(variables, names, n, self.drop_constant)
 
+    def _variables(
+        self, vectors: Iterable[Vector | DataError], names: Sequence[str], n: int
+    ) -> Iterator[Variable]:
+        """The variables; where some cannot be made, one error about all that is wrong."""
+        asked, wrong, failed = asked_families(self.family, names), [], False
+        for vector, name, family in zip(vectors, names, asked, strict=True):
+            found: Variable | DataError = (
+                vector
+                if isinstance(vector, DataError)
+                else _tried(self.variable, vector, name, family)
+            )
+            if isinstance(found, DataError):
+                failed = True
+                wrong.append(found)
+                continue
+            wrong += self._doubts(found, n)
+            if not failed:
+                yield found
+        if failed:
+            raise together(wrong)
+
+    def _doubts(self, variable: Variable, n: int) -> list[DataError]:
+        """What later checks would say of a variable that can be read."""
+        if variable.constant is not None:
+            found = constant_column(variable.name, variable.only_value, n)
+            return [] if self.drop_constant else [found]
+        labels, known = variable.labels, n - variable.n_missing
+        if labels is None or not MOST_UNIQUE < known == len(labels):
+            return []
+        return [identifier(variable.name, known, labels.dtype.kind in "iuf")]
+
     def variable(self, vector: Vector, name: str, asked: str) -> Variable:
+        if not len(vector.known):
+            if not self.drop_constant:
+                check_known(0, vector.n, name)
+            return without_values(vector, name)
         make = score_of if self.scores else variable_of
         return make(vector, name, asked, self.weights)
 
@@ -267,7 +309,9 @@ class _Reader:
         n = common_length(arrays, names)
         masks = [np.ma.getmaskarray(v) if np.ma.isMaskedArray(v) else None for v in values]
         if all(array.ndim == 1 for array in arrays):
-            vectors = map(vector_of_array, arrays, names, masks)
+            vectors = (
+                _tried(vector_of_array, *item) for item in zip(arrays, names, masks, strict=True)
+            )
             return self.columns(vectors, names, n)
         asked = asked_families(self.family, names)
         variables = [
@@ -324,6 +368,14 @@ class _Reader:
                 f"family {other!r}: a sparse matrix without groups is read as presence or absence; "
                 "pass X.toarray() to read its numbers, or groups= to join columns to vectors"
             )
+
+
+def _tried(make: Callable[..., Made], *arguments: Any) -> Made | DataError:
+    """What is made, or what is wrong: told later, together with what is wrong elsewhere."""
+    try:
+        return make(*arguments)
+    except DataError as error:
+        return error
 
 
 def _pairs(columns: Iterable[Any], names: Sequence[str]) -> Iterator[tuple[Any, str]]:

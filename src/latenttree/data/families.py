@@ -1,8 +1,11 @@
 """Which family a variable has: the one asked for, or the one its values suggest.
 
-- Booleans, integers, text and categories are categorical.
+- Booleans, integers, text and categories are categorical; but in a DataFrame, integers with more
+  than 50 different values and on average fewer than 20 rows for each are numbers.
 - Floats are real. Floats that are all whole numbers from 0 on, with at most 20 different ones, are
   categories: so pandas stores integers with gaps, and so encoders give codes.
+- Whole numbers that number the rows, all different and without large gaps, are categories, which
+  `checks.check_identifiers` refuses.
 - A block of vectors is categorical where every row is one-hot, a multi-hot group where all is 0
   or 1, a bag of counts where all is a whole number from 0 on, real otherwise.
 """
@@ -16,7 +19,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.data.checks import listing
+from latenttree.data.checks import MOST_UNIQUE, listing
 from latenttree.data.table import FAMILIES
 from latenttree.errors import DataError
 
@@ -32,7 +35,17 @@ MOST_WHOLE = 20
 """Floats with at most so many different whole values are categories."""
 
 MANY = 50
-"""Integers with more different values than this are categories too, but that deserves a note."""
+"""Integers with more different values than this are read with a note."""
+
+FEW_ROWS = 20
+"""Many integers of a DataFrame with fewer rows than this for each are numbers, not categories."""
+
+ALIASES = {
+    **dict.fromkeys(("normal", "real", "numeric", "number", "float", "continuous"), "gaussian"),
+    **dict.fromkeys(("count", "counts"), "poisson"),
+    **dict.fromkeys(("binary", "bernoulli", "nominal", "discrete", "category"), "categorical"),
+}
+"""What other libraries call the families."""
 
 MOST_EXACT = 2.0**53
 """Below this, floats hold every whole number."""
@@ -67,9 +80,13 @@ def _known(name: Any, of: str) -> str:
     if isinstance(name, str) and name in (AUTO, *NAMES):
         return name
     raise DataError(
-        f"family {name!r}{of} is unknown{_did_you_mean(str(name), NAMES)}; choose one of "
-        f"{[AUTO, *NAMES]}"
+        f"family {name!r}{of} is unknown{_meant(str(name))}; choose one of {[AUTO, *NAMES]}"
     )
+
+
+def _meant(name: str) -> str:
+    alias = ALIASES.get(name.lower())
+    return f" (did you mean {alias!r}?)" if alias else _did_you_mean(name.lower(), NAMES)
 
 
 def _did_you_mean(name: str, known: Sequence[str]) -> str:
@@ -89,12 +106,14 @@ def check_scores(asked: str, name: str) -> None:
 # --- vectors -------------------------------------------------------------------------
 
 
-def vector_family(asked: str, known: NDArray[Any], name: str) -> str:
+def vector_family(
+    asked: str, known: NDArray[Any], name: str, n_rows: int = 0, loose: bool = False
+) -> str:
     """Family of one value a sample; `known` are those that are there: booleans, integers, floats
-    or anything else (text, labels)."""
+    or anything else (text, labels); `loose` where integers need not be codes."""
     number = known.dtype.kind in "biuf"
     if asked == AUTO:
-        return "gaussian" if known.dtype.kind == "f" and not few_whole(known) else "categorical"
+        return _suggested(known, max(n_rows, len(known)), loose)
     if asked in ("multinomial", "multihot"):
         raise DataError(
             f"family {asked!r} is for a block of several columns, but {name!r} is a single one; "
@@ -110,6 +129,34 @@ def vector_family(asked: str, known: NDArray[Any], name: str) -> str:
         return "categorical"
     alike = ("gaussian_spherical", "gaussian_diagonal", "gaussian_full")  # of a single number
     return "gaussian" if asked in alike else asked
+
+
+def _suggested(known: NDArray[Any], n_rows: int, loose: bool) -> str:
+    kind = known.dtype.kind
+    if kind == "f":
+        category = few_whole(known) or numbers_rows(known, n_rows)
+    else:
+        rare = loose and kind in "iu" and _many_and_rare(known)
+        category = not rare or numbers_rows(known, n_rows)
+    return "categorical" if category else "gaussian"
+
+
+def _many_and_rare(known: NDArray[Any]) -> bool:
+    """Whether integers have more than 50 values with fewer than 20 rows for each."""
+    if int(known.max()) - int(known.min()) < MANY:  # most codes, without a sort
+        return False
+    n_values = len(np.unique(known))
+    return n_values > MANY and len(known) < FEW_ROWS * n_values
+
+
+def numbers_rows(known: NDArray[Any], n_rows: int) -> bool:
+    """Whether values number the rows: more than 20 whole numbers, all different, that run over
+    less than twice as many whole numbers as there are rows."""
+    if len(known) <= MOST_UNIQUE or float(known.max()) - float(known.min()) + 1 >= 2 * n_rows:
+        return False
+    if known.dtype.kind == "f" and not (whole(known[:_GLANCE]) and whole(known)):
+        return False
+    return len(np.unique(known)) == len(known)
 
 
 def few_whole(known: NDArray[Any]) -> bool:

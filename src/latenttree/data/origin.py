@@ -78,7 +78,8 @@ def dtype_name(dtype: Any) -> str:
 
 def constant_value(X: Any, j: int, members: Members, presence: bool) -> NDArray[Any] | None:
     """The value of a constant column, (1,), or the row of a constant block, (width,); what is
-    missing in the first row is taken from the first row that has it. Presence is 0 or 1."""
+    missing in the first row is taken from the first row that has it, and stays missing where no
+    row has it. Presence is 0 or 1."""
     if isinstance(X, Table):
         return None
     if sparse.issparse(X):
@@ -87,7 +88,10 @@ def constant_value(X: Any, j: int, members: Members, presence: bool) -> NDArray[
         return (row > 0).astype(np.int64) if presence else row
     frame = as_frame(X)
     if frame is not None:
-        series = frame.get_column(frame.columns[j]).drop_nulls().to_numpy()
+        column = frame.get_column(frame.columns[j])
+        series = column.drop_nulls().to_numpy()
+        if not len(series):
+            return np.array([np.nan if column.dtype.is_numeric() else None])
         return _as_labels(_first_known(series).tolist())
     if is_blocks(X):
         block = list(X.values())[j] if isinstance(X, Mapping) else X[j]

@@ -62,12 +62,15 @@ def _column_to_json(column: Column) -> dict[str, Any]:
         "form": column.form,
         "levels": labels_to_json(column.levels, column.name),
         "ordered": column.ordered,
-        "constant": labels_to_json(column.constant, column.name),
+        "constant": labels_to_json(column.constant, column.name, gaps=True),
     }
 
 
-def labels_to_json(labels: NDArray[Any] | None, name: str) -> dict[str, Any] | None:
-    """Labels with the name of their type; floats keep every digit."""
+def labels_to_json(
+    labels: NDArray[Any] | None, name: str, gaps: bool = False
+) -> dict[str, Any] | None:
+    """Labels with the name of their type; floats keep every digit. With `gaps`, what is missing is
+    None."""
     if labels is None:
         return None
     kind = {"U": "str", "T": "str", "S": "bytes", "O": "object"}.get(
@@ -79,6 +82,9 @@ def labels_to_json(labels: NDArray[Any] | None, name: str) -> dict[str, Any] | N
     if kind == "object":
         values = [v.item() if isinstance(v, np.generic) else v for v in values]
     allowed = LABEL_TYPES.get(kind, ())
+    if gaps:
+        values = [None if _is_gap(value) else value for value in values]
+        allowed = (*allowed, type(None))
     wrong = next((v for v in values if type(v) not in allowed), None)
     if kind not in LABEL_TYPES or wrong is not None:
         raise DataError(
@@ -87,6 +93,10 @@ def labels_to_json(labels: NDArray[Any] | None, name: str) -> dict[str, Any] | N
             "astype(str)"
         )
     return {"type": kind, "values": values}
+
+
+def _is_gap(value: Any) -> bool:
+    return value is None or (isinstance(value, float) and value != value)
 
 
 # --- reading -------------------------------------------------------------------------
@@ -126,14 +136,15 @@ def damaged(what: str) -> DataError:
     return DataError(f"the schema of the data is damaged: {what}; save the model again")
 
 
-def labels_from_json(record: Any, what: str) -> NDArray[Any] | None:
+def labels_from_json(record: Any, what: str, gaps: bool = False) -> NDArray[Any] | None:
     """Labels as `labels_to_json` wrote them: of one known type, all of it, all different."""
     if record is None:
         return None
     if type(record) is not dict:
         raise damaged(f"{what} is {type(record).__name__}, not labels")
     kind = _choice(record, "type", tuple(LABEL_TYPES))
-    values = _list(record, "values", *LABEL_TYPES[kind])
+    lost = gaps and kind in (*FLOATS, "object")
+    values = _list(record, "values", *LABEL_TYPES[kind], *((type(None),) if lost else ()))
     try:
         return _label_array(values, kind)
     except (OverflowError, ValueError, UnicodeError) as error:
@@ -148,7 +159,8 @@ def _label_array(values: list[Any], kind: str) -> NDArray[Any]:
     if kind == "bytes":
         return np.array([value.encode("latin-1") for value in values], dtype=np.bytes_)
     array = np.array(values, dtype=kind)
-    if kind in FLOATS and not np.isfinite(array).all():
+    known = np.array([value for value in values if value is not None], dtype=kind)
+    if kind in FLOATS and not np.isfinite(known).all():
         raise ValueError("a value is not finite")
     return array
 
@@ -164,7 +176,7 @@ def _column_from_json(record: dict[str, Any]) -> Column:
         _choice(record, "form", FORMS),
         labels_from_json(record.get("levels"), f"the levels of column {name!r}"),
         _field(record, "ordered", bool),
-        labels_from_json(record.get("constant"), f"the constant of column {name!r}"),
+        labels_from_json(record.get("constant"), f"the constant of column {name!r}", gaps=True),
     )
 
 

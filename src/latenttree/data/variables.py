@@ -12,10 +12,9 @@ from scipy import sparse
 
 from latenttree.data.checks import N_SHOWN, constant_variables, listing
 from latenttree.data.columns import CodeStack, code_dtype
-from latenttree.data.families import MANY
 from latenttree.data.table import CODED, Table, Values
 
-Remark = Literal["", "whole", "many", "bag"]
+Remark = Literal["", "whole", "many", "rare", "bag", "lost"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +34,7 @@ class Variable:
     n_missing : in how many samples it is missing.
     constant : the single value that it has, as text; None where it varies.
     remark : what people should know of how it was read.
+    n_values : how many different values it has, where a remark tells.
     """
 
     name: str
@@ -48,6 +48,13 @@ class Variable:
     n_missing: int = 0
     constant: str | None = None
     remark: Remark = ""
+    n_values: int = 0
+
+    @property
+    def only_value(self) -> str:
+        """The value of a constant, in words."""
+        some = self.n_missing > 0 and self.remark != "lost"
+        return f"{self.constant}, or missing" if some else f"{self.constant}"
 
 
 def codes_of_variables(
@@ -61,26 +68,30 @@ def codes_of_variables(
         found.append(replace(variable, codes=None))
     codes = stack.finish()
     kept, dropped = _without_constant(found, n, drop_constant)
+    lost = _lost(found)
     if dropped:
         codes = np.ascontiguousarray(codes[:, kept])
         found = [found[i] for i in kept]
     values = None if _all_categorical(found) else _values(found, _without_bins(found, codes))
-    return _table(found, n, dropped, codes=codes, values=values)
+    return _table(found, n, dropped, lost, codes=codes, values=values)
 
 
 def blocks_of_variables(variables: Sequence[Variable], n: int, drop_constant: bool) -> Table:
     """A table of kind "blocks": every variable as its vector, side by side in one CSR."""
     kept, dropped = _without_constant(variables, n, drop_constant)
+    lost = _lost(variables)
     found = [variables[i] for i in kept]
     missing = None
     if any(variable.n_missing for variable in found):
         missing = np.column_stack([_gaps(variable, n) for variable in found])
     matrix = _side_by_side([_structural(variable) for variable in found])
     values = None if _all_categorical(found) else _values(found, _codes(found, n))
-    return _table(found, n, dropped, matrix=matrix, missing=missing, values=values)
+    return _table(found, n, dropped, lost, matrix=matrix, missing=missing, values=values)
 
 
-def _table(found: Sequence[Variable], n: int, dropped: tuple[str, ...], **stored: Any) -> Table:
+def _table(
+    found: Sequence[Variable], n: int, dropped: tuple[str, ...], lost: list[str], **stored: Any
+) -> Table:
     dims = np.asarray([variable.dim for variable in found], dtype=np.int64)
     return Table(
         names=tuple(variable.name for variable in found),
@@ -90,7 +101,7 @@ def _table(found: Sequence[Variable], n: int, dropped: tuple[str, ...], **stored
         categories=tuple(variable.labels for variable in found),
         offsets=np.concatenate([[0], np.cumsum(dims)]).astype(np.int64),
         dropped=dropped,
-        notes=tuple(_notes(found, n)),
+        notes=(*_notes(found, n), *lost),
         **stored,
     )
 
@@ -100,7 +111,7 @@ def _without_constant(
 ) -> tuple[list[int], tuple[str, ...]]:
     """Numbers of the variables that vary, and names of the others."""
     constant = [variable for variable in variables if variable.constant is not None]
-    values = [f"{v.constant}{', or missing' if v.n_missing else ''}" for v in constant]
+    values = [v.only_value for v in constant]
     names = [variable.name for variable in constant]
     dropped = constant_variables(names, values, n, drop_constant, len(variables))
     return [i for i, variable in enumerate(variables) if variable.constant is None], dropped
@@ -188,21 +199,45 @@ def _side_by_side(parts: Sequence[Any]) -> sparse.csr_array:
 
 def _notes(found: Sequence[Variable], n: int) -> list[str]:
     """How data were read, in sentences, where it could surprise."""
-    sentences = [
+    many = "different whole numbers"
+    sentences: list[tuple[Remark, str, str, str, str]] = [
         ("whole", "floats that are few whole numbers", "categories", "gaussian", "a number"),
-        ("many", f"more than {MANY} whole numbers", "categories", "gaussian", "a number"),
+        ("many", many, "categories", "gaussian", "a number"),
+        ("rare", f"{many} with few rows for each", "numbers", "categorical", "categories"),
         ("bag", "whole numbers", "bags of counts", "gaussian_diagonal", "a real vector"),
     ]
     notes = []
     for remark, what, read, other, otherwise in sentences:
-        names = [variable.name for variable in found if variable.remark == remark]
-        if names:
-            hold = f"{names[0]!r} holds" if len(names) == 1 else f"{listing(names)} hold"
+        chosen = [variable for variable in found if variable.remark == remark]
+        if chosen:
+            name = chosen[0].name
             notes.append(
-                f"{hold} {what}, read as {read}; family={{{names[0]!r}: {other!r}}} reads it as "
-                f"{otherwise}"
+                f"{_hold(chosen, what)}, read as {read}; family={{{name!r}: {other!r}}} reads it "
+                f"as {otherwise}"
             )
     return notes + _gap_notes(found, n)
+
+
+def _hold(chosen: Sequence[Variable], what: str) -> str:
+    """Which variables hold what, and how many different values where that is known."""
+    counted = [f"{variable.n_values:,} " if variable.n_values else "" for variable in chosen]
+    if chosen[0].remark not in ("many", "rare"):
+        counted = [""] * len(chosen)
+    if len(chosen) == 1:
+        return f"{chosen[0].name!r} holds {counted[0]}{what}"
+    if not counted[0]:
+        return f"{listing([variable.name for variable in chosen])} hold {what}"
+    shown = [f"{v.name!r} ({k.strip()})" for v, k in zip(chosen, counted, strict=True)][:N_SHOWN]
+    more = f" and {len(chosen) - N_SHOWN} more" if len(chosen) > N_SHOWN else ""
+    return f"{', '.join(shown)}{more} hold many {what}"
+
+
+def _lost(found: Sequence[Variable]) -> list[str]:
+    """A note on variables that have no value at all; they are constant and so left out."""
+    names = [variable.name for variable in found if variable.remark == "lost"]
+    if not names:
+        return []
+    return [f"{listing(names)} {'is' if len(names) == 1 else 'are'} missing in all rows: left out"]
 
 
 def _gap_notes(found: Sequence[Variable], n: int) -> list[str]:

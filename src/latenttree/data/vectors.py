@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import datetime
 import numbers
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import narwhals as nw
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.data.bins import bin_codes, normal_scores, quantile_edges, varies
-from latenttree.data.checks import check_finite, check_known, is_missing, negative_code
+from latenttree.data.checks import check_finite, is_missing, negative_code
 from latenttree.data.columns import Encoded, encode_integers, encode_labels, label_array
 from latenttree.data.families import AUTO, MANY, check_scores, vector_family, whole
 from latenttree.data.table import CODED
@@ -31,12 +32,14 @@ class Vector:
     gaps : (n,) True where a value is missing; None where none is.
     labelled : whether the values are labels of a categorical type.
     levels : labels of an ordered type, in their own order.
+    loose : whether integers may be numbers, as in a DataFrame; in an array they are codes.
     """
 
     known: NDArray[Any]
     gaps: NDArray[np.bool_] | None = None
     labelled: bool = False
     levels: tuple[Any, ...] | None = None
+    loose: bool = False
 
     @property
     def n(self) -> int:
@@ -82,14 +85,15 @@ def vector_of_array(
         raise unsupported_dtype(name, values.dtype)
     if mask is not None and mask.any():
         missing = mask if missing is None else missing | mask
-    known, gaps = _split(values, missing, name)
-    return Vector(_plain(known, name) if kind in "OT" else known, gaps)
+    known, gaps = _split(values, missing)
+    return Vector(_plain(known, name) if kind in "OT" and len(known) else known, gaps)
 
 
 def vector_of_series(series: nw.Series[Any], name: str) -> Vector:
     """The vector of a column of a DataFrame."""
     missing = series.is_null().to_numpy().astype(bool)
-    check_known(len(missing) - int(missing.sum()), len(missing), name)
+    if missing.all():  # of whatever type
+        return Vector(np.empty(0), missing)
     dtype = series.dtype
     if isinstance(dtype, nw.Categorical | nw.Enum):
         gaps = missing if missing.any() else None
@@ -104,17 +108,15 @@ def vector_of_series(series: nw.Series[Any], name: str) -> Vector:
         series = series.fill_null(False if isinstance(dtype, nw.Boolean) else 0)
     if not (dtype.is_integer() or isinstance(dtype, nw.Boolean | nw.String | nw.Object)):
         raise unsupported_dtype(name, dtype)
-    return vector_of_array(series.to_numpy(), name, missing)
+    return replace(vector_of_array(series.to_numpy(), name, missing), loose=True)
 
 
 def _split(
-    values: NDArray[Any], missing: NDArray[np.bool_] | None, name: str
+    values: NDArray[Any], missing: NDArray[np.bool_] | None
 ) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:
     if missing is None or not missing.any():
         return values, None
-    known = values[~missing]
-    check_known(len(known), len(values), name)
-    return known, missing
+    return values[~missing], missing
 
 
 def _objects(values: list[Any]) -> NDArray[Any]:
@@ -139,6 +141,8 @@ def _plain(values: NDArray[Any], name: str) -> NDArray[Any]:
     kind, type_ = next(iter(kinds.items()))
     if kind == "str":
         return values
+    if issubclass(type_, datetime.date | datetime.timedelta):
+        raise unsupported_dtype(name, type_.__name__)
     if kind not in ("bool", "int"):
         raise DataError(
             f"object column {name!r} holds {type_.__name__} values (first {values[0]!r}); each "
@@ -163,6 +167,11 @@ def _kind_of(type_: type) -> str:
 
 
 def unsupported_dtype(name: str, dtype: object) -> DataError:
+    if str(dtype).lower().startswith(("date", "time", "duration")):
+        return DataError(
+            f"column {name!r} holds dates or times (type {dtype}), which are not supported; drop "
+            "it, or make a number of it, for example (d - d.min()).dt.days"
+        )
     return DataError(
         f"column {name!r} has type {dtype}, which is not supported: columns may be boolean, "
         "integer, float, string or categorical; convert it"
@@ -175,13 +184,25 @@ def unsupported_dtype(name: str, dtype: object) -> DataError:
 def variable_of(vector: Vector, name: str, asked: str, weights: Floats | None) -> Variable:
     """The variable of a column, of the family asked for or of the one its values suggest."""
     known = _numbers_of_labels(vector.known) if vector.labelled and asked != AUTO else vector.known
-    family = vector_family(asked, known, name)
+    family = vector_family(asked, known, name, vector.n, vector.loose)
     if family in CODED:
         return _coded(vector, name, family, asked)
     x = known.astype(np.float64)
     if family == "poisson":
         check_counts(x, vector, name)
-    return _number(vector, x, name, family, weights)
+    variable = _number(vector, x, name, family, weights)
+    if asked == AUTO and known.dtype.kind in "iu":
+        return replace(variable, remark="rare", n_values=len(np.unique(known)))
+    return variable
+
+
+def without_values(vector: Vector, name: str) -> Variable:
+    """A column that is missing in all rows: it has no value that could vary."""
+    codes = np.full(vector.n, -1)
+    constant = "missing"
+    return Variable(
+        name, "categorical", 1, codes=codes, n_missing=vector.n, constant=constant, remark="lost"
+    )
 
 
 def _numbers_of_labels(labels: NDArray[Any]) -> NDArray[Any]:
@@ -206,6 +227,7 @@ def _coded(vector: Vector, name: str, family: str, asked: str) -> Variable:
         n_missing=vector.n_missing,
         constant=str(labels[0]) if len(labels) == 1 else None,
         remark=_remark(vector.known.dtype.kind, len(labels), asked),
+        n_values=len(labels),
     )
 
 
@@ -216,10 +238,10 @@ def _remark(kind: str, n_labels: int, asked: str) -> Remark:
 
 
 def _encoded(vector: Vector, name: str, family: str) -> Encoded:
-    """Sorted labels and the codes of the known values; an ordinal column keeps its own order."""
+    """Sorted labels and the codes of the known values; labels with an order keep it."""
     known = vector.known
     kind = known.dtype.kind
-    if family == "ordinal" and kind not in "biuf":
+    if vector.levels is not None or (family == "ordinal" and kind not in "biuf"):
         return _ranked(vector, name)
     if kind in "iu" and family == "categorical":
         _check_not_negative(vector, name)
