@@ -21,6 +21,7 @@ ORDER = (
     "data",
     "engine",
     "moments",
+    "pairs",
     "distances",
     "spanning",
     "affinity",

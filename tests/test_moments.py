@@ -13,12 +13,12 @@ from tests.reference import moments as slow
 from latenttree.data import Table, as_table
 from latenttree.data.table import Values
 from latenttree.datasets import make_latent_tree
-from latenttree.distances import _second_moments
 from latenttree.engine import BLOCK
 from latenttree.moments import full_subspaces, gram, pooled_subspaces, project
 from latenttree.moments import subspace as passes
 from latenttree.moments.available import available_moments, whiten_pairs
 from latenttree.moments.project import features, weighted_features
+from latenttree.pairs import second_moments
 
 N = BLOCK + 700  # more than one block
 FLOAT32 = {"rtol": 0, "atol": 2e-5}
@@ -296,7 +296,7 @@ def test_second_moments_of_pairs_are_over_samples_that_have_both(
     # features of blocks with 20 coordinates have variances up to 20
     close = {"rtol": 1e-5, "atol": 2e-4}
     if not table.has_missing:
-        second = _second_moments(table, basis, offset, n_jobs)
+        second = second_moments(table, basis, offset, n_jobs)
         np.testing.assert_allclose(second, expected.reshape(width, width), **close)
         return
     found = available_moments(table, basis, offset, n_jobs)
