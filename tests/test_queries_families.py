@@ -18,6 +18,7 @@ from latenttree.emissions import pooled, target_of
 from latenttree.gaussian import GaussianTreeModel
 from latenttree.model import TreeModel
 from latenttree.queries import Asked
+from latenttree.queries.filling import medians
 from latenttree.tree import Tree
 
 Floats = NDArray[np.float64]
@@ -601,3 +602,59 @@ def test_a_model_without_its_emissions_is_refused() -> None:
 
 def test_length_of_what_is_asked() -> None:
     assert len(Asked(make_model(make_data(), family=FAMILY).schema_.rows(make_data()))) == N
+
+
+def test_records_are_filled(model: Fitted) -> None:
+    """A record is filled like a row of a table in which all else is missing."""
+    X = data_of(model)
+    known = {"age": float(X["age"][0]), "colour": "red"}
+    found = model.impute(known)
+    assert tuple(found) == NAMES
+    assert {name: found[name] for name in known} == known
+    assert model.impute([known, known])[1]["size"] == found["size"]
+    table = {
+        name: (
+            np.full(1, known.get(name), dtype=object)
+            if np.ndim(X[name]) == 1
+            else np.full((1, X[name].shape[1]), np.nan)
+        )
+        for name in NAMES
+    }
+    row = model.impute(table)
+    assert found["visits"] == row["visits"][0]
+    assert found["flag"] == row["flag"][0]
+    np.testing.assert_allclose(found["real"], row["real"][0])
+    assert set(model.impute({})) == set(NAMES)
+    drawn = model.impute(known, method="sample", random_state=0)
+    assert drawn["age"] == known["age"]
+    with pytest.raises(DataError, match=r"weights or hidden states, of 'h0'"):
+        model.impute({"h0": 1})
+
+
+def test_gaussian_records_are_filled() -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(40, 4)), columns=list("abcd"))
+    model = gaussian_model(frame, (1, 1, 1, 1), 1)
+    found = model.impute({"a": 1.5})
+    row = model.impute(frame[:1].assign(a=1.5, b=np.nan, c=np.nan, d=np.nan))
+    np.testing.assert_allclose(list(found.values()), row.to_numpy()[0])
+
+
+def test_ordinal_gaps_hold_medians() -> None:
+    posterior = np.array([[0.4, 0.25, 0.35], [0.5, 0.1, 0.4], [0.1, 0.2, 0.7], [0.49, 0.0, 0.51]])
+    assert medians(posterior).tolist() == [1, 0, 2, 2]
+    for row, chosen in zip(posterior, medians(posterior), strict=True):
+        distance = [row @ np.abs(np.arange(3) - c) for c in range(3)]
+        assert distance[chosen] <= min(distance) + 1e-12
+    thirds = np.full((1, 3), 1 / 3)
+    assert medians(np.hstack([thirds, thirds]) / 2).tolist() == [2]  # 0.5 up to rounding
+
+
+@pytest.mark.filterwarnings("error")
+def test_numbers_that_are_far_out_do_not_warn(model: Fitted) -> None:
+    assert model.score_samples({"age": 1e300, "colour": "red"}).tolist() == [-np.inf]
+    with pytest.raises(DataError, match="row 0 has probability zero"):
+        model.impute({"age": 1e300})
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 4)), columns=list("abcd"))
+    found = gaussian_model(frame, (1, 1, 1, 1), 1).score_samples(frame[:2].assign(a=1e300))
+    assert (found < -1e100).all()

@@ -166,7 +166,8 @@ class TreeAnswers:
 
     def filled(self, rows: Rows, rng: np.random.Generator | None, n_jobs: int = 1) -> Filled:
         if rng is None:
-            return fill_by_modes(self.model, rows, n_jobs)
+            ordinal = {v for v, f in enumerate(self.schema.families) if f == "ordinal"}
+            return fill_by_modes(self.model, rows, n_jobs, ordinal)
         return fill_by_draws(self.model, rows, rng, n_jobs)
 
     def marginal(self, v: int) -> Floats:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -46,17 +46,23 @@ class Asked:
     def evidence(self, model: TreeModel, start: int, stop: int) -> Evidence:
         """What samples start:stop say about the nodes of a model."""
         codes, arrays = self.rows.take(start, stop), self.rows.arrays_at(start, stop)
-        if not self.soft:
-            return Chunk(codes, arrays).evidence(model)
         soft = {v: weights[start:stop] for v, weights in self.soft.items()}
-        if not arrays:
-            return Evidence(codes, soft)
-        return _with_weights(model, codes, arrays, soft)
+        with far_values():
+            if not soft:
+                return Chunk(codes, arrays).evidence(model)
+            if not arrays:
+                return Evidence(codes, soft)
+            return _with_weights(model, codes, arrays, soft)
 
     def ranges(self, model: TreeModel, width: int) -> Iterator[tuple[int, int, Evidence]]:
         """Ranges of samples whose working arrays, `width` numbers each, fit in memory."""
         for start, stop in spans(len(self), width):
             yield start, stop, self.evidence(model, start, stop)
+
+
+def far_values() -> np.errstate:
+    """Numbers so far from all others that their squares overflow are impossible, not a warning."""
+    return np.errstate(over="ignore", invalid="ignore")
 
 
 def spans(n: int, width: int) -> Iterator[tuple[int, int]]:
@@ -130,6 +136,33 @@ def read_samples(
             f"evidence is given in records, for example {{{hidden[0]!r}: 0}}"
         )
     return Asked(schema.rows(X, unused=unused))
+
+
+def read_to_fill(model: Model, schema: Schema, X: Any) -> Asked | None:
+    """Records whose gaps are to be filled, with a gap in every variable that they do not name; None
+    where `X` is a table."""
+    if not isinstance(X, Mapping | list | tuple):
+        return None
+    records = _as_records(schema, X, ())
+    if records is None:
+        return None
+    rows, soft = read_records(model, schema, records, (), None)
+    if soft:
+        names = [model.tree.names[v] for v in soft]
+        raise DataError(
+            f"the record has weights or hidden states, of {listing(names)}, which cannot be filled "
+            "in from; give values of observed variables, or ask predict_proba"
+        )
+    return Asked(replace(rows, arrays=_with_gaps(schema, rows)))
+
+
+def _with_gaps(schema: Schema, rows: Rows) -> dict[int, Any]:
+    """Arrays of all variables that are no categories, NaN where nothing is known."""
+    arrays: dict[int, Any] = {}
+    for v in np.flatnonzero(~schema.coded).tolist():
+        width = () if schema.form_of(v) == "vector" else (int(schema.dims[v]),)
+        arrays[v] = rows.arrays.get(v, np.full((rows.n_samples, *width), np.nan))
+    return arrays
 
 
 def no_evidence(model: TreeModel, n: int = 1) -> Asked:

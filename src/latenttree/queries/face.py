@@ -19,7 +19,8 @@ from latenttree.data import Schema
 from latenttree.engine import resolve_jobs
 from latenttree.errors import DataError
 from latenttree.queries.answers import Answers, answers_of
-from latenttree.queries.asked import Asked, no_evidence, read_samples
+from latenttree.queries.asked import Asked, no_evidence, read_samples, read_to_fill
+from latenttree.queries.filling import filled_records
 from latenttree.queries.nodes import Node, node_index, node_indices
 
 Floats = NDArray[np.float64]
@@ -92,7 +93,8 @@ class Queries(TransformerMixin):
         """Exact conditional probabilities of any nodes given any others.
 
         Only of nodes that have states: of numbers, counts and groups of codes `impute` gives the
-        expectation, and a Gaussian tree has no states at all.
+        expectation (`impute({name: value})` for one sample), and a Gaussian tree has no states at
+        all.
 
         Parameters
         ----------
@@ -186,27 +188,35 @@ class Queries(TransformerMixin):
     def impute(
         self, X: Any, method: Literal["mode", "sample"] = "mode", random_state: Any = None
     ) -> Any:
-        """Fill the gaps of a table.
+        """Fill the gaps of a table, or of records.
 
         Parameters
         ----------
-        X : a table with missing values (NaN, None, masked).
+        X : a table with missing values (NaN, None, masked); or one sample as a record
+            `{name: value}`, or a list of records, whose gaps are all variables that they do not
+            name.
         method : "mode" puts into each gap, given all that is known of its row, the most probable
-            category, the expected number, the codes that are more likely there than not; "sample"
-            draws all the gaps of a row together from the model.
+            category, the posterior median of an ordinal variable (the first level at which half of
+            the probability is reached), the expected number, the codes that are more likely there
+            than not; "sample" draws all the gaps of a row together from the model.
         random_state : for "sample"; None uses the estimator's own.
 
         Returns
         -------
         The table without gaps, in the container and with the types of the training data; a
-        DataFrame keeps its order of columns and its index.
+        DataFrame keeps its order of columns and its index. For a record a dict from all variables
+        to their values (a vector for a block), for a list of records a list of them.
         """
         self._check_model()
         if method not in ("mode", "sample"):
             raise DataError(f"method={method!r} is unknown; choose 'mode' or 'sample'")
         rng = self._generator(random_state) if method == "sample" else None
-        rows = self.schema_.rows(X)
-        filled = self._answers().filled(rows, rng, self._threads())
+        asked = read_to_fill(self.model_, self.schema_, X)
+        if asked is not None:
+            filled = self._answers().filled(asked.rows, rng, self._threads())
+            found = filled_records(self.schema_, filled)
+            return found[0] if isinstance(X, Mapping) else found
+        filled = self._answers().filled(self.schema_.rows(X), rng, self._threads())
         return self.schema_.decode(*filled, like=X)
 
     def marginal(self, node: Node) -> Floats:
@@ -224,9 +234,16 @@ class Queries(TransformerMixin):
         if u not in self.model_.tree.neighbors(v):
             raise DataError(
                 f"{node!r} and {given!r} are not the ends of an edge; for any pair ask "
-                f"predict_proba({{{given!r}: label}}, query={node!r})"
+                f"{self._advice(node, given)}"
             )
         return self._answers().conditional(v, u)
+
+    def _advice(self, node: Node, given: Node) -> str:
+        """How to ask for what one node says of another that is no neighbour."""
+        v, n_vars = self._node(node), self.schema_.n_vars
+        if v < n_vars and not self.schema_.coded[v]:
+            return f"impute({{{given!r}: value}})[{self.schema_.names[v]!r}], its expectation"
+        return f"predict_proba({{{given!r}: label}}, query={node!r})"
 
     # --- small helpers -----------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,14 +10,18 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from latenttree import inference
-from latenttree.data.schema import Rows
+from latenttree.data.schema import Rows, Schema
 from latenttree.inference import Evidence
 from latenttree.model import TreeModel
-from latenttree.queries.asked import check_possible, spans
+from latenttree.queries.asked import check_possible, far_values, spans
 from latenttree.samples import Chunk
 
+Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
+
+
+ROUNDING = 1e-12
 
 
 class Filled(NamedTuple):
@@ -27,8 +31,11 @@ class Filled(NamedTuple):
     arrays: Mapping[int, Any]
 
 
-def fill_by_modes(model: TreeModel, rows: Rows, n_jobs: int = 1) -> Filled:
-    """The most probable category in each gap by itself, the expectation of what is no category."""
+def fill_by_modes(
+    model: TreeModel, rows: Rows, n_jobs: int = 1, ordinal: Collection[int] = ()
+) -> Filled:
+    """The most probable category in each gap by itself, the median of variables that are `ordinal`,
+    the expectation of what is no category."""
     gaps = Gaps(model, rows)
     width = int(model.dims[gaps.columns].sum()) + int(model.dims[gaps.parents].sum())
     for start, stop in spans(len(gaps.rows), width):
@@ -38,11 +45,25 @@ def fill_by_modes(model: TreeModel, rows: Rows, n_jobs: int = 1) -> Filled:
         check_possible(found.log_likelihood, chosen)
         posterior = dict(zip(nodes, found.values, strict=True))
         for v in gaps.columns.tolist():
-            gaps.put_codes(v, chosen, posterior[v].argmax(axis=1))
+            best = medians if v in ordinal else modes
+            gaps.put_codes(v, chosen, best(posterior[v]))
         for v, emission in gaps.emissions.items():
             at = gaps.numbers_of(v, chosen)
             gaps.put_numbers(v, chosen[at], emission.impute(posterior[int(model.parents[v])][at]))
     return gaps.filled()
+
+
+def modes(posterior: Floats) -> Ints:
+    """(n,) the most probable category of `(n, d)` probabilities; ties go to the lower one."""
+    return np.asarray(posterior.argmax(axis=1))
+
+
+def medians(posterior: Floats) -> Ints:
+    """(n,) the first category at which half of the probability is reached: no other has a smaller
+    expected distance in ranks from the truth."""
+    reached = posterior.cumsum(axis=1)
+    half = (0.5 - ROUNDING) * reached[:, -1:]  # a sum of halves may fall short by rounding
+    return np.asarray((reached >= half).argmax(axis=1))
 
 
 def fill_by_draws(
@@ -98,7 +119,8 @@ class Gaps:
     def evidence(self, chosen: Ints) -> Evidence:
         """What is known of the chosen samples."""
         arrays = {v: values[chosen] for v, values in self.arrays.items()}
-        return Chunk(self.codes[chosen], arrays).evidence(self.model)
+        with far_values():
+            return Chunk(self.codes[chosen], arrays).evidence(self.model)
 
     def numbers_of(self, v: int, chosen: Ints) -> Ints:
         """Which of the chosen samples have a gap in variable `v`."""
@@ -120,3 +142,25 @@ class Gaps:
 def _any(mask: Mask) -> Mask:
     """(n,) whether a sample is marked, in any coordinate."""
     return mask if mask.ndim == 1 else np.asarray(mask.any(axis=1))
+
+
+# --- records -------------------------------------------------------------------------
+
+
+def filled_records(schema: Schema, filled: Filled) -> list[dict[str, Any]]:
+    """Samples without gaps, each as a dict from variables to labels, numbers and vectors."""
+    columns = [_values(schema, filled, v) for v in range(schema.n_vars)]
+    return [dict(zip(schema.names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def _values(schema: Schema, filled: Filled, v: int) -> list[Any]:
+    """The value of a variable in every sample; those of ordered labels are labels again."""
+    if schema.coded[v]:
+        found = schema.labels[v][filled.codes[:, v]]
+        return list(found.tolist())
+    values = filled.arrays[v]
+    dense = values.toarray() if sparse.issparse(values) else np.asarray(values)
+    if schema.ranked(v):
+        levels = np.asarray(schema.columns[schema.index[v]].levels)
+        return list(levels[np.clip(np.rint(dense), 0, len(levels) - 1).astype(int)].tolist())
+    return list(dense) if dense.ndim == 2 else list(dense.tolist())

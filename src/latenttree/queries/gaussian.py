@@ -18,7 +18,7 @@ from latenttree.data import Schema
 from latenttree.data.schema import Rows
 from latenttree.errors import DataError
 from latenttree.gaussian import GaussianTreeModel
-from latenttree.queries.asked import Asked, spans
+from latenttree.queries.asked import Asked, far_values, spans
 from latenttree.queries.filling import Filled
 
 Floats = NDArray[np.float64]
@@ -58,7 +58,9 @@ class GaussianAnswers:
         )
 
     def log_likelihoods(self, asked: Asked, n_jobs: int = 1) -> Floats:
-        return self._over(asked.rows, gaussian.log_likelihood, (), n_jobs)
+        found = self._over(asked.rows, gaussian.log_likelihood, (), n_jobs)
+        found[np.isnan(found)] = -np.inf  # a difference of squares that both overflow
+        return found
 
     def sample(self, n: int, rng: np.random.Generator) -> tuple[Filled, Floats]:
         drawn, hidden = gaussian.sample(self.model, n, rng)
@@ -112,5 +114,7 @@ class GaussianAnswers:
         """`answer(model, X)` for ranges of samples, `(n, *shape)`."""
         found = np.empty((rows.n_samples, *shape))
         for start, stop in spans(rows.n_samples, int(self.model.offsets[-1])):
-            found[start:stop] = answer(self.model, self.matrix(rows, start, stop), n_jobs=n_jobs)
+            X = self.matrix(rows, start, stop)
+            with far_values():
+                found[start:stop] = answer(self.model, X, n_jobs=n_jobs)
         return found

@@ -75,8 +75,9 @@ def classes_of(model: TreeModel, schema: Schema, v: int) -> NDArray[Any]:
     if not schema.coded[v]:
         raise DataError(
             f"{schema.names[v]!r} is of family {schema.families[v]!r} and has no list of values, "
-            "so there are no probabilities of them; impute(X) gives its expectation where it is "
-            "missing, marginal and conditional give expectations"
+            f"so there are no probabilities of them; impute({{name: value}})[{schema.names[v]!r}] "
+            "gives its expectation given what is known (impute(X) for a table), marginal and "
+            "conditional give expectations"
         )
     return schema.labels[v]
 
