@@ -300,7 +300,7 @@ BAD: dict[str, tuple[Any, dict[str, Any], str]] = {
     "NaT": (
         pd.DataFrame({"t": pd.to_datetime(["2020", None])}),
         {},
-        "'t' holds dates or times",
+        "'t' has type Datetime",
     ),
     "all missing": (
         pd.DataFrame({"a": [0, 1], "t": [None, None]}),
@@ -326,9 +326,9 @@ BAD: dict[str, tuple[Any, dict[str, Any], str]] = {
     "dates": (
         pd.DataFrame({"t": pd.to_datetime(["2020", "2021"])}),
         {},
-        "'t' holds dates or times",
+        "'t' has type Datetime",
     ),
-    "dates, array": (np.array([["2020"], ["2021"]], "M8[Y]"), {}, "type datetime64"),
+    "dates, array": (np.array([["2020"], ["2021"]], "M8[Y]"), {}, "has type datetime64"),
     "lists": (pl.DataFrame({"t": [[1], [2]]}), {}, "'t' has type List"),
     "object array": (
         np.array([[0, "a"], [{}, "b"]], dtype=object),

@@ -83,8 +83,8 @@ def as_table(
     groups : for a sparse or numeric matrix, a label for each column, or group name to column
         numbers: the columns of a group are one vector variable.
     names : names of the variables; from the DataFrame or dict, or x0, x1, ..., if not given.
-    drop_constant : leave out variables with a single value (listed in `Table.dropped`)
-        instead of raising.
+    drop_constant : leave out variables with a single value, or with none (listed in
+        `Table.dropped`) instead of raising.
     family : "auto", the name of one family for all variables, or a dict from variables to names
         (the others "auto"). See `latenttree.data.families`.
     sample_weight : (n,) how often each row counts; rows of weight 0 are left out.
@@ -225,7 +225,8 @@ class _Reader:
         if groups is not None and (frame is not None or blocks):
             raise DataError(
                 f"groups= is for a sparse or numeric matrix, got {type(X).__name__}; pass a "
-                "matrix, or a dict with a block for each group"
+                "matrix, or without groups= a dict with a block for each group, for example "
+                "{name: X[columns].to_numpy() for name, columns in groups.items()}"
             )
         if frame is not None:
             return self.frame(frame)
