@@ -169,8 +169,8 @@ def _kind_of(type_: type) -> str:
 def unsupported_dtype(name: str, dtype: object) -> DataError:
     if str(dtype).lower().startswith(("date", "time", "duration")):
         return DataError(
-            f"column {name!r} has type {dtype}: dates and times are not supported; drop it, or make "
-            "a number of it, for example (d - d.min()).dt.days"
+            f"column {name!r} has type {dtype}: dates and times are not supported; drop it, or "
+            "make a number of it, for example (d - d.min()).dt.days"
         )
     return DataError(
         f"column {name!r} has type {dtype}, which is not supported: columns may be boolean, "
