@@ -333,3 +333,22 @@ def true_modes(data: LatentTreeData, codes: NDArray[np.int64]) -> NDArray[np.int
 
     found = posteriors(data.model, Evidence(codes), list(range(27)))
     return np.stack([p.argmax(axis=1) for p in found.values], axis=1)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_column_that_few_samples_have_does_not_move_the_others(seed: int) -> None:
+    data = lt.datasets.make_latent_tree(9, 2, 2, n_samples=3000, random_state=seed)
+    rng = np.random.default_rng(seed)
+    rare = np.full(3000, np.nan)
+    rare[rng.permutation(3000)[:15]] = np.arange(15) % 2
+    found = lt.LatentTree(random_state=0).fit(np.column_stack([data.X, rare])).tree_
+    kept = {bits(row, 9) for row in found.splits()}
+    expected = {bits(row, 9) for row in data.tree.splits()}
+    trivial = {side for side in kept | expected if min(sum(side), 9 - sum(side)) < 2}
+    assert kept - trivial == expected - trivial
+
+
+def bits(row: Any, p: int) -> tuple[int, ...]:
+    """The side of a split that node 0 is not on."""
+    side = np.unpackbits(row)[:p]
+    return tuple((side if side[0] == 0 else 1 - side).tolist())

@@ -9,7 +9,7 @@ dependent.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from latenttree.data import Table
 from latenttree.distances import Distances
+from latenttree.moments.subspace import known_weights
 from latenttree.spanning import minimum_spanning_tree
 
 EXACT = 1e200
@@ -34,6 +35,10 @@ COPY_SAMPLES = 20
 
 HEAVY = 2.0
 """Tails below this, on every edge of the spanning tree, are no reason to count samples apart."""
+
+FEWEST_KNOWN = 60
+MOST_DOUBT = 30.0
+"""Standard errors beyond which more makes no difference."""
 
 FAINT = 0.05
 """Squared correlations below this weigh like it: their variances are noise."""
@@ -135,7 +140,7 @@ def estimated_affinity(found: Distances) -> Affinity:
     """Affinities of estimated distances: signed roots of the determinants, oriented."""
     rank = found.rank
     strength = np.abs(found.determinants)
-    mst = minimum_spanning_tree(-strength)
+    mst = minimum_spanning_tree(-_trusted(strength, found))
     if rank > 1:
         strength **= 1 / rank
     rho = np.copysign(strength, found.determinants)
@@ -153,6 +158,18 @@ def estimated_affinity(found: Distances) -> Affinity:
     return Affinity(rho, float(found.n_samples * rank), float(rank), mst, tails, excess=excess)
 
 
+def _trusted(strength: NDArray[Any], found: Distances) -> NDArray[Any]:
+    """Strengths by which neighbours are chosen: one that does not stand out of its noise, as those
+    of a variable that few samples have, counts less by as much as it may err."""
+    noisy = ~found.measurable
+    if not noisy.any():
+        return strength
+    doubt = np.exp(-np.minimum(found.standard_errors[noisy], MOST_DOUBT))
+    trusted = strength.copy()
+    trusted[noisy] *= doubt.astype(strength.dtype)
+    return trusted
+
+
 def _measured_excess(found: Distances, rho: NDArray[Any]) -> NDArray[np.float32]:
     """Measured variances of the distances of all pairs over those of Gaussian correlations `rho`
     from as many samples, `rank^2 (1 - rho^2)^2 tails / (n rank rho^2)`; at least 1."""
@@ -164,6 +181,20 @@ def _measured_excess(found: Distances, rho: NDArray[Any]) -> NDArray[np.float32]
         excess /= found.tails
     excess[~np.isfinite(excess)] = 1.0
     return np.clip(excess, 1.0, 6e4).astype(np.float32)
+
+
+def set_aside(found: Distances, table: Table) -> Distances:
+    """The distances without those of variables that too few samples have, `FEWEST_KNOWN` or less
+    and under a tenth: their noise would put others in the wrong place. They are joined without
+    support."""
+    known = known_weights(table)
+    aside = known < min(FEWEST_KNOWN, 0.1 * table.total_weight)
+    if not aside.any():
+        return found
+    determinants = found.determinants.copy()
+    determinants[aside], determinants[:, aside] = 0.0, 0.0
+    np.fill_diagonal(determinants, 1.0)
+    return replace(found, determinants=determinants)
 
 
 def mark_copies(whole: Affinity, table: Table) -> Affinity:

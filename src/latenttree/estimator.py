@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from latenttree.affinity import estimated_affinity, mark_copies
+from latenttree.affinity import estimated_affinity, mark_copies, set_aside
 from latenttree.baselines import BASELINES
 from latenttree.batchwise import Batchwise
 from latenttree.data import (
@@ -279,7 +279,7 @@ class LatentTree(Batchwise, Queries, BaseEstimator):
                 tree = BASELINES[self.structure](values, found.n_samples, table.names)
             return Structure.of_tree(tree)
         with progress.stage("spanning tree"):
-            whole = mark_copies(estimated_affinity(found), table)
+            whole = mark_copies(estimated_affinity(set_aside(found, table)), table)
         if not self.hidden_features:
             whole = replace(whole, width=1)
         return learn_structure(

@@ -214,7 +214,7 @@ class Table:
         weights = np.ones(self.n_samples) if self.weights is None else self.weights
         numbers = {} if self.values is None else self.values.arrays
         if a in numbers or b in numbers:  # the same bins are not the same numbers
-            return a in numbers and b in numbers and _same(numbers[a], numbers[b], least)
+            return a in numbers and b in numbers and _same(numbers[a], numbers[b], weights, least)
         if self.codes is not None:
             pair = self.codes[:, [a, b]].astype(np.int64)
             both = (pair >= 0).all(axis=1)
@@ -226,7 +226,8 @@ class Table:
             return one_to_one and bool(counts.sum() - counts.max(initial=0) >= least)
         assert self.matrix is not None
         blocks = [self.matrix[:, self.offsets[v] : self.offsets[v + 1]] for v in (a, b)]
-        if blocks[0].shape != blocks[1].shape or blocks[0].nnz < least:
+        used = weights[np.diff(sparse.csr_array(blocks[0]).indptr) > 0].sum()
+        if blocks[0].shape != blocks[1].shape or used < least:
             return False
         return (blocks[0] != blocks[1]).nnz == 0
 
@@ -313,14 +314,16 @@ def _first_half(n: int) -> NDArray[np.bool_]:
     return np.column_stack([~second, second]).ravel()[:n]
 
 
-def _same(one: Any, other: Any, least: int) -> bool:
+def _same(one: Any, other: Any, weights: NDArray[np.float64], least: int) -> bool:
     """Whether two columns or blocks of numbers are equal, and known in `least` samples."""
     if one.shape != other.shape or sparse.issparse(one) != sparse.issparse(other):
         return False
     if sparse.issparse(one):
-        return one.nnz >= least and (one != other).nnz == 0
+        used = weights[np.diff(one.indptr) > 0].sum()
+        return bool(used >= least) and (one != other).nnz == 0
     known = ~(np.isnan(one) | np.isnan(other))
-    return int(known.sum()) >= least and bool((one[known] == other[known]).all())
+    rows = known if known.ndim == 1 else known.any(axis=1)
+    return bool(weights[rows].sum() >= least) and bool((one[known] == other[known]).all())
 
 
 def codes_table(
