@@ -81,7 +81,7 @@ def test_moments_alone_expect_every_category_they_have_seen() -> None:
 
 
 def test_without_smoothing_impossible_samples_tell_nothing() -> None:
-    few = make_latent_tree(9, 2, 50, n_samples=1000, random_state=0)
+    few = make_latent_tree(9, 2, 200, n_samples=2000, random_state=0)
     model = learn(few.X, refine=None, smoothing=0.0)
     assert np.isneginf(model.score_samples(few.X)).any()
     assert np.isfinite(model.diagnostics_.effective_samples).all()

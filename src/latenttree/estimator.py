@@ -90,6 +90,7 @@ class LatentTree(Batchwise, Queries, BaseEstimator):
         "poisson", "multinomial", "multihot". By default boolean, integer, string and categorical
         columns are categorical, float columns gaussian, a SciPy sparse matrix without `groups` is
         presence or absence, groups are multihot, multinomial or gaussian as their values are.
+        Integers of a DataFrame with more than 50 values and few rows for each are numbers too.
     groups : optional
         For a sparse matrix: the variable of each column, or a mapping from names to columns.
     names : sequence of str, optional
@@ -112,6 +113,8 @@ class LatentTree(Batchwise, Queries, BaseEstimator):
         Observed nodes first, in the order of the columns, then hidden nodes h0, h1, ...
     model_ : TreeModel, or GaussianTreeModel where `hidden="gaussian"`
         The tree with every conditional distribution.
+    families_ : dict
+        The family of every variable.
     diagnostics_ : Diagnostics
         Support of every edge, unmeasurable pairs, times of the stages and more.
     n_iter_ : int
@@ -328,6 +331,12 @@ class LatentTree(Batchwise, Queries, BaseEstimator):
             self.feature_names_in_ = np.asarray(list(X.columns), dtype=object)
         if self.keep_distances and found is not None:
             self.distances_ = found
+
+    @property
+    def families_(self) -> dict[str, str]:
+        """The family of every variable."""
+        check_is_fitted(self, "schema_")
+        return dict(zip(self.schema_.names, self.schema_.families, strict=True))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to a `.ltree` file; read it with `latenttree.load`."""
