@@ -113,7 +113,7 @@ def test_spread_rows_of_sparse_tables() -> None:
 
 @pytest.mark.parametrize("period", [2, 3, 4])
 def test_halves_do_not_see_the_period_of_the_rows(period: int) -> None:
-    """In each half about as many samples of every phase: 2,000 of each, four standard deviations."""
+    """About as many samples of every phase in each half: 2,000, up to four standard deviations."""
     number = np.arange(4000 * period)
     one, other = as_table(np.column_stack([number % period, number % 7])).halves()
     assert abs(one.n_samples - other.n_samples) <= 1

@@ -15,8 +15,8 @@ from latenttree.datasets import make_latent_tree
 from latenttree.inference import Evidence
 from latenttree.metrics import model_of
 from latenttree.model import TreeModel
-from latenttree.tree import Tree
 from latenttree.samples import Chunk
+from latenttree.tree import Tree
 from latenttree.views import (
     _branches,
     choose_views,

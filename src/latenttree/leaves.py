@@ -14,7 +14,7 @@ SHORT = 0.05
 
 
 def as_leaves(structure: Structure, leaves: Collection[int]) -> Structure:
-    """The same structure with the observed nodes `leaves`, and their observed neighbours, as leaves.
+    """The same structure with the observed nodes `leaves`, and those next to them, as leaves.
 
     Each that has several neighbours, or an observed one, hangs from a hidden node in its place:
 
