@@ -9,7 +9,7 @@ Where the ratio is above 1.3, also that of EM on the true tree started at the tr
 the likelihood near it. Where that is above 1.3 too, the samples do not tell more: it is the price
 of not seeing the hidden states (noisy leaves that do not give them away), and of no method.
 
-The default is one seed, about 10 minutes on two cores; the claim is for `--seeds 10`. Every run is
+The default is one seed, about 15 minutes on two cores; the claim is for `--seeds 10`. Every run is
 also written at once to `families.jsonl`, which a run with `--first-seed` above 0 goes on with.
 """
 
