@@ -15,7 +15,7 @@ from latenttree.data.encode import as_frame, as_matrix, is_blocks, reject_unread
 from latenttree.data.kept_arrays import KeptArray, KeptBlocks, KeptSparse
 from latenttree.data.kept_frames import KeptFrame, KeptOther
 from latenttree.data.table import Table
-from latenttree.data.weights import n_rows
+from latenttree.data.weights import checked_numbers, n_rows
 from latenttree.errors import DataError
 
 Floats = NDArray[np.float64]
@@ -193,28 +193,8 @@ def _with_weights(held: _Held, sample_weight: Any, n: int) -> tuple[Floats, ...]
     """The weights of all rows; rows of batches without weights count once."""
     if sample_weight is None and held.weights is None:
         return None
-    new = np.ones(n) if sample_weight is None else _checked(sample_weight, n)
+    new = np.ones(n) if sample_weight is None else checked_numbers(sample_weight, n)
     before = held.weights
     if before is None:
         before = (np.ones(held.n_rows),) if held.n_rows else ()
     return with_piece(before, new, lambda parts: np.concatenate(parts))
-
-
-def _checked(sample_weight: Any, n: int) -> Floats:
-    """Weights of a batch; whether they are worth two rows together is seen in the end."""
-    weights = np.asarray(sample_weight)
-    if weights.dtype.kind not in "biuf":
-        raise DataError(f"sample_weight must hold numbers, got type {weights.dtype}; convert it")
-    if weights.shape != (n,):
-        raise DataError(
-            f"sample_weight has shape {weights.shape}, but X has {n} rows; give one weight for "
-            "each row, as a vector"
-        )
-    bad = ~(np.isfinite(weights) & (weights >= 0))
-    if bad.any():
-        row = int(bad.argmax())
-        raise DataError(
-            f"sample_weight[{row}] is {weights[row]}; weights must be finite and >= 0: correct it, "
-            "or leave the row out"
-        )
-    return weights.astype(np.float64)

@@ -16,8 +16,8 @@ LEAST_TOTAL = 2.0
 """Weights are counts of rows, and nothing is learned from fewer than two."""
 
 
-def check_weights(sample_weight: Any, n: int) -> NDArray[np.float64]:
-    """(n,) float64 weights: finite, none negative, worth at least two rows together."""
+def checked_numbers(sample_weight: Any, n: int) -> NDArray[np.float64]:
+    """(n,) float64 weights: finite, none negative."""
     weights = np.asarray(sample_weight)
     if weights.dtype.kind not in "biuf":
         raise DataError(f"sample_weight must hold numbers, got type {weights.dtype}; convert it")
@@ -34,10 +34,16 @@ def check_weights(sample_weight: Any, n: int) -> NDArray[np.float64]:
             f"sample_weight[{row}] is {weights[row]}; weights must be finite and >= 0: correct it, "
             "or leave the row out"
         )
+    return weights
+
+
+def check_weights(sample_weight: Any, n: int, least: float = LEAST_TOTAL) -> NDArray[np.float64]:
+    """(n,) float64 weights: finite, none negative, worth at least `least` rows together."""
+    weights = checked_numbers(sample_weight, n)
     total = float(weights.sum())
     if total == 0:
         raise DataError(f"all {n} sample weights are zero; give rows that count a weight above 0")
-    if total < LEAST_TOTAL:
+    if total < least:
         raise DataError(
             f"sample weights add up to {total:.4g}, but they are frequencies: a row of weight 3 "
             "counts as three rows. Rescale them to counts, for example "

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from latenttree.data import Schema
+from latenttree.data import Schema, check_weights
 from latenttree.engine import resolve_jobs
 from latenttree.errors import DataError
 from latenttree.queries.answers import Answers, answers_of
@@ -160,7 +160,7 @@ class Queries(TransformerMixin):
         logs = self.score_samples(X)
         if sample_weight is None:
             return float(logs.sum()), float(len(logs))
-        weights = _checked_weights(sample_weight, len(logs))
+        weights = check_weights(sample_weight, len(logs), least=0.0)
         used = weights > 0  # a sample that does not count may be impossible
         return float(weights[used] @ logs[used]), float(weights.sum())
 
@@ -299,26 +299,6 @@ def _check_input_features(estimator: Any, input_features: Any) -> None:
     known = getattr(estimator, "feature_names_in_", None)
     if known is not None and not np.array_equal(known, names):
         raise DataError("input_features is not equal to feature_names_in_; pass None")
-
-
-def _checked_weights(sample_weight: Any, n: int) -> Floats:
-    """(n,) finite weights, none negative, not all zero."""
-    try:
-        weights = np.asarray(sample_weight, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise DataError(f"sample_weight must hold numbers, got {sample_weight!r}") from None
-    if weights.shape != (n,):
-        raise DataError(
-            f"sample_weight has shape {weights.shape}, but X has {n} rows; give one weight for "
-            "each row, as a vector"
-        )
-    bad = ~(np.isfinite(weights) & (weights >= 0))
-    if bad.any():
-        row = int(bad.argmax())
-        raise DataError(f"sample_weight[{row}] is {weights[row]}; weights must be finite and >= 0")
-    if not weights.any():
-        raise DataError(f"all {n} sample weights are zero; give rows that count a weight above 0")
-    return weights
 
 
 def as_generator(random_state: Any) -> np.random.Generator:
