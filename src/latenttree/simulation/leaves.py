@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import ndtr, pdtr
 
+from latenttree.data.table import FAMILIES as TABLE_FAMILIES
 from latenttree.emissions import Emission, FullGaussian, Gaussian, MultiHot, Multinomial, Poisson
 from latenttree.simulation.channels import columns
 
@@ -71,19 +72,7 @@ def _stretched(maker: Maker, prior: Floats, length: float) -> Emission:
     return maker(1.0 if excess(1.0) >= 0 else float(brentq(excess, 1e-6, 1.0, xtol=1e-10)))
 
 
-FAMILIES = {
-    "categorical",
-    "ordinal",
-    "presence",
-    "gaussian",
-    "gaussian_spherical",
-    "gaussian_diagonal",
-    "gaussian_full",
-    "gaussian_tied",
-    "poisson",
-    "multinomial",
-    "multihot",
-}
+FAMILIES = {*TABLE_FAMILIES, "presence"}
 
 
 # ---- emissions from states that are all equal (t = 0) to states far apart (t = 1) ---------------
