@@ -10,7 +10,6 @@ from tests.reference.stars import with_samples
 from latenttree.affinity import (
     COPY_SAMPLES,
     EXACT,
-    LEAST,
     LONGEST,
     Affinity,
     affinity,
@@ -18,6 +17,7 @@ from latenttree.affinity import (
     estimated_affinity,
     mark_copies,
 )
+from latenttree.correlations import LEAST
 from latenttree.data import as_table
 from latenttree.distances import Distances, estimate_distances
 

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from tests.reference import features as reference
 from tests.reference.random_trees import random_tree, trees
 
+from latenttree.correlations import dense_source
 from latenttree.features import Features, branch_features, signed_correlation, star_correlations
 from latenttree.tree import Tree
 from latenttree.wiring import Wiring
@@ -41,7 +42,7 @@ def dense_weights(features: Features, slot: int, p: int) -> np.ndarray:
 def test_features_are_the_best_linear_predictors(tree: Tree) -> None:
     """Every directed edge of trees of all shapes, observed internal nodes included."""
     wiring = wired(tree)
-    features = branch_features(wiring, exact(wiring))
+    features = branch_features(wiring, dense_source(exact(wiring)))
     for u, near in features.slots.number.items():
         for v, slot in near.items():
             weights, load = reference.best_predictor(wiring, u, v)
@@ -55,20 +56,22 @@ def test_features_are_the_best_linear_predictors(tree: Tree) -> None:
 @given(trees(min_observed=4, max_observed=20, max_degree=6))
 def test_star_correlations_are_the_quadratic_form(tree: Tree) -> None:
     wiring = wired(tree)
-    features = branch_features(wiring, exact(wiring))
+    features = branch_features(wiring, dense_source(exact(wiring)))
     centre = max(wiring.links, key=lambda v: len(wiring.links[v]))
     slots = np.array(list(features.slots.number[centre].values()))
     # any symmetric matrix will do: the kernel knows nothing about trees
     rho = np.random.default_rng(0).uniform(-1, 1, (tree.n_observed,) * 2)
     rho += rho.T
-    found = star_correlations(slots, features.leaf, features.weight, features.size, rho)
+    found = star_correlations(
+        slots, features.leaf, features.weight, features.size, dense_source(rho)
+    )
     weights = np.array([dense_weights(features, s, tree.n_observed) for s in slots])
     expected = weights @ np.abs(rho) @ weights.T
     np.fill_diagonal(expected, 1.0)
     # sums of at most 400 products below 2
     np.testing.assert_allclose(found, expected, atol=1e-10)
     signed, strongest = signed_correlation(
-        slots[0], slots[1], features.leaf, features.weight, features.size, rho
+        slots[0], slots[1], features.leaf, features.weight, features.size, dense_source(rho)
     )
     assert signed == pytest.approx(weights[0] @ rho @ weights[1], abs=1e-10)
     pairs = rho[np.ix_(weights[0] != 0, weights[1] != 0)]
@@ -83,12 +86,14 @@ def test_narrow_features_still_measure_distances(width: int) -> None:
     tree = random_tree(rng, 60, max_degree=5, length_range=(0.1, 1.0))
     wiring = wired(tree)
     rho = np.exp(-tree.path_lengths())
-    features = branch_features(wiring, rho, width)
+    features = branch_features(wiring, dense_source(rho), width)
     assert features.size.max() <= width
     for v in wiring.hidden():
         near = features.slots.number[v]
         slots = np.array(list(near.values()))
-        r = star_correlations(slots, features.leaf, features.weight, features.size, rho)
+        r = star_correlations(
+            slots, features.leaf, features.weight, features.size, dense_source(rho)
+        )
         reach = features.load[slots] * np.exp(-np.array([wiring.links[v][u] for u in near]))
         expected = np.outer(reach, reach)
         np.fill_diagonal(expected, 1.0)
@@ -98,7 +103,9 @@ def test_narrow_features_still_measure_distances(width: int) -> None:
 def test_wider_features_carry_more() -> None:
     tree = random_tree(np.random.default_rng(1), 80, length_range=(0.1, 0.5))
     rho = np.exp(-tree.path_lengths())
-    loads = [branch_features(wired(tree), rho, width).load for width in (1, 4, 16, 80)]
+    loads = [
+        branch_features(wired(tree), dense_source(rho), width).load for width in (1, 4, 16, 80)
+    ]
     for narrow, wide in pairwise(loads):
         assert (wide >= narrow - 1e-12).all()
 
@@ -109,7 +116,7 @@ def test_a_feature_carries_more_than_its_best_leaf() -> None:
     p, a = 10, np.exp(-1.0)
     edges = [(i, p + 1) for i in range(p)] + [(p, p + 1)]
     wiring = Wiring.from_edges(p + 1, np.array(edges), np.full(p + 1, 1.0))
-    features = branch_features(wiring, exact(wiring))
+    features = branch_features(wiring, dense_source(exact(wiring)))
     load = features.load[features.slots.number[p][p + 1]]
     assert load == pytest.approx(1 / np.sqrt(1 + (1 - a**2) / (p * a**2)), abs=1e-12)
     assert load > 2 * a
@@ -119,7 +126,7 @@ def test_a_leaf_at_distance_zero_is_the_node() -> None:
     """Leaf 0 sits on hidden node 3, so that node's branch is leaf 0 alone."""
     edges, lengths = np.array([[0, 3], [1, 3], [2, 3]]), np.array([0.0, 1.0, 1.0])
     wiring = Wiring.from_edges(3, edges, lengths)
-    features = branch_features(wiring, exact(wiring))
+    features = branch_features(wiring, dense_source(exact(wiring)))
     slot = features.slots.number[2][3]
     assert features.load[slot] == 1.0
     np.testing.assert_array_equal(dense_weights(features, slot, 3), [1.0, 0.0, 0.0])
@@ -128,7 +135,7 @@ def test_a_leaf_at_distance_zero_is_the_node() -> None:
 def test_an_observed_node_hides_what_is_behind_it() -> None:
     """0 - 1 - 2: seen from 2, the branch of 1 is 1 itself."""
     wiring = Wiring.from_edges(3, np.array([[0, 1], [1, 2]]), np.array([0.5, 0.7]))
-    features = branch_features(wiring, exact(wiring))
+    features = branch_features(wiring, dense_source(exact(wiring)))
     slot = features.slots.number[2][1]
     np.testing.assert_array_equal(dense_weights(features, slot, 3), [0.0, 1.0, 0.0])
 
@@ -138,8 +145,8 @@ def test_an_observed_node_hides_what_is_behind_it() -> None:
 def test_features_have_unit_variance_by_the_affinities(tree: Tree) -> None:
     """Affinities that fit no tree: every leaf shares a little more with every other."""
     rho = np.exp(-0.8 * tree.path_lengths())
-    features = branch_features(wired(tree), rho)
-    plain = branch_features(wired(tree), np.exp(-tree.path_lengths()))
+    features = branch_features(wired(tree), dense_source(rho))
+    plain = branch_features(wired(tree), dense_source(np.exp(-tree.path_lengths())))
     for slot in range(len(features.size)):
         weights = dense_weights(features, slot, tree.n_observed)
         assert weights @ rho @ weights == pytest.approx(1.0, abs=1e-10)  # sums of 400 products

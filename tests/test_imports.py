@@ -24,6 +24,7 @@ ORDER = (
     "pairs",
     "distances",
     "spanning",
+    "correlations",
     "affinity",
     "wiring",
     "features",

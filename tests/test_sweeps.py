@@ -101,14 +101,16 @@ def test_no_verdict_lowers_the_likelihood_of_its_region(n: int) -> None:
             interchange(wiring, rng)
         rho = reference.sampled_correlations(rng, np.exp(-tree.path_lengths()), n)
         whole = Affinity(rho, float(n), 1.0, np.empty((0, 2), dtype=np.int64))
-        features = branch_features(wiring, rho)
+        features = branch_features(wiring, whole.source)
         n_changed = 0
         for centre in wiring.hidden():
             region = region_around(wiring, centre)
             if len(region.branches) < 4:
                 continue
             slots, edges, lengths = region_arrays(wiring, features, region)
-            r = star_correlations(slots, features.leaf, features.weight, features.size, rho)
+            r = star_correlations(
+                slots, features.leaf, features.weight, features.size, whole.source
+            )
             before = reference.log_likelihood(r, float(n), edges, lengths)
             verdict = judge(wiring, features, whole, region)
             offsets = -np.log(features.load[slots])

@@ -17,6 +17,13 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from latenttree.correlations import (
+    Source,
+    dense_source,
+    effective_samples,
+    gather,
+    gather_pairs,
+)
 from latenttree.data import Table
 from latenttree.distances import Distances
 from latenttree.moments.subspace import known_weights
@@ -28,9 +35,6 @@ EXACT = 1e200
 WIDTH = 32
 """Leaves that stand for a branch; the others behind the edge add almost nothing."""
 
-LEAST = 4.0
-"""Effective samples behind anything that is there at all."""
-
 COPY_SAMPLES = 20
 
 HEAVY = 2.0
@@ -39,9 +43,6 @@ HEAVY = 2.0
 FEWEST_KNOWN = 60
 MOST_DOUBT = 30.0
 """Standard errors beyond which more makes no difference."""
-
-FAINT = 0.05
-"""Squared correlations below this weigh like it: their variances are noise."""
 
 LONGEST = 200.0
 """Longest path in units of `scale`; longer ones are rescaled so that exp(-d) does not vanish."""
@@ -69,56 +70,42 @@ class Affinity:
     def exact(self) -> bool:
         return self.n >= EXACT
 
+    @property
+    def n_variables(self) -> int:
+        return len(self.rho)
+
+    @cached_property
+    def source(self) -> Source:
+        """The affinities for compiled kernels."""
+        return dense_source(self.rho, self.tails, self.excess)
+
+    def block(self, members: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Affinities between some variables, `(m, m)`."""
+        out = np.empty((len(members), len(members)))
+        gather(self.source, members, out)
+        return out
+
+    def links(self, pairs: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Affinities of pairs `(m, 2)`."""
+        return self._of_pairs(pairs, 0)
+
+    def _of_pairs(self, pairs: NDArray[np.int64], kind: int) -> NDArray[np.float64]:
+        out = np.empty(len(pairs))
+        gather_pairs(self.source, pairs, kind, out)
+        return out
+
     def samples(self, variables: NDArray[np.int64]) -> float:
-        """Effective samples behind the correlations of some variables: over their pairs the
-        geometric mean of `tails`, and the mean of `excess` weighted with the variances, which are
-        what a sum of distances adds up."""
-        n = self.n
-        if len(variables) < 2:
-            return n
-        if self.tails is not None:
-            n /= float(_mean_tail(self.tails, variables))
-        if self.excess is not None:
-            n /= float(_mean_excess(self.excess, self.rho, variables))
-        return max(n, LEAST)
+        """Effective samples behind the correlations of some variables (`effective_samples`)."""
+        return float(effective_samples(self.source, self.n, variables))
 
     def link_samples(self) -> NDArray[np.float64]:
         """Effective samples behind every edge of the spanning tree."""
-        n = np.full(len(self.mst), self.n)
-        for factor in (self.tails, self.excess):
-            if factor is not None:
-                n /= factor[self.mst[:, 0], self.mst[:, 1]]
-        return n
+        return self.n / (self._of_pairs(self.mst, 1) * self._of_pairs(self.mst, 2))
 
     @cached_property
     def typical_samples(self) -> float:
         """Effective samples behind a typical edge of the spanning tree."""
         return float(np.median(self.link_samples())) if len(self.mst) else self.n
-
-
-@njit(cache=True, nogil=True)
-def _mean_tail(tails, variables):  # type: ignore[no-untyped-def]
-    """Geometric mean of `tails` over the pairs of `variables`."""
-    total = 0.0
-    m = len(variables)
-    for i in range(m):
-        for j in range(i):
-            total += np.log(tails[variables[i], variables[j]])
-    return np.exp(2 * total / (m * (m - 1)))
-
-
-@njit(cache=True, nogil=True)
-def _mean_excess(excess, rho, variables):  # type: ignore[no-untyped-def]
-    """Mean of `excess` over the pairs of `variables`, weighted by `(1 - rho^2)^2 / rho^2`."""
-    total, weight = 0.0, 1e-300
-    for i in range(len(variables)):
-        for j in range(i):
-            a, b = variables[i], variables[j]
-            square = rho[a, b] * rho[a, b]
-            w = (1 - square) ** 2 / max(square, FAINT)
-            total += w * excess[a, b]
-            weight += w
-    return max(total / weight, 1.0)
 
 
 def affinity(distances: NDArray[Any], standard_errors: NDArray[Any] | None = None) -> Affinity:

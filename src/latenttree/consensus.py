@@ -49,7 +49,7 @@ def best_tree(part: Affinity, merged: Wiring, n_jobs: int) -> tuple[Optimum, dic
     optima: list[Optimum] = []
     for wiring in _starts(part, merged):
         changes = sweep(wiring, part, n_jobs)
-        alone = len(part.rho) > JOIN_LIMIT
+        alone = part.n_variables > JOIN_LIMIT
         value = 0.0 if alone else log_likelihood(wiring, part)
         optima.append(Optimum(wiring, value, edge_splits(wiring), changes))
         if len(optima) == 2 and _same(optima[0], optima[1], part):
@@ -66,9 +66,9 @@ def best_tree(part: Affinity, merged: Wiring, n_jobs: int) -> tuple[Optimum, dic
 
 def _starts(part: Affinity, merged: Wiring) -> Iterator[Wiring]:
     yield merged
-    p = len(part.rho)
+    p = part.n_variables
     if part.width > 1 and 4 <= p <= JOIN_LIMIT:
-        rho = np.abs(part.rho, dtype=np.float64)
+        rho = np.abs(part.block(np.arange(p)))
         for caution, flat in JOINS if p <= VOTE_LIMIT else JOINS[:1]:
             yield Wiring.from_edges(p, *join(rho, part.typical_samples, caution, flat))
 
@@ -103,9 +103,10 @@ def edge_splits(wiring: Wiring) -> dict[Edge, int]:
 
 def log_likelihood(wiring: Wiring, part: Affinity) -> float:
     """Gaussian log-likelihood of all affinities under the tree's path lengths. O(p^3)."""
-    names = [str(i) for i in range(len(part.rho))]
+    names = [str(i) for i in range(part.n_variables)]
     model = np.exp(-wiring.tree(names).path_lengths())
     model[np.diag_indices(len(model))] = 1 + 1e-6
     inverse = np.linalg.inv(model)
+    rho = np.abs(part.block(np.arange(part.n_variables)))
     n = part.typical_samples
-    return float(-0.5 * n * (np.linalg.slogdet(model)[1] + (inverse * np.abs(part.rho)).sum()))
+    return float(-0.5 * n * (np.linalg.slogdet(model)[1] + (inverse * rho).sum()))

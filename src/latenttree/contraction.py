@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from latenttree.affinity import Affinity
 from latenttree.edges import Edge, EdgeTest, EdgeTester
-from latenttree.features import Features, branch_features, star_correlations
+from latenttree.features import Features, branch_features, direct_correlations, star_correlations
 from latenttree.lengths import fit_star
 from latenttree.support import Judge
 from latenttree.wiring import Wiring
@@ -111,7 +111,7 @@ def refit_lengths(wiring: Wiring, affinity: Affinity) -> None:
     What a contracted edge measured is spread over the branches that now meet. Around an observed
     node inside the tree every branch is measured from that node itself. An edge with both ends
     refitted gets the mean of the two."""
-    features = branch_features(wiring, affinity.rho, affinity.width)
+    features = branch_features(wiring, affinity.source, affinity.width)
     number = features.slots.number
     found: dict[Edge, list[float]] = {}
     for v in wiring.links:
@@ -129,9 +129,8 @@ def _star_lengths(
     v: int, slots: NDArray[np.int64], f: Features, affinity: Affinity
 ) -> NDArray[np.float64]:
     """Distances from node v to the features of the branches around it."""
-    if v < len(affinity.rho):
-        rows = np.abs(affinity.rho[v][f.leaf[slots]]) * f.weight[slots]
-        r = rows.sum(axis=1, where=np.arange(f.leaf.shape[1]) < f.size[slots, None])
+    if v < affinity.n_variables:
+        r = direct_correlations(v, slots, f.leaf, f.weight, f.size, affinity.source)
         return np.asarray(-np.log(np.clip(r, 0.5 / np.sqrt(affinity.n), 1.0)))
-    r = star_correlations(slots, f.leaf, f.weight, f.size, affinity.rho)
+    r = star_correlations(slots, f.leaf, f.weight, f.size, affinity.source)
     return np.asarray(fit_star(r, affinity.samples(f.leading(slots))))

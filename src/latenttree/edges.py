@@ -67,7 +67,7 @@ class EdgeTester:
 
     def __init__(self, wiring: Wiring, affinity: Affinity) -> None:
         self.wiring, self.affinity = wiring, affinity
-        self.features = branch_features(wiring, affinity.rho, affinity.width)
+        self.features = branch_features(wiring, affinity.source, affinity.width)
         self.behind = observed_behind(self.features.slots, wiring.n_observed)
 
     def test(self, a: int, b: int) -> EdgeTest | None:
@@ -90,14 +90,14 @@ class EdgeTester:
 
     def _star(self, slots: list[int]) -> tuple[NDArray[np.float64], float]:
         f, rows = self.features, np.array(slots)
-        r = star_correlations(rows, f.leaf, f.weight, f.size, self.affinity.rho)
+        r = star_correlations(rows, f.leaf, f.weight, f.size, self.affinity.source)
         return r, self.affinity.samples(f.leading(rows))
 
     def _link(self, one: int, other: int) -> float:
         # between independent sides signs cancel, and tails are not heavy: all samples count;
         # sides whose signs do not fit one tree may cancel too, but then single pairs stand out
         f = self.features
-        r, single = signed_correlation(one, other, f.leaf, f.weight, f.size, self.affinity.rho)
+        r, single = signed_correlation(one, other, f.leaf, f.weight, f.size, self.affinity.source)
         r = max(r, single / STAND_OUT)
         n_pairs = self.behind[one] * self.behind[other]
         return float(r * np.sqrt(self.affinity.n / (2 * np.log(2 * n_pairs))))

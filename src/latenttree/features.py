@@ -15,6 +15,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from latenttree.affinity import WIDTH
+from latenttree.correlations import Source, correlation
 from latenttree.wiring import Slots, Wiring
 
 PERFECT = 1.0 - 1e-14
@@ -36,20 +37,20 @@ class Features(NamedTuple):
         return np.asarray(self.leaf[slots, best])
 
 
-def branch_features(wiring: Wiring, rho: NDArray[Any], width: int = WIDTH) -> Features:
+def branch_features(wiring: Wiring, source: Source, width: int = WIDTH) -> Features:
     """Features of all branches, by one pass up and one pass down; up to `width` leaves in each.
 
-    Weights come from the tree's lengths, the scale to unit variance from the affinities `rho`:
+    Weights come from the tree's lengths, the scale to unit variance from the affinities:
     where real data fit no tree, leaves of a branch share more than the tree says."""
     s = wiring.slots()
     found: Any = _all_features(
-        s.indptr, s.nbr, s.length, s.back, s.order, s.parent_slot, wiring.n_observed, rho, width
+        s.indptr, s.nbr, s.length, s.back, s.order, s.parent_slot, wiring.n_observed, source, width
     )
     return Features(s, *found)
 
 
 @njit(cache=True, nogil=True)
-def _combine(slots, lengths, n_slots, leaf, weight, share, load, size, out, rho, width):  # type: ignore[no-untyped-def]
+def _combine(slots, lengths, n_slots, leaf, weight, share, load, size, out, source, width):  # type: ignore[no-untyped-def]
     """Feature `out` of a hidden node from the features of `slots[:n_slots]` that leave it.
 
     A branch with correlation a gets weight a / (1 - a^2); `share` is each leaf's correlation with
@@ -104,10 +105,10 @@ def _combine(slots, lengths, n_slots, leaf, weight, share, load, size, out, rho,
     size[out] = keep
     variance = 0.0
     for q in range(keep):
-        row = rho[leaf[out, q]]
+        x = leaf[out, q]
         part = 0.5 * weight[out, q]
         for t in range(q):
-            part += weight[out, t] * abs(row[leaf[out, t]])
+            part += weight[out, t] * abs(correlation(source, x, leaf[out, t]))
         variance += 2 * weight[out, q] * part
     scale = 1 / np.sqrt(max(variance, LEAST_VARIANCE))
     for q in range(keep):
@@ -116,7 +117,7 @@ def _combine(slots, lengths, n_slots, leaf, weight, share, load, size, out, rho,
 
 
 @njit(cache=True, nogil=True)
-def _all_features(indptr, nbr, length, back, order, parent_slot, n_observed, rho, width):  # type: ignore[no-untyped-def]
+def _all_features(indptr, nbr, length, back, order, parent_slot, n_observed, source, width):  # type: ignore[no-untyped-def]
     """Upward, then downward pass over all slots. O(sum of degree^2 x width)."""
     n_slots = len(nbr)
     leaf = np.zeros((n_slots, width), dtype=np.int64)
@@ -144,7 +145,7 @@ def _all_features(indptr, nbr, length, back, order, parent_slot, n_observed, rho
                 slots[k] = s
                 lens[k] = length[s]
                 k += 1
-        _combine(slots, lens, k, leaf, weight, share, load, size, back[up], rho, width)
+        _combine(slots, lens, k, leaf, weight, share, load, size, back[up], source, width)
     for q in range(len(order)):
         v = order[q]
         if v < n_observed:
@@ -159,12 +160,12 @@ def _all_features(indptr, nbr, length, back, order, parent_slot, n_observed, rho
                     slots[k] = t
                     lens[k] = length[t]
                     k += 1
-            _combine(slots, lens, k, leaf, weight, share, load, size, back[s], rho, width)
+            _combine(slots, lens, k, leaf, weight, share, load, size, back[s], source, width)
     return leaf, weight, load, size
 
 
 @njit(cache=True, nogil=True)
-def star_correlations(slots, leaf, weight, size, rho):  # type: ignore[no-untyped-def]
+def star_correlations(slots, leaf, weight, size, source):  # type: ignore[no-untyped-def]
     """Correlations `(m, m)` between the features of `m` slots: `alpha^T |rho| beta`.
 
     Folded: where pairs are noise, magnitudes vary less than signed values, and what they add is
@@ -177,10 +178,9 @@ def star_correlations(slots, leaf, weight, size, rho):  # type: ignore[no-untype
             a, b = slots[i], slots[j]
             total = 0.0
             for x in range(size[a]):
-                row = rho[leaf[a, x]]
                 part = 0.0
                 for y in range(size[b]):
-                    part += weight[b, y] * abs(row[leaf[b, y]])
+                    part += weight[b, y] * abs(correlation(source, leaf[a, x], leaf[b, y]))
                 total += weight[a, x] * part
             r[i, j] = total
             r[j, i] = total
@@ -188,14 +188,24 @@ def star_correlations(slots, leaf, weight, size, rho):  # type: ignore[no-untype
 
 
 @njit(cache=True, nogil=True)
-def signed_correlation(a, b, leaf, weight, size, rho):  # type: ignore[no-untyped-def]
+def signed_correlation(a, b, leaf, weight, size, source):  # type: ignore[no-untyped-def]
     """Correlation `alpha^T rho beta` of two slots' features, about zero if they are independent,
     and the strongest correlation of single leaves."""
     total = 0.0
     strongest = 0.0
     for x in range(size[a]):
-        row = rho[leaf[a, x]]
         for y in range(size[b]):
-            total += weight[a, x] * weight[b, y] * row[leaf[b, y]]
-            strongest = max(strongest, abs(row[leaf[b, y]]))
+            rho = correlation(source, leaf[a, x], leaf[b, y])
+            total += weight[a, x] * weight[b, y] * rho
+            strongest = max(strongest, abs(rho))
     return total, strongest
+
+
+@njit(cache=True, nogil=True)
+def direct_correlations(v, slots, leaf, weight, size, source):  # type: ignore[no-untyped-def]
+    """Correlations `(m,)` of the observed node v with the features of `m` slots, folded."""
+    r = np.zeros(len(slots))
+    for i in range(len(slots)):
+        for x in range(size[slots[i]]):
+            r[i] += weight[slots[i], x] * abs(correlation(source, v, leaf[slots[i], x]))
+    return r

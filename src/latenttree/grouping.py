@@ -45,7 +45,7 @@ def neighbourhoods(mst: NDArray[np.int64], n_observed: int) -> list[NDArray[np.i
 
 def group_all(affinity: Affinity, n_jobs: int = 1, epsilon: float | None = None) -> list[Group]:
     """Every group's local tree, groups in parallel."""
-    groups = neighbourhoods(affinity.mst, len(affinity.rho))
+    groups = neighbourhoods(affinity.mst, affinity.n_variables)
 
     def work(start: int, stop: int) -> list[Group]:
         return [group(affinity, groups[i], epsilon) for i in range(start, stop)]
@@ -56,7 +56,7 @@ def group_all(affinity: Affinity, n_jobs: int = 1, epsilon: float | None = None)
 
 def group(affinity: Affinity, members: NDArray[np.int64], epsilon: float | None = None) -> Group:
     """The local tree over one group."""
-    r = np.abs(affinity.rho[np.ix_(members, members)], dtype=np.float64)
+    r = np.abs(affinity.block(members))
     if epsilon is not None:
         edges, lengths = threshold_grouping(-np.log(np.maximum(r, 1e-300)), epsilon)
     else:

@@ -23,20 +23,26 @@ TOLERANCE = 1e-9
 
 def merge(affinity: Affinity, groups: list[Group]) -> Wiring:
     """Union of all local trees. Every observed node is a leaf, possibly at distance zero."""
-    p = len(affinity.rho)
+    p = affinity.n_variables
     wiring = Wiring(p)
     if p == 2:
-        wiring.connect(0, 1, -float(np.log(max(abs(affinity.rho[0, 1]), 1e-300))))
+        (distance,) = _link_lengths(affinity, [(0, 1)])
+        wiring.connect(0, 1, distance)
     leaders = {int(g.members[0]) for g in groups}
     ends: dict[tuple[int, int], tuple[int, float]] = {}
     for g in groups:
         ends.update(_place(wiring, g, leaders))
-    for (i, j), (a, to_a) in ends.items():
-        if i < j:
-            b, to_b = ends[(j, i)]
-            distance = -float(np.log(max(abs(affinity.rho[i, j]), 1e-300)))
-            wiring.connect(a, b, max(distance - to_a - to_b, 0.0))
+    pairs = [(i, j) for i, j in ends if i < j]
+    for (i, j), distance in zip(pairs, _link_lengths(affinity, pairs), strict=True):
+        (a, to_a), (b, to_b) = ends[(i, j)], ends[(j, i)]
+        wiring.connect(a, b, max(distance - to_a - to_b, 0.0))
     return wiring
+
+
+def _link_lengths(affinity: Affinity, pairs: list[tuple[int, int]]) -> list[float]:
+    strength = np.abs(affinity.links(np.array(pairs, dtype=np.int64).reshape(-1, 2)))
+    lengths: list[float] = (-np.log(np.maximum(strength, 1e-300))).tolist()
+    return lengths
 
 
 def _place(wiring: Wiring, g: Group, leaders: set[int]) -> dict[tuple[int, int], tuple[int, float]]:

@@ -138,9 +138,9 @@ def _duplicates(
 ) -> tuple[NDArray[np.int64], list[tuple[int, int]], NDArray[np.int64]]:
     """Variables to keep, `(kept, copy)` for each that is at distance zero from a kept one, and the
     spanning tree with kept variables in the places of their copies."""
-    strength = np.abs(whole.rho[whole.mst[:, 0], whole.mst[:, 1]].astype(np.float64))
+    strength = np.abs(whole.links(whole.mst))
     zero = whole.mst[-np.log(np.maximum(strength, 1e-300)) <= DUPLICATE]
-    p = len(whole.rho)
+    p = whole.n_variables
     graph = coo_array((np.ones(len(zero)), (zero[:, 0], zero[:, 1])), shape=(p, p))
     _, label = connected_components(graph, directed=False)
     _, first = np.unique(label, return_index=True)
@@ -152,8 +152,8 @@ def _duplicates(
 
 def _components(whole: Affinity) -> tuple[list[_Part], NDArray[np.int64]]:
     """Parts connected by any affinity at all, and the spanning edges between them."""
-    empty = whole.rho[whole.mst[:, 0], whole.mst[:, 1]] == 0
-    links, p = whole.mst[~empty], len(whole.rho)
+    empty = whole.links(whole.mst) == 0
+    links, p = whole.mst[~empty], whole.n_variables
     graph = coo_array((np.ones(len(links)), (links[:, 0], links[:, 1])), shape=(p, p))
     n_parts, label = connected_components(graph, directed=False)
     if n_parts == 1:
@@ -183,9 +183,9 @@ def _assemble(
             test = part.tests.get((a, b))
             support, error = part.support.get((a, b), 1.0), test.error if test else 0.0
             edges.append((number[a], number[b], part.wiring.links[a][b], support, error))
-    for a, b in joins.tolist():
-        distance = -float(np.log(max(abs(reduced.rho[a, b]), 0.1 / np.sqrt(reduced.n))))
-        edges.append((int(kept[a]), int(kept[b]), distance, 0.0, np.inf))
+    strength = np.maximum(np.abs(reduced.links(joins)), 0.1 / np.sqrt(reduced.n))
+    for (a, b), distance in zip(kept[joins].tolist(), (-np.log(strength)).tolist(), strict=True):
+        edges.append((a, b, distance, 0.0, np.inf))
     return edges + [(a, b, 0.0, 1.0, 0.0) for a, b in copies]
 
 

@@ -60,7 +60,7 @@ def sweep(
     changes: list[int] = []
     centres = wiring.hidden()
     while centres and len(changes) < max_sweeps:
-        features = branch_features(wiring, affinity.rho, affinity.width)
+        features = branch_features(wiring, affinity.source, affinity.width)
         verdicts = judge_all(wiring, features, affinity, centres, n_jobs)
         changed, centres = _apply(wiring, verdicts)
         changes.append(changed)
@@ -114,7 +114,7 @@ def region_around(
 def judge(wiring: Wiring, features: Features, affinity: Affinity, region: Region) -> Verdict:
     """Join the region's star anew, and keep whichever topology is likelier."""
     slots, edges, lengths = region_arrays(wiring, features, region)
-    r = star_correlations(slots, features.leaf, features.weight, features.size, affinity.rho)
+    r = star_correlations(slots, features.leaf, features.weight, features.size, affinity.source)
     m, n = len(slots), affinity.samples(features.leading(slots))
     lengths, best, _ = fit_likelihood(r, n, path_matrix(m, edges), lengths, N_STEPS)
     seen = {topology_hash(m, edges)}
