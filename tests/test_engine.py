@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 
@@ -71,6 +72,75 @@ def test_two_jobs_run_at_once() -> None:
     assert sorted(parallel(lambda a, b: meeting.wait(), 2, 2, 1)) == [0, 1]
 
 
+def test_a_call_inside_a_piece_runs_where_it_is() -> None:
+    def work(start: int, stop: int) -> list[str]:
+        own = threading.current_thread().name
+        inner = parallel(lambda a, b: threading.current_thread().name, 20, 4, 1)
+        assert set(inner) == {own}
+        return inner
+
+    assert len(parallel(work, 50, 4, 1)) == 50
+
+
+def test_threads_stay_for_the_next_call_and_grow_with_what_is_asked() -> None:
+    def names(n_jobs: int) -> set[str]:
+        meeting = threading.Barrier(n_jobs, timeout=10)
+        return set(parallel(lambda a, b: (meeting.wait(), name())[1], n_jobs, n_jobs, 1))
+
+    def name() -> str:
+        return f"{threading.current_thread().name} {threading.get_ident()}"
+
+    most = names(20)  # no test before asks for as many
+    assert len(most) == 20
+    assert names(20) == most
+    assert names(3) <= most
+    assert len(names(21)) == 21
+
+
+def test_many_callers_share_the_threads() -> None:
+    def work(start: int, stop: int) -> int:
+        time.sleep(1e-4)
+        return start
+
+    found: list[list[int]] = []
+    callers = [
+        threading.Thread(target=lambda n=n: found.append(parallel(work, 60, n, 1)))
+        for n in (2, 3, 4, 5, 2, 3, 4, 5)
+    ]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join(timeout=30)
+    assert found == [list(range(60))] * len(callers)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_child_has_threads_of_its_own() -> None:
+    assert parallel(lambda a, b: a, 10, 3, 1) == list(range(10))
+    child = os.fork()
+    if not child:
+        os._exit(int(parallel(lambda a, b: a, 10, 3, 1) != list(range(10))))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert parallel(lambda a, b: a, 10, 3, 1) == list(range(10))
+
+
+def test_the_first_piece_that_fails_is_told_and_what_had_begun_is_done() -> None:
+    meeting, done = threading.Barrier(2, timeout=10), []
+
+    def work(start: int, stop: int) -> None:
+        meeting.wait()
+        if start == 1:
+            raise KeyError("piece 1")
+        time.sleep(0.02)
+        done.append(start)
+        raise ValueError("piece 0")
+
+    with pytest.raises(ValueError, match="piece 0"):
+        parallel(work, 2, 2, 1)
+    assert done == [0]
+
+
 def test_jobs_are_counted_as_joblib_does() -> None:
     cores = resolve_jobs(None)
     assert cores >= 1
@@ -94,7 +164,24 @@ def test_blas_runs_on_one_thread_inside_and_as_before_outside() -> None:
         before = threads()
         with single_threaded_blas():
             assert set(threads()) == {1}
+            with single_threaded_blas():
+                assert set(threads()) == {1}
+            assert set(threads()) == {1}
         assert threads() == before
+
+
+def test_blas_stays_on_one_thread_while_anybody_needs_it() -> None:
+    def threads() -> set[int]:
+        return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+
+    with threadpool_limits(limits=2, user_api="blas"):
+        one, other = single_threaded_blas(), single_threaded_blas()
+        one.__enter__()
+        other.__enter__()
+        one.__exit__(None, None, None)
+        assert threads() == {1}
+        other.__exit__(None, None, None)
+        assert threads() == {2}
 
 
 def test_progress_adds_up_the_times_of_a_stage(capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from contextlib import AbstractContextManager
+from concurrent.futures import wait
+from itertools import count
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
+from latenttree.engine.pools import helpers, inside, single_threaded_blas, taking_part
 from latenttree.errors import DataError
+
+__all__ = ["BLOCK", "blocks", "parallel", "resolve_jobs", "single_threaded_blas"]
 
 BLOCK = 4096
 """Samples in a block; sums of floats are cut here whatever the size of a chunk."""
@@ -39,26 +41,57 @@ def parallel(
 ) -> list[Any]:
     """`[work(start, stop), ...]` over ranges of items, in order; kernels must release the GIL.
 
-    An exception, or Ctrl-C, cancels the pieces that have not begun and is raised here.
-    """
+    The caller works too, beside `n_jobs - 1` threads that stay for the next call. A call from
+    inside a piece runs where it is. An exception, or Ctrl-C, leaves out the pieces that have not
+    begun and is raised here, when the pieces that had begun are done."""
     piece = piece or max(1, -(-n_items // 64))
     ranges = list(blocks(n_items, piece))
-    if n_jobs == 1 or len(ranges) == 1:
+    if n_jobs == 1 or len(ranges) == 1 or inside():
         return [work(start, stop) for start, stop in ranges]
-    with ThreadPoolExecutor(max_workers=n_jobs) as pool:
-        futures = [pool.submit(work, start, stop) for start, stop in ranges]
-        try:
-            wait(futures, return_when=FIRST_EXCEPTION)
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-        for future in futures:
-            if future.done() and not future.cancelled() and future.exception() is not None:
-                pool.shutdown(wait=False, cancel_futures=True)
-        return [future.result() for future in futures]
+    job = _Job(work, ranges)
+    others = helpers(job.run, min(n_jobs, len(ranges)) - 1)
+    try:
+        job.run()
+    except BaseException as error:  # Ctrl-C between two pieces
+        job.fail(len(ranges), error)
+    finally:
+        _join(job, others)
+    job.check()
+    return job.results
 
 
-def single_threaded_blas() -> AbstractContextManager[Any]:
-    """BLAS on one thread: the pieces are already on all cores, and sums keep their order."""
-    limits: AbstractContextManager[Any] = threadpool_limits(limits=1, user_api="blas")
-    return limits
+class _Job:
+    """Pieces that threads take one after the other."""
+
+    def __init__(self, work: Callable[[int, int], Any], ranges: list[tuple[int, int]]) -> None:
+        self.results: list[Any] = [None] * len(ranges)
+        self._work, self._ranges = work, ranges
+        self._next = count()  # one step of it holds the GIL: no piece is taken twice
+        self._failures: list[tuple[int, BaseException]] = []
+
+    def run(self) -> None:
+        """Work until there are no more pieces, or one has failed."""
+        with taking_part():
+            while not self._failures and (i := next(self._next)) < len(self._ranges):
+                try:
+                    self.results[i] = self._work(*self._ranges[i])
+                except BaseException as error:
+                    self.fail(i, error)
+
+    def fail(self, i: int, error: BaseException) -> None:
+        self._failures.append((i, error))
+
+    def check(self) -> None:
+        """Raise what the first piece raised that failed."""
+        if self._failures:
+            raise min(self._failures, key=lambda failure: failure[0])[1]
+
+
+def _join(job: _Job, others: list[Any]) -> None:
+    """Wait for the threads that have begun; they may write where the caller reads."""
+    begun = [future for future in others if not future.cancel()]
+    try:
+        wait(begun)
+    except BaseException as error:
+        job.fail(len(job.results), error)
+        wait(begun)

@@ -1,0 +1,100 @@
+"""Threads that stay from call to call, and BLAS held to one thread.
+
+Both are made once for a process: starting threads, and asking every loaded library for its number
+of threads, cost more than many of the pieces of work that they are for.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+from threadpoolctl import threadpool_limits
+
+
+class _Shared:
+    """What all threads of a process share."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.pool: ThreadPoolExecutor | None = None
+        self.size = 0
+        self.blas_users = 0
+        self.blas_limits: Any = None
+
+    def reset(self) -> None:
+        """In a forked child, where the threads are not, and a lock may be held by none of them."""
+        self.lock = threading.Lock()
+        self.pool, self.size = None, 0
+
+
+_shared = _Shared()
+_local = threading.local()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_shared.reset)
+
+
+# ---- threads --------------------------------------------------------------------------------
+
+
+def helpers(work: Callable[[], None], n: int) -> list[Future[None]]:
+    """Run `work` on up to `n` threads beside the caller's.
+
+    The pool has as many threads as were ever asked for; where others keep them busy, `work` waits
+    for its turn, so the caller must not depend on it."""
+    with _shared.lock:
+        try:
+            pool = _grown(n)
+            return [pool.submit(work) for _ in range(n)]
+        except RuntimeError:  # no new threads while the interpreter shuts down
+            return []
+
+
+def _grown(n: int) -> ThreadPoolExecutor:
+    """The pool, with `n` threads or more."""
+    if _shared.pool is None or n > _shared.size:
+        if _shared.pool is not None:
+            _shared.pool.shutdown(wait=False)  # what it has begun, and what waits, is still done
+        _shared.pool, _shared.size = ThreadPoolExecutor(n, thread_name_prefix="latenttree"), n
+    return _shared.pool
+
+
+def inside() -> bool:
+    """Whether this thread is at work on a piece: more threads would be too many."""
+    return getattr(_local, "depth", 0) > 0
+
+
+@contextmanager
+def taking_part() -> Iterator[None]:
+    """This thread is at work on pieces."""
+    _local.depth = getattr(_local, "depth", 0) + 1
+    try:
+        yield
+    finally:
+        _local.depth -= 1
+
+
+# ---- BLAS -----------------------------------------------------------------------------------
+
+
+@contextmanager
+def single_threaded_blas() -> Iterator[None]:
+    """BLAS on one thread: the pieces are already on all cores, and sums keep their order.
+
+    The number of threads belongs to the process: the first to enter sets it, the last to leave
+    restores it, and between them entering costs nothing (alone, about 1 ms)."""
+    with _shared.lock:
+        if not _shared.blas_users:
+            _shared.blas_limits = threadpool_limits(limits=1, user_api="blas")
+        _shared.blas_users += 1
+    try:
+        yield
+    finally:
+        with _shared.lock:
+            _shared.blas_users -= 1
+            if not _shared.blas_users:
+                _shared.blas_limits.restore_original_limits()
