@@ -19,6 +19,7 @@ from latenttree.baselines import (
     BASELINES,
     best_contraction,
     chow_liu,
+    clnj,
     clrg,
     clrg_em,
     contract_short_edges,
@@ -161,7 +162,7 @@ def test_zero_distances_are_edges() -> None:
 # ---- recursive grouping and CLRG ---------------------------------------------------------
 
 
-@pytest.mark.parametrize("method", [recursive_grouping, clrg])
+@pytest.mark.parametrize("method", [recursive_grouping, clrg, clnj])
 @pytest.mark.parametrize("seed", range(100))
 def test_grouping_is_exact_on_exact_distances(method: Callable[..., Tree], seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -176,7 +177,7 @@ def test_grouping_is_exact_on_exact_distances(method: Callable[..., Tree], seed:
     assert method(truth.path_lengths(), math.inf, truth.observed_names) == truth
 
 
-@pytest.mark.parametrize("method", [recursive_grouping, clrg])
+@pytest.mark.parametrize("method", [recursive_grouping, clrg, clnj])
 @pytest.mark.parametrize("noise", [0.05, 1.0])
 @pytest.mark.parametrize("seed", range(15))
 def test_grouping_always_ends_with_a_tree(
@@ -209,6 +210,7 @@ def test_grouping_on_noisy_distances(seed: int) -> None:
     truth = Tree.build([f"x{i}" for i in range(9)], pendant + inner, lengths)
     distances = noisy(truth.path_lengths(), rng, 0.02)
     assert clrg(distances, 20_000).same_topology(truth)
+    assert clnj(distances, 20_000).same_topology(truth)
     assert recursive_grouping(distances, 20_000).same_topology(truth)
 
 
@@ -276,7 +278,7 @@ def test_bad_input(method: str, distances: Matrix, names: list[str] | None, mess
         BASELINES[method](distances, 100, names)
 
 
-@pytest.mark.parametrize("method", [recursive_grouping, clrg])
+@pytest.mark.parametrize("method", [recursive_grouping, clrg, clnj])
 @pytest.mark.parametrize("n_samples", [0, -5, math.nan])
 def test_bad_number_of_samples(method: Callable[..., Tree], n_samples: float) -> None:
     with pytest.raises(ValueError, match="n_samples is"):

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from numpy.typing import ArrayLike
 
 from latenttree.baselines.chow_liu import chow_liu
+from latenttree.baselines.clnj import clnj
 from latenttree.baselines.clrg import clrg
 from latenttree.baselines.clrg_em import clrg_em
 from latenttree.baselines.neighbor_joining import (
@@ -39,6 +40,7 @@ BASELINES: dict[str, Callable[..., Tree]] = {
     "neighbor_joining": _neighbor_joining,
     "recursive_grouping": recursive_grouping,
     "clrg": clrg,
+    "clnj": clnj,
 }
 
 __all__ = [
@@ -46,6 +48,7 @@ __all__ = [
     "RandomEM",
     "best_contraction",
     "chow_liu",
+    "clnj",
     "clrg",
     "clrg_em",
     "contract_short_edges",

@@ -1,7 +1,8 @@
 """CLGrouping with recursive grouping (Choi, Tan, Anandkumar, Willsky 2011, "CLRG").
 
-Start from the minimum spanning tree. For each of its inner nodes i in turn, run recursive
-grouping on i and its present neighbours and put the result in the place of the star:
+Start from the minimum spanning tree. For each of its inner nodes i in turn, run a local method
+(here recursive grouping; in `clnj` neighbour joining) on i and its present neighbours and put the
+result in the place of the star:
 
         a   b                 a   b
          \\ /                   \\ /
@@ -9,18 +10,19 @@ grouping on i and its present neighbours and put the result in the place of the 
                                  |
                                  h' - c, d
 
-Recursive grouping thus sees few nodes, near each other, whose distances are reliable.
+The local method thus sees few nodes, near each other, whose distances are reliable.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from latenttree.baselines._shared import (
+    EdgeList,
     as_edge_list,
     check_distances,
     merge_short_edges,
@@ -32,6 +34,9 @@ from latenttree.tree import Tree
 
 # Neighbours of each node with the lengths of the edges to them.
 Neighbors = dict[int, dict[int, float]]
+
+# Distances (m, m) of a group, its leader first, to the edges of its local tree.
+LocalMethod = Callable[[NDArray[np.float64]], EdgeList]
 
 
 def clrg(
@@ -54,14 +59,23 @@ def clrg(
     sizes of the neighbourhoods), a round.
     """
     distances, names = check_distances(D, names)
-    n_observed = len(distances)
     rules = rules_for(n_samples, float(distances.max()))
     rng = np.random.default_rng(random_state)
+    return grouped_tree(distances, names, rules, lambda block: group_edges(block, rules, rng))
 
+
+def grouped_tree(
+    distances: NDArray[np.float64],
+    names: tuple[str, ...],
+    rules: GroupingRules,
+    local: LocalMethod,
+) -> Tree:
+    """CLGrouping with any local method; of the rules `shortest` and `merge_below` count here."""
+    n_observed = len(distances)
     neighbors = _as_neighbors(*spanning_edges(distances), n_observed)
     surrogates = _Surrogates(distances)
     for leader in _inner_nodes(neighbors):
-        _regroup(leader, neighbors, surrogates, rules, rng)
+        _regroup(leader, neighbors, surrogates, rules.shortest, local)
 
     ends = [(a, b) for a, row in neighbors.items() for b in row if a < b]
     edges, lengths = as_edge_list(ends, [neighbors[a][b] for a, b in ends])
@@ -108,16 +122,14 @@ def _regroup(
     leader: int,
     neighbors: Neighbors,
     surrogates: _Surrogates,
-    rules: GroupingRules,
-    rng: np.random.Generator,
+    shortest: float,
+    local_method: LocalMethod,
 ) -> None:
-    """Replace the star around `leader` by its recursive grouping, in place."""
+    """Replace the star around `leader` by the tree of the local method, in place."""
     group = [leader, *sorted(neighbors[leader])]
     if len(group) < 3:
         return
-    edges, lengths = group_edges(
-        _group_distances(group, neighbors[leader], surrogates, rules.shortest), rules, rng
-    )
+    edges, lengths = local_method(_group_distances(group, neighbors[leader], surrogates, shortest))
     local = _as_neighbors(edges, lengths, len(group))
     from_leader = _path_lengths_from(0, local)
     number = dict(enumerate(group))
