@@ -16,6 +16,7 @@ from latenttree.affinity import (
     component,
     estimated_affinity,
     mark_copies,
+    matrix_affinity,
 )
 from latenttree.correlations import LEAST
 from latenttree.data import as_table
@@ -90,12 +91,15 @@ def test_a_sign_that_disagrees_stays_negative() -> None:
     assert rho[0, 2] < 0
 
 
-def test_single_precision_stays_and_determinants_are_left_alone() -> None:
+@pytest.mark.parametrize("rank", [1, 2])
+def test_single_precision_stays_and_determinants_are_left_alone(rank: int) -> None:
     determinants = np.exp(-distances(4)).astype(np.float32)
     determinants[0] *= -1
     determinants[:, 0] *= -1
     before = determinants.copy()
-    assert estimated_affinity(estimated(determinants, 2)).rho.dtype == np.float32
+    source = estimated_affinity(estimated(determinants, rank)).source
+    assert source.dense.dtype == np.float32
+    assert (source.dense is determinants) is (rank == 1)  # no copy where none is needed
     np.testing.assert_array_equal(determinants, before)
 
 
@@ -139,12 +143,13 @@ def test_heavy_tails_leave_fewer_samples() -> None:
     d = distances(6, p=3)
     tails = np.full((3, 3), 10, dtype=np.float32)
     whole = with_samples(d, 1000.0)
-    heavy = Affinity(whole.rho, whole.n, whole.scale, whole.mst, tails)
+    heavy = matrix_affinity(whole.rho, whole.n, whole.scale, whole.mst, tails)
     assert whole.samples(np.arange(3)) == 1000.0
     # logarithms of single precision numbers are good to 1e-7
     assert heavy.samples(np.arange(3)) == pytest.approx(100.0, rel=1e-6)
     assert heavy.typical_samples == pytest.approx(100.0, rel=1e-6)
-    assert component(heavy, np.array([0, 1])).tails.shape == (2, 2)
+    part = component(heavy, np.array([0, 1]))
+    assert part.samples(np.arange(2)) == pytest.approx(100.0, rel=1e-6)
 
 
 def test_samples_are_those_of_the_typical_pair() -> None:
@@ -152,11 +157,11 @@ def test_samples_are_those_of_the_typical_pair() -> None:
     tails = np.ones((3, 3), dtype=np.float32)
     for i, j, tail in ((0, 1, 1), (0, 2, 10), (1, 2, 100)):
         tails[i, j] = tails[j, i] = tail
-    found = Affinity(np.eye(3), 1000.0, 1.0, np.array([[0, 1], [1, 2]]), tails)
+    found = matrix_affinity(np.eye(3), 1000.0, 1.0, np.array([[0, 1], [1, 2]]), tails)
     assert found.samples(np.arange(3)) == pytest.approx(100.0, rel=1e-6)
     assert found.samples(np.array([1])) == 1000.0
     np.testing.assert_allclose(found.link_samples(), [1000.0, 10.0])
-    few = Affinity(np.eye(3), 10.0, 1.0, np.array([[0, 1], [1, 2]]), tails)
+    few = matrix_affinity(np.eye(3), 10.0, 1.0, np.array([[0, 1], [1, 2]]), tails)
     assert few.samples(np.array([1, 2])) == LEAST
 
 
@@ -166,7 +171,7 @@ def test_light_tails_are_left_out() -> None:
     for tail, kept in ((1.9, False), (2.1, True)):
         tails = np.full((4, 4), tail, dtype=np.float32)
         found = estimated_affinity(Distances(det, np.zeros_like(d), 1, 1000, tails))
-        assert (found.tails is not None) is kept
+        assert found.source.heavy is kept
 
 
 # ---- copies --------------------------------------------------------------------------

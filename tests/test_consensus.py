@@ -8,12 +8,10 @@ from hypothesis import given, settings
 from tests.reference import stars as reference
 from tests.reference.random_trees import random_tree, trees
 
-from latenttree.affinity import Affinity
+from latenttree.affinity import matrix_affinity
 from latenttree.consensus import best_tree, edge_splits, log_likelihood
 from latenttree.tree import Tree
 from latenttree.wiring import Wiring
-
-NO_EDGES = np.empty((0, 2), dtype=np.int64)
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)
@@ -33,7 +31,7 @@ def test_likelihood_of_the_whole_tree_is_that_of_a_star() -> None:
     rho = reference.sampled_correlations(rng, np.exp(-tree.path_lengths()), 300)
     wiring = Wiring.from_edges(9, tree.edges, tree.lengths)
     expected = reference.log_likelihood(np.abs(rho), 300.0, tree.edges, tree.lengths)
-    part = Affinity(rho, 300.0, 1.0, NO_EDGES)
+    part = matrix_affinity(rho, 300.0)
     # log det and trace of a 9 x 9 matrix of condition below 1e3, times n / 2
     assert log_likelihood(wiring, part) == pytest.approx(expected, rel=1e-8)
 
@@ -56,7 +54,7 @@ def test_agreement_is_a_share_of_votes() -> None:
     tree = Tree.build(
         [str(i) for i in range(12)], reference.random_binary(rng, 12), np.full(21, 0.5)
     )
-    part = Affinity(rho, 200.0, 1.0, NO_EDGES)
+    part = matrix_affinity(rho, 200.0)
     best, agreement = best_tree(part, Wiring.from_edges(12, tree.edges, tree.lengths), 1)
     assert set(agreement) == set(best.wiring.edges())
     assert all(0 < a <= 1 + 1e-12 for a in agreement.values())  # sums of up to five shares

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from tests.reference import stars as reference
 from tests.reference.random_trees import SHAPES, random_tree, trees
 
-from latenttree.affinity import Affinity
+from latenttree.affinity import Affinity, matrix_affinity
 from latenttree.contraction import contract_unsupported, refit_lengths
 from latenttree.edges import Edge, EdgeTest, edge_tests
 from latenttree.structure import learn_structure
@@ -35,7 +35,7 @@ class Told:
 def exact(wiring: Wiring, n: float = 1e4) -> Affinity:
     p = wiring.n_observed
     d = wiring.tree([str(i) for i in range(p)]).path_lengths()
-    return Affinity(np.exp(-d), n, 1.0, NO_EDGES)
+    return matrix_affinity(np.exp(-d), n, 1.0, NO_EDGES)
 
 
 def contract(wiring: Wiring, known: dict[Edge, float], level: float = 0.5, **options: Any) -> Any:
@@ -269,7 +269,7 @@ def test_stars_of_gaussian_leaves_come_back_as_stars() -> None:
         rho = reference.sampled_correlations(rng, sigma, 2000)
         d = -np.log(np.clip(rho, 1e-3, 1.0))
         np.fill_diagonal(d, 0.0)
-        whole = Affinity(rho, 2000.0, 1.0, reference.with_samples(d, 2000).mst)
+        whole = matrix_affinity(rho, 2000.0, 1.0, reference.with_samples(d, 2000).mst)
         hidden.append(learn_structure(whole, [str(i) for i in range(12)]).tree.n_hidden)
     assert hidden.count(1) >= 16
     assert max(hidden) <= 2

@@ -61,7 +61,7 @@ def test_star_correlations_are_the_quadratic_form(tree: Tree) -> None:
     slots = np.array(list(features.slots.number[centre].values()))
     # any symmetric matrix will do: the kernel knows nothing about trees
     rho = np.random.default_rng(0).uniform(-1, 1, (tree.n_observed,) * 2)
-    rho += rho.T
+    rho = (rho + rho.T) / 2
     found = star_correlations(
         slots, features.leaf, features.weight, features.size, dense_source(rho)
     )

@@ -7,7 +7,7 @@ import pytest
 from tests.reference import stars as reference
 from tests.reference.random_trees import random_tree
 
-from latenttree.affinity import Affinity
+from latenttree.affinity import matrix_affinity
 from latenttree.features import branch_features, star_correlations
 from latenttree.sweeps import Region, judge, region_around, region_arrays, sweep, topology_hash
 from latenttree.tree import Tree
@@ -100,7 +100,7 @@ def test_no_verdict_lowers_the_likelihood_of_its_region(n: int) -> None:
         for _ in range(3):
             interchange(wiring, rng)
         rho = reference.sampled_correlations(rng, np.exp(-tree.path_lengths()), n)
-        whole = Affinity(rho, float(n), 1.0, np.empty((0, 2), dtype=np.int64))
+        whole = matrix_affinity(rho, float(n), 1.0, np.empty((0, 2), dtype=np.int64))
         features = branch_features(wiring, whole.source)
         n_changed = 0
         for centre in wiring.hidden():
@@ -132,7 +132,7 @@ def test_likelihood_of_the_whole_tree_rises_when_sweeping_samples() -> None:
         for _ in range(4):
             interchange(wiring, rng)
         rho = reference.sampled_correlations(rng, np.exp(-tree.path_lengths()), 2000)
-        whole = Affinity(rho, 2000.0, 1.0, np.empty((0, 2), dtype=np.int64))
+        whole = matrix_affinity(rho, 2000.0, 1.0, np.empty((0, 2), dtype=np.int64))
         before = log_likelihood(wiring, whole)
         sweep(wiring, whole)
         assert log_likelihood(wiring, whole) > before

@@ -9,12 +9,11 @@ dependent.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from latenttree.correlations import (
@@ -27,7 +26,8 @@ from latenttree.correlations import (
 from latenttree.data import Table
 from latenttree.distances import Distances
 from latenttree.moments.subspace import known_weights
-from latenttree.spanning import minimum_spanning_tree
+from latenttree.orientation import orientation
+from latenttree.spanning import minimum_spanning_tree, strongest_tree
 
 EXACT = 1e200
 """Effective samples of distances without error."""
@@ -41,30 +41,31 @@ HEAVY = 2.0
 """Tails below this, on every edge of the spanning tree, are no reason to count samples apart."""
 
 FEWEST_KNOWN = 60
-MOST_DOUBT = 30.0
-"""Standard errors beyond which more makes no difference."""
 
 LONGEST = 200.0
 """Longest path in units of `scale`; longer ones are rescaled so that exp(-d) does not vanish."""
 
+NO_PAIRS = np.empty((0, 2), dtype=np.int64)
+
 
 @dataclass(frozen=True, eq=False)
 class Affinity:
-    """Affinities `(p, p)`, oriented to be positive, and their spanning tree `mst` `(p - 1, 2)`.
+    """Affinities of p variables, oriented to be positive, and their spanning tree `mst`
+    `(p - 1, 2)`.
 
-    `n` effective samples in general; `n / tails[a, b]` for a pair whose correlation few samples
-    carry (see `Distances.tails`). `excess[a, b]` is by how much the measured variance of the
+    `n` effective samples in general; `n / tail(a, b)` for a pair whose correlation few samples
+    carry (see `Distances.tails`). `excess(a, b)` is by how much the measured variance of the
     distance of a pair exceeds what these samples give a Gaussian one: near-copies differ in few
     samples, and a Gaussian correlation near one would be far too sure. A branch is seen through a
-    combination of up to `width` of its leaves."""
+    combination of up to `width` of its leaves. `copies` `(c, 2)` are edges of the spanning tree
+    whose ends are one variable seen twice: their affinity is 1, whatever the source says."""
 
-    rho: NDArray[Any]
+    source: Source
     n: float
     scale: float
     mst: NDArray[np.int64]
-    tails: NDArray[np.float32] | None = None
     width: int = WIDTH
-    excess: NDArray[np.float32] | None = None
+    copies: NDArray[np.int64] = field(default_factory=lambda: NO_PAIRS)
 
     @property
     def exact(self) -> bool:
@@ -72,26 +73,36 @@ class Affinity:
 
     @property
     def n_variables(self) -> int:
-        return len(self.rho)
+        return len(self.source.rows)
 
-    @cached_property
-    def source(self) -> Source:
-        """The affinities for compiled kernels."""
-        return dense_source(self.rho, self.tails, self.excess)
+    @property
+    def rho(self) -> NDArray[np.float64]:
+        """All affinities `(p, p)`, in a new matrix."""
+        return self.block(np.arange(self.n_variables))
 
     def block(self, members: NDArray[np.int64]) -> NDArray[np.float64]:
         """Affinities between some variables, `(m, m)`."""
         out = np.empty((len(members), len(members)))
         gather(self.source, members, out)
+        if len(self.copies):
+            number = np.full(self.n_variables, -1)
+            number[members] = np.arange(len(members))
+            a, b = number[self.copies[(number[self.copies] >= 0).all(axis=1)]].T
+            out[a, b] = out[b, a] = 1.0
         return out
 
     def links(self, pairs: NDArray[np.int64]) -> NDArray[np.float64]:
         """Affinities of pairs `(m, 2)`."""
-        return self._of_pairs(pairs, 0)
+        out = self._of_pairs(pairs, 0)
+        if len(self.copies):
+            place = np.array([self.n_variables, 1])
+            known = np.sort(self.copies, axis=1) @ place
+            out[np.isin(np.sort(pairs, axis=1) @ place, known)] = 1.0
+        return out
 
     def _of_pairs(self, pairs: NDArray[np.int64], kind: int) -> NDArray[np.float64]:
         out = np.empty(len(pairs))
-        gather_pairs(self.source, pairs, kind, out)
+        gather_pairs(self.source, np.ascontiguousarray(pairs), kind, out)
         return out
 
     def samples(self, variables: NDArray[np.int64]) -> float:
@@ -108,6 +119,17 @@ class Affinity:
         return float(np.median(self.link_samples())) if len(self.mst) else self.n
 
 
+def matrix_affinity(
+    rho: NDArray[Any],
+    n: float,
+    scale: float = 1.0,
+    mst: NDArray[np.int64] = NO_PAIRS,
+    tails: NDArray[np.float32] | None = None,
+) -> Affinity:
+    """Affinities that are given as a matrix `(p, p)`."""
+    return Affinity(dense_source(rho, tails), float(n), scale, mst)
+
+
 def affinity(distances: NDArray[Any], standard_errors: NDArray[Any] | None = None) -> Affinity:
     """Affinities of a matrix of distances; `standard_errors=None` says that they are exact.
 
@@ -119,63 +141,62 @@ def affinity(distances: NDArray[Any], standard_errors: NDArray[Any] | None = Non
     rho = np.exp(-distances / scale)
     mst = minimum_spanning_tree(distances)
     if standard_errors is None:
-        return Affinity(rho, EXACT, scale, mst)
-    return Affinity(rho, _effective_samples(rho, standard_errors, scale, mst), scale, mst)
+        return matrix_affinity(rho, EXACT, scale, mst)
+    return matrix_affinity(rho, _effective_samples(rho, standard_errors, scale, mst), scale, mst)
 
 
-def estimated_affinity(found: Distances) -> Affinity:
-    """Affinities of estimated distances: signed roots of the determinants, oriented."""
-    rank = found.rank
-    strength = np.abs(found.determinants)
-    mst = minimum_spanning_tree(-_trusted(strength, found))
-    if rank > 1:
-        strength **= 1 / rank
-    rho = np.copysign(strength, found.determinants)
-    np.minimum(rho, 1.0, out=rho)
-    flip = _orientation(rho, mst)
-    rho *= flip[:, None]
-    rho *= flip[None, :]
-    tails = found.tails
-    if tails is not None and tails[mst[:, 0], mst[:, 1]].max(initial=1.0) < HEAVY:
-        tails = None
-    excess = _measured_excess(found, rho)
+def estimated_affinity(found: Distances, aside: NDArray[np.bool_] | None = None) -> Affinity:
+    """Affinities of estimated distances: signed roots of the determinants, oriented. Where a
+    determinant is a correlation, its matrix is not copied.
+
+    Variables `aside` have affinity zero to all others."""
+    mst = strongest_tree(found.determinants, found.standard_errors, aside)
+    source = dense_source(
+        _rooted(found.determinants, found.rank),
+        found.tails,
+        found.standard_errors,
+        n=found.n_samples,
+        rank=found.rank,
+    )
+    return oriented(source, mst, aside)
+
+
+def _rooted(determinants: NDArray[Any], rank: int) -> NDArray[Any]:
+    """Signed roots of determinants: the geometric means of `rank` correlations."""
+    if rank == 1:
+        return determinants
+    roots = np.abs(determinants)
+    roots **= 1 / rank
+    return np.copysign(roots, determinants, out=roots)
+
+
+def oriented(
+    source: Source, mst: NDArray[np.int64], aside: NDArray[np.bool_] | None = None
+) -> Affinity:
+    """Affinities of a source whose strongest spanning tree is known: the signs of the variables,
+    and whether tails and measured errors count."""
+    if aside is not None and aside.any():
+        sign = np.where(aside, np.float32(0), np.float32(1))
+        source = source._replace(sign=sign)
+    source = source._replace(sign=source.sign * orientation(source, mst))
+    n = float(source.n * source.rank)
+    whole = Affinity(source, n, float(source.rank), mst)
+    heavy = source.heavy and whole._of_pairs(mst, 1).max(initial=1.0) >= HEAVY
     # where only some pairs are near-copies, the far ones decide, and are as sure as Gaussian ones
-    if len(mst) and np.median(excess[mst[:, 0], mst[:, 1]]) < HEAVY:
-        return Affinity(rho, float(found.n_samples * rank), float(rank), mst, tails)
-    return Affinity(rho, float(found.n_samples * rank), float(rank), mst, tails, excess=excess)
+    measured = bool(source.measured and len(mst) and np.median(whole._of_pairs(mst, 2)) >= HEAVY)
+    return replace(whole, source=source._replace(heavy=bool(heavy), measured=measured))
 
 
-def _trusted(strength: NDArray[Any], found: Distances) -> NDArray[Any]:
-    """Strengths by which neighbours are chosen: one that does not stand out of its noise, as those
-    of a variable that few samples have, counts less by as much as it may err."""
-    noisy = ~found.measurable
-    if not noisy.any():
-        return strength
-    doubt = np.exp(-np.minimum(found.standard_errors[noisy], MOST_DOUBT))
-    trusted = strength.copy()
-    trusted[noisy] *= doubt.astype(strength.dtype)
-    return trusted
-
-
-def _measured_excess(found: Distances, rho: NDArray[Any]) -> NDArray[np.float32]:
-    """Measured variances of the distances of all pairs over those of Gaussian correlations `rho`
-    from as many samples, `rank^2 (1 - rho^2)^2 tails / (n rank rho^2)`; at least 1."""
-    square = np.asarray(rho, dtype=np.float32) ** 2
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        excess = found.standard_errors**2 * square
-        excess *= found.n_samples / found.rank / (1 - square) ** 2
-    if found.tails is not None:
-        excess /= found.tails
-    excess[~np.isfinite(excess)] = 1.0
-    return np.clip(excess, 1.0, 6e4).astype(np.float32)
+def hardly_known(table: Table) -> NDArray[np.bool_]:
+    """Variables `(p,)` that too few samples have, `FEWEST_KNOWN` or less and under a tenth: their
+    noise would put others in the wrong place. They are joined without support."""
+    known = known_weights(table)
+    return np.asarray(known < min(FEWEST_KNOWN, 0.1 * table.total_weight))
 
 
 def set_aside(found: Distances, table: Table) -> Distances:
-    """The distances without those of variables that too few samples have, `FEWEST_KNOWN` or less
-    and under a tenth: their noise would put others in the wrong place. They are joined without
-    support."""
-    known = known_weights(table)
-    aside = known < min(FEWEST_KNOWN, 0.1 * table.total_weight)
+    """The distances without those of variables that are hardly known."""
+    aside = hardly_known(table)
     if not aside.any():
         return found
     determinants = found.determinants.copy()
@@ -185,74 +206,27 @@ def set_aside(found: Distances, table: Table) -> Distances:
 
 
 def mark_copies(whole: Affinity, table: Table) -> Affinity:
-    """Set the affinity of variables that are exact copies of each other to one, in place.
+    """The same with an affinity of one for variables that are exact copies of each other.
 
     Only edges of the spanning tree need a look. Rare variables that happen to coincide are no
     copies: each value needs `COPY_SAMPLES` samples."""
-    strength = np.abs(whole.rho[whole.mst[:, 0], whole.mst[:, 1]])
-    for a, b in whole.mst[strength > 0.8].tolist():
-        if table.is_copy(a, b, COPY_SAMPLES):
-            whole.rho[a, b] = whole.rho[b, a] = 1.0
-    return whole
+    strong = whole.mst[np.abs(whole.links(whole.mst)) > 0.8]
+    same = [table.is_copy(a, b, COPY_SAMPLES) for a, b in strong.tolist()]
+    return replace(whole, copies=strong[np.array(same, dtype=np.bool_)])
 
 
 def component(whole: Affinity, members: NDArray[np.int64]) -> Affinity:
-    """The affinities of some variables that the spanning tree connects."""
-    number = np.full(len(whole.rho), -1)
+    """The affinities of some variables that the spanning tree connects; nothing is copied."""
+    number = np.full(whole.n_variables, -1)
     number[members] = np.arange(len(members))
-    inside = (number[whole.mst] >= 0).all(axis=1)
-    rho = np.ascontiguousarray(whole.rho[np.ix_(members, members)])
-    tails, excess = (
-        None if x is None else x[np.ix_(members, members)] for x in (whole.tails, whole.excess)
+    mst, copies = (number[x] for x in (whole.mst, whole.copies))
+    source = whole.source._replace(rows=whole.source.rows[members])
+    return replace(
+        whole,
+        source=source,
+        mst=mst[(mst >= 0).all(axis=1)],
+        copies=copies[(copies >= 0).all(axis=1)],
     )
-    mst = number[whole.mst[inside]]
-    return Affinity(rho, whole.n, whole.scale, mst, tails, whole.width, excess)
-
-
-def _orientation(rho: NDArray[Any], mst: NDArray[np.int64]) -> NDArray[Any]:
-    """A sign for every variable that makes affinities positive, decided by all pairs together.
-
-    Clusters merge along the spanning tree, strongest edge first, and turn to each other by the sign
-    of `sum rho |rho|` over all pairs between them: where single pairs are noise, their sum is not.
-    Each pair is looked at once, O(p^2)."""
-    strength = np.abs(rho[mst[:, 0], mst[:, 1]])
-    order = mst[np.argsort(-strength, kind="stable")]
-    found: NDArray[np.float64] = _turn(rho, order)
-    return found.astype(rho.dtype)
-
-
-@njit(cache=True, nogil=True)
-def _turn(rho, order):  # type: ignore[no-untyped-def]
-    """Signs of the variables; `order` holds the spanning tree's edges in the order of merging."""
-    p = rho.shape[0]
-    sign = np.ones(p)
-    leader = np.arange(p)
-    size = np.ones(p, dtype=np.int64)
-    following = np.full(p, -1)  # next member of the same cluster
-    last = np.arange(p)
-    for e in range(len(order)):
-        a, b = leader[order[e, 0]], leader[order[e, 1]]
-        if size[a] < size[b]:
-            a, b = b, a
-        total = 0.0
-        j = b
-        while j >= 0:
-            row = rho[j]
-            i = a
-            while i >= 0:
-                total += sign[i] * sign[j] * row[i] * abs(row[i])
-                i = following[i]
-            j = following[j]
-        j = b
-        while j >= 0:
-            if total < 0:
-                sign[j] = -sign[j]
-            leader[j] = a
-            j = following[j]
-        following[last[a]] = b
-        last[a] = last[b]
-        size[a] += size[b]
-    return sign
 
 
 def _effective_samples(

@@ -1,7 +1,7 @@
 """Where compiled kernels get a pair's correlation from, whether it is stored or not.
 
-Kernels take a `Source` and call `correlation(source, a, b)`; nobody but this module knows how the
-number is had.
+Kernels take a `Source` and call `correlation(source, a, b)`, `tail` or `excess`; nobody but this
+module knows how the numbers are had: read from matrices, or counted when they are asked for.
 """
 
 from __future__ import annotations
@@ -12,60 +12,192 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from latenttree.moments.cooccurrence import Packed, pair_count
+from latenttree.pairs import _binary_pair
+
 LEAST = 4.0
 """Effective samples behind anything that is there at all."""
 
 FAINT = 0.05
 """Squared correlations below this weigh like it: their variances are noise."""
 
+MOST_EXCESS = 6e4
+
+COUNT_BITS = 26
+"""Bits of a count in the memory of counts; 38 are left for the pair."""
+
 
 class Source(NamedTuple):
-    """Correlations of p variables as plain arrays, for compiled kernels.
+    """Correlations of variables as plain arrays, for compiled kernels.
 
-    `(0, 0)` stands for an array that is not there: factors are 1 then (see `Affinity`)."""
+    Variable a of a kernel is row `rows[a]` of all arrays, so that some of the variables are a
+    source without a copy. `(0, 0)` stands for a matrix that is not there. Without `dense`,
+    correlations come from the counts of `store`, and `memory` keeps counts that were asked for."""
 
-    dense: NDArray[Any]  # (p, p) correlations, oriented
-    tails: NDArray[np.float32]  # (p, p) or (0, 0)
-    excess: NDArray[np.float32]  # (p, p) or (0, 0)
-    sign: NDArray[np.float32]  # (p,) orientation of correlations that are computed on demand
+    rows: NDArray[np.int64]  # (m,)
+    sign: NDArray[np.float32]  # (p,) orientation; 0 for a variable that is set aside
+    dense: NDArray[Any]  # (p, p) signed correlations
+    errors: NDArray[np.float32]  # (p, p) relative standard errors
+    tails: NDArray[np.float32]  # (p, p)
+    store: Packed
+    mean: NDArray[np.float64]  # (p,) of 0/1 variables
+    root: NDArray[np.float64]  # (p,) one over their standard deviations
+    memory: NDArray[np.uint64]  # a power of two of counts, or none
+    n: float  # samples
+    rank: float  # dimensions of a determinant
+    heavy: bool  # whether tails count
+    measured: bool  # whether excesses count
+
+
+NO_MATRIX = np.empty((0, 0), dtype=np.float32)
+_NO_NUMBERS = np.empty(0)
+_NO_MEMORY = np.empty(0, dtype=np.uint64)
+_NO_PLACES = np.empty(0, dtype=np.int64)
+_NO_LIST = np.empty(0, dtype=np.uint32)
+_NO_BITS = np.empty((0, 0), dtype=np.uint64)
+_NO_STORE = Packed(*(_NO_PLACES,) * 3, _NO_BITS, _NO_PLACES, _NO_LIST, _NO_PLACES, _NO_LIST, 0)
 
 
 def dense_source(
-    rho: NDArray[Any],
+    dense: NDArray[Any],
     tails: NDArray[np.float32] | None = None,
-    excess: NDArray[np.float32] | None = None,
+    errors: NDArray[np.float32] | None = None,
+    sign: NDArray[np.float32] | None = None,
+    *,
+    n: float = 1.0,
+    rank: int = 1,
+    heavy: bool = True,
+    measured: bool = True,
 ) -> Source:
-    """A source that reads from matrices."""
-    none = np.empty((0, 0), dtype=np.float32)
-    sign = np.ones(len(rho), dtype=np.float32)
+    """A source that reads from matrices, which are not copied."""
     return Source(
-        np.ascontiguousarray(rho),
-        none if tails is None else np.ascontiguousarray(tails),
-        none if excess is None else np.ascontiguousarray(excess),
-        sign,
+        np.arange(len(dense)),
+        np.ones(len(dense), dtype=np.float32) if sign is None else sign,
+        np.ascontiguousarray(dense),
+        NO_MATRIX if errors is None else np.ascontiguousarray(errors, dtype=np.float32),
+        NO_MATRIX if tails is None else np.ascontiguousarray(tails, dtype=np.float32),
+        _NO_STORE,
+        _NO_NUMBERS,
+        _NO_NUMBERS,
+        _NO_MEMORY,
+        float(n),
+        float(rank),
+        heavy and tails is not None,
+        measured and errors is not None,
     )
+
+
+def counted_source(
+    store: Packed,
+    mean: NDArray[np.float64],
+    root: NDArray[np.float64],
+    n: float,
+    n_kept: int = 0,
+) -> Source:
+    """A source of 0/1 variables that counts a pair when it is asked for, and keeps about `n_kept`
+    counts of 8 bytes."""
+    p = len(mean)
+    fits = p * p < 2 ** (64 - COUNT_BITS) and n < 2**COUNT_BITS and n_kept > 0
+    kept = 2 ** int(np.log2(n_kept)) if fits else 0
+    return Source(
+        np.arange(p),
+        np.ones(p, dtype=np.float32),
+        NO_MATRIX,
+        NO_MATRIX,
+        NO_MATRIX,
+        store,
+        mean,
+        root,
+        np.full(kept, np.iinfo(np.uint64).max, dtype=np.uint64),
+        float(n),
+        1.0,
+        True,
+        True,
+    )
+
+
+@njit(cache=True, nogil=True)
+def counted(source, a, b):  # type: ignore[no-untyped-def]
+    """Samples that have both a and b, from memory where it is there.
+
+    A place of the memory holds the pair and the count in one word, so that threads that write the
+    same place at once cannot mix up two pairs."""
+    size = len(source.memory)
+    if size == 0:
+        return pair_count(source.store, a, b)
+    if a < b:
+        a, b = b, a
+    pair = np.uint64(a) * np.uint64(len(source.sign)) + np.uint64(b)
+    place = pair * np.uint64(0x9E3779B97F4A7C15)
+    place = (place ^ (place >> np.uint64(31))) & np.uint64(size - 1)
+    word = source.memory[place]
+    if word >> np.uint64(COUNT_BITS) == pair:
+        return np.int64(word & np.uint64((1 << COUNT_BITS) - 1))
+    count = pair_count(source.store, a, b)
+    source.memory[place] = (pair << np.uint64(COUNT_BITS)) | np.uint64(count)
+    return count
+
+
+@njit(cache=True, nogil=True)
+def counted_pair(source, a, b):  # type: ignore[no-untyped-def]
+    """Correlation, error and tail of two rows, from their count, in single precision as a matrix
+    would hold them."""
+    one, other, n = source.mean[a], source.mean[b], source.n
+    second = counted(source, a, b) / n - one * other
+    rho, error, heavy = _binary_pair(second, one, other, source.root[a], source.root[b], n)
+    return np.float64(np.float32(rho)), np.float64(np.float32(error)), np.float64(np.float32(heavy))
+
+
+@njit(cache=True, nogil=True)
+def measured_excess(rho, error, heavy, n, rank):  # type: ignore[no-untyped-def]
+    """Measured variance of the distance of a pair over that of a Gaussian correlation `rho` from as
+    many samples, `rank^2 (1 - rho^2)^2 heavy / (n rank rho^2)`; at least 1."""
+    square = rho * rho
+    gap = (1 - square) ** 2
+    if gap == 0.0:
+        return 1.0
+    excess = error * error * square * (n / rank) / gap / heavy
+    if not np.isfinite(excess):
+        return 1.0
+    return min(max(excess, 1.0), MOST_EXCESS)
 
 
 @njit(cache=True, nogil=True)
 def correlation(source, a, b):  # type: ignore[no-untyped-def]
     """Signed correlation of variables a and b, oriented."""
-    return np.float64(source.dense[a, b])
+    if a == b:
+        return 1.0
+    i, j = source.rows[a], source.rows[b]
+    sign = np.float64(source.sign[i]) * np.float64(source.sign[j])
+    if source.dense.shape[0] > 0:
+        return sign * min(max(np.float64(source.dense[i, j]), -1.0), 1.0)
+    return sign * counted_pair(source, i, j)[0]
 
 
 @njit(cache=True, nogil=True)
 def tail(source, a, b):  # type: ignore[no-untyped-def]
-    """How much heavier than Gaussian the fourth moment of a pair is."""
-    if source.tails.shape[0] == 0:
+    """How much heavier than Gaussian the fourth moment of a pair is; 1 where tails do not count."""
+    if not source.heavy:
         return 1.0
-    return np.float64(source.tails[a, b])
+    i, j = source.rows[a], source.rows[b]
+    if source.tails.shape[0] > 0:
+        return np.float64(source.tails[i, j])
+    return counted_pair(source, i, j)[2]
 
 
 @njit(cache=True, nogil=True)
 def excess(source, a, b):  # type: ignore[no-untyped-def]
-    """By how much the measured variance of a pair's distance exceeds a Gaussian one."""
-    if source.excess.shape[0] == 0:
+    """By how much the measured variance of a pair's distance exceeds a Gaussian one; 1 where that
+    does not count."""
+    if not source.measured:
         return 1.0
-    return np.float64(source.excess[a, b])
+    i, j = source.rows[a], source.rows[b]
+    if source.dense.shape[0] == 0:
+        rho, error, heavy = counted_pair(source, i, j)
+        return measured_excess(rho, error, heavy, source.n, source.rank)
+    heavy = 1.0 if source.tails.shape[0] == 0 else np.float64(source.tails[i, j])
+    rho = min(abs(np.float64(source.dense[i, j])), 1.0)
+    return measured_excess(rho, np.float64(source.errors[i, j]), heavy, source.n, source.rank)
 
 
 @njit(cache=True, nogil=True)
@@ -74,24 +206,23 @@ def effective_samples(source, n, variables):  # type: ignore[no-untyped-def]
     pairs the geometric mean of `tail`, and the mean of `excess` weighted with the variances
     `(1 - rho^2)^2 / rho^2`, which are what a sum of distances adds up."""
     m = len(variables)
-    heavy, measured = source.tails.shape[0] > 0, source.excess.shape[0] > 0
-    if m < 2 or not (heavy or measured):
+    if m < 2 or not (source.heavy or source.measured):
         return n
     logs = 0.0
     total, weight = 0.0, 1e-300
     for i in range(m):
         for j in range(i):
             a, b = variables[i], variables[j]
-            if heavy:
+            if source.heavy:
                 logs += np.log(tail(source, a, b))
-            if measured:
+            if source.measured:
                 square = correlation(source, a, b) ** 2
                 w = (1 - square) ** 2 / max(square, FAINT)
                 total += w * excess(source, a, b)
                 weight += w
-    if heavy:
+    if source.heavy:
         n /= np.exp(2 * logs / (m * (m - 1)))
-    if measured:
+    if source.measured:
         n /= max(total / weight, 1.0)
     return max(n, LEAST)
 

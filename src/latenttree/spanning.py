@@ -1,23 +1,50 @@
-"""Exact minimum spanning trees of a dense distance matrix.
+"""Exact minimum spanning trees of a dense matrix.
 
-Zero distances (duplicate variables) are real edges here; sparse-graph routines drop them.
+Edges are in one strict order: by distance (or strength), ties by the lower node, then by the
+higher. So the tree is one and the same however it is found. Zero distances (duplicate variables)
+are real edges here; sparse-graph routines drop them.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from latenttree.distances import UNMEASURABLE_ERROR
+
+MOST_DOUBT = 30.0
+"""Standard errors beyond which more makes no difference."""
+
+_NO_ERRORS = np.empty((0, 0), dtype=np.float32)
+
 
 @njit(cache=True, nogil=True)
-def _prim(distances):  # type: ignore[no-untyped-def]
+def doubted(strength, error):  # type: ignore[no-untyped-def]
+    """Strength by which neighbours are chosen: one that does not stand out of its noise, as those
+    of a variable that few samples have, counts less by as much as it may err."""
+    if error < UNMEASURABLE_ERROR:
+        return strength
+    return strength * np.exp(-min(error, MOST_DOUBT))
+
+
+@njit(cache=True, nogil=True)
+def precedes(a, b, c, d):  # type: ignore[no-untyped-def]
+    """Whether edge (a, b) comes before edge (c, d) where both are equally long."""
+    low, other = min(a, b), min(c, d)
+    return low < other or (low == other and max(a, b) < max(c, d))
+
+
+@njit(cache=True, nogil=True)
+def _prim(values, errors, aside, by_strength):  # type: ignore[no-untyped-def]
     """Prim's algorithm on a dense symmetric matrix, O(p^2) time, O(p) extra memory.
 
-    Ties go to the smaller node index, and infinite distances are used last, so the result is a
-    deterministic tree whatever the input.
+    `values` are distances, or determinants by whose magnitude, doubted by `errors`, the strongest
+    edges are taken. Nodes `aside` have strength zero to all. Infinite distances are used last.
     """
-    p = distances.shape[0]
+    p = values.shape[0]
     best = np.full(p, np.inf)
     link = np.zeros(p, dtype=np.int64)
     outside = np.ones(p, dtype=np.bool_)
@@ -26,14 +53,25 @@ def _prim(distances):  # type: ignore[no-untyped-def]
     outside[0] = False
     for step in range(p - 1):
         nearest = -1
-        row = distances[node]
+        row = values[node]
         for j in range(p):
-            if outside[j]:
-                if row[j] < best[j]:
-                    best[j] = row[j]
+            if not outside[j]:
+                continue
+            x: float = row[j]
+            if by_strength:
+                x = 0.0 if aside[j] or aside[node] else -abs(x)
+            if x <= best[j] or step == 0:
+                if by_strength and errors.shape[0] > 0:
+                    x = -doubted(-x, np.float64(errors[node, j]))
+                if step == 0 or x < best[j] or (x == best[j] and precedes(node, j, link[j], j)):
+                    best[j] = x
                     link[j] = node
-                if nearest < 0 or best[j] < best[nearest]:
-                    nearest = j
+            if (
+                nearest < 0
+                or best[j] < best[nearest]
+                or (best[j] == best[nearest] and precedes(link[j], j, link[nearest], nearest))
+            ):
+                nearest = j
         edges[step, 0] = link[nearest]
         edges[step, 1] = nearest
         outside[nearest] = False
@@ -43,5 +81,24 @@ def _prim(distances):  # type: ignore[no-untyped-def]
 
 def minimum_spanning_tree(distances: NDArray[np.floating]) -> NDArray[np.int64]:
     """Edges `(p - 1, 2)` of the minimum spanning tree, each as (lower, higher), sorted."""
-    edges = np.sort(_prim(np.ascontiguousarray(distances)), axis=1)
+    aside = np.zeros(len(distances), dtype=np.bool_)
+    return sorted_edges(_prim(np.ascontiguousarray(distances), _NO_ERRORS, aside, False))
+
+
+def strongest_tree(
+    determinants: NDArray[np.floating],
+    errors: NDArray[Any] | None = None,
+    aside: NDArray[np.bool_] | None = None,
+) -> NDArray[np.int64]:
+    """Edges of the spanning tree of strongest `|determinants|`, doubted by their `errors`, in the
+    form of `minimum_spanning_tree`. Variables `aside` are at strength zero from all others."""
+    if aside is None:
+        aside = np.zeros(len(determinants), dtype=np.bool_)
+    known = _NO_ERRORS if errors is None else np.ascontiguousarray(errors, dtype=np.float32)
+    return sorted_edges(_prim(np.ascontiguousarray(determinants), known, aside, True))
+
+
+def sorted_edges(edges: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Edges as (lower, higher), sorted."""
+    edges = np.sort(edges, axis=1)
     return edges[np.lexsort((edges[:, 1], edges[:, 0]))]

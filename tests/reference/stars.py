@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from latenttree.affinity import Affinity, affinity
+from latenttree.affinity import Affinity, affinity, matrix_affinity
 
 Matrix = NDArray[np.float64]
 Pairs = list[tuple[int, int]]
@@ -201,4 +201,4 @@ def sampled_correlations(rng: np.random.Generator, sigma: Matrix, n: int) -> Mat
 def with_samples(distances: Matrix, n: float) -> Affinity:
     """Exact affinities that pass for those of `n` samples."""
     whole = affinity(distances)
-    return Affinity(whole.rho, float(n), whole.scale, whole.mst)
+    return matrix_affinity(whole.rho, float(n), whole.scale, whole.mst)

@@ -1,0 +1,115 @@
+"""How much memory a fit may take, and how much it took."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from latenttree.errors import DataError
+
+SHARE = 0.6
+"""Share of the memory that is free which a fit takes by default."""
+
+FALLBACK = 4 * 2**30
+"""Bytes by default where the system does not say how much is free."""
+
+_UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+_SIZE = re.compile(r"\s*([0-9]*\.?[0-9]+(?:[eE][0-9]+)?)\s*([KMGT]?)(?:i?B)?\s*", re.IGNORECASE)
+
+
+def memory_bytes(limit: Any) -> int:
+    """Bytes of a memory limit: a number of bytes, text as "8GiB" or "500 MB", or None for a share
+    of what is free now. Units are powers of 1024.
+
+    >>> memory_bytes("8GiB") == memory_bytes("8192 MB") == 8 * 2**30
+    True
+    """
+    if limit is None:
+        free = available_memory()
+        return FALLBACK if free is None else int(SHARE * free)
+    value = _parsed(limit)
+    if value is None or not 0 < value < float("inf"):
+        raise DataError(
+            f"memory_limit={limit!r}: give bytes, text like '8GiB' or '500MB', or None for "
+            f"{SHARE:.0%} of the memory that is free"
+        )
+    return int(value)
+
+
+def _parsed(limit: Any) -> float | None:
+    if isinstance(limit, bool):
+        return None
+    if isinstance(limit, str):
+        match = _SIZE.fullmatch(limit)
+        return None if match is None else float(match[1]) * _UNITS[match[2].upper()]
+    try:
+        return float(limit)
+    except (TypeError, ValueError):
+        return None
+
+
+def available_memory() -> int | None:
+    """Bytes that can be had without swapping: the least of what the machine and the control group
+    have left; None where the system does not say."""
+    found = [x for x in (_machine_free(), _group_free()) if x is not None]
+    return min(found) if found else None
+
+
+def peak_memory() -> int | None:
+    """Most bytes that this process has held so far; None where the system does not say."""
+    return _status("VmHWM")
+
+
+def current_memory() -> int | None:
+    """Bytes that this process holds now; None where the system does not say."""
+    return _status("VmRSS")
+
+
+def shown(n_bytes: float) -> str:
+    """Bytes for people.
+
+    >>> shown(3 * 2**30), shown(1536)
+    ('3.0 GiB', '1.5 KiB')
+    """
+    for unit in ("bytes", "KiB", "MiB"):
+        if n_bytes < 1024:
+            return f"{n_bytes:.0f} bytes" if unit == "bytes" else f"{n_bytes:.1f} {unit}"
+        n_bytes /= 1024
+    return f"{n_bytes:.1f} GiB"
+
+
+def _status(name: str) -> int | None:
+    return _kilobytes(Path("/proc/self/status"), name)
+
+
+def _machine_free() -> int | None:
+    return _kilobytes(Path("/proc/meminfo"), "MemAvailable")
+
+
+def _kilobytes(path: Path, name: str) -> int | None:
+    """Bytes of a line `name:  1234 kB` in a file of the system."""
+    for line in _lines(path):
+        if line.startswith(name + ":"):
+            return int(line.split()[1]) * 1024
+    return None
+
+
+def _group_free() -> int | None:
+    """What the control group that a container runs in has left (version 2, then 1)."""
+    root = Path("/sys/fs/cgroup")
+    for most, used in (
+        (root / "memory.max", root / "memory.current"),
+        (root / "memory/memory.limit_in_bytes", root / "memory/memory.usage_in_bytes"),
+    ):
+        numbers = [line for path in (most, used) for line in _lines(path)]
+        if len(numbers) == 2 and all(x.isdigit() for x in numbers):
+            return max(int(numbers[0]) - int(numbers[1]), 0)
+    return None
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text().splitlines()
+    except OSError:
+        return []
