@@ -50,6 +50,7 @@ ORDER = (
     "simulation",
     "samples",
     "views",
+    "regressions",
     "decomposition",
     "parameters",
     "refine",

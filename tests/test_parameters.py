@@ -15,6 +15,7 @@ from tests.reference.parameters import (
     random_truth,
     rarest_state,
     slow_moments,
+    slow_solve,
     solve_exactly,
 )
 
@@ -34,14 +35,13 @@ from latenttree.model import TreeModel
 from latenttree.moments import triples
 from latenttree.moments.triples import TripleMoments, triple_moments
 from latenttree.parameters import (
+    WORST_GAIN,
     _depth,
-    align,
-    balanced,
     estimate_parameters,
     layout_of,
-    project_simplex,
     solve,
 )
+from latenttree.regressions import align, balanced, project_simplex
 from latenttree.samples import Chunk, Samples, model_dims
 from latenttree.tree import Tree
 from latenttree.views import choose_views, leaf_features, leaf_views
@@ -122,6 +122,11 @@ def sampled(n: int = 500, k: int = 3, seed: int = 0) -> tuple[LatentTreeData, An
     return data, views, layout, leaf_features(views, tables)
 
 
+def values(views: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Views sample by sample, `(n, n_views, k)`."""
+    return views.transpose(2, 0, 1)
+
+
 def check_moments(found: TripleMoments, expected: Any, atol: float) -> None:
     for name in ("own", "third", "cross", "emitted", "counted"):
         values = expected[name] if isinstance(expected, dict) else getattr(expected, name)
@@ -139,8 +144,8 @@ def test_moments_are_means_over_samples(dtype: Any) -> None:
     assert len(layout.counted)
     codes = data.X.astype(dtype)
     found = triple_moments([Chunk(codes)], features, layout, 3, n_jobs=1)
-    # products are of float32 views in float64: only the order of sums differs
-    check_moments(found, slow_moments(codes, features(Chunk(codes)), layout, 3), atol=1e-12)
+    # products of float32 views, and sums of 256 of them, are in float32
+    check_moments(found, slow_moments(codes, values(features(Chunk(codes))), layout, 3), atol=1e-6)
     assert found.n_samples == 500
 
 
@@ -157,7 +162,9 @@ def test_moments_are_over_the_samples_that_have_all_of_it(weighted: bool, n_jobs
         [chunk.take(slice(0, 200)), chunk.take(slice(200, 500))], features, layout, 3, n_jobs
     )
     # views are float32, and so are their products with weights where codes are counted
-    check_moments(found, slow_moments(codes, features(chunk), layout, 3, weights), atol=1e-6)
+    check_moments(
+        found, slow_moments(codes, values(features(chunk)), layout, 3, weights), atol=1e-6
+    )
     assert found.n_samples == pytest.approx(500 if weights is None else weights.sum())
 
 
@@ -179,7 +186,9 @@ def test_moments_of_statistics(missing: float, weighted: bool) -> None:
     (chunk,) = Samples(table)()
     found = triple_moments([chunk], features, layout, 2, 1, families)
     statistics = {a: each_statistic(family, chunk.arrays[a]) for a, family in families.items()}
-    expected = slow_moments(chunk.codes, features(chunk), layout, 2, chunk.weights, statistics)
+    expected = slow_moments(
+        chunk.codes, values(features(chunk)), layout, 2, chunk.weights, statistics
+    )
     for e, a in enumerate(layout.emitted[:, 1].tolist()):
         if a in families:
             factor = scale_between(found.emitted[e], expected["emitted"][e])
@@ -233,9 +242,10 @@ def test_threads_give_the_same_bits_and_chunks_the_same_sums(
     check_moments(triple_moments([Chunk(data.X)], features, layout, 3, n_jobs=2), whole, atol=0)
     cuts = (slice(0, 700), slice(700, 700), slice(700, 2500), slice(2500, None))
     pieces = [Chunk(data.X[cut]) for cut in cuts]
-    check_moments(triple_moments(pieces, features, layout, 3, n_jobs=2), whole, atol=1e-12)
+    # chunks cut the sums of 256 float32 products elsewhere
+    check_moments(triple_moments(pieces, features, layout, 3, n_jobs=2), whole, atol=1e-6)
     monkeypatch.setattr(triples, "VALUES", 1)
-    check_moments(triple_moments([Chunk(data.X)], features, layout, 3, n_jobs=2), whole, atol=1e-12)
+    check_moments(triple_moments([Chunk(data.X)], features, layout, 3, n_jobs=2), whole, atol=1e-6)
 
 
 def test_memory_of_the_views_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -309,7 +319,8 @@ def test_labels_of_two_decompositions_are_matched_by_assignment() -> None:
         order = rng.permutation(k)
         joint = np.zeros((k, k))
         joint[np.arange(k), order] = rng.dirichlet(np.full(k, 5.0))
-        np.testing.assert_array_equal(align(joint + 1e-3 * rng.normal(size=(k, k))), order)
+        noisy = joint + 1e-3 * rng.normal(size=(k, k))
+        np.testing.assert_array_equal(align(noisy[None]), order[None])
 
 
 def test_depth_counts_steps_to_the_nearest_observed_node() -> None:
@@ -403,6 +414,20 @@ def test_more_samples_than_a_million_are_trusted_more() -> None:
         check_distributions(few.model)
         many = solve(truth.tree, views, layout, moments._replace(n_samples=1e30))
         assert largest_error(many.model, truth) < 1e-6 or many.condition.max() > WORST_CONDITION
+
+
+@pytest.mark.parametrize("shape", ["star", "caterpillar", "balanced"])
+@pytest.mark.parametrize("k", [2, 3])
+def test_all_edges_at_once_are_as_one_by_one(shape: Any, k: int) -> None:
+    data = make_latent_tree(14, k, k + 1, shape=shape, arity=7, n_samples=4000, random_state=k)
+    views = choose_views(data.tree, k - 1, hidden=False)
+    layout = layout_of(data.tree, views, model_of(data).dims[:14])
+    tables = exact_tables(model_of(data), k)
+    moments = triple_moments([Chunk(data.X)], leaf_features(views, tables), layout, k, n_jobs=1)
+    found = solve(data.tree, views, layout, moments).model
+    slow = slow_solve(data.tree, views, layout, moments, WORST_GAIN)
+    for x, y in zip(found.tables, slow.tables, strict=True):
+        np.testing.assert_allclose(x, y, atol=1e-7)
 
 
 @pytest.mark.parametrize("k", [2, 3, 5])

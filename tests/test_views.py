@@ -151,7 +151,7 @@ def test_leaf_features_look_categories_up() -> None:
     y = leaf_features(views, tables)(Chunk(codes.astype(np.uint8)))
     assert y.dtype == np.float32
     for v, (a, _) in enumerate(views.source.tolist()):
-        np.testing.assert_allclose(y[:, v], tables[a][codes[:, a]], rtol=1e-6)
+        np.testing.assert_allclose(y[v].T, tables[a][codes[:, a]], rtol=1e-6)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -165,11 +165,11 @@ def test_message_features_are_posteriors_given_the_branch(seed: int) -> None:
     for v, (u, w) in enumerate(views.source.tolist()):
         for s in range(5):
             if w < 0:
-                np.testing.assert_allclose(y[s, v], tables[u][codes[s, u]], rtol=1e-6)
+                np.testing.assert_allclose(y[v, :, s], tables[u][codes[s, u]], rtol=1e-6)
                 continue
             weights = message(model, Evidence(codes), s, u, w) * model.marginals[u]
             posterior = weights / weights.sum()
-            np.testing.assert_allclose(y[s, v], [1, *posterior[1:]], atol=1e-5)
+            np.testing.assert_allclose(y[v, :, s], [1, *posterior[1:]], atol=1e-5)
 
 
 def test_message_features_where_all_views_are_messages_or_leaves() -> None:
@@ -179,6 +179,6 @@ def test_message_features_where_all_views_are_messages_or_leaves() -> None:
     for wanted in (hidden.source[:, 1] >= 0, hidden.source[:, 1] < 0):
         views = hidden._replace(source=hidden.source[wanted])
         y = message_features(views, tables, model, n_jobs=2)(Chunk(codes))
-        assert y.shape == (40, wanted.sum(), 3)
+        assert y.shape == (wanted.sum(), 3, 40)
         assert np.isfinite(y).all()
-        assert (y[:, :, 0] == 1).all()
+        assert (y[:, 0] == 1).all()

@@ -15,12 +15,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
 
 from latenttree.decomposition import decompose
 from latenttree.emissions import Emission
 from latenttree.model import TreeModel
 from latenttree.moments.triples import Layout, TripleMoments, triple_moments
+from latenttree.regressions import (
+    Groups,
+    align,
+    balanced,
+    joint_states,
+    project_simplex,
+    readings,
+)
 from latenttree.samples import Chunk, as_chunk
 from latenttree.tree import Tree
 from latenttree.views import (
@@ -43,8 +50,6 @@ LEAST_SAMPLES = 20
 something is divided by it."""
 
 LEAST_VARIANCE = 1e-10
-LEAST_EIGENVALUE = 1e-6
-N_SCALINGS = 30
 MAX_ROUNDS = 2
 LEAST_TRUST = 1e8
 """A group whose condition is larger counts no less than this."""
@@ -52,9 +57,6 @@ LEAST_TRUST = 1e8
 WORST_GAIN = 1e3
 """Directions of a predictor whose noise would be amplified more than this, or than `sqrt(N)` where
 that is more, are left out; on exact moments none is."""
-
-LEAST_JOINT = 1e-9
-"""Two hidden neighbours are at least this share of independent."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,14 +82,6 @@ class Pooled(NamedTuple):
         Statistics of moments are noisy, a variance may come out negative: a share of
         `1 / sqrt(n_samples)` of all samples in every state keeps it in bounds."""
         return self.emission.from_sums(sums, 1 / np.sqrt(n_samples), self.target)
-
-
-class _Node(NamedTuple):
-    """Decompositions of all groups of views, whitened."""
-
-    weights: Floats  # (rows, k)
-    factors: Floats  # (rows, 3, k, k) E[(1, z) | h]
-    worst_gain: float
 
 
 def layout_of(tree: Tree, views: Views, dims: Ints) -> Layout:
@@ -120,9 +114,8 @@ def solve(
     """The model that the moments imply; exact where the moments are.
 
     `families` are the observed nodes that are not categorical."""
-    families = families or {}
-    whitened = _whiten(views, layout, moments)
-    third = whitened.third
+    roots = _roots(moments.own)[views.view]  # (rows, 3, k, k)
+    third = np.einsum("mia,mjb,mlc,mabc->mijl", *roots.swapaxes(0, 1), moments.third, optimize=True)
     found = decompose(
         third,
         (third[:, :, 0, 0], third[:, 0, :, 0], third[:, 0, 0, :]),
@@ -131,67 +124,121 @@ def solve(
     weights = np.maximum(found.weights, min(LEAST_WEIGHT, LEAST_SAMPLES / moments.n_samples))
     weights /= weights.sum(axis=1, keepdims=True)
     gain = max(WORST_GAIN, float(np.sqrt(moments.n_samples)))
-    node = _Node(weights, np.stack(found.factors, axis=1), gain)
-    joints = [np.empty(0)] * len(tree.edges)
-    number = {tuple(sorted(e)): i for i, e in enumerate(tree.edges.tolist())}
-    p, m = tree.n_observed, tree.n_hidden
-    for (i, r), moment in zip(layout.hidden.tolist(), whitened.cross, strict=True):
-        if r >= m:
-            _align_group(node, views, i, r, moment)
+    groups = Groups(weights, np.stack(found.factors, axis=1), gain)
+    work = _Regression(tree, views, layout, moments, roots, groups).aligned()
     trust = 1 / np.minimum(found.condition, LEAST_TRUST) ** 2
-    told: dict[int, list[tuple[float, Floats]]] = {}
-    for (r, a), moment in zip(layout.emitted.tolist(), whitened.emitted, strict=True):
-        table = _expectations(node, views, r, a, moment)
-        table = table if a in families else project_simplex(table)
-        told.setdefault(number[a, p + views.owner[r]], []).append((trust[r], table))
+    joints: list[Any] = [None] * len(tree.edges)
     emissions: dict[int, Emission] = {}
-    for e, tables in told.items():
-        share = sum(t for t, _ in tables)
-        a, w = int(tree.edges[e].min()), node.weights[tree.edges[e].max() - p]
-        joints[e] = sum(t * table for t, table in tables) / share * w
-        if a in families:
-            emissions[a] = families[a].fitted(joints[e], moments.n_samples)
-            joints[e] = w[None, :]
-    for (i, j), moment in zip(layout.hidden.tolist(), whitened.cross, strict=True):
-        if j < m:
-            joints[number[p + i, p + j]] = _hidden_joint(node, views, i, j, p, moment)
-    for (a, b), joint in zip(layout.counted.tolist(), moments.counted, strict=True):
-        joints[number[a, b]] = joint
-    oriented = [j if a < b else j.T for (a, b), j in zip(tree.edges.tolist(), joints, strict=True)]
-    model = TreeModel.from_joints(tree, oriented, emissions=emissions)
-    return Parameters(model, found.condition[:m])
+    work.hidden(joints)
+    work.emitted(trust, families or {}, joints, emissions)
+    for e, joint in zip(work.numbers(layout.counted), moments.counted, strict=True):
+        joints[e] = joint
+    model = _model_of(tree, joints, emissions)
+    return Parameters(model, found.condition[: tree.n_hidden])
 
 
-def _align_group(node: _Node, views: Views, i: int, r: int, moment: Floats) -> None:
-    """Bring the states of a node's second group `r`, in place, into the order of its reference
-    group `i`: the relation of two groups of one hidden node, Procedure "Merging and Alignment
-    Correction", by linear assignment."""
-    one, other = _predictor(node, views, i, -1), _predictor(node, views, r, -1)
-    size = one.linear.shape[1]
-    second = one.linear @ moment.reshape(size, size) @ other.linear.T
-    order = align(one.inverse @ second @ other.inverse.T)
-    node.weights[r] = node.weights[r][order]
-    node.factors[r] = node.factors[r][:, :, order]
+class _Regression(NamedTuple):
+    """From groups of views to the joints of all edges, the end of smaller number first."""
+
+    tree: Tree
+    views: Views
+    layout: Layout
+    moments: TripleMoments
+    roots: Floats
+    groups: Groups
+
+    def numbers(self, pairs: Ints) -> Ints:
+        """Numbers of the edges between pairs of nodes, the smaller one first."""
+        keys = np.sort(self.tree.edges, axis=1) @ [self.tree.n_nodes, 1]
+        order = np.argsort(keys)
+        wanted = pairs @ [self.tree.n_nodes, 1]
+        return np.asarray(order[np.searchsorted(keys, wanted, sorter=order)])
+
+    def readings(self, rows: Ints, without: Ints) -> Floats:
+        """See `regressions.readings`; for moments of the views as they are, not whitened."""
+        found = readings(self.groups, self.views.branch, rows, without)
+        return np.asarray(np.einsum("ejsi,esia->ejsa", found, self.roots[rows], optimize=True))
+
+    def _joint_states(self, chosen: NDArray[np.bool_], apart: bool) -> Floats:
+        """Moments of the states of two groups; `apart`: of two nodes, which are no views of each
+        other."""
+        i, j = self.layout.hidden[chosen].T
+        p = self.tree.n_observed
+        nowhere = np.full(len(i), -1)
+        one = self.readings(i, p + j if apart else nowhere)
+        other = self.readings(j, p + i if apart else nowhere)
+        return joint_states(one, other, self.moments.cross[chosen])
+
+    def aligned(self) -> _Regression:
+        """The states of second groups in the order of the reference group of their node:
+        Procedure "Merging and Alignment Correction"."""
+        second = self.layout.hidden[:, 1] >= self.tree.n_hidden
+        if not second.any():
+            return self
+        orders = align(self._joint_states(second, apart=False))
+        return self._replace(groups=self.groups.reordered(self.layout.hidden[second, 1], orders))
+
+    def hidden(self, joints: list[Any]) -> None:
+        """Joints `(k, k)` of hidden neighbours."""
+        edges = self.layout.hidden[:, 1] < self.tree.n_hidden
+        i, j = self.layout.hidden[edges].T
+        w = self.groups.weights
+        found = balanced(self._joint_states(edges, apart=True), w[i], w[j])
+        numbers = self.numbers(self.tree.n_observed + self.layout.hidden[edges])
+        for e, joint in zip(numbers.tolist(), found, strict=True):
+            joints[e] = joint
+
+    def emitted(
+        self,
+        trust: Floats,
+        families: Mapping[int, Pooled],
+        joints: list[Any],
+        emissions: dict[int, Emission],
+    ) -> None:
+        """Joints of observed nodes with hidden neighbours: what the groups of the neighbour say,
+        by their `trust`. Of families, emissions, and joints that are the neighbour's weights."""
+        rows, nodes = self.layout.emitted.T
+        if not len(rows):
+            return
+        edge = self.numbers(np.column_stack([nodes, self.tree.n_observed + self.views.owner[rows]]))
+        share = trust[rows] / np.bincount(edge, trust[rows])[edge]
+        reading = self.readings(rows, nodes) / self.groups.weights[rows][:, :, None, None]
+        for chosen in _alike(
+            [len(x) for x in self.moments.emitted], np.isin(nodes, list(families))
+        ):
+            stacked = np.stack([self.moments.emitted[i] for i in chosen])
+            tables = np.einsum("edsa,ejsa->edj", stacked, reading[chosen], optimize=True)
+            if int(nodes[chosen[0]]) not in families:
+                tables = project_simplex(tables)
+            edges, first, which = np.unique(edge[chosen], return_index=True, return_inverse=True)
+            total = np.zeros((len(edges), *tables.shape[1:]))
+            np.add.at(total, which, tables * share[chosen, None, None])
+            w = self.groups.weights[self.views.owner[rows[chosen[first]]]]
+            total *= w[:, None, :]
+            told = zip(edges.tolist(), nodes[chosen[first]].tolist(), total, w, strict=True)
+            for e, a, joint, states in told:
+                joints[e] = joint
+                if a in families:
+                    emissions[a] = families[a].fitted(joint, self.moments.n_samples)
+                    joints[e] = states[None, :]
 
 
-def _whiten(views: Views, layout: Layout, moments: TripleMoments) -> TripleMoments:
-    """Moments of `R y`, `R` such that `R y = (1, z)` with z centred and of unit covariance."""
-    roots = _roots(moments.own)
-    r = roots[views.view]  # (m, 3, k, k)
-    third = np.einsum(
-        "mia,mjb,mlc,mabc->mijl", r[:, 0], r[:, 1], r[:, 2], moments.third, optimize=True
-    )
-    one, other = r[layout.hidden[:, 0]], r[layout.hidden[:, 1]]
-    cross = np.einsum("hsia,hsatb,htjb->hsitj", one, moments.cross, other, optimize=True)
-    emitted = tuple(
-        np.einsum("sia,dsa->dsi", r[i], moment)
-        for (i, _), moment in zip(layout.emitted.tolist(), moments.emitted, strict=True)
-    )
-    return moments._replace(third=third, cross=cross, emitted=emitted)
+def _alike(sizes: Sequence[int], apart: NDArray[np.bool_]) -> list[Ints]:
+    """Numbers of the items of each size, and of those the ones that are apart by themselves."""
+    keys = 2 * np.array(sizes, dtype=np.int64) + apart
+    order = np.argsort(keys, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(keys[order])) + 1)
+
+
+def _model_of(tree: Tree, joints: Sequence[Floats], emissions: dict[int, Emission]) -> TreeModel:
+    """The model with the given joints, of each edge the end of smaller number first."""
+    ends = zip(tree.edges.tolist(), joints, strict=True)
+    return TreeModel.from_joints(tree, [j if a < b else j.T for (a, b), j in ends], (), emissions)
 
 
 def _roots(own: Floats) -> Floats:
-    """Whitening matrices of views with second moments `own` `(n_views, k, k)`."""
+    """Whitening matrices of views with second moments `own` `(n_views, k, k)`: `R y = (1, z)` with
+    z centred and of unit covariance."""
     mean = own[:, 0, 1:]
     covariance = own[:, 1:, 1:] - mean[:, :, None] * mean[:, None, :]
     values, vectors = np.linalg.eigh(covariance)
@@ -203,85 +250,6 @@ def _roots(own: Floats) -> Floats:
     roots[:, 1:, 0] = -np.einsum("vij,vj->vi", roots[:, 1:, 1:], mean)
     roots[:, 0, 0] = 1.0
     return roots
-
-
-class _Predictor(NamedTuple):
-    """`q = L y`, the best linear predictor of a hidden node's states from its views, stacked.
-
-    `E[q | h] = G`; `inverse = G^-1`, without directions that are noise."""
-
-    linear: Floats  # (k, 3 k)
-    inverse: Floats  # (k, k)
-
-
-def _predictor(node: _Node, views: Views, i: int, without: int) -> _Predictor:
-    """The predictor of hidden node `i` from its views, but the one behind neighbour `without`.
-
-    `L = diag(w) B^T S^-1` with `B = E[y | h]` and `S = E[y y^T]` as the model has it: views are
-    whitened, and independent given h."""
-    k = node.weights.shape[1]
-    kept = [s for s in range(3) if views.branch[i, s] != without]
-    w, factors = node.weights[i], node.factors[i, kept]
-    b = np.concatenate([np.ones((1, k)), *(f[1:] for f in factors)])
-    second = (b * w) @ b.T
-    for s in range(len(kept)):
-        block = slice(1 + s * (k - 1), 1 + (s + 1) * (k - 1))
-        second[block, block] = np.eye(k - 1)
-    values, vectors = np.linalg.eigh(second)
-    values = np.maximum(values, LEAST_EIGENVALUE)
-    linear = (b * w).T @ (vectors / values) @ vectors.T
-    spread = np.zeros((k, 3 * k))
-    for s, slot in enumerate(kept):
-        spread[:, slot * k + 1 : (slot + 1) * k] = linear[
-            :, 1 + s * (k - 1) : 1 + (s + 1) * (k - 1)
-        ]
-    spread[:, kept[0] * k] = linear[:, 0]
-    return _Predictor(spread, np.linalg.pinv(linear @ b, rcond=1 / node.worst_gain))
-
-
-def _expectations(node: _Node, views: Views, i: int, a: int, moment: Floats) -> Floats:
-    """`E[t(a) | i]`, `(T, k)`, of an observed node and its hidden neighbour, by one group of views;
-    of a categorical node `P(a | i)`, up to noise."""
-    q = _predictor(node, views, i, a)
-    joint = moment.reshape(len(moment), -1) @ q.linear.T @ q.inverse.T
-    return np.asarray(joint / node.weights[i])
-
-
-def _hidden_joint(node: _Node, views: Views, i: int, j: int, p: int, moment: Floats) -> Floats:
-    """Joint `(k, k)` of two hidden neighbours."""
-    one, other = _predictor(node, views, i, p + j), _predictor(node, views, j, p + i)
-    size = one.linear.shape[1]
-    second = one.linear @ moment.reshape(size, size) @ other.linear.T
-    joint = one.inverse @ second @ other.inverse.T
-    return balanced(joint, node.weights[i], node.weights[j])
-
-
-def balanced(joint: Floats, rows: Floats, columns: Floats) -> Floats:
-    """The nearest joint with all entries positive and, as far as they go together, the given
-    marginals: clipped, then scaled in turns (Sinkhorn)."""
-    joint = np.maximum(joint, LEAST_JOINT * np.outer(rows, columns))  # no row is empty
-    for _ in range(N_SCALINGS):
-        joint = joint * (rows / joint.sum(axis=1))[:, None]
-        joint = joint * (columns / joint.sum(axis=0))
-    return joint / joint.sum()
-
-
-def project_simplex(columns: Floats) -> Floats:
-    """Euclidean projection of every column onto the simplex (sort and threshold)."""
-    d = len(columns)
-    ordered = -np.sort(-columns, axis=0)
-    excess = (np.cumsum(ordered, axis=0) - 1) / np.arange(1, d + 1)[:, None]
-    last = (ordered > excess).sum(axis=0) - 1
-    return np.maximum(columns - excess[last, np.arange(columns.shape[1])], 0.0)
-
-
-def align(joint: Floats) -> Ints:
-    """Order of the states of one decomposition of a hidden node that matches another's.
-
-    `joint[a, b]` is the probability of state a in the first order and b in the second (the
-    reference-group relation of the paper, from views behind different branches), all of it on a
-    permuted diagonal; `order[a] = b` by linear assignment."""
-    return np.asarray(linear_sum_assignment(-joint)[1])
 
 
 def estimate_parameters(
@@ -308,7 +276,7 @@ def estimate_parameters(
         return Parameters(counted_model(tree, layout, moments, marginals[0]), np.empty(0))
     views = choose_views(tree, n_states - 1, hidden=False)
     work = _Work(tree, dims, chunks, n_states, families or {}, n_jobs)
-    found = [work.round(views, leaf_features(views, looks))]
+    found = [work.round(views, leaf_features(views, looks, n_jobs))]
     if hidden_features:
         views = choose_views(tree, n_states - 1, hidden=True)
         for _ in range(min(MAX_ROUNDS, _depth(tree) - 1)):
@@ -322,7 +290,7 @@ def _read(chunks: Chunks) -> Iterator[Chunk]:
 
 
 def _no_views(chunk: Chunk) -> NDArray[np.float32]:
-    return np.empty((len(chunk), 0, 1), dtype=np.float32)
+    return np.empty((0, 1, len(chunk)), dtype=np.float32)
 
 
 class _Work(NamedTuple):

@@ -18,15 +18,18 @@ from numpy.typing import NDArray
 from latenttree.engine import parallel
 from latenttree.inference import messages
 from latenttree.model import TreeModel
-from latenttree.moments.project import project_codes, project_sparse
+from latenttree.moments.project import project_sparse
 from latenttree.samples import Chunk
 from latenttree.tree import Tree
 
 RIDGE = 1e-9
+TOGETHER = 64
+"""Samples whose views are written together, so that what is read of them stays in the cache."""
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Features = Callable[[Chunk], NDArray[np.float32]]
-"""Some samples to the values of all views, `(n, n_views, k)`; zeros where a view is missing."""
+"""Some samples to the values of all views, `(n_views, k, n)`; zeros where a view is missing."""
 
 
 class VectorLooks(NamedTuple):
@@ -148,29 +151,65 @@ def leaf_views(basis: Floats, marginal: Floats) -> Floats:
     return np.column_stack([np.ones(len(z)), z @ root.T])
 
 
-def leaf_features(views: Views, looks: Looks) -> Features:
+def leaf_features(views: Views, looks: Looks, n_jobs: int = 1) -> Features:
     """Features of the observed node of each view."""
-    nodes = views.source[:, 0]
-    return _vectors(nodes, looks) if isinstance(looks, VectorLooks) else _categories(nodes, looks)
-
-
-def _categories(nodes: Ints, tables: Sequence[Floats]) -> Features:
-    """Look up `tables[a]`, `(d_a, k)`, for the node `a` of each view."""
-    used = [tables[a] for a in nodes.tolist()]
-    stacked = np.concatenate(used or [np.empty((0, 1))]).astype(np.float32)
-    sizes = np.array([len(table) for table in used], dtype=np.int64)
-    offsets = np.cumsum(sizes) - sizes
+    k = looks.basis.shape[1] + 1 if isinstance(looks, VectorLooks) else len(looks[0].T)
+    write = _leaf_writer(views.source[:, 0], looks, np.arange(len(views.source)), n_jobs)
 
     def look_up(chunk: Chunk) -> NDArray[np.float32]:
-        codes = chunk.codes if chunk.stored is None else chunk.stored
-        out = np.empty((len(codes), len(used), stacked.shape[1]), dtype=np.float32)
-        project_codes(np.ascontiguousarray(codes[:, nodes]), offsets, stacked, out, 0, len(used))
+        out = np.empty((len(views.source), k, len(chunk)), dtype=np.float32)
+        write(chunk, out)
         return out
 
     return look_up
 
 
-def _vectors(nodes: Ints, looks: VectorLooks) -> Features:
+Writer = Callable[[Chunk, NDArray[np.float32]], None]
+"""Some samples, and where the values of some views go."""
+
+
+def _leaf_writer(nodes: Ints, looks: Looks, place: Ints, n_jobs: int) -> Writer:
+    """What writes the features of observed nodes to the views of `place`."""
+    if isinstance(looks, VectorLooks):
+        return _vectors(nodes, looks, place)
+    return _categories(nodes, looks, place, n_jobs)
+
+
+def _categories(nodes: Ints, tables: Sequence[Floats], place: Ints, n_jobs: int) -> Writer:
+    """Look up `tables[a]`, `(d_a, k)`, for the node `a` of each view."""
+    used = [tables[a] for a in nodes.tolist()]
+    stacked = np.concatenate(used or [np.empty((0, 1))]).astype(np.float32)
+    sizes = np.array([len(table) for table in used], dtype=np.int64)
+    offsets = np.cumsum(sizes) - sizes
+    order = np.argsort(nodes, kind="stable")  # neighbouring codes are read together
+    by_node = nodes[order], offsets[order], place[order]
+
+    def write(chunk: Chunk, out: NDArray[np.float32]) -> None:
+        codes = chunk.codes if chunk.stored is None else chunk.stored
+        parallel(lambda a, b: _look_up(codes, *by_node, stacked, out, a, b), len(nodes), n_jobs)
+
+    return write
+
+
+@njit(cache=True, nogil=True)
+def _look_up(codes, nodes, offsets, place, stacked, out, start, stop):  # type: ignore[no-untyped-def]
+    """`out[place[v], :, n] = stacked[offsets[v] + codes[n, nodes[v]]]` for views start:stop; zero
+    where the code is negative."""
+    k = stacked.shape[1]
+    row = np.empty(TOGETHER, dtype=np.int64)
+    for low in range(0, len(codes), TOGETHER):
+        block = codes[low : low + TOGETHER]
+        for v in range(start, stop):
+            for s in range(len(block)):
+                c = block[s, nodes[v]]
+                row[s] = offsets[v] + c if c >= 0 else -1
+            for q in range(k):
+                to = out[place[v], q, low : low + TOGETHER]
+                for s in range(len(block)):
+                    to[s] = stacked[row[s], q] if row[s] >= 0 else 0.0
+
+
+def _vectors(nodes: Ints, looks: VectorLooks, places: Ints) -> Writer:
     """`(1, x basis - start)` of the node `a` of each view."""
     place = np.full(len(looks.start), len(nodes))  # a place of its own for what is not looked at
     place[nodes] = np.arange(len(nodes))
@@ -178,16 +217,16 @@ def _vectors(nodes: Ints, looks: VectorLooks) -> Features:
     basis = np.column_stack([np.zeros(len(looks.basis), np.float32), looks.basis])
     first = np.column_stack([np.ones(len(nodes)), -looks.start[nodes]]).astype(np.float32)
 
-    def look_up(chunk: Chunk) -> NDArray[np.float32]:
+    def write(chunk: Chunk, out: NDArray[np.float32]) -> None:
         rows: Any = chunk.stored
-        out = np.zeros((len(chunk), len(nodes) + 1, basis.shape[1]), dtype=np.float32)
-        out[:, :-1] = first
-        project_sparse(rows.indptr, rows.indices, rows.data, owner, basis, out, 0, len(out))
+        found = np.zeros((len(chunk), len(nodes) + 1, basis.shape[1]), dtype=np.float32)
+        found[:, :-1] = first
+        project_sparse(rows.indptr, rows.indices, rows.data, owner, basis, found, 0, len(found))
         if chunk.known is not None:
-            out[:, :-1] *= chunk.known[:, nodes, None]
-        return out[:, :-1]
+            found[:, :-1] *= chunk.known[:, nodes, None]
+        out[places] = found[:, :-1].transpose(1, 2, 0)
 
-    return look_up
+    return write
 
 
 def message_features(views: Views, looks: Looks, model: TreeModel, n_jobs: int) -> Features:
@@ -195,16 +234,17 @@ def message_features(views: Views, looks: Looks, model: TreeModel, n_jobs: int) 
     as in `leaf_features`."""
     sent = np.flatnonzero(views.source[:, 1] >= 0)
     seen = np.flatnonzero(views.source[:, 1] < 0)
-    leaves = leaf_features(views._replace(source=views.source[seen]), looks)
+    leaves = _leaf_writer(views.source[seen, 0], looks, seen, n_jobs)
     k = int(model.dims[-1])
     prior = np.array([model.marginals[u] for u in views.source[sent, 0].tolist()]).reshape(-1, k)
 
     def look_up(chunk: Chunk) -> NDArray[np.float32]:
-        out = np.empty((len(chunk), len(views.source), k), dtype=np.float32)
-        out[:, seen] = leaves(chunk) if len(seen) else 0.0
+        out = np.empty((len(views.source), k, len(chunk)), dtype=np.float32)
+        if len(seen):
+            leaves(chunk, out)
         if len(sent):
             m = messages(model, chunk.evidence(model, n_jobs), views.source[sent], n_jobs=n_jobs)
-            parallel(lambda a, b: _posteriors(m, prior, sent, out, a, b), len(m), n_jobs)
+            parallel(lambda a, b: _posteriors(m, prior, sent, out, a, b), len(sent), n_jobs)
         return out
 
     return look_up
@@ -212,16 +252,18 @@ def message_features(views: Views, looks: Looks, model: TreeModel, n_jobs: int) 
 
 @njit(cache=True, nogil=True)
 def _posteriors(m, prior, place, out, start, stop):  # type: ignore[no-untyped-def]
-    """`out[s, place[e]] = (1, p_1, ...)`, `p` in proportion to `m[s, e] prior[e]`; samples
+    """`out[place[e], :, s] = (1, p_1, ...)`, `p` in proportion to `m[s, e] prior[e]`; edges
     start:stop."""
     k = prior.shape[1]
-    for s in range(start, stop):
-        for e in range(len(place)):
-            total = 0.0
-            for j in range(k):
-                total += m[s, e, j] * prior[e, j]
-            total = max(total, 1e-30)
-            v = place[e]
-            out[s, v, 0] = 1.0
-            for j in range(1, k):
-                out[s, v, j] = m[s, e, j] * prior[e, j] / total
+    for low in range(0, len(m), TOGETHER):
+        block = m[low : low + TOGETHER]
+        for e in range(start, stop):
+            to = out[place[e], :, low : low + TOGETHER]
+            for s in range(len(block)):
+                total = 0.0
+                for j in range(k):
+                    total += block[s, e, j] * prior[e, j]
+                total = max(total, 1e-30)
+                to[0, s] = 1.0
+                for j in range(1, k):
+                    to[j, s] = block[s, e, j] * prior[e, j] / total

@@ -11,11 +11,21 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from latenttree.datasets import make_latent_tree
+from latenttree.decomposition import decompose
 from latenttree.metrics import model_of
 from latenttree.model import TreeModel
 from latenttree.moments.triples import Layout, TripleMoments
-from latenttree.parameters import Parameters, layout_of, solve
+from latenttree.parameters import (
+    LEAST_TRUST,
+    LEAST_WEIGHT,
+    Parameters,
+    _roots,
+    layout_of,
+    solve,
+)
+from latenttree.regressions import balanced, project_simplex
 from latenttree.simulation import make_tree
+from latenttree.tree import Tree
 from latenttree.views import Views, choose_views, leaf_views
 
 WRONG = 1e3
@@ -154,6 +164,73 @@ def solve_exactly(model: TreeModel, k: int) -> Parameters:
     return solve(
         model.tree, views, layout, exact_moments(model, views, layout, exact_tables(model, k))
     )
+
+
+def slow_solve(
+    tree: Tree, views: Views, layout: Layout, moments: TripleMoments, worst_gain: float
+) -> TreeModel:
+    """What `solve` does for categories, edge by edge, with one predictor at a time."""
+    p, m = tree.n_observed, tree.n_hidden
+    roots = _roots(moments.own)[views.view]
+    third = [
+        np.einsum("ia,jb,lc,abc->ijl", *r, x) for r, x in zip(roots, moments.third, strict=True)
+    ]
+    parts = [decompose(*_lower(x[None])) for x in third]
+    w = [
+        np.maximum(d.weights[0], LEAST_WEIGHT) / np.maximum(d.weights[0], LEAST_WEIGHT).sum()
+        for d in parts
+    ]
+    factors = [np.stack([f[0] for f in d.factors]) for d in parts]
+    trust = [1 / min(d.condition[0], LEAST_TRUST) ** 2 for d in parts]
+
+    def reading(r: int, without: int) -> NDArray[np.float64]:
+        """`G^-1 L R`: from moments with the views as they are to those with the states."""
+        kept = [s for s in range(3) if views.branch[r, s] != without]
+        k = len(w[r])
+        b = np.concatenate([np.ones((1, k)), *(factors[r][s][1:] for s in kept)])
+        second = (b * w[r]) @ b.T
+        for i in range(len(kept)):
+            block = slice(1 + i * (k - 1), 1 + (i + 1) * (k - 1))
+            second[block, block] = np.eye(k - 1)
+        linear = (b * w[r]).T @ np.linalg.inv(second)
+        found = np.linalg.pinv(linear @ b, rcond=1 / worst_gain) @ linear
+        wide = np.zeros((k, 3, k))
+        wide[:, kept[0], 0] = found[:, 0]
+        for i, s in enumerate(kept):
+            wide[:, s, 1:] = found[:, 1 + i * (k - 1) : 1 + (i + 1) * (k - 1)]
+        return np.einsum("jsi,sia->jsa", wide, roots[r]).reshape(k, -1)
+
+    def states(i: int, j: int, moment: Any, apart: bool) -> Any:
+        one, other = (
+            (reading(i, p + j), reading(j, p + i)) if apart else (reading(i, -1), reading(j, -1))
+        )
+        return one @ moment.reshape(one.shape[1], -1) @ other.T
+
+    for (i, r), moment in zip(layout.hidden.tolist(), moments.cross, strict=True):
+        if r >= m:
+            order = linear_sum_assignment(-states(i, r, moment, apart=False))[1]
+            w[r], factors[r] = w[r][order], factors[r][:, :, order]
+    told: dict[tuple[int, int], list[Any]] = {}
+    for (r, a), moment in zip(layout.emitted.tolist(), moments.emitted, strict=True):
+        table = moment.reshape(len(moment), -1) @ reading(r, a).T / w[r]
+        told.setdefault((a, int(views.owner[r])), []).append((trust[r], project_simplex(table)))
+    joints = {
+        (a, p + h): sum(t * x for t, x in tables) / sum(t for t, _ in tables) * w[h]
+        for (a, h), tables in told.items()
+    }
+    for (i, j), moment in zip(layout.hidden.tolist(), moments.cross, strict=True):
+        if j < m:
+            joints[p + i, p + j] = balanced(states(i, j, moment, apart=True), w[i], w[j])
+    joints |= {tuple(e): x for e, x in zip(layout.counted.tolist(), moments.counted, strict=True)}
+    return TreeModel.from_joints(
+        tree, [joints[a, b] if a < b else joints[b, a].T for a, b in tree.edges.tolist()]
+    )
+
+
+def _lower(third: Any) -> tuple[Any, Any, Any]:
+    """A third moment of views that begin with 1, and the moments of lower order in it."""
+    first = third[:, :, 0, 0], third[:, 0, :, 0], third[:, 0, 0, :]
+    return third, first, (third[:, :, :, 0], third[:, :, 0, :], third[:, 0, :, :])
 
 
 def matched(found: TreeModel, true: TreeModel) -> TreeModel:

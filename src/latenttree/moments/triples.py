@@ -6,7 +6,7 @@ views holds their second moments and means too, wherever an index is zero.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
@@ -15,17 +15,16 @@ from numba import njit
 from numpy.typing import NDArray
 
 from latenttree.engine import blocks, parallel, single_threaded_blas
-from latenttree.moments.subspace import scatter_codes
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-VALUES = 1 << 22
+VALUES = 1 << 24
 LEAST_PIECE = 256
 """Values of views that are held at once, at most; at least so many samples."""
 
 
-LANES = 64
+LANES = 256
 """Samples that are multiplied side by side."""
 
 
@@ -91,65 +90,91 @@ def triple_moments(
     n_jobs: int,
     families: Mapping[int, Statistics] | None = None,
 ) -> TripleMoments:
-    """Moments over chunks of samples; `features` gives the views, `(n, n_views, k)`.
+    """Moments over chunks of samples; `features` gives the views, `(n_views, k, n)`.
 
     A view of a missing variable is zero, the 1 in front too: so every sum holds, where all its
     indices are zero, the number of samples behind it, and moments are over the samples that have
     the variables. For the observed nodes of `families`, statistics take the place of categories.
 
-    Cost for each sample: `k^3` for a hidden node, `9 k^2` for an edge, `3 k` for a leaf. Memory:
-    the moments, and `16 VALUES` bytes."""
-    m = len(layout.view)
-    sums = _Sums(
-        np.zeros((layout.n_views, k, k)),
-        np.zeros((m, k * k, k)),
-        np.zeros((len(layout.hidden), 3 * k, 3 * k)),
-    )
-    rows = layout.dims[layout.emitted[:, 1]]
-    offsets = np.concatenate([[0], np.cumsum(rows)]).astype(np.int64)
-    flat = np.zeros((int(offsets[-1]), 3 * k))
+    Cost for each sample: `k^3` for a hidden node, `9 k^2` for an edge, `3 k` for a leaf that is not
+    in its most frequent category. Memory: the moments, and `4 VALUES` bytes."""
+    families = families or {}
+    sums = _no_sums(layout, k)
+    told = _Told.of(layout, k)
     counted = [np.zeros((layout.dims[a], layout.dims[b])) for a, b in layout.counted]
-    columns = (layout.view[:, :, None] * k + np.arange(k)).reshape(m, 3 * k)
-    index = columns[layout.emitted[:, 0]]
     other: dict[int, Floats] = {}
     n_samples = 0.0
     with single_threaded_blas():
         for part in _cut(chunks, layout.n_views * k):
             y = features(part)
-            w = np.ones(len(y)) if part.weights is None else part.weights
+            w = np.ones(len(part.codes)) if part.weights is None else part.weights
             n_samples += float(w.sum())
-            _add(y, w, layout, sums, n_jobs)
-            z = y.reshape(len(y), -1)
-            if part.weights is not None:
-                z = z * w[:, None].astype(np.float32)
-            codes = np.ascontiguousarray(part.codes[:, layout.emitted[:, 1]])
-            parallel(
-                lambda a, b, c=codes, z=z: scatter_codes(c, offsets, z, index, flat, a, b),  # type: ignore[misc]
-                len(index),
-                n_jobs,
-            )
-            _add_statistics(part, z, layout, index, families or {}, other)
+            share = w.astype(np.float32)
+            _add(y, share, layout, sums, n_jobs)
+            told.add(part.codes, share, y, n_jobs)
+            _add_statistics(part, y, w, layout, families, other)
             for total, (a, b) in zip(counted, layout.counted.tolist(), strict=True):
                 _count(part.codes[:, a], part.codes[:, b], w, total)
-    cut = [flat[a:b].reshape(-1, 3, k) for a, b in pairwise(offsets)]
-    for e, a in enumerate(layout.emitted[:, 1].tolist()):
-        if e in other and families:
+    cut = told.means()
+    for e, a in enumerate(layout.emitted[:, 1].tolist() if families else ()):
+        if a in families:
             cut[e] = _per_sample(other[e].reshape(-1, 3, k), families[a])
-    return _normalised(sums, cut, set(other), counted, k, max(n_samples, 1e-300))
+    return _normalised(sums, cut, counted, k, max(n_samples, 1e-300))
+
+
+def _no_sums(layout: Layout, k: int) -> _Sums:
+    return _Sums(
+        np.zeros((layout.n_views, k, k)),
+        np.zeros((len(layout.view), k * k, k)),
+        np.zeros((len(layout.hidden), 3 * k, 3 * k)),
+    )
+
+
+class _Told(NamedTuple):
+    """Sums of views by category of the observed nodes of `Layout.emitted`, edge after edge, and in
+    which order the edges are counted: by node, so that neighbouring codes are read together."""
+
+    layout: Layout
+    order: Ints  # (B,)
+    offsets: Ints  # (B + 1,)
+    sums: Floats  # (rows of all edges, 3 k)
+
+    @classmethod
+    def of(cls, layout: Layout, k: int) -> _Told:
+        rows = layout.dims[layout.emitted[:, 1]]
+        offsets = np.concatenate([[0], np.cumsum(rows)]).astype(np.int64)
+        order = np.argsort(layout.emitted[:, 1], kind="stable")
+        return cls(layout, order, offsets, np.zeros((int(offsets[-1]), 3 * k)))
+
+    def add(self, codes: NDArray[Any], w: Any, y: Any, n_jobs: int) -> None:
+        """Add some samples."""
+        nodes, views = self.layout.emitted[:, 1], self.layout.view[self.layout.emitted[:, 0]]
+        usual = np.where(self.layout.dims == 2, codes[:LANES].mean(axis=0) > 0.5, -1)[nodes]
+        places = self.order, self.offsets, nodes, views, usual
+        parallel(lambda a, b: _add_told(codes, w, y, *places, self.sums, a, b), len(nodes), n_jobs)
+
+    def means(self) -> list[Floats]:
+        """`(d, 3, k)` for every edge, over the samples that have the node and the view."""
+        sums = self.sums.reshape(len(self.sums), 3, self.sums.shape[1] // 3)
+        if len(self.order):
+            seen = np.add.reduceat(sums[:, :, 0], self.offsets[:-1])
+            sums = sums / _positive(np.repeat(seen, np.diff(self.offsets), axis=0))[:, :, None]
+        return [sums[a:b] for a, b in pairwise(self.offsets.tolist())]
 
 
 def _add_statistics(
     part: Part,
-    z: NDArray[np.float32],
+    y: NDArray[np.float32],
+    w: Floats,
     layout: Layout,
-    index: Ints,
     families: Mapping[int, Statistics],
     total: dict[int, Floats],
 ) -> None:
-    """Add `sum_n t(x) y` of the nodes of `families`, by number of the edge."""
-    for e, a in enumerate(layout.emitted[:, 1].tolist()):
+    """Add `sum_n w t(x) y` of the nodes of `families`, by number of the edge."""
+    for e, (r, a) in enumerate(layout.emitted.tolist() if families else ()):
         if a in families:
-            found = families[a].sums(part.arrays[a], z[:, index[e]].astype(np.float64))
+            z = y[layout.view[r]].reshape(-1, y.shape[2]).T * w[:, None]
+            found = families[a].sums(part.arrays[a], z)
             total[e] = found + total[e] if e in total else found
 
 
@@ -161,25 +186,16 @@ def _count(one: NDArray[Any], other: NDArray[Any], weights: Floats, total: Float
 
 
 def _normalised(
-    sums: _Sums,
-    emitted: Sequence[Floats],
-    done: Collection[int],
-    counted: Sequence[Floats],
-    k: int,
-    n_samples: float,
+    sums: _Sums, emitted: Sequence[Floats], counted: Sequence[Floats], k: int, n_samples: float
 ) -> TripleMoments:
-    """Means over the samples that have the variables of each moment; those of `done` are."""
+    """Means over the samples that have the variables of each moment; those of `emitted` are."""
     third = sums.third.reshape(-1, k, k, k)
     cross = sums.cross.reshape(-1, 3, k, 3, k)
-    told = [
-        moment if e in done else moment / _positive(moment[:, :, 0].sum(axis=0))[:, None]
-        for e, moment in enumerate(emitted)
-    ]
     return TripleMoments(
         sums.own / _positive(sums.own[:, :1, :1]),
         third / _positive(third[:, :1, :1, :1]),
         cross / _positive(cross[:, :, :1, :, :1]),
-        tuple(told),
+        tuple(emitted),
         tuple(total / _positive(total.sum()) for total in counted),
         n_samples,
     )
@@ -208,84 +224,94 @@ def _cut(chunks: Iterable[P], width: int) -> Iterator[P]:
             yield chunk if stop - start == n else chunk.take(slice(start, stop))
 
 
-def _add(y: NDArray[np.float32], w: Floats, layout: Layout, sums: _Sums, n_jobs: int) -> None:
-    """Add the moments of some samples, `y` `(n, n_views, k)`. Threads share out views, nodes and
+def _add(y: Any, w: Any, layout: Layout, sums: _Sums, n_jobs: int) -> None:
+    """Add the moments of some samples, `y` `(n_views, k, n)`. Threads share out views, nodes and
     edges, and each adds its samples in order."""
+    n_items = sum(len(x) for x in sums)
     view, hidden = layout.view, layout.hidden
-    parallel(lambda a, b: _add_own(y, w, sums.own, a, b), len(sums.own), n_jobs)
-    parallel(lambda a, b: _add_third(y, w, view, sums.third, a, b), len(sums.third), n_jobs)
-    parallel(lambda a, b: _add_cross(y, w, view, hidden, sums.cross, a, b), len(hidden), n_jobs)
+    parallel(lambda a, b: _add_products(y, w, view, hidden, *sums, a, b), n_items, n_jobs)
 
 
-@njit(cache=True, nogil=True)
-def _gather(y, low, high, views, out):  # type: ignore[no-untyped-def]
-    """`out[s k + i, lane] = y[low + lane, views[s], i]`: some views with the samples side by side;
-    lanes beyond the last sample are zero."""
-    k = y.shape[2]
-    for s in range(len(views)):
-        for lane in range(LANES):
-            for i in range(k):
-                out[s * k + i, lane] = y[low + lane, views[s], i] if low + lane < high else 0.0
+# Inner loops run over slices of rows, from zero on: numba vectorises them only where it sees that
+# no index is negative and that values lie side by side.
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
-def _dots(a, b, out):  # type: ignore[no-untyped-def]
-    """`out[i, j] += sum over lanes of a[i] b[j]`."""
-    for i in range(out.shape[0]):
-        for j in range(out.shape[1]):
-            total = 0.0
-            for lane in range(LANES):
-                total += a[i, lane] * b[j, lane]
-            out[i, j] += total
+def _dot(a, b):  # type: ignore[no-untyped-def]
+    """`a . b`, over as many values as `b` has."""
+    total = np.float32(0.0)
+    for s in range(len(b)):
+        total += a[s] * b[s]
+    return total
 
 
 @njit(cache=True, nogil=True)
-def _weigh(a, w, low, out):  # type: ignore[no-untyped-def]
-    """`out = a` times the weights of the samples from `low`."""
-    for i in range(len(a)):
-        for lane in range(min(LANES, len(w) - low)):
-            out[i, lane] = a[i, lane] * w[low + lane]
+def _times(a, b, out):  # type: ignore[no-untyped-def]
+    """`out = a b`, as long as `b` is."""
+    for s in range(len(b)):
+        out[s] = a[s] * b[s]
 
 
 @njit(cache=True, nogil=True)
-def _add_own(y, w, out, start, stop):  # type: ignore[no-untyped-def]
-    """`out[v] += sum_n w y_v y_v^T` for views start:stop."""
-    n, _, k = y.shape
-    a, view = np.empty((k, LANES)), np.empty(1, dtype=np.int64)
-    b = np.zeros((k, LANES))
+def _add_products(y, w, view, pairs, own, third, cross, start, stop):  # type: ignore[no-untyped-def]
+    """Items start:stop of: `own[v] += sum_n w y_v y_v^T` of each view, then `third[r] += sum_n w
+    (y_1 (x) y_2) y_3^T` of the views of each row, `(., k k, k)`, then `cross[e] += sum_n w y y'^T`
+    of the views of the rows of each pair, `(., 3k, 3k)`.
+
+    `y` is `(n_views, k, n)`; products and sums of `LANES` samples in float32, the rest in
+    float64."""
+    n_views, k, n = y.shape
+    a = np.empty((max(k * k, 3 * k), LANES), dtype=np.float32)
+    for item in range(start, stop):
+        r, e = item - n_views, item - n_views - len(third)
+        for low in range(0, n, LANES):
+            high = min(low + LANES, n)
+            for t in range(3 if e >= 0 else 1):
+                v = item if r < 0 else view[pairs[e, 0], t] if e >= 0 else view[r, 0]
+                for i in range(k):
+                    _times(y[v, i, low:high], w[low:high], a[t * k + i])
+            if 0 <= r < len(third):
+                for i in range(k - 1, -1, -1):  # from the last: the factors lie in the first rows
+                    for j in range(k - 1, -1, -1):
+                        _times(a[i], y[view[r, 1], j, low:high], a[i * k + j])
+            for t in range(3 if e >= 0 else 1):
+                v = item if r < 0 else view[pairs[e, 1], t] if e >= 0 else view[r, 2]
+                out = own[item] if r < 0 else cross[e] if e >= 0 else third[r]
+                for i in range(len(out)):
+                    for j in range(k):
+                        out[i, t * k + j] += _dot(a[i], y[v, j, low:high])
+
+
+@njit(cache=True, nogil=True)
+def _add_told(codes, w, y, order, offsets, nodes, views, usual, out, start, stop):  # type: ignore[no-untyped-def]
+    """`out[offsets[e] + codes[n, nodes[e]], t k + i] += w y[views[e, t], i]` for the edges
+    `order[start:stop]`; negative codes count nothing.
+
+    Where there is a `usual[e] >= 0`, that category gets what the others leave of all samples: in
+    sparse data most samples are never looked at."""
+    _, k, n = y.shape
+    sample, row = np.empty(LANES, dtype=np.int64), np.empty(LANES, dtype=np.int64)
+    weight = np.empty(LANES)
     for low in range(0, n, LANES):
-        for v in range(start, stop):
-            view[0] = v
-            _gather(y, low, n, view, a)
-            _weigh(a, w, low, b)
-            _dots(b, a, out[v])
-
-
-@njit(cache=True, nogil=True)
-def _add_third(y, w, view, out, start, stop):  # type: ignore[no-untyped-def]
-    """`out[r] += sum_n w (y_1 (x) y_2) y_3^T` of the views of rows start:stop, `(., k k, k)`."""
-    n, _, k = y.shape
-    a, pairs = np.empty((3 * k, LANES)), np.empty((k * k, LANES))
-    for low in range(0, n, LANES):
-        for r in range(start, stop):
-            _gather(y, low, n, view[r], a)
-            _weigh(a[:k], w, low, a[:k])
-            for i in range(k):
-                for j in range(k):
-                    for lane in range(LANES):
-                        pairs[i * k + j, lane] = a[i, lane] * a[k + j, lane]
-            _dots(pairs, a[2 * k :], out[r])
-
-
-@njit(cache=True, nogil=True)
-def _add_cross(y, w, view, pairs, out, start, stop):  # type: ignore[no-untyped-def]
-    """`out[e] += sum_n w y y'^T` of the views of the two rows of pairs start:stop, `(., 3k,
-    3k)`."""
-    n, _, k = y.shape
-    a, b = np.empty((3 * k, LANES)), np.empty((3 * k, LANES))
-    for low in range(0, n, LANES):
-        for e in range(start, stop):
-            _gather(y, low, n, view[pairs[e, 0]], a)
-            _weigh(a, w, low, a)
-            _gather(y, low, n, view[pairs[e, 1]], b)
-            _dots(a, b, out[e])
+        high = min(low + LANES, n)
+        for place in range(start, stop):
+            e = order[place]
+            count = 0
+            for s in range(low, high):
+                c = codes[s, nodes[e]]
+                if c != usual[e]:
+                    sample[count], weight[count] = s - low, w[s]
+                    row[count] = offsets[e] + c if c >= 0 else -1
+                    count += 1
+            for t in range(3):
+                for i in range(k):
+                    values = y[views[e, t], i, low:high]
+                    left = 0.0
+                    for q in range(count):
+                        x = weight[q] * values[sample[q]]
+                        left -= x
+                        if row[q] >= 0:
+                            out[row[q], t * k + i] += x
+                    if usual[e] >= 0:
+                        left += _dot(values, w[low:high])
+                        out[offsets[e] + usual[e], t * k + i] += left
