@@ -319,8 +319,9 @@ BAD: dict[str, tuple[Any, dict[str, Any], str]] = {
     "negative code, vector": ({"k": np.array([0, -1])}, {}, "code -1 at row 1, column 'k'"),
     "negative count": (S_NEGATIVE, {}, "negative value -1 at row 1, column 'x2'"),
     "negative count, groups": (S_NEGATIVE, {"groups": [0, 0, 0]}, "negative value -1 at row 1"),
-    "a path": ("x.csv", {}, r"X is 'x.csv'; pass a table, not a path \(latenttree.data.read_table"),
-    "a Path": (Path("x.csv"), {}, "pass a table, not a path"),
+    "a path": ("x.csv", {}, r"no file 'x.csv'; check the path"),
+    "a Path": (Path("x.csv"), {}, r"no file 'x.csv'; check the path"),
+    "bytes": (b"x.csv", {}, r"X is b'x.csv'; pass a table, not a path"),
     "nothing": (None, {}, "X is None; pass a table"),
     "infinity, frame": (pd.DataFrame({"r": [0.5, np.inf]}), {}, "inf.* at row 1, column 'r'"),
     "dates": (

@@ -67,7 +67,7 @@ def test_docword_is_read_the_same_in_any_pieces(
     path = write_docword(tmp_path, docword_text(COUNTS).rstrip("\n"))  # no newline at the end
     whole = presence(read_table(path))
     for size in (1, 7, 64):
-        monkeypatch.setattr("latenttree.data.readers._READ", size)
+        monkeypatch.setattr("latenttree.data.docword._READ", size)
         np.testing.assert_array_equal(presence(read_table(path)), whole)
 
 
@@ -311,7 +311,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no file"):
         read_table(tmp_path)
     (tmp_path / "x.xyz").write_text("1")
-    with pytest.raises(DataError, match=r"'x.xyz'; known are .csv, .npz, docword.NAME.txt"):
+    with pytest.raises(DataError, match=r"'x.xyz'; known are .csv, .parquet, .npy, .npz"):
         read_table(tmp_path / "x.xyz")
     (tmp_path / "x.csv").touch()
     with pytest.raises(DataError, match="is empty"):

@@ -19,7 +19,7 @@ from scipy import sparse
 from latenttree.cli.aside import check_aside, column_of_weights
 from latenttree.cli.inputs import EventOptions, event_delimiter
 from latenttree.cli.words import Labels, number
-from latenttree.data import readers
+from latenttree.data import docword, readers
 from latenttree.data.checks import N_SHOWN, check_shape, listing, resolve_names
 from latenttree.data.csvtable import MISSING_TEXTS, csv_cells
 from latenttree.data.fasta import is_fasta, read_fasta
@@ -108,11 +108,13 @@ def read_new(path: Path, schema: Schema, reading: Reading) -> NewData:
         return _read_csv(path, schema, reading)
     if is_fasta(path):
         return NewData(schema.rows(read_fasta(path, learning=False)))
-    names = None if reading.vocab is None else readers.read_vocabulary(reading.vocab)
-    if readers._DOCWORD.search(path.name):
+    names = None if reading.vocab is None else docword.read_vocabulary(reading.vocab)
+    if docword.DOCWORD.search(path.name):
         return NewData(_read_docword(path, schema, names))
-    if path.suffix == ".npz":
-        return NewData(_read_npz(path, schema, names))
+    if suffix_of(path) in (".npy", ".npz"):
+        return NewData(_read_arrays(path, schema, names))
+    if suffix_of(path) == ".parquet":
+        return NewData(schema.rows(readers.parquet_frame(path)))
     raise DataError(f"do not know how to read {path.name!r}; known are {readers.KNOWN}")
 
 
@@ -228,8 +230,8 @@ def _column_numbers(cells: Cells, j: int, schema: Schema, i: int, file: str) -> 
 # ---- matrices --------------------------------------------------------------------------
 
 
-def _read_npz(path: Path, schema: Schema, names: list[str] | None) -> Rows:
-    content = readers._load_npz(path)
+def _read_arrays(path: Path, schema: Schema, names: list[str] | None) -> Rows:
+    content = readers.load_arrays(path)
     check_shape(content.shape, 1)
     found = resolve_names(names, content.shape[1])
     if names is None and not {schema.columns[j].name for j in schema.index} <= set(found):
@@ -244,13 +246,13 @@ def _read_npz(path: Path, schema: Schema, names: list[str] | None) -> Rows:
 
 
 def _read_docword(path: Path, schema: Schema, names: list[str] | None) -> Rows:
-    lines = readers._Lines(path)
+    lines = docword.Lines(path)
     n_docs, n_words, n_entries = (lines.header(name) for name in ("D", "W", "NNZ"))
     check_shape((n_docs, n_words), 1)
-    words = readers._word_names(path, names, n_words)
-    docs, entries = readers._entries(lines, n_docs, n_words, n_entries)
+    words = docword.word_names(path, names, n_words)
+    docs, entries = docword.entries(lines, n_docs, n_words, n_entries)
     ones = np.ones(len(docs), dtype=np.float32)
-    matrix = sparse.csr_array((ones, (docs - 1, entries - 1)), shape=(n_docs, n_words))
+    matrix = sparse.csr_array((ones, (docs, entries)), shape=(n_docs, n_words))
     return schema.rows(presence_table(words, matrix))
 
 

@@ -89,15 +89,15 @@ def _differs_from_itself(value: Any) -> bool:
         return type(value).__name__ == "NAType"
 
 
-def check_finite(values: NDArray[Any], names: Sequence[str]) -> None:
-    """A dense (n, p) array holds no infinity; NaN is a missing value."""
+def check_finite(values: NDArray[Any], names: Sequence[str], start: int = 0) -> None:
+    """A dense (n, p) array, from row `start` on, holds no infinity; NaN is a missing value."""
     if values.dtype.kind != "f" or np.isfinite(values.sum(dtype=np.float64)):
         return  # one pass: neither NaN nor infinity is in a finite sum
     infinite = np.isinf(values)
     if infinite.any():
         row, column = np.argwhere(infinite)[0]
         raise DataError(
-            f"infinity (inf) at row {row}, column {names[column]!r}: value "
+            f"infinity (inf) at row {start + row}, column {names[column]!r}: value "
             f"{values[row, column]}; values must be finite: drop the row or replace the value"
         )
 

@@ -47,12 +47,17 @@ def read_csv(
 def csv_cells(path: Path, delimiter: str) -> tuple[list[str], list[Cells]]:
     """Names and texts of all columns."""
     header, cells = read_cells(path, lambda names: range(len(names)), delimiter)
+    check_header(header, path)
+    return header, cells
+
+
+def check_header(header: Sequence[str], path: Path) -> None:
+    """The first line has names, not numbers."""
     if all(number_of(text) is not None for text in header):
         raise DataError(
             f"the first line of {path.name} holds numbers ({', '.join(header[:5])}), not names; "
             "add a line with the names of the columns"
         )
-    return header, cells
 
 
 def _weighed(
@@ -81,10 +86,16 @@ def _weighed(
 def _vector(texts: Sequence[str], codes: NDArray[np.int32], name: str) -> Vector:
     stripped = [text.strip() for text in texts]
     missing = np.asarray([text in MISSING_TEXTS for text in stripped])
-    numbers = [0 if lost else number_of(t) for t, lost in zip(stripped, missing, strict=True)]
-    text = any(number is None for number in numbers)
-    distinct = np.array(stripped, dtype=object) if text else np.asarray(numbers)
-    return vector_of_array(distinct[codes], name, missing[codes])
+    known = ["0" if lost else text for text, lost in zip(stripped, missing, strict=True)]
+    return vector_of_array(numbers_or_texts(known)[codes], name, missing[codes])
+
+
+def numbers_or_texts(texts: Sequence[str]) -> NDArray[Any]:
+    """Numbers where all texts are, else the texts."""
+    numbers = [number_of(text) for text in texts]
+    if any(number is None for number in numbers):
+        return np.array(texts, dtype=object)
+    return np.asarray(numbers)
 
 
 def number_of(text: str) -> int | float | None:

@@ -43,6 +43,8 @@ from latenttree.data.checks import (
 )
 from latenttree.data.columns import contiguous_columns
 from latenttree.data.families import AUTO, Family, asked_families
+from latenttree.data.scratch import map_of
+from latenttree.data.summaries import Wide
 from latenttree.data.table import Table
 from latenttree.data.variables import Variable, blocks_of_variables, codes_of_variables
 from latenttree.data.vectors import (
@@ -71,6 +73,8 @@ def as_table(
     family: Family = AUTO,
     sample_weight: Any = None,
     scores: bool = False,
+    memory_limit: Any = None,
+    scratch: str | os.PathLike[str] | None = None,
 ) -> Table:
     """The table of `X`.
 
@@ -79,7 +83,7 @@ def as_table(
     X : DataFrame (pandas, polars, or any that narwhals reads), (n, p) array of numbers, booleans
         or strings, SciPy sparse matrix, list or dict of blocks, or a Table. A list of plain lists
         is read as rows; a list of arrays as blocks. NaN, None, pandas.NA and what a masked array
-        masks are missing values.
+        masks are missing values. Also the path of a file that `read_table` reads.
     groups : for a sparse or numeric matrix, a label for each column, or group name to column
         numbers: the columns of a group are one vector variable.
     names : names of the variables; from the DataFrame or dict, or x0, x1, ..., if not given.
@@ -90,6 +94,8 @@ def as_table(
     sample_weight : (n,) how often each row counts; rows of weight 0 are left out.
     scores : read every variable as numbers, ordered categories by their place, for a Gaussian
         tree: all families are "gaussian", and coordinates are normal scores.
+    memory_limit, scratch : as in `read_table`, for paths and for arrays in mapped files
+        (`numpy.memmap`), which are read part by part where they are larger.
 
     Raises
     ------
@@ -97,11 +103,47 @@ def as_table(
     """
     if isinstance(X, Table):
         return _table_again(X, groups, names, family, sample_weight, scores)
+    options = {"names": names, "family": family, "drop_constant": drop_constant}
+    large = {"memory_limit": memory_limit, "scratch": scratch}
+    if isinstance(X, str | os.PathLike):
+        return _table_of_file(
+            X, sample_weight, {"groups": groups, "scores": scores} | options | large
+        )
+    if isinstance(X, np.ndarray) and groups is None and not scores and map_of(X) is not None:
+        table = _table_of_map(X, sample_weight, options, large)
+        if table is not None:
+            return table
     reject_unreadable(X)
     X, weights = weighted_rows(X, sample_weight)
     read = _Reader(names, family, drop_constant, weights, scores)
     table = read.sparse(X, groups) if sparse.issparse(X) else read.other(X, groups)
     return table if weights is None else table.replace(weights=weights)
+
+
+def _table_of_file(path: Any, sample_weight: Any, options: Mapping[str, Any]) -> Table:
+    from latenttree.data.readers import read_table  # which imports this module
+
+    if sample_weight is not None:
+        raise DataError(
+            f"X is the path {str(path)!r}, whose rows have no weights of their own; pass "
+            "read_table(path, weights=COLUMN), or the data themselves"
+        )
+    return read_table(path, **options)
+
+
+def _table_of_map(
+    X: Any, sample_weight: Any, options: Mapping[str, Any], large: Mapping[str, Any]
+) -> Table | None:
+    """The table of an array in a mapped file, None where it is small, or no plain matrix."""
+    from latenttree.data.limits import limit_bytes
+    from latenttree.data.readers import mapped_table  # which imports this module
+    from latenttree.data.spooled import Plan
+
+    plan = Plan(limit_bytes(large["memory_limit"]), scratch=large["scratch"], **options)
+    plain = not np.ma.isMaskedArray(X) and X.ndim == 2
+    if not plain or X.dtype.kind not in "biufUS" or X.nbytes <= plan.limit:
+        return None
+    return mapped_table(X, options["names"], sample_weight, plan)
 
 
 def _table_again(
@@ -187,6 +229,17 @@ def table_of_vectors(
     """The table of columns that arrive one at a time, under their names."""
     table = _Reader(None, family, drop_constant, weights, scores).columns(vectors, names, n)
     return table if weights is None else table.replace(weights=weights)
+
+
+def variables_of_vectors(
+    vectors: Iterable[Vector],
+    names: Sequence[str],
+    n: int,
+    family: Family = AUTO,
+    drop_constant: bool = False,
+) -> list[Variable]:
+    """The variables of columns whose vectors stand for all their rows."""
+    return list(_Reader(None, family, drop_constant, None, False)._variables(vectors, names, n))
 
 
 # --- reading -------------------------------------------------------------------------
@@ -297,6 +350,8 @@ class _Reader:
             if not self.drop_constant:
                 check_known(0, vector.n, name)
             return without_values(vector, name)
+        if isinstance(vector, Wide):
+            return vector.variable(name, asked)
         make = score_of if self.scores else variable_of
         return make(vector, name, asked, self.weights)
 

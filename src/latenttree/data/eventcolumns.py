@@ -64,17 +64,13 @@ def read_columns(source: Any, choose: Choose, delimiter: str | None = None) -> l
             f"events are a {type(source).__name__}; pass a DataFrame with a row for each event, a "
             "tuple (samples, codes) of two arrays of one length, or the path of a file"
         )
-    return _columns_of_frame(frame, choose)
+    return columns_of_frame(frame, choose)
 
 
 def _columns_of_file(path: Path, choose: Choose, delimiter: str | None) -> list[Labelled]:
-    suffix = suffix_of(path)
-    if suffix == ".parquet":
-        return _columns_of_frame(nw.from_native(_read_parquet(path), eager_only=True), choose)
-    if suffix not in (".csv", ".tsv", ".txt"):
-        check_file(path)
-        raise DataError(f"do not know how to read {path.name!r}; known are {FILES}")
-    mark = delimiter or ("\t" if suffix == ".tsv" else ",")
+    if is_parquet(path):
+        return columns_of_frame(nw.from_native(_read_parquet(path), eager_only=True), choose)
+    mark = delimiter_of(path, delimiter)
     chosen: list[int] = []
 
     def select(names: Sequence[str]) -> Sequence[int]:
@@ -82,6 +78,28 @@ def _columns_of_file(path: Path, choose: Choose, delimiter: str | None) -> list[
         return chosen
 
     header, cells = read_cells(path, select, mark)
+    return columns_of_cells(header, chosen, cells)
+
+
+def is_parquet(path: Path) -> bool:
+    return suffix_of(path) == ".parquet"
+
+
+def delimiter_of(path: Path, delimiter: str | None) -> str:
+    """The mark between the cells of a file of text."""
+    suffix = suffix_of(path)
+    if suffix not in (".csv", ".tsv", ".txt"):
+        check_file(path)
+        raise DataError(f"do not know how to read {path.name!r}; known are {FILES}")
+    return delimiter or ("\t" if suffix == ".tsv" else ",")
+
+
+def columns_of_cells(
+    header: Sequence[str],
+    chosen: Sequence[int],
+    cells: Sequence[tuple[list[str], NDArray[np.int32]]],
+) -> list[Labelled]:
+    """The chosen columns of a .csv, given their distinct texts and those of each row."""
     return [
         _labelled(header[j].strip(), _objects(texts), codes.astype(np.int64))
         for j, (texts, codes) in zip(chosen, cells, strict=True)
@@ -119,7 +137,7 @@ def _columns_of_arrays(
     return [_of_array(names[j], arrays[j]) for j in choose(names)]
 
 
-def _columns_of_frame(frame: nw.DataFrame[Any], choose: Choose) -> list[Labelled]:
+def columns_of_frame(frame: nw.DataFrame[Any], choose: Choose) -> list[Labelled]:
     names = frame.columns
     return [_of_series(frame.get_column(names[j])) for j in choose(names)]
 

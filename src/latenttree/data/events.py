@@ -6,9 +6,13 @@ groups, each of which is then one multi-hot variable. Whatever is left out is co
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+import sys
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,9 +28,16 @@ from latenttree.data.eventcolumns import (
     read_map,
     text_of,
 )
+from latenttree.data.eventpairs import Collector, Gathered, Pairs
 from latenttree.data.eventreport import NothingLeft, left_out, sentences
+from latenttree.data.eventstream import Growing, Listed, event_blocks
 from latenttree.data.eventtimes import within
+from latenttree.data.limits import limit_bytes, memory_needed
+from latenttree.data.pairspool import Piles
+from latenttree.data.scratch import Arrays, Scratch
+from latenttree.data.spooled import Plan
 from latenttree.data.table import Table
+from latenttree.data.textfile import check_file
 from latenttree.errors import DataError
 
 
@@ -83,6 +94,8 @@ def read_events(
     min_support: int = 2,
     all_samples: Sequence[Any] | NDArray[Any] | None = None,
     delimiter: str | None = None,
+    memory_limit: Any = None,
+    scratch: str | Path | None = None,
 ) -> Events:
     """Presence or absence from a table with a row for each event.
 
@@ -108,6 +121,8 @@ def read_events(
         events; events of others are dropped, and counted. Left out: the samples that have an
         event that counts, in order of appearance.
     delimiter : between the cells of a .csv; a comma, or a tab for .tsv, if left out.
+    memory_limit, scratch : as in `read_table`: a file that is too large is read part by part, in
+        any order of its rows; the names of the samples stay in memory.
 
     Raises
     ------
@@ -128,8 +143,9 @@ def read_events(
     if isinstance(min_support, bool) or not isinstance(min_support, int) or min_support < 1:
         raise DataError(f"min_support must be a whole number >= 1, got {min_support!r}")
     report: dict[str, Any] = {}
-    names = (sample, code, time)
-    pairs, samples = _read(events, names, (since, until), all_samples, delimiter, report)
+    window = _Window((sample, code, time), since, until)
+    arrays, collector, blocks = _reading(events, window, delimiter, memory_limit, scratch)
+    pairs, samples = _read(blocks, window, all_samples, collector, report)
     for step in _steps(roll_up):
         pairs = _rolled_up(pairs, read_map(step, "roll_up"), report)
     group_of = None if groups is None else _group_of(read_map(groups, "groups"), pairs, codes)
@@ -145,93 +161,90 @@ def read_events(
     if codes is None:
         pairs = _varying(pairs, len(samples), report)
     members = None if group_of is None else _members(pairs.texts, group_of, report)
-    report |= {"samples": len(samples), "codes": len(pairs.texts), "pairs": len(pairs.rows)}
-    matrix = pairs.matrix(len(samples))
+    report |= {"samples": len(samples), "codes": len(pairs.texts), "pairs": len(pairs)}
+    matrix = pairs.matrix(arrays)
     return Events(matrix, samples, pairs.texts, members, report, tuple(sentences(report)))
 
 
 # ---- pairs of sample and code ---------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class _Pairs:
-    """Distinct (sample, code), by numbers: `texts[codes[i]]` is a code of sample `rows[i]`."""
+def _reading(
+    events: Any,
+    window: _Window,
+    delimiter: str | None,
+    memory_limit: Any,
+    scratch: str | Path | None,
+) -> tuple[Arrays, Collector, Iterable[list[Labelled]]]:
+    """Where the matrix goes, where the pairs go, and the events that they come from."""
+    if isinstance(events, str | os.PathLike):
+        path, limit = Path(events), limit_bytes(memory_limit)
+        check_file(path)
+        if memory_needed(path) > limit:
+            plan = Plan(limit, scratch=scratch)
+            blocks = event_blocks(path, window.choose, delimiter, plan.chunk_bytes)
+            return plan.arrays(), Piles(Scratch(scratch)), blocks
+    columns = read_columns(events, window.choose, delimiter)
+    return Arrays(sys.maxsize), Gathered(), [columns]
 
-    rows: IntArray
-    codes: IntArray
-    texts: tuple[str, ...]
 
-    @classmethod
-    def distinct(cls, rows: IntArray, codes: IntArray, texts: tuple[str, ...]) -> _Pairs:
-        """The pairs, each once, ordered by sample and code."""
-        width = max(len(texts), 1)
-        keys = np.unique(rows * width + codes)
-        return cls(keys // width, keys % width, texts)
+class _Window(NamedTuple):
+    """The events that are read, and from when to when."""
 
-    def limited(self, texts: Sequence[str]) -> _Pairs:
-        """The pairs of these codes, which are numbered in this order; they need not occur."""
-        position = {text: i for i, text in enumerate(texts)}
-        place = np.asarray([position.get(text, -1) for text in self.texts], dtype=np.int64)
-        codes = place[self.codes]
-        kept = codes >= 0
-        return _Pairs.distinct(self.rows[kept], codes[kept], tuple(texts))
+    columns: tuple[str | None, ...]
+    since: Any
+    until: Any
 
-    def counts(self) -> dict[str, int]:
-        """How many samples have each code that occurs, in the order of the codes."""
-        support = np.bincount(self.codes, minlength=len(self.texts)).tolist()
-        return {text: n for text, n in sorted(zip(self.texts, support, strict=True)) if n}
+    @property
+    def bounded(self) -> bool:
+        return self.since is not None or self.until is not None
 
-    def matrix(self, n_samples: int) -> sparse.csr_array:
-        indptr = np.searchsorted(self.rows, np.arange(n_samples + 1))
-        ones = np.ones(len(self.rows), dtype=np.float32)
-        shape = (n_samples, len(self.texts))
-        return sparse.csr_array(
-            (ones, self.codes.astype(np.int32), indptr.astype(np.int32)), shape=shape
-        )
+    def choose(self, found: Sequence[str]) -> list[int]:
+        sample, code, time = self.columns
+        if self.bounded and time is None:
+            time = ""  # to be guessed
+        return choose_columns(found, sample, code, time)
 
 
 def _read(
-    events: Any,
-    names: tuple[str | None, ...],
-    window: tuple[Any, Any],
+    blocks: Iterable[list[Labelled]],
+    window: _Window,
     all_samples: Any,
-    delimiter: str | None,
+    pairs: Collector,
     report: dict[str, Any],
-) -> tuple[_Pairs, NDArray[Any]]:
+) -> tuple[Pairs, NDArray[Any]]:
     """The distinct pairs of the complete events in the time span, and the samples."""
-    sample, code, time = names
-    bounded = any(bound is not None for bound in window)
-    if bounded and time is None:
-        time = ""  # to be guessed
-    columns = read_columns(
-        events, lambda found: choose_columns(found, sample, code, time), delimiter
-    )
-    samples, codes = columns[:2]
-    keep = (samples.index >= 0) & (codes.index >= 0)
-    report |= {
-        "columns": tuple(column.name for column in columns),
-        "events": len(keep),
-        "incomplete": int((~keep).sum()),
-        "decimal_codes": codes.floats,
-    }
-    if bounded:
-        inside = within(columns[2], *window)
-        report["outside_time"] = int((keep & ~inside).sum())
-        keep &= inside
-    place, labels = _cohort(samples, all_samples)
-    rows = place[samples.index]
-    if all_samples is not None:
-        report["outside_samples"] = int((keep & (rows < 0)).sum())
+    samples, codes = _cohort(all_samples), Growing()
+    tally: Counter[str] = Counter()
+    names: tuple[str, ...] = ()
+    for columns in blocks:
+        rows, numbers = samples.add(columns[0]), codes.add(columns[1])
+        keep = (columns[0].index >= 0) & (columns[1].index >= 0)
+        tally.update(events=len(keep), incomplete=int((~keep).sum()))
+        if window.bounded:
+            inside = within(columns[2], window.since, window.until)
+            tally.update(outside_time=int((keep & ~inside).sum()))
+            keep &= inside
+        tally.update(outside_samples=int((keep & (rows < 0)).sum()))
         keep &= rows >= 0
-    pairs = _Pairs.distinct(rows[keep], codes.index[keep], codes.texts)
-    report["duplicates"] = int(keep.sum()) - len(pairs.rows)
-    return pairs, labels
+        tally.update(used=int(keep.sum()))
+        pairs.add(rows[keep], numbers[keep])
+        names = tuple(column.name for column in columns)
+    report |= {"columns": names, "events": tally["events"], "incomplete": tally["incomplete"]}
+    report["decimal_codes"] = codes.floats
+    if window.bounded:
+        report["outside_time"] = tally["outside_time"]
+    if all_samples is not None:
+        report["outside_samples"] = tally["outside_samples"]
+    found = pairs.sorted(len(samples.values), codes.texts)
+    report["duplicates"] = tally["used"] - len(found)
+    return found, samples.values
 
 
-def _cohort(samples: Labelled, all_samples: Any) -> tuple[IntArray, NDArray[Any]]:
-    """The row of each distinct sample (-1: none), and the samples in the order of the rows."""
+def _cohort(all_samples: Any) -> Growing | Listed:
+    """The row of each sample: as they come, or as they are given."""
     if all_samples is None:
-        return np.append(np.arange(len(samples.texts)), -1), samples.values
+        return Growing()
     labels = np.asarray(all_samples)
     if labels.ndim != 1 or not len(labels):
         raise DataError(
@@ -242,8 +255,7 @@ def _cohort(samples: Labelled, all_samples: Any) -> tuple[IntArray, NDArray[Any]
     for row, label in enumerate(labels.tolist()):
         if position.setdefault(text_of(label), row) != row:
             raise DataError(f"all_samples has {label!r} more than once; list each sample once")
-    place = [position.get(text, -1) for text in samples.texts]
-    return np.asarray([*place, -1], dtype=np.int64), labels
+    return Listed(position, labels)
 
 
 # ---- maps and limits ------------------------------------------------------------------
@@ -255,9 +267,7 @@ def _steps(roll_up: Any) -> list[Any]:
     return roll_up if isinstance(roll_up, list) else [roll_up]
 
 
-def _rolled_up(
-    pairs: _Pairs, parents: Mapping[str, Sequence[str]], report: dict[str, Any]
-) -> _Pairs:
+def _rolled_up(pairs: Pairs, parents: Mapping[str, Sequence[str]], report: dict[str, Any]) -> Pairs:
     """Each code replaced by its parents; codes without any are counted and left out."""
     pairs = _limited(pairs, parents, "outside_roll_up", report)
     number: dict[str, int] = {}
@@ -265,16 +275,19 @@ def _rolled_up(
     lengths = np.asarray([len(targets) for targets in lists], dtype=np.int64)
     starts = np.cumsum(lengths) - lengths
     flat = np.asarray([target for targets in lists for target in targets], dtype=np.int64)
-    repeats = lengths[pairs.codes]
-    rows = np.repeat(pairs.rows, repeats)
-    within_list = np.arange(len(rows)) - np.repeat(np.cumsum(repeats) - repeats, repeats)
-    codes = flat[np.repeat(starts[pairs.codes], repeats) + within_list]
-    return _Pairs.distinct(rows, codes, tuple(number))
+
+    def change(rows: IntArray, codes: NDArray[Any]) -> tuple[IntArray, IntArray]:
+        repeats = lengths[codes]
+        repeated = np.repeat(rows, repeats)
+        within_list = np.arange(len(repeated)) - np.repeat(np.cumsum(repeats) - repeats, repeats)
+        return repeated, flat[np.repeat(starts[codes], repeats) + within_list]
+
+    return pairs.changed(change, tuple(number))
 
 
 def _limited(
-    pairs: _Pairs, allowed: Mapping[str, Any] | Sequence[str], why: str, report: dict[str, Any]
-) -> _Pairs:
+    pairs: Pairs, allowed: Mapping[str, Any] | Sequence[str], why: str, report: dict[str, Any]
+) -> Pairs:
     """The codes that occur and are allowed; the others are counted under `why`."""
     counts = pairs.counts()
     others = {text: n for text, n in counts.items() if text not in allowed}
@@ -283,7 +296,7 @@ def _limited(
 
 
 def _group_of(
-    groups: Mapping[str, Sequence[str]], pairs: _Pairs, codes: Sequence[Any] | None
+    groups: Mapping[str, Sequence[str]], pairs: Pairs, codes: Sequence[Any] | None
 ) -> dict[str, str]:
     """The one group of each code; of codes that neither occur nor are asked for the first."""
     used = {*pairs.counts(), *map(text_of, () if codes is None else codes)}
@@ -307,7 +320,7 @@ def _given_codes(codes: Sequence[Any], group_of: Mapping[str, str] | None) -> di
     return {code: i for i, code in enumerate(given)}
 
 
-def _supported(pairs: _Pairs, min_support: int, report: dict[str, Any]) -> _Pairs:
+def _supported(pairs: Pairs, min_support: int, report: dict[str, Any]) -> Pairs:
     """The codes that enough samples have."""
     counts = pairs.counts()
     rare = {text: n for text, n in counts.items() if n < min_support}
@@ -316,17 +329,17 @@ def _supported(pairs: _Pairs, min_support: int, report: dict[str, Any]) -> _Pair
 
 
 def _present(
-    pairs: _Pairs, samples: NDArray[Any], report: dict[str, Any]
-) -> tuple[_Pairs, NDArray[Any]]:
+    pairs: Pairs, samples: NDArray[Any], report: dict[str, Any]
+) -> tuple[Pairs, NDArray[Any]]:
     """The samples that have a code, in order of appearance."""
-    rows, number = np.unique(pairs.rows, return_inverse=True)
+    found, rows = pairs.present()
     report["samples_without"] = len(samples) - len(rows)
     if not len(rows):
         raise NothingLeft(report)
-    return _Pairs(number.ravel(), pairs.codes, pairs.texts), samples[rows]
+    return found, samples[rows]
 
 
-def _varying(pairs: _Pairs, n_samples: int, report: dict[str, Any]) -> _Pairs:
+def _varying(pairs: Pairs, n_samples: int, report: dict[str, Any]) -> Pairs:
     """The codes that not all samples have: one that all have says nothing."""
     counts = pairs.counts()
     everywhere = {text: n for text, n in counts.items() if n == n_samples}

@@ -21,6 +21,8 @@ def within(column: Labelled, since: Any, until: Any) -> NDArray[np.bool_]:
     Dates are compared as exactly as the bound is written: until="2020-12-31" is the end of that
     day, until="2020" the end of that year. Times with a zone are compared in UTC.
     """
+    if not len(column.texts):
+        return np.zeros(len(column.index), dtype=np.bool_)
     moments = _moments(column)
     inside = np.ones(len(moments), dtype=np.bool_)
     for name, bound in (("since", since), ("until", until)):

@@ -107,13 +107,20 @@ def check_scores(asked: str, name: str) -> None:
 
 
 def vector_family(
-    asked: str, known: NDArray[Any], name: str, n_rows: int = 0, loose: bool = False
+    asked: str,
+    known: NDArray[Any],
+    name: str,
+    n_rows: int = 0,
+    loose: bool = False,
+    n_known: int = 0,
 ) -> str:
     """Family of one value a sample; `known` are those that are there: booleans, integers, floats
-    or anything else (text, labels); `loose` where integers need not be codes."""
+    or anything else (text, labels); `loose` where integers need not be codes. `known` may be the
+    different values alone, with the number of their rows in `n_known`."""
     number = known.dtype.kind in "biuf"
     if asked == AUTO:
-        return _suggested(known, max(n_rows, len(known)), loose)
+        n_known = max(n_known, len(known))
+        return _suggested(known, max(n_rows, n_known), loose, n_known)
     if asked in ("multinomial", "multihot"):
         raise DataError(
             f"family {asked!r} is for a block of several columns, but {name!r} is a single one; "
@@ -131,32 +138,32 @@ def vector_family(
     return "gaussian" if asked in alike else asked
 
 
-def _suggested(known: NDArray[Any], n_rows: int, loose: bool) -> str:
+def _suggested(known: NDArray[Any], n_rows: int, loose: bool, n_known: int) -> str:
     kind = known.dtype.kind
     if kind == "f":
-        category = few_whole(known) or numbers_rows(known, n_rows)
+        category = few_whole(known) or numbers_rows(known, n_rows, n_known)
     else:
-        rare = loose and kind in "iu" and _many_and_rare(known)
-        category = not rare or numbers_rows(known, n_rows)
+        rare = loose and kind in "iu" and _many_and_rare(known, n_known)
+        category = not rare or numbers_rows(known, n_rows, n_known)
     return "categorical" if category else "gaussian"
 
 
-def _many_and_rare(known: NDArray[Any]) -> bool:
+def _many_and_rare(known: NDArray[Any], n_known: int) -> bool:
     """Whether integers have more than 50 values with fewer than 20 rows for each."""
     if int(known.max()) - int(known.min()) < MANY:  # most codes, without a sort
         return False
     n_values = len(np.unique(known))
-    return n_values > MANY and len(known) < FEW_ROWS * n_values
+    return n_values > MANY and n_known < FEW_ROWS * n_values
 
 
-def numbers_rows(known: NDArray[Any], n_rows: int) -> bool:
+def numbers_rows(known: NDArray[Any], n_rows: int, n_known: int) -> bool:
     """Whether values number the rows: more than 20 whole numbers, all different, that run over
     less than twice as many whole numbers as there are rows."""
-    if len(known) <= MOST_UNIQUE or float(known.max()) - float(known.min()) + 1 >= 2 * n_rows:
+    if n_known <= MOST_UNIQUE or float(known.max()) - float(known.min()) + 1 >= 2 * n_rows:
         return False
     if known.dtype.kind == "f" and not (whole(known[:_GLANCE]) and whole(known)):
         return False
-    return len(np.unique(known)) == len(known)
+    return len(np.unique(known)) == n_known
 
 
 def few_whole(known: NDArray[Any]) -> bool:

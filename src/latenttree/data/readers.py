@@ -1,12 +1,13 @@
-"""Files to a `Table`: .csv, .npz, .fasta, and the UCI bag of words docword.NAME.txt[.gz]."""
+"""Files to a `Table`: .csv, .parquet, .npy, .npz, .fasta, and the UCI docword.NAME.txt[.gz].
+
+A file that fits in memory is read at once. A larger one is read part by part, to the same table.
+"""
 
 from __future__ import annotations
 
-import re
-import warnings
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,19 +16,42 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from latenttree.data.blocks import Groups, canonical_csr
-from latenttree.data.checks import check_shape, resolve_names
+from latenttree.data.checks import check_shape, listing, resolve_names
 from latenttree.data.csvtable import read_csv
+from latenttree.data.docword import (
+    DOCWORD,
+    Lines,
+    entries,
+    entry_blocks,
+    read_vocabulary,
+    word_names,
+)
 from latenttree.data.encode import as_table
 from latenttree.data.families import AUTO, Family, asked_families
 from latenttree.data.fasta import is_fasta, read_fasta
+from latenttree.data.limits import limit_bytes, memory_needed
+from latenttree.data.pairspool import Piles
+from latenttree.data.scratch import Scratch
+from latenttree.data.sparsestream import SparseFile
+from latenttree.data.spooled import Plan, spooled_table
+from latenttree.data.streams import (
+    Source,
+    array_source,
+    csv_source,
+    npz_source,
+    parquet_columns,
+    parquet_file,
+    parquet_source,
+    weighed,
+)
 from latenttree.data.table import Table, presence_table
-from latenttree.data.textfile import check_file, open_text, suffix_of
+from latenttree.data.textfile import check_file, suffix_of
+from latenttree.data.weights import checked_numbers
 from latenttree.errors import DataError
 
-KNOWN = ".csv, .npz, docword.NAME.txt, .fasta (also .csv.gz, docword.NAME.txt.gz, ...)"
-
-_DOCWORD = re.compile(r"docword\.(?P<name>.+)\.txt(\.gz)?$")
-_READ = 1 << 20  # bytes read at once
+KNOWN = (
+    ".csv, .parquet, .npy, .npz, docword.NAME.txt, .fasta (also .csv.gz, docword.NAME.txt.gz, ...)"
+)
 
 
 def read_table(
@@ -42,27 +66,39 @@ def read_table(
     family: Family = AUTO,
     scores: bool = False,
     weights: str | None = None,
+    memory_limit: Any = None,
+    scratch: str | Path | None = None,
 ) -> Table:
     """The table in a file; its name says what it is.
 
     - ``.csv``, also ``.csv.gz`` and ``.csv.xz``: a line of names, then a line for each sample.
       Columns of integers and of text are categorical, columns with decimals real; empty cells,
       NA, N/A, NaN, null, None and ? are missing values.
-    - ``.npz``: a SciPy sparse matrix (`scipy.sparse.save_npz`) or a single 2-D array.
+    - ``.parquet``: columns as those of a DataFrame.
+    - ``.npz``: a SciPy sparse matrix (`scipy.sparse.save_npz`) or a single 2-D array;
+      ``.npy``: a 2-D array.
     - ``docword.NAME.txt[.gz]``: lines D, W, NNZ, then "document word count", numbered from
       1; words are present or absent. Names come from ``vocab.NAME.txt`` beside it.
     - ``.fasta``, ``.fa``, ``.fas``: an alignment, see `read_fasta`.
 
     Parameters
     ----------
-    vocab : file with a name on each line, for docword and .npz.
+    vocab : file with a name on each line, for docword, .npy and .npz.
     min_support : of a presence table keep the variables that are present in at least this
         many samples, and absent in at least one; `Table.dropped` has the names of the
         others and `Table.notes` says how many.
     groups, names, drop_constant, family, scores : as in `as_table`. A docword file, and a sparse
         matrix without groups, are presence or absence whatever their counts.
     delimiter : between the cells of a .csv.
-    weights : name of the column of a .csv that says how often each row counts.
+    weights : name of the column of a .csv or .parquet that says how often each row counts.
+    memory_limit : bytes, or text like "500MB" or "8GiB"; half of the memory that is free if None.
+        A file that would take more is read part by part: what is known of it first is its
+        different values, then it is coded. Where the coded table takes more than half of the
+        limit, it lies in a scratch file that is mapped, and goes when the table does. The table is
+        the same, to the last bit (with weights: if they are whole numbers). The different values
+        of columns that are no decimal numbers are held in memory, and alignments, `groups` and
+        `scores` are read at once whatever the limit.
+    scratch : folder of scratch files; that of the system for temporary files if None.
     """
     path = Path(path)
     check_file(path)
@@ -72,29 +108,28 @@ def read_table(
         if names is not None:
             raise DataError("vocab= and names= both give names; pass one of them")
         names = read_vocabulary(Path(vocab))
+    suffix, plan = suffix_of(path), Plan(limit_bytes(memory_limit), names, family, drop_constant)
+    plan = plan._replace(scratch=scratch)
+    large = memory_needed(path) > plan.limit and groups is None and not scores
     options = {"drop_constant": drop_constant, "family": family, "scores": scores}
-    if _DOCWORD.search(path.name):
-        found = _read_docword(path, names, min_support)
+    if DOCWORD.search(path.name):
+        found = _read_docword(path, names, min_support, plan if large else None)
         return _presence(found, family, scores)
-    if weights is not None and suffix_of(path) != ".csv":
-        raise DataError(f"weights= names a column of a .csv, but the file is {path.name!r}")
-    if suffix_of(path) == ".csv":
-        return read_csv(path, names, delimiter, options, weights)
+    if weights is not None and suffix not in (".csv", ".parquet"):
+        raise DataError(
+            f"weights= names a column of a .csv or .parquet, but the file is {path.name!r}"
+        )
     if is_fasta(path):
         return _alignment(path, family, scores)
-    if path.suffix == ".npz":
-        return _read_npz(path, groups, names, min_support, options)
+    if large and suffix in (".csv", ".parquet", ".npy", ".npz"):
+        return _read_parts(path, plan, min_support, delimiter, weights)
+    if suffix == ".csv":
+        return read_csv(path, names, delimiter, options, weights)
+    if suffix == ".parquet":
+        return _read_parquet(path, names, options, weights)
+    if suffix in (".npy", ".npz"):
+        return _read_arrays(path, groups, names, min_support, options)
     raise DataError(f"do not know how to read {path.name!r}; known are {KNOWN}")
-
-
-def read_vocabulary(path: Path) -> list[str]:
-    """A name on each line."""
-    if not path.is_file():
-        raise DataError(f"no vocabulary file {str(path)!r}; check the path")
-    if not path.stat().st_size:
-        return []
-    with open_text(path) as file:
-        return file.read().splitlines()
 
 
 # --- presence tables -----------------------------------------------------------------
@@ -103,28 +138,55 @@ def read_vocabulary(path: Path) -> list[str]:
 def supported_presence(matrix: sparse.csr_array, names: list[str], min_support: int) -> Table:
     """Presence table of the columns with enough support that do not cover every sample."""
     n, p = matrix.shape
-    support = np.bincount(matrix.indices, minlength=p)
+    keep, note = _supported(np.bincount(matrix.indices, minlength=p), n, min_support)
+    if keep.all():
+        return presence_table(names, matrix)
+    kept = sparse.csr_array(matrix[:, np.flatnonzero(keep)])
+    kept.sort_indices()
+    return presence_table(
+        _chosen(names, keep), kept, dropped=tuple(_chosen(names, ~keep)), notes=(note,)
+    )
+
+
+def _supported(
+    support: NDArray[np.int64], n: int, min_support: int
+) -> tuple[NDArray[np.bool_], str]:
+    """Which variables enough samples have, and not all; and a sentence about the others."""
     rare, everywhere = support < min_support, support == n
     keep = ~(rare | everywhere)
     if not keep.any():
         raise DataError(
-            f"none of {p} variables is present in at least min_support={min_support} of {n} "
-            f"samples and absent in one (largest support {support.max()}); lower min_support"
+            f"none of {len(keep)} variables is present in at least min_support={min_support} of "
+            f"{n} samples and absent in one (largest support {support.max()}); lower min_support"
         )
-    if keep.all():
-        return presence_table(names, matrix)
-    note = (
-        f"kept {keep.sum():,} of {p:,} variables: {rare.sum():,} are present in fewer than "
+    return keep, (
+        f"kept {keep.sum():,} of {len(keep):,} variables: {rare.sum():,} are present in fewer than "
         f"{min_support} samples, {(everywhere & ~rare).sum():,} in all"
     )
-    kept = sparse.csr_array(matrix[:, np.flatnonzero(keep)])
-    kept.sort_indices()
-    return presence_table(
-        [name for name, k in zip(names, keep, strict=True) if k],
-        kept,
-        dropped=tuple(name for name, k in zip(names, keep, strict=True) if not k),
-        notes=(note,),
-    )
+
+
+def _chosen(names: Sequence[str], keep: NDArray[np.bool_]) -> list[str]:
+    return [name for name, kept in zip(names, keep, strict=True) if kept]
+
+
+def _spooled_presence(
+    blocks: Iterable[tuple[NDArray[Any], NDArray[Any]]],
+    n: int,
+    names: list[str],
+    min_support: int,
+    plan: Plan,
+) -> Table:
+    """The same of rows and columns that come in parts, in any order."""
+    piles = Piles(Scratch(plan.scratch))
+    for rows, columns in blocks:
+        piles.add(rows, columns)
+    pairs = piles.sorted(n, names)
+    keep, note = _supported(pairs.support(), n, min_support)
+    if keep.all():
+        return presence_table(names, pairs.matrix(plan.arrays()))
+    kept = _chosen(names, keep)
+    matrix = pairs.limited(kept).matrix(plan.arrays())
+    return presence_table(kept, matrix, dropped=tuple(_chosen(names, ~keep)), notes=(note,))
 
 
 def _presence(table: Table, family: Family, scores: bool) -> Table:
@@ -146,231 +208,165 @@ def _alignment(path: Path, family: Family, scores: bool) -> Table:
     return read_fasta(path)
 
 
-# --- UCI bag of words ----------------------------------------------------------------
-
-
-def _read_docword(path: Path, names: Sequence[Any] | None, min_support: int) -> Table:
-    lines = _Lines(path)
-    n_docs, n_words, n_entries = (lines.header(name) for name in ("D", "W", "NNZ"))
+def _read_docword(
+    path: Path, names: Sequence[Any] | None, min_support: int, plan: Plan | None
+) -> Table:
+    """Part by part where there is a plan."""
+    lines = Lines(path)
+    sizes = n_docs, n_words, _ = tuple(lines.header(name) for name in ("D", "W", "NNZ"))
     check_shape((n_docs, n_words))
-    labels = _word_names(path, names, n_words)
-    docs, words = _entries(lines, n_docs, n_words, n_entries)
+    labels = word_names(path, names, n_words)
+    if plan is not None:
+        return _spooled_presence(entry_blocks(lines, *sizes), n_docs, labels, min_support, plan)
+    docs, words = entries(lines, *sizes)
     ones = np.ones(len(docs), dtype=np.float32)
-    matrix = sparse.csr_array((ones, (docs - 1, words - 1)), shape=(n_docs, n_words))
+    matrix = sparse.csr_array((ones, (docs, words)), shape=(n_docs, n_words))
     matrix.data[:] = 1  # a pair that the file lists twice was summed
     matrix.sort_indices()
     return supported_presence(matrix, labels, min_support)
 
 
-def _word_names(path: Path, names: Sequence[Any] | None, n_words: int) -> list[str]:
-    found = _DOCWORD.search(path.name)
-    assert found is not None
-    beside = path.with_name(f"vocab.{found['name']}.txt")
-    if names is None:
-        if not beside.is_file():
-            raise DataError(
-                f"no vocabulary {beside.name!r} beside {path.name!r}; put it there, or pass "
-                "vocab= or names="
-            )
-        names = read_vocabulary(beside)
-    if len(names) != n_words:
-        raise DataError(
-            f"the header of {path.name} says W={n_words} words, but the vocabulary has "
-            f"{len(names)}; pass the vocabulary that belongs to this file"
-        )
-    return resolve_names(names, n_words)
-
-
-def _entries(
-    lines: _Lines, n_docs: int, n_words: int, n_entries: int
-) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Documents and words, from 1, of the entries with a positive count."""
-    parts: list[NDArray[np.int32]] = []
-    n_read = 0
-    for entries, line in lines.triplets(n_entries):
-        n_read += len(entries)
-        _check_range(entries[:, 0], n_docs, "document", "D", lines.name, line)
-        _check_range(entries[:, 1], n_words, "word", "W", lines.name, line)
-        if entries[:, 2].min() < 0:
-            bad = int(entries[:, 2].argmin())
-            raise DataError(
-                f"{lines.name}, line {line + bad}: negative count {entries[bad, 2]}; counts must "
-                "be >= 0"
-            )
-        parts.append(entries[entries[:, 2] > 0, :2].astype(np.int32))
-    if n_read != n_entries:
-        raise DataError(
-            f"the header of {lines.name} says NNZ={n_entries} entries, but the file has {n_read}; "
-            "it is cut or its header is wrong: download it again, or correct the third line"
-        )
-    pairs = np.concatenate(parts) if parts else np.empty((0, 2), dtype=np.int32)
-    return pairs[:, 0], pairs[:, 1]
-
-
-def _check_range(
-    values: NDArray[np.int64], high: int, what: str, symbol: str, name: str, line: int
-) -> None:
-    if values.min() >= 1 and values.max() <= high:
-        return
-    bad = int(((values < 1) | (values > high)).argmax())
-    raise DataError(
-        f"{name}, line {line + bad}: {what} {values[bad]} is out of range, the header says "
-        f"{symbol}={high} (numbered from 1); correct the header or the line"
-    )
-
-
-class _Lines:
-    """Lines of a text file, gzipped or not, in blocks; knows how far it has read."""
-
-    def __init__(self, path: Path) -> None:
-        self.name = path.name
-        self.n_lines = 0  # lines handed out
-        self._bytes = _unzipped(path)
-        self._rest = b""
-
-    def header(self, symbol: str) -> int:
-        """The next line as one whole number."""
-        while b"\n" not in self._rest:
-            more = self._read(0)
-            if not more:
-                break
-            self._rest += more
-        line, _, self._rest = self._rest.partition(b"\n")
-        self.n_lines += 1
-        if not line.strip().isdigit():
-            raise DataError(
-                f"{self.name}, line {self.n_lines}: expected the whole number {symbol}, got "
-                f"{_show(line)}; a docword file starts with the lines D, W and NNZ"
-            )
-        return int(line)
-
-    def triplets(self, n_expected: int) -> Iterator[tuple[NDArray[np.int64], int]]:
-        """Blocks of (rows, 3) integers with the line number of their first row."""
-        n_read = 0
-        while True:
-            more = self._read(n_expected, n_read)
-            block, newline, rest = (self._rest + more).rpartition(b"\n")
-            if not more:  # the end: the last line may lack its newline
-                block, newline, rest = self._rest.rstrip(), b"", b""
-            self._rest = rest
-            if block.strip():
-                entries = self._parse(block + newline)
-                yield entries, self.n_lines + 1
-                n_read += len(entries)
-                self.n_lines += len(entries)
-            if not more:
-                return
-
-    def _parse(self, block: bytes) -> NDArray[np.int64]:
-        """(rows, 3) integers. The fast parser reads numbers and does not see lines, so the
-        separators are counted too: two spaces on each line."""
-        text = np.frombuffer(block, dtype=np.uint8)
-        ends = np.flatnonzero(text == ord("\n"))
-        spaces = np.cumsum(text == ord(" "), dtype=np.int32)
-        n_rows = ends.size + (not block.endswith(b"\n"))
-        regular = np.array_equal(spaces[ends], 2 * np.arange(1, ends.size + 1))
-        values = _integers(block) if regular and spaces[-1] == 2 * n_rows else None
-        if values is None or values.size != 3 * n_rows:
-            values = self._parse_slowly(block)
-        return values.reshape(-1, 3)
-
-    def _parse_slowly(self, block: bytes) -> NDArray[np.int64]:
-        rows = []
-        for i, line in enumerate(block.splitlines()):
-            try:
-                doc, word, count = map(int, line.split())
-            except ValueError as error:
-                raise DataError(
-                    f"{self.name}, line {self.n_lines + 1 + i}: expected three whole numbers "
-                    f"'document word count', got {_show(line)}; correct or remove the line"
-                ) from error
-            rows.append((doc, word, count))
-        return np.asarray(rows, dtype=np.int64).ravel()
-
-    def _read(self, n_expected: int, n_read: int = 0) -> bytes:
-        try:
-            return next(self._bytes, b"")
-        except (EOFError, zlib.error) as error:
-            complete = n_read + self._rest.count(b"\n")
-            raise DataError(
-                f"{self.name} is cut or damaged: the gzip stream ends early ({error}), after "
-                f"{complete} of {n_expected or 'unknown'} rows; download it again"
-            ) from error
-
-
-def _unzipped(path: Path) -> Iterator[bytes]:
-    """Pieces of a file, decompressed where it starts with the mark of gzip."""
-    with path.open("rb") as file:
-        piece = file.read(_READ)
-        if piece[:2] != b"\x1f\x8b":
-            while piece:
-                yield piece
-                piece = file.read(_READ)
-            return
-        stream = zlib.decompressobj(wbits=31)
-        while piece:
-            if stream.eof:  # a gzip file may have several members
-                stream = zlib.decompressobj(wbits=31)
-            if text := stream.decompress(piece):
-                yield text
-            piece = stream.unused_data or file.read(_READ)
-        if not stream.eof:
-            raise EOFError("no end mark")
-
-
-def _integers(block: bytes) -> NDArray[np.int64] | None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", DeprecationWarning)  # NumPy < 2.3 warns, later raises
-        try:
-            return np.fromstring(block, dtype=np.int64, sep=" ")
-        except (ValueError, DeprecationWarning):
-            return None
-
-
-def _show(line: bytes) -> str:
-    text = line[:60].decode("utf-8", "replace")
-    return repr(text + ("..." if len(line) > 60 else ""))
-
-
 # --- NumPy and SciPy archives --------------------------------------------------------
 
 
-def _read_npz(
+def _read_arrays(
     path: Path,
     groups: Groups | None,
     names: Sequence[Any] | None,
     min_support: int,
     options: Mapping[str, Any],
 ) -> Table:
-    content = _load_npz(path)
+    content = load_arrays(path)
     if not sparse.issparse(content) or groups is not None or options["scores"]:
         return as_table(content, groups=groups, names=names, **options)
     check_shape(content.shape)
     labels = resolve_names(names, content.shape[1])
-    matrix = canonical_csr(content, labels)
-    matrix = sparse.csr_array(
-        (np.ones(matrix.nnz, dtype=np.float32), matrix.indices, matrix.indptr), shape=matrix.shape
-    )
-    found = supported_presence(matrix, labels, min_support)
-    return _presence(found, options["family"], False)
+    return _of_matrix(content, labels, min_support, options["family"])
+
+
+def _of_matrix(content: Any, names: list[str], min_support: int, family: Family) -> Table:
+    found = canonical_csr(content, names)
+    ones = np.ones(found.nnz, dtype=np.float32)
+    matrix = sparse.csr_array((ones, found.indices, found.indptr), shape=found.shape)
+    return _presence(supported_presence(matrix, names, min_support), family, False)
+
+
+def load_arrays(path: Path) -> Any:
+    """The one array, or the sparse matrix, of a .npy or .npz file."""
+    return _load_npy(path) if suffix_of(path) == ".npy" else _load_npz(path)
 
 
 def _load_npz(path: Path) -> Any:
     try:
         with np.load(path, allow_pickle=False) as archive:
-            found = list(archive.files)
-            if "format" in found and "shape" in found:
+            if is_sparse(archive.files):
                 return sparse.load_npz(path)
-            if len(found) != 1:
-                raise DataError(
-                    f"{path.name} has {len(found)} arrays ({', '.join(found[:5])}); it must hold "
-                    "one array, or a sparse matrix written by scipy.sparse.save_npz"
-                )
-            return archive[found[0]]
+            return archive[_only_member(archive.files, path)]
     except DataError:
         raise
-    except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as error:
+    except _UNREADABLE as error:
+        raise _unreadable(path, error) from error
+
+
+def _load_npy(path: Path, mapped: bool = False) -> Any:
+    try:
+        return np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
+    except _UNREADABLE as error:
+        raise _unreadable(path, error) from error
+
+
+def is_sparse(members: Sequence[str]) -> bool:
+    """Whether an archive holds a matrix that `scipy.sparse.save_npz` wrote."""
+    return "format" in members and "shape" in members
+
+
+def _only_member(members: Sequence[str], path: Path) -> str:
+    if len(members) != 1:
         raise DataError(
-            f"cannot read {path.name}: {error}; it is cut, not an .npz archive, or holds Python "
-            "objects: write it again with numpy.savez or scipy.sparse.save_npz"
-        ) from error
+            f"{path.name} has {len(members)} arrays ({', '.join(members[:5])}); it must hold "
+            "one array, or a sparse matrix written by scipy.sparse.save_npz"
+        )
+    return members[0]
+
+
+_UNREADABLE = (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile, zlib.error)
+
+
+def _unreadable(path: Path, error: BaseException) -> DataError:
+    return DataError(
+        f"cannot read {path.name}: {error}; it is cut, not an {suffix_of(path)} file, or holds "
+        "Python objects: write it again with numpy.save, numpy.savez or scipy.sparse.save_npz"
+    )
+
+
+# --- DataFrames in files -------------------------------------------------------------
+
+
+def _read_parquet(
+    path: Path, names: Sequence[Any] | None, options: Mapping[str, Any], weights: str | None
+) -> Table:
+    frame = parquet_frame(path)
+    if weights is None:
+        return as_table(frame, names=names, **options)
+    if weights not in frame.column_names:
+        raise DataError(
+            f"no column {weights!r} of weights; the columns are {listing(frame.column_names)}"
+        )
+    counts = frame.column(weights).to_numpy()
+    return as_table(frame.drop_columns([weights]), names=names, sample_weight=counts, **options)
+
+
+def parquet_frame(path: Path) -> Any:
+    """All of a .parquet, as pyarrow has it."""
+    with parquet_file(path) as file:
+        try:
+            return file.read(columns=parquet_columns(file))
+        except (OSError, ValueError) as error:
+            raise DataError(f"cannot read {path.name}: {error}; write it again") from error
+
+
+# --- part by part --------------------------------------------------------------------
+
+
+def mapped_table(
+    X: NDArray[Any], names: Sequence[Any] | None, sample_weight: Any, plan: Plan
+) -> Table:
+    """The table of an array that lies in a mapped file."""
+    weights = None if sample_weight is None else checked_numbers(sample_weight, len(X))
+    return _spooled(weighed(array_source(X, names), weights), plan)
+
+
+def _read_parts(
+    path: Path, plan: Plan, min_support: int, delimiter: str, weights: str | None
+) -> Table:
+    suffix = suffix_of(path)
+    if suffix == ".csv":
+        return _spooled(csv_source(path, delimiter, weights), plan)
+    if suffix == ".parquet":
+        return _spooled(parquet_source(path, weights), plan)
+    if suffix == ".npy":
+        return _spooled(array_source(_load_npy(path, mapped=True)), plan)
+    try:
+        return _archive_parts(path, plan, min_support)
+    except DataError:
+        raise
+    except _UNREADABLE as error:
+        raise _unreadable(path, error) from error
+
+
+def _spooled(source: Source, plan: Plan) -> Table:
+    return spooled_table(source.header, source.chunks(plan.chunk_bytes), plan, source.texts)
+
+
+def _archive_parts(path: Path, plan: Plan, min_support: int) -> Table:
+    with zipfile.ZipFile(path) as archive:
+        members = [name.removesuffix(".npy") for name in archive.namelist()]
+    if not is_sparse(members):
+        return _spooled(npz_source(path, f"{_only_member(members, path)}.npy"), plan)
+    file = SparseFile(path)
+    check_shape(file.shape)
+    names = resolve_names(plan.names, file.shape[1])
+    if not file.streams:
+        return _of_matrix(sparse.load_npz(path), names, min_support, plan.family)
+    table = _spooled_presence(file.present(names), file.shape[0], names, min_support, plan)
+    return _presence(table, plan.family, False)

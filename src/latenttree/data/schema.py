@@ -8,6 +8,7 @@ the container.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -86,7 +87,10 @@ class Schema:
         groups: Groups | None = None,
         names: Sequence[Any] | None = None,
     ) -> Schema:
-        """The schema of `X`, given `table = as_table(X, groups, names, ...)`."""
+        """The schema of `X`, given `table = as_table(X, groups, names, ...)`; that of the table
+        itself where `X` is the path of a file."""
+        if isinstance(X, str | os.PathLike):
+            X, groups, names = table, None, None
         container, columns, members = describe(X, table, groups)
         found = [column.name for column in columns]
         resolved = resolve_names(names, len(columns), found)

@@ -89,13 +89,19 @@ def read_cells(
 
     `choose` is given the names and answers with the numbers of the columns to read.
     """
+    with rows_of_csv(path, delimiter) as (header, rows):
+        return header, coded_cells(rows, list(choose(header)))
+
+
+@contextmanager
+def rows_of_csv(path: Path, delimiter: str) -> Iterator[tuple[list[str], Iterator[list[str]]]]:
+    """The names of the columns, and the cells of each row."""
     reader: Any = None
     try:
         with open_text(path) as file:
             reader = csv.reader(file, delimiter=delimiter)
             header = _header(next(reader, []), path.name, delimiter)
-            wanted = list(choose(header))
-            return header, _coded(_rows(reader, len(header), path.name), wanted)
+            yield header, _rows(reader, len(header), path.name)
     except csv.Error as error:
         raise DataError(
             f"{path.name}, line {reader.line_num}: {error}; correct the line"
@@ -125,7 +131,7 @@ def _rows(reader: Any, width: int, name: str) -> Iterator[list[str]]:
             )
 
 
-def _coded(
+def coded_cells(
     rows: Iterator[list[str]], wanted: Sequence[int]
 ) -> list[tuple[list[str], NDArray[np.int32]]]:
     """For each wanted column its distinct texts, in order of appearance, and their codes."""

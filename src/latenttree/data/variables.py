@@ -67,31 +67,32 @@ def codes_of_variables(
         stack.add(variable.codes, variable.dim, variable.n_missing > 0)
         found.append(replace(variable, codes=None))
     codes = stack.finish()
-    kept, dropped = _without_constant(found, n, drop_constant)
-    lost = _lost(found)
+    kept, dropped = varying(found, n, drop_constant)
+    lost = lost_notes(found)
     if dropped:
         codes = np.ascontiguousarray(codes[:, kept])
         found = [found[i] for i in kept]
-    values = None if _all_categorical(found) else _values(found, _without_bins(found, codes))
-    return _table(found, n, dropped, lost, codes=codes, values=values)
+    values = None if all_categorical(found) else _values(found, _without_bins(found, codes))
+    return described(found, n, dropped, lost, codes=codes, values=values)
 
 
 def blocks_of_variables(variables: Sequence[Variable], n: int, drop_constant: bool) -> Table:
     """A table of kind "blocks": every variable as its vector, side by side in one CSR."""
-    kept, dropped = _without_constant(variables, n, drop_constant)
-    lost = _lost(variables)
+    kept, dropped = varying(variables, n, drop_constant)
+    lost = lost_notes(variables)
     found = [variables[i] for i in kept]
     missing = None
     if any(variable.n_missing for variable in found):
         missing = np.column_stack([_gaps(variable, n) for variable in found])
     matrix = _side_by_side([_structural(variable) for variable in found])
-    values = None if _all_categorical(found) else _values(found, _codes(found, n))
-    return _table(found, n, dropped, lost, matrix=matrix, missing=missing, values=values)
+    values = None if all_categorical(found) else _values(found, _codes(found, n))
+    return described(found, n, dropped, lost, matrix=matrix, missing=missing, values=values)
 
 
-def _table(
+def described(
     found: Sequence[Variable], n: int, dropped: tuple[str, ...], lost: list[str], **stored: Any
 ) -> Table:
+    """The table of variables whose stored forms are given."""
     dims = np.asarray([variable.dim for variable in found], dtype=np.int64)
     return Table(
         names=tuple(variable.name for variable in found),
@@ -106,7 +107,7 @@ def _table(
     )
 
 
-def _without_constant(
+def varying(
     variables: Sequence[Variable], n: int, drop_constant: bool
 ) -> tuple[list[int], tuple[str, ...]]:
     """Numbers of the variables that vary, and names of the others."""
@@ -120,7 +121,8 @@ def _without_constant(
 # --- values --------------------------------------------------------------------------
 
 
-def _all_categorical(found: Sequence[Variable]) -> bool:
+def all_categorical(found: Sequence[Variable]) -> bool:
+    """Whether codes say it all, so that no values are kept beside them."""
     return all(variable.family == "categorical" for variable in found)
 
 
@@ -232,7 +234,7 @@ def _hold(chosen: Sequence[Variable], what: str) -> str:
     return f"{', '.join(shown)}{more} hold many {what}"
 
 
-def _lost(found: Sequence[Variable]) -> list[str]:
+def lost_notes(found: Sequence[Variable]) -> list[str]:
     """A note on variables that have no value at all; they are constant and so left out."""
     names = [variable.name for variable in found if variable.remark == "lost"]
     if not names:

@@ -46,14 +46,19 @@ class Vector:
         return len(self.known) if self.gaps is None else len(self.gaps)
 
     @property
+    def n_known(self) -> int:
+        """In how many rows there is a value."""
+        return len(self.known)
+
+    @property
     def n_missing(self) -> int:
-        return self.n - len(self.known)
+        return self.n - self.n_known
 
     def spread(self, known: NDArray[Any], gap: Any) -> NDArray[Any]:
         """(n,) values of known samples in their rows, `gap` in the others."""
         if self.gaps is None:
             return known
-        result = np.full(self.n, gap, dtype=np.result_type(known.dtype, type(gap)))
+        result = np.full(len(self.gaps), gap, dtype=np.result_type(known.dtype, type(gap)))
         result[~self.gaps] = known
         return result
 
@@ -69,12 +74,13 @@ class Vector:
 
 
 def vector_of_array(
-    values: NDArray[Any], name: str, mask: NDArray[np.bool_] | None = None
+    values: NDArray[Any], name: str, mask: NDArray[np.bool_] | None = None, start: int = 0
 ) -> Vector:
-    """The vector of a 1-D array; `mask` marks what is missing besides NaN and None."""
+    """The vector of a 1-D array; `mask` marks what is missing besides NaN and None. `start` is the
+    row of its first value."""
     kind = values.dtype.kind
     if kind == "f":
-        check_finite(values[:, None], [name])
+        check_finite(values[:, None], [name], start)
         missing = np.isnan(values)
     elif kind in "OT":
         values = values.astype(object)
@@ -89,8 +95,8 @@ def vector_of_array(
     return Vector(_plain(known, name) if kind in "OT" and len(known) else known, gaps)
 
 
-def vector_of_series(series: nw.Series[Any], name: str) -> Vector:
-    """The vector of a column of a DataFrame."""
+def vector_of_series(series: nw.Series[Any], name: str, start: int = 0) -> Vector:
+    """The vector of a column of a DataFrame; `start` is the row of its first value."""
     missing = series.is_null().to_numpy().astype(bool)
     if missing.all():  # of whatever type
         return Vector(np.empty(0), missing)
@@ -103,7 +109,7 @@ def vector_of_series(series: nw.Series[Any], name: str) -> Vector:
     if dtype.is_float() or dtype.is_decimal():
         series = series.cast(nw.Float64) if dtype.is_decimal() else series
         filled = series.fill_null(float("nan")) if missing.any() else series
-        return vector_of_array(np.asarray(filled.to_numpy()), name)
+        return vector_of_array(np.asarray(filled.to_numpy()), name, None, start)
     if missing.any() and (dtype.is_integer() or isinstance(dtype, nw.Boolean)):
         series = series.fill_null(False if isinstance(dtype, nw.Boolean) else 0)
     if not (dtype.is_integer() or isinstance(dtype, nw.Boolean | nw.String | nw.Object)):
@@ -184,7 +190,7 @@ def unsupported_dtype(name: str, dtype: object) -> DataError:
 def variable_of(vector: Vector, name: str, asked: str, weights: Floats | None) -> Variable:
     """The variable of a column, of the family asked for or of the one its values suggest."""
     known = _numbers_of_labels(vector.known) if vector.labelled and asked != AUTO else vector.known
-    family = vector_family(asked, known, name, vector.n, vector.loose)
+    family = vector_family(asked, known, name, vector.n, vector.loose, vector.n_known)
     if family in CODED:
         return _coded(vector, name, family, asked)
     x = known.astype(np.float64)

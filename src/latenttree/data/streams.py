@@ -1,0 +1,229 @@
+"""Files and mapped arrays, some rows at a time."""
+
+from __future__ import annotations
+
+import re
+import zipfile
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from latenttree.data.checks import check_shape, listing, resolve_names
+from latenttree.data.csvtable import check_header, number_of
+from latenttree.data.scratch import Scratch, release
+from latenttree.data.spooled import Chunk, Floats
+from latenttree.data.textfile import rows_of_csv
+from latenttree.data.vectors import vector_of_array, vector_of_series
+from latenttree.errors import DataError
+
+ROWS = 1 << 20
+"""Most rows in a chunk: how many different values a column has shows early."""
+
+
+class Source(NamedTuple):
+    """Names of the columns, and their rows in chunks of at most so many bytes."""
+
+    header: list[str]
+    chunks: Callable[[int], Iterator[Chunk]]
+    texts: bool = False
+
+
+def weighed(source: Source, weights: NDArray[Any] | None) -> Source:
+    """The rows with their weights, one for each."""
+    if weights is None:
+        return source
+
+    def chunks(size: int) -> Iterator[Chunk]:
+        start = 0
+        for chunk in source.chunks(size):
+            yield chunk._replace(weights=weights[start : start + chunk.n])
+            start += chunk.n
+
+    return source._replace(chunks=chunks)
+
+
+# ---- arrays -----------------------------------------------------------------------------
+
+
+def array_source(array: NDArray[Any], names: Sequence[Any] | None = None) -> Source:
+    """Rows of an array that lies in a mapped file; the pages that were read are let go."""
+    check_shape(array.shape)
+    header = resolve_names(names, array.shape[1])
+
+    def chunks(size: int) -> Iterator[Chunk]:
+        step = rows_in(size, array.shape[1] * array.itemsize)
+        for start in range(0, len(array), step):
+            block = np.asarray(array[start : start + step])
+            yield _chunk_of_block(block, header, start)
+            release(array)
+
+    return Source(header, chunks)
+
+
+def npz_source(path: Path, member: str, names: Sequence[Any] | None = None) -> Source:
+    """Rows of the one array of an .npz; an array by columns is unpacked to a file first."""
+    with zipfile.ZipFile(path) as archive, archive.open(member) as file:
+        shape, by_columns, dtype = array_header(file)
+    if by_columns:
+        return array_source(unpacked(path, member), names)
+    check_shape(shape)
+    header = resolve_names(names, shape[1])
+
+    def chunks(size: int) -> Iterator[Chunk]:
+        step = rows_in(size, shape[1] * dtype.itemsize)
+        with zipfile.ZipFile(path) as archive, archive.open(member) as file:
+            array_header(file)
+            for start in range(0, shape[0], step):
+                n = min(step, shape[0] - start)
+                block = read_values(file, n * shape[1], dtype).reshape(n, shape[1])
+                yield _chunk_of_block(block, header, start)
+
+    return Source(header, chunks)
+
+
+def array_header(file: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Shape, order and type of the array that begins here."""
+    version = np.lib.format.read_magic(file)
+    read = {
+        (1, 0): np.lib.format.read_array_header_1_0,
+        (2, 0): np.lib.format.read_array_header_2_0,
+    }.get(version)
+    if read is None:
+        raise ValueError(f"format {version} of .npy is not known")
+    shape, by_columns, dtype = read(file)
+    if dtype.hasobject:
+        raise ValueError("it holds Python objects")
+    return shape, by_columns and len(shape) > 1, dtype
+
+
+def read_values(file: Any, n: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """(n,) the next values of a file."""
+    data = file.read(n * dtype.itemsize)
+    if len(data) != n * dtype.itemsize:
+        raise EOFError(f"{n} values expected, {len(data) // dtype.itemsize} found")
+    return np.frombuffer(data, dtype)
+
+
+def unpacked(path: Path, member: str, folder: str | Path | None = None) -> NDArray[Any]:
+    """An array of an archive, mapped from a scratch file."""
+    with zipfile.ZipFile(path) as archive, archive.open(member) as file:
+        shape, by_columns, dtype = array_header(file)
+        scratch, total = Scratch(folder), int(np.prod(shape))
+        steps = [min(ROWS, total - start) for start in range(0, total, ROWS)]
+        part = scratch.join((read_values(file, n, dtype) for n in steps), (total,), dtype)
+    (flat,) = scratch.mapped([part])
+    return flat.reshape(shape, order="F" if by_columns else "C")
+
+
+def _chunk_of_block(block: NDArray[Any], names: Sequence[str], start: int) -> Chunk:
+    columns = (np.ascontiguousarray(block[:, j]) for j in range(block.shape[1]))
+    found = [
+        vector_of_array(column, name, None, start)
+        for column, name in zip(columns, names, strict=True)
+    ]
+    return Chunk(len(block), found)
+
+
+def rows_in(size: int, width: int) -> int:
+    """Rows of so many bytes that `size` bytes hold."""
+    return max(1, min(ROWS, size // max(width, 1)))
+
+
+# ---- Parquet ----------------------------------------------------------------------------
+
+_INDEX = re.compile(r"__index_level_\d+__$")  # what pandas calls the rows' own names
+
+
+def parquet_file(path: Path) -> Any:
+    try:
+        from pyarrow import parquet
+    except ImportError as error:
+        raise DataError(
+            "reading .parquet needs pyarrow; pip install 'latenttree[io]', or pass a .csv"
+        ) from error
+    try:
+        return parquet.ParquetFile(path)
+    except (OSError, ValueError) as error:  # pyarrow's own errors are ValueErrors
+        raise DataError(f"cannot read {path.name}: {error}; write it again") from error
+
+
+def parquet_columns(file: Any) -> list[str]:
+    """The columns but for the names of the rows that pandas writes."""
+    return [name for name in file.schema_arrow.names if not _INDEX.match(name)]
+
+
+def parquet_batches(path: Path, columns: Sequence[str], size: int) -> Iterator[Any]:
+    """Tables of some rows, `size` bytes or less where values have 16 bytes."""
+    import pyarrow as pa
+
+    file = parquet_file(path)
+    try:
+        for batch in file.iter_batches(rows_in(size, 16 * len(columns)), columns=list(columns)):
+            yield pa.Table.from_batches([batch])
+    except (OSError, ValueError) as error:
+        raise DataError(f"cannot read {path.name}: {error}; write it again") from error
+    finally:
+        file.close()
+
+
+def parquet_source(path: Path, weights: str | None = None) -> Source:
+    """Rows of a .parquet; `weights` is the column that says how often each counts."""
+    with parquet_file(path) as file:
+        columns = parquet_columns(file)
+    if weights is not None and weights not in columns:
+        raise DataError(f"no column {weights!r} of weights; the columns are {listing(columns)}")
+    others = [column for column in columns if column != weights]
+
+    def chunks(size: int) -> Iterator[Chunk]:
+        start = 0
+        for table in parquet_batches(path, columns, size):
+            frame = nw.from_native(table, eager_only=True)
+            found = [vector_of_series(frame.get_column(name), name, start) for name in others]
+            counts = None if weights is None else frame.get_column(weights).to_numpy()
+            yield Chunk(len(table), found, counts)
+            start += len(table)
+
+    return Source(others, chunks)
+
+
+# ---- comma-separated text ---------------------------------------------------------------
+
+
+def csv_source(path: Path, delimiter: str, weights: str | None = None) -> Source:
+    """Rows of a .csv, as texts; `weights` is the column that says how often each counts."""
+    with rows_of_csv(path, delimiter) as (header, _):
+        check_header(header, path)
+    if weights is not None:
+        resolve_names(None, len(header), header)
+        if weights not in header:
+            raise DataError(f"no column {weights!r} of weights; the columns are {listing(header)}")
+    others = [j for j, name in enumerate(header) if name != weights]
+
+    def chunks(size: int) -> Iterator[Chunk]:
+        step, start = rows_in(size, 80 * len(header)), 0  # of a short text in Python
+        with rows_of_csv(path, delimiter) as (_, rows):
+            while block := list(islice(rows, step)):
+                columns = list(zip(*block, strict=True))
+                counts = None
+                if weights is not None:
+                    counts = _weights(columns[header.index(weights)], weights, start)
+                yield Chunk(len(block), [columns[j] for j in others], counts)
+                start += len(block)
+
+    return Source([header[j] for j in others], chunks, texts=True)
+
+
+def _weights(texts: Sequence[str], name: str, start: int) -> Floats:
+    numbers = [number_of(text.strip()) for text in texts]
+    if None in numbers:
+        row = numbers.index(None)
+        raise DataError(
+            f"column {name!r} of weights has {texts[row]!r} in row {start + row}, which is no "
+            "number; correct it"
+        )
+    return np.asarray(numbers, dtype=np.float64)
