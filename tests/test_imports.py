@@ -61,6 +61,7 @@ ORDER = (
     "hubs",
     "pruning",
     "learning",
+    "warming",
     "diagnostics",
     "reports",
     "queries",

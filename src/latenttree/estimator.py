@@ -24,7 +24,7 @@ from latenttree.data import (
 )
 from latenttree.diagnostics import Diagnostics
 from latenttree.distances import Distances, estimate_distances, pairwise_distances
-from latenttree.engine import Progress, resolve_jobs
+from latenttree.engine import Progress, resolve_jobs, single_threaded_blas
 from latenttree.errors import DataError
 from latenttree.fitting import Fitted, Options, check_refinement
 from latenttree.gaussian import GaussianTreeModel
@@ -42,6 +42,7 @@ from latenttree.reports import (
 from latenttree.states import choose_states
 from latenttree.structure import Structure, check_options, learn_structure
 from latenttree.tree import Tree
+from latenttree.warming import Warming, warming
 
 
 class LatentTree(Batchwise, Queries, BaseEstimator):
@@ -214,26 +215,36 @@ class LatentTree(Batchwise, Queries, BaseEstimator):
         seed = _seed(self.random_state)
         report = Diagnostics(n_states=0, messages=describe(table))
         rank, most = self._rank(table, report, seed, progress)
-        if table.n_vars < 3:
-            found: Distances | None = None
-            result = single_states(table, rank + 1, seed, self.n_jobs)
-        else:
-            with progress.stage("distances"):
-                found = self._distances(table, rank + 1, seed)
-            check_detection(found, table, self.hidden == "gaussian", seed, self.n_jobs)
-            result = self._structure(found, table, progress)
         lesson = self._lesson(most, seed, progress)
-        fitted: Fitted | None
-        if self.hidden == "gaussian":
-            fitted = learn_gaussian(result, table, rank, lesson)
-        else:
-            basis = None if found is None else found.basis
-            result, fitted = learn_model(result, table, rank + 1, basis, lesson)
+        with warming(table, rank + 1, lesson.n_jobs) as kernels, single_threaded_blas():
+            if kernels.running:
+                progress.note("first fit here: compiling, kept for the next")
+            found, result, fitted = self._learn(table, rank, lesson, kernels)
         tree_report(report, result, found)
         parameter_report(report, fitted)
         report.stage_seconds = progress.seconds
         self._keep(X, table, result, fitted, report, found)
         return self
+
+    def _learn(
+        self, table: Table, rank: int, lesson: Lesson, kernels: Warming
+    ) -> tuple[Distances | None, Structure, Fitted | None]:
+        """Distances (None for one or two variables), the tree, and its model where there is one."""
+        seed, progress = lesson.seed, lesson.progress
+        found: Distances | None = None
+        if table.n_vars < 3:
+            result = single_states(table, rank + 1, seed, self.n_jobs)
+        else:
+            with progress.stage("distances"):
+                found = self._distances(table, rank + 1, seed)
+            check_detection(found, table, self.hidden == "gaussian", seed, self.n_jobs)
+            kernels.wait("structure")
+            result = self._structure(found, table, progress)
+        kernels.wait("model")
+        if self.hidden == "gaussian":
+            return found, result, learn_gaussian(result, table, rank, lesson)
+        basis = None if found is None else found.basis
+        return found, *learn_model(result, table, rank + 1, basis, lesson)
 
     def _rank(
         self, table: Table, report: Diagnostics, seed: int, progress: Progress
