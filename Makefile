@@ -4,16 +4,18 @@ BIN := .venv/bin
 STAMP := .venv/.installed-for-tests
 OUT ?= out
 BENCHES := $(sort $(wildcard benchmarks/bench_*.py))
+TABLE ?= all
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format bench clean
+.PHONY: help demo test lint format bench studies clean
 
 help:
 	@echo "make demo    learn the tree over the pixels of handwritten digits; picture in $(OUT)/"
 	@echo "make test    lint, types, all tests, README examples"
 	@echo "make lint    ruff and mypy alone"
 	@echo "make format  let ruff rewrite the sources"
-	@echo "make bench   the benchmarks, one after another"
+	@echo "make bench   the paper's tables and figures here; TABLE=nips for one of them"
+	@echo "make studies the research runners in benchmarks/, one after another"
 	@echo "make clean   remove .venv, caches and results"
 
 # Installed once; again when the dependencies change.
@@ -41,6 +43,9 @@ format: $(STAMP)
 	$(BIN)/ruff format .
 
 bench: $(STAMP)
+	$(BIN)/latenttree bench $(TABLE) --out $(OUT)/benchmarks
+
+studies: $(STAMP)
 	@test -n "$(BENCHES)" || { echo "no benchmarks/bench_*.py here yet"; exit 1; }
 	@set -e; for bench in $(BENCHES); do echo "== $$bench"; $(BIN)/python $$bench; done
 

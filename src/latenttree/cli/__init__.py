@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from latenttree.cli.answers import impute, sample, score, transform
+from latenttree.cli.bench import bench
 from latenttree.cli.describe import show
 from latenttree.cli.digits import demo
 from latenttree.cli.learn import fit
@@ -43,5 +44,5 @@ def _top(
         raise typer.Exit
 
 
-for _command in (demo, fit, show, query, score, transform, impute, sample):
+for _command in (demo, fit, show, query, score, transform, impute, sample, bench):
     app.command()(_command)

@@ -1,0 +1,365 @@
+"""The benchmarks: every command at tiny sizes, and the pure parts by hand."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+from typer.testing import CliRunner
+
+from latenttree.bench import TABLES, growth, measure, threads
+from latenttree.bench.bounds import Shape, lower_bound, operations
+from latenttree.bench.columns import ROWS, grid, peaks_line, stage_grid
+from latenttree.bench.exponents import Exponent, fit_exponent, is_worse, worse_than_stored
+from latenttree.bench.machine import Peaks, measure_peaks
+from latenttree.bench.record import check, file_of, read
+from latenttree.bench.report import markdown, write_report
+from latenttree.bench.runner import run_table, table
+from latenttree.bench.settings import Settings, data_file, data_folder
+from latenttree.bench.works import Target, reached
+from latenttree.cli import app
+from latenttree.errors import DataError
+
+PEAKS = Peaks(n_jobs=1, multiply_adds=100.0, bytes=50.0, increments=10.0, bit_words=20.0)
+
+# ---- the bound, by hand --------------------------------------------------------------------------
+
+
+def test_operations_by_hand() -> None:
+    # p = 4 variables with k - 1 = 2 features: w = 8, 8 * 9 / 2 = 36 products a sample; 6 pairs of
+    # variables; 130 samples are three words of 64 bits
+    shape = Shape(n_samples=130, n_vars=4, rank=2, n_bytes=0.0)
+    assert operations(shape) == {"products": 130 * 36, "increments": 130 * 6}
+    binary = Shape(130, 4, 1, 0.0, present_pairs=77.0, is_binary=True)
+    assert operations(binary) == {"products": 130 * 10, "increments": 77.0, "bits": 6 * 3}
+
+
+def test_the_bound_is_the_cheapest_way_or_the_reading() -> None:
+    # products 1,300 / 100 = 13 s, increments 77 / 10 = 7.7 s, bits 18 / 20 = 0.9 s; reading 0.2 s
+    found = lower_bound(Shape(130, 4, 1, 10.0, 77.0, True), PEAKS)
+    assert (found.way, found.operations, found.seconds) == ("bits", 18, 0.9)
+    # 500 bytes at 50 a second take longer than all of it
+    assert lower_bound(Shape(130, 4, 1, 500.0, 77.0, True), PEAKS).seconds == 10.0
+    assert lower_bound(Shape(130, 4, 1, 10.0), PEAKS).way == "products"
+
+
+def test_peaks_of_this_machine() -> None:
+    found = measure_peaks(1, scale=0.01)
+    # any machine of this century does more than a million of anything in a second
+    assert min(found[1:]) > 1e6
+
+
+# ---- exponents -----------------------------------------------------------------------------------
+
+
+def test_a_power_law_gives_its_exponent() -> None:
+    sizes = [10, 20, 40, 80]
+    found = fit_exponent(sizes, [3e-3 * n**1.7 for n in sizes])
+    assert found.slope == pytest.approx(1.7, abs=1e-12)
+    assert found.factor == pytest.approx(3e-3, rel=1e-9)
+    assert found.error < 1e-12
+
+
+def test_the_error_of_an_exponent_agrees_with_its_spread() -> None:
+    """Noise of 5% on five sizes, 2,000 times: the slopes spread as their error says.
+
+    The mean of the squared errors is unbiased for the variance; both have some 3% noise.
+    """
+    rng = np.random.default_rng(0)
+    sizes = np.array([1, 2, 4, 8, 16.0])
+    found = [
+        fit_exponent(sizes.tolist(), (sizes**2 * np.exp(rng.normal(0, 0.05, 5))).tolist())
+        for _ in range(2_000)
+    ]
+    spread = np.std([f.slope for f in found])
+    stated = math.sqrt(np.mean([f.error**2 for f in found]))
+    assert np.mean([f.slope for f in found]) == pytest.approx(2.0, abs=5 * 0.02 / math.sqrt(2_000))
+    assert stated == pytest.approx(spread, rel=0.15)
+
+
+def test_one_size_has_no_exponent() -> None:
+    with pytest.raises(ValueError, match="needs two"):
+        fit_exponent([5, 5], [1.0, 2.0])
+
+
+@pytest.mark.parametrize(
+    ("new", "stored", "worse"),
+    [
+        ((1.30, 0.02), (1.00, 0.02), True),  # 0.3 beyond 2 sqrt(2) 0.03
+        ((1.08, 0.01), (1.00, 0.01), False),  # below 2 sqrt(2) 0.03 = 0.085
+        ((1.30, 0.20), (1.00, 0.02), False),  # within its own error
+        ((0.70, 0.01), (1.00, 0.01), False),  # better
+    ],
+)
+def test_worse_is_more_than_both_errors(
+    new: tuple[float, float], stored: tuple[float, float], worse: bool
+) -> None:
+    assert is_worse(Exponent(*new, 1.0), Exponent(*stored, 1.0)) is worse
+
+
+def test_a_slower_machine_is_not_worse_but_growth_is() -> None:
+    sizes = [10, 20, 40, 80]
+    stored = {"p": fit_exponent(sizes, [n**2 for n in sizes])._asdict()}
+    slower = {"p": fit_exponent(sizes, [50 * n**2 for n in sizes])._asdict()}
+    cubic = {"p": fit_exponent(sizes, [1e-3 * n**3 for n in sizes])._asdict()}
+    assert worse_than_stored(slower, stored) == []
+    assert worse_than_stored(cubic, stored)[0].startswith("p: time grows with exponent 3.00")
+    assert worse_than_stored(cubic, {}) == []
+
+
+def test_stored_exponents_come_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(growth, "STORED", tmp_path / "stored.json")
+    assert growth.load_stored(True) == {}
+    found = {"N": {"slope": 1.0, "error": 0.1}, "N: distances": {"slope": 9.0, "error": 0.1}}
+    growth.store(found, quick=True)
+    assert growth.load_stored(True) == {"N": {"slope": 1.0, "error": 0.1}}
+    assert growth.load_stored(False) == {}
+
+
+# ---- rows as text --------------------------------------------------------------------------------
+
+
+def row(**changes: Any) -> dict[str, Any]:
+    whole = {
+        "label": "p = 9",
+        "paper": {"seconds": 3.8, "structure_error": 0.0, "parameter_error": 0.0104},
+        "target": {"seconds": 1.0, "rf": 0.0, "ratio": 1.15, "memory": None},
+        "seconds": 0.42,
+        "rf": 0.0,
+        "rf_frequent": 0.0,
+        "structure_error": 0.0,
+        "parameter_error": 0.011,
+        "oracle_error": 0.01,
+        "ratio": 1.1,
+        "peak_bytes": 3 * 2**20,
+        "stages": {"distances": 0.4, "reading": 0.0},
+        "bound": {"seconds": 0.1},
+        "bound_ratio": 4.2,
+        "speed_up_on_paper": 9.05,
+        "peaks": PEAKS._asdict(),
+        "reached": {"seconds": True, "rf": True},
+        "failure": None,
+        "part": "",
+        "x": None,
+        "runs": [],
+    }
+    return whole | changes
+
+
+def test_columns_without_a_word_are_left_out() -> None:
+    made = grid([row(parameter_error=None, structure_error=None)], ROWS)
+    assert "parameter error (x oracle)" not in made.headings
+    assert "RF, frequent" not in made.headings
+    assert dict(zip(made.headings, made.cells[0], strict=True)) == {
+        "work": "p = 9",
+        "paper: errors": "0 / 0.0104",
+        "paper, s (64 cores)": "3.8",
+        "RF": "0.0000",
+        "s": "0.42",
+        "faster than paper": "9.1 x",
+        "to reach, s": "1",
+        "reached": "yes",
+        "bound, s": "0.1",
+        "x bound": "4.2 x",
+        "peak memory": "3 MiB",
+    }
+
+
+def test_what_was_not_reached_is_named() -> None:
+    made = grid([row(reached={"seconds": False, "rf": True, "ratio": False})], ROWS)
+    assert "no: time, parameters" in made.cells[0]
+    assert "failed" in grid([row(failure="MemoryError")], ROWS).cells[0]
+
+
+def test_reached_judges_what_is_known() -> None:
+    assert reached(Target(1.0, 0.0, 1.15), {"seconds": 0.9, "rf": 0.1}) == {
+        "seconds": True,
+        "rf": False,
+    }
+    assert reached(Target(memory=10.0), {"peak_bytes": 11}) == {"memory": False}
+
+
+def test_stages_that_never_count_are_left_out() -> None:
+    assert stage_grid([row()]).headings == ["seconds of stages", "distances"]
+
+
+def test_peaks_in_words() -> None:
+    assert "1 thread(s)" in (peaks_line([row()]) or "")
+    assert peaks_line([{"label": "x"}]) is None
+
+
+def test_markdown_escapes_bars() -> None:
+    made = grid([row(label="a | b")], ROWS[:1])
+    assert markdown(made).splitlines() == ["| work |", "| --- |", "| a \\| b |"]
+
+
+# ---- where the data are --------------------------------------------------------------------------
+
+
+def test_data_folder_by_option_then_by_variable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LATENTTREE_DATA", str(tmp_path))
+    assert data_folder(Settings()) == tmp_path
+    other = tmp_path / "other"
+    other.mkdir()
+    assert data_folder(Settings(data=other)) == other
+    assert data_file(Settings(data=other), "nips/none.txt") is None
+    with pytest.raises(DataError, match="is no folder"):
+        data_folder(Settings(data=tmp_path / "nowhere"))
+
+
+# ---- every command -------------------------------------------------------------------------------
+
+
+def here(work: Callable[..., Any], *arguments: Any) -> Any:
+    return work(*arguments)
+
+
+@pytest.fixture
+def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No new interpreters: starting them is what takes time, and one slow test does."""
+    for module in (measure, threads, growth):
+        monkeypatch.setattr(module, "in_fresh_process", here)
+        if hasattr(module, "warm_up"):
+            monkeypatch.setattr(module, "warm_up", lambda: None)
+
+
+@pytest.fixture(scope="module")
+def corpora(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two tiny corpora in the forms of the real ones: 12 words in three topics."""
+    folder = tmp_path_factory.mktemp("data")
+    rng = np.random.default_rng(0)
+    topics = rng.random((600, 3)) < 0.4
+    words = rng.random((600, 12)) < np.repeat(np.where(topics, 0.8, 0.05), 4, axis=1)
+    documents, columns = np.nonzero(words)
+    names = ["training", "algorithm", *(f"w{i}" for i in range(10))]
+    (folder / "nips").mkdir()
+    lines = ["600", "12", str(len(columns))]
+    lines += [f"{d + 1} {w + 1} 1" for d, w in zip(documents, columns, strict=True)]
+    with gzip.open(folder / "nips" / "docword.nips.txt.gz", "wt") as file:
+        file.write("\n".join(lines) + "\n")
+    (folder / "nips" / "vocab.nips.txt").write_text("\n".join(names) + "\n")
+    (folder / "nytimes").mkdir()
+    counts = sparse.csr_matrix(words.astype(np.int16))
+    sparse.save_npz(folder / "nytimes" / "counts.npz", counts)
+    names = ["game", "stock", *names[2:]]
+    (folder / "nytimes" / "vocab.txt").write_text("\n".join(names) + "\n")
+    return folder
+
+
+@pytest.mark.usefixtures("in_this_process")
+@pytest.mark.parametrize("name", TABLES)
+def test_every_table_runs_and_leaves_json_and_a_figure(
+    name: str, tmp_path: Path, corpora: Path
+) -> None:
+    arguments = ["bench", name, "--quick", "--out", str(tmp_path), "--data", str(corpora)]
+    done = CliRunner().invoke(app, [*arguments, "--threads", "1", "--seeds", "1"])
+    assert done.exit_code == 0, done.output
+    record = read(file_of(name, tmp_path, quick=True))
+    assert record["rows"]
+    assert all(found["seconds"] > 0 for found in record["rows"])
+    assert record["options"]["threads"] == 1
+    assert file_of(name, tmp_path, True, ".png").stat().st_size > 5_000
+    page = tmp_path / "docs" / "page.md"
+    write_report(tmp_path, page, quick=True)
+    assert record["title"] in page.read_text()
+    assert (page.parent / "images" / "benchmarks" / f"{name.replace('-', '_')}.png").is_file()
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_a_row_of_whole_fits_has_all_that_the_table_shows(tmp_path: Path) -> None:
+    settings = Settings(quick=True, out=tmp_path, threads=1, rows=("d = 10",))
+    record = run_table("synthetic", settings)
+    (found,) = record["rows"]
+    assert found["rf"] == 0.0  # p = 9, d = 10, N = 4,000: edges of 0.5 are 20 standard errors
+    assert found["failure"] is None
+    assert found["seconds"] >= found["bound"]["seconds"] > 0
+    assert found["ratio"] == pytest.approx(found["parameter_error"] / found["oracle_error"])
+    assert {"distances", "parameters", "refinement"} <= found["stages"].keys()
+    assert found["runs"][0]["seed"] == 0
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_a_row_that_fails_says_why_and_stops_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any) -> None:
+        raise DataError("too little data")
+
+    monkeypatch.setattr(measure, "fit_drawn", refuse)
+    record = run_table("synthetic", Settings(quick=True, out=tmp_path, threads=1))
+    assert [found["failure"] for found in record["rows"]] == ["DataError: too little data"] * 2
+    assert "too little data" in write_report(tmp_path, tmp_path / "page.md", True).read_text()
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_growth_fails_where_an_exponent_got_worse(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored = tmp_path / "stored.json"
+    monkeypatch.setattr(growth, "STORED", stored)
+
+    def timed(sweep: growth.Sweep, size: int, repeats: int) -> dict[str, Any]:
+        return {"label": "x", "sweep": sweep.name, "size": size, "seconds": size**power,
+                "stages": {"distances": float(size)}}  # fmt: skip
+
+    monkeypatch.setattr(growth, "timed", timed)
+    arguments = ["bench", "growth", "--quick", "--out", str(tmp_path), "--check"]
+    power = 1.0
+    assert CliRunner().invoke(app, [*arguments, "--store"]).exit_code == 0
+    assert json.loads(stored.read_text())["quick"]["N"]["slope"] == 1.0
+    assert CliRunner().invoke(app, arguments).exit_code == 0
+    power = 1.5
+    done = CliRunner().invoke(app, arguments)
+    assert done.exit_code == 1
+    assert "N: time grows with exponent 1.50" in done.output
+
+
+def test_unknown_names_are_refused(tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["bench", "nothing"])
+    assert done.exit_code == 2
+    assert "no table is called 'nothing'" in done.output
+    with pytest.raises(DataError, match="no table is called"):
+        table("nothing")
+    done = CliRunner().invoke(app, ["bench", "report", "--out", str(tmp_path)])
+    assert done.exit_code == 2
+    assert "has no results" in done.output
+
+
+def test_a_record_of_another_form_is_refused() -> None:
+    with pytest.raises(DataError, match=r"has no \['schema'"):
+        check({"rows": []})
+    whole = dict.fromkeys(("benchmark", "title", "about", "environment", "options"), "x")
+    with pytest.raises(DataError, match="has schema 99"):
+        check(whole | {"schema": 99, "rows": []})
+    with pytest.raises(DataError, match=r"has no \['seconds'\]"):
+        check(whole | {"schema": 1, "rows": [{"label": "x"}]})
+
+
+def test_absent_data_are_skipped(tmp_path: Path) -> None:
+    arguments = ["bench", "nips", "--quick", "--out", str(tmp_path / "out")]
+    done = CliRunner().invoke(app, [*arguments, "--data", str(tmp_path)])
+    assert done.exit_code == 0
+    assert "skipped: no nips/docword.nips.txt.gz" in done.output
+    assert not (tmp_path / "out").exists()
+
+
+def test_thread_counts_double_up_to_all() -> None:
+    assert threads.thread_counts(1) == [1]
+    assert threads.thread_counts(2) == [1, 2]
+    assert threads.thread_counts(6) == [1, 2, 4, 6]
+
+
+@pytest.mark.slow
+def test_rows_have_processes_of_their_own(tmp_path: Path) -> None:
+    settings = Settings(quick=True, out=tmp_path, threads=1, rows=("d = 10",))
+    (found,) = run_table("synthetic", settings)["rows"]
+    assert 50 * 2**20 < found["peak_bytes"] < 2**31  # interpreter and libraries, and no more
