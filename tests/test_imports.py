@@ -73,6 +73,7 @@ ORDER = (
     "estimator",
     "steering",
     "datasets",
+    "bench",
     "app",
     "cli",
 )
