@@ -23,6 +23,12 @@ Ints = NDArray[np.int64]
 TRIAL = 6
 AHEAD = 6.0
 """After so many steps a fit is given up that so many more gains like the last would not save."""
+LANE = 64
+"""Samples that are worked on side by side."""
+
+FEW_CATEGORIES = 4
+"""Up to so many categories each is counted by itself, side by side."""
+
 TINY = 1e-100
 """Beliefs that sum to less are scaled up before more is multiplied in."""
 
@@ -30,8 +36,8 @@ TINY = 1e-100
 class Branches(NamedTuple):
     """What comes into a region, `n` samples of `m` branches."""
 
-    codes: NDArray[np.int32]  # (n, m), for branches that are observed nodes; -1 where unknown
-    sent: NDArray[np.float32]  # (n, m, k), for branches that are messages
+    codes: NDArray[np.int32]  # (m, n), for branches that are observed nodes; -1 where unknown
+    sent: NDArray[np.float32]  # (m, k, n), for branches that are messages
     is_sent: NDArray[np.bool_]  # (m,)
     weights: Floats  # (n,) how often each sample counts
 
@@ -51,11 +57,11 @@ def as_branches(evidence: Evidence, k: int, weights: Floats | None = None) -> Br
     """Evidence on the branches of a region, for many fits."""
     n, m = evidence.codes.shape
     weights = np.ones(n) if weights is None else np.ascontiguousarray(weights, dtype=np.float64)
-    sent = np.zeros((n, m, k if evidence.soft else 1), dtype=np.float32)
+    sent = np.zeros((m, k, n) if evidence.soft else (m, 1, 1), dtype=np.float32)
     is_sent = np.zeros(m, dtype=np.bool_)
     for i, told in evidence.soft.items():
-        sent[:, i], is_sent[i] = told, True
-    return Branches(np.ascontiguousarray(evidence.codes, dtype=np.int32), sent, is_sent, weights)
+        sent[i], is_sent[i] = told.T, True
+    return Branches(np.ascontiguousarray(evidence.codes.T, dtype=np.int32), sent, is_sent, weights)
 
 
 def fit_small(
@@ -133,19 +139,23 @@ class _Problem(NamedTuple):
 
 
 class _Work(NamedTuple):
-    """Buffers of a fit: counts like the parameters, and one sample's messages."""
+    """Buffers of a fit: counts like the parameters, and the messages of a lane of samples."""
 
     counts: Floats
-    up: Floats  # (hidden, k) message of a hidden node to its parent
-    down: Floats  # (hidden, k) posterior
-    arrived: Floats  # (branches, k) message of a branch
-    belief: Floats  # (hidden, k) likelihood of all that is behind a hidden node
+    up: Floats  # (hidden, k, LANE) message of a hidden node to its parent
+    down: Floats  # (hidden, k, LANE) posterior, times the weight of the sample
+    arrived: Floats  # (branches, k, LANE) message of a branch
+    belief: Floats  # (hidden, k, LANE) likelihood of all that is behind a hidden node
+    lane: Floats  # (2, LANE) totals and ratios; logarithms of what was taken out
+    logs: Floats  # (n,) log-likelihood of every sample
 
 
 def _work(problem: _Problem, size: int) -> _Work:
     hidden, branches = len(problem.parent), len(problem.branch_parent)
-    up, down, belief = (np.empty((hidden, problem.k)) for _ in range(3))
-    return _Work(np.empty(size), up, down, np.empty((branches, problem.k)), belief)
+    up, down, belief = (np.empty((hidden, problem.k, LANE)) for _ in range(3))
+    arrived = np.empty((branches, problem.k, LANE))
+    logs = np.empty(len(problem.weights))
+    return _Work(np.empty(size), up, down, arrived, belief, np.empty((2, LANE)), logs)
 
 
 @njit(cache=True, nogil=True)
@@ -218,121 +228,169 @@ def _normalise(theta, problem):  # type: ignore[no-untyped-def]
 def _expect(theta, problem, work):  # type: ignore[no-untyped-def]
     """Expected counts, written to `work.counts`; log-likelihood plus `prior . log theta`.
 
-    O(n k^2 (hidden nodes + messages)); a sample of probability zero is left out."""
+    Samples go by lanes, side by side. O(n k^2 (hidden nodes + messages)); a sample of probability
+    zero is left out."""
     value = 0.0
     for i in range(len(theta)):
         work.counts[i] = 0.0
         if problem.prior[i] > 0.0:
             value += problem.prior[i] * np.log(max(theta[i], 1e-300))
-    for s in range(len(problem.codes)):
-        log_sample = _arrive(theta, s, problem, work) + _ascend(theta, problem, work)
-        if log_sample > -np.inf:
-            value += problem.weights[s] * log_sample
-            for j in range(problem.k):
-                work.down[0, j] *= problem.weights[s]
-            _descend(theta, problem, work)
-            _count_branches(theta, s, problem, work)
+    n = len(problem.weights)
+    for low in range(0, n, LANE):
+        size = min(LANE, n - low)
+        _arrive(theta, low, size, problem, work)
+        _ascend(theta, size, problem, work)
+        value += _close(theta, low, size, problem, work)
+        _descend(theta, size, problem, work)
+        _count_branches(theta, low, size, problem, work)
     return value
 
 
 @njit(cache=True, nogil=True)
-def _arrive(theta, s, problem, work):  # type: ignore[no-untyped-def]
-    """Messages of the branches of sample `s`, multiplied into `belief`; the logarithm of what
-    was divided out on the way."""
-    n_hidden, k, belief = len(problem.parent), problem.k, work.belief
-    log_scale = 0.0
-    for h in range(n_hidden):
-        for j in range(k):
-            belief[h, j] = 1.0
+def _take_in(belief, message, k, size, lane):  # type: ignore[no-untyped-def]
+    """`belief *= message`, `(k, LANE)`; samples that become tiny are scaled to a sum of one."""
+    total, taken = lane[0], lane[1]
+    for j in range(k):
+        to, own = belief[j], message[j]
+        for s in range(size):
+            to[s] *= own[s]
+            total[s] = to[s] if j == 0 else total[s] + to[s]
+    least = 1.0
+    for s in range(size):
+        least = min(least, total[s])
+    if least >= TINY:
+        return
+    for s in range(size):
+        if 0.0 < total[s] < TINY:
+            taken[s] += np.log(total[s])
+            for j in range(k):
+                belief[j, s] /= total[s]
+
+
+@njit(cache=True, nogil=True)
+def _mix(theta, begin, rows, k, values, size, out):  # type: ignore[no-untyped-def]
+    """`out[j] = sum_i theta[i, j] values[i]` for a table `(rows, k)` that begins at `begin`."""
+    for j in range(k):
+        to = out[j]
+        for i in range(rows):
+            p, own = theta[begin + i * k + j], values[i]
+            for s in range(size):
+                to[s] = p * own[s] if i == 0 else to[s] + p * own[s]
+
+
+@njit(cache=True, nogil=True)
+def _arrive(theta, low, size, problem, work):  # type: ignore[no-untyped-def]
+    """Messages of the branches of samples `low` on, multiplied into `belief`."""
+    n_hidden, k = len(problem.parent), problem.k
+    work.belief[:] = 1.0
+    work.lane[1, :] = 0.0
     for b in range(len(problem.branch_parent)):
-        begin = problem.start[n_hidden + b]
-        code = problem.codes[s, b]
+        begin, arrived = problem.start[n_hidden + b], work.arrived[b]
         if problem.is_sent[b]:
             for j in range(k):
-                total = 0.0
+                to = arrived[j]
                 for i in range(k):
-                    total += theta[begin + i * k + j] * problem.sent[s, b, i]
-                work.arrived[b, j] = total
-        elif code >= 0:
-            for j in range(k):
-                work.arrived[b, j] = theta[begin + code * k + j]
+                    p, own = theta[begin + i * k + j], problem.sent[b, i, low : low + size]
+                    for s in range(size):
+                        to[s] = p * own[s] if i == 0 else to[s] + p * own[s]
         else:
-            continue
-        h = problem.branch_parent[b]
-        total = 0.0
-        for j in range(k):
-            belief[h, j] *= work.arrived[b, j]
-            total += belief[h, j]
-        if 0.0 < total < TINY:
-            log_scale += np.log(total)
+            codes = problem.codes[b, low : low + size]
             for j in range(k):
-                belief[h, j] /= total
-    return log_scale
+                to = arrived[j]
+                for s in range(size):
+                    to[s] = theta[begin + codes[s] * k + j] if codes[s] >= 0 else 1.0
+        _take_in(work.belief[problem.branch_parent[b]], arrived, k, size, work.lane)
 
 
 @njit(cache=True, nogil=True)
-def _ascend(theta, problem, work):  # type: ignore[no-untyped-def]
-    """From the branches to the root, whose posterior goes to `down[0]`; the log-likelihood."""
-    k, belief = problem.k, work.belief
-    log_scale = 0.0
+def _ascend(theta, size, problem, work):  # type: ignore[no-untyped-def]
+    """From the branches to the root."""
+    k = problem.k
     for h in range(len(problem.parent) - 1, 0, -1):
-        top = 0.0
-        for i in range(k):
-            top += belief[h, i]
-        if top > 0.0:
-            log_scale += np.log(top)
-            for i in range(k):
-                belief[h, i] /= top
-        for j in range(k):
-            total = 0.0
-            for i in range(k):
-                total += theta[problem.start[h] + i * k + j] * belief[h, i]
-            work.up[h, j] = total
-            belief[problem.parent[h], j] *= total
-    scale = 0.0
-    for j in range(k):
-        work.down[0, j] = theta[j] * belief[0, j]
-        scale += work.down[0, j]
-    if scale <= 0.0:
-        return -np.inf
-    for j in range(k):
-        work.down[0, j] /= scale
-    return log_scale + np.log(scale)
+        _mix(theta, problem.start[h], k, k, work.belief[h], size, work.up[h])
+        _take_in(work.belief[problem.parent[h]], work.up[h], k, size, work.lane)
 
 
 @njit(cache=True, nogil=True)
-def _descend(theta, problem, work):  # type: ignore[no-untyped-def]
-    """From the root to all hidden nodes: posteriors, and counts of their tables."""
-    k, down, counts = problem.k, work.down, work.counts
+def _close(theta, low, size, problem, work):  # type: ignore[no-untyped-def]
+    """Posteriors of the root, times weights, to `down[0]`; the weighted log-likelihood."""
+    k, total, value = problem.k, work.lane[0], 0.0
     for j in range(k):
-        counts[j] += down[0, j]
+        to, own, p = work.down[0, j], work.belief[0, j], theta[j]
+        for s in range(size):
+            to[s] = p * own[s]
+            total[s] = to[s] if j == 0 else total[s] + to[s]
+    weights = problem.weights[low : low + size]
+    for s in range(size):
+        possible = total[s] > 0.0
+        found = np.log(total[s]) + work.lane[1, s] if possible else 0.0
+        value += weights[s] * found
+        work.logs[low + s] = found
+        total[s] = weights[s] / total[s] if possible else 0.0
+    for j in range(k):
+        to = work.down[0, j]
+        for s in range(size):
+            to[s] *= total[s]
+    return value
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+def _sum(values, size):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for s in range(size):
+        total += values[s]
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _ratio(above, below, size, out):  # type: ignore[no-untyped-def]
+    """`out = above / below`, 0 / 0 = 0."""
+    for s in range(size):
+        out[s] = above[s] / below[s] if below[s] > 0.0 else 0.0
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+def _descend(theta, size, problem, work):  # type: ignore[no-untyped-def]
+    """From the root to all hidden nodes: posteriors, and counts of their tables."""
+    k, down, counts, r = problem.k, work.down, work.counts, work.lane[0]
+    for j in range(k):
+        counts[j] += _sum(down[0, j], size)
     for h in range(1, len(problem.parent)):
         begin = problem.start[h]
-        for i in range(k):
-            down[h, i] = 0.0
         for j in range(k):
-            if work.up[h, j] > 0.0:
-                r = down[problem.parent[h], j] / work.up[h, j]
-                for i in range(k):
-                    x = theta[begin + i * k + j] * work.belief[h, i] * r
-                    counts[begin + i * k + j] += x
-                    down[h, i] += x
+            _ratio(down[problem.parent[h], j], work.up[h, j], size, r)
+            for i in range(k):
+                p, own, to, total = theta[begin + i * k + j], work.belief[h, i], down[h, i], 0.0
+                for s in range(size):
+                    x = p * own[s] * r[s]
+                    total += x
+                    to[s] = x if j == 0 else to[s] + x
+                counts[begin + i * k + j] += total
 
 
-@njit(cache=True, nogil=True)
-def _count_branches(theta, s, problem, work):  # type: ignore[no-untyped-def]
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+def _count_branches(theta, low, size, problem, work):  # type: ignore[no-untyped-def]
     """Counts of the tables of the branches, given the posteriors of the hidden nodes."""
-    n_hidden, k, counts = len(problem.parent), problem.k, work.counts
+    n_hidden, k, counts, r = len(problem.parent), problem.k, work.counts, work.lane[0]
     for b in range(len(problem.branch_parent)):
-        begin = problem.start[n_hidden + b]
-        h, code = problem.branch_parent[b], problem.codes[s, b]
-        if problem.is_sent[b]:
-            for j in range(k):
-                if work.arrived[b, j] > 0.0:
-                    r = work.down[h, j] / work.arrived[b, j]
-                    for i in range(k):
-                        x = theta[begin + i * k + j] * problem.sent[s, b, i] * r
-                        counts[begin + i * k + j] += x
-        elif code >= 0:
-            for j in range(k):
-                counts[begin + code * k + j] += work.down[h, j]
+        begin, h = problem.start[n_hidden + b], problem.branch_parent[b]
+        codes = problem.codes[b, low : low + size]
+        for j in range(k):
+            own = work.down[h, j]
+            if problem.is_sent[b]:
+                _ratio(own, work.arrived[b, j], size, r)
+                for i in range(k):
+                    sent, total = problem.sent[b, i, low : low + size], 0.0
+                    for s in range(size):
+                        total += sent[s] * r[s]
+                    counts[begin + i * k + j] += theta[begin + i * k + j] * total
+            elif problem.rows[n_hidden + b] <= FEW_CATEGORIES:
+                for c in range(problem.rows[n_hidden + b]):
+                    total = 0.0
+                    for s in range(size):
+                        total += own[s] if codes[s] == c else 0.0
+                    counts[begin + c * k + j] += total
+            else:
+                for s in range(size):
+                    if codes[s] >= 0:
+                        counts[begin + codes[s] * k + j] += own[s]
