@@ -6,15 +6,13 @@ counted how.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from llvmlite import ir
-from numba import njit, types
-from numba.extending import intrinsic
+from numba import njit
 from numpy.typing import NDArray
 
 from latenttree.engine import parallel
+from latenttree.moments.intrinsics import popcount, prefetch
+from latenttree.moments.mirror import STRIP
 from latenttree.moments.packing import Packed, pack_matrix, packed
 
 __all__ = [
@@ -30,38 +28,9 @@ __all__ = [
 WORDS = 256
 """Words of a variable in a block: eight variables of it stay in the nearest cache."""
 
-STRIP = 64
-"""Ranks in a strip of counts: one thread's piece of work."""
-
 AHEAD = 4
 """Samples that are asked for before their turn: they lie anywhere in memory, and waiting for each
 would take as long as its increments."""
-
-
-@intrinsic
-def popcount(_context: Any, _word: Any) -> Any:
-    """Ones of a 64-bit word; loops over it become vector instructions."""
-
-    def generate(_target: Any, builder: ir.IRBuilder, _signature: Any, args: Any) -> Any:
-        return builder.ctpop(args[0])
-
-    return types.uint64(types.uint64), generate
-
-
-@intrinsic
-def prefetch(_context: Any, array: Any, _index: Any) -> Any:
-    """Ask for the cache line of `array[index]` ahead of its use; changes nothing else."""
-
-    def generate(target: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> Any:
-        data = target.make_array(signature.args[0])(target, builder, args[0]).data
-        byte, flag = ir.IntType(8).as_pointer(), ir.IntType(32)
-        place = builder.bitcast(builder.gep(data, [args[1]]), byte)
-        kind = ir.FunctionType(ir.VoidType(), [byte, flag, flag, flag])
-        call = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
-        builder.call(call, [place, flag(0), flag(2), flag(1)])  # to read, second cache, data
-        return target.get_dummy_value()
-
-    return types.void(array, types.int64), generate
 
 
 @njit(cache=True, nogil=True)
@@ -78,7 +47,8 @@ def _two_by_four(one, other, a, b, w, v, out):  # type: ignore[no-untyped-def]
     """Eight pairs over words w:v: six loads for eight products."""
     x0, x1 = one[a, w:v], one[a + 1, w:v]
     y0, y1, y2, y3 = other[b, w:v], other[b + 1, w:v], other[b + 2, w:v], other[b + 3, w:v]
-    c0 = c1 = c2 = c3 = d0 = d1 = d2 = d3 = np.uint64(0)
+    zero = np.uint64(0)
+    c0, c1, c2, c3, d0, d1, d2, d3 = zero, zero, zero, zero, zero, zero, zero, zero
     for i in range(v - w):
         x, y = x0[i], x1[i]
         c0 += popcount(x & y0[i])

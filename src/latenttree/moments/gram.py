@@ -22,24 +22,35 @@ def gram(
     """Sums of products `(width, width)` of features over samples.
 
     `chunk(start, stop)` gives the features of those samples as `(stop - start, width)`. Products
-    are float32 inside a block of 4,096 samples and float32 sums of blocks in the order of the
-    samples; only tiles on or above the diagonal are computed: n width^2 multiply-adds, half of a
-    full product.
+    are float32 inside a block of 4,096 samples; blocks add up in float64, in the order of the
+    samples, so that the millionth sample counts as the first. Only tiles on or above the diagonal
+    are computed: n width^2 / 2 multiply-adds, 6 width^2 bytes.
     """
-    second = np.zeros((width, width), dtype=np.float32)
     tiles = [(a, b) for a in blocks(width, TILE) for b in blocks(width, TILE) if a[0] <= b[0]]
+    sums: list[Any] = [0.0] * len(tiles)
     with single_threaded_blas():
         for start, stop in blocks(n_samples, BLOCK):
             z = chunk(start, stop)
 
             def tile(i: int, _: int, z: NDArray[np.float32] = z) -> None:
                 (a, b), (c, d) = tiles[i]
-                second[a:b, c:d] += z[:, a:b].T @ z[:, c:d]
+                sums[i] = _added(sums[i], z[:, a:b].T @ z[:, c:d])
 
             parallel(tile, len(tiles), n_jobs, 1)
-    for (a, b), (c, d) in tiles:
+    second = np.zeros((width, width), dtype=np.float32)
+    for i, ((a, b), (c, d)) in enumerate(tiles):
+        second[a:b, c:d] = sums[i]
         second[c:d, a:b] = second[a:b, c:d].T
+        sums[i] = 0.0  # its memory is free again
     return second
+
+
+def _added(total: Any, block: NDArray[np.float32]) -> Any:
+    """`total + block` in float64, in place but for the first block."""
+    if isinstance(total, float):
+        return block.astype(np.float64)
+    total += block
+    return total
 
 
 def gram_between(
@@ -49,15 +60,18 @@ def gram_between(
     n_jobs: int,
 ) -> NDArray[np.float32]:
     """Sums of products `widths` of two sets of features, which `chunk(start, stop)` gives."""
-    sums = np.zeros(widths, dtype=np.float32)
     tiles = [(a, b) for a in blocks(widths[0], TILE) for b in blocks(widths[1], TILE)]
+    sums: list[Any] = [0.0] * len(tiles)
     with single_threaded_blas():
         for start, stop in blocks(n_samples, BLOCK):
             one, other = chunk(start, stop)
 
             def tile(i: int, _: int, x: Any = one, y: Any = other) -> None:
                 (a, b), (c, d) = tiles[i]
-                sums[a:b, c:d] += x[:, a:b].T @ y[:, c:d]
+                sums[i] = _added(sums[i], x[:, a:b].T @ y[:, c:d])
 
             parallel(tile, len(tiles), n_jobs, 1)
-    return sums
+    found = np.zeros(widths, dtype=np.float32)
+    for ((a, b), (c, d)), total in zip(tiles, sums, strict=True):
+        found[a:b, c:d] = total
+    return found

@@ -1,0 +1,138 @@
+"""Contingency tables of all pairs of categorical variables at once, by counting.
+
+One look at the samples gives all second moments in any directions: with C the counts `(D, D)` of
+all categories, D in all, `E[z_a z_b^T] = basis_a^T C_ab basis_b / n`, exactly.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from latenttree.data import Table
+from latenttree.engine import parallel
+from latenttree.moments.cooccurrence import count_bits
+from latenttree.moments.mirror import STRIP
+from latenttree.moments.packing import INCREMENT, bits_cost, pack_categories
+
+Counts = NDArray[np.uint32]
+Floats = NDArray[np.float64]
+
+MAX_CATEGORIES = 4096
+"""Categories in all beyond which counts of all pairs are not held: 64 MiB."""
+
+# Nanoseconds on one thread: a bit set, a value gathered, a multiply-add of BLAS in float32, a cell
+# of the counts times a direction, an increment of a counter beyond the second cache.
+SET_BIT = 2.0
+GATHER = 1.0
+MULTIPLY = 0.025
+CELL = 1.0
+FAR_INCREMENT = 4.0
+NEAR_CELLS = 2**18
+
+
+def increments_cost(n_samples: float, n_vars: int, n_categories: int) -> float:
+    """Nanoseconds to count all pairs of n_vars categories of every sample one by one."""
+    each = INCREMENT if n_categories**2 <= NEAR_CELLS else FAR_INCREMENT
+    return n_samples * n_vars * (n_vars + 1) / 2 * each
+
+
+def packed_cost(n_samples: float, n_vars: int, n_categories: int) -> float:
+    """Nanoseconds to count them by bits."""
+    return float(bits_cost(n_samples, n_categories)) + SET_BIT * n_samples * n_vars
+
+
+def counting_cost(n_samples: float, n_vars: int, n_categories: int) -> float:
+    """Nanoseconds to count them by whichever is less work."""
+    size = (n_samples, n_vars, n_categories)
+    return min(increments_cost(*size), packed_cost(*size))
+
+
+def gram_cost(n_samples: float, n_vars: int, rank: int) -> float:
+    """Nanoseconds for the second moments of features as a Gram product."""
+    width = n_vars * rank
+    return n_samples * (MULTIPLY * width * (width + 1) / 2 + GATHER * width)
+
+
+def worth_counting(table: Table, rank: int) -> bool:
+    """Whether counting all pairs of categories is less work than a Gram product of features.
+
+    Only where nothing is missing and samples have no weights."""
+    if table.kind != "codes" or table.weights is not None or table.has_missing:
+        return False
+    n, p, d = table.n_samples, table.n_vars, int(table.offsets[-1])
+    if d > MAX_CATEGORIES:
+        return False
+    return counting_cost(n, p, d) + CELL * rank * d * d < gram_cost(n, p, rank)
+
+
+@njit(cache=True, nogil=True)
+def _increment_cells(codes, offsets, counts, start, stop):  # type: ignore[no-untyped-def]
+    """`counts[offsets[a] + codes[n, a], offsets[b] + codes[n, b]] += 1` for b <= a, start <= a <
+    stop. Samples go by 64, so that they stay in the cache while the variables take turns."""
+    for low in range(0, len(codes), 64):
+        for a in range(start, stop):
+            for n in range(low, min(low + 64, len(codes))):
+                row = counts[offsets[a] + np.int64(codes[n, a])]
+                for b in range(a + 1):
+                    row[offsets[b] + np.int64(codes[n, b])] += np.uint32(1)
+
+
+def _by_increments(table: Table, n_jobs: int) -> Counts:
+    counts = np.zeros((int(table.offsets[-1]),) * 2, np.uint32)
+    codes, offsets = table.codes, table.offsets
+    parallel(
+        lambda a, b: _increment_cells(codes, offsets, counts, a, b),
+        table.n_vars,
+        n_jobs,
+        max(1, table.n_vars // 128),
+    )
+    return counts
+
+
+def _by_bits(table: Table, n_jobs: int) -> Counts:
+    assert table.codes is not None
+    bits = pack_categories(table.codes, table.offsets, 0, n_jobs)
+    counts = np.zeros((len(bits),) * 2, np.uint32)
+    parallel(
+        lambda a, b: count_bits(bits[a:b], bits[:b], counts[a:b, :b]), len(bits), n_jobs, STRIP
+    )
+    return counts
+
+
+def contingency(table: Table, n_jobs: int = 1) -> Counts:
+    """Samples `(D, D)` that have each two of all categories, by whichever way is less work:
+    n p^2 / 2 increments, or D^2 / 2 pairs of n / 64 words.
+
+    Of codes without gaps; weights are not counted."""
+    size = (table.n_samples, table.n_vars, int(table.offsets[-1]))
+    fewer = increments_cost(*size) < packed_cost(*size)
+    counts = _by_increments(table, n_jobs) if fewer else _by_bits(table, n_jobs)
+    for low in range(0, len(counts), STRIP):  # only pairs below the diagonal were counted
+        high = low + STRIP
+        counts[:low, low:high] = counts[low:high, :low].T
+        own = np.tril(counts[low:high, low:high])
+        counts[low:high, low:high] = own + np.tril(own, -1).T
+    return counts
+
+
+def projected(counts: Counts, offsets: NDArray[np.int64], basis: NDArray[Any]) -> Floats:
+    """`basis_a^T C_ab basis_b` of all pairs, `(p rank, p rank)`, in float64.
+
+    D^2 rank + D p rank^2 multiply-adds."""
+    p, rank = len(offsets) - 1, basis.shape[1]
+    exact = basis.astype(np.float64)
+    half = np.empty((len(counts), p * rank))
+    for b, (low, high) in enumerate(pairwise(offsets)):
+        half[:, b * rank : (b + 1) * rank] = counts[:, low:high] @ exact[low:high]
+    both = [exact[low:high].T @ half[low:high] for low, high in pairwise(offsets)]
+    return np.concatenate(both)
+
+
+def marginals(counts: Counts) -> NDArray[np.int64]:
+    """Samples `(D,)` of every category."""
+    return np.diagonal(counts).astype(np.int64)
