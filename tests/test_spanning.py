@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import minimum_spanning_tree as scipy_tree
 from tests.reference.spanning import all_spanning_trees, is_spanning_tree, kruskal, total_weight
 
-from latenttree.spanning import minimum_spanning_tree
+from latenttree.spanning import minimum_spanning_tree, strongest_tree
 
 
 def random_distances(p: int, seed: int, levels: int | None = None) -> NDArray[np.float64]:
@@ -50,8 +50,8 @@ def test_ties_and_zeros_give_one_tree_of_least_weight(seed: int) -> None:
     d = random_distances(30, seed, levels=3)
     found = minimum_spanning_tree(d)
     assert is_spanning_tree(30, found)
-    # weights are multiples of 1/2: sums are exact
-    assert total_weight(d, found) == total_weight(d, kruskal(d))
+    # ties go to the lower node, then to the higher, as in Kruskal's rule on edges in that order
+    assert [tuple(e) for e in found.tolist()] == kruskal(d)
     np.testing.assert_array_equal(found, minimum_spanning_tree(np.asfortranarray(d)))
     assert (found[:, 0] < found[:, 1]).all()
     assert sorted(map(tuple, found.tolist())) == [tuple(e) for e in found.tolist()]
@@ -76,3 +76,24 @@ def test_infinite_distances_come_last() -> None:
 @pytest.mark.parametrize(("p", "expected"), [(1, []), (2, [[0, 1]])])
 def test_one_and_two_variables(p: int, expected: list[list[int]]) -> None:
     assert minimum_spanning_tree(np.ones((p, p))).tolist() == expected
+
+
+# ---- by strength ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_strengths_that_do_not_stand_out_count_less(seed: int) -> None:
+    """By exp(-error) for errors of 1/2 and more; magnitudes alone count."""
+    rng = np.random.default_rng(seed)
+    det = np.exp(-random_distances(20, seed, levels=6)).astype(np.float32)
+    det *= np.sign(rng.normal(size=20))[:, None] * np.sign(rng.normal(size=20))
+    det = np.triu(det, 1) + np.triu(det, 1).T
+    errors = random_distances(20, seed + 100).astype(np.float32)
+    errors[errors > 2.9] = np.inf
+    doubt = np.where(errors < 0.5, 1.0, np.exp(-np.minimum(errors.astype(np.float64), 30)))
+    strength = np.abs(det.astype(np.float64)) * doubt
+    assert [tuple(e) for e in strongest_tree(det, errors).tolist()] == kruskal(-strength)
+    aside = rng.random(20) < 0.2
+    strength[aside], strength[:, aside] = 0.0, 0.0
+    found = strongest_tree(det, errors, aside)
+    assert [tuple(e) for e in found.tolist()] == kruskal(-strength)

@@ -12,8 +12,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from latenttree.moments.binary import binary_pair
 from latenttree.moments.cooccurrence import Packed, pair_count
-from latenttree.pairs import _binary_pair
 
 LEAST = 4.0
 """Effective samples behind anything that is there at all."""
@@ -116,6 +116,11 @@ def counted_source(
     )
 
 
+def without_rows(store: Packed) -> Packed:
+    """The store without the variables of each sample, which only sweeps over all pairs need."""
+    return store._replace(bounds=_NO_PLACES, ranks=_NO_LIST)
+
+
 @njit(cache=True, nogil=True)
 def counted(source, a, b):  # type: ignore[no-untyped-def]
     """Samples that have both a and b, from memory where it is there.
@@ -140,11 +145,13 @@ def counted(source, a, b):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def counted_pair(source, a, b):  # type: ignore[no-untyped-def]
-    """Correlation, error and tail of two rows, from their count, in single precision as a matrix
-    would hold them."""
+    """Correlation, error and tail of two rows, from their count, rounded as in a matrix and with
+    the sides in the same order."""
+    if source.store.rank[a] < source.store.rank[b]:
+        a, b = b, a
     one, other, n = source.mean[a], source.mean[b], source.n
     second = counted(source, a, b) / n - one * other
-    rho, error, heavy = _binary_pair(second, one, other, source.root[a], source.root[b], n)
+    rho, error, heavy = binary_pair(second, one, other, source.root[a], source.root[b], n)
     return np.float64(np.float32(rho)), np.float64(np.float32(error)), np.float64(np.float32(heavy))
 
 

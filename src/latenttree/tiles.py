@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 
 from latenttree.engine import parallel
 from latenttree.forest import Forest, adds, grown, joined
+from latenttree.moments.binary import binary_pair, damped_root
 from latenttree.moments.cooccurrence import Packed, pair_count, tile_counts
-from latenttree.pairs import _binary_pair
 from latenttree.spanning import doubted, sorted_edges
 
 FIRST_ROUND = 64
@@ -52,12 +52,19 @@ class Sides(NamedTuple):
     n: float
 
 
+def weighed(store: Packed) -> Sides:
+    """Means and damped standard deviations of the variables of a store."""
+    n = float(store.n_samples)
+    mean = store.support / n
+    return Sides(store, mean, damped_root(mean, n), n)
+
+
 @njit(cache=True, nogil=True)
 def _strength(sides, a, b, count):  # type: ignore[no-untyped-def]
-    """Doubted strength of two ranks, from what a matrix in single precision would hold."""
+    """Doubted strength of two ranks, b < a, from what a matrix in single precision would hold."""
     one, other, n = sides.mean[a], sides.mean[b], sides.n
     second = count / n - one * other
-    rho, error, _ = _binary_pair(second, one, other, sides.root[a], sides.root[b], n)
+    rho, error, _ = binary_pair(second, one, other, sides.root[a], sides.root[b], n)
     return doubted(np.float64(np.float32(abs(rho))), np.float64(np.float32(error)))
 
 
@@ -169,7 +176,8 @@ def _star(sides, start, stop, strength):  # type: ignore[no-untyped-def]
     """Strengths of variable 0 with variables start:stop."""
     rank = sides.store.rank
     for v in range(start, stop):
-        strength[v] = _strength(sides, rank[0], rank[v], pair_count(sides.store, 0, v))
+        a, b = max(rank[0], rank[v]), min(rank[0], rank[v])
+        strength[v] = _strength(sides, a, b, pair_count(sides.store, 0, v))
 
 
 def strongest_counted_tree(sides: Sides, n_jobs: int, largest: int = ROUND) -> NDArray[np.int64]:

@@ -1,0 +1,190 @@
+"""Samples -> affinities within a limit of memory: from matrices of all pairs, or pair by pair.
+
+Matrices of p variables take some `12 p^2` bytes. Beyond the limit, the spanning tree comes from a
+sweep over strips of pairs (`tiles`), and what the structure asks for later is counted anew from
+packed samples: the same numbers, O(p) memory beside the samples, more time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from latenttree.affinity import (
+    WIDTH,
+    Affinity,
+    estimated_affinity,
+    hardly_known,
+    mark_copies,
+    oriented,
+)
+from latenttree.correlations import counted_source, without_rows
+from latenttree.data import Table
+from latenttree.distances import Distances, estimate_distances
+from latenttree.engine import resolve_jobs
+from latenttree.engine.memory import available_memory, current_memory, memory_bytes, shown
+from latenttree.errors import DataError
+from latenttree.moments import full_subspaces
+from latenttree.moments.cooccurrence import packed
+from latenttree.tiles import STRIP, strongest_counted_tree, weighed
+
+Mode = Literal["matrices", "on demand"]
+
+COUNTED_WIDTH = 8
+"""Leaves that stand for a branch where every correlation is counted anew."""
+
+KEPT_SHARE = 0.25
+MOST_KEPT = 2**27
+"""Share of the memory left, and the most counts of 8 bytes, that are kept once asked for."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How much memory the distances of a table may take, and how they are had within it.
+
+    `limit` is what the whole process may hold, `held` what it held before; `matrices` and
+    `on_demand` are the bytes that either way needs beside that, 0 for a way that there is not."""
+
+    mode: Mode
+    limit: int
+    held: int
+    matrices: int
+    on_demand: int
+    kept: int = 0
+
+    @property
+    def estimated_peak(self) -> int:
+        """Bytes that the process is expected to hold at most."""
+        return self.held + (self.matrices if self.mode == "matrices" else self.on_demand)
+
+    def sentence(self) -> str:
+        """For people."""
+        ways = {
+            "matrices": "the matrices of all pairs",
+            "on demand": "packed samples, pairs counted when they are needed",
+        }
+        return (
+            f"distances from {ways[self.mode]}: about {shown(self.estimated_peak)} in all, "
+            f"of {shown(self.limit)}"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """Affinities of a table; `distances` is None where no matrices were made. `basis`
+    `(coordinates, rank)` spans the directions in which each variable was measured."""
+
+    affinity: Affinity
+    distances: Distances | None
+    basis: NDArray[np.float32] | None
+    plan: Plan
+
+
+def plan_memory(table: Table, n_states: int, memory_limit: Any = None, n_jobs: int = 1) -> Plan:
+    """Which way to take: matrices where they fit.
+
+    Raises `DataError` where they do not and there is no other way."""
+    limit, held = memory_bytes(memory_limit), current_memory() or 0
+    matrices = matrix_bytes(table, n_states - 1)
+    if held + matrices <= limit:
+        return Plan("matrices", limit, held, matrices, 0)
+    if not can_count(table):
+        room = available_memory() if memory_limit is None else None
+        if room is not None and matrices <= room:
+            return Plan("matrices", limit, held, matrices, 0)
+        raise DataError(_refusal(table, held + matrices, limit))
+    needed = _store_bytes(table) + n_jobs * STRIP * 4 * table.n_vars + 200 * table.n_vars
+    kept = int(np.clip(KEPT_SHARE * (limit - held - needed) / 8, 0, MOST_KEPT))
+    return Plan("on demand", limit, held, matrices, needed + 8 * kept, kept)
+
+
+def can_count(table: Table) -> bool:
+    """Whether pairs can be counted when they are asked for: 0/1 variables, none missing."""
+    binary = table.kind == "presence" or (table.kind == "codes" and bool((table.dims == 2).all()))
+    return binary and not table.has_missing and table.weights is None
+
+
+def matrix_bytes(table: Table, rank: int) -> int:
+    """Bytes of all matrices `(p, p)` that are there at once: determinants, errors and tails; of
+    features with more dimensions also their covariances, and both halves of a cross-fit; where
+    values are missing, also means and covariances of the samples that each pair has."""
+    p = table.n_vars
+    if can_count(table):
+        return 12 * p * p
+    each = 4 * rank**2 + 16
+    if table.has_missing:
+        each += 4 * (1 + rank + rank * (rank + 1) // 2)
+    if rank > 1:
+        each += 4
+    if full_subspaces(table, rank) is None:
+        each += 24
+    return each * p * p
+
+
+def _store_bytes(table: Table) -> int:
+    """Bytes of the packed samples: lists of the samples of each variable and of the variables of
+    each sample, and at most as much again in bits."""
+    if table.matrix is not None:
+        return 12 * int(table.matrix.nnz)
+    return table.n_samples * table.n_vars // 8
+
+
+def _refusal(table: Table, needed: int, limit: int) -> str:
+    why = {
+        "blocks": "vectors",
+        "codes": "variables with more than two categories",
+        "presence": "weighted samples",
+    }[table.kind]
+    if table.has_missing:
+        why = "missing values"
+    return (
+        f"the distances of {table.n_vars:,} variables need {shown(needed)}, memory_limit is "
+        f"{shown(limit)}, and with {why} they cannot be had in less; raise memory_limit, or keep "
+        "fewer variables (min_support)"
+    )
+
+
+def estimate_affinity(
+    table: Table,
+    n_states: int,
+    *,
+    memory_limit: Any = None,
+    random_state: int | np.random.Generator | None = None,
+    n_jobs: int | None = None,
+) -> Estimate:
+    """Affinities of the variables of a table, oriented, with their spanning tree and copies
+    marked, within a limit of memory (see `memory_bytes`)."""
+    jobs = resolve_jobs(n_jobs)
+    plan = plan_memory(table, n_states, memory_limit, jobs)
+    if plan.mode == "on demand":
+        return Estimate(
+            mark_copies(counted_affinity(table, jobs, plan.kept), table), None, _basis(table), plan
+        )
+    found = estimate_distances(table, n_states, random_state=random_state, n_jobs=n_jobs)
+    return Estimate(affinity_of(found, table), found, found.basis, plan)
+
+
+def affinity_of(found: Distances, table: Table) -> Affinity:
+    """Affinities of estimated distances, without variables that are hardly known, copies marked."""
+    return mark_copies(estimated_affinity(found, hardly_known(table)), table)
+
+
+def counted_affinity(
+    table: Table, n_jobs: int = 1, n_kept: int = 0, width: int = COUNTED_WIDTH
+) -> Affinity:
+    """Affinities of 0/1 variables that are counted when they are asked for."""
+    store = packed(table, n_jobs)
+    sides = weighed(store)
+    mst = strongest_counted_tree(sides, n_jobs)
+    source = counted_source(
+        without_rows(store), sides.mean[store.rank], sides.root[store.rank], sides.n, n_kept
+    )
+    return replace(oriented(source, mst), width=min(width, WIDTH))
+
+
+def _basis(table: Table) -> NDArray[np.float32] | None:
+    found = full_subspaces(table, 1)
+    return None if found is None else found.basis

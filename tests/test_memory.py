@@ -1,0 +1,72 @@
+"""Limits of memory, and what a process holds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from latenttree.engine.memory import (
+    SHARE,
+    available_memory,
+    current_memory,
+    memory_bytes,
+    peak_memory,
+    shown,
+)
+from latenttree.errors import DataError
+
+
+@pytest.mark.parametrize(
+    ("limit", "expected"),
+    [
+        (1000, 1000),
+        (np.int64(1000), 1000),
+        (1.5e3, 1500),
+        ("1000", 1000),
+        ("8GiB", 8 * 2**30),
+        ("8 GB", 8 * 2**30),
+        ("8g", 8 * 2**30),
+        ("0.5 MiB", 2**19),
+        ("1.5k", 1536),
+        ("2TB", 2**41),
+    ],
+)
+def test_limits_are_bytes(limit: object, expected: int) -> None:
+    assert memory_bytes(limit) == expected
+
+
+@pytest.mark.parametrize(
+    "limit", ["", "much", "8X", "-1GB", 0, -5, True, [1], float("inf"), float("nan")]
+)
+def test_what_is_no_limit_is_told(limit: object) -> None:
+    with pytest.raises(DataError, match=r"memory_limit=.*give bytes, text like '8GiB'"):
+        memory_bytes(limit)
+
+
+def test_by_default_a_share_of_what_is_free() -> None:
+    free = available_memory()
+    if free is None:
+        pytest.skip("this system does not say")
+    # other processes come and go between the two readings
+    assert memory_bytes(None) == pytest.approx(SHARE * free, rel=0.5)
+
+
+def test_a_large_array_is_seen() -> None:
+    before = current_memory()
+    if before is None:
+        pytest.skip("this system does not say")
+    array = np.ones(8_000_000)
+    now, peak = current_memory(), peak_memory()
+    assert now is not None
+    assert peak is not None
+    assert now - before > 0.9 * array.nbytes  # a page here or there may have gone
+    assert peak >= now - 2**20
+
+
+def test_bytes_for_people() -> None:
+    assert [shown(x) for x in (10, 2048, 3 * 2**20, 2**33)] == [
+        "10 bytes",
+        "2.0 KiB",
+        "3.0 MiB",
+        "8.0 GiB",
+    ]
