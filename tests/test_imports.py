@@ -18,8 +18,8 @@ SOURCE = Path(__file__).parents[1] / "src" / "latenttree"
 ORDER = (
     "tree",
     "errors",
-    "data",
     "engine",
+    "data",
     "moments",
     "pairs",
     "distances",
@@ -29,6 +29,7 @@ ORDER = (
     "orientation",
     "tiles",
     "affinity",
+    "estimates",
     "wiring",
     "features",
     "lengths",

@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import sparse
+from typer.testing import CliRunner
 
+from latenttree.cli import app
 from latenttree.data import (
     DataError,
     Table,
@@ -21,7 +23,6 @@ from latenttree.data import (
     read_table,
 )
 from latenttree.data.bins import quantile_edges, varies
-from latenttree.data.limits import limit_bytes
 from latenttree.data.scratch import Arrays, Scratch, map_of, release
 from latenttree.data.selection import range_of, streamed_edges, streamed_varies
 from latenttree.data.spooled import Plan, spooled_table
@@ -238,9 +239,13 @@ def test_parquet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, weights: str |
     monkeypatch.setattr("latenttree.data.streams.ROWS", 400)
     path = tmp_path / "x.parquet"
     frame().to_parquet(path, row_group_size=1000)
-    found, expected = read_both(path, weights=weights)
+    found, expected = read_both(path, weights=weights, ignore=["sick", "dose"])
     assert_same(found, expected)
     assert "age" in expected.names
+    assert not {"sick", "dose", weights} & set(expected.names)
+    for options in ({"ignore": ["no"]}, {"weights": "no"}):
+        with pytest.raises(DataError, match=r"no column 'no' (to ignore|of weights); the columns"):
+            read_table(path, memory_limit=1000, **options)
 
 
 def test_index_of_pandas_is_no_column(tmp_path: Path) -> None:
@@ -265,8 +270,9 @@ def test_csv(
     data["mixed"] = ["1", "2", "x", ""] * (len(data) // 4)
     data.to_csv(path, index=False)
     family = {"age": "gaussian"}
-    found, expected = read_both(path, weights=weights, family=family)
+    found, expected = read_both(path, weights=weights, family=family, ignore=["sick"])
     assert_same(found, expected)
+    assert not {"sick", weights} & set(expected.names)
 
 
 def test_csv_of_many_decimals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -436,19 +442,6 @@ def test_arrays_beyond_their_room_are_mapped_and_may_be_written_to(tmp_path: Pat
         arrays.add(parts, (21,), np.int64)
 
 
-@pytest.mark.parametrize(
-    ("text", "size"), [(5, 5), ("7", 7), ("2kB", 2000), ("1.5 MiB", 1572864), ("8GiB", 2**33)]
-)
-def test_limits(text: Any, size: int) -> None:
-    assert limit_bytes(text) == size
-
-
-@pytest.mark.parametrize("wrong", ["much", 0, -1, True, "5 PB", ""])
-def test_wrong_limits(wrong: Any) -> None:
-    with pytest.raises(DataError, match=r"memory_limit=.*'500MB' or '8GiB'"):
-        limit_bytes(wrong)
-
-
 # ---- fits -------------------------------------------------------------------------------
 
 
@@ -466,3 +459,20 @@ def test_a_fit_of_a_file_is_that_of_its_data(tmp_path: Path) -> None:
         np.testing.assert_array_equal(model.tree_.lengths, expected.tree_.lengths)
         assert model.score(mapped) == expected.score(X)
         assert model.n_features_in_ == X.shape[1]
+
+
+def test_the_command_line_reads_part_by_part(tmp_path: Path) -> None:
+    truth = make_latent_tree(9, n_samples=3000, random_state=0)
+    data = pytest.importorskip("pandas").DataFrame(np.asarray(truth.X)).rename(columns="v{}".format)
+    data.insert(0, "id", np.arange(len(data)))
+    data.to_parquet(tmp_path / "x.parquet")
+    trees = []
+    for options in ([], ["--memory-limit", "10kB"]):
+        out = tmp_path / f"tree{len(options)}.json"
+        command = ["fit", tmp_path / "x.parquet", "-o", out, "--ignore", "id", "--seed", "0"]
+        result = CliRunner().invoke(app, [*map(str, command), *options, "--no-search"])
+        assert result.exit_code == 0, result.output
+        trees.append(out.read_text())
+    assert trees[0] == trees[1]
+    result = CliRunner().invoke(app, [*map(str, command), "--memory-limit", "much"])
+    assert "memory_limit='much': give bytes" in result.stderr

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import csv
 import shlex
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.data import csvtable
-from latenttree.data.checks import check_shape, listing, resolve_names
-from latenttree.data.encode import table_of_vectors
-from latenttree.data.textfile import open_text, read_cells
+from latenttree.data.checks import listing
+from latenttree.data.streams import parquet_columns, parquet_file
+from latenttree.data.textfile import open_text, suffix_of
 from latenttree.data.weights import check_weights
 from latenttree.errors import DataError
 
-if TYPE_CHECKING:
-    from latenttree.data import Table
-
 
 def header_of(path: Path, delimiter: str) -> list[str]:
-    """The first line of a .csv; what is wrong with it is said where the whole is read."""
+    """The names of the columns of a .csv or .parquet; what is wrong with the first line is said
+    where the whole is read."""
+    if suffix_of(path) == ".parquet":
+        with parquet_file(path) as parquet:
+            return parquet_columns(parquet)
     try:
         with open_text(path) as file:
             return next(csv.reader(file, delimiter=delimiter), [])
@@ -46,34 +46,6 @@ def check_aside(
             f"{file}: the first column has no name and numbers the rows: write the table with "
             f"index=False, or pass --ignore {shlex.quote(header[0])} (if it is a variable, name it)"
         )
-
-
-def read_csv_without(
-    path: Path,
-    ignore: Collection[str],
-    delimiter: str,
-    weights: str | None,
-    options: Mapping[str, Any],
-) -> Table:
-    """The table of a .csv as `read_table` reads it, but for the ignored columns."""
-    chosen: list[int] = []
-
-    def others(names: Sequence[str]) -> Sequence[int]:
-        chosen.extend(j for j, name in enumerate(names) if name not in ignore)
-        if not chosen:
-            raise DataError(f"--ignore leaves no column of {path.name}; name fewer")
-        return chosen
-
-    names, cells = read_cells(path, others, delimiter)
-    header, counts = [names[j] for j in chosen], None
-    check_shape((len(cells[0][1]), len(header)))
-    if weights is not None:
-        counts, cells = csvtable._weighed(header, cells, weights)
-        header = [name for name in header if name != weights]
-        check_shape((len(counts), len(header)))
-    labels = resolve_names(None, len(header), header)
-    vectors = (csvtable._vector(*column, name) for column, name in zip(cells, labels, strict=True))
-    return table_of_vectors(vectors, labels, len(cells[0][1]), weights=counts, **options)
 
 
 def column_of_weights(

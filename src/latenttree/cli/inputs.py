@@ -56,14 +56,24 @@ class EventOptions:
 
 
 def read_event_table(
-    file: Path, options: EventOptions, min_count: int, delimiter: str | None
+    file: Path,
+    options: EventOptions,
+    min_count: int,
+    delimiter: str | None,
+    memory_limit: str | None = None,
 ) -> Table:
     """The table of a file of events: binary codes, or a multi-hot variable for each group."""
     from dataclasses import replace
 
     from latenttree.data.events import read_events
 
-    events = read_events(file, min_support=min_count, delimiter=delimiter, **options.arguments())
+    events = read_events(
+        file,
+        min_support=min_count,
+        delimiter=delimiter,
+        memory_limit=memory_limit,
+        **options.arguments(),
+    )
     return (replace(events, groups=None) if options.binary else events).table()
 
 
@@ -92,16 +102,13 @@ def read_training(
     weights: str | None,
     scores: bool,
     ignore: Sequence[str] = (),
+    memory_limit: str | None = None,
 ) -> Table:
     """The table to learn from."""
     from latenttree.data import read_table
 
-    if events is None and _aside(file, ignore, delimiter):
-        from latenttree.cli.aside import read_csv_without
-
-        options = {"drop_constant": drop_constant, "family": family, "scores": scores}
-        return read_csv_without(file, ignore, delimiter, weights, options)
     if events is None:
+        _check_columns(file, ignore, delimiter)
         return read_table(
             file,
             vocab=vocab,
@@ -111,26 +118,29 @@ def read_training(
             family=family,
             weights=weights,
             scores=scores,
+            ignore=ignore,
+            memory_limit=memory_limit,
         )
     given = {"--family": family != "auto", "--weights": weights, "--vocab": vocab}
     given |= {"--hidden gaussian": scores, "--ignore": bool(ignore)}
     wrong = next((name for name, value in given.items() if value), None)
     if wrong is not None:
         raise ValueError(f"{wrong} does not go with --events; leave it out")
-    return read_event_table(file, events, min_count, event_delimiter(delimiter))
+    return read_event_table(file, events, min_count, event_delimiter(delimiter), memory_limit)
 
 
-def _aside(file: Path, ignore: Sequence[str], delimiter: str) -> bool:
-    """Whether columns of a .csv are left out; the names of its first line are looked at."""
+def _check_columns(file: Path, ignore: Sequence[str], delimiter: str) -> None:
+    """The columns to leave out are there; the names of a .csv are looked at."""
     from latenttree.cli.aside import check_aside, header_of
     from latenttree.data.textfile import check_file, suffix_of
 
     check_file(file)
-    if suffix_of(file) == ".csv":
+    if suffix_of(file) in (".csv", ".parquet"):
         check_aside(header_of(file, delimiter), ignore, file.name)
     elif ignore:
-        raise ValueError(f"--ignore names a column of a .csv, but the file is {file.name!r}")
-    return bool(ignore)
+        raise ValueError(
+            f"--ignore names a column of a .csv or .parquet, but the file is {file.name!r}"
+        )
 
 
 def record_of(

@@ -58,8 +58,8 @@ def fit(
     file: Annotated[
         Path,
         typer.Argument(
-            help="Data: .csv, .npz, docword.NAME.txt[.gz], .fasta; with --events a table with a "
-            "row for each event: .csv, .csv.gz, .csv.xz, .parquet."
+            help="Data: .csv, .parquet, .npy, .npz, docword.NAME.txt[.gz], .fasta; with --events "
+            "a table with a row for each event: .csv, .csv.gz, .csv.xz, .parquet."
         ),
     ],
     out: Annotated[
@@ -107,6 +107,14 @@ def fit(
     ] = 1.0,
     seed: Seed = None,
     threads: Threads = None,
+    memory_limit: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE",
+            help="Memory to use, as 500MB or 8GiB; larger files are read part by part. Most of "
+            "what is free if left out.",
+        ),
+    ] = None,
     plot: Picture = None,
     layout: PictureLayout = "radial",
     vocab: Vocabulary = None,
@@ -157,6 +165,7 @@ def fit(
             weights=weights,
             scores=hidden == "gaussian",
             ignore=ignore or (),
+            memory_limit=memory_limit,
         )
         console = new_console()
         counted = "" if table.weights is None else f" (weight {table.total_weight:,.6g})"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,24 +23,53 @@ MISSING_TEXTS = frozenset(["", "NA", "N/A", "NaN", "nan", "null", "None", "?"])
 Cells = tuple[list[str], NDArray[np.int32]]  # distinct texts of a column, and which each row has
 
 
+class Roles(NamedTuple):
+    """Columns that are no variables: that of the weights of the rows, and those to leave out."""
+
+    weights: str | None = None
+    ignore: Sequence[str] = ()
+
+    def variables(self, header: Sequence[str]) -> list[str]:
+        """The names of the other columns."""
+        if self.weights is not None and self.weights not in header:
+            raise DataError(
+                f"no column {self.weights!r} of weights; the columns are {listing(header)}"
+            )
+        absent = [name for name in self.ignore if name not in header]
+        if absent:
+            raise DataError(f"no column {absent[0]!r} to ignore; the columns are {listing(header)}")
+        return [name for name in header if name != self.weights and name not in self.ignore]
+
+
 def read_csv(
     path: Path,
     names: Sequence[Any] | None,
     delimiter: str,
     options: Mapping[str, Any],
-    weights: str | None = None,
+    roles: Roles,
 ) -> Table:
-    """The table of a .csv; `weights` is the column that says how often each row counts."""
-    header, cells = csv_cells(path, delimiter)
-    check_shape((len(cells[0][1]), len(header)))
-    counts = None
-    if weights is not None:
-        counts, cells = _weighed(header, cells, weights)
-        header = [name for name in header if name != weights]
-        check_shape((len(counts), len(header)))
+    """The table of a .csv."""
+    chosen: list[int] = []
+
+    def choose(header: Sequence[str]) -> Sequence[int]:
+        check_header(header, path)
+        others = roles.variables(header)
+        if len(others) < len(header):
+            resolve_names(None, len(header), header)  # a role belongs to one column
+        wanted = {*others, roles.weights}
+        chosen.extend(j for j, name in enumerate(header) if name in wanted)
+        return chosen
+
+    found, cells = read_cells(path, choose, delimiter)
+    header, counts = [found[j] for j in chosen], None
+    if roles.weights is not None:
+        check_shape((len(cells[0][1]), len(header)))
+        counts, cells = _weighed(header, cells, roles.weights)
+        header = [name for name in header if name != roles.weights]
+    n = len(cells[0][1]) if cells else 0
+    check_shape((n, len(header)))
     labels = resolve_names(names, len(header), header)
     vectors = (_vector(*column, name) for column, name in zip(cells, labels, strict=True))
-    n = len(cells[0][1])
     return table_of_vectors(vectors, labels, n, weights=counts, **options)
 
 
@@ -64,9 +93,6 @@ def _weighed(
     header: Sequence[str], cells: Sequence[Cells], weights: str
 ) -> tuple[NDArray[np.float64], list[Cells]]:
     """The column of weights, and the others; rows of weight 0 are left out."""
-    resolve_names(None, len(header), header)
-    if weights not in header:
-        raise DataError(f"no column {weights!r} of weights; the columns are {listing(header)}")
     j = list(header).index(weights)
     texts, codes = cells[j]
     numbers = [number_of(text.strip()) for text in texts]

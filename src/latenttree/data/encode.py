@@ -56,6 +56,7 @@ from latenttree.data.vectors import (
     without_values,
 )
 from latenttree.data.weights import weighted_rows
+from latenttree.engine.memory import memory_bytes
 from latenttree.errors import DataError
 
 __all__ = ["as_table", "check_n_states"]
@@ -135,11 +136,10 @@ def _table_of_map(
     X: Any, sample_weight: Any, options: Mapping[str, Any], large: Mapping[str, Any]
 ) -> Table | None:
     """The table of an array in a mapped file, None where it is small, or no plain matrix."""
-    from latenttree.data.limits import limit_bytes
     from latenttree.data.readers import mapped_table  # which imports this module
     from latenttree.data.spooled import Plan
 
-    plan = Plan(limit_bytes(large["memory_limit"]), scratch=large["scratch"], **options)
+    plan = Plan(memory_bytes(large["memory_limit"]), scratch=large["scratch"], **options)
     plain = not np.ma.isMaskedArray(X) and X.ndim == 2
     if not plain or X.dtype.kind not in "biufUS" or X.nbytes <= plan.limit:
         return None

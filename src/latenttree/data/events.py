@@ -32,12 +32,13 @@ from latenttree.data.eventpairs import Collector, Gathered, Pairs
 from latenttree.data.eventreport import NothingLeft, left_out, sentences
 from latenttree.data.eventstream import Growing, Listed, event_blocks
 from latenttree.data.eventtimes import within
-from latenttree.data.limits import limit_bytes, memory_needed
+from latenttree.data.limits import memory_needed
 from latenttree.data.pairspool import Piles
 from latenttree.data.scratch import Arrays, Scratch
 from latenttree.data.spooled import Plan
 from latenttree.data.table import Table
 from latenttree.data.textfile import check_file
+from latenttree.engine.memory import memory_bytes
 from latenttree.errors import DataError
 
 
@@ -178,7 +179,7 @@ def _reading(
 ) -> tuple[Arrays, Collector, Iterable[list[Labelled]]]:
     """Where the matrix goes, where the pairs go, and the events that they come from."""
     if isinstance(events, str | os.PathLike):
-        path, limit = Path(events), limit_bytes(memory_limit)
+        path, limit = Path(events), memory_bytes(memory_limit)
         check_file(path)
         if memory_needed(path) > limit:
             plan = Plan(limit, scratch=scratch)

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from latenttree.data.blocks import Groups, canonical_csr
-from latenttree.data.checks import check_shape, listing, resolve_names
-from latenttree.data.csvtable import read_csv
+from latenttree.data.checks import check_shape, resolve_names
+from latenttree.data.csvtable import Roles, read_csv
 from latenttree.data.docword import (
     DOCWORD,
     Lines,
@@ -29,7 +29,7 @@ from latenttree.data.docword import (
 from latenttree.data.encode import as_table
 from latenttree.data.families import AUTO, Family, asked_families
 from latenttree.data.fasta import is_fasta, read_fasta
-from latenttree.data.limits import limit_bytes, memory_needed
+from latenttree.data.limits import memory_needed
 from latenttree.data.pairspool import Piles
 from latenttree.data.scratch import Scratch
 from latenttree.data.sparsestream import SparseFile
@@ -47,6 +47,7 @@ from latenttree.data.streams import (
 from latenttree.data.table import Table, presence_table
 from latenttree.data.textfile import check_file, suffix_of
 from latenttree.data.weights import checked_numbers
+from latenttree.engine.memory import memory_bytes
 from latenttree.errors import DataError
 
 KNOWN = (
@@ -66,6 +67,7 @@ def read_table(
     family: Family = AUTO,
     scores: bool = False,
     weights: str | None = None,
+    ignore: Sequence[str] = (),
     memory_limit: Any = None,
     scratch: str | Path | None = None,
 ) -> Table:
@@ -91,8 +93,9 @@ def read_table(
         matrix without groups, are presence or absence whatever their counts.
     delimiter : between the cells of a .csv.
     weights : name of the column of a .csv or .parquet that says how often each row counts.
-    memory_limit : bytes, or text like "500MB" or "8GiB"; half of the memory that is free if None.
-        A file that would take more is read part by part: what is known of it first is its
+    ignore : columns of a .csv or .parquet that are no variables: identifiers, dates.
+    memory_limit : bytes, or text like "500MB" or "8GiB"; most of the memory that is free if
+        None. A file that would take more is read part by part: what is known of it first is its
         different values, then it is coded. Where the coded table takes more than half of the
         limit, it lies in a scratch file that is mapped, and goes when the table does. The table is
         the same, to the last bit (with weights: if they are whole numbers). The different values
@@ -108,25 +111,26 @@ def read_table(
         if names is not None:
             raise DataError("vocab= and names= both give names; pass one of them")
         names = read_vocabulary(Path(vocab))
-    suffix, plan = suffix_of(path), Plan(limit_bytes(memory_limit), names, family, drop_constant)
+    suffix, plan = suffix_of(path), Plan(memory_bytes(memory_limit), names, family, drop_constant)
     plan = plan._replace(scratch=scratch)
     large = memory_needed(path) > plan.limit and groups is None and not scores
     options = {"drop_constant": drop_constant, "family": family, "scores": scores}
     if DOCWORD.search(path.name):
         found = _read_docword(path, names, min_support, plan if large else None)
         return _presence(found, family, scores)
-    if weights is not None and suffix not in (".csv", ".parquet"):
-        raise DataError(
-            f"weights= names a column of a .csv or .parquet, but the file is {path.name!r}"
-        )
+    for option, given in (("weights", weights), ("ignore", ignore)):
+        if given and suffix not in (".csv", ".parquet"):
+            raise DataError(
+                f"{option}= names a column of a .csv or .parquet, but the file is {path.name!r}"
+            )
     if is_fasta(path):
         return _alignment(path, family, scores)
     if large and suffix in (".csv", ".parquet", ".npy", ".npz"):
-        return _read_parts(path, plan, min_support, delimiter, weights)
+        return _read_parts(path, plan, min_support, delimiter, Roles(weights, ignore))
     if suffix == ".csv":
-        return read_csv(path, names, delimiter, options, weights)
+        return read_csv(path, names, delimiter, options, Roles(weights, ignore))
     if suffix == ".parquet":
-        return _read_parquet(path, names, options, weights)
+        return _read_parquet(path, names, options, Roles(weights, ignore))
     if suffix in (".npy", ".npz"):
         return _read_arrays(path, groups, names, min_support, options)
     raise DataError(f"do not know how to read {path.name!r}; known are {KNOWN}")
@@ -303,17 +307,12 @@ def _unreadable(path: Path, error: BaseException) -> DataError:
 
 
 def _read_parquet(
-    path: Path, names: Sequence[Any] | None, options: Mapping[str, Any], weights: str | None
+    path: Path, names: Sequence[Any] | None, options: Mapping[str, Any], roles: Roles
 ) -> Table:
     frame = parquet_frame(path)
-    if weights is None:
-        return as_table(frame, names=names, **options)
-    if weights not in frame.column_names:
-        raise DataError(
-            f"no column {weights!r} of weights; the columns are {listing(frame.column_names)}"
-        )
-    counts = frame.column(weights).to_numpy()
-    return as_table(frame.drop_columns([weights]), names=names, sample_weight=counts, **options)
+    others = roles.variables(frame.column_names)
+    counts = None if roles.weights is None else frame.column(roles.weights).to_numpy()
+    return as_table(frame.select(others), names=names, sample_weight=counts, **options)
 
 
 def parquet_frame(path: Path) -> Any:
@@ -336,14 +335,12 @@ def mapped_table(
     return _spooled(weighed(array_source(X, names), weights), plan)
 
 
-def _read_parts(
-    path: Path, plan: Plan, min_support: int, delimiter: str, weights: str | None
-) -> Table:
+def _read_parts(path: Path, plan: Plan, min_support: int, delimiter: str, roles: Roles) -> Table:
     suffix = suffix_of(path)
     if suffix == ".csv":
-        return _spooled(csv_source(path, delimiter, weights), plan)
+        return _spooled(csv_source(path, delimiter, roles), plan)
     if suffix == ".parquet":
-        return _spooled(parquet_source(path, weights), plan)
+        return _spooled(parquet_source(path, roles), plan)
     if suffix == ".npy":
         return _spooled(array_source(_load_npy(path, mapped=True)), plan)
     try:

@@ -13,8 +13,8 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.data.checks import check_shape, listing, resolve_names
-from latenttree.data.csvtable import check_header, number_of
+from latenttree.data.checks import check_shape, resolve_names
+from latenttree.data.csvtable import Roles, check_header, number_of
 from latenttree.data.scratch import Scratch, release
 from latenttree.data.spooled import Chunk, Floats
 from latenttree.data.textfile import rows_of_csv
@@ -171,13 +171,12 @@ def parquet_batches(path: Path, columns: Sequence[str], size: int) -> Iterator[A
         file.close()
 
 
-def parquet_source(path: Path, weights: str | None = None) -> Source:
-    """Rows of a .parquet; `weights` is the column that says how often each counts."""
+def parquet_source(path: Path, roles: Roles) -> Source:
+    """Rows of a .parquet."""
     with parquet_file(path) as file:
-        columns = parquet_columns(file)
-    if weights is not None and weights not in columns:
-        raise DataError(f"no column {weights!r} of weights; the columns are {listing(columns)}")
-    others = [column for column in columns if column != weights]
+        others = roles.variables(parquet_columns(file))
+    weights = roles.weights
+    columns = others if weights is None else [*others, weights]
 
     def chunks(size: int) -> Iterator[Chunk]:
         start = 0
@@ -194,15 +193,14 @@ def parquet_source(path: Path, weights: str | None = None) -> Source:
 # ---- comma-separated text ---------------------------------------------------------------
 
 
-def csv_source(path: Path, delimiter: str, weights: str | None = None) -> Source:
-    """Rows of a .csv, as texts; `weights` is the column that says how often each counts."""
+def csv_source(path: Path, delimiter: str, roles: Roles) -> Source:
+    """Rows of a .csv, as texts."""
     with rows_of_csv(path, delimiter) as (header, _):
         check_header(header, path)
-    if weights is not None:
-        resolve_names(None, len(header), header)
-        if weights not in header:
-            raise DataError(f"no column {weights!r} of weights; the columns are {listing(header)}")
-    others = [j for j, name in enumerate(header) if name != weights]
+    names, weights = roles.variables(header), roles.weights
+    if len(names) < len(header):
+        resolve_names(None, len(header), header)  # a role belongs to one column
+    others = [j for j, name in enumerate(header) if name in set(names)]
 
     def chunks(size: int) -> Iterator[Chunk]:
         step, start = rows_in(size, 80 * len(header)), 0  # of a short text in Python
@@ -215,7 +213,7 @@ def csv_source(path: Path, delimiter: str, weights: str | None = None) -> Source
                 yield Chunk(len(block), [columns[j] for j in others], counts)
                 start += len(block)
 
-    return Source([header[j] for j in others], chunks, texts=True)
+    return Source(names, chunks, texts=True)
 
 
 def _weights(texts: Sequence[str], name: str, start: int) -> Floats:
