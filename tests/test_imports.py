@@ -30,6 +30,7 @@ ORDER = (
     "tiles",
     "affinity",
     "estimates",
+    "estimates",
     "wiring",
     "features",
     "lengths",
