@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import sparse
 from tests.reference.refine import even_targets, slow_counts, slow_em, slow_objective
 
 import latenttree.refine as refine_module
@@ -17,6 +18,7 @@ from latenttree.metrics import model_of
 from latenttree.model import TreeModel
 from latenttree.refine import (
     PATIENCE,
+    PER_PARAMETER,
     Refinement,
     random_model,
     refine,
@@ -134,6 +136,37 @@ def test_soft_evidence_and_gaps_are_counted_as_the_slow_one_does() -> None:
     expected = slow_em(opened(model, target), evidence, 0.5, target, 2)
     for x, y in zip(found.model.tables, expected.tables, strict=True):
         np.testing.assert_allclose(x, y, atol=1e-10)
+
+
+def test_many_samples_are_seen_in_part_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fewer passes over all of them, to the same optimum; where the start is good, it is kept."""
+    truth, codes = small(0, n=3000)
+    start = other_start(truth, codes, 5)
+    chunks = chunks_of(codes[:1000], codes[1000:])
+    whole = refine(start, chunks, max_steps=500, tolerance=1e-9)
+    monkeypatch.setattr(refine_module, "MANY", 1000)
+    parts = refine(start, chunks, max_steps=500, tolerance=1e-9)
+    assert len(parts.trace) < len(whole.trace)
+    assert parts.trace[0] > whole.trace[0]
+    check_never_falls(parts)
+    # the same maximum, or another one: they start from different places
+    assert parts.trace[-1] == pytest.approx(whole.trace[-1], abs=1.0)
+    again, before = (refine(truth, chunks, max_steps=n) for n in (500, 20))  # 20: no parts
+    assert again.trace[0] == before.trace[0]
+
+
+def test_sparse_rows_are_refined_as_codes_are() -> None:
+    data = make_latent_tree(12, 2, 2, n_samples=300, random_state=0)
+    codes = np.asarray(data.X)
+    start = other_start(model_of(data), codes, 1)
+    weights = np.random.default_rng(0).random(300)
+    found = [
+        refine(start, chunks_of(Chunk(rows, weights=weights)), max_steps=7)
+        for rows in (codes, sparse.csr_array(codes))
+    ]
+    for x, y in zip(*(f.model.tables for f in found), strict=True):
+        np.testing.assert_allclose(x, y, atol=1e-9)
+    np.testing.assert_allclose(found[0].trace, found[1].trace, rtol=1e-12)
 
 
 # ---- families --------------------------------------------------------------------------------
@@ -327,10 +360,25 @@ def test_acceleration_arrives_in_fewer_steps() -> None:
 
 def test_it_ends_by_the_tolerance() -> None:
     truth, codes = small(0, n=300)
-    found = refine(truth, chunks_of(codes), tolerance=1e-3)
-    assert found.converged
-    assert found.trace[-1] - found.trace[-3] <= 1e-3 * abs(found.trace[-1])
-    assert not found.held_out
+    best = refine(truth, chunks_of(codes), tolerance=0, max_steps=2000).trace[-1]
+    steps = []
+    for share in (0.1, 0.01, 0.001):  # log-likelihood for each parameter
+        found = refine(truth, chunks_of(codes), tolerance=share / PER_PARAMETER)
+        assert found.converged
+        # a slow direction hides behind the fast ones for a while
+        assert best - found.trace[-1] <= 10 * share * truth.n_parameters
+        assert not found.held_out
+        steps.append(len(found.trace))
+    assert steps == sorted(steps)
+
+
+def test_what_is_to_come_is_the_sum_of_gains_that_shrink_alike() -> None:
+    assert refine_module.still_to_come([8.0]) == np.inf
+    assert refine_module.still_to_come([8.0, 4.0]) == pytest.approx(4.0)
+    gains = [0.8**t for t in range(6)]
+    assert refine_module.still_to_come(gains) == pytest.approx(0.9 * 0.8**4 * 4)  # of two, the mean
+    assert refine_module.still_to_come([8.0, 0.1]) == 0.1  # never less than the last
+    assert refine_module.still_to_come([1.0, 0.0]) == 0.0
 
 
 def test_threads_and_chunks() -> None:

@@ -7,35 +7,41 @@ that acceleration has overdone is taken back.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.emissions import Emission, sums_of
-from latenttree.inference import Evidence, expected_counts, log_likelihood, posteriors
+from latenttree.emissions import sums_of
+from latenttree.inference import Counter, Evidence, Posteriors, log_likelihood
+from latenttree.inference.vectors import LEAST_SHARE as LEAST_SHARE
+from latenttree.inference.vectors import OPENING as OPENING
+from latenttree.inference.vectors import Statistics, Tables, Vectors
 from latenttree.model import TreeModel, default_root, normalised
-from latenttree.samples import Chunk, as_chunk
+from latenttree.samples import Chunk, as_chunk, spread_places
 from latenttree.tree import Tree
 
 Floats = NDArray[np.float64]
-Tables = tuple[Floats, ...]
-Statistics = dict[int, Floats]
-"""Sums of the statistics of emissions, `(T, k)`, by node."""
-
 Chunks = Callable[[], Iterable[Chunk | Evidence | NDArray[Any]]]
 """Calls give all samples, chunk by chunk: as they are, as evidence, or as codes."""
 
-OPENING = 1e-3
-"""Share of independence mixed into the first model: EM never leaves a zero."""
+PER_PARAMETER = 1e5
+"""Log-likelihood for each parameter that `tolerance` is a share of."""
 
-LEAST_SHARE = 0.1
-"""An extrapolated probability stays above this share of the last step's."""
+LEAST_SHARE_LEFT, MOST_SHARE_LEFT = 0.5, 0.95
+"""Bounds of the share of its gain that an iteration is expected to leave to the next."""
 
-GAIN_SCALE = 1000.0
-"""Log-likelihood for each parameter beyond which the tolerance no longer grows."""
+MANY = 1 << 17
+"""Samples from which on parts of them are seen first."""
+
+PARTS = (16, 4)
+"""One sample in so many makes a part."""
+
+PART_STEPS, PART_NOISE = 30, 0.2
+"""Steps on a part of the samples, and what may be left to gain there for each parameter."""
 
 PATIENCE = 3
 """Steps without gain on held-out samples after which refinement stops."""
@@ -58,7 +64,7 @@ class Refinement:
 class _Sums(NamedTuple):
     """What a step needs from the samples: expected counts of tables, statistics of emissions."""
 
-    counts: Tables
+    counts: Floats  # of all tables, row after row
     statistics: Statistics
     value: float
 
@@ -69,74 +75,6 @@ class _State(NamedTuple):
     theta: Floats
     sums: _Sums
     value: float
-
-
-class _Vectors:
-    """Models of one tree as flat vectors, all tables one after another, row by row, then the
-    parameters of emissions: thousands of small tables cost as little as one large one."""
-
-    def __init__(self, model: TreeModel, target: Tables, means: Statistics) -> None:
-        self.model, self.means = model, means
-        widths = np.array([t.shape[1] for t in model.tables])
-        first = np.cumsum(widths) - widths
-        parts = [
-            np.tile(np.arange(f, f + w), len(t))
-            for f, w, t in zip(first.tolist(), widths.tolist(), model.tables, strict=True)
-        ]
-        self.column = np.concatenate(parts)
-        self.ends = np.cumsum([t.size for t in model.tables])
-        self.target = np.concatenate([np.repeat(t, w) for t, w in zip(target, widths, strict=True)])
-        self.size = len(self.target)
-
-    def flat(self, tables: Tables, emissions: Mapping[int, Emission]) -> Floats:
-        parts = [t.ravel() for t in tables]
-        return np.concatenate([*parts, *(emissions[v].vector() for v in sorted(emissions))])
-
-    def as_model(self, theta: Floats) -> TreeModel:
-        parts = np.split(theta[: self.size], self.ends[:-1])
-        shapes = (t.shape for t in self.model.tables)
-        tables = (p.reshape(s) for p, s in zip(parts, shapes, strict=True))
-        return self.model.with_tables(tables, self._emissions(theta[self.size :]))
-
-    def _emissions(self, vector: Floats) -> dict[int, Emission]:
-        found: dict[int, Emission] = {}
-        for v, emission in sorted(self.model.emissions.items()):
-            size = len(emission.vector())
-            found[v], vector = emission.with_vector(vector[:size]), vector[size:]
-        return found
-
-    def normalised(self, theta: Floats) -> Floats:
-        """Columns of tables to sum one; empty ones as the target."""
-        tables = theta[: self.size]
-        sums = np.bincount(self.column, tables)[self.column]
-        tables = np.where(sums > 0, tables / np.where(sums > 0, sums, 1.0), self.target)
-        return np.concatenate([tables, theta[self.size :]])
-
-    def maximised(self, sums: _Sums, smoothing: float) -> Floats:
-        emissions = {
-            v: emission.from_sums(sums.statistics[v], smoothing, self.means[v])
-            for v, emission in self.model.emissions.items()
-        }
-        theta = self.flat(sums.counts, emissions)
-        theta[: self.size] += smoothing * self.target
-        return self.normalised(theta)
-
-    def opened(self, theta: Floats) -> Floats:
-        """A little independence mixed in."""
-        opened = theta.copy()
-        opened[: self.size] += OPENING * (self.target - theta[: self.size])
-        return opened
-
-    def within(self, far: Floats, theta: Floats) -> Floats:
-        """Far parameters whose probabilities stay above a share of the nearer `theta`'s."""
-        far[: self.size] = np.maximum(far[: self.size], LEAST_SHARE * theta[: self.size])
-        return self.normalised(far)
-
-    def log_prior(self, theta: Floats) -> float:
-        """`sum t log P`: what a pseudo-sample for each column adds to the objective."""
-        tables = float(self.target @ np.log(np.maximum(theta[: self.size], 1e-300)))
-        emissions = self._emissions(theta[self.size :])
-        return tables + sum(e.log_prior(self.means[v]) for v, e in emissions.items())
 
 
 def refine(
@@ -151,11 +89,17 @@ def refine(
     marginals: Sequence[Floats] = (),
     n_jobs: int = 1,
 ) -> Refinement:
-    """EM from `model` until a step gains less than `tolerance` of the log-likelihood.
+    """EM from `model` until little more is to be gained. A step is one pass over the samples.
+
+    Very many samples are first seen in part (`MANY`): a sixteenth of them, then a quarter, until
+    what is still to be gained is noise of that part. The trace is that of all samples, after.
 
     Parameters
     ----------
     chunks : gives the samples, chunk by chunk, or their codes `(n, p)`, -1 for unknown.
+    tolerance : refinement ends when the objective is expected to rise by less than `tolerance *
+        PER_PARAMETER` for each free parameter: by default 0.01, where sampling noise is 1/2. What
+        is to come is judged by how the gains shrink.
     smoothing : pseudo-samples for every state of a parent, spread as the node's own marginal is
         (a Dirichlet prior): no category seen at all gets probability zero.
     accelerate : extrapolate every two steps (squared extrapolation, Varadhan and Roland 2008).
@@ -163,31 +107,116 @@ def refine(
         model that was best for them is returned.
     marginals : of the observed nodes in the samples; the model's own by default.
     """
-    space = _Vectors(model, _targets(model, marginals), mean_statistics(model, chunks, n_jobs))
+    space = Vectors(model, _targets(model, marginals), mean_statistics(model, chunks, n_jobs))
+    climb = _Climb(space, smoothing, accelerate, n_jobs)
+    theta = space.opened(space.flat(model.tables, model.emissions))
     judge = _Judge(held_out, n_jobs)
+    if accelerate and max_steps >= PART_STEPS:
+        theta = _seen_in_part(climb, theta, chunks)
+    least = tolerance * PER_PARAMETER * model.n_parameters
+    found = climb.run(theta, chunks, max_steps, least, judge)
+    best = climb.step(found.state) if judge.best is None else judge.best
+    return Refinement(checked(space.as_model(best)), found.trace, judge.values, found.converged)
 
-    def visit(theta: Floats) -> _State:
-        sums = _expect(space.as_model(theta), chunks, n_jobs)
-        return _State(theta, sums, sums.value + smoothing * space.log_prior(theta))
 
-    def step(state: _State) -> Floats:
-        return space.maximised(state.sums, smoothing)
+def _seen_in_part(climb: _Climb, theta: Floats, chunks: Chunks) -> Floats:
+    """Parameters after EM on parts of very many samples, each part larger than the last.
 
-    state = visit(space.opened(space.flat(model.tables, model.emissions)))
-    trace = [state.value]
-    converged = judge.tired(state.theta, space)
-    while len(trace) <= max_steps and not converged:
-        before = state
-        state = visit(step(before))
-        if accelerate and len(trace) + 2 <= max_steps:
-            state = _leap(before, state, step(state), visit, space, trace)
-        trace.append(state.value)
-        # a large sample makes the likelihood large, but not the gain that still matters
-        scale = min(abs(state.value), GAIN_SCALE * model.n_parameters)
-        still = state.value - before.value <= tolerance * scale
-        converged = judge.tired(state.theta, space) or still
-    best = step(state) if judge.best is None else judge.best
-    return Refinement(checked(space.as_model(best)), trace, judge.values, converged)
+    A part is left when what is still to be gained is less than `PART_NOISE` for each parameter of
+    the log-likelihood of that part. Where a part gains less than a unit for each parameter in all,
+    the start was as good as it can tell, and is kept."""
+    n_parameters = climb.space.model.n_parameters
+    for share in PARTS:
+        part = _part(chunks, share)
+        if sum(map(len, part)) < MANY // share:
+            break
+        seen: Chunks = partial(iter, part)
+        found = climb.run(theta, seen, PART_STEPS, PART_NOISE * n_parameters, bar=n_parameters)
+        if found.trace[-1] - found.trace[0] < n_parameters:
+            break
+        theta = climb.step(found.state)
+    return theta
+
+
+def _part(chunks: Chunks, share: int) -> list[Chunk]:
+    """One in `share` of the samples, spread evenly."""
+    return [
+        chunk.take(spread_places(len(chunk), -(-len(chunk) // share)))
+        for chunk in map(as_chunk, chunks())
+    ]
+
+
+class _Climbed(NamedTuple):
+    """Where a climb ended, and the objective before each step."""
+
+    state: _State
+    trace: list[float]
+    converged: bool
+
+
+class _Climb:
+    """Steps of EM, extrapolated."""
+
+    def __init__(self, space: Vectors, smoothing: float, accelerate: bool, n_jobs: int) -> None:
+        self.space, self.smoothing, self.accelerate = space, smoothing, accelerate
+        self.n_jobs = n_jobs
+        self.counter = Counter(space.model)
+
+    def visit(self, theta: Floats, chunks: Chunks) -> _State:
+        """One pass over the samples."""
+        sums = _expect(self.counter, self.space, theta, chunks, self.n_jobs)
+        return _State(theta, sums, sums.value + self.smoothing * self.space.log_prior(theta))
+
+    def step(self, state: _State) -> Floats:
+        """The model of largest expected log-likelihood."""
+        return self.space.maximised(state.sums.counts, state.sums.statistics, self.smoothing)
+
+    def run(
+        self,
+        theta: Floats,
+        chunks: Chunks,
+        max_steps: int,
+        least: float,
+        judge: _Judge | None = None,
+        bar: float = 0.0,
+    ) -> _Climbed:
+        """Climb until less than `least` is to be gained, or the judge is tired; given up where the
+        first steps gain less than half of `bar`."""
+
+        def visit(theta: Floats) -> _State:
+            return self.visit(theta, chunks)
+
+        state = visit(theta)
+        trace, gains = [state.value], list[float]()
+        converged = judge is not None and judge.tired(theta, self.space)
+        while len(trace) <= max_steps and not converged:
+            before = state
+            state = visit(self.step(before))
+            if self.accelerate and len(trace) + 2 <= max_steps:
+                state = _leap(before, state, self.step(state), visit, self.space, trace)
+            trace.append(state.value)
+            gains.append(state.value - before.value)
+            tired = judge is not None and judge.tired(state.theta, self.space)
+            converged = tired or still_to_come(gains) <= least or gains[0] < bar / 2
+        return _Climbed(state, trace, converged)
+
+
+def still_to_come(gains: list[float]) -> float:
+    """What iterations will gain after the last, if gains keep shrinking as they do.
+
+    `g r / (1 - r)` with `r` the ratio of the last gain to the one before; where four are known,
+    the means of two take the place of one, since extrapolation gains by fits and starts."""
+    if gains[-1] <= 0:
+        return 0.0
+    if len(gains) < 2:
+        return np.inf
+    last, before = gains[-1], gains[-2]
+    ratio = last / max(before, 1e-300)
+    if len(gains) >= 4:
+        last, before = sum(gains[-2:]) / 2, sum(gains[-4:-2]) / 2
+        ratio = (last / max(before, 1e-300)) ** 0.5
+    ratio = min(max(ratio, LEAST_SHARE_LEFT), MOST_SHARE_LEFT)
+    return float(last * ratio / (1 - ratio))
 
 
 def checked(model: TreeModel) -> TreeModel:
@@ -200,7 +229,7 @@ def _leap(
     second: _State,
     third: Floats,
     visit: Callable[[Floats], _State],
-    space: _Vectors,
+    space: Vectors,
     trace: list[float],
 ) -> _State:
     """The extrapolation of three models in a row, or the third where that is no better than the
@@ -226,7 +255,7 @@ class _Judge:
         self.values: list[float] = []
         self.best: Floats | None = None
 
-    def tired(self, theta: Floats, space: _Vectors) -> bool:
+    def tired(self, theta: Floats, space: Vectors) -> bool:
         if self.held_out is None:
             return False
         value = total_log_likelihood(space.as_model(theta), self.held_out, self.n_jobs)
@@ -245,31 +274,26 @@ def total_log_likelihood(model: TreeModel, chunks: Chunks, n_jobs: int = 1) -> f
     return total
 
 
-def _expect(model: TreeModel, chunks: Chunks, n_jobs: int) -> _Sums:
-    """Expected counts, statistics and log-likelihood, summed over the chunks."""
-    counts: Tables = ()
+def _expect(counter: Counter, space: Vectors, theta: Floats, chunks: Chunks, n_jobs: int) -> _Sums:
+    """Expected counts, statistics and log-likelihood, summed over the chunks, in one pass."""
+    model = space.as_model(theta)
+    parents = sorted({int(model.parents[v]) for v in model.emissions})
+    summed = counter.under(model, theta)
     statistics: Statistics = {}
-    value = 0.0
     for chunk in map(as_chunk, chunks()):
         evidence = chunk.evidence(model, n_jobs)
-        part, log_value = expected_counts(model, evidence, n_jobs=n_jobs, weights=chunk.weights)
-        counts = part if not counts else tuple(a + b for a, b in zip(counts, part, strict=True))
-        value += log_value
-        for v, sums in _statistics(model, chunk, evidence, n_jobs).items():
-            statistics[v] = sums + statistics[v] if v in statistics else sums
-    return _Sums(counts, statistics, value)
+        found = summed.add(evidence, chunk.weights, parents, n_jobs)
+        if found is not None and parents:
+            for v, sums in _statistics(model, chunk, found, n_jobs).items():
+                statistics[v] = sums + statistics[v] if v in statistics else sums
+    return _Sums(summed.counts(), statistics, summed.value)
 
 
-def _statistics(model: TreeModel, chunk: Chunk, evidence: Evidence, n_jobs: int) -> Statistics:
+def _statistics(model: TreeModel, chunk: Chunk, found: Posteriors, n_jobs: int) -> Statistics:
     """Sums of the statistics of every emission, weighted by the posteriors of its neighbour."""
-    if not model.emissions:
-        return {}
-    parents = sorted({int(model.parents[v]) for v in model.emissions})
-    found = posteriors(model, evidence, parents, n_jobs)
-    q = dict(zip(parents, found.values, strict=True))
-    weights = np.ones(len(chunk)) if chunk.weights is None else chunk.weights
-    weights = np.where(np.isfinite(found.log_likelihood), weights, 0.0)[:, None]
-    weighted = {u: np.nan_to_num(x) * weights for u, x in q.items()}
+    weighted = dict(zip(found.nodes.tolist(), found.values, strict=True))
+    if chunk.weights is not None:
+        weighted = {u: x * chunk.weights[:, None] for u, x in weighted.items()}
     by_variable = {v: weighted[int(model.parents[v])] for v in model.emissions}
     return sums_of(model.emissions, chunk.arrays, by_variable, n_jobs)
 

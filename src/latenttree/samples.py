@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from latenttree.data import Table, one_hot_codes
 from latenttree.data.table import CODED, Values
@@ -22,6 +24,8 @@ Floats = NDArray[np.float64]
 CHUNK_CODES = 1 << 26
 """Codes in a chunk, at most; at least a block of samples."""
 
+LOOKED_AT = 1 << 14
+"""Rows among which at least two are equal, or hardly any of a million are."""
 
 MOST_DISTINCT = 0.8
 """Share of different rows up to which equal ones are taken together."""
@@ -33,7 +37,8 @@ class Chunk:
 
     Attributes
     ----------
-    codes : (n, p) categories, -1 where unknown and for variables of other families.
+    rows : (n, p) categories, -1 where unknown and for variables of other families; or CSR rows of
+        variables that are present where something is stored.
     arrays : values of the variables of other families, see `data.table.Values`.
     weights : (n,) how often each sample counts; None: once.
     stored : (n, p) codes or CSR rows of the structural form; None where it is the codes.
@@ -41,7 +46,7 @@ class Chunk:
     soft : further evidence, weights over the states of nodes, see `inference.Evidence`.
     """
 
-    codes: NDArray[Any]
+    rows: Any
     arrays: Mapping[int, Any] = field(default_factory=dict)
     weights: Floats | None = None
     stored: Any = None
@@ -49,18 +54,25 @@ class Chunk:
     soft: Mapping[int, Any] = field(default_factory=dict)
 
     def __len__(self) -> int:
-        return len(self.codes)
+        return int(self.rows.shape[0])
+
+    @cached_property
+    def codes(self) -> NDArray[Any]:
+        """(n, p) the categories as an array, whatever the form of the rows."""
+        if sparse.issparse(self.rows):
+            return np.asarray(self.rows.toarray() != 0).astype(np.uint8)
+        return np.asarray(self.rows)
 
     def evidence(self, model: TreeModel, n_jobs: int = 1) -> Evidence:
         """What the samples say: codes, and likelihoods of values on the neighbours of their
         nodes."""
         emissions = {v: e for v, e in model.emissions.items() if v in self.arrays}
         if not emissions:
-            return Evidence(self.codes, self.soft)
+            return Evidence(self.rows, self.soft)
         soft, log_scale = soft_evidence(emissions, model.parents.tolist(), self.arrays, n_jobs)
         for v, weights in self.soft.items():
             soft[v] = soft[v] * weights if v in soft else weights
-        return Evidence(self.codes, soft, log_scale)
+        return Evidence(self.rows, soft, log_scale)
 
     def take(self, index: Any) -> Chunk:
         """The samples of `index`."""
@@ -68,7 +80,7 @@ class Chunk:
         weights, stored, known = (None if x is None else x[index] for x in others)
         arrays = {v: x[index] for v, x in self.arrays.items()}
         soft = {v: x[index] if np.ndim(x) == 2 else x for v, x in self.soft.items()}
-        return Chunk(self.codes[index], arrays, weights, stored, known, soft)
+        return Chunk(self.rows[index], arrays, weights, stored, known, soft)
 
 
 class Samples:
@@ -82,6 +94,13 @@ class Samples:
         weights = np.ones(table.n_samples) if table.weights is None else table.weights
         self.n_samples = float(weights.sum() if keep is None else weights[keep].sum())
 
+    def about(self, n: int) -> Samples:
+        """Some `n` of them, spread evenly: for what needs no more."""
+        chosen = np.arange(len(self.table)) if self.keep is None else np.flatnonzero(self.keep)
+        if len(chosen) <= n:
+            return self
+        return Samples(self.table.subset_rows(chosen[spread_places(len(chosen), n)]))
+
     def __call__(self) -> Iterator[Chunk]:
         size = max(BLOCK, CHUNK_CODES // max(self.table.n_vars, 1) // BLOCK * BLOCK)
         for start, stop in blocks(self.table.n_samples, size):
@@ -89,11 +108,20 @@ class Samples:
             yield chunk if self.keep is None else chunk.take(self.keep[start:stop])
 
 
+def spread_places(n: int, m: int) -> NDArray[np.int64]:
+    """`m` of `n` places, increasing, one at random in each of `m` stretches: no period shows."""
+    edges = np.arange(m + 1) * n // max(m, 1)
+    gaps = np.maximum(np.diff(edges), 1)
+    return np.asarray(edges[:-1] + np.random.default_rng(0).integers(0, gaps), dtype=np.int64)
+
+
 def chunk_of(table: Table, start: int, stop: int) -> Chunk:
     """Samples start:stop of a table."""
     weights = None if table.weights is None else table.weights[start:stop]
     if table.values is None:
-        return Chunk(codes_of(table, start, stop), {}, weights)
+        present = table.kind == "presence"
+        rows = table.rows(start, stop) if present else codes_of(table, start, stop)
+        return Chunk(rows, {}, weights)
     part: Values = table.values.rows(start, stop)
     known = None if table.kind == "codes" else table.known(start, stop)
     return Chunk(part.codes, part.arrays, weights, table.rows(start, stop), known)
@@ -110,15 +138,15 @@ def distinct(table: Table) -> Table:
     """The different rows of a table of categories, each as often as it occurs; the table itself
     where that would save less than a fifth, or where a row is more than categories.
 
-    Rows are told apart by 64-bit sums of random numbers, and then compared: O(n p)."""
+    Rows are told apart by 64-bit sums of random numbers, and then compared: O(n p), or what is
+    stored. Where none of `LOOKED_AT` rows occurs twice, the others are not looked at."""
     if table.values is not None or table.kind == "blocks":
         return table
-    rng = np.random.default_rng(0)
-    keys = np.zeros(table.n_samples, dtype=np.uint64)
-    factors = rng.integers(1, 2**63, table.n_vars, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
-    for start, stop in blocks(table.n_samples):
-        codes = codes_of(table, start, stop).astype(np.int64).astype(np.uint64)
-        keys[start:stop] = codes @ factors
+    if table.n_samples > 2 * LOOKED_AT:
+        spread = np.linspace(0, table.n_samples - 1, LOOKED_AT).astype(np.int64)
+        if len(np.unique(_row_keys(table.subset_rows(spread)))) == LOOKED_AT:
+            return table
+    keys = _row_keys(table)
     _, first, which = np.unique(keys, return_index=True, return_inverse=True)
     if len(first) > MOST_DISTINCT * table.n_samples or not _rows_equal(table, first[which]):
         return table
@@ -127,6 +155,22 @@ def distinct(table: Table) -> Table:
     place[order] = np.arange(len(order))
     weights = np.bincount(place[which], table.weights, len(first)).astype(np.float64)
     return table.subset_rows(first[order]).replace(weights=weights)
+
+
+def _row_keys(table: Table) -> NDArray[np.uint64]:
+    """(n,) a random number for each different row."""
+    rng = np.random.default_rng(0)
+    factors = rng.integers(1, 2**63, table.n_vars, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
+    keys = np.zeros(table.n_samples, dtype=np.uint64)
+    for start, stop in blocks(table.n_samples):
+        if table.matrix is not None and table.kind == "presence":
+            rows: Any = table.rows(start, stop)
+            total = np.concatenate([[np.uint64(0)], np.cumsum(factors[rows.indices])])
+            keys[start:stop] = np.diff(total[rows.indptr])
+        else:
+            codes = codes_of(table, start, stop).astype(np.int64).astype(np.uint64)
+            keys[start:stop] = codes @ factors
+    return keys
 
 
 def _rows_equal(table: Table, others: NDArray[np.int64]) -> bool:

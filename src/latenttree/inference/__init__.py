@@ -3,12 +3,15 @@
 Samples go through the tree in lanes of `LANE` at a time (`kernels`): the tree is walked once up
 and once down for a whole lane, and every step is a short loop over the samples of the lane.
 Probabilities are scaled, never logarithms; products keep an exponent for every state, so nothing
-underflows, however many children a node has.
+underflows, however many children a node has. Samples that are given by what is present in them are
+walked one by one, through the nodes above what is present alone (`sparse`).
 """
 
+from latenttree.inference.counting import Counter
 from latenttree.inference.evidence import Evidence
 from latenttree.inference.queries import (
     Posteriors,
+    counts_and_posteriors,
     expected_counts,
     log_likelihood,
     messages,
@@ -19,8 +22,10 @@ from latenttree.inference.queries import (
 )
 
 __all__ = [
+    "Counter",
     "Evidence",
     "Posteriors",
+    "counts_and_posteriors",
     "expected_counts",
     "log_likelihood",
     "messages",

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from latenttree.emissions.common import largest
 from latenttree.errors import DataError
@@ -22,18 +23,19 @@ class Evidence:
 
     Attributes
     ----------
-    codes : (n, p) states of the observed nodes, any integer type; -1 where unknown.
+    codes : (n, p) states of the observed nodes, any integer type, -1 where unknown; or a CSR array
+        of which what is stored is a one, of variables that are 0 or 1.
     soft : node -> weights >= 0 over its states, `(n, dims[v])` or `(dims[v],)` for all samples:
         the likelihood of something seen that depends on the node alone. It multiplies.
     log_scale : (n,) what was taken out of the weights, to be added to log-likelihoods.
     """
 
-    codes: NDArray[Any]
+    codes: Any
     soft: Mapping[int, NDArray[Any]] = field(default_factory=dict)
     log_scale: Floats | None = None
 
     def __len__(self) -> int:
-        return len(self.codes)
+        return int(np.shape(self.codes)[0])
 
     @classmethod
     def nothing(cls, model: TreeModel, n: int = 1) -> Evidence:
@@ -41,9 +43,14 @@ class Evidence:
         return cls(np.full((n, model.tree.n_observed), -1, dtype=np.int8))
 
 
+def dense_codes(codes: Any) -> NDArray[Any]:
+    """Codes as an array."""
+    return np.asarray(codes.toarray() != 0, dtype=np.int8) if issparse(codes) else np.asarray(codes)
+
+
 def check_codes(model: TreeModel, evidence: Evidence) -> NDArray[Any]:
     """The codes as an `(n, p)` array of integers. Values are checked where they are read."""
-    codes = np.asarray(evidence.codes)
+    codes = dense_codes(evidence.codes)
     p = model.tree.n_observed
     if codes.ndim != 2 or codes.shape[1] != p or codes.dtype.kind not in "iu":
         raise DataError(

@@ -637,7 +637,7 @@ def run(task, plan, work, rows, soft, n, query):  # type: ignore[no-untyped-def]
         _write_likelihood(work.lane, left, query.log_likelihood, at)
         if task in (POSTERIORS, PAIRS, COUNTS):
             _downward(plan, work, rows[lane], left, task, at, query)
-        if task == POSTERIORS:
+        if task in (POSTERIORS, COUNTS):
             _write_posteriors(plan, work, rows[lane], left, at, query)
         if task == MESSAGES:
             _all_above(plan, work, rows[lane], soft[at:], left, query.source)

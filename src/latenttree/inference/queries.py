@@ -18,9 +18,16 @@ from numpy.typing import ArrayLike, NDArray
 from latenttree.engine import blocks, parallel
 from latenttree.errors import DataError
 from latenttree.inference import kernels
-from latenttree.inference.evidence import Evidence, check_codes, stacked_soft, unknown_code
+from latenttree.inference.evidence import (
+    Evidence,
+    check_codes,
+    dense_codes,
+    stacked_soft,
+    unknown_code,
+)
 from latenttree.inference.kernels import LANE, Query
 from latenttree.inference.plan import DIM, PLACE, START, WIDTH, Plan, make_plan
+from latenttree.inference.present import Walk, present_of
 from latenttree.model import TreeModel
 
 Floats = NDArray[np.float64]
@@ -62,6 +69,9 @@ class Posteriors:
 
 def log_likelihood(model: TreeModel, evidence: Evidence, n_jobs: int = 1) -> Floats:
     """`log P(evidence)` of every sample, `(n,)`; -inf where it is impossible."""
+    walk = _walk(model, evidence)
+    if walk is not None:
+        return walk.log_likelihood(present_of(evidence.codes), n_jobs)
     batch = _Batch(model, evidence, kernels.LIKELIHOOD)
     batch.run(n_jobs)
     return batch.log_likelihood
@@ -81,12 +91,40 @@ def posteriors(
         raise DataError(f"posterior of node {v}; nodes are 0..{model.tree.n_nodes - 1}")
     ends = np.cumsum(model.dims[asked])
     columns = ends - model.dims[asked]
+    walk = _walk(model, evidence)
+    if walk is not None and (walk.layout.place[asked] >= 0).all():
+        return _sparse_posteriors(walk, evidence, asked, model, n_jobs)
     batch = _Batch(model, evidence, kernels.POSTERIORS)
     array = np.empty((batch.n, int(ends[-1]) if len(ends) else 0))
     source = _buffer_rows(batch.plan, asked)
     batch.run(n_jobs, node=asked, column=columns, source=source, values=array)
-    values = tuple(array[:, c:e] for c, e in zip(columns.tolist(), ends.tolist(), strict=True))
-    return Posteriors(asked, values, array, batch.log_likelihood, p)
+    return _as_posteriors(model, asked, array, batch.log_likelihood)
+
+
+def _as_posteriors(
+    model: TreeModel, asked: NDArray[np.int64], array: Floats, log_likelihood: Floats
+) -> Posteriors:
+    ends = np.cumsum(model.dims[asked])
+    begin = (ends - model.dims[asked]).tolist()
+    values = tuple(array[:, c:e] for c, e in zip(begin, ends.tolist(), strict=True))
+    return Posteriors(asked, values, array, log_likelihood, model.tree.n_observed)
+
+
+def _walk(model: TreeModel, evidence: Evidence) -> Walk | None:
+    """The way that visits only what is present, where the evidence says what is."""
+    return None if evidence.soft else Walk.of(model, evidence.codes)
+
+
+def _sparse_posteriors(
+    walk: Walk, evidence: Evidence, asked: NDArray[np.int64], model: TreeModel, n_jobs: int
+) -> Posteriors:
+    k, dims = walk.layout.k, model.dims[asked]
+    within = np.arange(dims.sum()) - np.repeat(np.cumsum(dims) - dims, dims)
+    columns = np.repeat(walk.layout.place[asked] * k, dims) + within
+    values, logs = walk.posteriors(present_of(evidence.codes), n_jobs)
+    if not np.array_equal(columns, np.arange(values.shape[1])):
+        values = values[:, columns]
+    return _as_posteriors(model, asked, values, logs)
 
 
 def pairwise(
@@ -135,7 +173,9 @@ def sample(
     `n` samples. Impossible evidence gives -1. Forward filtering (up the tree), backward sampling
     (down), by inverse distribution functions from one uniform number for each node.
     """
-    codes = np.full((1, model.tree.n_observed), -1) if evidence is None else evidence.codes
+    codes = np.full((1, model.tree.n_observed), -1)
+    if evidence is not None:
+        codes = dense_codes(evidence.codes)
     if len(codes) not in (1, n):
         raise DataError(f"evidence on {len(codes)} samples for {n} draws; give one or {n}")
     known = Evidence(codes, {} if evidence is None else evidence.soft)
@@ -156,17 +196,54 @@ def expected_counts(
     `weights` multiply the samples, in both sums. Impossible samples count nothing and make the
     log-likelihood -inf. Counts of large tables take `pieces * size` memory; see `COUNT_BYTES`.
     """
+    n = len(evidence)
+    w = np.ones(n) if weights is None else np.array(weights, dtype=np.float64)
+    if w.shape != (n,):
+        raise DataError(f"weights have shape {w.shape} for {n} samples; give one each")
+    walk = _walk(model, evidence)
+    if walk is not None:
+        pairs, leaves, logs = walk.sums(present_of(evidence.codes), w, n_jobs)
+        counts = walk.layout.counts(walk.loaded, pairs, leaves)
+        return split_tables(model, counts), weighted_total(w, logs)
+    return _dense_counts(model, evidence, w, n_jobs)[:2]
+
+
+def weighted_total(weights: Floats, logs: Floats) -> float:
+    """`sum w log`; what has no weight may be impossible."""
+    used = weights != 0
+    return float(weights[used] @ logs[used])
+
+
+def split_tables(model: TreeModel, flat: Floats) -> tuple[Floats, ...]:
+    """What lies row after row as arrays like the tables."""
+    ends = np.cumsum([t.size for t in model.tables])
+    parts = np.split(flat, ends[:-1])
+    return tuple(x.reshape(t.shape) for x, t in zip(parts, model.tables, strict=True))
+
+
+def counts_and_posteriors(
+    model: TreeModel, evidence: Evidence, weights: Floats, nodes: Sequence[int], n_jobs: int = 1
+) -> tuple[tuple[Floats, ...], float, Posteriors]:
+    """`expected_counts`, and the posteriors of some nodes that have neighbours below them, in one
+    pass; what a step of EM with emissions needs."""
+    return _dense_counts(model, evidence, weights, n_jobs, nodes)
+
+
+def _dense_counts(
+    model: TreeModel, evidence: Evidence, w: Floats, n_jobs: int, nodes: Sequence[int] = ()
+) -> tuple[tuple[Floats, ...], float, Posteriors]:
     batch = _Batch(model, evidence, kernels.COUNTS)
-    w = np.ones(batch.n) if weights is None else np.array(weights, dtype=np.float64)
-    if w.shape != (batch.n,):
-        raise DataError(f"weights have shape {w.shape} for {batch.n} samples; give one each")
     size = len(batch.plan.table)
+    asked = np.asarray(nodes, dtype=np.int64)
+    source = _buffer_rows(batch.plan, asked)
+    values = np.empty((batch.n, len(source)))
 
     def work(start: int, stop: int) -> Floats:
         counts = np.zeros(size)
         for begin in range(start, stop, batch.piece):
             end = min(begin + batch.piece, stop)
-            batch.answer(begin, end, {"weight": w[begin:end]}, counts=counts)
+            own = {"weight": w[begin:end], "values": values[begin:end]}
+            batch.answer(begin, end, own, counts=counts, source=source)
         return counts
 
     pieces = min(32, max(4, COUNT_BYTES // (8 * size)))
@@ -175,8 +252,9 @@ def expected_counts(
     total = np.zeros(size)
     for part in parallel(work, batch.n, n_jobs, span):
         total += part
-    used = w != 0
-    return _as_tables(model, batch.plan, total), float(w[used] @ batch.log_likelihood[used])
+    found = _as_posteriors(model, asked, values, batch.log_likelihood)
+    value = weighted_total(w, batch.log_likelihood)
+    return _as_tables(model, batch.plan, total), value, found
 
 
 def messages(
