@@ -19,6 +19,7 @@ from latenttree.data import as_table
 from latenttree.datasets import make_latent_tree
 from latenttree.distances import Distances, estimate_distances, pairwise_distances
 from latenttree.errors import DataError
+from latenttree.moments import scatter
 from latenttree.moments import subspace as passes
 
 PAIRS = np.triu_indices(9, 1)
@@ -407,9 +408,9 @@ def test_threads_and_chunks_do_not_change_a_bit(
     """Whole spaces, uncrowded and crowded subspaces; halves of 10,000 samples are three chunks."""
     X = make_latent_tree(9, 3, n_categories, n_samples=20_000, random_state=0).X
     expected = estimate(X, 3, n_jobs=1)
-    monkeypatch.setattr(passes, "CHUNK_FLOATS", 1)
+    monkeypatch.setattr(scatter, "CHUNK_FLOATS", 1)
     results = [estimate(X, 3, n_jobs=2)]
-    monkeypatch.setattr(passes, "CHUNK_FLOATS", 10**9)
+    monkeypatch.setattr(scatter, "CHUNK_FLOATS", 10**9)
     with threadpool_limits(limits=1):
         results.append(estimate(X, 3, n_jobs=2))
     for other in results:

@@ -14,7 +14,7 @@ from latenttree.data import Table, as_table
 from latenttree.data.table import Values
 from latenttree.datasets import make_latent_tree
 from latenttree.engine import BLOCK
-from latenttree.moments import full_subspaces, gram, pooled_subspaces, project
+from latenttree.moments import full_subspaces, gram, pooled_subspaces, project, scatter
 from latenttree.moments import subspace as passes
 from latenttree.moments.available import available_moments, whiten_pairs
 from latenttree.moments.project import features, weighted_features
@@ -523,8 +523,8 @@ def test_chunks_and_threads_do_not_change_a_bit(
     X = make_latent_tree(9, 3, n_categories, n_samples=10_000, random_state=0).X
     table = as_table([np.eye(n_categories)[x] for x in X.T] if as_blocks else X)
     results = []
-    for chunk, n_jobs in [(passes.CHUNK_FLOATS, 1), (1, 1), (9 * 2 * 2 * BLOCK, 2), (10**9, 2)]:
-        monkeypatch.setattr(passes, "CHUNK_FLOATS", chunk)
+    for chunk, n_jobs in [(scatter.CHUNK_FLOATS, 1), (1, 1), (9 * 2 * 2 * BLOCK, 2), (10**9, 2)]:
+        monkeypatch.setattr(scatter, "CHUNK_FLOATS", chunk)
         results.append(pooled_subspaces(table, 2, np.random.default_rng(0), n_jobs))
     for other in results[1:]:
         np.testing.assert_array_equal(results[0].basis, other.basis)

@@ -9,7 +9,7 @@ dependent at all, need noise to cancel.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -20,8 +20,8 @@ from latenttree.data import Table, as_table, check_n_states
 from latenttree.engine import BLOCK, resolve_jobs, single_threaded_blas
 from latenttree.errors import DataError
 from latenttree.moments import Subspaces, full_subspaces, pooled_subspaces
+from latenttree.moments.coordinates import coordinate_moments, feature_means, without_unused
 from latenttree.moments.project import weighted_features
-from latenttree.moments.subspace import coordinate_moments, feature_means
 from latenttree.pairs import Pairs, all_pairs
 
 Method = Literal["pooled", "pairwise"]
@@ -72,7 +72,7 @@ def _orientation(
 ) -> NDArray[np.int8]:
     """Sign of `det Cov(z, z')` for every variable, z and z' its features by two bases."""
     part = table.spread_rows(BLOCK)
-    mean = coordinate_moments(part)[0]
+    mean = coordinate_moments(part, n_jobs)[0]
     z, w = (
         weighted_features(part, b, feature_means(part, b, mean), 0, part.n_samples, n_jobs)
         for b in (one, other)
@@ -107,10 +107,19 @@ def _estimate(
         found = whole or pooled_subspaces(table, rank, rng, jobs)
         pairs = all_pairs(table, found.basis, jobs)
         return _distances(pairs, table.total_weight, found)
-    seed = int(rng.integers(2**63))
+    small, used = without_unused(table, rank)
+    distances = _cross_fitted(small, rank, int(rng.integers(2**63)), jobs)
+    if used is None:
+        return distances
+    basis = np.zeros((int(table.offsets[-1]), rank), dtype=np.float32)
+    basis[used] = distances.basis
+    return replace(distances, basis=basis)
+
+
+def _cross_fitted(table: Table, rank: int, seed: int, jobs: int) -> Distances:
+    """The subspace from one half, the moments from the other: neither fits the other's noise."""
     halves = table.halves()
     found_by = [pooled_subspaces(h, rank, np.random.default_rng(seed), jobs) for h in halves]
-    # the subspace from one half, the moments from the other: neither fits the other's noise
     first = all_pairs(halves[1], found_by[0].basis, jobs)
     second = all_pairs(halves[0], found_by[1].basis, jobs)
     sign = _orientation(table, found_by[0].basis, found_by[1].basis, jobs)

@@ -246,14 +246,16 @@ class Table:
         if self.weights is None:
             return self.subset_rows(places)
         ends = np.concatenate([[0.0], np.cumsum(self.weights)])
-        return self._weighing(np.diff(np.searchsorted(places, ends)).astype(np.float64))
+        weights = np.diff(np.searchsorted(places, ends)).astype(np.float64)
+        used = np.flatnonzero(weights)
+        return self.subset_rows(used).replace(weights=weights[used])
 
     def halves(self) -> tuple[Table, Table]:
         """Half of the samples, and the others: of any two neighbours one each, at random, so that
-        no period of the rows shows. A sample of weight w takes w places."""
+        no period of the rows shows. A sample of weight w takes w places. Nothing is copied."""
         if self.weights is None:
             first = _first_half(self.n_samples)
-            return self.subset_rows(np.flatnonzero(first)), self.subset_rows(np.flatnonzero(~first))
+            return self._part(np.flatnonzero(first)), self._part(np.flatnonzero(~first))
         ends = np.concatenate([[0.0], np.cumsum(self.weights)])
         places = np.arange(int(np.ceil(ends[-1])) + 1)
         before = np.concatenate([[0], np.cumsum(_first_half(len(places) - 1))])
@@ -263,7 +265,12 @@ class Table:
     def _weighing(self, weights: NDArray[np.float64]) -> Table:
         """The same samples with other weights; without those of weight zero."""
         used = np.flatnonzero(weights > 0)
-        return self.subset_rows(used).replace(weights=weights[used])
+        return self._part(used, weights[used])
+
+    def _part(self, places: IntArray, weights: NDArray[np.float64] | None = None) -> Table:
+        from latenttree.data.part import Part  # a kind of table: this module comes first
+
+        return Part(self, places, weights)
 
     def select(self, variables: Sequence[str | int] | NDArray[Any]) -> Table:
         """The named or numbered variables, in that order."""

@@ -11,32 +11,37 @@ from numpy.typing import NDArray
 from latenttree.data import Table
 from latenttree.engine import parallel
 
+PIECE = 512
+"""Samples that a thread takes at a time."""
+
 
 @njit(cache=True, nogil=True)
-def project_codes(codes, offsets, basis, out, start, stop):  # type: ignore[no-untyped-def]
-    """`out[n, a, :] = basis[offsets[a] + codes[n, a]]` for variables start:stop; zero where the
-    code is negative."""
+def project_codes(codes, offsets, basis, offset, out, start, stop):  # type: ignore[no-untyped-def]
+    """`out[n, a] = basis[offsets[a] + codes[n, a]] - offset[a]` for samples start:stop; zero where
+    the code is negative. One row of `basis` is read for each code."""
     rank = basis.shape[1]
-    for n in range(codes.shape[0]):
-        for a in range(start, stop):
+    for n in range(start, stop):
+        for a in range(codes.shape[1]):
             if codes[n, a] < 0:
                 for q in range(rank):
                     out[n, a, q] = 0.0
                 continue
             row = offsets[a] + codes[n, a]
             for q in range(rank):
-                out[n, a, q] = basis[row, q]
+                out[n, a, q] = basis[row, q] - offset[a, q]
 
 
 @njit(cache=True, nogil=True)
 def project_sparse(indptr, indices, data, owner, basis, out, start, stop):  # type: ignore[no-untyped-def]
-    """`out[n, owner[c], :] += x[n, c] * basis[c]` for samples start:stop; `out` starts at zero."""
+    """`out[n, owner[c]] += x[n, c] basis[c]` for samples start:stop. One row of `basis` is read for
+    each stored value."""
     rank = basis.shape[1]
     for n in range(start, stop):
         for s in range(indptr[n], indptr[n + 1]):
             c = indices[s]
+            own, value, towards = out[n, owner[c]], data[s], basis[c]
             for q in range(rank):
-                out[n, owner[c], q] += data[s] * basis[c, q]
+                own[q] += value * towards[q]
 
 
 def owners(table: Table) -> NDArray[np.int64]:
@@ -50,26 +55,8 @@ def project(
     """Features `(stop - start, p, rank)` of a chunk of samples; `basis` is `(coordinates, rank)`.
 
     Zero where a variable is missing."""
-    rows: Any = table.rows(start, stop)
-    shape = (stop - start, table.n_vars, basis.shape[1])
-    if table.kind == "codes":
-        out = np.empty(shape, dtype=np.float32)
-        parallel(
-            lambda a, b: project_codes(rows[a:b], table.offsets, basis, out[a:b], 0, shape[1]),
-            shape[0],
-            n_jobs,
-            512,
-        )
-        return out
-    out = np.zeros(shape, dtype=np.float32)
-    owner = owners(table)
-    parallel(
-        lambda a, b: project_sparse(rows.indptr, rows.indices, rows.data, owner, basis, out, a, b),
-        shape[0],
-        n_jobs,
-        512,
-    )
-    return out
+    offset = np.zeros((table.n_vars, basis.shape[1]), dtype=np.float32)
+    return features(table, basis, offset, start, stop, n_jobs)
 
 
 def features(
@@ -81,12 +68,27 @@ def features(
     n_jobs: int,
 ) -> NDArray[np.float32]:
     """Features less their means `offset` `(p, rank)`, zero where a variable is missing."""
-    z = project(table, basis, start, stop, n_jobs)
-    z -= offset
+    rows: Any = table.rows(start, stop)
+    out = np.empty((stop - start, table.n_vars, basis.shape[1]), dtype=np.float32)
+    if table.kind == "codes":
+        parallel(
+            lambda a, b: project_codes(rows, table.offsets, basis, offset, out, a, b),
+            len(out),
+            n_jobs,
+            PIECE,
+        )
+        return out
+    stored = (rows.indptr, rows.indices, rows.data, owners(table))
     known = table.known(start, stop)
-    if known is not None:
-        z *= known[:, :, None]
-    return z
+
+    def work(a: int, b: int) -> None:
+        out[a:b] = -offset
+        project_sparse(*stored, basis, out, a, b)
+        if known is not None:
+            out[a:b] *= known[a:b, :, None]
+
+    parallel(work, len(out), n_jobs, PIECE)
+    return out
 
 
 def root_weights(table: Table, start: int, stop: int) -> NDArray[np.float32] | None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numba import njit
@@ -18,8 +17,15 @@ from numpy.typing import NDArray
 
 from latenttree.data import Table
 from latenttree.data.checks import free_dimensions
-from latenttree.engine import BLOCK, blocks, parallel
-from latenttree.moments.project import features, owners, weighted_features
+from latenttree.engine import BLOCK, parallel
+from latenttree.moments.coordinates import coordinate_moments, feature_means, known_weights
+from latenttree.moments.krylov import leading_eigenvectors
+from latenttree.moments.project import weighted_features
+from latenttree.moments.scatter import cross_moments, rest_moments
+
+Float32 = NDArray[np.float32]
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 DAMPING = 10.0
 """Pseudo-samples added to a coordinate's variance, so that a category seen once does not weigh like
@@ -28,10 +34,15 @@ a factor: scale 1 / sqrt(P + 10 / N)."""
 CROWDED = 100
 """Samples for each category below which single pairs show too little to start from."""
 
-MAX_POOLED_ROUNDS = 60
 N_NEAR = 8
 SKETCH = 16
-CHUNK_FLOATS = 16_000_000
+PROBE = BLOCK // 2
+"""Samples on which features are scaled and neighbours chosen."""
+
+SEARCHES = 3
+"""Rounds after which the neighbours stay."""
+
+GROUP_FLOATS = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -51,14 +62,13 @@ def full_subspaces(table: Table, rank: int) -> Subspaces | None:
     if ((free_dimensions(table) > rank) & ~scored).any():
         return None
     basis = np.zeros((int(table.offsets[-1]), rank), dtype=np.float32)
-    for start, width in zip(table.offsets[:-1], table.widths, strict=True):
-        for q in range(min(rank, int(width))):
-            basis[start + q, q] = 1.0
+    for q in range(rank):
+        basis[table.offsets[:-1][table.widths > q] + q, q] = 1.0
     set_scores(basis, table)
     return Subspaces(basis, np.full((table.n_vars, rank), np.nan), 0)
 
 
-def set_scores(basis: NDArray[np.float32], table: Table) -> None:
+def set_scores(basis: Float32, table: Table) -> None:
     """Directions of ordinal variables, in place: powers 1, 2, ... of scores from -1 to 1."""
     for a, family in enumerate(table.families):
         if family == "ordinal":
@@ -67,220 +77,44 @@ def set_scores(basis: NDArray[np.float32], table: Table) -> None:
             basis[rows] = scores ** np.arange(1, basis.shape[1] + 1)
 
 
-def coordinate_moments(table: Table) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Mean and variance of every stored coordinate, over the samples that have its variable."""
-    width = int(table.offsets[-1])
-    total = np.repeat(known_weights(table), table.widths)
-    if table.kind == "codes":
-        assert table.codes is not None
-        counts = np.zeros(width)
-        for a in range(table.n_vars):
-            low, high = table.offsets[a], table.offsets[a + 1]
-            counts[low:high] = _code_counts(table, a, high - low)
-        mean = counts / total
-        return mean, mean * (1 - mean)
-    matrix: Any = table.matrix
-    stored = np.ones(matrix.nnz)
-    if table.weights is not None:
-        stored = np.repeat(table.weights, np.diff(matrix.indptr))
-    mean = np.bincount(matrix.indices, matrix.data * stored, width) / total
-    apart = np.bincount(matrix.indices, stored * (matrix.data - mean[matrix.indices]) ** 2, width)
-    stored = np.bincount(matrix.indices, stored, width)
-    return mean, (apart + (total - stored) * mean**2) / total
-
-
-def _code_counts(table: Table, a: int, d: int) -> NDArray[np.float64]:
-    """Weight of every category of a variable; missing ones are not counted."""
-    assert table.codes is not None
-    codes, weights = table.codes[:, a], table.weights
-    if table.has_missing:
-        known = codes >= 0
-        codes, weights = codes[known], None if weights is None else weights[known]
-    return np.bincount(codes, weights, d).astype(np.float64)
-
-
-def known_weights(table: Table) -> NDArray[np.float64]:
-    """Weight `(p,)` of the samples that have each variable; a trifle where none has."""
-    total = np.full(table.n_vars, table.total_weight)
-    if table.has_missing:
-        weights = np.ones(table.n_samples) if table.weights is None else table.weights
-        total = np.zeros(table.n_vars)
-        for start, stop in blocks(table.n_samples):
-            total += weights[start:stop] @ np.asarray(table.known(start, stop))
-    return np.maximum(total, 1e-300)
-
-
-@njit(cache=True, nogil=True)
-def scatter_codes(codes, offsets, z, index, out, start, stop):  # type: ignore[no-untyped-def]
-    """`out[offsets[a] + codes[n, a], j] += z[n, index[a, j]]` for variables start:stop.
-
-    `z` is `(n, p * rank)`; negative codes count nothing. Samples go by 64, so that their features
-    stay in the cache while the variables take turns."""
-    width = index.shape[1]
-    for low in range(0, codes.shape[0], 64):
-        high = min(low + 64, codes.shape[0])
-        for a in range(start, stop):
-            columns = index[a]
-            for n in range(low, high):
-                if codes[n, a] < 0:
-                    continue
-                row = out[offsets[a] + codes[n, a]]
-                features = z[n]
-                for j in range(width):
-                    row[j] += features[columns[j]]
-
-
-@njit(cache=True, nogil=True)
-def _scatter_sparse(indptr, indices, data, owner, z, index, out, first, last):  # type: ignore[no-untyped-def]
-    """The same for sparse samples: `out[c] += x[n, c] z[n, index[owner[c]]]`, first <= c < last."""
-    width = index.shape[1]
-    for n in range(len(indptr) - 1):
-        s = indptr[n] + np.searchsorted(indices[indptr[n] : indptr[n + 1]], first)
-        while s < indptr[n + 1] and indices[s] < last:
-            c = indices[s]
-            row = out[c]
-            columns = index[owner[c]]
-            for j in range(width):
-                row[j] += data[s] * z[n, columns[j]]
-            s += 1
-
-
-def _scatter(
-    table: Table,
-    start: int,
-    stop: int,
-    z: NDArray[np.float32],
-    near: NDArray[np.int64],
-    out: NDArray[np.float32],
-    n_jobs: int,
-) -> None:
-    """Add a chunk's `sum_n x_a z_b^T`, b in `near[a]`, to `out`; a variable is one thread's."""
-    p, rank = table.n_vars, z.shape[2]
-    rows: Any = table.rows(start, stop)
-    piece = max(1, -(-p // 32))
-    flat = z.reshape(len(z), p * rank)
-    index = (near[:, :, None] * rank + np.arange(rank)).reshape(p, -1)
-    if table.kind == "codes":
-        parallel(
-            lambda a, b: scatter_codes(rows, table.offsets, flat, index, out, a, b),
-            p,
-            n_jobs,
-            piece,
-        )
-        return
-    owner = owners(table)
-    parallel(
-        lambda a, b: _scatter_sparse(
-            rows.indptr,
-            rows.indices,
-            rows.data,
-            owner,
-            flat,
-            index,
-            out,
-            table.offsets[a],
-            table.offsets[b],
-        ),
-        p,
-        n_jobs,
-        piece,
-    )
-
-
-def cross_moments(
-    table: Table,
-    basis: NDArray[np.float32],
-    near: NDArray[np.int64],
-    mean: NDArray[np.float64],
-    n_jobs: int,
-) -> NDArray[np.float32]:
-    """`Cov(x_a, z_b)` for b in `near[a]`, stacked: `(coordinates, n_near * rank)`. One pass.
-
-    Features are centred before the products, so that a mean far from zero costs no digits."""
-    p, rank = table.n_vars, basis.shape[1]
-    out = np.zeros((len(basis), near.shape[1] * rank), dtype=np.float32)
-    offset = feature_means(table, basis, mean)
-    total = np.zeros((p, near.shape[1], rank))
-    for start, stop in _chunks(table, p * rank):
-        z = features(table, basis, offset, start, stop, n_jobs)
-        if table.weights is not None:
-            z *= table.weights[start:stop].astype(np.float32)[:, None, None]
-        total += _sums_beside(table.known(start, stop), z, near)
-        _scatter(table, start, stop, z, near, out, n_jobs)
-    share = known_weights(table) / table.total_weight
-    pairs = np.repeat(share[:, None] * share[near], rank, axis=1)
-    return _centred(out, table, mean, total.reshape(p, -1), pairs)
-
-
-def _sums_beside(
-    known: NDArray[np.bool_] | None, z: NDArray[np.float32], near: NDArray[np.int64]
-) -> NDArray[np.float64]:
-    """Sums `(p, n_near, rank)` of the features of b in `near[a]` over samples that have a."""
-    if known is None:
-        return np.asarray(z.sum(axis=0, dtype=np.float64)[near])
-    sums = known.astype(np.float32).T @ z.reshape(len(z), -1)
-    p, rank = z.shape[1:]
-    return np.asarray(sums.reshape(p, p, rank)[np.arange(p)[:, None], near], dtype=np.float64)
-
-
-def _centred(
-    sums: NDArray[np.float32],
-    table: Table,
-    mean: NDArray[np.float64],
-    total: NDArray[np.float64],
-    share: NDArray[np.float64],
-) -> NDArray[np.float32]:
-    """`(sums - mean x total) / (n share)`, in place: takes off what is left of the features' sums;
-    `share` `(p, .)` of the samples have both variables."""
-    step = 65_536
-    owner = owners(table)
-    for start, stop in blocks(len(sums), step):
-        own = owner[start:stop]
-        sums[start:stop] -= mean[start:stop, None] * total[own]
-        sums[start:stop] /= table.total_weight * share[own]
-    return sums
-
-
-def feature_means(
-    table: Table, basis: NDArray[np.float32], mean: NDArray[np.float64]
-) -> NDArray[np.float32]:
-    """Means `(p, rank)` of the features, from the coordinates' means."""
-    products = basis.astype(np.float64) * mean[:, None]
-    return np.asarray(np.add.reduceat(products, table.offsets[:-1], axis=0), dtype=np.float32)
+def same_widths(offsets: NDArray[np.int64], n_floats: int) -> Iterator[tuple[Ints, Ints]]:
+    """Variables of one width, and the rows `(variables, width)` of their coordinates: what batched
+    products take, a limited number at a time if each row has `n_floats`."""
+    widths = np.diff(offsets)
+    for width in np.unique(widths):
+        variables = np.flatnonzero(widths == width)
+        step = max(1, GROUP_FLOATS // int(width * n_floats))
+        for start in range(0, len(variables), step):
+            some = variables[start : start + step]
+            yield some, offsets[some][:, None] + np.arange(width)
 
 
 def leading_directions(
-    moments: NDArray[np.float32],
-    scale: NDArray[np.float64],
-    offsets: NDArray[np.int64],
-    rank: int,
-    n_jobs: int,
-) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+    moments: Float32, scale: Floats, offsets: NDArray[np.int64], rank: int, n_jobs: int
+) -> tuple[Float32, Floats]:
     """Top left singular vectors of every variable's scaled moments, in unscaled coordinates.
 
     By the eigenvectors of the small `(s, s)` Gram matrix: O(d s^2) for each variable, never d x d.
     """
-    p = len(offsets) - 1
+    p, s = len(offsets) - 1, moments.shape[1]
     basis = np.zeros((len(moments), rank), dtype=np.float32)
     strengths = np.zeros((p, rank))
+    groups = list(same_widths(offsets, s))
 
     def work(first: int, last: int) -> None:
-        for a in range(first, last):
-            low, high = offsets[a], offsets[a + 1]
-            m = moments[low:high].astype(np.float64) * scale[low:high, None]
-            values, vectors = np.linalg.eigh(m.T @ m)
-            top = np.sqrt(np.maximum(values[::-1][:rank], 1e-30))
-            left = m @ vectors[:, ::-1][:, :rank] / top
-            basis[low:high, : left.shape[1]] = left * scale[low:high, None]
-            strengths[a, : len(top)] = top
+        for variables, rows in groups[first:last]:
+            m = moments[rows].astype(np.float64) * scale[rows, None]
+            values, vectors = np.linalg.eigh(m.transpose(0, 2, 1) @ m)
+            top = np.sqrt(np.maximum(values[:, ::-1][:, :rank], 1e-30))
+            left = m @ vectors[:, :, ::-1][:, :, :rank] / top[:, None]
+            basis[rows, : left.shape[2]] = left * scale[rows, None]
+            strengths[variables, : top.shape[1]] = top
 
-    parallel(work, p, n_jobs)
+    parallel(work, len(groups), n_jobs, 1)
     return basis, strengths
 
 
-def standardise(
-    sample: Table, basis: NDArray[np.float32], mean: NDArray[np.float64], n_jobs: int
-) -> NDArray[np.float32]:
+def standardise(sample: Table, basis: Float32, mean: Floats, n_jobs: int) -> Float32:
     """Rescale the basis, in place, to unit covariance of the features over a sample; those
     features.
 
@@ -289,15 +123,15 @@ def standardise(
     z = weighted_features(sample, basis, offset, 0, sample.n_samples, n_jobs)
     p, rank = sample.n_vars, basis.shape[1]
     own = np.zeros((p, rank, rank))
-    parallel(lambda a, b: _own_moments(z, own, a, b), p, n_jobs)
+    parallel(lambda a, b: _own_moments(z, own, a, b), p, n_jobs, -(-p // 16))
     own *= (sample.n_samples / known_weights(sample))[:, None, None]
     trace = np.trace(own, axis1=1, axis2=2)[:, None, None] / rank
     own += np.eye(rank) * (1e-3 * trace + 1e-12)
     root = np.linalg.inv(np.linalg.cholesky(own))
     parallel(lambda a, b: apply_roots(z, root, a, b), len(z), n_jobs)
-    for a in range(p):
-        low, high = sample.offsets[a], sample.offsets[a + 1]
-        basis[low:high] = basis[low:high] @ root[a].T
+    turn = root.transpose(0, 2, 1).astype(np.float32)
+    for variables, rows in same_widths(sample.offsets, rank):
+        basis[rows] = basis[rows] @ turn[variables]
     return z
 
 
@@ -329,7 +163,7 @@ def apply_roots(z, root, start, stop):  # type: ignore[no-untyped-def]
                 z[row, a, i] = t
 
 
-def nearest(features: NDArray[np.float32], n_near: int, n_jobs: int = 1) -> NDArray[np.int64]:
+def nearest(features: Float32, n_near: int, n_jobs: int = 1) -> NDArray[np.int64]:
     """For every variable the `n_near` others of largest squared cross-correlation, `(p,
     n_near)`."""
     n, p, rank = features.shape
@@ -342,62 +176,36 @@ def nearest(features: NDArray[np.float32], n_near: int, n_jobs: int = 1) -> NDAr
         strength[np.arange(stop - start), np.arange(start, stop)] = -1.0
         near[start:stop] = np.argpartition(-strength, n_near - 1, axis=1)[:, :n_near]
 
-    parallel(work, p, n_jobs, max(1, 4_000_000 // (p * rank * rank)))
+    parallel(work, p, n_jobs, max(1, min(-(-p // 16), 4_000_000 // (p * rank * rank))))
     return np.sort(near, axis=1)
-
-
-def rest_moments(
-    table: Table, basis: NDArray[np.float32], mean: NDArray[np.float64], n_jobs: int
-) -> NDArray[np.float32]:
-    """`Cov(x_a, sum_{b != a} z_b)` for every variable: all the others pooled in one feature."""
-    p, rank = table.n_vars, basis.shape[1]
-    out = np.zeros((len(basis), rank), dtype=np.float32)
-    offset = feature_means(table, basis, mean)
-    own = np.arange(p)[:, None]
-    total = np.zeros((p, 1, rank))
-    for start, stop in _chunks(table, p * rank):
-        z = features(table, basis, offset, start, stop, n_jobs)
-        z = z.sum(axis=1, keepdims=True) - z
-        if table.weights is not None:
-            z *= table.weights[start:stop].astype(np.float32)[:, None, None]
-        known = table.known(start, stop)
-        if known is not None:
-            z *= known[:, :, None]
-        total += z.sum(axis=0, dtype=np.float64)[:, None]
-        _scatter(table, start, stop, z, own, out, n_jobs)
-    share = (known_weights(table) / table.total_weight)[:, None]
-    return _centred(out, table, mean, total.reshape(p, -1), np.repeat(share, rank, axis=1))
-
-
-def _chunks(table: Table, width: int) -> Iterator[tuple[int, int]]:
-    """Chunks of samples whose features take a bounded amount of memory."""
-    return blocks(table.n_samples, max(BLOCK, CHUNK_FLOATS // width // BLOCK * BLOCK))
 
 
 def crowded_start(
     table: Table, rank: int, rng: np.random.Generator, n_jobs: int
-) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
-    """Leading directions of everything at once, by block power rounds from a sign sketch.
+) -> tuple[Float32, Floats]:
+    """Leading directions of everything at once, from a sign sketch.
 
     Where a variable has many categories for its number of samples, no single pair shows a
     direction, but all pairs together do: the block matrix of all scaled cross-moments has, above
     its bulk of noise, the directions that many variables share. Returns the basis `(coordinates,
-    rank + 6)` and the singular values, whose gap after `rank` says whether there was anything
-    above the bulk.
+    rank + 6)` and the eigenvalues, whose gap after `rank` says whether there was anything above the
+    bulk.
     """
-    mean, variance = coordinate_moments(table)
-    scale = 1.0 / np.sqrt(variance + DAMPING / table.total_weight)
-    block = rng.choice([-1.0, 1.0], (len(mean), rank + 6))
-    before, values = 0.0, np.zeros(rank + 6)
-    for round_ in range(MAX_POOLED_ROUNDS):
-        block, triangle = np.linalg.qr(block)
-        values = np.sort(np.abs(np.diag(triangle)))[::-1]
-        if round_ > 8 and abs(values[:rank].mean() - before) < 5e-4 * before:
-            break
-        before = float(values[:rank].mean())
-        basis = (block * scale[:, None]).astype(np.float32)
-        block = rest_moments(table, basis, mean, n_jobs) * scale[:, None]
-    return (block * scale[:, None]).astype(np.float32), values
+    mean, scale = _scaling(table, n_jobs)
+    column = scale.astype(np.float32)[:, None]
+
+    def apply(block: Float32) -> Float32:
+        return rest_moments(table, block * column, mean, n_jobs) * column
+
+    signs = rng.choice(np.array([-1, 1], dtype=np.float32), (len(mean), rank + 2))
+    block, values = leading_eigenvectors(apply, signs, rank, rank + 6, n_jobs)
+    return block * column, values
+
+
+def _scaling(table: Table, n_jobs: int) -> tuple[Floats, Floats]:
+    """Mean of every coordinate, and what it is multiplied by."""
+    mean, variance = coordinate_moments(table, n_jobs)
+    return mean, 1.0 / np.sqrt(variance + DAMPING / table.total_weight)
 
 
 def pooled_subspaces(
@@ -415,9 +223,8 @@ def pooled_subspaces(
     widest = int(table.widths.max())
     crowded = widest * CROWDED > table.total_weight
     part = table if crowded else table.spread_rows(max(2 * BLOCK, CROWDED * widest))
-    probe = part.spread_rows(BLOCK)
-    mean, variance = coordinate_moments(part)
-    scale = 1.0 / np.sqrt(variance + DAMPING / part.total_weight)
+    probe = part.spread_rows(PROBE)
+    mean, scale = _scaling(part, n_jobs)
     n_near = min(N_NEAR, table.n_vars - 1)
     if crowded:
         basis, _ = crowded_start(table, rank, rng, n_jobs)
@@ -429,7 +236,8 @@ def pooled_subspaces(
         seen = standardise(part, basis, mean, n_jobs)
     before, n_rounds = 0.0, 0
     for n_rounds in range(1, max_rounds + 1):
-        near = nearest(seen, n_near, n_jobs)
+        if n_rounds <= SEARCHES:
+            near = nearest(seen, n_near, n_jobs)
         moments = cross_moments(part, basis, near, mean, n_jobs)
         basis, strengths = leading_directions(moments, scale, table.offsets, rank, n_jobs)
         set_scores(basis, table)
@@ -439,9 +247,7 @@ def pooled_subspaces(
             break
         before = now
     if part is not table:
-        mean, variance = coordinate_moments(table)
-        scale = 1.0 / np.sqrt(variance + DAMPING / table.total_weight)
-        near = nearest(seen, n_near, n_jobs)
+        mean, scale = _scaling(table, n_jobs)
         moments = cross_moments(table, basis, near, mean, n_jobs)
         basis, strengths = leading_directions(moments, scale, table.offsets, rank, n_jobs)
         set_scores(basis, table)

@@ -1,0 +1,97 @@
+"""Leading eigenvectors of a large symmetric operator, by block Lanczos: few products with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from latenttree.engine import parallel
+
+Float32 = NDArray[np.float32]
+Floats = NDArray[np.float64]
+
+PIECE = 32_768
+MIN_STEPS = 4
+MAX_STEPS = 24
+LITTLE = 0.01
+
+
+def leading_eigenvectors(
+    apply: Callable[[Float32], Float32],
+    start: Float32,
+    n_sure: int,
+    n_kept: int,
+    n_jobs: int,
+    tolerance: float = 0.03,
+) -> tuple[Float32, Floats]:
+    """Eigenvectors `(size, n_kept)` of the largest eigenvalues of a symmetric operator, and those.
+
+    Block Lanczos from `start` `(size, width)`, every block made orthogonal to all before it, until
+    the residuals `|A v - value v|` of the first `n_sure` are below `tolerance` of their values.
+    Where power rounds shrink an error by `(bulk / value)` each, these shrink it as the best
+    polynomial does: 12 products instead of 40 for a value 10% above the bulk.
+
+    `steps` products with the operator, `2 size (steps width)^2` multiply-adds beside them, and
+    `steps width` vectors held.
+    """
+    size, width = start.shape
+    n_steps = max(1, min(MAX_STEPS, size // width))
+    held = np.empty((size, n_steps * width), dtype=np.float32)
+    small = np.zeros((n_steps * width,) * 2)
+    block, _ = _orthonormal(start, n_jobs)
+    for step in range(n_steps):
+        before, now = step * width, (step + 1) * width
+        held[:, before:now] = block
+        image = apply(block)
+        inner = _products(held[:, :now], image, n_jobs)
+        small[:now, before:now], small[before:now, :now] = inner, inner.T
+        values, vectors = np.linalg.eigh((small[:now, :now] + small[:now, :now].T) / 2)
+        block, triangle = _next_block(held[:, :now], image, inner, n_jobs)
+        residual = np.linalg.norm(triangle @ vectors[before:, -n_sure:], axis=0)
+        if step + 1 >= MIN_STEPS and (residual <= tolerance * np.abs(values[-n_sure:])).all():
+            break
+    order = np.arange(now)[::-1][:n_kept]
+    return _combined(held[:, :now], vectors[:, order], n_jobs), values[order]
+
+
+def _next_block(
+    held: Float32, image: Float32, inner: Floats, n_jobs: int
+) -> tuple[Float32, Floats]:
+    """What is new in `image`, orthonormal, and its triangle."""
+    image -= _combined(held, inner, n_jobs)
+    block, triangle = _orthonormal(image, n_jobs)
+    if np.diag(triangle).min() > LITTLE * np.linalg.norm(inner, axis=0).max():
+        return block, triangle
+    # float32: what is small against the image has parts along what is held
+    block -= _combined(held, _products(held, block, n_jobs), n_jobs)
+    block, correction = _orthonormal(block, n_jobs)
+    return block, correction @ triangle
+
+
+def _orthonormal(x: Float32, n_jobs: int) -> tuple[Float32, Floats]:
+    """`q, r` with `q r = x`, by Cholesky: two passes over x."""
+    gram = _products(x, x, n_jobs)
+    gram += np.eye(len(gram)) * (1e-10 * np.trace(gram) + 1e-30)
+    triangle = np.asarray(np.linalg.cholesky(gram).T, dtype=np.float64)
+    inverse = np.asarray(np.linalg.inv(triangle), dtype=np.float64)
+    return _combined(x, inverse, n_jobs), triangle
+
+
+def _products(x: Float32, y: Float32, n_jobs: int) -> Floats:
+    """`x^T y`, summed over fixed pieces in order."""
+    parts = parallel(lambda a, b: x[a:b].T @ y[a:b], len(x), n_jobs, PIECE)
+    return np.sum(parts, axis=0, dtype=np.float64)
+
+
+def _combined(x: Float32, coefficients: Floats, n_jobs: int) -> Float32:
+    """`x @ coefficients`, by fixed pieces."""
+    out = np.empty((len(x), coefficients.shape[1]), dtype=np.float32)
+    small = coefficients.astype(np.float32)
+
+    def work(start: int, stop: int) -> None:
+        np.matmul(x[start:stop], small, out=out[start:stop])
+
+    parallel(work, len(x), n_jobs, PIECE)
+    return out
