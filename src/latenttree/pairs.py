@@ -112,7 +112,7 @@ def _whitening(second: Matrix, rank: int) -> Floats:
 # ---- determinants --------------------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _invert_general(work, rank):  # type: ignore[no-untyped-def]
     """Gauss-Jordan on `[C | I]` in place, leaving `[I | C^-1]`; returns det C, 0 if singular."""
     value = 1.0
@@ -139,7 +139,7 @@ def _invert_general(work, rank):  # type: ignore[no-untyped-def]
     return value
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def _determinant(work, rank, square):  # type: ignore[no-untyped-def]
     """`det C` and `|C^-1|_F^2` of `C = work[:, :rank]`, whose `|C|_F^2` is `square`.
 
@@ -160,7 +160,7 @@ def _determinant(work, rank, square):  # type: ignore[no-untyped-def]
     return value, inverse
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _whiten_block(second, root, rank, a, b, half, work):  # type: ignore[no-untyped-def]
     """`C = root_a second_ab root_b^T` in `work[:, :rank]`, for lower triangular roots; returns
     `|C|_F^2`."""

@@ -78,12 +78,12 @@ def _row_from_counts(counts, one, root_a, mean, root, n, out):  # type: ignore[n
 
 
 @njit(cache=True, nogil=True)
-def _strip_from_counts(store, mean, root, n, out, start, stop):  # type: ignore[no-untyped-def]
-    """Pairs of ranks start <= a < stop with all b < a, into both triangles of the three of `out`.
+def _strip_from_counts(counts, order, mean, root, n, out, start):  # type: ignore[no-untyped-def]
+    """Pairs of ranks start <= a < stop with all b < a, into both triangles of the three of `out`,
+    from their counts `(stop - start, stop)`.
 
-    `mean` and `root` are by rank; `start` is a multiple of `STRIP`."""
-    counts = np.empty((stop - start, stop), np.uint32)
-    tile_counts(store, start, stop, 0, stop, counts)
+    `order`, `mean` and `root` are by rank; `start` is a multiple of `STRIP`."""
+    stop = counts.shape[1]
     block = np.empty((STRIP, 3, STRIP), np.float32)
     for low in range(0, stop, STRIP):
         high = min(low + STRIP, stop)
@@ -91,7 +91,7 @@ def _strip_from_counts(store, mean, root, n, out, start, stop):  # type: ignore[
         for a in range(start, stop):
             i = a - start
             _row_from_counts(counts[i, low:high], mean[a], root[a], means, roots, n, block[i])
-        rows, columns = store.order[start:stop], store.order[low:high]
+        rows, columns = order[start:stop], order[low:high]
         for q in range(3):
             mirrored(block[:, q], rows, columns, low == start, out[q])
 
@@ -102,7 +102,13 @@ def counted_pairs(store: Packed, sign: Floats, out: Matrices, n_jobs: int) -> No
     n, p = float(store.n_samples), len(store.order)
     mean = store.support / n
     root = damped_root(mean, n) * sign[store.order]
-    parallel(lambda a, b: _strip_from_counts(store, mean, root, n, out, a, b), p, n_jobs, STRIP)
+
+    def work(start: int, stop: int) -> None:
+        counts = np.empty((stop - start, stop), np.uint32)
+        tile_counts(store, start, stop, 0, stop, counts)
+        _strip_from_counts(counts, store.order, mean, root, n, out, start)
+
+    parallel(work, p, n_jobs, STRIP)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

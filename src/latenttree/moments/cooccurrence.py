@@ -42,7 +42,7 @@ def _both_bits(x, y):  # type: ignore[no-untyped-def]
     return count
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _two_by_four(one, other, a, b, w, v, out):  # type: ignore[no-untyped-def]
     """Eight pairs over words w:v: six loads for eight products."""
     x0, x1 = one[a, w:v], one[a + 1, w:v]
@@ -88,7 +88,7 @@ def count_bits(one, other, out):  # type: ignore[no-untyped-def]
                             out[i, j] += _both_bits(one[i, w:v], other[j, w:v])
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _first_from(ranks, start, stop, least):  # type: ignore[no-untyped-def]
     """First place of the sorted `ranks[start:stop]` with a value of `least` or more."""
     while start < stop:
@@ -100,7 +100,7 @@ def _first_from(ranks, start, stop, least):  # type: ignore[no-untyped-def]
     return start
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _increment(store, a, b0, b1, row):  # type: ignore[no-untyped-def]
     """`row[b - b0]` += samples that have the rare rank a and rank b, b0 <= b < b1."""
     ranks, bounds, samples = store.ranks, store.bounds, store.samples
@@ -156,7 +156,7 @@ def pair_count(store, a, b):  # type: ignore[no-untyped-def]
     return _common(mine, store.samples[store.starts[y - f] : store.starts[y - f + 1]])
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _list_in_bits(samples, bits):  # type: ignore[no-untyped-def]
     """How many of a list of samples have their bit set."""
     count = np.int64(0)
@@ -165,7 +165,7 @@ def _list_in_bits(samples, bits):  # type: ignore[no-untyped-def]
     return count
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _common(one, other):  # type: ignore[no-untyped-def]
     """How many values two sorted lists share."""
     i, j, count = 0, 0, np.int64(0)
