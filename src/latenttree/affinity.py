@@ -220,7 +220,8 @@ def component(whole: Affinity, members: NDArray[np.int64]) -> Affinity:
     number = np.full(whole.n_variables, -1)
     number[members] = np.arange(len(members))
     mst, copies = (number[x] for x in (whole.mst, whole.copies))
-    source = whole.source._replace(rows=whole.source.rows[members])
+    rows, sign = whole.source.rows[members], whole.source.sign[members]
+    source = whole.source._replace(rows=rows, sign=sign)
     return replace(
         whole,
         source=source,

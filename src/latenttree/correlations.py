@@ -30,12 +30,12 @@ COUNT_BITS = 26
 class Source(NamedTuple):
     """Correlations of variables as plain arrays, for compiled kernels.
 
-    Variable a of a kernel is row `rows[a]` of all arrays, so that some of the variables are a
-    source without a copy. `(0, 0)` stands for a matrix that is not there. Without `dense`,
+    Variable a of a kernel is row `rows[a]` of the arrays after it, so that some variables are
+    a source without a copy. `(0, 0)` stands for a matrix that is not there. Without `dense`,
     correlations come from the counts of `store`, and `memory` keeps counts that were asked for."""
 
+    sign: NDArray[np.float32]  # (m,) orientation; 0 for a variable that is set aside
     rows: NDArray[np.int64]  # (m,)
-    sign: NDArray[np.float32]  # (p,) orientation; 0 for a variable that is set aside
     dense: NDArray[Any]  # (p, p) signed correlations
     errors: NDArray[np.float32]  # (p, p) relative standard errors
     tails: NDArray[np.float32]  # (p, p)
@@ -71,8 +71,8 @@ def dense_source(
 ) -> Source:
     """A source that reads from matrices, which are not copied."""
     return Source(
-        np.arange(len(dense)),
         np.ones(len(dense), dtype=np.float32) if sign is None else sign,
+        np.arange(len(dense)),
         np.ascontiguousarray(dense),
         NO_MATRIX if errors is None else np.ascontiguousarray(errors, dtype=np.float32),
         NO_MATRIX if tails is None else np.ascontiguousarray(tails, dtype=np.float32),
@@ -100,8 +100,8 @@ def counted_source(
     fits = p * p < 2 ** (64 - COUNT_BITS) and n < 2**COUNT_BITS and n_kept > 0
     kept = 2 ** int(np.log2(n_kept)) if fits else 0
     return Source(
-        np.arange(p),
         np.ones(p, dtype=np.float32),
+        np.arange(p),
         NO_MATRIX,
         NO_MATRIX,
         NO_MATRIX,
@@ -132,7 +132,7 @@ def counted(source, a, b):  # type: ignore[no-untyped-def]
         return pair_count(source.store, a, b)
     if a < b:
         a, b = b, a
-    pair = np.uint64(a) * np.uint64(len(source.sign)) + np.uint64(b)
+    pair = np.uint64(a) * np.uint64(len(source.mean)) + np.uint64(b)
     place = pair * np.uint64(0x9E3779B97F4A7C15)
     place = (place ^ (place >> np.uint64(31))) & np.uint64(size - 1)
     word = source.memory[place]
@@ -175,7 +175,7 @@ def correlation(source, a, b):  # type: ignore[no-untyped-def]
     if a == b:
         return 1.0
     i, j = source.rows[a], source.rows[b]
-    sign = np.float64(source.sign[i]) * np.float64(source.sign[j])
+    sign = np.float64(source.sign[a]) * np.float64(source.sign[b])
     if source.dense.shape[0] > 0:
         return sign * min(max(np.float64(source.dense[i, j]), -1.0), 1.0)
     return sign * counted_pair(source, i, j)[0]
