@@ -30,7 +30,6 @@ ORDER = (
     "tiles",
     "affinity",
     "estimates",
-    "estimates",
     "wiring",
     "features",
     "lengths",

@@ -44,6 +44,8 @@ class Diagnostics:
     held_out_trace : log-likelihood of held-out samples, with `validation_fraction`.
     converged : whether refinement ended by its tolerance.
     stage_seconds : time of each stage.
+    peak_memory : most bytes that the process had held by the end of the fit; 0 where the system
+        does not say.
     messages : sentences for people: what was dropped, joined or doubtful.
     """
 
@@ -67,6 +69,7 @@ class Diagnostics:
     held_out_trace: list[float] = field(default_factory=list)
     converged: bool = True
     stage_seconds: dict[str, float] = field(default_factory=dict)
+    peak_memory: int = 0
     messages: list[str] = field(default_factory=list)
 
     @classmethod

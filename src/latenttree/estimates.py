@@ -74,13 +74,13 @@ class Plan:
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """Affinities of a table; `distances` is None where no matrices were made. `basis`
-    `(coordinates, rank)` spans the directions in which each variable was measured."""
+    """Affinities of a table, where they are asked for; `distances` is None where no matrices were
+    made. `basis` `(coordinates, rank)` spans the directions in which each variable was measured."""
 
-    affinity: Affinity
-    distances: Distances | None
-    basis: NDArray[np.float32] | None
-    plan: Plan
+    affinity: Affinity | None = None
+    distances: Distances | None = None
+    basis: NDArray[np.float32] | None = None
+    plan: Plan | None = None
 
 
 def plan_memory(table: Table, n_states: int, memory_limit: Any = None, n_jobs: int = 1) -> Plan:
@@ -160,11 +160,15 @@ def estimate_affinity(
     jobs = resolve_jobs(n_jobs)
     plan = plan_memory(table, n_states, memory_limit, jobs)
     if plan.mode == "on demand":
-        return Estimate(
-            mark_copies(counted_affinity(table, jobs, plan.kept), table), None, _basis(table), plan
-        )
+        return on_demand(table, plan, jobs)
     found = estimate_distances(table, n_states, random_state=random_state, n_jobs=n_jobs)
     return Estimate(affinity_of(found, table), found, found.basis, plan)
+
+
+def on_demand(table: Table, plan: Plan, n_jobs: int) -> Estimate:
+    """Affinities that are counted when they are asked for."""
+    whole = mark_copies(counted_affinity(table, n_jobs, plan.kept), table)
+    return Estimate(whole, None, _basis(table), plan)
 
 
 def affinity_of(found: Distances, table: Table) -> Affinity:

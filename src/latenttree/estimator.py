@@ -11,7 +11,6 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from latenttree.affinity import estimated_affinity, mark_copies, set_aside
 from latenttree.baselines import BASELINES
 from latenttree.batchwise import Batchwise
 from latenttree.data import (
@@ -25,7 +24,9 @@ from latenttree.data import (
 from latenttree.diagnostics import Diagnostics
 from latenttree.distances import Distances, estimate_distances, pairwise_distances
 from latenttree.engine import Progress, resolve_jobs, single_threaded_blas
+from latenttree.engine.memory import memory_bytes, shown
 from latenttree.errors import DataError
+from latenttree.estimates import Estimate, Plan, affinity_of, on_demand, plan_memory
 from latenttree.fitting import Fitted, Options, check_refinement
 from latenttree.gaussian import GaussianTreeModel
 from latenttree.learning import Lesson, learn_gaussian, learn_model
@@ -34,6 +35,7 @@ from latenttree.queries import Queries
 from latenttree.reports import (
     check_detection,
     describe,
+    memory_report,
     parameter_report,
     single_states,
     states_report,
@@ -101,6 +103,11 @@ class LatentTree(Batchwise, Queries, BaseEstimator):
         Leave out variables that have a single value instead of raising an error.
     keep_distances : bool, default=False
         Keep the distance matrix and its standard errors in `distances_`.
+    memory_limit : int, str or None
+        Bytes that the process may hold, or text like "8GiB"; None is 60% of what is free. Files
+        that are larger are read part by part. Where the matrices of all pairs of 0/1 variables do
+        not fit, pairs are counted when they are needed: the same tree, but for branches being seen
+        through fewer leaves, in more time.
     random_state : int, RandomState or None
         Seeds the sketch. The same seed gives the same tree on any number of threads.
     n_jobs : int or None
@@ -165,6 +172,7 @@ class LatentTree(Batchwise, Queries, BaseEstimator):
         names: Sequence[str] | None = None,
         drop_constant: bool = False,
         keep_distances: bool = False,
+        memory_limit: int | str | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: bool = False,
@@ -189,6 +197,7 @@ class LatentTree(Batchwise, Queries, BaseEstimator):
         self.names = names
         self.drop_constant = drop_constant
         self.keep_distances = keep_distances
+        self.memory_limit = memory_limit
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -210,6 +219,7 @@ class LatentTree(Batchwise, Queries, BaseEstimator):
                 family=self.family,
                 sample_weight=sample_weight,
                 scores=self.hidden == "gaussian",
+                memory_limit=self.memory_limit,
             )
         check_identifiers(table)
         seed = _seed(self.random_state)
@@ -219,32 +229,67 @@ class LatentTree(Batchwise, Queries, BaseEstimator):
         with warming(table, rank + 1, lesson.n_jobs) as kernels, single_threaded_blas():
             if kernels.running:
                 progress.note("first fit here: compiling, kept for the next")
-            found, result, fitted = self._learn(table, rank, lesson, kernels)
-        tree_report(report, result, found)
+            measured, result, fitted = self._learn(table, rank, lesson, kernels)
+        tree_report(report, result, measured.distances, table.total_weight)
         parameter_report(report, fitted)
+        memory_report(report, measured.plan)
         report.stage_seconds = progress.seconds
-        self._keep(X, table, result, fitted, report, found)
+        self._keep(X, table, result, fitted, report, measured.distances)
         return self
 
     def _learn(
         self, table: Table, rank: int, lesson: Lesson, kernels: Warming
-    ) -> tuple[Distances | None, Structure, Fitted | None]:
-        """Distances (None for one or two variables), the tree, and its model where there is one."""
-        seed, progress = lesson.seed, lesson.progress
-        found: Distances | None = None
+    ) -> tuple[Estimate, Structure, Fitted | None]:
+        """What was measured, the tree, and its model where there is one."""
         if table.n_vars < 3:
-            result = single_states(table, rank + 1, seed, self.n_jobs)
+            measured = Estimate()
+            result = single_states(table, rank + 1, lesson.seed, self.n_jobs)
         else:
-            with progress.stage("distances"):
-                found = self._distances(table, rank + 1, seed)
-            check_detection(found, table, self.hidden == "gaussian", seed, self.n_jobs)
+            measured = self._measure(table, rank + 1, lesson)
             kernels.wait("structure")
-            result = self._structure(found, table, progress)
+            result = self._structure(measured, table, lesson.progress)
         kernels.wait("model")
         if self.hidden == "gaussian":
-            return found, result, learn_gaussian(result, table, rank, lesson)
-        basis = None if found is None else found.basis
-        return found, *learn_model(result, table, rank + 1, basis, lesson)
+            return measured, result, learn_gaussian(result, table, rank, lesson)
+        return measured, *learn_model(result, table, rank + 1, measured.basis, lesson)
+
+    def _measure(self, table: Table, states: int, lesson: Lesson) -> Estimate:
+        """Distances of all pairs; where their matrices do not fit, what the tree needs of them."""
+        plan = None
+        with lesson.progress.stage("distances"):
+            if self.distances == "pairwise":
+                found = pairwise_distances(table, states)
+            else:
+                plan = plan_memory(table, states, self.memory_limit, lesson.n_jobs)
+                if plan.mode == "on demand":
+                    self._check_on_demand(plan)
+                    return on_demand(table, plan, lesson.n_jobs)
+                found = estimate_distances(
+                    table, states, random_state=lesson.seed, n_jobs=self.n_jobs
+                )
+        check_detection(found, table, self.hidden == "gaussian", lesson.seed, self.n_jobs)
+        if self.structure != "lrg":
+            return Estimate(None, found, found.basis, plan)
+        with lesson.progress.stage("spanning tree"):
+            return Estimate(affinity_of(found, table), found, found.basis, plan)
+
+    def _check_on_demand(self, plan: Plan) -> None:
+        """What does not fit, or needs the matrices of all pairs, is refused before any work."""
+        if self.memory_limit is not None and plan.estimated_peak > plan.limit:
+            raise DataError(
+                f"pairs of variables need {shown(plan.on_demand)} at least beside the "
+                f"{shown(plan.held)} held already, and memory_limit is {shown(plan.limit)}; raise "
+                "it, or keep fewer variables (min_support)"
+            )
+        usual = {"structure": "lrg", "keep_distances": False}
+        for name in usual:
+            value = getattr(self, name)
+            if value != usual[name]:
+                raise DataError(
+                    f"{name}={value!r} needs the matrices of all pairs, {shown(plan.matrices)} "
+                    f"beside the {shown(plan.held)} held already, and memory_limit is "
+                    f"{shown(plan.limit)}; raise it, or leave {name} out"
+                )
 
     def _rank(
         self, table: Table, report: Diagnostics, seed: int, progress: Progress
@@ -279,21 +324,17 @@ class LatentTree(Batchwise, Queries, BaseEstimator):
             if value not in allowed:
                 raise DataError(f"{name}={value!r} is unknown; choose one of {list(allowed)}")
         check_options(self.min_support, self.epsilon)
+        memory_bytes(self.memory_limit)
         check_refinement(self.max_iter, self.tol, self.smoothing, self.validation_fraction)
 
-    def _distances(self, table: Table, states: int, seed: int) -> Distances:
-        if self.distances == "pairwise":
-            return pairwise_distances(table, states)
-        return estimate_distances(table, states, random_state=seed, n_jobs=self.n_jobs)
-
-    def _structure(self, found: Distances, table: Table, progress: Progress) -> Structure:
-        if self.structure != "lrg":
+    def _structure(self, measured: Estimate, table: Table, progress: Progress) -> Structure:
+        whole, found = measured.affinity, measured.distances
+        if whole is None:
+            assert found is not None
             with progress.stage(self.structure):
                 values = found.values.astype(np.float64)
                 tree = BASELINES[self.structure](values, found.n_samples, table.names)
             return Structure.of_tree(tree)
-        with progress.stage("spanning tree"):
-            whole = mark_copies(estimated_affinity(set_aside(found, table)), table)
         if not self.hidden_features:
             whole = replace(whole, width=1)
         return learn_structure(

@@ -13,7 +13,9 @@ from latenttree.data import Table
 from latenttree.data.checks import free_dimensions
 from latenttree.diagnostics import Diagnostics
 from latenttree.distances import Distances, estimate_distances
+from latenttree.engine.memory import peak_memory
 from latenttree.errors import DataError
+from latenttree.estimates import Plan
 from latenttree.fitting import Fitted
 from latenttree.model import TreeModel
 from latenttree.pruning import states_summary
@@ -107,19 +109,22 @@ def _alone(found: Distances) -> NDArray[np.bool_]:
     return np.logical_not(others.any(axis=1))
 
 
-def tree_report(report: Diagnostics, result: Structure, found: Distances | None) -> None:
+def tree_report(
+    report: Diagnostics, result: Structure, found: Distances | None, n_samples: float
+) -> None:
     """Fill the report from the learned structure."""
     tree = result.tree
     report.support, report.standard_errors = result.support, result.standard_errors
     report.group_sizes, report.sweeps = result.group_sizes, result.sweeps
     report.n_components, report.n_duplicates = result.n_components, result.n_duplicates
     report.effective_depth = _effective_depth(tree)
+    p = tree.n_observed
+    report.n_pairs = p * (p - 1) // 2 if p > 2 else 0
+    if p > 2:
+        report.samples_needed = _samples_needed(result, n_samples)
     if found is not None:
-        p = tree.n_observed
-        report.n_pairs = p * (p - 1) // 2
         report.n_unmeasurable = (p * p - int(found.measurable.sum())) // 2
         report.n_rounds = found.n_rounds
-        report.samples_needed = _samples_needed(result, found.n_samples)
     if result.n_components > 1:
         report.messages.append(
             f"the data show {result.n_components} parts without dependence between them; the edges "
@@ -131,6 +136,13 @@ def tree_report(report: Diagnostics, result: Structure, found: Distances | None)
             if result.n_duplicates == 1
             else f"{result.n_duplicates} variables copy another one and hang from it at distance 0"
         )
+
+
+def memory_report(report: Diagnostics, plan: Plan | None) -> None:
+    """Fill the report with what memory was planned and taken."""
+    report.peak_memory = peak_memory() or 0
+    if plan is not None and plan.mode == "on demand":
+        report.messages.append(plan.sentence())
 
 
 def parameter_report(report: Diagnostics, fitted: Fitted | None) -> None:

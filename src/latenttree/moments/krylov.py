@@ -16,6 +16,8 @@ PIECE = 32_768
 MIN_STEPS = 4
 MAX_STEPS = 24
 LITTLE = 0.01
+LEAST = 1e-7
+"""Share of the largest squared length that rounding hides."""
 
 
 def leading_eigenvectors(
@@ -48,8 +50,8 @@ def leading_eigenvectors(
         inner = _products(held[:, :now], image, n_jobs)
         small[:now, before:now], small[before:now, :now] = inner, inner.T
         values, vectors = np.linalg.eigh((small[:now, :now] + small[:now, :now].T) / 2)
-        block, triangle = _next_block(held[:, :now], image, inner, n_jobs)
-        residual = np.linalg.norm(triangle @ vectors[before:, -n_sure:], axis=0)
+        block, factor = _next_block(held[:, :now], image, inner, n_jobs)
+        residual = np.linalg.norm(factor @ vectors[before:, -n_sure:], axis=0)
         if step + 1 >= MIN_STEPS and (residual <= tolerance * np.abs(values[-n_sure:])).all():
             break
     order = np.arange(now)[::-1][:n_kept]
@@ -59,24 +61,23 @@ def leading_eigenvectors(
 def _next_block(
     held: Float32, image: Float32, inner: Floats, n_jobs: int
 ) -> tuple[Float32, Floats]:
-    """What is new in `image`, orthonormal, and its triangle."""
+    """What is new in `image`, orthonormal, and the factor of it."""
     image -= _combined(held, inner, n_jobs)
-    block, triangle = _orthonormal(image, n_jobs)
-    if np.diag(triangle).min() > LITTLE * np.linalg.norm(inner, axis=0).max():
-        return block, triangle
+    block, factor = _orthonormal(image, n_jobs)
+    if np.linalg.norm(factor, axis=1).min() > LITTLE * np.linalg.norm(inner, axis=0).max():
+        return block, factor
     # float32: what is small against the image has parts along what is held
     block -= _combined(held, _products(held, block, n_jobs), n_jobs)
     block, correction = _orthonormal(block, n_jobs)
-    return block, correction @ triangle
+    return block, correction @ factor
 
 
 def _orthonormal(x: Float32, n_jobs: int) -> tuple[Float32, Floats]:
-    """`q, r` with `q r = x`, by Cholesky: two passes over x."""
-    gram = _products(x, x, n_jobs)
-    gram += np.eye(len(gram)) * (1e-10 * np.trace(gram) + 1e-30)
-    triangle = np.asarray(np.linalg.cholesky(gram).T, dtype=np.float64)
-    inverse = np.asarray(np.linalg.inv(triangle), dtype=np.float64)
-    return _combined(x, inverse, n_jobs), triangle
+    """`q, r` with `q r = x`, by the eigenvectors of `x^T x`: two passes over x. What is less than
+    float32 can tell from zero has columns of `q` shorter than one."""
+    values, vectors = np.linalg.eigh(_products(x, x, n_jobs))
+    roots = np.sqrt(np.maximum(values, LEAST * max(float(values[-1]), 1e-30)))
+    return _combined(x, vectors / roots, n_jobs), roots[:, None] * vectors.T
 
 
 def _products(x: Float32, y: Float32, n_jobs: int) -> Floats:
