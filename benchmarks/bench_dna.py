@@ -25,12 +25,12 @@ from numpy.typing import NDArray
 import latenttree as lt
 from clusters import inner_errors
 from common import DATA, console, data_file, options, save, table
+from latenttree.bench.rivals.scikit_bio import joined
 from latenttree.data import Table, read_fasta
 from latenttree.engine import resolve_jobs
 from latenttree.fitting import copying_model
 from latenttree.refine import refine, total_log_likelihood
 from latenttree.samples import Samples, marginals
-from rivals_trees import neighbour_joining
 
 SETS = ("DS1", "DS2", "DS3", "DS4")
 POSTERIOR = "phylo/{}.raw_data_DS1-8.rep1.trprobs.gz"
@@ -95,7 +95,7 @@ def methods(alignment: Table) -> dict[str, tuple[lt.Tree, float]]:
         model = lt.LatentTree(n_states=4, random_state=0, **changes).fit(alignment)
         found[name] = model.tree_, time.perf_counter() - start
     start = time.perf_counter()
-    rival = neighbour_joining(log_det(alignment), alignment.names)
+    rival = joined(log_det(alignment), alignment.names)
     found["neighbour joining, LogDet"] = rival, time.perf_counter() - start
     return found
 

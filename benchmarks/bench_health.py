@@ -34,11 +34,13 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 import latenttree as lt
-from clusters import best_cut, diameter_cut, from_groups, inner_errors, nearest_share
+from clusters import best_cut, diameter_cut, inner_errors, nearest_share
 from common import DATA, console, data_file, options, save, table
 from latenttree.baselines import chow_liu
+from latenttree.bench.rivals.hierarchies import from_groups
+from latenttree.bench.rivals.scikit_bio import joined
 from latenttree.data import Events, read_events
-from rivals_trees import agglomerative, information, linked, neighbour_joining
+from rivals_trees import agglomerative, information, linked
 
 MIN_PATIENTS = 100
 QUICK_PATIENTS, QUICK_MIN = 20_000, 200
@@ -158,8 +160,8 @@ def rivals(form: Form) -> dict[str, lt.Tree]:
         "agglomerative, 1 - |correlation|": agglomerative(correlation, names),
         "agglomerative, -log |correlation|": linked(distance, names),
         "agglomerative, Ward": agglomerative(correlation, names, True, "ward"),
-        "neighbour joining": neighbour_joining(distance, names),
-        "neighbour joining, positive only": neighbour_joining(positive, names),
+        "neighbour joining": joined(distance, names),
+        "neighbour joining, positive only": joined(positive, names),
         "Chow-Liu": chow_liu(distance, names),
         "Chow-Liu, positive only": chow_liu(positive, names),
         "no inner edge": from_groups(names, []),

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from common import console, mean_and_error, n_seeds, options, save, table
 from latenttree.inference import Evidence, posteriors
+from latenttree.io.pgmpy import to_pgmpy
 from latenttree.model import TreeModel
 
 N_SAMPLES = 20
@@ -33,20 +34,6 @@ def random_problem(seed: int) -> tuple[TreeModel, Evidence]:
         if tree.n_nodes == 30:
             model = model_on(rng, tree, rng.integers(2, 5, size=30))
             return model, random_evidence(rng, model, N_SAMPLES, 0.33, 0.0)
-
-
-def as_pgmpy(model: TreeModel) -> Any:
-    from pgmpy.factors.discrete import TabularCPD
-    from pgmpy.models import DiscreteBayesianNetwork
-
-    names, network = model.tree.names, DiscreteBayesianNetwork()
-    network.add_nodes_from(names)
-    for v, u in enumerate(model.parents.tolist()):
-        given = {} if u < 0 else {"evidence": [names[u]], "evidence_card": [model.dims[u]]}
-        if u >= 0:
-            network.add_edge(names[u], names[v])
-        network.add_cpds(TabularCPD(names[v], model.dims[v], model.tables[v], **given))
-    return network
 
 
 def theirs(engine: Any, model: TreeModel, evidence: Evidence) -> NDArray[np.float64]:
@@ -69,7 +56,7 @@ def compare(seed: int) -> dict[str, float]:
     from pgmpy.inference import BeliefPropagation, VariableElimination
 
     model, evidence = random_problem(seed)
-    network = as_pgmpy(model)
+    network = to_pgmpy(model)
     many = Evidence(np.tile(evidence.codes, (N_MANY // N_SAMPLES, 1)))
     start = time.perf_counter()
     ours = posteriors(model, evidence, range(30)).array

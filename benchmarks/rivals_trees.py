@@ -10,8 +10,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from clusters import from_linkage
 from latenttree.baselines import chow_liu
+from latenttree.bench.rivals.hierarchies import from_linkage
+from latenttree.bench.rivals.scikit_bio import joined
 from latenttree.tree import Tree
 
 Matrix = NDArray[np.float64]
@@ -47,26 +48,6 @@ def information(correlation: Matrix, signed: bool = False) -> Matrix:
     return np.asarray((distance + distance.T) / 2)
 
 
-def neighbour_joining(distance: Matrix, names: Sequence[str]) -> Tree:
-    """scikit-bio's neighbour joining; lengths below zero become zero."""
-    from skbio import DistanceMatrix, TreeNode
-    from skbio.tree import nj
-
-    ids = [str(i) for i in range(len(names))]  # names may hold what Newick gives a meaning
-    found: TreeNode = nj(DistanceMatrix(distance, ids))
-    number: dict[int, int] = {}
-    edges, lengths, fresh = [], [], len(ids)
-    for node in found.preorder():
-        if node.is_tip():
-            number[id(node)] = int(node.name)
-        else:
-            number[id(node)], fresh = fresh, fresh + 1
-        if node.parent is not None:
-            edges.append((number[id(node.parent)], number[id(node)]))
-            lengths.append(max(float(node.length), 0.0))
-    return Tree.build(names, np.array(edges), np.array(lengths))
-
-
 def correlation_rivals(
     correlation: Matrix, names: Sequence[str], signed: bool = False
 ) -> dict[str, Tree]:
@@ -75,6 +56,6 @@ def correlation_rivals(
     return {
         "agglomerative, average": agglomerative(correlation, names, signed),
         "agglomerative, Ward": agglomerative(correlation, names, signed, "ward"),
-        "neighbour joining": neighbour_joining(distance, names),
+        "neighbour joining": joined(distance, names),
         "Chow-Liu": chow_liu(distance, names),
     }

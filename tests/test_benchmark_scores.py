@@ -11,6 +11,7 @@ from scipy.cluster.hierarchy import cophenet, fcluster, linkage
 from scipy.spatial.distance import squareform
 from sklearn.metrics import adjusted_rand_score
 
+from latenttree.bench.rivals.hierarchies import from_groups, from_linkage
 from latenttree.datasets import make_latent_tree
 from latenttree.metrics import split_errors
 from latenttree.tree import Tree
@@ -30,7 +31,7 @@ PAIRS = "112233"
 def dendrogram(seed: int, p: int = 12) -> tuple[Any, Tree]:
     points = np.random.default_rng(seed).normal(size=(p, 3))
     found = linkage(points, method="average")
-    return found, clusters.from_linkage(found, [f"x{i}" for i in range(p)])
+    return found, from_linkage(found, [f"x{i}" for i in range(p)])
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -127,23 +128,23 @@ def test_best_clade_looks_at_both_sides_of_an_edge() -> None:
 
 def test_groups_as_a_tree() -> None:
     groups = [set("ab"), set("abc"), set("a"), set("abcdef"), set("de"), set("ab")]
-    tree = clusters.from_groups("abcdef", groups)
+    tree = from_groups("abcdef", groups)
     assert clusters.best_clade(tree, "abc").jaccard == 1
     assert clusters.best_clade(tree, "de").jaccard == 1
     assert len(tree.internal_edges()) == 3
 
 
 def test_a_group_and_its_complement_are_one_split() -> None:
-    tree = clusters.from_groups("abcd", [set("ab"), set("cd")])
+    tree = from_groups("abcd", [set("ab"), set("cd")])
     assert len(tree.internal_edges()) == 1
 
 
 def test_inner_errors_do_not_see_whether_a_node_is_a_leaf() -> None:
     chain = Tree.build("abcd", np.array([(0, 1), (1, 2), (2, 3)]), np.ones(3))
-    quartet = clusters.from_groups("abcd", [set("ab")])
+    quartet = from_groups("abcd", [set("ab")])
     assert clusters.inner_errors(quartet, chain) == (1, 0, 0)
     assert split_errors(quartet, chain) != (0, 0)
-    assert clusters.inner_errors(quartet, clusters.from_groups("dcba", [set("ac")])) == (0, 1, 1)
+    assert clusters.inner_errors(quartet, from_groups("dcba", [set("ac")])) == (0, 1, 1)
 
 
 def test_groups_with_a_subtree_of_their_own() -> None:
@@ -189,7 +190,7 @@ def test_best_cut_into_few_clusters_is_the_best_of_all_of_them(seed: int) -> Non
 
 def test_a_star_has_no_clusters_where_their_number_is_bounded() -> None:
     p = 60
-    star = clusters.from_groups([f"x{i}" for i in range(p)], [])
+    star = from_groups([f"x{i}" for i in range(p)], [])
     labels = ["big"] * 30 + list(range(30))
     assert clusters.best_cut(star, labels).score > 0.9
     assert clusters.best_cut(star, labels, most=10).score < 0.5

@@ -18,5 +18,7 @@ TABLES = {
     "threads": "latenttree.bench.threads",
     "words100k": "latenttree.bench.words100k",
     "growth": "latenttree.bench.growth",
+    "rivals": "latenttree.bench.rivals_table",
+    "heldout": "latenttree.bench.heldout",
 }
 """The module of each table, in the order of the page."""

@@ -30,6 +30,16 @@ def grid(rows: Sequence[Row], columns: Sequence[Column]) -> Grid:
     return Grid([columns[i].heading for i in kept], cells)
 
 
+def grid_in_parts(rows: Sequence[Row], columns: Sequence[Column]) -> Grid:
+    """The same, with the first column said once for rows that follow each other."""
+    made = grid(rows, columns)
+    first = [cells[0] for cells in made.cells]
+    for i, cells in enumerate(made.cells):
+        if i and first[i] == first[i - 1]:
+            cells[0] = ""
+    return made
+
+
 def seconds(value: float | None) -> str | None:
     """Three digits, or whole seconds from 100 on."""
     if value is None:

@@ -26,6 +26,7 @@ class Settings:
     out : folder of the JSON files and figures.
     threads : None for all cores.
     rows : labels (or parts of them) of the rows to run; empty for all.
+    limit : seconds that a rival may take; None leaves it to the table.
     """
 
     quick: bool = False
@@ -36,6 +37,7 @@ class Settings:
     rows: tuple[str, ...] = ()
     check: bool = False
     store: bool = False
+    limit: float | None = None
     console: Console | None = field(default=None, compare=False)
 
     @property

@@ -33,6 +33,9 @@ def bench(
     out: Annotated[Path, typer.Option(help="Folder of JSON files and figures.")] = OUT,
     page: Annotated[Path, typer.Option(help="Of report: the page to write.")] = PAGE,
     threads: Threads = None,
+    limit: Annotated[
+        float | None, typer.Option(min=1.0, help="Of rivals, heldout: seconds for each fit.")
+    ] = None,
     check: Annotated[
         bool, typer.Option("--check", help="Of growth: fail where an exponent got worse.")
     ] = False,
@@ -53,7 +56,7 @@ def bench(
             write_page(out, page, quick, console)
             return
         settings = Settings(
-            quick, seeds, data, out, threads, tuple(row or ()), check, store, console
+            quick, seeds, data, out, threads, tuple(row or ()), check, store, limit, console
         )
         worse = [line for n in (TABLES if name == "all" else (name,)) for line in run(n, settings)]
         if worse and check:

@@ -1,14 +1,13 @@
 """Rivals: other methods on the same data, judged by the same metric in the same run.
 
-One adapter file for each, in this folder, with a tuple `RIVALS` of objects that look like `Rival`;
-a new file is found by itself. A library that an adapter needs is imported inside `available` and
-`fit` only, so that none has to be installed:
+One adapter file for each, in this folder, with a tuple `RIVALS` of objects of classes like this; a
+new file is found by itself. A library that an adapter needs is imported inside `fit` only, so that
+none has to be installed:
 
-    class Neighbours:
+    class Neighbours(Rival):
         name = "scikit-bio NJ"
-
-        def available(self) -> bool:
-            return installed("skbio")
+        needs = ("skbio",)
+        install = "scikit-bio"
 
         def fit(self, task: Task) -> Answer:
             ...
@@ -20,15 +19,23 @@ a new file is found by itself. A library that an adapter needs is imported insid
 from __future__ import annotations
 
 import pkgutil
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any, Protocol
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from latenttree.data import Table
 from latenttree.errors import DataError
+from latenttree.model import TreeModel
 from latenttree.tree import Tree
+
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -36,22 +43,30 @@ class Task:
     """What everyone is given.
 
     table : the training samples. n_states : of a hidden variable.
-    n_hidden, layers : of the true tree, all of them and level by level from the leaves, for methods
+    tree, layers : the true tree, and its hidden nodes level by level from the leaves, for methods
         that must be told; None where nobody knows.
+    seconds : after which a method that can stop early should; None: whenever it is done.
     """
 
     table: Table
     n_states: int = 2
     seed: int = 0
     n_jobs: int = 1
-    n_hidden: int | None = None
+    tree: Tree | None = None
     layers: tuple[int, ...] | None = None
+    seconds: float | None = None
 
-    def distances(self) -> Any:
+    @cached_property
+    def started(self) -> float:
+        return time.perf_counter()
+
+    def is_late(self) -> bool:
+        """Whether `seconds` have passed since this was first asked."""
+        return self.seconds is not None and time.perf_counter() - self.started > self.seconds
+
+    def distances(self) -> Floats:
         """Our (p, p) information distances, for methods that start from some. Finite and not
         negative: what cannot be measured is as far as the farthest."""
-        import numpy as np
-
         from latenttree.distances import estimate_distances
 
         found = estimate_distances(
@@ -67,28 +82,40 @@ class Answer:
     """What a rival found; None where it has no such thing.
 
     tree : over the variables of the task. groups : (p,) label of each variable.
-    log_likelihood : of new samples (a `Table` of the same variables), the sum over them.
+    log_likelihood : of each of some samples (a `Table` of the same variables).
     n_parameters : free parameters of its model, for BIC.
     more : anything worth a note in the JSON file.
     """
 
     tree: Tree | None = None
     groups: tuple[int, ...] | None = None
-    log_likelihood: Callable[[Table], float] | None = None
+    log_likelihood: Callable[[Table], Floats] | None = None
     n_parameters: int | None = None
     more: dict[str, Any] = field(default_factory=dict)
 
 
-class Rival(Protocol):
-    """One method of one library."""
+class Rival:
+    """One method of one library.
+
+    needs : what it imports. install : what pip calls that.
+    told : what it is told of the truth, because it cannot do without.
+    """
 
     name: str
+    needs: tuple[str, ...] = ()
+    install: str = ""
+    told: str = ""
 
     def available(self) -> bool:
         """Whether what it needs is installed."""
-        ...
+        return installed(*self.needs)
 
-    def fit(self, task: Task) -> Answer: ...
+    def suits(self, task: Task) -> bool:
+        """Whether it is made for such data, and is told what it must be."""
+        return True
+
+    def fit(self, task: Task) -> Answer:
+        raise NotImplementedError
 
 
 def installed(*packages: str) -> bool:
@@ -99,15 +126,47 @@ def rivals() -> dict[str, Rival]:
     """All adapters of this folder by name, installed or not."""
     found: dict[str, Rival] = {}
     for module in pkgutil.iter_modules(__path__):
-        for rival in import_module(f"{__name__}.{module.name}").RIVALS:
+        for rival in getattr(import_module(f"{__name__}.{module.name}"), "RIVALS", ()):
             found[rival.name] = rival
     return found
 
 
-def rival(name: str) -> Rival:
+def named(name: str) -> Rival:
+    """The adapter of that name, installed or not."""
     known = rivals()
     if name not in known:
         raise DataError(f"no rival is called {name!r}; choose of {', '.join(sorted(known))}")
-    if not known[name].available():
-        raise DataError(f"rival {name!r} needs a library that is not installed")
     return known[name]
+
+
+def rival(name: str) -> Rival:
+    """The adapter of that name, ready for use."""
+    found = named(name)
+    if not found.available():
+        raise DataError(f"rival {name!r} is not installed; run: pip install {found.install}")
+    return found
+
+
+def of_model(model: TreeModel, more: dict[str, Any] | None = None, n_jobs: int = 1) -> Answer:
+    """The answer of a method whose result is a tree with its probabilities: all likelihoods are
+    computed by the same exact inference."""
+    return Answer(
+        model.tree, None, lambda table: likelihoods(model, table, n_jobs), model.n_parameters,
+        more or {},
+    )  # fmt: skip
+
+
+def likelihoods(model: TreeModel, table: Table, n_jobs: int = 1) -> Floats:
+    """(n,) log-likelihood of each sample of a table over the variables of the model."""
+    from latenttree.engine import blocks
+    from latenttree.inference import Evidence, log_likelihood
+    from latenttree.samples import chunk_of
+
+    own = table if table.names == model.tree.observed_names else table.select(
+        list(model.tree.observed_names)
+    )  # fmt: skip
+    parts = [
+        log_likelihood(model, Evidence(chunk_of(own, start, stop).rows), n_jobs)
+        for start, stop in blocks(own.n_samples, 2**16)
+    ]
+    return np.concatenate(parts) if parts else np.empty(0)

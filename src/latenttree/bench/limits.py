@@ -1,0 +1,96 @@
+"""Work in a process of its own, within a limit of time and memory."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import re
+import signal
+import time
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+EVERY = 0.2
+"""Seconds between two looks at the process."""
+
+
+class Exceeded(Exception):
+    """A limit was passed, and the process ended; `reason` is "time" or "memory"."""
+
+    def __init__(self, reason: str, seconds: float, peak_bytes: int) -> None:
+        super().__init__(reason)
+        self.reason, self.seconds, self.peak_bytes = reason, seconds, peak_bytes
+
+
+class Failed(Exception):
+    """The work raised an error, or its process died; the message says which."""
+
+
+def within_limits(
+    work: Callable[..., Any], *arguments: Any, seconds: float, memory: float = float("inf")
+) -> Any:
+    """`work(*arguments)` in a new interpreter, whose memory is its own from the start.
+
+    Ended when it has taken more than `seconds` or holds more than `memory` bytes (as far as the
+    system says, on Linux).
+    """
+    spawn = multiprocessing.get_context("spawn")
+    ours, theirs = spawn.Pipe(duplex=False)
+    process = spawn.Process(target=_child, args=(theirs, work, arguments))
+    process.start()
+    theirs.close()
+    start, peak = time.perf_counter(), 0
+    try:
+        while not ours.poll(EVERY):
+            held, peak = _memory(process.pid, peak)
+            passed = time.perf_counter() - start
+            if passed > seconds or held > memory:
+                reason = "time" if passed > seconds else "memory"
+                raise Exceeded(reason, passed, peak)
+        try:
+            is_done, result = ours.recv()
+        except EOFError:
+            process.join()
+            raise Failed(f"its process ended with exit code {process.exitcode}") from None
+        if not is_done:
+            raise Failed(result)
+        return result
+    finally:
+        process.join(EVERY)
+        if process.is_alive():
+            _kill(process)
+        process.join()
+        ours.close()
+
+
+def _kill(process: Any) -> None:
+    """The process and those that it started."""
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except (AttributeError, ProcessLookupError):  # no groups here, or not yet one of its own
+        process.kill()
+
+
+def _child(connection: Connection, work: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+    if hasattr(os, "setsid"):
+        os.setsid()  # a group of its own, to be ended as one
+    try:
+        answer = (True, work(*arguments))
+    except Exception as error:
+        answer = (False, f"{type(error).__name__}: {error}")
+    connection.send(answer)
+    connection.close()
+
+
+def _memory(pid: int | None, peak: int) -> tuple[int, int]:
+    """Bytes that a process holds now, and the most it ever did; 0 where the system does not say."""
+    try:
+        text = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return 0, peak
+    found = {
+        name: int(value) * 1024 for name, value in re.findall(r"(VmRSS|VmHWM):\s*(\d+) kB", text)
+    }
+    return found.get("VmRSS", 0), max(peak, found.get("VmHWM", 0))
