@@ -54,6 +54,8 @@ ORDER = (
     "regressions",
     "decomposition",
     "parameters",
+    "steps",
+    "minibatches",
     "refine",
     "fitting",
     "small_em",

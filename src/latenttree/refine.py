@@ -7,41 +7,40 @@ that acceleration has overdone is taken back.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.emissions import sums_of
-from latenttree.inference import Counter, Evidence, Posteriors, log_likelihood
 from latenttree.inference.vectors import LEAST_SHARE as LEAST_SHARE
 from latenttree.inference.vectors import OPENING as OPENING
-from latenttree.inference.vectors import Statistics, Tables, Vectors
+from latenttree.inference.vectors import Tables, Vectors
+from latenttree.minibatches import Seen
 from latenttree.model import TreeModel, default_root, normalised
-from latenttree.samples import Chunk, as_chunk, spread_places
+from latenttree.samples import as_chunk
+from latenttree.steps import Chunks as Chunks
+from latenttree.steps import State, Steps
+from latenttree.steps import mean_statistics as mean_statistics
+from latenttree.steps import total_log_likelihood as total_log_likelihood
 from latenttree.tree import Tree
 
 Floats = NDArray[np.float64]
-Chunks = Callable[[], Iterable[Chunk | Evidence | NDArray[Any]]]
-"""Calls give all samples, chunk by chunk: as they are, as evidence, or as codes."""
-
 PER_PARAMETER = 1e5
 """Log-likelihood for each parameter that `tolerance` is a share of."""
 
 LEAST_SHARE_LEFT, MOST_SHARE_LEFT = 0.5, 0.95
 """Bounds of the share of its gain that an iteration is expected to leave to the next."""
 
-MANY = 1 << 17
-"""Samples from which on parts of them are seen first."""
+MANY = 1 << 16
+"""Samples from which on a pass in batches comes first."""
 
-PARTS = (16, 4)
-"""One sample in so many makes a part."""
+SHARES = 2e5
+"""`tolerance` times this is the share of all gains that a pass over many samples must bring."""
 
-PART_STEPS, PART_NOISE = 30, 0.2
-"""Steps on a part of the samples, and what may be left to gain there for each parameter."""
+LEAST_STEPS = 30
+"""Where fewer steps are allowed, they are taken as they are."""
 
 PATIENCE = 3
 """Steps without gain on held-out samples after which refinement stops."""
@@ -61,22 +60,6 @@ class Refinement:
     converged: bool = False
 
 
-class _Sums(NamedTuple):
-    """What a step needs from the samples: expected counts of tables, statistics of emissions."""
-
-    counts: Floats  # of all tables, row after row
-    statistics: Statistics
-    value: float
-
-
-class _State(NamedTuple):
-    """A model as one vector, what the samples say about it, and its objective."""
-
-    theta: Floats
-    sums: _Sums
-    value: float
-
-
 def refine(
     model: TreeModel,
     chunks: Chunks,
@@ -91,15 +74,16 @@ def refine(
 ) -> Refinement:
     """EM from `model` until little more is to be gained. A step is one pass over the samples.
 
-    Very many samples are first seen in part (`MANY`): a sixteenth of them, then a quarter, until
-    what is still to be gained is noise of that part. The trace is that of all samples, after.
+    Many samples (`MANY`) are first seen once in batches, see `minibatches`; what that gains is
+    measured on some of them. The trace is that of the steps after it.
 
     Parameters
     ----------
     chunks : gives the samples, chunk by chunk, or their codes `(n, p)`, -1 for unknown.
     tolerance : refinement ends when the objective is expected to rise by less than `tolerance *
         PER_PARAMETER` for each free parameter: by default 0.01, where sampling noise is 1/2. What
-        is to come is judged by how the gains shrink.
+        is to come is judged by how the gains shrink. Of many samples also when a pass brings less
+        than the share `tolerance * SHARES`, by default 0.02, of all that was gained.
     smoothing : pseudo-samples for every state of a parent, spread as the node's own marginal is
         (a Dirichlet prior): no category seen at all gets probability zero.
     accelerate : extrapolate every two steps (squared extrapolation, Varadhan and Roland 2008).
@@ -108,97 +92,83 @@ def refine(
     marginals : of the observed nodes in the samples; the model's own by default.
     """
     space = Vectors(model, _targets(model, marginals), mean_statistics(model, chunks, n_jobs))
-    climb = _Climb(space, smoothing, accelerate, n_jobs)
+    steps = Steps(space, smoothing, n_jobs)
     theta = space.opened(space.flat(model.tables, model.emissions))
     judge = _Judge(held_out, n_jobs)
-    if accelerate and max_steps >= PART_STEPS:
-        theta = _seen_in_part(climb, theta, chunks)
-    least = tolerance * PER_PARAMETER * model.n_parameters
-    found = climb.run(theta, chunks, max_steps, least, judge)
-    best = climb.step(found.state) if judge.best is None else judge.best
+    seen = None
+    if accelerate and max_steps >= LEAST_STEPS and _number(chunks) >= MANY:
+        seen = Seen(steps, theta, chunks)
+    limits = _Limits(max_steps, tolerance * PER_PARAMETER * model.n_parameters, tolerance * SHARES)
+    if seen is None:
+        found = _climb(steps, steps.visit(theta, chunks), chunks, limits, judge, accelerate)
+    else:
+        found = _finish(steps, seen, chunks, limits, judge)
+    best = steps.step(found.state.sums) if judge.best is None else judge.best
     return Refinement(checked(space.as_model(best)), found.trace, judge.values, found.converged)
 
 
-def _seen_in_part(climb: _Climb, theta: Floats, chunks: Chunks) -> Floats:
-    """Parameters after EM on parts of very many samples, each part larger than the last.
-
-    A part is left when what is still to be gained is less than `PART_NOISE` for each parameter of
-    the log-likelihood of that part. Where a part gains less than a unit for each parameter in all,
-    the start was as good as it can tell, and is kept."""
-    n_parameters = climb.space.model.n_parameters
-    for share in PARTS:
-        part = _part(chunks, share)
-        if sum(map(len, part)) < MANY // share:
-            break
-        seen: Chunks = partial(iter, part)
-        found = climb.run(theta, seen, PART_STEPS, PART_NOISE * n_parameters, bar=n_parameters)
-        if found.trace[-1] - found.trace[0] < n_parameters:
-            break
-        theta = climb.step(found.state)
-    return theta
+def _number(chunks: Chunks) -> int:
+    return sum(len(as_chunk(part)) for part in chunks())
 
 
-def _part(chunks: Chunks, share: int) -> list[Chunk]:
-    """One in `share` of the samples, spread evenly."""
-    return [
-        chunk.take(spread_places(len(chunk), -(-len(chunk) // share)))
-        for chunk in map(as_chunk, chunks())
-    ]
+class _Limits(NamedTuple):
+    """When a climb ends: steps, what may be left to gain, and, of many samples, the share of all
+    that was gained that another pass must bring."""
+
+    max_steps: int
+    least: float
+    share: float
 
 
 class _Climbed(NamedTuple):
     """Where a climb ended, and the objective before each step."""
 
-    state: _State
+    state: State
     trace: list[float]
     converged: bool
 
 
-class _Climb:
-    """Steps of EM, extrapolated."""
+def _finish(steps: Steps, seen: Seen, chunks: Chunks, limits: _Limits, judge: _Judge) -> _Climbed:
+    """From where a pass in batches has led: one step, and more where they bring enough."""
+    state = steps.visit(seen.theta, chunks)
+    if judge.held_out is None:
+        before, after = (seen.gained(x) for x in (seen.theta, steps.step(state.sums)))
+        if after - before <= limits.share * after:
+            return _Climbed(state, [state.value], True)
+        return _climb(steps, state, chunks, limits, judge, gained=before)
+    return _climb(steps, state, chunks, limits, judge)
 
-    def __init__(self, space: Vectors, smoothing: float, accelerate: bool, n_jobs: int) -> None:
-        self.space, self.smoothing, self.accelerate = space, smoothing, accelerate
-        self.n_jobs = n_jobs
-        self.counter = Counter(space.model)
 
-    def visit(self, theta: Floats, chunks: Chunks) -> _State:
-        """One pass over the samples."""
-        sums = _expect(self.counter, self.space, theta, chunks, self.n_jobs)
-        return _State(theta, sums, sums.value + self.smoothing * self.space.log_prior(theta))
+def _climb(
+    steps: Steps,
+    state: State,
+    chunks: Chunks,
+    limits: _Limits,
+    judge: _Judge,
+    accelerate: bool = True,
+    gained: float | None = None,
+) -> _Climbed:
+    """Climb until little is to be gained, or the judge is tired.
 
-    def step(self, state: _State) -> Floats:
-        """The model of largest expected log-likelihood."""
-        return self.space.maximised(state.sums.counts, state.sums.statistics, self.smoothing)
+    Where `gained` is what led to `state`, a pass must bring a share of what was gained in all."""
 
-    def run(
-        self,
-        theta: Floats,
-        chunks: Chunks,
-        max_steps: int,
-        least: float,
-        judge: _Judge | None = None,
-        bar: float = 0.0,
-    ) -> _Climbed:
-        """Climb until less than `least` is to be gained, or the judge is tired; given up where the
-        first steps gain less than half of `bar`."""
+    def visit(theta: Floats) -> State:
+        return steps.visit(theta, chunks)
 
-        def visit(theta: Floats) -> _State:
-            return self.visit(theta, chunks)
-
-        state = visit(theta)
-        trace, gains = [state.value], list[float]()
-        converged = judge is not None and judge.tired(theta, self.space)
-        while len(trace) <= max_steps and not converged:
-            before = state
-            state = visit(self.step(before))
-            if self.accelerate and len(trace) + 2 <= max_steps:
-                state = _leap(before, state, self.step(state), visit, self.space, trace)
-            trace.append(state.value)
-            gains.append(state.value - before.value)
-            tired = judge is not None and judge.tired(state.theta, self.space)
-            converged = tired or still_to_come(gains) <= least or gains[0] < bar / 2
-        return _Climbed(state, trace, converged)
+    trace, gains, first = [state.value], list[float](), state.value
+    converged = judge.tired(state.theta, steps.space)
+    while len(trace) <= limits.max_steps and not converged:
+        before, passes = state, len(trace)
+        state = visit(steps.step(before.sums))
+        if accelerate and len(trace) + 2 <= limits.max_steps:
+            state = _leap(before, state, steps.step(state.sums), visit, steps.space, trace)
+        trace.append(state.value)
+        gains.append(state.value - before.value)
+        converged = judge.tired(state.theta, steps.space) or still_to_come(gains) <= limits.least
+        if gained is not None:
+            whole = gained + state.value - first
+            converged |= gains[-1] <= limits.share * whole * (len(trace) - passes)
+    return _Climbed(state, trace, converged)
 
 
 def still_to_come(gains: list[float]) -> float:
@@ -225,13 +195,13 @@ def checked(model: TreeModel) -> TreeModel:
 
 
 def _leap(
-    first: _State,
-    second: _State,
+    first: State,
+    second: State,
     third: Floats,
-    visit: Callable[[Floats], _State],
+    visit: Callable[[Floats], State],
     space: Vectors,
     trace: list[float],
-) -> _State:
+) -> State:
     """The extrapolation of three models in a row, or the third where that is no better than the
     second.
 
@@ -263,55 +233,6 @@ class _Judge:
             self.best = theta
         self.values.append(value)
         return len(self.values) - 1 - int(np.argmax(self.values)) >= PATIENCE
-
-
-def total_log_likelihood(model: TreeModel, chunks: Chunks, n_jobs: int = 1) -> float:
-    """Log-likelihood of all samples."""
-    total = 0.0
-    for chunk in map(as_chunk, chunks()):
-        found = log_likelihood(model, chunk.evidence(model, n_jobs), n_jobs=n_jobs)
-        total += float(found.sum() if chunk.weights is None else chunk.weights @ found)
-    return total
-
-
-def _expect(counter: Counter, space: Vectors, theta: Floats, chunks: Chunks, n_jobs: int) -> _Sums:
-    """Expected counts, statistics and log-likelihood, summed over the chunks, in one pass."""
-    model = space.as_model(theta)
-    parents = sorted({int(model.parents[v]) for v in model.emissions})
-    summed = counter.under(model, theta)
-    statistics: Statistics = {}
-    for chunk in map(as_chunk, chunks()):
-        evidence = chunk.evidence(model, n_jobs)
-        found = summed.add(evidence, chunk.weights, parents, n_jobs)
-        if found is not None and parents:
-            for v, sums in _statistics(model, chunk, found, n_jobs).items():
-                statistics[v] = sums + statistics[v] if v in statistics else sums
-    return _Sums(summed.counts(), statistics, summed.value)
-
-
-def _statistics(model: TreeModel, chunk: Chunk, found: Posteriors, n_jobs: int) -> Statistics:
-    """Sums of the statistics of every emission, weighted by the posteriors of its neighbour."""
-    weighted = dict(zip(found.nodes.tolist(), found.values, strict=True))
-    if chunk.weights is not None:
-        weighted = {u: x * chunk.weights[:, None] for u, x in weighted.items()}
-    by_variable = {v: weighted[int(model.parents[v])] for v in model.emissions}
-    return sums_of(model.emissions, chunk.arrays, by_variable, n_jobs)
-
-
-def mean_statistics(model: TreeModel, chunks: Chunks, n_jobs: int = 1) -> Statistics:
-    """Statistics `(T,)` of every emission, means over the samples."""
-    if not model.emissions:
-        return {}
-    sums: Statistics = {}
-    total = 0.0
-    for chunk in map(as_chunk, chunks()):
-        weights = np.ones((len(chunk), 1)) if chunk.weights is None else chunk.weights[:, None]
-        total += float(weights.sum())
-        found = sums_of(
-            model.emissions, chunk.arrays, dict.fromkeys(model.emissions, weights), n_jobs
-        )
-        sums = {v: part + sums[v] if v in sums else part for v, part in found.items()}
-    return {v: part[:, 0] / total for v, part in sums.items()}
 
 
 def maximise(model: TreeModel, counts: Tables, smoothing: float, target: Tables) -> TreeModel:

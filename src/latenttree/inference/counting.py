@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,9 +31,10 @@ class Counter:
         self.size = sum(t.size for t in model.tables)
         self._layout: Layout | None = None
 
-    def under(self, model: TreeModel, flat: Floats) -> Pass:
-        """A pass over the samples under a model of this tree, whose tables are `flat` too."""
-        return Pass(self, model, flat[: self.size])
+    def under(self, flat: Floats, as_model: Callable[[], TreeModel]) -> Pass:
+        """A pass over the samples under a model of this tree whose tables are `flat`; as a model
+        only where that is asked for, since thousands of tables take longer than some samples."""
+        return Pass(self, flat[: self.size], as_model)
 
     def layout(self) -> Layout:
         """Where the sparse kernel finds everything."""
@@ -44,13 +46,18 @@ class Counter:
 class Pass:
     """One pass: `add` the chunks, then read `value` and `counts`."""
 
-    def __init__(self, counter: Counter, model: TreeModel, flat: Floats) -> None:
-        self._counter, self._model, self._flat = counter, model, flat
+    def __init__(self, counter: Counter, flat: Floats, as_model: Callable[[], TreeModel]) -> None:
+        self._counter, self._flat, self._as_model = counter, flat, as_model
         self._loaded: Loaded | None = None
         self._tried = False
         self._sparse: list[Floats] = []
         self._dense: Floats | None = None
         self.value = 0.0
+
+    @cached_property
+    def model(self) -> TreeModel:
+        """The model samples are seen under."""
+        return self._as_model()
 
     def add(
         self,
@@ -61,7 +68,7 @@ class Pass:
     ) -> Posteriors | None:
         """Count some samples; returns the posteriors of `nodes`, where there are any."""
         w = np.ones(len(evidence)) if weights is None else weights
-        if not evidence.soft and not nodes and usable(self._model, evidence.codes):
+        if not evidence.soft and not nodes and usable(self._counter.model, evidence.codes):
             loaded = self._load()
             if loaded is not None:
                 walk = Walk(self._counter.layout(), loaded)
@@ -70,7 +77,7 @@ class Pass:
                 self._sparse = [before[0] + pairs, before[1] + leaves]
                 self.value += weighted_total(w, logs)
                 return None
-        counts, value, found = counts_and_posteriors(self._model, evidence, w, nodes, n_jobs)
+        counts, value, found = counts_and_posteriors(self.model, evidence, w, nodes, n_jobs)
         part = np.concatenate([c.ravel() for c in counts])
         self._dense = part if self._dense is None else self._dense + part
         self.value += value

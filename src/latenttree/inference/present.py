@@ -25,6 +25,7 @@ MOST_BITS = 500.0
 LEAST_ENTRY = 2.0**-200
 """Tables of inner nodes with smaller entries are left to the kernels that lift exponents."""
 
+LEAST_PIECE = 128
 PIECES = 32
 PIECE_BYTES = 1 << 28
 """Memory for partial counts: with many variables they are summed in fewer pieces, 4 at least."""
@@ -128,27 +129,23 @@ class Layout:
         """`log B_u(j)`, `1 / m0_u(j)` and what was taken out of `B`, from the deepest level up.
 
         The largest entry of `B` is 1; of an observed node that of its default state."""
-        shape, k = self.shape, self.k
-        n, states = len(self.parent), np.arange(k)
+        k, n = self.k, len(self.parent)
+        states, own = np.arange(k), self.shape.own[:, None]
         at = self.home[:, None] * k + states
         total = np.bincount(at.ravel(), log_absent.ravel(), minlength=n * k).astype(np.float64)
         total = total.reshape(n, k)
-        total[states >= shape.dims[:, None]] = -np.inf
-        fold = np.zeros((n, k))
-        shift = 0.0
+        total[states >= self.shape.dims[:, None]] = -np.inf
+        barred = np.where((own < 0) | (own == states), 0.0, -np.inf)
+        used = self.is_inner.any(axis=1)
+        unused, sent, top = np.where(used, 0.0, 1.0), np.empty((n, k)), np.empty((n, 1))
         for a, b in zip(self.level[-2::-1].tolist(), self.level[:0:-1].tolist(), strict=True):
-            part, own = total[a:b], shape.own[a:b]
-            rows = np.arange(b - a)
-            top = np.where(own < 0, part.max(axis=1), part[rows, np.maximum(own, 0)])
-            shift += float(top.sum())
-            part -= top[:, None]
-            allowed = (own[:, None] < 0) | (own[:, None] == states)
-            sent = np.einsum("uij,ui->uj", table[a:b], np.exp(np.where(allowed, part, -np.inf)))
-            used = sent > 0
-            fold[a:b] = np.where(used, 1 / np.where(used, sent, 1.0), 0.0)
+            part = total[a:b] + barred[a:b]
+            top[a:b] = part.max(axis=1, keepdims=True)
+            told = np.exp(part - top[a:b])
+            sent[a:b] = np.einsum("uij,ui->uj", table[a:b], told) + unused[a:b]
             if a > 0:
-                np.add.at(total, self.parent[a:b], np.log(np.where(used, sent, 1.0)))
-        return total, fold, shift
+                np.add.at(total, self.parent[a:b], np.log(sent[a:b]))
+        return total - top, np.where(used, 1 / sent, 0.0), float(top.sum())
 
     def _bits(self, table: Floats, log_base: Floats, fold: Floats, log_ratio: Floats) -> Floats:
         """How far the product at each inner node can go from 1, in powers of two."""
@@ -170,14 +167,12 @@ class Layout:
         Where `u` is not touched its pair with the node above is `B_u(i) P(i | j) q(j) / m0_u(j)`:
         linear in the posterior `q` above, whose sum over those samples is all that is needed."""
         found = loaded.table * pairs.reshape(loaded.table.shape)
-        total = np.empty((len(found), self.k))
-        total[:1] = found[:1].sum(axis=2)
+        touched, total, rest = found.sum(axis=1), found.sum(axis=2), np.zeros(loaded.fold.shape)
+        share = loaded.default[:, :, None] * loaded.table * loaded.fold[:, None, :]
         for a, b in zip(self.level[1:-1].tolist(), self.level[2:].tolist(), strict=True):
-            part = found[a:b]
-            rest = np.maximum(total[self.parent[a:b]] - part.sum(axis=1), 0.0)
-            share = loaded.default[a:b, :, None] * loaded.table[a:b]
-            part += share * (rest * loaded.fold[a:b])[:, None, :]
-            total[a:b] = part.sum(axis=2)
+            rest[a:b] = np.maximum(total[self.parent[a:b]] - touched[a:b], 0.0)
+            total[a:b] += np.einsum("uij,uj->ui", share[a:b], rest[a:b])
+        found += share * rest[:, None, :]
         flat = np.zeros(self.size)
         flat[self.inner_at[self.is_inner]] = found[self.is_inner]
         counted = self._leaf_counts(loaded, leaves, total)
@@ -320,5 +315,5 @@ class Walk:
 
         size = 8 * (numbers.node.size + numbers.ratio.size)
         pieces = min(PIECES, max(4, PIECE_BYTES // size)) if task == COUNTS else PIECES
-        span = max(64, -(-len(samples) // pieces))
+        span = max(LEAST_PIECE, -(-len(samples) // pieces))
         return parallel(work, len(samples), jobs, span)
