@@ -17,7 +17,7 @@ from latenttree.bench.contest import Contest, Limit, Outcome, bic, run_contests
 from latenttree.bench.contest_data import Documents, Known, Simulated, layers_of, presence
 from latenttree.bench.judging import judged
 from latenttree.bench.limits import Exceeded, Failed, within_limits
-from latenttree.bench.rivals import Answer, Rival, Task, likelihoods, named, rival, rivals
+from latenttree.bench.rivals import Answer, Rival, Task, likelihoods, named, rival, rivals, versions
 from latenttree.bench.rivals.counted import counted, mutual_information
 from latenttree.bench.rivals.hierarchies import from_groups, from_layers
 from latenttree.bench.rivals.one_hot import columns, strongest
@@ -90,6 +90,12 @@ def test_adapters_of_words(name: str) -> None:
     assert answer.tree is not None
     if "CorEx" in name:  # words of a topic are in the same documents, and the sizes are told
         assert len(set(zip(answer.groups, np.repeat(range(3), 4).tolist(), strict=True))) == 3
+
+
+def test_versions_of_what_is_installed() -> None:
+    found = versions()
+    assert {"scikit-learn", "pgmpy", "scikit-bio", "linearcorex", "tomotopy"} <= found.keys()
+    assert found["scikit-learn"] is not None
 
 
 def test_some_rivals_do_not_suit() -> None:

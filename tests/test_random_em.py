@@ -139,6 +139,21 @@ def test_the_same_seed_gives_the_same_model_on_any_number_of_threads() -> None:
         np.testing.assert_array_equal(a, b)
 
 
+def test_no_restart_is_begun_when_it_is_enough() -> None:
+    data = nine(3)
+    asked: list[int] = []
+
+    def enough() -> bool:
+        asked.append(0)
+        return len(asked) == 2
+
+    stopped = random_em(data.tree, data.X, 2, n_restarts=5, max_iter=20, random_state=0,
+                        enough=enough)  # fmt: skip
+    two = random_em(data.tree, data.X, 2, n_restarts=2, max_iter=20, random_state=0)
+    assert len(asked) == 2
+    assert stopped.log_likelihood == two.log_likelihood
+
+
 def test_a_tree_without_hidden_nodes_is_counted() -> None:
     X = np.array([[0, 0], [0, 1], [1, 1], [1, 1]])
     tree = lt.Tree.build(("x0", "x1"), [(0, 1)], [1.0])

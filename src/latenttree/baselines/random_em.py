@@ -7,6 +7,7 @@ a step costs what the different rows cost, and the M-step is that of `refine`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -50,6 +51,7 @@ def random_em(
     smoothing: float = 1.0,
     random_state: int | np.random.Generator | None = None,
     n_jobs: int = 1,
+    enough: Callable[[], bool] | None = None,
 ) -> RandomEM:
     """Parameters of `tree` by EM from `n_restarts` random starts; the best by likelihood.
 
@@ -62,6 +64,7 @@ def random_em(
     smoothing : pseudo-samples for every state of a parent, as in `refine`; 0 for the maximum
         likelihood itself.
     random_state : seeds the starts; the first starts are the same for every `n_restarts`.
+    enough : asked after every restart; no other is begun where it says so.
 
     Cost `O(n_restarts max_iter n_distinct n_edges k^2)` with `n_distinct` different samples.
     """
@@ -77,6 +80,8 @@ def random_em(
         found = _climb(start, rows, tuple(target), max_iter, tol, smoothing, n_jobs)
         if best is None or found.log_likelihood > best.log_likelihood:
             best = found
+        if enough is not None and enough():
+            break
     assert best is not None
     return best._replace(model=canonical_states(best.model))
 

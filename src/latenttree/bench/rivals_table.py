@@ -10,6 +10,7 @@ from latenttree.bench.contest import DONE, Contest, Limit, run_contests
 from latenttree.bench.contest_data import Simulated
 from latenttree.bench.rare_sources import RareCodes
 from latenttree.bench.record import make_record
+from latenttree.bench.rivals import versions
 from latenttree.bench.settings import Settings
 from latenttree.bench.simulated import Balanced
 
@@ -44,7 +45,9 @@ QUICK_LIMIT = Limit(5.0, 4 * 2**30)
 def run(settings: Settings) -> dict[str, Any]:
     limit = limit_of(settings, QUICK_LIMIT if settings.quick else LIMIT)
     rows = run_contests(contests(settings.quick), settings, limit, SEEDS)
-    return make_record("rivals", TITLE, ABOUT, settings, rows, limit=limit.seconds)
+    return make_record(
+        "rivals", TITLE, ABOUT, settings, rows, limit=limit.seconds, libraries=versions()
+    )
 
 
 def limit_of(settings: Settings, default: Limit) -> Limit:

@@ -24,6 +24,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from typing import Any
 
@@ -128,6 +129,18 @@ def rivals() -> dict[str, Rival]:
     for module in pkgutil.iter_modules(__path__):
         for rival in getattr(import_module(f"{__name__}.{module.name}"), "RIVALS", ()):
             found[rival.name] = rival
+    return found
+
+
+def versions() -> dict[str, str | None]:
+    """Of the libraries that adapters need, as pip calls them; None where one is not installed."""
+    names = {part for rival in rivals().values() for part in rival.install.split()}
+    found: dict[str, str | None] = {}
+    for name in sorted(names):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = None
     return found
 
 

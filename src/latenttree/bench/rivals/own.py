@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from latenttree.baselines import BASELINES, RandomEM, clrg, random_em
+from latenttree.baselines import BASELINES, clrg, random_em
 from latenttree.bench.rivals import Answer, Rival, Task, of_model
 from latenttree.model import TreeModel
 
@@ -55,16 +53,22 @@ class ClrgEm(Rival):
     def fit(self, task: Task) -> Answer:
         task.is_late()  # the clock starts
         tree = clrg(task.distances(), task.table.n_samples, task.table.names)
-        rng = np.random.default_rng(task.seed)
-        best: RandomEM | None = None
         done = 0
-        while best is None or (done < self.n_restarts and not task.is_late()):
-            found = random_em(
-                tree, task.table, task.n_states, n_restarts=1, random_state=rng, n_jobs=task.n_jobs
-            )
-            if best is None or found.log_likelihood > best.log_likelihood:
-                best = found
+
+        def enough() -> bool:
+            nonlocal done
             done += 1
+            return task.is_late()
+
+        best = random_em(
+            tree,
+            task.table,
+            task.n_states,
+            n_restarts=self.n_restarts,
+            random_state=task.seed,
+            n_jobs=task.n_jobs,
+            enough=enough,
+        )
         more: dict[str, Any] = {"log_likelihood_of_training": best.log_likelihood}
         more["n_restarts"] = done
         if done < self.n_restarts:
