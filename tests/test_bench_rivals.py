@@ -16,7 +16,7 @@ from latenttree.bench import contest
 from latenttree.bench.contest import Contest, Limit, Outcome, bic, run_contests
 from latenttree.bench.contest_data import Documents, Known, Simulated, layers_of, presence
 from latenttree.bench.judging import judged
-from latenttree.bench.limits import Exceeded, Failed, within_limits
+from latenttree.bench.limits import Exceeded, Failed, at_most, within_limits
 from latenttree.bench.rivals import Answer, Rival, Task, likelihoods, named, rival, rivals, versions
 from latenttree.bench.rivals.counted import counted, mutual_information
 from latenttree.bench.rivals.hierarchies import from_groups, from_layers
@@ -237,6 +237,20 @@ def test_work_within_limits() -> None:
         within_limits(time.sleep, 60, seconds=0.5)
     assert error.value.reason == "time"
     assert time.perf_counter() - start < 30
+
+
+def slow_part(seconds: float) -> str:
+    with at_most(seconds):
+        time.sleep(0.3)
+    return "done"
+
+
+def test_a_part_of_the_work_has_its_own_limit() -> None:
+    assert slow_part(0.01) == "done"  # only processes of `within_limits` are ended
+    assert within_limits(slow_part, 60.0, seconds=60) == "done"
+    with pytest.raises(Exceeded) as error:
+        within_limits(slow_part, 0.05, seconds=60)
+    assert error.value.reason == "time"
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc")

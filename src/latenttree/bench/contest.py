@@ -24,7 +24,7 @@ from threadpoolctl import threadpool_limits
 
 from latenttree.bench.contest_data import Halves, layers_of
 from latenttree.bench.judging import SCORES, judged
-from latenttree.bench.limits import Exceeded, Failed, within_limits
+from latenttree.bench.limits import Exceeded, Failed, at_most, within_limits
 from latenttree.bench.machine import in_fresh_process, peak_memory
 from latenttree.bench.measure import warm_up
 from latenttree.bench.rivals import Floats, Rival, Task, likelihoods, named
@@ -161,7 +161,7 @@ def attempt(
         return Outcome(ABSENT, f"not installed: pip install {rival.install}")
     try:
         found: dict[str, Any] | None = within_limits(
-            fit_rival, contest, name, folder, seed, n_jobs, SHARE * limit.seconds,
+            fit_rival, contest, name, folder, seed, n_jobs, limit.seconds,
             seconds=limit.seconds + limit.grace, memory=limit.memory,
         )  # fmt: skip
     except Exceeded as error:
@@ -171,8 +171,6 @@ def attempt(
         return Outcome(FAILED, str(error))
     if found is None:
         return Outcome(UNSUITED)
-    if found["seconds"] > limit.seconds:
-        return Outcome(TIME, limit.said(TIME), {"peak_bytes": found["peak_bytes"]})
     return Outcome(DONE, "", found, found.pop("held_out_values"))
 
 
@@ -191,7 +189,8 @@ def fit_rival(
     with _quiet(), threadpool_limits(limits=n_jobs):
         _warm_up(rival, task)
         start = time.perf_counter()
-        answer = rival.fit(replace(task, seconds=seconds))
+        with at_most(seconds):
+            answer = rival.fit(replace(task, seconds=SHARE * seconds))
         passed = time.perf_counter() - start
     peak = peak_memory()
     held_out = trained = None

@@ -26,7 +26,7 @@ KEY = (
     "*: is told sizes or depth of the true tree. Dotted: limit of time."
 )
 COLOURS = {OUR_NAME: OURS, "CLRG-EM": "#e0a030", "Chow-Liu": "#7a8494"}
-SHORT = {"time": "out of time", "memory": "out of memory", "not tried": "not tried"}
+SHORT = {"time": "out of time", "memory": "out of memory", "not tried": "out of time with fewer"}
 """What a figure says where a method has no result, by its state."""
 
 
@@ -164,7 +164,8 @@ def _draw_gains(ax: Axes, rows: Sequence[Row], work: str, last: bool, first: boo
         colour = COLOURS.get(row["rival"], OTHERS)
         ax.barh(y, gain, height=0.66, color=colour, xerr=error, ecolor=INK,
                 error_kw={"lw": 1.2, "capsize": 2.5})  # fmt: skip
-        ax.text(max(gain, 0.0) + error + 0.02 * room, y, f"{gain:+.2f}", va="center", fontsize=11,
+        text = f"{gain:+.1f}" if abs(gain) >= 10 else f"{gain:+.2f}"
+        ax.text(max(gain, 0.0) + error + 0.02 * room, y, text, va="center", fontsize=11,
                 color=INK, fontweight="bold" if ours else "normal")  # fmt: skip
     ax.set_yticks(places, [row["rival"] for row in rows])
     ax.set_ylim(-0.6, len(rows) - 0.4)

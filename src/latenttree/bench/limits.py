@@ -6,14 +6,20 @@ import multiprocessing
 import os
 import re
 import signal
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 EVERY = 0.2
 """Seconds between two looks at the process."""
+
+
+RAN_OUT = 75
+"""Exit code of a process that `at_most` ended."""
 
 
 class Exceeded(Exception):
@@ -53,20 +59,35 @@ def within_limits(
             is_done, result = ours.recv()
         except EOFError:
             process.join()
+            if process.exitcode == RAN_OUT:
+                raise Exceeded("time", time.perf_counter() - start, peak) from None
             raise Failed(f"its process ended with exit code {process.exitcode}") from None
         if not is_done:
             raise Failed(result)
         return result
     finally:
         process.join(EVERY)
-        if process.is_alive():
-            _kill(process)
+        _kill(process)
         process.join()
         ours.close()
 
 
+@contextmanager
+def at_most(seconds: float) -> Iterator[None]:
+    """End this process, if it is one of `within_limits`, when the block takes longer: a limit of
+    one part of its work. A process that lets no other thread run is ended by the limit of all."""
+    watch = threading.Timer(seconds, os._exit, (RAN_OUT,))
+    watch.daemon = True
+    if multiprocessing.parent_process() is not None:
+        watch.start()
+    try:
+        yield
+    finally:
+        watch.cancel()
+
+
 def _kill(process: Any) -> None:
-    """The process and those that it started."""
+    """The process and those that it started, as far as they still run."""
     try:
         os.killpg(process.pid, signal.SIGKILL)
     except (AttributeError, ProcessLookupError):  # no groups here, or not yet one of its own
