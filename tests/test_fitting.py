@@ -10,6 +10,7 @@ import pytest
 from scipy import sparse
 
 import latenttree as lt
+from latenttree import fitting
 from latenttree.data import as_table
 from latenttree.datasets import make_latent_tree
 from latenttree.engine import Progress
@@ -85,6 +86,17 @@ def test_without_smoothing_impossible_samples_tell_nothing() -> None:
     model = learn(few.X, refine=None, smoothing=0.0)
     assert np.isneginf(model.score_samples(few.X)).any()
     assert np.isfinite(model.diagnostics_.effective_samples).all()
+
+
+def test_some_samples_say_how_well_states_are_known(
+    data: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    samples = Samples(as_table(data.X))
+    whole = effective_samples(data.model, samples, 1)
+    monkeypatch.setattr(fitting, "ENOUGH", 1000)
+    some = effective_samples(data.model, samples, 1)
+    # a mean of 1,000 values in [0, 1]: four standard errors are below 0.07
+    np.testing.assert_allclose(some, whole, atol=0.07 * 3000)
 
 
 def test_steps_run_out(data: Any) -> None:

@@ -458,14 +458,14 @@ def overfitting(seed: int) -> tuple[TreeModel, Any, Any]:
 @pytest.mark.parametrize("seed", range(3))
 def test_it_stops_when_held_out_samples_no_longer_gain(seed: int, accelerate: bool) -> None:
     start, train, held = overfitting(seed)
-    free = refine(start, chunks_of(train), max_steps=200, smoothing=0.1, accelerate=accelerate)
+    long: dict[str, Any] = {"max_steps": 200, "smoothing": 0.1, "tolerance": 1e-9}
+    free = refine(start, chunks_of(train), accelerate=accelerate, **long)
     found = refine(
         start,
         chunks_of(train),
-        max_steps=200,
-        smoothing=0.1,
         accelerate=accelerate,
         held_out=chunks_of(held[:200], held[200:]),
+        **long,
     )
     assert found.converged
     assert len(found.trace) < len(free.trace)

@@ -27,7 +27,7 @@ from latenttree.steps import total_log_likelihood as total_log_likelihood
 from latenttree.tree import Tree
 
 Floats = NDArray[np.float64]
-PER_PARAMETER = 1e5
+PER_PARAMETER = 5e5
 """Log-likelihood for each parameter that `tolerance` is a share of."""
 
 LEAST_SHARE_LEFT, MOST_SHARE_LEFT = 0.5, 0.95
@@ -81,7 +81,7 @@ def refine(
     ----------
     chunks : gives the samples, chunk by chunk, or their codes `(n, p)`, -1 for unknown.
     tolerance : refinement ends when the objective is expected to rise by less than `tolerance *
-        PER_PARAMETER` for each free parameter: by default 0.01, where sampling noise is 1/2. What
+        PER_PARAMETER` for each free parameter: by default 0.05, where sampling noise is 1/2. What
         is to come is judged by how the gains shrink. Of many samples also when a pass brings less
         than the share `tolerance * SHARES`, by default 0.02, of all that was gained.
     smoothing : pseudo-samples for every state of a parent, spread as the node's own marginal is
