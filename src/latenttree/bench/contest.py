@@ -28,10 +28,15 @@ from latenttree.bench.limits import Exceeded, Failed, at_most, within_limits
 from latenttree.bench.machine import in_fresh_process, peak_memory
 from latenttree.bench.measure import warm_up
 from latenttree.bench.rivals import Floats, Rival, Task, likelihoods, named
+from latenttree.bench.rivals.binary import is_binary
 from latenttree.bench.settings import Settings
 
 SHARE = 0.6
 """Of the time limit, after which methods that can stop early should: a last step may be long."""
+
+SHORT = 5.0
+"""Seconds below which a fit is repeated, and the shorter time counts: the first one may load
+kernels that the small fit before it did not need."""
 
 TRUTH = "truth"
 """The name of the true model among the references."""
@@ -188,16 +193,18 @@ def fit_rival(
         return None
     with _quiet(), threadpool_limits(limits=n_jobs):
         _warm_up(rival, task)
-        start = time.perf_counter()
-        with at_most(seconds):
-            answer = rival.fit(replace(task, seconds=SHARE * seconds))
-        passed = time.perf_counter() - start
+        times: list[float] = []
+        while not times or (len(times) < 2 and times[0] < SHORT):
+            start = time.perf_counter()
+            with at_most(seconds):
+                answer = rival.fit(replace(task, seconds=SHARE * seconds))
+            times.append(time.perf_counter() - start)
     peak = peak_memory()
     held_out = trained = None
     if answer.log_likelihood is not None:
         held_out, trained = answer.log_likelihood(test), float(answer.log_likelihood(train).sum())
     return {
-        "seconds": passed,
+        "seconds": min(times),
         "peak_bytes": peak,
         "n_hidden": None if answer.tree is None else answer.tree.n_hidden,
         **judged(answer, known),
@@ -252,7 +259,7 @@ def _few(task: Task) -> Task:
     from latenttree.data import as_table
     from latenttree.datasets import make_latent_tree
 
-    known = make_latent_tree(9, 2, 2 if task.table.kind == "presence" else 3, n_samples=400,
+    known = make_latent_tree(9, 2, 2 if is_binary(task.table) else 3, n_samples=400,
                              edge_length=0.4, random_state=0)  # fmt: skip
     X: Any = known.X
     if task.table.kind == "presence":

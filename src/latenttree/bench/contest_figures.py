@@ -75,7 +75,7 @@ def _places(ax: Axes, names: Sequence[str]) -> dict[str, int]:
 def _draw_distances(ax: Axes, rows: Mapping[str, Row], names: Sequence[str], title: str) -> None:
     """A bar to the distance as it is, a tick where the best contraction would bring it."""
     places = _places(ax, names)
-    dress(ax, title, "Robinson-Foulds distance to the truth", grid="x")
+    dress(ax, title, "Robinson-Foulds to the truth", grid="x")
     for name, y in places.items():
         row = rows.get(name)
         if row is None or row["rf"] is None:

@@ -30,8 +30,9 @@ knowing the truth, for methods that always make binary trees. Families: adjusted
 variables around one hidden node, of clusterers of their groups, of others of the tree at that best
 threshold. Held out: mean log-likelihood of a sample, in nats; loss: below that of the true model.
 Methods without a probabilistic model of the samples have none; that of hLDA is of running words and
-cannot be compared. Likelihoods of pgmpy's models are computed by our inference. "Is told" is what
-a method is given of the truth because it cannot do without."""
+cannot be compared. CorEx is run on binary variables alone, hLDA on words alone. Likelihoods of
+pgmpy's models are computed by our inference. "Is told" is what a method is given of the truth
+because it cannot do without."""
 ORDER = (
     "latenttree", "CLRG-EM", "CLRG", "CLNJ", "recursive grouping", "neighbour joining",
     "scikit-bio NJ", "scikit-learn agglomerative", "linear CorEx", "CorEx topic", "tomotopy hLDA",

@@ -8,15 +8,14 @@ import numpy as np
 from scipy import sparse
 
 from latenttree.bench.rivals import Answer, Rival, Task
+from latenttree.bench.rivals.binary import is_binary, ones
 from latenttree.bench.rivals.hierarchies import from_layers
-from latenttree.bench.rivals.one_hot import columns, strongest
 
 
 class CorexTopic(Rival):
-    """`corextopic.Corex` on the columns of presence (of all categories where there are more than
-    two), then on the labels it gave, layer by layer.
+    """`corextopic.Corex` on binary variables as words, then on the labels it gave, layer by layer.
 
-    A variable belongs to the topic that its columns have most mutual information with.
+    A variable belongs to the topic that it has most mutual information with.
     """
 
     name = "CorEx topic"
@@ -25,19 +24,19 @@ class CorexTopic(Rival):
     told = "sizes of the layers"
 
     def suits(self, task: Task) -> bool:
-        return bool(task.layers)
+        return bool(task.layers) and is_binary(task.table)
 
     def fit(self, task: Task) -> Answer:
         new = import_module("corextopic.corextopic").Corex
         assert task.layers
-        X, owner = columns(task.table)
+        X = ones(task.table)
         layers: list[list[int]] = []
         for i, size in enumerate(task.layers):
             if i > 0 and size == 1:  # one group of all says nothing
                 break
             found = new(n_hidden=size, seed=task.seed).fit(sparse.csr_matrix(X))
-            layers.append(strongest(np.asarray(found.mis), owner))
-            X, owner = sparse.csr_array(found.labels.astype(np.float64)), np.arange(size)
+            layers.append(np.asarray(found.mis).argmax(axis=0).tolist())
+            X = sparse.csr_array(found.labels.astype(np.float64))
         return Answer(from_layers(task.table.names, layers), tuple(layers[0]))
 
 

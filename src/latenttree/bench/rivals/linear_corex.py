@@ -7,15 +7,15 @@ from importlib import import_module
 import numpy as np
 
 from latenttree.bench.rivals import Answer, Floats, Rival, Task
+from latenttree.bench.rivals.binary import is_binary, ones
 from latenttree.bench.rivals.hierarchies import from_layers
-from latenttree.bench.rivals.one_hot import columns, strongest
 
 
 class LinearCorex(Rival):
-    """`linearcorex.Corex` on the columns of presence (of all categories where there are more than
-    two), then on its own factors, layer by layer.
+    """`linearcorex.Corex` on binary variables as numbers, then on its own factors, layer by layer.
 
-    A variable belongs to the factor that its columns have most mutual information with.
+    A variable belongs to the factor that it has most mutual information with. More than two
+    categories are no numbers, and as columns of ones they show it each variable as a factor.
     """
 
     name = "linear CorEx"
@@ -24,18 +24,17 @@ class LinearCorex(Rival):
     told = "sizes of the layers"
 
     def suits(self, task: Task) -> bool:
-        return bool(task.layers)
+        return bool(task.layers) and is_binary(task.table)
 
     def fit(self, task: Task) -> Answer:
         new = import_module("linearcorex").Corex
-        values, owner = columns(task.table)
-        X: Floats = np.asarray(values.toarray(), dtype=np.float64)
+        X: Floats = np.asarray(ones(task.table).toarray(), dtype=np.float64)
         layers: list[list[int]] = []
         for size in _inner(task.layers):
             found = new(n_hidden=size, seed=task.seed)
             Y = found.fit_transform(X)
-            layers.append(strongest(np.asarray(found.mis), owner))
-            X, owner = np.asarray(Y, dtype=np.float64), np.arange(size)
+            layers.append(np.asarray(found.mis).argmax(axis=0).tolist())
+            X = np.asarray(Y, dtype=np.float64)
         return Answer(from_layers(task.table.names, layers), tuple(layers[0]))
 
 
