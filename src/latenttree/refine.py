@@ -39,6 +39,10 @@ MANY = 1 << 16
 SHARES = 2e5
 """`tolerance` times this is the share of all gains that a pass over many samples must bring."""
 
+FIRST = 10.0
+"""The step after a pass in batches takes out the noise of the last of them: it may bring so many
+times what later ones must, by default 1/2 for each parameter, and be the last."""
+
 LEAST_STEPS = 30
 """Where fewer steps are allowed, they are taken as they are."""
 
@@ -82,8 +86,9 @@ def refine(
     chunks : gives the samples, chunk by chunk, or their codes `(n, p)`, -1 for unknown.
     tolerance : refinement ends when the objective is expected to rise by less than `tolerance *
         PER_PARAMETER` for each free parameter: by default 0.05, where sampling noise is 1/2. What
-        is to come is judged by how the gains shrink. Of many samples also when a pass brings less
-        than the share `tolerance * SHARES`, by default 0.02, of all that was gained.
+        is to come is judged by how the gains shrink. Of many samples also when a pass alone brings
+        less than that, or less than the share `tolerance * SHARES`, by default 0.02, of all that
+        was gained.
     smoothing : pseudo-samples for every state of a parent, spread as the node's own marginal is
         (a Dirichlet prior): no category seen at all gets probability zero.
     accelerate : extrapolate every two steps (squared extrapolation, Varadhan and Roland 2008).
@@ -112,8 +117,8 @@ def _number(chunks: Chunks) -> int:
 
 
 class _Limits(NamedTuple):
-    """When a climb ends: steps, what may be left to gain, and, of many samples, the share of all
-    that was gained that another pass must bring."""
+    """When a climb ends: steps, and what may be left to gain; of many samples each pass must bring
+    that much, and a share of all that was gained."""
 
     max_steps: int
     least: float
@@ -133,7 +138,7 @@ def _finish(steps: Steps, seen: Seen, chunks: Chunks, limits: _Limits, judge: _J
     state = steps.visit(seen.theta, chunks)
     if judge.held_out is None:
         before, after = (seen.gained(x) for x in (seen.theta, steps.step(state.sums)))
-        if after - before <= limits.share * after:
+        if after - before <= max(FIRST * limits.least, limits.share * after):
             return _Climbed(state, [state.value], True)
         return _climb(steps, state, chunks, limits, judge, gained=before)
     return _climb(steps, state, chunks, limits, judge)
@@ -150,7 +155,7 @@ def _climb(
 ) -> _Climbed:
     """Climb until little is to be gained, or the judge is tired.
 
-    Where `gained` is what led to `state`, a pass must bring a share of what was gained in all."""
+    Where `gained` is what led to `state`, every pass must bring enough, see `_Limits`."""
 
     def visit(theta: Floats) -> State:
         return steps.visit(theta, chunks)
@@ -166,8 +171,8 @@ def _climb(
         gains.append(state.value - before.value)
         converged = judge.tired(state.theta, steps.space) or still_to_come(gains) <= limits.least
         if gained is not None:
-            whole = gained + state.value - first
-            converged |= gains[-1] <= limits.share * whole * (len(trace) - passes)
+            enough = max(limits.least, limits.share * (gained + state.value - first))
+            converged |= gains[-1] <= enough * (len(trace) - passes)
     return _Climbed(state, trace, converged)
 
 
