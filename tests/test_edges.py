@@ -5,20 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from tests.reference import stars as reference
-from tests.reference.features import behind
 from tests.reference.random_trees import random_tree
 
 from latenttree.affinity import estimated_affinity, matrix_affinity
 from latenttree.data import as_table
 from latenttree.distances import estimate_distances
-from latenttree.edges import (
-    EdgeTest,
-    EdgeTester,
-    edge_tests,
-    observed_behind,
-    pendant_test,
-    quartet_test,
-)
+from latenttree.edges import EdgeTest, EdgeTester, edge_tests
+from latenttree.flat import Flat
 from latenttree.wiring import Wiring
 
 QUARTET = np.array([[0, 4], [1, 4], [2, 5], [3, 5], [4, 5]])
@@ -82,19 +75,20 @@ def test_an_edge_between_observed_nodes_is_not_tested() -> None:
     edges = np.array([[0, 1], [1, 4], [2, 4], [3, 4]])
     wiring = Wiring.from_edges(4, edges, np.full(4, 0.5))
     whole = matrix_affinity(np.exp(-reference.path_lengths(4, edges, np.full(4, 0.5))), 1e4)
-    assert EdgeTester(wiring, whole).test(0, 1) is None
+    assert EdgeTester(Flat.of(wiring), whole).test(np.array([0])) == {}
     assert sorted(edge_tests(wiring, whole)) == [(1, 4), (2, 4), (3, 4)]
 
 
 def test_quartets_and_triplets_are_the_likeliest_lengths() -> None:
     """Against a general optimiser, and errors against the information of the slow formula."""
     rng = np.random.default_rng(1)
-    for edges, run, e in ((QUARTET, quartet_test, 4), (reference.random_binary(rng, 3), None, 0)):
+    for edges, e in ((QUARTET, 4), (reference.random_binary(rng, 3), 0)):
         m = len(edges) // 2 + 2
         lengths = rng.uniform(0.3, 0.8, len(edges))
         sigma = np.exp(-reference.path_lengths(m, edges, lengths))
         r = reference.sampled_correlations(rng, sigma, 3000)
-        found = (run or pendant_test)(r, 3000.0)
+        wiring = Wiring.from_edges(m, edges, lengths)
+        found = edge_tests(wiring, matrix_affinity(r, 3000.0))[tuple(edges[e].tolist())]
         best, _ = reference.fit_likelihood(r, 3000.0, edges)
         # fits end when no length moves by 1e-3, and converge faster than that
         assert found.length == pytest.approx(best[e], abs=2e-3)
@@ -119,16 +113,11 @@ def test_link_is_the_correlation_of_the_two_sides() -> None:
     assert min(t[(4, 5)].link for t in sampled_tests(0.3, 5000, 20)) > 5
 
 
-def test_observed_nodes_behind_every_edge() -> None:
-    for seed in range(10):
-        rng = np.random.default_rng(seed)
-        tree = random_tree(rng, 20, max_degree=6, internal_observed_fraction=0.3)
-        wiring = Wiring.from_edges(20, tree.edges, tree.lengths)
-        slots = wiring.slots()
-        found = observed_behind(slots, 20)
-        for u, near in slots.number.items():
-            for v, slot in near.items():
-                assert found[slot] == len(behind(wiring, u, v))
+def test_threads_do_not_matter() -> None:
+    tree = random_tree(np.random.default_rng(3), 150)
+    wiring = Wiring.from_edges(150, tree.edges, tree.lengths)
+    whole = reference.with_samples(tree.path_lengths(), 1e4)
+    assert edge_tests(wiring, whole, 1) == edge_tests(wiring, whole, 2)
 
 
 # ---- rare binary leaves --------------------------------------------------------------

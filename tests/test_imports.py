@@ -31,6 +31,7 @@ ORDER = (
     "affinity",
     "estimates",
     "wiring",
+    "flat",
     "features",
     "lengths",
     "stars",

@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from tests.reference import stars as reference
+from tests.reference import sweeps as slow
 from tests.reference.random_trees import random_tree
 
 from latenttree.affinity import matrix_affinity
 from latenttree.features import branch_features, star_correlations
-from latenttree.sweeps import Region, judge, region_around, region_arrays, sweep, topology_hash
+from latenttree.flat import Flat
+from latenttree.sweeps import judge_all, sweep, topology_hash
 from latenttree.tree import Tree
 from latenttree.wiring import Wiring
 
@@ -93,7 +95,8 @@ def test_the_truth_is_left_alone() -> None:
 
 @pytest.mark.parametrize("n", [200, 5000])
 def test_no_verdict_lowers_the_likelihood_of_its_region(n: int) -> None:
-    """Sampled affinities on a damaged tree: every region, judged by the slow likelihood."""
+    """Sampled affinities on a damaged tree: every region, judged by the slow likelihood, and the
+    same region and verdict as in plain Python."""
     for seed in range(10):
         tree = binary_tree(seed)
         wiring, rng = wired(tree), np.random.default_rng(seed)
@@ -101,26 +104,38 @@ def test_no_verdict_lowers_the_likelihood_of_its_region(n: int) -> None:
             interchange(wiring, rng)
         rho = reference.sampled_correlations(rng, np.exp(-tree.path_lengths()), n)
         whole = matrix_affinity(rho, float(n), 1.0, np.empty((0, 2), dtype=np.int64))
-        features = branch_features(wiring, whole.source)
-        n_changed = 0
-        for centre in wiring.hidden():
-            region = region_around(wiring, centre)
+        flat = Flat.of(wiring)
+        around, centres = flat.around(), flat.hidden()
+        features = branch_features(flat, around, whole.source)
+        verdicts = judge_all(flat, around, features, whole, centres, 1)
+        for c, centre in enumerate(centres.tolist()):
+            region = slow.region_around(wiring, centre)
+            assert verdicts.inside[c, : verdicts.n_inside[c]].tolist() == region.inside
             if len(region.branches) < 4:
+                assert verdicts.n_slots[c] == 0
                 continue
-            slots, edges, lengths = region_arrays(wiring, features, region)
-            r = star_correlations(
-                slots, features.leaf, features.weight, features.size, whole.source
+            slots, edges, lengths = slow.region_arrays(wiring, features, region)
+            assert sorted(verdicts.slots[c, : verdicts.n_slots[c]]) == sorted(slots)
+            order = [slots.tolist().index(s) for s in verdicts.slots[c, : verdicts.n_slots[c]]]
+            expected = slow.judge(wiring, features, whole, region)
+            assert verdicts.changed[c] == expected.changed
+            found = np.array(verdicts.edges[c, : verdicts.n_edges[c]])
+            number = np.concatenate([order, np.arange(len(slots), found.max() + 1)])
+            assert topology_hash(len(slots), number[found]) == topology_hash(
+                len(slots), expected.edges
             )
+            r = star_correlations(slots, features, whole.source)
             before = reference.log_likelihood(r, float(n), edges, lengths)
-            verdict = judge(wiring, features, whole, region)
             offsets = -np.log(features.load[slots])
-            fitted = verdict.lengths.copy()
-            for e, (a, b) in enumerate(verdict.edges.tolist()):
+            fitted = verdicts.lengths[c, : len(found)].copy()
+            for e, (a, b) in enumerate(number[found].tolist()):
                 fitted[e] += sum(offsets[v] for v in (a, b) if v < len(slots))
-            after = reference.log_likelihood(r, float(n), verdict.edges, fitted)
-            assert after >= before - 1e-6  # the fit accepts losses of 1e-9 a step
-            n_changed += verdict.changed
-        assert n_changed, "three interchanges must show"
+            after = reference.log_likelihood(r, float(n), number[found], fitted)
+            # the fit accepts losses of 1e-9 a step; a branch may be nearer than its node by less
+            # than the node's error, and is put at zero then
+            short = (expected.lengths < 0).any()
+            assert short or after >= before - 1e-6
+        assert verdicts.changed.any(), "three interchanges must show"
 
 
 def test_likelihood_of_the_whole_tree_rises_when_sweeping_samples() -> None:
@@ -209,7 +224,7 @@ def test_a_polytomy_has_another_hash_than_its_resolutions() -> None:
 # ---- regions -------------------------------------------------------------------------
 
 
-def check_region(wiring: Wiring, region: Region, max_branches: int) -> None:
+def check_region(wiring: Wiring, region: slow.Region, max_branches: int) -> None:
     inside = set(region.inside)
     assert all(wiring.is_hidden(v) for v in inside)
     assert len(inside) == len(region.inside)
@@ -226,7 +241,7 @@ def test_regions_are_connected_and_small(max_branches: int) -> None:
     for seed in range(10):
         wiring = wired(random_tree(np.random.default_rng(seed), 50, max_degree=6))
         for centre in wiring.hidden():
-            region = region_around(wiring, centre, 2, max_branches)
+            region = slow.region_around(wiring, centre, 2, max_branches)
             assert region.inside[0] == centre
             check_region(wiring, region, max_branches)
             steps = steps_from(wiring, centre)
@@ -243,4 +258,4 @@ def test_the_nearest_hidden_nodes_come_first() -> None:
     """
     edges = [(0, 9), (1, 9), (2, 10), (3, 10), (4, 11), (5, 11), (8, 9), (8, 10), (8, 11)]
     wiring = Wiring.from_edges(6, np.array(edges), np.array([1.0] * 6 + [0.3, 0.1, 0.2]))
-    assert region_around(wiring, 8, radius=1, max_branches=5).inside == [8, 10, 11]
+    assert slow.region_around(wiring, 8, radius=1, max_branches=5).inside == [8, 10, 11]

@@ -35,45 +35,6 @@ def test_a_tree_goes_in_and_comes_out(tree: Tree) -> None:
     np.testing.assert_array_equal(back.lengths, tree.lengths)
 
 
-@settings(deadline=None, derandomize=True)
-@given(trees(min_observed=2, max_observed=25))
-def test_slots_are_the_directed_edges(tree: Tree) -> None:
-    wiring = wired(tree)
-    s = wiring.slots()
-    assert len(s.nbr) == 2 * len(tree.edges)
-    source = np.repeat(np.arange(tree.n_nodes), np.diff(s.indptr))
-    np.testing.assert_array_equal(s.back[s.back], np.arange(len(s.nbr)))
-    np.testing.assert_array_equal(s.nbr[s.back], source)
-    np.testing.assert_array_equal(s.length[s.back], s.length)
-    # the tree numbers hidden nodes without gaps, so wiring numbers are slot numbers
-    for v, near in wiring.links.items():
-        for u, length in near.items():
-            slot = s.number[v][u]
-            assert (source[slot], s.nbr[slot], s.length[slot]) == (v, u, length)
-
-
-@settings(deadline=None, derandomize=True)
-@given(trees(min_observed=1, max_observed=25))
-def test_order_has_parents_first(tree: Tree) -> None:
-    s = wired(tree).slots()
-    assert sorted(s.order.tolist()) == list(range(tree.n_nodes))
-    position = np.argsort(s.order)
-    for v in s.order[1:].tolist():
-        slot = s.parent_slot[v]
-        assert s.indptr[v] <= slot < s.indptr[v + 1]
-        assert position[s.nbr[slot]] < position[v]
-    assert s.parent_slot[s.order[0]] == -1
-
-
-def test_gaps_in_the_numbers_of_hidden_nodes_are_closed() -> None:
-    wiring = quartet()
-    wiring.contract(0, 4)  # node 4 is gone, 5 stays
-    s = wiring.slots()
-    assert len(s.indptr) - 1 == 5
-    assert s.nbr.max() == 4
-    assert wiring.hidden() == [5]
-
-
 def test_edges_are_sorted_and_ascending() -> None:
     assert quartet().edges() == [(0, 4), (1, 4), (2, 5), (3, 5), (4, 5)]
 
@@ -125,4 +86,3 @@ def test_trees_without_hidden_nodes(p: int) -> None:
         wiring.connect(0, 1, 0.5)
     tree = wiring.tree(["a", "b"][:p])
     assert (tree.n_hidden, len(tree.edges)) == (0, p - 1)
-    assert len(wiring.slots().nbr) == 2 * (p - 1)

@@ -43,16 +43,19 @@ class Optimum(NamedTuple):
 
 
 def best_tree(part: Affinity, merged: Wiring, n_jobs: int) -> tuple[Optimum, dict[Edge, float]]:
-    """The swept tree that the others agree with most, and the agreement on each of its edges.
+    """The swept tree that the others agree with most, and the agreement on each of its edges;
+    none where there is a single start.
 
     Starts after the second are tried only where the first two disagree."""
+    if not _has_rivals(part):
+        changes = sweep(merged, part, n_jobs)
+        return Optimum(merged, 0.0, {}, changes), {}
     optima: list[Optimum] = []
     for wiring in _starts(part, merged):
         changes = sweep(wiring, part, n_jobs)
-        alone = part.n_variables > JOIN_LIMIT
-        value = 0.0 if alone else log_likelihood(wiring, part)
+        value = log_likelihood(wiring, part)
         optima.append(Optimum(wiring, value, edge_splits(wiring), changes))
-        if len(optima) == 2 and _same(optima[0], optima[1], part):
+        if len(optima) == 2 and _same(optima[0], optima[1], part, n_jobs):
             break
     highest = max(o.log_likelihood for o in optima)
     weights = np.exp([(o.log_likelihood - highest) / TEMPERATURE for o in optima])
@@ -64,20 +67,23 @@ def best_tree(part: Affinity, merged: Wiring, n_jobs: int) -> tuple[Optimum, dic
     return best, {edge: votes[split] for edge, split in best.splits.items()}
 
 
+def _has_rivals(part: Affinity) -> bool:
+    return part.width > 1 and 4 <= part.n_variables <= JOIN_LIMIT
+
+
 def _starts(part: Affinity, merged: Wiring) -> Iterator[Wiring]:
     yield merged
     p = part.n_variables
-    if part.width > 1 and 4 <= p <= JOIN_LIMIT:
-        rho = np.abs(part.block(np.arange(p)))
-        for caution, flat in JOINS if p <= VOTE_LIMIT else JOINS[:1]:
-            yield Wiring.from_edges(p, *join(rho, part.typical_samples, caution, flat))
+    rho = np.abs(part.block(np.arange(p)))
+    for caution, flat in JOINS if p <= VOTE_LIMIT else JOINS[:1]:
+        yield Wiring.from_edges(p, *join(rho, part.typical_samples, caution, flat))
 
 
-def _same(one: Optimum, other: Optimum, part: Affinity) -> bool:
+def _same(one: Optimum, other: Optimum, part: Affinity, n_jobs: int) -> bool:
     """Whether two optima agree on all that the data support."""
     found = []
     for o in (one, other):
-        tests = edge_tests(o.wiring, part)
+        tests = edge_tests(o.wiring, part, n_jobs)
         support = fit_judge(tests, o.wiring.n_observed).supports(tests)
         found.append({o.splits[e] for e, value in support.items() if value >= 0.5})
     return found[0] == found[1]

@@ -215,13 +215,16 @@ def effective_samples(source, n, variables):  # type: ignore[no-untyped-def]
     m = len(variables)
     if m < 2 or not (source.heavy or source.measured):
         return n
+    rows, tails, stored = source.rows, source.tails, source.tails.shape[0] > 0
     logs = 0.0
     total, weight = 0.0, 1e-300
     for i in range(m):
         for j in range(i):
             a, b = variables[i], variables[j]
             if source.heavy:
-                logs += np.log(tail(source, a, b))
+                logs += np.log(
+                    np.float64(tails[rows[a], rows[b]]) if stored else tail(source, a, b)
+                )
             if source.measured:
                 square = correlation(source, a, b) ** 2
                 w = (1 - square) ** 2 / max(square, FAINT)
@@ -236,11 +239,44 @@ def effective_samples(source, n, variables):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def gather(source, members, out):  # type: ignore[no-untyped-def]
-    """Correlations between all `members` into `out` `(m, m)`."""
+    """Correlations between all `members` into `out` `(m, m)`.
+
+    A call that takes a whole source costs as much as a hundred numbers read from a matrix, so
+    kernels ask for blocks."""
+    rows, sign, dense = source.rows, source.sign, source.dense
+    stored = dense.shape[0] > 0
     for i in range(len(members)):
-        for j in range(i + 1):
-            out[i, j] = correlation(source, members[i], members[j])
-            out[j, i] = out[i, j]
+        a = members[i]
+        for j in range(i):
+            b = members[j]
+            if not stored:
+                value = correlation(source, a, b)
+            elif a == b:
+                value = 1.0
+            else:
+                value = min(max(np.float64(dense[rows[a], rows[b]]), -1.0), 1.0)
+                value *= np.float64(sign[a]) * np.float64(sign[b])
+            out[i, j] = value
+            out[j, i] = value
+        out[i, i] = 1.0
+
+
+@njit(cache=True, nogil=True)
+def cross(source, one, other, out):  # type: ignore[no-untyped-def]
+    """Correlations of variables `one` `(m,)` with `other` `(q,)`, no variable in both, into `out`
+    `(m, q)` or larger."""
+    rows, sign, dense = source.rows, source.sign, source.dense
+    stored = dense.shape[0] > 0
+    for i in range(len(one)):
+        a = one[i]
+        row, turn = rows[a], np.float64(sign[a])
+        for j in range(len(other)):
+            b = other[j]
+            if stored:
+                value = min(max(np.float64(dense[row, rows[b]]), -1.0), 1.0)
+                out[i, j] = turn * np.float64(sign[b]) * value
+            else:
+                out[i, j] = correlation(source, a, b)
 
 
 @njit(cache=True, nogil=True)

@@ -9,9 +9,18 @@ from numba import njit
 from numpy.typing import NDArray
 
 from latenttree.affinity import Affinity
-from latenttree.features import branch_features, signed_correlation, star_correlations
+from latenttree.correlations import effective_samples
+from latenttree.engine import parallel
+from latenttree.features import (
+    branch_features,
+    leading,
+    signed_correlation,
+    star_correlations,
+    update_features,
+)
+from latenttree.flat import Flat
 from latenttree.lengths import fit_likelihood, invert, path_matrix
-from latenttree.wiring import Slots, Wiring
+from latenttree.wiring import Wiring
 
 Edge = tuple[int, int]
 
@@ -35,18 +44,6 @@ class EdgeTest(NamedTuple):
         return self.length / self.error
 
 
-def quartet_test(r: NDArray[np.float64], n: float) -> EdgeTest:
-    """The middle edge of four branches (0, 1 | 2, 3)."""
-    lengths, _, info = fit_likelihood(r, n, QUARTET, np.full(5, 0.3), N_STEPS)
-    return EdgeTest(float(lengths[4]), float(_standard_error(info, 4)))
-
-
-def pendant_test(r: NDArray[np.float64], n: float) -> EdgeTest:
-    """The edge to branch 0 of three."""
-    lengths, _, info = fit_likelihood(r, n, TRIPLET, np.full(3, 0.5), N_STEPS)
-    return EdgeTest(float(lengths[0]), float(_standard_error(info, 0)))
-
-
 @njit(cache=True, nogil=True)
 def _standard_error(info, e):  # type: ignore[no-untyped-def]
     """Root of the e-th diagonal entry of the inverse information, ridged where it is singular."""
@@ -60,64 +57,91 @@ def _standard_error(info, e):  # type: ignore[no-untyped-def]
 
 
 class EdgeTester:
-    """Tests of a wiring's edges, from the features of its branches as they are now.
+    """Tests of a tree's edges, from the features of its branches as they are now.
 
     An edge is tested between the two strongest other branches at either end, those that know best
     where their end is; an edge to an observed node needs them at its hidden end only."""
 
-    def __init__(self, wiring: Wiring, affinity: Affinity) -> None:
-        self.wiring, self.affinity = wiring, affinity
-        self.features = branch_features(wiring, affinity.source, affinity.width)
-        self.behind = observed_behind(self.features.slots, wiring.n_observed)
+    def __init__(self, flat: Flat, affinity: Affinity, n_jobs: int = 1) -> None:
+        self.flat, self.affinity, self.n_jobs = flat, affinity, n_jobs
+        self.around = flat.around()
+        self.features = branch_features(flat, self.around, affinity.source, affinity.width)
 
-    def test(self, a: int, b: int) -> EdgeTest | None:
-        """The test of edge `(a, b)`, a < b; None between two observed nodes."""
-        if not self.wiring.is_hidden(b):
-            return None
-        number = self.features.slots.number
-        link = self._link(number[a][b], number[b][a])
-        far = self._strongest(b, a)
-        if not self.wiring.is_hidden(a):
-            return pendant_test(*self._star([number[b][a], *far]))._replace(link=link)
-        return quartet_test(*self._star([*self._strongest(a, b), *far]))._replace(link=link)
+    def update(self, moved: NDArray[np.bool_]) -> None:
+        """Look at the tree again, in which some edges are new or have other ends."""
+        self.around = self.flat.around()
+        update_features(self.features, self.flat, self.around, self.affinity.source, moved)
 
-    def _strongest(self, v: int, but: int) -> list[int]:
-        """Slots of the two branches at v, other than `but`, most correlated with v."""
-        load, number = self.features.load, self.features.slots.number[v]
-        lengths = self.wiring.links[v]
-        strength = sorted((lengths[u] - np.log(load[e]), e) for u, e in number.items() if u != but)
-        return [e for _, e in strength[:2]]
+    def test(self, rows: NDArray[np.int64]) -> dict[int, EdgeTest]:
+        """Tests of edges by number, without those between two observed nodes."""
+        flat = self.flat
+        rows = rows[flat.ends[rows].max(axis=1, initial=-1) >= flat.n_observed]
+        tails, found = flat.ends.ravel(), np.empty((len(rows), 3))
+        source, n = self.affinity.source, self.affinity.n
 
-    def _star(self, slots: list[int]) -> tuple[NDArray[np.float64], float]:
-        f, rows = self.features, np.array(slots)
-        r = star_correlations(rows, f.leaf, f.weight, f.size, self.affinity.source)
-        return r, self.affinity.samples(f.leading(rows))
+        def work(start: int, stop: int) -> None:
+            _test(
+                rows[start:stop], self.around, tails, flat.length, flat.n_observed, self.features,
+                source, n, (TRIPLET, QUARTET), N_STEPS, found[start:stop],
+            )  # fmt: skip
 
-    def _link(self, one: int, other: int) -> float:
+        if len(rows):
+            parallel(work, len(rows), self.n_jobs, max(64, -(-len(rows) // 64)))
+        tests = (EdgeTest(*test) for test in found.tolist())
+        return dict(zip(rows.tolist(), tests, strict=True))
+
+
+@njit(cache=True, nogil=True)
+def _strongest(v, but, around, length, features, out):  # type: ignore[no-untyped-def]
+    """Slots of the two branches at v, other than slot `but`, most correlated with v."""
+    best, second = np.inf, np.inf
+    for q in range(around.first[v], around.first[v + 1]):
+        s = around.slot[q]
+        if s == but:
+            continue
+        distance = length[s >> 1] - np.log(features.load[s])
+        if distance < best:
+            best, second = distance, best
+            out[0], out[1] = s, out[0]
+        elif distance < second:
+            second = distance
+            out[1] = s
+
+
+@njit(cache=True, nogil=True)
+def _test(rows, around, tails, length, n_observed, features, source, n, paths, n_steps, found):  # type: ignore[no-untyped-def]
+    """Length, error and link of edges into `found` `(edges, 3)`.
+
+    `paths` are those of a triplet and of a quartet."""
+    slots = np.zeros(4, dtype=np.int64)
+    for i in range(len(rows)):
+        s = 2 * rows[i]
+        if tails[s] > tails[s ^ 1]:
+            s ^= 1  # from the lower to the higher node, which is hidden
+        pendant = tails[s] < n_observed
+        if pendant:
+            slots[0] = s ^ 1
+        else:
+            _strongest(tails[s], s, around, length, features, slots[:2])
+        m = 3 if pendant else 4
+        _strongest(tails[s ^ 1], s ^ 1, around, length, features, slots[m - 2 : m])
+        r = star_correlations(slots[:m], features, source)
+        samples = effective_samples(source, n, leading(slots[:m], features))
+        start = np.full(2 * m - 3, 0.5 if pendant else 0.3)
+        x, _, info = fit_likelihood(r, samples, paths[m - 3], start, n_steps)
+        e = 0 if pendant else 4
+        found[i, 0], found[i, 1] = x[e], _standard_error(info, e)
         # between independent sides signs cancel, and tails are not heavy: all samples count;
         # sides whose signs do not fit one tree may cancel too, but then single pairs stand out
-        f = self.features
-        r, single = signed_correlation(one, other, f.leaf, f.weight, f.size, self.affinity.source)
-        r = max(r, single / STAND_OUT)
-        n_pairs = self.behind[one] * self.behind[other]
-        return float(r * np.sqrt(self.affinity.n / (2 * np.log(2 * n_pairs))))
+        together, single = signed_correlation(s, s ^ 1, features, source)
+        n_pairs = around.behind[s] * around.behind[s ^ 1]
+        together = max(together, single / STAND_OUT)
+        found[i, 2] = together * np.sqrt(n / (2 * np.log(2.0 * n_pairs)))
 
 
-def observed_behind(slots: Slots, n_observed: int) -> NDArray[np.int64]:
-    """Number of observed nodes behind every slot."""
-    below = (np.arange(len(slots.order)) < n_observed).astype(np.int64)
-    count = np.zeros(len(slots.nbr), dtype=np.int64)
-    for v in slots.order[:0:-1].tolist():
-        up = slots.parent_slot[v]
-        down = slots.back[up]
-        count[down] = below[v]
-        count[up] = n_observed - below[v]
-        below[slots.nbr[up]] += below[v]
-    return count
-
-
-def edge_tests(wiring: Wiring, affinity: Affinity) -> dict[Edge, EdgeTest]:
+def edge_tests(wiring: Wiring, affinity: Affinity, n_jobs: int = 1) -> dict[Edge, EdgeTest]:
     """Tests of all edges `(a, b)`, a < b, that have a hidden end."""
-    tester = EdgeTester(wiring, affinity)
-    tests = {(a, b): tester.test(a, b) for a, b in wiring.edges()}
-    return {edge: test for edge, test in tests.items() if test is not None}
+    flat = Flat.of(wiring)
+    tests = EdgeTester(flat, affinity, n_jobs).test(np.arange(len(flat.ends)))
+    ends = flat.pairs(np.array(list(tests), dtype=np.int64))
+    return dict(zip(ends, tests.values(), strict=True))

@@ -8,179 +8,267 @@ between features need nothing but the correlations between leaves.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 from latenttree.affinity import WIDTH
-from latenttree.correlations import Source, correlation
-from latenttree.wiring import Slots, Wiring
+from latenttree.correlations import Source, cross, gather
+from latenttree.flat import Around, Flat
 
 PERFECT = 1.0 - 1e-14
 LEAST_VARIANCE = 0.25
+STILL = 1e-6
+"""A feature whose numbers move less than this leaves those that are made of it as they are."""
 
 
 class Features(NamedTuple):
-    """One row for each slot (directed edge) of a wiring."""
+    """One row for each slot (directed edge) of a tree."""
 
-    slots: Slots
     leaf: NDArray[np.int64]  # (slots, width) observed nodes
     weight: NDArray[np.float64]  # (slots, width) alpha_x, scaled to unit variance
+    share: NDArray[np.float64]  # (slots, width) correlation of x with the node v, by the lengths
     load: NDArray[np.float64]  # (slots,) correlation of the feature with the node v
     size: NDArray[np.int64]  # (slots,) leaves in use
 
-    def leading(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The leaf of largest weight in each slot's feature."""
-        best = self.weight[slots].argmax(axis=1)
-        return np.asarray(self.leaf[slots, best])
+    @classmethod
+    def none(cls, n_slots: int, width: int = WIDTH) -> Features:
+        """Rows that are still to be filled."""
+        wide = (n_slots, width)
+        return cls(
+            np.zeros(wide, dtype=np.int64),
+            np.zeros(wide),
+            np.zeros(wide),
+            np.zeros(n_slots),
+            np.zeros(n_slots, dtype=np.int64),
+        )
 
 
-def branch_features(wiring: Wiring, source: Source, width: int = WIDTH) -> Features:
-    """Features of all branches, by one pass up and one pass down; up to `width` leaves in each.
+def branch_features(flat: Flat, around: Around, source: Source, width: int = WIDTH) -> Features:
+    """Features of all branches; up to `width` leaves in each."""
+    features = Features.none(2 * len(flat.ends), width)
+    update_features(features, flat, around, source, np.ones(len(flat.ends), dtype=np.bool_))
+    return features
 
-    Weights come from the tree's lengths, the scale to unit variance from the affinities:
-    where real data fit no tree, leaves of a branch share more than the tree says."""
-    s = wiring.slots()
-    found: Any = _all_features(
-        s.indptr, s.nbr, s.length, s.back, s.order, s.parent_slot, wiring.n_observed, source, width
-    )
-    return Features(s, *found)
+
+def update_features(
+    features: Features, flat: Flat, around: Around, source: Source, moved: NDArray[np.bool_]
+) -> None:
+    """Make features, in place, those of a tree in which some edges are new or have another length.
+
+    One pass up and one pass down. Weights come from the tree's lengths, the scale to unit variance
+    from the affinities: where real data fit no tree, leaves of a branch share more than the tree
+    says. A feature is computed anew only if an edge or a feature that it is made of has `moved`."""
+    tails = flat.ends.ravel()
+    _update(around, tails, flat.length, flat.n_observed, source, moved, features)
+
+
+class _Ranked(NamedTuple):
+    """Leaves behind the branches of a node, and scratch for a feature made of them."""
+
+    pull: NDArray[np.float64]  # (branches,) correlation of each branch with the node
+    leaf: NDArray[np.int64]
+    gain: NDArray[np.float64]  # weight before scaling
+    share: NDArray[np.float64]
+    owner: NDArray[np.int64]  # the branch of a leaf
+    key: NDArray[np.float64]  # what a leaf adds
+    new: NDArray[np.float64]  # (2, width)
+    block: NDArray[np.float64]  # (width, width)
 
 
 @njit(cache=True, nogil=True)
-def _combine(slots, lengths, n_slots, leaf, weight, share, load, size, out, source, width):  # type: ignore[no-untyped-def]
-    """Feature `out` of a hidden node from the features of `slots[:n_slots]` that leave it.
+def _rank(slots, skip, length, features, most, ranked):  # type: ignore[no-untyped-def]
+    """The leaves behind `slots`, without slot `skip`, that add most to a feature of their node
+    first: how many there are, at most `most`. All of them as they come where they are no more than
+    the width.
 
-    A branch with correlation a gets weight a / (1 - a^2); `share` is each leaf's correlation with
-    the node by the lengths. Leaves beyond `width`, the ones that add least, are left out, and
-    `load` is what remains: correlations with other branches shrink by just that factor.
-    """
-    count = 0
-    variance = 0.0
-    lead = 0.0
-    square = 0.0
+    A branch with correlation a, its `pull`, gets weight a / (1 - a^2)."""
+    width = features.leaf.shape[1]
+    leaf, weight, shares, size = features.leaf, features.weight, features.share, features.size
+    ids, gain, share = ranked.leaf, ranked.gain, ranked.share
+    owner, key = ranked.owner, ranked.key
+    k = 0
+    for i in range(len(slots)):
+        t = slots[i]
+        if t == skip:
+            continue
+        decay = np.exp(-length[t >> 1])
+        a = features.load[t] * decay
+        ranked.pull[i] = a
+        g = a / (1 - a * a) if a < PERFECT else 0.0
+        for q in range(size[t]):
+            ids[k] = leaf[t, q]
+            gain[k] = weight[t, q] * g
+            share[k] = shares[t, q] * decay
+            owner[k] = i
+            key[k] = gain[k] * share[k]
+            k += 1
+    if k <= width:
+        return k
+    most = min(most, k)
+    for q in range(most):
+        best = q
+        for t in range(q + 1, k):
+            if key[t] > key[best]:
+                best = t
+        ids[q], ids[best] = ids[best], ids[q]
+        gain[q], gain[best] = gain[best], gain[q]
+        share[q], share[best] = share[best], share[q]
+        owner[q], owner[best] = owner[best], owner[q]
+        key[q], key[best] = key[best], key[q]
+    return most
+
+
+@njit(cache=True, nogil=True)
+def _write(slots, skip, out, length, features, n, ranked, source):  # type: ignore[no-untyped-def]
+    """Feature `out` of a hidden node from the `n` ranked leaves of its branches but number `skip`;
+    whether it moved.
+
+    Leaves beyond the width, the ones that add least, are left out, and `load` is what remains:
+    correlations with other branches shrink by just that factor. A branch at distance zero is the
+    node itself, and stands alone."""
+    leaf, weight, shares = features.leaf, features.weight, features.share
+    new, block, owner = ranked.new, ranked.block, ranked.owner
+    width = leaf.shape[1]
+    variance, lead, square = 0.0, 0.0, 0.0
     perfect = -1
-    for s in range(n_slots):
-        count += size[slots[s]]
-        a = load[slots[s]] * np.exp(-lengths[s])
+    for i in range(len(slots)):
+        if i == skip:
+            continue
+        a = ranked.pull[i]
         if a >= PERFECT:
-            perfect = s
+            perfect = i
             break
         g = a / (1 - a * a)
         variance += g * g
         lead += g * a
         square += (g * a) ** 2
     variance += lead * lead - square
-    if perfect >= 0:
-        count = size[slots[perfect]]
-    ids = np.empty(count, dtype=np.int64)
-    w = np.empty(count)
-    c = np.empty(count)
-    k = 0
-    for s in range(n_slots):
-        if perfect >= 0 and s != perfect:
-            continue
-        e = slots[s]
-        decay = np.exp(-lengths[s])
-        a = load[e] * decay
-        g = 1.0 if perfect >= 0 else a / (1 - a * a) / np.sqrt(max(variance, 1e-300))
-        for q in range(size[e]):
-            ids[k] = leaf[e, q]
-            w[k] = weight[e, q] * g
-            c[k] = share[e, q] * decay
-            k += 1
-    keep = min(k, width)
+    keep = 0
+    same = True
     total = 0.0
-    for q in range(keep):
-        best = q
-        if k > width:
-            for t in range(q + 1, k):
-                if w[t] * c[t] > w[best] * c[best]:
-                    best = t
-        leaf[out, q], weight[out, q], share[out, q] = ids[best], w[best], c[best]
-        total += w[best] * c[best]
-        ids[best], w[best], c[best] = ids[q], w[q], c[q]
-    size[out] = keep
+    if perfect >= 0:
+        t = slots[perfect]
+        decay = np.exp(-length[t >> 1])
+        keep = features.size[t]
+        for q in range(keep):
+            same &= leaf[out, q] == leaf[t, q]
+            leaf[out, q] = leaf[t, q]
+            new[0, q], new[1, q] = weight[t, q], shares[t, q] * decay
+    else:
+        scale = 1 / np.sqrt(max(variance, 1e-300))
+        for q in range(n):
+            if owner[q] != skip and keep < width:
+                same &= leaf[out, keep] == ranked.leaf[q]
+                leaf[out, keep] = ranked.leaf[q]
+                new[0, keep], new[1, keep] = ranked.gain[q] * scale, ranked.share[q]
+                keep += 1
+    gather(source, leaf[out, :keep], block)
     variance = 0.0
     for q in range(keep):
-        x = leaf[out, q]
-        part = 0.5 * weight[out, q]
+        part = 0.5 * new[0, q]
         for t in range(q):
-            part += weight[out, t] * abs(correlation(source, x, leaf[out, t]))
-        variance += 2 * weight[out, q] * part
+            part += new[0, t] * abs(block[q, t])
+        variance += 2 * new[0, q] * part
+        total += new[0, q] * new[1, q]
     scale = 1 / np.sqrt(max(variance, LEAST_VARIANCE))
+    same &= features.size[out] == keep
+    change = 0.0
     for q in range(keep):
-        weight[out, q] *= scale
-    load[out] = min(max(total * scale, 1e-12), 1.0)
+        x = new[0, q] * scale
+        change = max(change, abs(x - weight[out, q]), abs(new[1, q] - shares[out, q]))
+        weight[out, q], shares[out, q] = x, new[1, q]
+    for q in range(keep, width):
+        weight[out, q] = 0.0
+    x = min(max(total * scale, 1e-12), 1.0)
+    change = max(change, abs(x - features.load[out]))
+    features.load[out] = x
+    features.size[out] = keep
+    return not same or change > STILL
 
 
 @njit(cache=True, nogil=True)
-def _all_features(indptr, nbr, length, back, order, parent_slot, n_observed, source, width):  # type: ignore[no-untyped-def]
-    """Upward, then downward pass over all slots. O(sum of degree^2 x width)."""
-    n_slots = len(nbr)
-    leaf = np.zeros((n_slots, width), dtype=np.int64)
-    weight = np.zeros((n_slots, width))
-    share = np.zeros((n_slots, width))
-    load = np.zeros(n_slots)
-    size = np.zeros(n_slots, dtype=np.int64)
-    for e in range(n_slots):
-        if nbr[e] < n_observed:
-            leaf[e, 0] = nbr[e]
-            weight[e, 0] = 1.0
-            share[e, 0] = 1.0
-            load[e] = 1.0
-            size[e] = 1
-    slots = np.empty(len(indptr), dtype=np.int64)
-    lens = np.empty(len(indptr))
-    for q in range(len(order) - 1, -1, -1):
-        v = order[q]
-        up = parent_slot[v]
-        if up < 0 or v < n_observed:
-            continue
-        k = 0
-        for s in range(indptr[v], indptr[v + 1]):
-            if s != up:
-                slots[k] = s
-                lens[k] = length[s]
-                k += 1
-        _combine(slots, lens, k, leaf, weight, share, load, size, back[up], source, width)
-    for q in range(len(order)):
-        v = order[q]
-        if v < n_observed:
-            continue
-        for s in range(indptr[v], indptr[v + 1]):
-            if s == parent_slot[v]:
+def _update(around, tails, length, n_observed, source, moved, features):  # type: ignore[no-untyped-def]
+    """Upward, then downward pass over all slots. O(slots x width^2), and O(degree^2) at a node."""
+    first, order, up = around.first, around.order, around.up
+    n_slots, width = features.leaf.shape
+    fresh = np.zeros(n_slots, dtype=np.bool_)  # slots whose feature moved
+    for s in range(n_slots):
+        v = tails[s ^ 1]
+        if 0 <= v < n_observed and (features.size[s] != 1 or features.leaf[s, 0] != v):
+            features.leaf[s, 0] = v
+            features.weight[s, :] = 0.0
+            features.weight[s, 0] = 1.0
+            features.share[s, 0] = 1.0
+            features.load[s] = 1.0
+            features.size[s] = 1
+            fresh[s] = True
+    most = 1
+    for v in order:
+        most = max(most, first[v + 1] - first[v])
+    room = most * width
+    ranked = _Ranked(
+        np.empty(most),
+        np.empty(room, dtype=np.int64),
+        np.empty(room),
+        np.empty(room),
+        np.empty(room, dtype=np.int64),
+        np.empty(room),
+        np.empty((2, width)),
+        np.empty((width, width)),
+    )
+    for way in range(2):
+        for q in range(len(order)):
+            v = order[len(order) - 1 - q] if way == 0 else order[q]
+            if v < n_observed:
                 continue
-            # v and all its branches but s, as the child behind s sees them
-            k = 0
-            for t in range(indptr[v], indptr[v + 1]):
-                if t != s:
-                    slots[k] = t
-                    lens[k] = length[t]
-                    k += 1
-            _combine(slots, lens, k, leaf, weight, share, load, size, back[s], source, width)
-    return leaf, weight, load, size
+            slots = around.slot[first[v] : first[v + 1]]
+            stale = 0
+            for i in range(len(slots)):
+                stale += fresh[slots[i]] or moved[slots[i] >> 1]
+            if way == 0:
+                s = up[v]
+                if s >= 0 and stale > (fresh[s] or moved[s >> 1]):
+                    at = 0
+                    while slots[at] != s:
+                        at += 1
+                    n = _rank(slots, s, length, features, width, ranked)
+                    fresh[s ^ 1] = _write(slots, at, s ^ 1, length, features, n, ranked, source)
+                continue
+            n, nobody = -1, up[order[0]]
+            for i in range(len(slots)):
+                # v and all its branches but s, as the child behind s sees them
+                s = slots[i]
+                if s == up[v] or stale == (fresh[s] or moved[s >> 1]):
+                    continue
+                if n < 0:
+                    n = _rank(slots, nobody, length, features, 2 * width, ranked)
+                fresh[s ^ 1] = _write(slots, i, s ^ 1, length, features, n, ranked, source)
 
 
 @njit(cache=True, nogil=True)
-def star_correlations(slots, leaf, weight, size, source):  # type: ignore[no-untyped-def]
+def star_correlations(slots, features, source):  # type: ignore[no-untyped-def]
     """Correlations `(m, m)` between the features of `m` slots: `alpha^T |rho| beta`.
 
     Folded: where pairs are noise, magnitudes vary less than signed values, and what they add is
     the same for all far branches. Measured, this halves the error of balanced trees from few
     samples."""
-    m = len(slots)
+    m, width = len(slots), features.leaf.shape[1]
+    leaf, weight, size = features.leaf, features.weight, features.size
+    block = np.empty((width, width))
     r = np.eye(m)
     for i in range(m):
+        a = slots[i]
         for j in range(i):
-            a, b = slots[i], slots[j]
+            b = slots[j]
+            cross(source, leaf[a, : size[a]], leaf[b, : size[b]], block)
             total = 0.0
             for x in range(size[a]):
                 part = 0.0
                 for y in range(size[b]):
-                    part += weight[b, y] * abs(correlation(source, leaf[a, x], leaf[b, y]))
+                    part += weight[b, y] * abs(block[x, y])
                 total += weight[a, x] * part
             r[i, j] = total
             r[j, i] = total
@@ -188,24 +276,30 @@ def star_correlations(slots, leaf, weight, size, source):  # type: ignore[no-unt
 
 
 @njit(cache=True, nogil=True)
-def signed_correlation(a, b, leaf, weight, size, source):  # type: ignore[no-untyped-def]
+def signed_correlation(a, b, features, source):  # type: ignore[no-untyped-def]
     """Correlation `alpha^T rho beta` of two slots' features, about zero if they are independent,
     and the strongest correlation of single leaves."""
+    leaf, weight, size = features.leaf, features.weight, features.size
+    block = np.empty((size[a], size[b]))
+    cross(source, leaf[a, : size[a]], leaf[b, : size[b]], block)
     total = 0.0
     strongest = 0.0
     for x in range(size[a]):
         for y in range(size[b]):
-            rho = correlation(source, leaf[a, x], leaf[b, y])
-            total += weight[a, x] * weight[b, y] * rho
-            strongest = max(strongest, abs(rho))
+            total += weight[a, x] * weight[b, y] * block[x, y]
+            strongest = max(strongest, abs(block[x, y]))
     return total, strongest
 
 
 @njit(cache=True, nogil=True)
-def direct_correlations(v, slots, leaf, weight, size, source):  # type: ignore[no-untyped-def]
-    """Correlations `(m,)` of the observed node v with the features of `m` slots, folded."""
-    r = np.zeros(len(slots))
+def leading(slots, features):  # type: ignore[no-untyped-def]
+    """The leaf of largest weight in each slot's feature."""
+    found = np.empty(len(slots), dtype=np.int64)
     for i in range(len(slots)):
-        for x in range(size[slots[i]]):
-            r[i] += weight[slots[i], x] * abs(correlation(source, v, leaf[slots[i], x]))
-    return r
+        s = slots[i]
+        best = 0
+        for q in range(1, features.size[s]):
+            if features.weight[s, q] > features.weight[s, best]:
+                best = q
+        found[i] = features.leaf[s, best]
+    return found

@@ -13,6 +13,9 @@ from numba import njit
 RIDGE = 1e-6
 """Added to the variances, so that two features that are copies of each other are no singularity."""
 
+FAINT = 1e-200
+"""Correlations below this are nothing to divide by."""
+
 
 @njit(cache=True, nogil=True)
 def path_matrix(m, edges):  # type: ignore[no-untyped-def]
@@ -169,35 +172,66 @@ def invert(a, out):  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True)
 def _scoring(r, n, paths, sigma, inverse, info, gradient):  # type: ignore[no-untyped-def]
     """Information `n / 2 tr(S^-1 dS_e S^-1 dS_f)` and gradient `n / 2 tr(S^-1 dS_e (S^-1 R -
-    I))`."""
+    I))`.
+
+    Edge e parts the features into two sides, and `S` between them has rank one: `dS_e = -(u v^T +
+    v u^T)`, u on the side of feature 0, v on the other. So all comes from the products of u and v
+    with `S^-1` and with `S^-1 R S^-1 - S^-1`."""
     m, n_edges = r.shape[0], paths.shape[1]
-    change = np.zeros((n_edges, m, m))  # S^-1 dS_e
-    fitted = np.zeros((m, m))  # S^-1 R
-    for i in range(m):
-        for j in range(m):
-            for k in range(m):
-                fitted[i, j] += inverse[i, k] * r[k, j]
+    one, other = np.zeros((n_edges, m)), np.zeros((n_edges, m))
     for e in range(n_edges):
-        row = 0
-        for j in range(m):
-            for k in range(j + 1, m):
-                if paths[row, e]:
-                    for i in range(m):
-                        change[e, i, k] -= inverse[i, j] * sigma[j, k]
-                        change[e, i, j] -= inverse[i, k] * sigma[j, k]
-                row += 1
-        t = 0.0
         for i in range(m):
-            t -= change[e, i, i]
+            if i > 0 and paths[i - 1, e]:
+                continue
+            far, root = i, 0.0  # the feature on the other side that is nearest to i
+            for k in range(1, m):
+                if paths[k - 1, e] and sigma[i, k] > root:
+                    far, root = k, sigma[i, k]
+            if root > FAINT:
+                for k in range(m):
+                    if k > 0 and paths[k - 1, e]:
+                        other[e, k] = sigma[i, k] / root
+                    else:
+                        one[e, k] = sigma[far, k]
+                break
+    half, misfit = np.zeros((m, m)), np.zeros((m, m))
+    for i in range(m):
+        for k in range(m):
+            x = inverse[i, k]
             for j in range(m):
-                t += change[e, i, j] * fitted[j, i]
-        gradient[e] = 0.5 * n * t
-        for f in range(e + 1):
-            t = 0.0
-            for i in range(m):
+                half[i, j] += x * r[k, j]
+        for k in range(m):
+            x = half[i, k]
+            for j in range(m):
+                misfit[i, j] += x * inverse[k, j]
+        for j in range(m):
+            misfit[i, j] -= inverse[i, j]
+    a, b = np.zeros((n_edges, m)), np.zeros((n_edges, m))  # S^-1 u, S^-1 v
+    for e in range(n_edges):
+        for k in range(m):
+            x, y = one[e, k], other[e, k]
+            if x != 0.0:
                 for j in range(m):
-                    t += change[e, i, j] * change[f, j, i]
-            info[e, f] = 0.5 * n * t
+                    a[e, j] += x * inverse[k, j]
+            if y != 0.0:
+                for j in range(m):
+                    b[e, j] += y * inverse[k, j]
+        t = 0.0
+        for k in range(m):
+            if one[e, k] != 0.0:
+                part = 0.0
+                for j in range(m):
+                    part += misfit[k, j] * other[e, j]
+                t += one[e, k] * part
+        gradient[e] = -n * t
+        for f in range(e + 1):
+            uu, uv, vu, vv = 0.0, 0.0, 0.0, 0.0
+            for k in range(m):
+                uu += a[e, k] * one[f, k]
+                uv += a[e, k] * other[f, k]
+                vu += b[e, k] * one[f, k]
+                vv += b[e, k] * other[f, k]
+            info[e, f] = n * (uu * vv + uv * vu)
             info[f, e] = info[e, f]
 
 
@@ -213,30 +247,52 @@ def _nonnegative(info, gradient, x):  # type: ignore[no-untyped-def]
         for f in range(k):
             right[e] += info[e, f] * x[f]
     free = np.arange(k)
+    lower, solved = np.empty((k, k)), np.empty(k)
     size = k
     while size:
-        sub, solved = np.empty((size, size)), np.empty((size, size))
-        for a in range(size):
-            for b in range(size):
-                sub[a, b] = info[free[a], free[b]]
-            sub[a, a] = sub[a, a] * (1 + 1e-9) + 1e-9
-        if np.isnan(invert(sub, solved)):
+        if not _solve(info, right, free, size, lower, solved):
             return x.copy()
         worst = -1
-        for e in range(k):
-            target[e] = 0.0
         for a in range(size):
-            for b in range(size):
-                target[free[a]] += solved[a, b] * right[free[b]]
-            if target[free[a]] < 0 and (worst < 0 or target[free[a]] < target[free[worst]]):
+            if solved[a] < 0 and (worst < 0 or solved[a] < solved[worst]):
                 worst = a
         if worst < 0:
+            for a in range(size):
+                target[free[a]] = solved[a]
             return target
-        target[free[worst]] = 0.0
         size -= 1
         for a in range(worst, size):
             free[a] = free[a + 1]
     return target
+
+
+@njit(cache=True, nogil=True)
+def _solve(info, right, free, size, lower, solved):  # type: ignore[no-untyped-def]
+    """Solve `info y = right` over the rows `free[:size]`, by Cholesky, the diagonal slightly
+    raised; whether that was possible."""
+    for i in range(size):
+        for j in range(i + 1):
+            t = info[free[i], free[j]]
+            if i == j:
+                t = t * (1 + 1e-9) + 1e-9
+            for k in range(j):
+                t -= lower[i, k] * lower[j, k]
+            if i > j:
+                lower[i, j] = t / lower[j, j]
+            elif t > 0:
+                lower[i, i] = np.sqrt(t)
+            else:
+                return False
+        t = right[free[i]]
+        for k in range(i):
+            t -= lower[i, k] * solved[k]
+        solved[i] = t / lower[i, i]
+    for i in range(size - 1, -1, -1):
+        t = solved[i]
+        for k in range(i + 1, size):
+            t -= lower[k, i] * solved[k]
+        solved[i] = t / lower[i, i]
+    return True
 
 
 @njit(cache=True, nogil=True)

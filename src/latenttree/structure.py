@@ -102,7 +102,7 @@ def learn_structure(
                     part.wiring, part.changes = best.wiring, best.changes
         with progress.stage("support"):
             for part in parts:
-                _contract(part, min_support)
+                _contract(part, min_support, n_jobs)
     rows = _assemble(parts, joins, kept, copies, reduced)
     tree, support, errors = canonical_rows(rows, names, whole.scale)
     return Structure(
@@ -124,12 +124,12 @@ def _count_parts(tree: Tree, support: NDArray[np.float64]) -> int:
     return len(np.unique(label[: tree.n_observed]))
 
 
-def _contract(part: _Part, min_support: float) -> None:
+def _contract(part: _Part, min_support: float, n_jobs: int) -> None:
     """Test the edges of a part, and contract what the data do not support."""
-    tests = edge_tests(part.wiring, part.affinity)
+    tests = edge_tests(part.wiring, part.affinity, n_jobs)
     judge = fit_judge(tests, part.wiring.n_observed)
     part.tests, part.support = contract_unsupported(
-        part.wiring, part.affinity, tests, judge, min_support, part.agreement
+        part.wiring, part.affinity, tests, judge, min_support, part.agreement, n_jobs
     )
 
 
@@ -158,7 +158,7 @@ def _components(whole: Affinity) -> tuple[list[_Part], NDArray[np.int64]]:
     n_parts, label = connected_components(graph, directed=False)
     if n_parts == 1:
         return [_Part(np.arange(p), whole, Wiring(p))], whole.mst[empty]
-    members = [np.flatnonzero(label == i) for i in range(n_parts)]
+    members = np.split(np.argsort(label, kind="stable"), np.cumsum(np.bincount(label))[:-1])
     return [_Part(m, component(whole, m), Wiring(len(m))) for m in members], whole.mst[empty]
 
 

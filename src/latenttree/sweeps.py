@@ -18,8 +18,16 @@ from numba import njit
 from numpy.typing import NDArray
 
 from latenttree.affinity import Affinity
+from latenttree.correlations import effective_samples
 from latenttree.engine import parallel
-from latenttree.features import Features, branch_features, star_correlations
+from latenttree.features import (
+    Features,
+    branch_features,
+    leading,
+    star_correlations,
+    update_features,
+)
+from latenttree.flat import Around, Flat
 from latenttree.lengths import fit_likelihood, path_matrix
 from latenttree.stars import join
 from latenttree.wiring import Wiring
@@ -31,26 +39,47 @@ RADIUS = 2
 MAX_BRANCHES = 8
 MOST_BRANCHES = 62
 """A wider region (one node of a fixed-epsilon grouping) is left alone: its leaves are 64 bits."""
+MOST_INSIDE = 16
 CAUTIONS = (1.0, 4.0)
 N_STEPS = 10
 MIN_GAIN = 0.5
 """Log-likelihood that a new topology must gain: less is rounding and stale lengths."""
+STILL = 1e-9
+"""An edge whose length moves less than this has not moved."""
 
 
-class Region(NamedTuple):
-    """Hidden nodes `inside`, and the `(inside, outside)` edges where branches begin."""
+class Verdicts(NamedTuple):
+    """What to do with n regions: hidden nodes `inside`, centre first, `slots` from them to the
+    branches, edges `inner` between them, and the region's tree: local numbers (branches first, then
+    hidden), lengths, and whether it is new. An old tree has its edges in the order `slots`,
+    `inner`. A region without slots is left alone."""
 
-    inside: list[int]
-    branches: list[tuple[int, int]]
+    n_inside: NDArray[np.int64]  # (n,)
+    inside: NDArray[np.int64]  # (n, MOST_INSIDE)
+    n_slots: NDArray[np.int64]  # (n,)
+    slots: NDArray[np.int64]  # (n, most branches)
+    inner: NDArray[np.int64]  # (n, MOST_INSIDE)
+    n_edges: NDArray[np.int64]  # (n,)
+    edges: NDArray[np.int64]  # (n, most edges, 2)
+    lengths: NDArray[np.float64]  # (n, most edges)
+    changed: NDArray[np.bool_]  # (n,)
 
-
-class Verdict(NamedTuple):
-    """What to do with a region: its tree (branches first, then hidden), and whether it is new."""
-
-    region: Region
-    edges: NDArray[np.int64]
-    lengths: NDArray[np.float64]
-    changed: bool
+    @classmethod
+    def none(cls, n: int, most: int) -> Verdicts:
+        """Rows that are still to be filled, for regions of up to `most` branches."""
+        counts = [np.zeros(n, dtype=np.int64) for _ in range(3)]
+        n_edges = 2 * most + MOST_INSIDE
+        return cls(
+            counts[0],
+            np.empty((n, MOST_INSIDE), dtype=np.int64),
+            counts[1],
+            np.empty((n, most), dtype=np.int64),
+            np.empty((n, MOST_INSIDE), dtype=np.int64),
+            counts[2],
+            np.empty((n, n_edges, 2), dtype=np.int64),
+            np.empty((n, n_edges)),
+            np.zeros(n, dtype=np.bool_),
+        )
 
 
 def sweep(
@@ -58,78 +87,165 @@ def sweep(
 ) -> list[int]:
     """Re-solve regions, in place, until none changes; the number of changes in each sweep."""
     changes: list[int] = []
-    centres = wiring.hidden()
-    while centres and len(changes) < max_sweeps:
-        features = branch_features(wiring, affinity.source, affinity.width)
-        verdicts = judge_all(wiring, features, affinity, centres, n_jobs)
-        changed, centres = _apply(wiring, verdicts)
+    flat = Flat.of(wiring)
+    centres = flat.hidden()
+    if not len(centres) or not max_sweeps:
+        return changes
+    around = flat.around()
+    features = branch_features(flat, around, affinity.source, affinity.width)
+    while True:
+        verdicts = judge_all(flat, around, features, affinity, centres, n_jobs)
+        changed, centres, moved = _apply(flat, verdicts)
         changes.append(changed)
-        if changed * SETTLED <= len(wiring.links):
+        settled = changed * SETTLED <= len(flat.ends) + 1
+        if settled or not len(centres) or len(changes) == max_sweeps:
             break
+        around = flat.around()
+        if 2 * len(flat.ends) > len(features.size):
+            features = branch_features(flat, around, affinity.source, affinity.width)
+        else:
+            update_features(features, flat, around, affinity.source, moved)
+    flat.into(wiring)
     return changes
 
 
 def judge_all(
-    wiring: Wiring, features: Features, affinity: Affinity, centres: list[int], n_jobs: int
-) -> list[Verdict]:
+    flat: Flat,
+    around: Around,
+    features: Features,
+    affinity: Affinity,
+    centres: NDArray[np.int64],
+    n_jobs: int,
+) -> Verdicts:
     """Verdicts on the regions around `centres`, in parallel."""
+    widest = int((around.first[centres + 1] - around.first[centres]).max())
+    found = Verdicts.none(len(centres), min(max(widest, MAX_BRANCHES), MOST_BRANCHES))
+    tails, source = flat.ends.ravel(), affinity.source
 
-    def work(start: int, stop: int) -> list[Verdict]:
-        regions = [region_around(wiring, centres[i]) for i in range(start, stop)]
-        return [
-            judge(wiring, features, affinity, r)
-            for r in regions
-            if 3 < len(r.branches) <= MOST_BRANCHES
-        ]
+    def work(start: int, stop: int) -> None:
+        part: Any = Verdicts._make(x[start:stop] for x in found)
+        _judge(
+            centres[start:stop], around, tails, flat.length, flat.n_observed,
+            features, source, affinity.n, N_STEPS, False, part,
+        )  # fmt: skip
 
-    parts: list[Any] = parallel(work, len(centres), n_jobs)
-    return [verdict for part in parts for verdict in part]
+    parallel(work, len(centres), n_jobs, max(16, -(-len(centres) // 64)))
+    return found
 
 
-def region_around(
-    wiring: Wiring, centre: int, radius: int = RADIUS, max_branches: int = MAX_BRANCHES
-) -> Region:
-    """The hidden nodes within `radius` steps, nearest first, while branches stay few."""
-    links = wiring.links
-    inside, ring, n_branches = [centre], [centre], len(links[centre])
-    member = {centre}
-    for _ in range(radius):
-        reached = sorted(
-            (links[v][u], u)
-            for v in ring
-            for u in links[v]
-            if wiring.is_hidden(u) and u not in member
+@njit(cache=True, nogil=True)
+def _region(centre, first, slot, tails, length, n_observed, inside, slots):  # type: ignore[no-untyped-def]
+    """The hidden nodes within `RADIUS` steps of a centre, nearest first, while branches stay few,
+    and the slots to the branches; the numbers of both, no slots where they are too many."""
+    inside[0] = centre
+    n_inside, start = 1, 0
+    n_branches = first[centre + 1] - first[centre]
+    if n_branches > MOST_BRANCHES:
+        return 1, 0
+    reached = np.empty(4 * MAX_BRANCHES + 2 * MOST_INSIDE, dtype=np.int64)
+    for _ in range(RADIUS):
+        if n_branches >= MAX_BRANCHES:
+            break
+        n_reached = 0
+        for i in range(start, n_inside):
+            for q in range(first[inside[i]], first[inside[i] + 1]):
+                s = slot[q]
+                u = tails[s ^ 1]
+                if u < n_observed or _place(u, inside, n_inside) >= 0:
+                    continue
+                at = n_reached
+                x = length[s >> 1]
+                while at > 0:
+                    t = reached[at - 1]
+                    y = length[t >> 1]
+                    if y < x or (y == x and tails[t ^ 1] <= u):
+                        break
+                    reached[at] = t
+                    at -= 1
+                reached[at] = s
+                n_reached += 1
+        start = n_inside
+        for q in range(n_reached):
+            u = tails[reached[q] ^ 1]
+            more = first[u + 1] - first[u] - 2
+            if n_branches + more <= MAX_BRANCHES and n_inside < MOST_INSIDE:
+                n_branches += more
+                inside[n_inside] = u
+                n_inside += 1
+    m = 0
+    for i in range(n_inside):
+        for q in range(first[inside[i]], first[inside[i] + 1]):
+            if _place(tails[slot[q] ^ 1], inside, n_inside) < 0:
+                slots[m] = slot[q]
+                m += 1
+    return n_inside, m
+
+
+@njit(cache=True, nogil=True)
+def _place(v, nodes, n):  # type: ignore[no-untyped-def]
+    """Where v is among the first n nodes; -1 if it is not."""
+    for i in range(n):
+        if nodes[i] == v:
+            return i
+    return -1
+
+
+@njit(cache=True, nogil=True)
+def _judge(centres, around, tails, length, n_observed, features, source, n_all, steps, flat, found):  # type: ignore[no-untyped-def]
+    """Join the star of each region anew, and keep whichever topology is likelier.
+
+    A feature is farther away than the node it stands for, by minus the log of its load."""
+    first, slot = around.first, around.slot
+    for c in range(len(centres)):
+        inside = found.inside[c]
+        n_inside, m = _region(
+            centres[c], first, slot, tails, length, n_observed, inside, found.slots[c]
         )
-        ring = []
-        for _, u in reached:
-            if n_branches + len(links[u]) - 2 <= max_branches:
-                n_branches += len(links[u]) - 2
-                ring.append(u)
-                member.add(u)
-        inside += ring
-    branches = [(v, u) for v in inside for u in links[v] if u not in member]
-    return Region(inside, branches)
-
-
-def judge(wiring: Wiring, features: Features, affinity: Affinity, region: Region) -> Verdict:
-    """Join the region's star anew, and keep whichever topology is likelier."""
-    slots, edges, lengths = region_arrays(wiring, features, region)
-    r = star_correlations(slots, features.leaf, features.weight, features.size, affinity.source)
-    m, n = len(slots), affinity.samples(features.leading(slots))
-    lengths, best, _ = fit_likelihood(r, n, path_matrix(m, edges), lengths, N_STEPS)
-    seen = {topology_hash(m, edges)}
-    changed, resolved = False, len(edges) == 2 * m - 3
-    for caution in CAUTIONS:
-        new, start = join(r, n, caution, False)
-        splits = topology_hash(m, new)
-        if splits in seen:
+        found.n_inside[c] = n_inside
+        if m <= 3:
             continue
-        seen.add(splits)
-        fitted, value, _ = fit_likelihood(r, n, path_matrix(m, new), start, N_STEPS)
-        if value > best + MIN_GAIN or not resolved:
-            changed = resolved = True
-            edges, lengths, best = new, fitted, value
-    return Verdict(region, edges, lengths - _offsets(edges, features.load[slots]), changed)
+        found.n_slots[c] = m
+        slots, edges, lengths = found.slots[c, :m], found.edges[c], found.lengths[c]
+        n_edges = m
+        for i in range(m):
+            s = slots[i]
+            edges[i, 0], edges[i, 1] = i, m + _place(tails[s], inside, n_inside)
+            lengths[i] = length[s >> 1] - np.log(features.load[s])
+        for i in range(n_inside):
+            for q in range(first[inside[i]], first[inside[i] + 1]):
+                at = _place(tails[slot[q] ^ 1], inside, n_inside)
+                if at > i:
+                    found.inner[c, n_edges - m] = slot[q] >> 1
+                    edges[n_edges, 0], edges[n_edges, 1] = m + i, m + at
+                    lengths[n_edges] = length[slot[q] >> 1]
+                    n_edges += 1
+        r = star_correlations(slots, features, source)
+        n = effective_samples(source, n_all, leading(slots, features))
+        x, best, _ = fit_likelihood(r, n, path_matrix(m, edges[:n_edges]), lengths[:n_edges], steps)
+        lengths[:n_edges] = x
+        resolved = n_edges == 2 * m - 3
+        old = topology_hash(m, edges[:n_edges])
+        seen = old
+        for caution in CAUTIONS:
+            new, start = join(r, n, caution, flat)
+            splits = topology_hash(m, new)
+            if splits in (old, seen):
+                continue
+            seen = splits
+            x, value, _ = fit_likelihood(r, n, path_matrix(m, new), start, steps)
+            if value > best + MIN_GAIN or not resolved:
+                found.changed[c] = resolved = True
+                best = value
+                n_edges = len(new)
+                edges[:n_edges] = new
+                lengths[:n_edges] = x
+        found.n_edges[c] = n_edges
+        for e in range(n_edges):
+            if edges[e, 0] < m:
+                lengths[e] += np.log(features.load[slots[edges[e, 0]]])
+            if edges[e, 1] < m:
+                lengths[e] += np.log(features.load[slots[edges[e, 1]]])
+            lengths[e] = max(lengths[e], 0.0)
 
 
 @njit(cache=True, nogil=True)
@@ -169,74 +285,81 @@ def topology_hash(m, edges):  # type: ignore[no-untyped-def]
     return total
 
 
-def region_arrays(
-    wiring: Wiring, features: Features, region: Region
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-    """Slots of the branches, and the region's tree with features as leaves: edges and lengths."""
-    index, links = features.slots.number, wiring.links
-    slots = np.array([index[v][u] for v, u in region.branches], dtype=np.int64)
-    m = len(slots)
-    number = {v: m + i for i, v in enumerate(region.inside)}
-    pairs = [(i, number[v], links[v][u]) for i, (v, u) in enumerate(region.branches)]
-    pairs += [
-        (number[v], number[u], x)
-        for v in region.inside
-        for u, x in links[v].items()
-        if u in number and number[v] < number[u]
-    ]
-    edges = np.array([(a, b) for a, b, _ in pairs], dtype=np.int64)
-    lengths = np.array([x for _, _, x in pairs])
-    return slots, edges, lengths + _offsets(edges, features.load[slots])
-
-
-def _offsets(edges: NDArray[np.int64], load: NDArray[np.float64]) -> NDArray[np.float64]:
-    """A feature is farther away than the node it stands for, by minus the log of its load."""
-    m = len(load)
-    first, second = edges[:, 0], edges[:, 1]
-    extra = -np.log(load)
-    return np.asarray(
-        np.where(first < m, extra[np.minimum(first, m - 1)], 0.0)
-        + np.where(second < m, extra[np.minimum(second, m - 1)], 0.0)
-    )
-
-
-def _apply(wiring: Wiring, verdicts: list[Verdict]) -> tuple[int, list[int]]:
-    """Rewire, first come first served; the number of changes, and where to look next."""
+def _apply(flat: Flat, found: Verdicts) -> tuple[int, NDArray[np.int64], NDArray[np.bool_]]:
+    """Rewire, first come first served; the number of changes, where to look next, and the edges
+    that moved."""
     touched: set[int] = set()
     again: set[int] = set()
-    changed = 0
-    for verdict in verdicts:
-        inside, branches = verdict.region
+    kept, taken = [], []
+    tails = flat.ends.ravel()
+    judged = np.flatnonzero(found.n_slots)
+    insides, counts = found.inside[judged].tolist(), found.n_inside[judged].tolist()
+    changed = found.changed.tolist()
+    for c, row, count in zip(judged.tolist(), insides, counts, strict=True):
+        inside = row[:count]
         if not touched.isdisjoint(inside):
             again.add(inside[0])
+        elif changed[c]:
+            taken.append(c)
+            outside = tails[found.slots[c, : found.n_slots[c]] ^ 1].tolist()
+            touched.update(inside, outside)
+            again.update(outside)
+        else:
+            kept.append(c)
+    before = flat.length.copy()
+    _set_lengths(flat, found, np.array(kept, dtype=np.int64))
+    moved = np.abs(flat.length - before) > STILL
+    rewired = []
+    for c in taken:
+        rows, new = _rewire(flat, found, c)
+        rewired += rows
+        again.update(new)
+    if len(moved) < len(flat.ends):
+        moved = np.concatenate([moved, np.ones(len(flat.ends) - len(moved), dtype=np.bool_)])
+    moved[rewired] = True
+    present = flat.hidden()
+    look = np.array(sorted(again), dtype=np.int64)
+    return len(taken), look[np.isin(look, present)], moved
+
+
+def _set_lengths(flat: Flat, found: Verdicts, kept: NDArray[np.int64]) -> None:
+    """Lengths of regions that stay as they are; where regions overlap, the last one counts."""
+    most = found.slots.shape[1]
+    m, n_edges = found.n_slots[kept, None], found.n_edges[kept, None]
+    place = np.arange(most + MOST_INSIDE)
+    from_slots = found.slots[kept][:, np.minimum(place, most - 1)] >> 1
+    from_inner = np.take_along_axis(found.inner[kept], np.clip(place - m, 0, MOST_INSIDE - 1), 1)
+    rows = np.where(place < m, from_slots, from_inner)
+    used = place < n_edges
+    flat.length[rows[used]] = found.lengths[kept][:, : len(place)][used]
+
+
+def _rewire(flat: Flat, found: Verdicts, c: int) -> tuple[list[int], list[int]]:
+    """Replace a region by its new tree; its edges and the new hidden nodes.
+
+    Edges to branches keep their numbers, those inside get the numbers of old ones."""
+    m, n_inside = int(found.n_slots[c]), int(found.n_inside[c])
+    slots, free = found.slots[c, :m].tolist(), found.inner[c, : n_inside - 1].tolist()
+    n_edges = int(found.n_edges[c])
+    n_hidden = n_edges + 1 - m
+    fresh = flat.n_nodes - m
+    rows, added = [], []
+    for (a, b), x in zip(
+        found.edges[c, :n_edges].tolist(), found.lengths[c, :n_edges].tolist(), strict=True
+    ):
+        a, b = min(a, b), max(a, b)
+        if a < m:
+            row = slots[a] >> 1
+            flat.ends[row, slots[a] & 1] = fresh + b
+        elif free:
+            row = free.pop()
+            flat.ends[row] = fresh + a, fresh + b
+        else:
+            added.append(((fresh + a, fresh + b), x))
             continue
-        if not verdict.changed:
-            _set_lengths(wiring, verdict)
-            continue
-        changed += 1
-        outside = [u for _, u in branches]
-        new = _rewire(wiring, verdict)
-        touched.update(inside, outside, new)
-        again.update(new, outside)
-    return changed, sorted(v for v in again if wiring.is_hidden(v) and v in wiring.links)
-
-
-def _set_lengths(wiring: Wiring, verdict: Verdict) -> None:
-    inside, branches = verdict.region
-    names = [u for _, u in branches] + inside
-    for (a, b), x in zip(verdict.edges.tolist(), verdict.lengths.tolist(), strict=True):
-        wiring.connect(names[a], names[b], max(x, 0.0))
-
-
-def _rewire(wiring: Wiring, verdict: Verdict) -> list[int]:
-    """Replace the region by its new tree; returns the new hidden nodes."""
-    inside, branches = verdict.region
-    names = [u for _, u in branches]
-    for v in inside:
-        wiring.remove(v)
-    n_hidden = len(verdict.edges) + 1 - len(branches)
-    new = [wiring.new() for _ in range(n_hidden)]
-    names += new
-    for (a, b), x in zip(verdict.edges.tolist(), verdict.lengths.tolist(), strict=True):
-        wiring.connect(names[a], names[b], max(x, 0.0))
-    return new
+        flat.length[row] = x
+        rows.append(row)
+    if added:
+        flat.add([pair for pair, _ in added], [x for _, x in added])
+    flat.n_nodes += n_hidden
+    return rows, list(range(fresh + m, flat.n_nodes))
