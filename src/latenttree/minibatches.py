@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.samples import Chunk, as_chunk, spread_places
-from latenttree.steps import Chunks, Steps, Sums
+from latenttree.steps import Chunks, Steps, Sums, total_log_likelihood
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -53,7 +53,8 @@ class Seen:
     def gained(self, theta: Floats) -> float:
         """What parameters gain in log-likelihood of all samples, against the start, as far as some
         of them tell."""
-        return (self._steps.expect(theta, self._some).value - self._before) / self._share
+        model, n_jobs = self._steps.space.as_model(theta), self._steps.n_jobs
+        return (total_log_likelihood(model, self._some, n_jobs) - self._before) / self._share
 
 
 def walk(
