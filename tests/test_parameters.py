@@ -24,6 +24,7 @@ from latenttree.datasets import LatentTreeData, make_latent_tree
 from latenttree.engine import Progress
 from latenttree.fitting import (
     Options,
+    conditions,
     looks_of,
     moments_model,
     polish,
@@ -382,11 +383,13 @@ def test_errors_are_near_the_oracle_that_sees_the_hidden_states() -> None:
     for seed in range(10):
         data = make_latent_tree(9, 3, 10, n_samples=20_000, random_state=seed)
         table, best = as_table(data.X), parameter_error(oracle(data), data)
+        whole = moments_model(data.tree, table, 3, None, Options(refine=False), 0, 2)
         start = moments_model(data.tree, table, 3, None, Options(), 0, 2)
         end = polish(start.model, start.condition, table, Options(), 0, 2, Progress(False))
+        check_distributions(whole.model)
         check_distributions(start.model)
         check_distributions(end.model)
-        ratios.append([parameter_error(m, data) / best for m in (start.model, end.model)])
+        ratios.append([parameter_error(m, data) / best for m in (whole.model, end.model)])
     moments, refined = np.mean(ratios, axis=0)
     assert moments < 1.20
     assert refined < 1.10
@@ -398,7 +401,8 @@ def test_errors_shrink_with_the_root_of_the_samples() -> None:
     errors = []
     for n in (4000, 64_000):
         data = make_latent_tree(9, 3, 6, n_samples=n, random_state=1)
-        found = moments_model(data.tree, as_table(data.X), 3, None, Options(), 0, 2)
+        table, alone = as_table(data.X), Options(refine=False)
+        found = moments_model(data.tree, table, 3, None, alone, 0, 2)
         errors.append(parameter_error(found.model, data))
     assert 0.12 < errors[1] / errors[0] < 0.45
 
@@ -442,3 +446,14 @@ def test_second_group_of_a_hub_is_aligned_with_the_reference_group(k: int) -> No
         assert views.owner.tolist() == [0, 0]
         found = solve_exactly(truth, k).model
         assert parameter_error(found, truth) < 1e-8
+
+
+def test_conditions_of_some_nodes_are_those_of_a_round_of_messages() -> None:
+    """With the messages of the last round's model the moments are nearly the same."""
+    data = make_latent_tree(27, 2, 3, n_samples=3000, random_state=0)
+    table, tree = as_table(data.X), data.tree
+    found = moments_model(tree, table, 2, None, Options(refine=False), 0, 1)
+    marked = np.arange(tree.n_hidden) % 3 == 1
+    some = conditions(found.model, table, 2, None, Options(), 0, marked, 1)
+    assert some.shape == (marked.sum(),)
+    np.testing.assert_allclose(some, found.condition[marked], rtol=0.05)

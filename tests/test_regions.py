@@ -140,6 +140,30 @@ def test_correlations_and_fits_with_weights_are_those_of_repeated_samples() -> N
         np.testing.assert_allclose(x, y, atol=1e-4)  # small fits stop at a gain of 0.02
 
 
+@pytest.mark.parametrize("k", [2, 3])
+def test_correlations_are_determinants_of_whitened_pairs(k: int) -> None:
+    data = lt.datasets.make_latent_tree(12, k, 4, shape="random", n_samples=500, random_state=k)
+    model = model_of(data)
+    region, evidence = cut(data, model, inner_edges(model.tree)[0])
+    small = cut_out(model, region)
+    found = branch_correlations(small, evidence)
+    seen = []
+    for i in range(small.tree.n_observed):
+        v = int(small.tree.neighbors(i)[0])
+        if i in evidence.soft:
+            own = evidence.soft[i] * small.marginals[i]
+            own = own / own.sum(axis=1, keepdims=True)
+        else:
+            own = np.eye(4)[evidence.codes[:, i]]
+        y = (own @ small.conditional(v, i).T)[:, 1:]
+        y = y - y.mean(axis=0)
+        seen.append(np.linalg.solve(np.linalg.cholesky(y.T @ y), y.T))
+    for i, one in enumerate(seen):
+        for j, other in enumerate(seen):
+            expected = abs(np.linalg.det(one @ other.T)) ** (1 / (k - 1))
+            assert found[i, j] == pytest.approx(expected, abs=1e-6)  # a ridge of 1e-9
+
+
 def test_regions_stay_small() -> None:
     _, model = data_and_model()
     for edge in inner_edges(model.tree):

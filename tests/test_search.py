@@ -24,10 +24,12 @@ from latenttree.search import (
     Searcher,
     _Verdict,
     doubtful_regions,
+    information_lengths,
     model_lengths,
     replace_regions,
     search_structure,
 )
+from latenttree.simulation import information_length
 from latenttree.structure import Structure
 from latenttree.tree import Tree
 
@@ -191,6 +193,14 @@ def test_lengths_of_a_model_are_those_it_was_made_with() -> None:
     data = data_of(3, 10)
     # lengths are found by bisection to about 1e-9 when a model is made
     np.testing.assert_allclose(model_lengths(model_of(data)), data.tree.lengths, atol=1e-6)
+
+
+def test_lengths_of_many_edges_are_those_of_each() -> None:
+    joints = np.random.default_rng(0).dirichlet(np.ones(12), size=5).reshape(5, 4, 3)
+    joints[0, 1] = 0.0  # a category that never occurs
+    for rank in (1, 2, 3):
+        one_by_one = [information_length(joint, rank) for joint in joints]
+        np.testing.assert_allclose(information_lengths(joints, rank), one_by_one, atol=1e-9)
 
 
 def test_threads_do_not_change_the_answer() -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.data import Table
+from latenttree.data.table import CODED
 from latenttree.emissions import pooled, target_of
 from latenttree.engine import Progress
 from latenttree.errors import DataError
@@ -19,7 +20,7 @@ from latenttree.inference import posteriors
 from latenttree.model import TreeModel
 from latenttree.moments import full_subspaces, pooled_subspaces
 from latenttree.moments.subspace import coordinate_moments, feature_means
-from latenttree.parameters import Parameters, Pooled, estimate_parameters
+from latenttree.parameters import Parameters, Pooled, estimate_parameters, node_conditions
 from latenttree.refine import Refinement, refine, smoothed, total_log_likelihood
 from latenttree.samples import Samples, category_bases, is_one_hot, marginals, model_dims
 from latenttree.tree import Tree
@@ -30,8 +31,15 @@ Floats = NDArray[np.float64]
 STEP_VALUES = 1 << 24
 """Posteriors held at once."""
 
-ENOUGH = 1 << 15
+ENOUGH = 1 << 13
 """Samples that say how well the states of hidden nodes are known."""
+
+START_SAMPLES, START_SEEN = 1 << 14, 100
+"""Samples whose moments are a start for EM, at least; more where rare categories would not be seen
+so often in them."""
+
+FIRST_SAMPLES = 1 << 12
+"""Samples of the rounds that only make features."""
 
 
 @dataclass(frozen=True)
@@ -102,15 +110,17 @@ def moments_model(
     looks: Looks = []
     if tree.n_hidden:
         looks = looks_of(table, view_basis(table, n_states, basis, seed, n_jobs))
+    some = train.about(start_samples(table)) if options.refine else train
     found = estimate_parameters(
         tree,
         looks,
         model_dims(table),
         marginals(table),
-        train,
+        some,
         n_states,
         families=pooled_families(table, n_states),
         hidden_features=options.hidden_features,
+        fewer=some.about(FIRST_SAMPLES) if options.refine else None,
         judge=judge if table.has_missing else None,
         n_jobs=n_jobs,
     )
@@ -119,6 +129,37 @@ def moments_model(
         if judge(alike) > judge(found.model):
             return Parameters(alike, found.condition)
     return found
+
+
+def start_samples(table: Table) -> int:
+    """Samples whose moments EM may start from: the noise in them is less than what its first steps
+    take out, and all but the rarest twentieth of the categories are seen often enough."""
+    coded = np.array([family in CODED or family == "multihot" for family in table.families])
+    mean = coordinate_moments(table)[0]
+    share = mean if table.kind == "presence" else mean[np.repeat(coded, np.diff(table.offsets))]
+    share = np.minimum(share, 1 - share)
+    share = share[share > 0]
+    if not len(share):
+        return START_SAMPLES
+    return max(START_SAMPLES, int(START_SEEN / np.quantile(share, 0.05)))
+
+
+def conditions(
+    model: TreeModel,
+    table: Table,
+    n_states: int,
+    basis: NDArray[Any] | None,
+    options: Options,
+    seed: int,
+    nodes: NDArray[np.bool_],
+    n_jobs: int,
+) -> Floats:
+    """Conditions of those hidden nodes `(m,)` of a refined model that are marked, from some of the
+    samples: what a tree that has changed since its parameters were estimated leaves open."""
+    looks = looks_of(table, view_basis(table, n_states, basis, seed, n_jobs))
+    some = split(table, options, seed)[0].about(ENOUGH)
+    hidden = options.hidden_features
+    return node_conditions(model, looks, some, nodes, hidden_features=hidden, n_jobs=n_jobs)
 
 
 def copying_model(tree: Tree, shares: Sequence[Floats]) -> TreeModel:
@@ -183,8 +224,9 @@ def polish(
                 marginals=marginals(table),
                 n_jobs=n_jobs,
             )
-    ordered = canonical_states(found.model)
-    samples = effective_samples(ordered, Samples(table), n_jobs)
+    with progress.stage("evidence"):
+        ordered = canonical_states(found.model)
+        samples = effective_samples(ordered, Samples(table), n_jobs)
     return Fitted(ordered, condition, samples, found.trace, found.held_out, found.converged)
 
 

@@ -13,14 +13,17 @@ from numpy.typing import NDArray
 
 from latenttree.data import Table
 from latenttree.engine import Progress
-from latenttree.fitting import Fitted, Options, fit_model, moments_model, polish, split
+from latenttree.fitting import Fitted, Options, conditions, fit_model, polish, split
 from latenttree.gaussian.fitting import fit_gaussian
 from latenttree.leaves import as_leaves
 from latenttree.model import TreeModel
 from latenttree.pruning import Pruner, prune
 from latenttree.samples import distinct, marginals
-from latenttree.search import settle
+from latenttree.search import settle, signatures
 from latenttree.structure import Structure
+from latenttree.tree import Tree
+
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -77,10 +80,18 @@ def _searched(
     with progress.stage("search"):
         train, _ = split(table, options, seed)
         better, model = settle(structure, tree_model(fitted), train, options, lesson.tree, jobs)
-    if better.tree is structure.tree:
-        return better, fitted
-    start = moments_model(better.tree, table, n_states, basis, options, seed, jobs)
-    return better, polish(model, start.condition, table, options, seed, jobs, progress)
+        if better.tree is structure.tree:
+            return better, fitted
+        known = conditions_by_node(structure.tree, fitted.condition)
+        condition = np.array([known.get(key, np.nan) for key in signatures(better.tree).values()])
+        new = np.isnan(condition)
+        condition[new] = conditions(model, table, n_states, basis, options, seed, new, jobs)
+    return better, polish(model, condition, table, options, seed, jobs, progress)
+
+
+def conditions_by_node(tree: Tree, condition: Floats) -> dict[frozenset[bytes], float]:
+    """What is known about every hidden node, by the splits of its edges."""
+    return dict(zip(signatures(tree).values(), condition.tolist(), strict=True))
 
 
 def _pruned(fitted: Fitted, table: Table, n_states: int, lesson: Lesson) -> Fitted:

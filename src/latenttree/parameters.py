@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.decomposition import decompose
+from latenttree.decomposition import Decomposition, decompose
 from latenttree.emissions import Emission
 from latenttree.model import TreeModel
 from latenttree.moments.triples import Layout, TripleMoments, triple_moments
@@ -37,6 +37,7 @@ from latenttree.views import (
     choose_views,
     leaf_features,
     message_features,
+    only_of,
 )
 
 Floats = NDArray[np.float64]
@@ -115,12 +116,7 @@ def solve(
 
     `families` are the observed nodes that are not categorical."""
     roots = _roots(moments.own)[views.view]  # (rows, 3, k, k)
-    third = np.einsum("mia,mjb,mlc,mabc->mijl", *roots.swapaxes(0, 1), moments.third, optimize=True)
-    found = decompose(
-        third,
-        (third[:, :, 0, 0], third[:, 0, :, 0], third[:, 0, 0, :]),
-        (third[:, :, :, 0], third[:, :, 0, :], third[:, 0, :, :]),
-    )
+    found = _decomposed(moments, roots)
     weights = np.maximum(found.weights, min(LEAST_WEIGHT, LEAST_SAMPLES / moments.n_samples))
     weights /= weights.sum(axis=1, keepdims=True)
     gain = max(WORST_GAIN, float(np.sqrt(moments.n_samples)))
@@ -262,6 +258,7 @@ def estimate_parameters(
     *,
     families: Mapping[int, Pooled] | None = None,
     hidden_features: bool = True,
+    fewer: Chunks | None = None,
     judge: Callable[[TreeModel], float] | None = None,
     n_jobs: int = 1,
 ) -> Parameters:
@@ -269,20 +266,57 @@ def estimate_parameters(
 
     First with observed variables as views; then, with `hidden_features`, again with messages out
     of the branches, once for every level at which a single variable no longer tells enough. The
-    last is returned, or the one that `judge` values most."""
+    last is returned, or the one that `judge` values most.
+
+    Rounds before the last only make features, and any function of a branch is one: for a start of
+    EM they may see `fewer` samples, and one of messages is enough."""
     if not tree.n_hidden:
         layout = layout_of(tree, choose_views(tree, 1, hidden=False), dims)
         moments = triple_moments(_read(chunks), _no_views, layout, 1, n_jobs)
         return Parameters(counted_model(tree, layout, moments, marginals[0]), np.empty(0))
     views = choose_views(tree, n_states - 1, hidden=False)
-    work = _Work(tree, dims, chunks, n_states, families or {}, n_jobs)
-    found = [work.round(views, leaf_features(views, looks, n_jobs))]
-    if hidden_features:
+    most = MAX_ROUNDS if fewer is None else 1
+    rounds = min(most, _depth(tree) - 1) if hidden_features else 0
+    work = _Work(tree, dims, n_states, families or {}, n_jobs)
+    some = chunks if fewer is None else fewer
+    found = [work.round(views, leaf_features(views, looks, n_jobs), some if rounds else chunks)]
+    if rounds:
         views = choose_views(tree, n_states - 1, hidden=True)
-        for _ in range(min(MAX_ROUNDS, _depth(tree) - 1)):
+        for left in range(rounds, 0, -1):
             look_up = message_features(views, looks, found[-1].model, n_jobs)
-            found.append(work.round(views, look_up))
+            found.append(work.round(views, look_up, some if left > 1 else chunks))
     return found[-1] if judge is None else max(found, key=lambda f: judge(f.model))
+
+
+def node_conditions(
+    model: TreeModel,
+    looks: Looks,
+    chunks: Chunks,
+    nodes: NDArray[np.bool_],
+    *,
+    hidden_features: bool = True,
+    n_jobs: int = 1,
+) -> Floats:
+    """`Parameters.condition` of the hidden nodes that `nodes` `(m,)` marks; views are messages of a
+    model that is known."""
+    tree, k = model.tree, int(model.dims[-1])
+    views = only_of(choose_views(tree, k - 1, hidden=hidden_features), nodes)
+    look_up = message_features(views, looks, model, n_jobs)
+    nothing = np.empty((0, 2), dtype=np.int64)
+    dims = model.dims[: tree.n_observed]
+    layout = Layout(views.view, len(views.source), nothing, nothing, nothing, dims)
+    moments = triple_moments(_read(chunks), look_up, layout, k, n_jobs)
+    return _decomposed(moments, _roots(moments.own)[views.view]).condition
+
+
+def _decomposed(moments: TripleMoments, roots: Floats) -> Decomposition:
+    """The decomposition of every group of views, whitened by `roots` `(rows, 3, k, k)`."""
+    third = np.einsum("mia,mjb,mlc,mabc->mijl", *roots.swapaxes(0, 1), moments.third, optimize=True)
+    return decompose(
+        third,
+        (third[:, :, 0, 0], third[:, 0, :, 0], third[:, 0, 0, :]),
+        (third[:, :, :, 0], third[:, :, 0, :], third[:, 0, :, :]),
+    )
 
 
 def _read(chunks: Chunks) -> Iterator[Chunk]:
@@ -298,17 +332,14 @@ class _Work(NamedTuple):
 
     tree: Tree
     dims: Ints
-    chunks: Chunks
     k: int
     families: Mapping[int, Pooled]
     n_jobs: int
 
-    def round(self, views: Views, features: Features) -> Parameters:
+    def round(self, views: Views, features: Features, chunks: Chunks) -> Parameters:
         layout = layout_of(self.tree, views, self.dims)
         statistics = {a: family.emission for a, family in self.families.items()}
-        moments = triple_moments(
-            _read(self.chunks), features, layout, self.k, self.n_jobs, statistics
-        )
+        moments = triple_moments(_read(chunks), features, layout, self.k, self.n_jobs, statistics)
         return solve(self.tree, views, layout, moments, self.families)
 
 

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from latenttree.inference import Evidence
 from latenttree.lengths import fit_likelihood, path_matrix
-from latenttree.model import TreeModel, normalised
-from latenttree.small_em import Branches, fit_small
+from latenttree.model import TreeModel, default_root, normalised
+from latenttree.small_em import Branches, fit_small, unchecked
 from latenttree.stars import join
 from latenttree.sweeps import topology_hash
 from latenttree.tree import Tree
@@ -33,6 +33,10 @@ MAX_TRIED = 3
 """Shapes of one size that are fitted, of those whose Gaussian likelihood is not `FAR` below."""
 
 FAR = 12.0
+NEAR = 6.0
+"""Shapes whose Gaussian likelihood is so much below that of the present shape are not fitted: of
+those that gain in the end, hardly one in fifty, and by little."""
+
 CAUTIONS = (1.0, 4.0)
 STICKY = 0.7
 """How much two new nodes that start from the same old one agree."""
@@ -113,7 +117,7 @@ def cut_out(model: TreeModel, region: Region) -> TreeModel:
     shape = present_shape(model.tree, region)
     names = [u for _, u in region.branches] + list(region.inside)
     joints = [_joint(model, names[a], names[b]) for a, b in shape.edges.tolist()]
-    return TreeModel.from_joints(small_tree(len(region.branches), shape), joints)
+    return small_model(small_tree(len(region.branches), shape), joints)
 
 
 def _joint(model: TreeModel, a: int, b: int) -> Floats:
@@ -146,33 +150,34 @@ def branch_correlations(
     m = model.tree.n_observed
     share = np.ones(len(evidence)) if weights is None else weights
     roots = np.sqrt(share / max(float(share.sum()), 1e-300))[:, None]
-    seen = []
+    rank = int(model.dims[-1]) - 1
+    seen = np.empty((len(evidence), m * rank))
     for i in range(m):
         v = int(model.tree.neighbors(i)[0])
-        given = model.conditional(v, i)  # (k, d)
+        given = model.conditional(v, i)[1:]  # (k - 1, d)
         if i in evidence.soft:
             own = evidence.soft[i] * model.marginals[i]
             own = own / np.maximum(own.sum(axis=1, keepdims=True), 1e-30)
             y = own @ given.T
         else:
-            rows = np.vstack([given.T, model.marginals[v]])  # the last for a missing value
+            rows = np.vstack([given.T, model.marginals[v][1:]])  # the last for a missing value
             y = rows[evidence.codes[:, i]]
-        seen.append(_white(y[:, 1:], roots))
-    r = np.eye(m)
-    for i, j in combinations(range(m), 2):
-        cross = seen[i].T @ seen[j]
-        value = np.abs(np.linalg.det(cross)) ** (1 / len(cross))
-        r[i, j] = r[j, i] = min(float(value), 1.0)
-    return r
+        seen[:, i * rank : (i + 1) * rank] = y
+    seen -= (roots * roots).T @ seen
+    seen *= roots
+    return _correlations((seen.T @ seen).reshape(m, rank, m, rank).swapaxes(1, 2))
 
 
-def _white(y: Floats, roots: Floats) -> Floats:
-    """Centred, times the roots of the samples' shares `(n, 1)`, and of unit second moments."""
-    y = (y - (roots * roots).T @ y) * roots
-    covariance = y.T @ y
-    scale = max(float(np.trace(covariance)), 1e-300)
-    root = np.linalg.cholesky(covariance + 1e-9 * scale * np.eye(len(covariance)))
-    return np.linalg.solve(root, y.T).T
+def _correlations(second: Floats) -> Floats:
+    """`|det C_ij|^(1 / r)` with `C_ij` whitened, from second moments `(m, m, r, r)`."""
+    m, rank = len(second), second.shape[2]
+    own = second[np.arange(m), np.arange(m)]
+    scale = np.maximum(np.trace(own, axis1=1, axis2=2), 1e-300)
+    own = np.linalg.det(own + 1e-9 * scale[:, None, None] * np.eye(rank))
+    size = np.sqrt(np.maximum(own[:, None] * own[None, :], 1e-300))
+    r = np.minimum((np.abs(np.linalg.det(second)) / size) ** (1 / rank), 1.0)
+    np.fill_diagonal(r, 1.0)
+    return np.asarray((r + r.T) / 2)
 
 
 # ---- other shapes ---------------------------------------------------------------------
@@ -224,7 +229,8 @@ def other_shapes(present: Shape, r: Floats, n: float, size: int | None) -> list[
 
     Joined trees of the branches with their successive contractions down to the star, contractions
     and interchanges of the present shape, and two-node splits; of each size the ones of largest
-    Gaussian likelihood. With `size`, only shapes with that many hidden nodes."""
+    Gaussian likelihood. With `size`, only shapes with that many hidden nodes, and none that looks
+    clearly worse than the present one."""
     m = len(r)
     found = {int(topology_hash(m, present.edges)): present}
     for shape in _proposals(present, r, n):
@@ -234,9 +240,11 @@ def other_shapes(present: Shape, r: Floats, n: float, size: int | None) -> list[
     for shape in list(found.values())[1:]:
         by_size.setdefault(shape.n_hidden(m), []).append((_gaussian(r, n, shape), shape))
     chosen = []
+    least = -np.inf if size is None else _gaussian(r, n, present) - NEAR
     for scored in by_size.values():
         scored.sort(key=lambda pair: -pair[0])
-        chosen += [shape for value, shape in scored[:MAX_TRIED] if value > scored[0][0] - FAR]
+        bar = max(least, scored[0][0] - FAR)
+        chosen += [shape for value, shape in scored[:MAX_TRIED] if value > bar]
     return chosen
 
 
@@ -293,7 +301,6 @@ def fit_region(
 def start_of(present: TreeModel, shape: Shape) -> TreeModel:
     """A model of another shape with the joints that the present model has between its nodes."""
     m = present.tree.n_observed
-    tree = small_tree(m, shape)
     old, new = _hops(present.tree.edges, m), _hops(shape.edges, m)
     nearest = np.abs(old[None] - new[:, None]).sum(axis=2).argmin(axis=1)
     like = [*range(m), *(m + nearest).tolist()]
@@ -305,7 +312,23 @@ def start_of(present: TreeModel, shape: Shape) -> TreeModel:
             joints.append(STICKY * np.diag(w) + (1 - STICKY) * np.outer(w, w))
         else:
             joints.append((_along(present, v, u) * present.marginals[u]).T)
-    return TreeModel.from_joints(tree, joints)
+    return small_model(small_tree(m, shape), joints)
+
+
+def small_model(tree: Tree, joints: Sequence[Floats]) -> TreeModel:
+    """`TreeModel.from_joints` without its checks: thousands of regions are tried."""
+    root = default_root(tree)
+    parents, order = tree.rooted(root)
+    tables: list[Any] = [None] * tree.n_nodes
+    priors = []
+    for (a, b), joint in zip(tree.edges.tolist(), joints, strict=True):
+        parent, child, j = (a, b, joint.T) if parents[b] == a else (b, a, joint)
+        sums = j.sum(axis=0)
+        tables[child] = j / sums if (sums > 0).all() else normalised(j)
+        if parent == root:
+            priors.append(sums / sums.sum())
+    tables[root] = normalised(np.mean(priors, axis=0)[:, None])
+    return unchecked(tree, root, parents, order, tables)
 
 
 def _hops(edges: Ints, m: int) -> Ints:

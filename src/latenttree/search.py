@@ -1,14 +1,16 @@
 """Structure meets likelihood: a local search over the doubtful regions of a fitted model.
 
 Regions whose edges are in doubt are cut out with the messages that come into them; other shapes are
-fitted to the messages and judged by likelihood or BIC. Changes that do not touch each other are
-made together, the whole model is refined, and kept only if it is better as a whole.
+fitted to the messages and judged by likelihood or BIC, the ones that look like gaining by the
+likelihood of a Gaussian tree. Changes that do not touch each other are made together, and kept only
+if the model is better as a whole.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -34,7 +36,6 @@ from latenttree.regions import (
     region_around,
 )
 from latenttree.samples import Samples
-from latenttree.simulation import information_length
 from latenttree.small_em import as_branches
 from latenttree.structure import FARTHEST, Structure
 from latenttree.tree import Tree
@@ -53,7 +54,10 @@ LEAST_REGIONS = 30
 """Regions times samples that a search may look at; the regions that it may look at whatever."""
 
 GLOBAL_STEPS = 20
-"""Steps of refinement after the changes of a sweep."""
+"""Steps of refinement between sweeps, and where the gains of changes do not add up."""
+
+JUDGED = 1 << 15
+"""Samples that regions are judged by, at most."""
 
 
 class Rules(NamedTuple):
@@ -108,10 +112,15 @@ class Searcher:
     def rules(self) -> Rules:
         return RULES[self.judge]
 
+    @cached_property
+    def some(self) -> Samples:
+        """The samples that regions are judged by."""
+        return self.samples.about(JUDGED)
+
     @property
     def most_regions(self) -> int:
         """Regions looked at in all: a region costs as much as there are samples."""
-        n = max(self.samples.n_samples, 1)
+        n = max(len(self.some.table), 1)
         return min(self.rules.max_regions, max(LEAST_REGIONS, int(MAX_WORK / n)))
 
     def value(self, model: TreeModel) -> float:
@@ -126,7 +135,7 @@ class Searcher:
         """What a model pays for its parameters: nothing, or half the log of n each."""
         if self.judge == "likelihood":
             return 0.0
-        return 0.5 * n_parameters * float(np.log(self.samples.n_samples))
+        return 0.5 * n_parameters * float(np.log(self.some.n_samples))
 
     def refined(self, model: TreeModel) -> TreeModel:
         return refine(
@@ -142,7 +151,8 @@ class Searcher:
 def search(
     model: TreeModel, searcher: Searcher, doubtful: Callable[[Tree], list[Region]]
 ) -> Searched:
-    """Climb from `model` until no doubtful region has a better shape.
+    """Climb from `model` until no doubtful region has a better shape. A changed model is refined
+    before it is looked at again, not at the end.
 
     With judge "likelihood" only shapes with as many hidden nodes compete."""
     values = [searcher.value(model)]
@@ -154,6 +164,8 @@ def search(
         if not regions:
             break
         left -= len(regions)
+        if len(values) > 1:
+            model, values[-1] = _settled(model, searcher, values[-1])
         verdicts = judge_regions(model, regions, searcher)
         for verdict in verdicts:
             weights |= verdict.weights
@@ -167,11 +179,18 @@ def search(
     return Searched(model, values, weights)
 
 
+def _settled(model: TreeModel, searcher: Searcher, value: float) -> tuple[TreeModel, float]:
+    """The model refined, where that is better, and its value."""
+    new = searcher.refined(model)
+    reached = searcher.value(new)
+    return (new, reached) if reached > value else (model, value)
+
+
 def _again(
     before: Tree, after: Tree, regions: list[Region], deferred: list[_Verdict]
 ) -> list[Region]:
     """Regions with a hidden node that is new, or that was to change but had to wait."""
-    old, new = _signatures(before), _signatures(after)
+    old, new = signatures(before), signatures(after)
     waiting = {old[v] for verdict in deferred for v in verdict.region.inside}
     known = set(old.values()) - waiting
     fresh = {v for v, signature in new.items() if signature not in known}
@@ -182,7 +201,7 @@ def _again(
     ]
 
 
-def _signatures(tree: Tree) -> dict[int, frozenset[bytes]]:
+def signatures(tree: Tree) -> dict[int, frozenset[bytes]]:
     """Every hidden node by the splits of its edges, which renumbering does not change."""
     splits = [row.tobytes() for row in tree.splits()]
     around: dict[int, set[bytes]] = {v: set() for v in range(tree.n_observed, tree.n_nodes)}
@@ -197,7 +216,7 @@ def judge_regions(model: TreeModel, regions: list[Region], searcher: Searcher) -
     """The best shape of every region, from messages of the model as it is."""
     found: list[_Verdict] = []
     k = int(model.dims[-1])
-    room = max(1, MESSAGE_BYTES // (4 * k * max(len(searcher.samples.table), 1)))
+    room = max(1, MESSAGE_BYTES // (4 * k * max(len(searcher.some.table), 1)))
     sides = _Sides(model.tree)
     while regions:
         batch, edges = _next_batch(regions, model, room)
@@ -244,7 +263,7 @@ def _read(model: TreeModel, edges: list[tuple[int, int]], searcher: Searcher) ->
     codes, weights = [], []
     sent: dict[tuple[int, int], list[NDArray[np.float32]]] = {e: [] for e in edges}
     pairs = np.array(along, dtype=np.int64).reshape(-1, 2)
-    for chunk in searcher.samples():
+    for chunk in searcher.some():
         codes.append(chunk.codes)
         weights.append(chunk.weights)
         found = messages(model, chunk.evidence(model, searcher.n_jobs), pairs, searcher.n_jobs)
@@ -280,7 +299,9 @@ def _judge(
     rank, m = int(model.dims[-1]) - 1, len(region.branches)
     size = len(region.inside) if searcher.judge == "likelihood" else None
     r = branch_correlations(small, evidence, heard.weights)
-    others = other_shapes(shape, r, float(searcher.samples.n_samples * rank), size)
+    others = other_shapes(shape, r, float(searcher.some.n_samples * rank), size)
+    if not others:
+        return _Verdict(region, Alternative(shape, small, 0.0), 0.0, {})
     branches = as_branches(evidence, rank + 1, heard.weights)
     tried = [fit_region(small, shape, branches, searcher.smoothing)]
     best = first = searcher.score(tried[0])
@@ -365,10 +386,13 @@ def _improve(
     model: TreeModel, chosen: list[_Verdict], searcher: Searcher, value: float
 ) -> tuple[TreeModel, float] | None:
     """The model with all changes made, or with fewer of them, if it is better as a whole."""
+    least = value + 1e-9 * abs(value)
     while chosen:
-        new = searcher.refined(replace_regions(model, chosen))
-        reached = searcher.value(new)
-        if reached > value + 1e-9 * abs(value):
+        new = replace_regions(model, chosen)
+        if (reached := searcher.value(new)) > least:  # as a rule the gains add up
+            return new, reached
+        new = searcher.refined(new)
+        if (reached := searcher.value(new)) > least:
             return new, reached
         chosen = chosen[: len(chosen) // 2]
     return None
@@ -497,12 +521,22 @@ def settle(
 def model_lengths(model: TreeModel) -> Floats:
     """Information length of every edge, `-sum log s_i` over its canonical correlations."""
     rank = int(model.dims[model.tree.n_observed :].min(initial=2))
-    return np.array(
-        [
-            min(information_length(model.joint(a, b), rank), FARTHEST)
-            for a, b in model.tree.edges.tolist()
-        ]
-    )
+    joints = [model.joint(a, b) for a, b in model.tree.edges.tolist()]
+    lengths = np.empty(len(joints))
+    by_shape: dict[tuple[int, ...], list[int]] = {}
+    for e, joint in enumerate(joints):
+        by_shape.setdefault(joint.shape, []).append(e)
+    for edges in by_shape.values():
+        lengths[edges] = information_lengths(np.stack([joints[e] for e in edges]), rank)
+    return np.minimum(lengths, FARTHEST)
+
+
+def information_lengths(joints: Floats, rank: int) -> Floats:
+    """`simulation.information_length` of many joints `(n, a, b)`."""
+    rows, columns = joints.sum(axis=2, keepdims=True), joints.sum(axis=1, keepdims=True)
+    scale = np.where(rows > 0, rows, 1) * np.where(columns > 0, columns, 1)
+    s = np.linalg.svd(joints / np.sqrt(scale), compute_uv=False)[:, :rank]
+    return np.asarray(-np.log(np.maximum(s, 1e-300)).sum(axis=1))
 
 
 def _by_split(tree: Tree, values: Floats) -> dict[bytes, float]:

@@ -87,6 +87,14 @@ def choose_views(tree: Tree, rank: int, hidden: bool) -> Views:
     return Views(_rows([f for _, f in groups], 3), _rows(view, 3), _rows(list(number), 2), owner)
 
 
+def only_of(views: Views, nodes: NDArray[np.bool_]) -> Views:
+    """The reference groups of the marked hidden nodes `(m,)` alone."""
+    rows = np.flatnonzero(nodes)
+    used, view = np.unique(views.view[rows], return_inverse=True)
+    view = view.reshape(-1, 3)
+    return Views(views.branch[rows], view, views.source[used], views.owner[rows])
+
+
 def _references_first(nodes: list[int]) -> list[int]:
     """Places of the first group of every node, then those of the second groups."""
     second = [i for i in range(1, len(nodes)) if nodes[i] == nodes[i - 1]]
