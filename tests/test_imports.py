@@ -55,6 +55,7 @@ ORDER = (
     "regressions",
     "decomposition",
     "parameters",
+    "group_counts",
     "steps",
     "minibatches",
     "refine",

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from latenttree.data import Table, one_hot_codes
-from latenttree.data.table import CODED, Values
+from latenttree.data.table import CODED, Taken, Values
 from latenttree.emissions import soft_evidence
 from latenttree.engine import BLOCK, blocks
 from latenttree.inference import Evidence
@@ -78,7 +78,7 @@ class Chunk:
         """The samples of `index`."""
         others = (self.weights, self.stored, self.known)
         weights, stored, known = (None if x is None else x[index] for x in others)
-        arrays = {v: x[index] for v, x in self.arrays.items()}
+        arrays = Taken(self.arrays, index)
         soft = {v: x[index] if np.ndim(x) == 2 else x for v, x in self.soft.items()}
         return Chunk(self.rows[index], arrays, weights, stored, known, soft)
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.emissions import sums_of
+from latenttree.group_counts import Groups
 from latenttree.inference import Counter, Evidence, Posteriors, log_likelihood
 from latenttree.inference.vectors import Statistics, Vectors
 from latenttree.model import TreeModel
@@ -42,9 +43,15 @@ class Steps:
     def __init__(self, space: Vectors, smoothing: float, n_jobs: int) -> None:
         self.space, self.smoothing, self.n_jobs = space, smoothing, n_jobs
         self.counter = Counter(space.model)
+        self.groups = Groups.of(space.model)
 
     def expect(self, theta: Floats, chunks: Chunks) -> Sums:
         """One pass over the samples."""
+        if self.groups is not None:
+            flat, model = theta[: self.space.size], self.space.as_model(theta)
+            found = self.groups.expect(flat, model, map(as_chunk, chunks()), self.n_jobs)
+            if found is not None:
+                return Sums(*found)
         return _expect(self.counter, self.space, theta, chunks, self.n_jobs)
 
     def visit(self, theta: Floats, chunks: Chunks) -> State:
@@ -60,8 +67,12 @@ class Steps:
 def total_log_likelihood(model: TreeModel, chunks: Chunks, n_jobs: int = 1) -> float:
     """Log-likelihood of all samples."""
     total = 0.0
+    groups = Groups.of(model)
+    flat = np.concatenate([t.ravel() for t in model.tables])
     for chunk in map(as_chunk, chunks()):
-        found = log_likelihood(model, chunk.evidence(model, n_jobs), n_jobs=n_jobs)
+        found = None if groups is None else groups.log_likelihood(flat, model, chunk, n_jobs)
+        if found is None:
+            found = log_likelihood(model, chunk.evidence(model, n_jobs), n_jobs=n_jobs)
         total += float(found.sum() if chunk.weights is None else chunk.weights @ found)
     return total
 
@@ -94,6 +105,10 @@ def mean_statistics(model: TreeModel, chunks: Chunks, n_jobs: int = 1) -> Statis
     """Statistics `(T,)` of every emission, means over the samples."""
     if not model.emissions:
         return {}
+    groups = Groups.of(model)
+    found = None if groups is None else groups.means(map(as_chunk, chunks()))
+    if found is not None:
+        return found
     sums: Statistics = {}
     total = 0.0
     for chunk in map(as_chunk, chunks()):

@@ -296,22 +296,22 @@ def _shares(x: Block, weights: Floats | None) -> sparse.csr_array:
 
 
 def _hot(x: Block, weights: Floats | None) -> sparse.csr_array:
-    """(n, d + 1): coordinate 0 is 1 where a row has none of the codes, then the codes."""
+    """(n, d + 1): coordinate 0 is 1 where a row has some of the codes, then the codes."""
     if sparse.issparse(x):
-        none = (np.diff(x.indptr) == 0).astype(np.float32)
-        return _with_none(none, x)
+        return _with_some((np.diff(x.indptr) > 0).astype(np.float32), x)
     gaps = np.isnan(x)
+    has_one = (x == 1).any(axis=1)
     if not gaps.any():
-        return _with_none((x == 0).all(axis=1).astype(np.float32), x)
-    open_rows = gaps.any(axis=1) & ~(x == 1).any(axis=1)
-    none = (~(x == 1).any(axis=1)).astype(np.float64)
-    mean = spread(np.column_stack([np.where(open_rows, np.nan, none), x]), weights)[0]
-    none[open_rows] = mean[0]
-    return _with_none(none, _filled(x, mean[1:]))
+        return _with_some(has_one.astype(np.float32), x)
+    open_rows = gaps.any(axis=1) & ~has_one
+    some = has_one.astype(np.float64)
+    mean = spread(np.column_stack([np.where(open_rows, np.nan, some), x]), weights)[0]
+    some[open_rows] = mean[0]
+    return _with_some(some, _filled(x, mean[1:]))
 
 
-def _with_none(none: NDArray[Any], codes: Any) -> sparse.csr_array:
-    parts = [sparse.csr_array(none[:, None]), sparse.csr_array(codes)]
+def _with_some(some: NDArray[Any], codes: Any) -> sparse.csr_array:
+    parts = [sparse.csr_array(some[:, None]), sparse.csr_array(codes)]
     matrix = sparse.csr_array(sparse.hstack(parts, format="csr"), dtype=np.float32)
     matrix.sort_indices()
     return matrix

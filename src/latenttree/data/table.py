@@ -15,7 +15,7 @@ stands for a number in the structure, the number itself counts in the model.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
@@ -68,13 +68,34 @@ class Values:
         return self._at(slice(start, stop))
 
     def _at(self, index: Any) -> Values:
-        arrays = {v: x[index] for v, x in self.arrays.items()}
-        return Values(self.families, self.codes[index], arrays)
+        return Values(self.families, self.codes[index], Taken(self.arrays, index))
 
     def select(self, index: Sequence[int] | NDArray[Any]) -> Values:
         number = {int(v): i for i, v in enumerate(index)}
         arrays = {number[v]: x for v, x in self.arrays.items() if v in number}
         return Values(tuple(self.families[v] for v in index), self.codes[:, list(index)], arrays)
+
+
+class Taken(Mapping[int, Any]):
+    """Some rows of arrays, each taken when it is asked for, and then kept."""
+
+    def __init__(self, arrays: Mapping[int, Any], index: Any) -> None:
+        self._arrays, self._index = arrays, index
+        self._taken: dict[int, Any] = {}
+
+    def __getitem__(self, v: int) -> Any:
+        if v not in self._taken:
+            self._taken[v] = self._arrays[v][self._index]
+        return self._taken[v]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._arrays)
+
+    def __len__(self) -> int:
+        return len(self._arrays)
+
+    def __reduce__(self) -> Any:
+        return dict, (dict(self),)
 
 
 @dataclass(frozen=True, eq=False)

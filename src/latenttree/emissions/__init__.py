@@ -12,7 +12,7 @@ from latenttree.emissions.choose import pooled, restored
 from latenttree.emissions.full_gaussian import FullGaussian
 from latenttree.emissions.gaussian import Gaussian
 from latenttree.emissions.interface import Emission, soft_evidence, sums_of, target_of
-from latenttree.emissions.multihot import MultiHot
+from latenttree.emissions.multihot import MultiHot, from_many_sums
 from latenttree.emissions.multinomial import Multinomial
 from latenttree.emissions.poisson import Poisson
 
@@ -25,6 +25,7 @@ __all__ = [
     "MultiHot",
     "Multinomial",
     "Poisson",
+    "from_many_sums",
     "pooled",
     "restored",
     "soft_evidence",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -162,6 +162,51 @@ def chance_of_some(means: Floats, steps: int = 80) -> Floats:
     for _ in range(steps):
         absent = np.log1p(-z * means).sum(axis=0)
         slope = np.exp(absent) * (means / (1 - z * means)).sum(axis=0) - 1
+        step = (-np.expm1(absent) - z) / np.where(slope < 0, slope, -1.0)
+        new = np.where(slope < 0, np.clip(z - step, LEAST_SOME, z), LEAST_SOME)
+        if (z - new <= 1e-14 * z).all():
+            return new
+        z = new
+    return z
+
+
+def from_many_sums(
+    groups: Mapping[int, MultiHot],
+    sums: Mapping[int, Floats],
+    smoothing: float,
+    targets: Mapping[int, Floats],
+) -> dict[int, MultiHot]:
+    """`from_sums` of many groups of as many states at once, in arrays over all their codes."""
+    widths = np.array([len(group.codes) for group in groups.values()])
+    first = np.cumsum(widths) - widths
+    owner = np.repeat(np.arange(len(widths)), widths)
+    target = np.array([targets[v][:2] for v in groups]).T[:, :, None]
+    total = np.stack([sums[v][:2] for v in groups], axis=1) + smoothing * target
+    target_codes = np.concatenate([targets[v][2:] for v in groups])[:, None]
+    counted = np.concatenate([sums[v][2:] for v in groups]) + smoothing * target_codes
+
+    def shares(total: Floats, counted: Floats, none: Any, given: Any) -> tuple[Floats, Floats]:
+        some = total[0] - total[1]
+        return ratio(total[1], total[0], none), ratio(counted, some[owner], given)
+
+    pooled = shares(target, target_codes, 0.5, 1 / widths[owner][:, None])
+    none, given = shares(total, counted, *pooled)
+    none, given = probability(none, pooled[0]), probability(given, pooled[1])
+    codes = given * _chances_of_some(given, first, owner)[owner]
+    parts = np.split(codes, first[1:])
+    return {
+        v: replace(group, none=none[i], codes=parts[i])
+        for i, (v, group) in enumerate(groups.items())
+    }
+
+
+def _chances_of_some(means: Floats, first: Any, owner: Any, steps: int = 80) -> Floats:
+    """`chance_of_some` of groups whose codes begin at `first`; code `c` is of group `owner[c]`."""
+    z = np.ones((len(first), means.shape[1]))
+    for _ in range(steps):
+        part = z[owner] * means
+        absent = np.add.reduceat(np.log1p(-part), first)
+        slope = np.exp(absent) * np.add.reduceat(means / (1 - part), first) - 1
         step = (-np.expm1(absent) - z) / np.where(slope < 0, slope, -1.0)
         new = np.where(slope < 0, np.clip(z - step, LEAST_SOME, z), LEAST_SOME)
         if (z - new <= 1e-14 * z).all():

@@ -31,6 +31,20 @@ PIECE_BYTES = 1 << 28
 """Memory for partial counts: with many variables they are summed in fewer pieces, 4 at least."""
 
 
+class Rooted(NamedTuple):
+    """A tree as a layout needs it: `n_observed` observed nodes first, then hidden ones."""
+
+    n_observed: int
+    dims: Ints  # states of each node
+    parents: Ints  # -1 at the root
+    order: Ints  # parents first
+    root: int
+
+    @classmethod
+    def of(cls, model: TreeModel) -> Rooted:
+        return cls(model.tree.n_observed, model.dims, model.parents, model.order, model.root)
+
+
 class Loaded(NamedTuple):
     """A model laid out for the kernel."""
 
@@ -47,15 +61,16 @@ class Layout:
 
     Parameters
     ----------
-    model : any model of the tree.
+    model : any model of the tree, or the tree alone.
     default : (p,) state of each variable that samples leave out.
     """
 
-    def __init__(self, model: TreeModel, default: ArrayLike = 0) -> None:
-        self.p, dims, parents = model.tree.n_observed, model.dims, model.parents
+    def __init__(self, model: TreeModel | Rooted, default: ArrayLike = 0) -> None:
+        rooted = model if isinstance(model, Rooted) else Rooted.of(model)
+        self.p, dims, parents = rooted.n_observed, rooted.dims, rooted.parents
         self.default = np.broadcast_to(np.asarray(default, dtype=np.int64), self.p)
-        self.nodes, depth = _inner_nodes(model)
-        self.place = np.full(model.tree.n_nodes, -1, dtype=np.int64)
+        self.nodes, depth = _inner_nodes(rooted)
+        self.place = np.full(len(dims), -1, dtype=np.int64)
         self.place[self.nodes] = np.arange(len(self.nodes))
         self.k = int(dims[self.nodes].max())
         width = np.where(parents < 0, 1, dims[parents])
@@ -70,7 +85,9 @@ class Layout:
         self.home = home[self.leaves]
         observed = self.nodes < self.p
         own = np.where(observed, self.default[np.minimum(self.nodes, self.p - 1)], -1)
-        self.parent = self.place[np.where(parents[self.nodes] < 0, model.root, parents[self.nodes])]
+        self.parent = self.place[
+            np.where(parents[self.nodes] < 0, rooted.root, parents[self.nodes])
+        ]
         self.level = np.searchsorted(depth, np.arange(depth[-1] + 2))
         start = np.where(is_leaf, start, sparse.INNER)
         above, depth32, level, home32, begin = (
@@ -191,14 +208,14 @@ class Layout:
         return np.asarray(counted + loaded.leaf * unknown[self.column])
 
 
-def _inner_nodes(model: TreeModel) -> tuple[Ints, Ints]:
+def _inner_nodes(tree: Rooted) -> tuple[Ints, Ints]:
     """The root and all nodes with children, by depth, and their depths."""
-    inner = np.zeros(model.tree.n_nodes, dtype=bool)
-    inner[model.parents[model.parents >= 0]] = True
-    inner[model.root] = True
-    nodes = model.order[inner[model.order]]
-    depth = np.zeros(model.tree.n_nodes, dtype=np.int64)
-    for v, u in zip(nodes[1:].tolist(), model.parents[nodes[1:]].tolist(), strict=True):
+    inner = np.zeros(len(tree.dims), dtype=bool)
+    inner[tree.parents[tree.parents >= 0]] = True
+    inner[tree.root] = True
+    nodes = tree.order[inner[tree.order]]
+    depth = np.zeros(len(tree.dims), dtype=np.int64)
+    for v, u in zip(nodes[1:].tolist(), tree.parents[nodes[1:]].tolist(), strict=True):
         depth[v] = depth[u] + 1
     by_depth = np.argsort(depth[nodes], kind="stable")
     return nodes[by_depth], depth[nodes][by_depth]

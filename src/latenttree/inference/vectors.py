@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.emissions import Emission
+from latenttree.emissions import Emission, MultiHot, from_many_sums
 from latenttree.model import TreeModel
 
 Floats = NDArray[np.float64]
@@ -66,12 +66,21 @@ class Vectors:
         return np.concatenate([tables, theta[self.size :]])
 
     def maximised(self, counts: Floats, statistics: Statistics, smoothing: float) -> Floats:
-        emissions = {
-            v: emission.from_sums(statistics[v], smoothing, self.means[v])
-            for v, emission in self.model.emissions.items()
-        }
+        emissions = self._from_sums(statistics, smoothing)
         tables = counts + smoothing * self.target
         return self.normalised(self.joined(tables, emissions))
+
+    def _from_sums(self, statistics: Statistics, smoothing: float) -> Mapping[int, Emission]:
+        groups = {v: e for v, e in self.model.emissions.items() if isinstance(e, MultiHot)}
+        if len({e.n_states for e in groups.values()}) > 1:
+            groups = {}
+        found: dict[int, Emission] = {}
+        if groups:
+            found.update(from_many_sums(groups, statistics, smoothing, self.means))
+        for v, emission in self.model.emissions.items():
+            if v not in groups:
+                found[v] = emission.from_sums(statistics[v], smoothing, self.means[v])
+        return found
 
     def opened(self, theta: Floats) -> Floats:
         """A little independence mixed in."""
