@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg.lapack import dpotrf, dpotri
 
 from latenttree.affinity import Affinity
 from latenttree.edges import Edge, edge_tests
@@ -112,7 +113,10 @@ def log_likelihood(wiring: Wiring, part: Affinity) -> float:
     names = [str(i) for i in range(part.n_variables)]
     model = np.exp(-wiring.tree(names).path_lengths())
     model[np.diag_indices(len(model))] = 1 + 1e-6
-    inverse = np.linalg.inv(model)
+    lower, _ = dpotrf(model, lower=True, clean=False, overwrite_a=True)
+    log_det = 2 * float(np.log(np.diag(lower)).sum())
+    half, _ = dpotri(lower, lower=True, overwrite_c=True)
+    inverse = np.tril(half) + np.tril(half, -1).T
     rho = np.abs(part.block(np.arange(part.n_variables)))
     n = part.typical_samples
-    return float(-0.5 * n * (np.linalg.slogdet(model)[1] + (inverse * rho).sum()))
+    return float(-0.5 * n * (log_det + (inverse * rho).sum()))

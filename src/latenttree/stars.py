@@ -51,68 +51,81 @@ def join(r, n, caution, flat):  # type: ignore[no-untyped-def]
     square = np.empty((m, m))
     for i in range(m):
         for j in range(m):
-            square[i, j] = np.exp(-2 * d[i, j])
+            square[i, j] = np.exp(-2 * d[i, j]) if i != j else 0.0
     c = r.copy()
     node = np.arange(m)  # node of the tree that a row stands for
     gain = np.ones(m)  # correlation of a row's feature with its node
-    rows = np.arange(m)  # rows still to be joined
+    row = np.arange(m)  # its row in c, which is not moved
     edges = np.empty((max(2 * m - 3, 1), 2), dtype=np.int64)
     lengths = np.zeros(max(2 * m - 3, 1))
-    fresh, n_edges, n_rows = m, 0, m
-    while n_rows > 3:
-        bi, bj = _surest_pair(d, v, square, rows[:n_rows], caution, flat)
-        ai, aj = _halves(bi, bj, d, v, rows[:n_rows])
+    fresh, n_edges = m, 0
+    while m > 3:
+        i, j = _surest_pair(d, v, square, m, caution, flat)
+        ai, aj = _halves(i, j, d, v, m)
         wi, wj, g = combine(np.exp(-ai), np.exp(-aj))
-        for row, half in ((bi, ai), (bj, aj)):
-            edges[n_edges, 0] = node[row]
+        for child, half in ((i, ai), (j, aj)):
+            edges[n_edges, 0] = node[child]
             edges[n_edges, 1] = fresh
-            lengths[n_edges] = max(half + np.log(gain[row]), 0.0)
+            lengths[n_edges] = max(half + np.log(gain[child]), 0.0)
             n_edges += 1
-        node[bi] = fresh
-        gain[bi] = g
+        node[i] = fresh
+        gain[i] = g
         fresh += 1
-        left = 0
-        for k in rows[:n_rows]:
-            if k != bj:
-                rows[left] = k
-                left += 1
-        n_rows = left
-        for k in rows[:n_rows]:
-            if k != bi:
-                x = wi * c[bi, k] + wj * c[bj, k]
-                c[bi, k] = x
-                c[k, bi] = x
-                d[bi, k], v[bi, k] = _log_distance(x, n)
-                d[k, bi], v[k, bi] = d[bi, k], v[bi, k]
-                square[bi, k] = np.exp(-2 * d[bi, k])
-                square[k, bi] = square[bi, k]
-    if n_rows == 3:
-        for s in range(3):
-            i, j, k = rows[s], rows[(s + 1) % 3], rows[(s + 2) % 3]
+        for k in range(m):
+            if k not in (i, j):
+                x = wi * c[row[i], row[k]] + wj * c[row[j], row[k]]
+                c[row[i], row[k]] = x
+                c[row[k], row[i]] = x
+                d[i, k], v[i, k] = _log_distance(x, n)
+                d[k, i], v[k, i] = d[i, k], v[i, k]
+                square[i, k] = np.exp(-2 * d[i, k])
+                square[k, i] = square[i, k]
+        for table in (d, v, square):
+            _leave_out(table, j, m)
+        m -= 1
+        for k in range(j, m):
+            node[k], gain[k], row[k] = node[k + 1], gain[k + 1], row[k + 1]
+    if m == 3:
+        for i in range(3):
+            j, k = (i + 1) % 3, (i + 2) % 3
             edges[n_edges, 0] = node[i]
             edges[n_edges, 1] = fresh
             half = 0.5 * (d[i, j] + d[i, k] - d[j, k])
             lengths[n_edges] = max(half + np.log(gain[i]), 0.0)
             n_edges += 1
-    elif n_rows == 2:
-        edges[0, 0], edges[0, 1] = node[rows[0]], node[rows[1]]
-        lengths[0] = d[rows[0], rows[1]]
+    elif m == 2:
+        edges[0, 0], edges[0, 1] = node[0], node[1]
+        lengths[0] = d[0, 1]
         n_edges = 1
     return edges[:n_edges], lengths[:n_edges]
 
 
 @njit(cache=True, nogil=True)
-def _surest_pair(d, v, square, rows, caution, flat):  # type: ignore[no-untyped-def]
-    """The pair of rows with the largest `Q - caution * se(Q)`. O(m^2)."""
-    m = len(rows)
+def _leave_out(table, j, m):  # type: ignore[no-untyped-def]
+    """Close the gap of row and column j among the first m, in place; the order stays."""
+    for a in range(j):
+        for b in range(j, m - 1):
+            table[a, b] = table[a, b + 1]
+    for a in range(j, m - 1):
+        for b in range(j):
+            table[a, b] = table[a + 1, b]
+        for b in range(j, m - 1):
+            table[a, b] = table[a + 1, b + 1]
+
+
+@njit(cache=True, nogil=True)
+def _surest_pair(d, v, square, m, caution, flat):  # type: ignore[no-untyped-def]
+    """The pair of the first m rows with the largest `Q - caution * se(Q)`. O(m^2).
+
+    Sums run over rows that are all added to at once, which a processor does several at a time."""
     weight = np.ones(m)
     top = 1.0 if flat else 0.0
     if not flat:
+        weight[:] = 0.0
+        for b in range(m):
+            for a in range(m):
+                weight[a] += square[b, a]
         for a in range(m):
-            weight[a] = 0.0
-            for b in range(m):
-                if a != b:
-                    weight[a] += square[rows[a], rows[b]]
             top = max(top, weight[a])
     all_weight = 0.0
     for a in range(m):
@@ -120,38 +133,44 @@ def _surest_pair(d, v, square, rows, caution, flat):  # type: ignore[no-untyped-
         all_weight += weight[a]
     total = np.zeros(m)
     noise = np.zeros(m)
-    for a in range(m):
-        for b in range(m):
-            if a != b:
-                total[a] += weight[b] * d[rows[a], rows[b]]
-                noise[a] += weight[b] ** 2 * v[rows[a], rows[b]]
+    for b in range(m):
+        w = weight[b]
+        for a in range(m):
+            total[a] += w * d[b, a]
+            noise[a] += w * w * v[b, a]
     best = -np.inf
-    bi, bj = rows[0], rows[1]
+    i, j = 0, 1
+    quality = np.empty(m)
     for a in range(m):
         for b in range(a):
-            dij, vij = d[rows[a], rows[b]], v[rows[a], rows[b]]
+            dij = d[a, b]
             rest = all_weight - weight[a] - weight[b]
             ti = total[a] - weight[b] * dij
             tj = total[b] - weight[a] * dij
             tilt = (ti - tj) / rest
             q = 0.5 * (ti + tj - rest * dij)
-            q += 0.5 * (weight[a] * (dij + tilt) + weight[b] * (dij - tilt))
-            variance = noise[a] + noise[b] + (rest * rest - weight[a] ** 2 - weight[b] ** 2) * vij
-            q -= 0.5 * caution * np.sqrt(max(variance, 0.0))
+            quality[b] = q + 0.5 * (weight[a] * (dij + tilt) + weight[b] * (dij - tilt))
+        for b in range(a):
+            q = quality[b]
             if q > best:
-                best = q
-                bi, bj = rows[a], rows[b]
-    return bi, bj
+                rest = all_weight - weight[a] - weight[b]
+                spread = rest * rest - weight[a] ** 2 - weight[b] ** 2
+                variance = noise[a] + noise[b] + spread * v[a, b]
+                q -= 0.5 * caution * np.sqrt(max(variance, 0.0))
+                if q > best:
+                    best = q
+                    i, j = a, b
+    return i, j
 
 
 @njit(cache=True, nogil=True)
-def _halves(i, j, d, v, rows):  # type: ignore[no-untyped-def]
-    """Distances of i and of j to their parent: `(d_ij +- mean_k (d_ik - d_jk)) / 2`, the mean
-    weighted by the inverse variances, each half inside [0, d_ij]."""
+def _halves(i, j, d, v, m):  # type: ignore[no-untyped-def]
+    """Distances of i and of j to their parent: `(d_ij +- mean_k (d_ik - d_jk)) / 2`, the mean over
+    the first m rows weighted by the inverse variances, each half inside [0, d_ij]."""
     top = 0.0
     bottom = 0.0
-    for k in rows:
-        if k != i and k != j:
+    for k in range(m):
+        if k not in (i, j):
             w = 1.0 / (v[i, k] + v[j, k])
             top += w * (d[i, k] - d[j, k])
             bottom += w
