@@ -19,6 +19,7 @@ from latenttree.samples import Chunk
 from latenttree.tree import Tree
 from latenttree.views import (
     _branches,
+    all_leaf_views,
     choose_views,
     leaf_features,
     leaf_views,
@@ -141,6 +142,16 @@ def small_model(seed: int, k: int = 3) -> tuple[TreeModel, Any]:
         5, k, 4, shape="caterpillar", edge_length=0.7, n_samples=40, random_state=seed
     )
     return model_of(data), data.X
+
+
+def test_leaf_views_of_all_are_those_of_each() -> None:
+    rng = np.random.default_rng(0)
+    sizes = [3, 5, 3, 4, 5]
+    bases = [rng.normal(size=(d, 2)) for d in sizes]
+    shares = [rng.dirichlet(np.ones(d)) for d in sizes]
+    found = all_leaf_views(bases, shares)
+    for basis, share, views in zip(bases, shares, found, strict=True):
+        np.testing.assert_allclose(views, leaf_views(basis, share), atol=1e-12)
 
 
 def test_leaf_features_look_categories_up() -> None:

@@ -24,7 +24,7 @@ from latenttree.parameters import Parameters, Pooled, estimate_parameters, node_
 from latenttree.refine import Refinement, refine, smoothed, total_log_likelihood
 from latenttree.samples import Samples, category_bases, is_one_hot, marginals, model_dims
 from latenttree.tree import Tree
-from latenttree.views import Looks, VectorLooks, leaf_views
+from latenttree.views import Looks, VectorLooks, all_leaf_views
 
 Floats = NDArray[np.float64]
 
@@ -194,7 +194,7 @@ def looks_of(table: Table, basis: NDArray[Any]) -> Looks:
         shares = [np.array([1 - m, m]) for m in mean]
     else:
         shares = np.split(mean, table.offsets[1:-1])
-    return [leaf_views(b, m) for b, m in zip(by_variable, shares, strict=True)]
+    return all_leaf_views(by_variable, shares)
 
 
 def polish(

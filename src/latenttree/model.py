@@ -209,6 +209,22 @@ class TreeModel:
         vars(new).update(known, tables=tuple(tables), emissions=used)
         return new
 
+    @classmethod
+    def trusted(
+        cls,
+        tree: Tree,
+        root: int,
+        tables: Sequence[Floats],
+        emissions: Mapping[int, Emission] | None = None,
+    ) -> TreeModel:
+        """A model whose tables are known to be distributions, and are not looked at again."""
+        new = object.__new__(cls)
+        parents, order = tree.rooted(root)
+        dims = np.array([len(table) for table in tables], dtype=np.int64)
+        known = {"tree": tree, "root": root, "parents": parents, "order": order, "dims": dims}
+        vars(new).update(known, tables=tuple(tables), emissions=emissions or {})
+        return new
+
     def canonical(self) -> TreeModel:
         """The same model on the canonical tree, whose hidden nodes are named h0, h1, ... anew."""
         tree, number = self.tree.renumbered()

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from latenttree.decomposition import Decomposition, decompose
 from latenttree.emissions import Emission
-from latenttree.model import TreeModel
+from latenttree.model import TreeModel, default_root
 from latenttree.moments.triples import Layout, TripleMoments, triple_moments
 from latenttree.regressions import (
     Groups,
@@ -227,9 +227,29 @@ def _alike(sizes: Sequence[int], apart: NDArray[np.bool_]) -> list[Ints]:
 
 
 def _model_of(tree: Tree, joints: Sequence[Floats], emissions: dict[int, Emission]) -> TreeModel:
-    """The model with the given joints, of each edge the end of smaller number first."""
-    ends = zip(tree.edges.tolist(), joints, strict=True)
-    return TreeModel.from_joints(tree, [j if a < b else j.T for (a, b), j in ends], (), emissions)
+    """`TreeModel.from_joints`, of each edge the end of smaller number first, for tables of a shape
+    together; columns without weight are even."""
+    root = default_root(tree)
+    parents = tree.rooted(root).parents
+    ends = np.sort(tree.edges, axis=1)
+    down = parents[ends[:, 1]] == ends[:, 0]  # the end of smaller number is the parent
+    child = np.where(down, ends[:, 1], ends[:, 0])
+    turned = [j.T if d else j for j, d in zip(joints, down.tolist(), strict=True)]
+    tables: list[Any] = [None] * tree.n_nodes
+    by_shape: dict[tuple[int, ...], list[int]] = {}
+    for e, joint in enumerate(turned):
+        by_shape.setdefault(joint.shape, []).append(e)
+    for edges in by_shape.values():
+        stacked = np.maximum(np.stack([turned[e] for e in edges]), 0.0)
+        sums = stacked.sum(axis=1, keepdims=True)
+        stacked = np.where(sums > 0, stacked, 1.0)
+        stacked /= stacked.sum(axis=1, keepdims=True)
+        for v, table in zip(child[edges].tolist(), stacked, strict=True):
+            tables[v] = table
+    below = [turned[e] for e in np.flatnonzero(parents[child] == root)]
+    prior = np.maximum(np.mean([j.sum(axis=0) / j.sum() for j in below], axis=0), 0.0)
+    tables[root] = (prior / prior.sum())[:, None]
+    return TreeModel.trusted(tree, root, tables, emissions)
 
 
 def _roots(own: Floats) -> Floats:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from latenttree.inference import Evidence
 from latenttree.lengths import fit_likelihood, path_matrix
 from latenttree.model import TreeModel, default_root, normalised
-from latenttree.small_em import Branches, fit_small, unchecked
+from latenttree.small_em import Branches, fit_small
 from latenttree.stars import join
 from latenttree.sweeps import topology_hash
 from latenttree.tree import Tree
@@ -318,7 +318,7 @@ def start_of(present: TreeModel, shape: Shape) -> TreeModel:
 def small_model(tree: Tree, joints: Sequence[Floats]) -> TreeModel:
     """`TreeModel.from_joints` without its checks: thousands of regions are tried."""
     root = default_root(tree)
-    parents, order = tree.rooted(root)
+    parents = tree.rooted(root).parents
     tables: list[Any] = [None] * tree.n_nodes
     priors = []
     for (a, b), joint in zip(tree.edges.tolist(), joints, strict=True):
@@ -328,7 +328,7 @@ def small_model(tree: Tree, joints: Sequence[Floats]) -> TreeModel:
         if parent == root:
             priors.append(sums / sums.sum())
     tables[root] = normalised(np.mean(priors, axis=0)[:, None])
-    return unchecked(tree, root, parents, order, tables)
+    return TreeModel.trusted(tree, root, tables)
 
 
 def _hops(edges: Ints, m: int) -> Ints:

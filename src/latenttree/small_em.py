@@ -7,7 +7,6 @@ vector: `P(root)`, then `P(child | parent)` of every other hidden node, then of 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +16,6 @@ from numpy.typing import NDArray
 from latenttree.inference import Evidence
 from latenttree.model import TreeModel
 from latenttree.refine import LEAST_SHARE, OPENING
-from latenttree.tree import Tree
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -95,17 +93,6 @@ def fit_small(
         shape = model.tables[v].shape
         tables[v] = theta[begin : begin + shape[0] * shape[1]].reshape(shape)
     return model.with_tables(tables), float(value)
-
-
-def unchecked(
-    tree: Tree, root: int, parents: Ints, order: Ints, tables: Sequence[Floats]
-) -> TreeModel:
-    """A model whose tables are known to be distributions."""
-    new = object.__new__(TreeModel)
-    dims = np.array([len(t) for t in tables], dtype=np.int64)
-    known = {"tree": tree, "root": root, "parents": parents, "order": order, "dims": dims}
-    vars(new).update(known, tables=tuple(tables), emissions={})
-    return new
 
 
 def _layout(model: TreeModel) -> _Layout:

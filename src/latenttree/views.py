@@ -150,13 +150,27 @@ def _signal(correlation: float) -> float:
 
 def leaf_views(basis: Floats, marginal: Floats) -> Floats:
     """`(1, z)` for every category of a variable, `(d, k)`: z centred and of unit covariance under
-    the marginal `(d,)`; `basis` is `(d, k - 1)`."""
-    z = basis - marginal @ basis
-    covariance = (z * marginal[:, None]).T @ z
-    rank = basis.shape[1]
-    scale = max(float(np.trace(covariance)) / max(rank, 1), 1e-300)
-    root = np.linalg.inv(np.linalg.cholesky(covariance + RIDGE * scale * np.eye(rank)))
-    return np.column_stack([np.ones(len(z)), z @ root.T])
+    the marginal `(d,)`; `basis` is `(d, k - 1)`. All may have the variable as a first axis."""
+    z = basis - marginal[..., None, :] @ basis
+    covariance = (z * marginal[..., None]).swapaxes(-1, -2) @ z
+    rank = basis.shape[-1]
+    scale = np.trace(covariance, axis1=-2, axis2=-1)[..., None, None] / max(rank, 1)
+    ridge = RIDGE * np.maximum(scale, 1e-300) * np.eye(rank)
+    root = np.linalg.inv(np.linalg.cholesky(covariance + ridge))
+    return np.concatenate([np.ones((*z.shape[:-1], 1)), z @ root.swapaxes(-1, -2)], axis=-1)
+
+
+def all_leaf_views(bases: Sequence[Floats], marginals: Sequence[Floats]) -> list[Floats]:
+    """`leaf_views` of every variable, those with as many categories together."""
+    sizes = np.array([len(m) for m in marginals])
+    found: list[Floats] = [np.empty(0)] * len(sizes)
+    for d in np.unique(sizes).tolist():
+        some = np.flatnonzero(sizes == d).tolist()
+        basis = np.stack([bases[a] for a in some])
+        views = leaf_views(basis, np.stack([marginals[a] for a in some]))
+        for a, view in zip(some, views, strict=True):
+            found[a] = view
+    return found
 
 
 def leaf_features(views: Views, looks: Looks, n_jobs: int = 1) -> Features:
