@@ -81,7 +81,8 @@ class LatentTree(Batchwise, Queries, BaseEstimator):
         Messages out of a branch stand for it above the first level, instead of its nearest
         observed variable.
     max_iter, tol : int, default=200; float, default=1e-7
-        Most steps of refinement, and the relative gain of log-likelihood at which it stops.
+        Most steps of refinement, and when it stops: when less than `500,000 tol` of log-likelihood
+        is still to be gained for each parameter; by default 0.05, where sampling noise is 0.5.
     smoothing : float, default=1.0
         Pseudo-samples for every state of a parent, spread as the variable's own frequencies.
     validation_fraction : float in [0, 1), default=0
