@@ -95,13 +95,14 @@ def learn_structure(
         for part in parts:
             contract_zero(part.wiring, 1e-9 if whole.exact else float(epsilon or 0) / whole.scale)
     else:
+        in_doubt = [part for part in parts if len(part.members) > 2]
         if sweeps:
             with progress.stage("sweeps"):
-                for part in parts:
+                for part in in_doubt:
                     best, part.agreement = best_tree(part.affinity, part.wiring, n_jobs)
                     part.wiring, part.changes = best.wiring, best.changes
         with progress.stage("support"):
-            for part in parts:
+            for part in in_doubt:
                 _contract(part, min_support, n_jobs)
     rows = _assemble(parts, joins, kept, copies, reduced)
     tree, support, errors = canonical_rows(rows, names, whole.scale)
@@ -158,8 +159,26 @@ def _components(whole: Affinity) -> tuple[list[_Part], NDArray[np.int64]]:
     n_parts, label = connected_components(graph, directed=False)
     if n_parts == 1:
         return [_Part(np.arange(p), whole, Wiring(p))], whole.mst[empty]
-    members = np.split(np.argsort(label, kind="stable"), np.cumsum(np.bincount(label))[:-1])
-    return [_Part(m, component(whole, m), Wiring(len(m))) for m in members], whole.mst[empty]
+    members = _by_label(np.arange(p), label)
+    number = np.empty(p, dtype=np.int64)
+    for own in members:
+        number[own] = np.arange(len(own))
+    spans = _by_label(links, label[links[:, 0]], n_parts)
+    copies = _by_label(whole.copies, label[whole.copies[:, 0]], n_parts)
+    parts = []
+    for own, span, same in zip(members, spans, copies, strict=True):
+        source = whole.source._replace(rows=whole.source.rows[own], sign=whole.source.sign[own])
+        part = replace(whole, source=source, mst=number[span], copies=number[same])
+        parts.append(_Part(own, part, Wiring(len(own))))
+    return parts, whole.mst[empty]
+
+
+def _by_label(
+    items: NDArray[np.int64], label: NDArray[np.int64], n_labels: int = 0
+) -> list[NDArray[np.int64]]:
+    """Items of label 0, of label 1, ..., each in their order."""
+    ends = np.cumsum(np.bincount(label, minlength=n_labels))[:-1]
+    return np.split(items[np.argsort(label, kind="stable")], ends)
 
 
 Row = tuple[int, int, float, float, float]  # ends, length, support, standard error
