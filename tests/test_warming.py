@@ -11,7 +11,7 @@ import pytest
 import latenttree as lt
 from latenttree import warming as module
 from latenttree.data import as_table
-from latenttree.warming import Warming, compile_model, compile_structure, warming
+from latenttree.warming import Warming, compile_model, compile_search, compile_structure, warming
 
 
 @pytest.fixture
@@ -25,6 +25,7 @@ def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_what_the_processes_run(kind: str, n_states: int) -> None:
     compile_structure(kind, n_states)
     compile_model(kind, n_states)
+    compile_search(kind, n_states)
 
 
 def test_begins_once_for_each_kind(fresh: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -46,14 +47,14 @@ def test_begins_once_for_each_kind(fresh: Path, monkeypatch: pytest.MonkeyPatch)
         assert not none.running
         assert not begun
     with warming(table, 2, 2) as first:
-        assert set(first.running) == {"structure", "model"}
+        assert set(first.running) == {"structure", "model", "search"}
         first.wait("structure")
-        assert set(first.running) == {"model"}
-    assert len(begun) == 2
+        assert set(first.running) == {"model", "search"}
+    assert len(begun) == 3
     assert begun[0][0] == sys.executable
     with warming(table, 2, 2) as second:
         assert not second.running
-        assert len(begun) == 2
+        assert len(begun) == 3
 
 
 def test_nowhere_to_write_is_no_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

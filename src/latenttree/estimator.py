@@ -41,6 +41,7 @@ from latenttree.reports import (
     states_report,
     tree_report,
 )
+from latenttree.search import in_doubt
 from latenttree.states import choose_states
 from latenttree.structure import Structure, check_options, learn_structure
 from latenttree.tree import Tree
@@ -247,12 +248,21 @@ class LatentTree(Batchwise, Queries, BaseEstimator):
             result = single_states(table, rank + 1, lesson.seed, self.n_jobs)
         else:
             measured = self._measure(table, rank + 1, lesson)
-            kernels.wait("structure")
+            self._wait(kernels, "structure", lesson.progress)
             result = self._structure(measured, table, lesson.progress)
-        kernels.wait("model")
+        self._wait(kernels, "model", lesson.progress)
+        if in_doubt(result.support, lesson.tree):
+            self._wait(kernels, "search", lesson.progress)
         if self.hidden == "gaussian":
             return measured, result, learn_gaussian(result, table, rank, lesson)
         return measured, *learn_model(result, table, rank + 1, measured.basis, lesson)
+
+    @staticmethod
+    def _wait(kernels: Warming, stage: str, progress: Progress) -> None:
+        """Until the kernels of a stage are there."""
+        if stage in kernels.running:
+            with progress.stage("compiling"):
+                kernels.wait(stage)
 
     def _measure(self, table: Table, states: int, lesson: Lesson) -> Estimate:
         """Distances of all pairs; where their matrices do not fit, what the tree needs of them."""

@@ -518,6 +518,14 @@ def settle(
     return structure, model
 
 
+def in_doubt(support: Floats, tree: Literal["majority", "most_probable"] | None) -> bool:
+    """Whether a search for this tree would look at some edge; None for no search."""
+    if tree is None:
+        return False
+    doubt = RULES["likelihood" if tree == "majority" else "bic"].doubt
+    return bool(((support > 0) & (support < doubt)).any())
+
+
 def model_lengths(model: TreeModel) -> Floats:
     """Information length of every edge, `-sum log s_i` over its canonical correlations."""
     rank = int(model.dims[model.tree.n_observed :].min(initial=2))

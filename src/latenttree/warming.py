@@ -1,9 +1,10 @@
 """The first fit on a machine compiles its kernels: side by side, in processes of their own.
 
 Compiling takes some ten times as long as a small fit and holds Python's global lock, so threads do
-not help. While the fit measures distances, two further processes compile what the structure and the
-model will need, on a tiny table of the same kind, and leave the result in Numba's cache; each stage
-waits for its process. A stamp in the cache says that this was done for these sources.
+not help. While the fit measures distances, further processes compile what the structure, the model
+and the search will need, on a tiny table of the same kind, and leave the result in Numba's cache;
+each stage waits for its process, and one that no stage needed goes on to its end. A stamp in the
+cache says that this was done for these sources.
 """
 
 from __future__ import annotations
@@ -26,17 +27,25 @@ from latenttree.data import Table, as_table
 from latenttree.distances import Distances
 from latenttree.engine import Progress
 from latenttree.fitting import Options
+from latenttree.inference import Evidence
 from latenttree.learning import Lesson, learn_model
 from latenttree.simulation import make_latent_tree
+from latenttree.small_em import as_branches, fit_small
 from latenttree.structure import Structure, learn_structure
 
-STAGES = ("structure", "model")
+STAGES = {"structure": 0, "model": 5, "search": 10}
+"""Processes, and how far they stand back for others: what is needed first goes first."""
 LONGEST = 120.0
 """Seconds to wait for a process; then the stage compiles for itself."""
 
 
+_left: list[subprocess.Popen[bytes]] = []
+"""Processes that may outlast the fit that began them."""
+
+
 class Warming:
-    """Processes that compile what a stage needs; leaving the context ends those still at work."""
+    """Processes that compile what a stage needs. Leaving the context by an exception ends those
+    still at work."""
 
     def __init__(self, running: dict[str, subprocess.Popen[bytes]]) -> None:
         self.running = running
@@ -57,6 +66,9 @@ class Warming:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        if kind is None:
+            _left.extend(self.running.values())
+            return
         for process in self.running.values():
             process.kill()
             process.wait()
@@ -70,8 +82,11 @@ def warming(table: Table, n_states: int, n_jobs: int) -> Warming:
     if n_jobs == 1 or kind in ("blocks", "values") or not _first(kind, n_states):
         return Warming({})
     running = {}
-    for stage in STAGES:
-        call = f"from latenttree.warming import compile_{stage} as f; f({kind!r}, {n_states})"
+    for stage, back in STAGES.items():
+        call = (
+            f"import os; hasattr(os, 'nice') and os.nice({back}); "
+            f"from latenttree.warming import compile_{stage} as f; f({kind!r}, {n_states})"
+        )
         with suppress(OSError):
             running[stage] = subprocess.Popen(
                 [sys.executable, "-c", call],
@@ -123,14 +138,19 @@ def compile_structure(kind: str, n_states: int) -> None:
 
 
 def compile_model(kind: str, n_states: int) -> None:
-    """Run the parameters, refinement and search on a small table of the kind."""
+    """Run the parameters and the refinement on a small table of the kind."""
     d = 2 if kind == "presence" else max(n_states, 3)
     drawn = make_latent_tree(9, n_states, d, n_samples=500, random_state=0)
     table = as_table(_sparse(drawn.X) if kind == "presence" else drawn.X)
-    structure = Structure.of_tree(drawn.tree)
-    structure.support[...] = 0.6  # in doubt, so that the search has something to do
-    lesson = Lesson(Options(max_iter=3), "majority", 0, 0, 1, Progress())
-    learn_model(structure, table, n_states, None, lesson)
+    lesson = Lesson(Options(max_iter=3), None, 0, 0, 1, Progress())
+    learn_model(Structure.of_tree(drawn.tree), table, n_states, None, lesson)
+
+
+def compile_search(kind: str, n_states: int) -> None:
+    """Run a fit of the search; what else it needs the other two compile."""
+    drawn = make_latent_tree(4, n_states, n_states, n_samples=50, random_state=0)
+    assert drawn.model is not None
+    fit_small(drawn.model, as_branches(Evidence(drawn.X), n_states), 1.0, 2, 0.0)
 
 
 def _sparse(codes: np.ndarray) -> object:
