@@ -54,7 +54,7 @@ LEAST_REGIONS = 30
 """Regions times samples that a search may look at; the regions that it may look at whatever."""
 
 GLOBAL_STEPS = 20
-"""Steps of refinement between sweeps, and where the gains of changes do not add up."""
+"""Steps of refinement after the changes of a sweep."""
 
 JUDGED = 1 << 15
 """Samples that regions are judged by, at most."""
@@ -151,8 +151,7 @@ class Searcher:
 def search(
     model: TreeModel, searcher: Searcher, doubtful: Callable[[Tree], list[Region]]
 ) -> Searched:
-    """Climb from `model` until no doubtful region has a better shape. A changed model is refined
-    before it is looked at again, not at the end.
+    """Climb from `model` until no doubtful region has a better shape; a changed model is refined.
 
     With judge "likelihood" only shapes with as many hidden nodes compete."""
     values = [searcher.value(model)]
@@ -164,8 +163,6 @@ def search(
         if not regions:
             break
         left -= len(regions)
-        if len(values) > 1:
-            model, values[-1] = _settled(model, searcher, values[-1])
         verdicts = judge_regions(model, regions, searcher)
         for verdict in verdicts:
             weights |= verdict.weights
@@ -173,13 +170,13 @@ def search(
         better = _improve(model, _compatible(model.tree, wanted), searcher, values[-1])
         if better is None:
             break
-        before, (model, value) = model.tree, better
+        before, (model, value) = model.tree, _settled(*better, searcher)
         values.append(value)
         regions = _again(before, model.tree, doubtful(model.tree), wanted)
     return Searched(model, values, weights)
 
 
-def _settled(model: TreeModel, searcher: Searcher, value: float) -> tuple[TreeModel, float]:
+def _settled(model: TreeModel, value: float, searcher: Searcher) -> tuple[TreeModel, float]:
     """The model refined, where that is better, and its value."""
     new = searcher.refined(model)
     reached = searcher.value(new)
