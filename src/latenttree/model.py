@@ -47,27 +47,42 @@ class TreeModel:
     emissions: Mapping[int, Emission] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        tables = tuple(np.array(t, dtype=np.float64, order="C") for t in self.tables)
-        if len(tables) != self.tree.n_nodes:
-            raise ValueError(f"{len(tables)} tables for {self.tree.n_nodes} nodes; give one each")
-        for v, table in enumerate(tables):
-            u = int(self.parents[v])
-            width = 1 if u < 0 else tables[u].shape[0]
-            if table.ndim != 2 or table.shape[1] != width or not table.shape[0]:
+        if len(self.tables) != self.tree.n_nodes:
+            found, needed = len(self.tables), self.tree.n_nodes
+            raise ValueError(f"{found} tables for {needed} nodes; give one each")
+        shapes = [np.shape(table) for table in self.tables]
+        for v, (shape, u) in enumerate(zip(shapes, self.parents.tolist(), strict=True)):
+            width = 1 if u < 0 else (*shapes[u], 0)[0]
+            if len(shape) != 2 or shape[1] != width or not shape[0]:
                 raise ValueError(
-                    f"the table of node {self.tree.names[v]!r} has shape {table.shape}; its parent "
+                    f"the table of node {self.tree.names[v]!r} has shape {shape}; its parent "
                     f"needs {width} columns"
                 )
-            sums = table.sum(axis=0)
-            if not (table >= 0).all() or (np.abs(sums - 1) > SIMPLEX_TOLERANCE).any():
-                raise ValueError(
-                    f"columns of the table of node {self.tree.names[v]!r} are not distributions: "
-                    f"smallest value {table.min():g}, sums from {sums.min():g} to {sums.max():g}"
-                )
-            table /= sums
-            table.flags.writeable = False
-        object.__setattr__(self, "tables", tables)
+        object.__setattr__(self, "tables", self._distributions(shapes))
         self._check_emissions()
+
+    def _distributions(self, shapes: list[tuple[int, ...]]) -> tuple[Floats, ...]:
+        """The tables, normalised to the last bit and read-only; those of one shape together."""
+        alike: dict[tuple[int, ...], list[int]] = {}
+        for v, shape in enumerate(shapes):
+            alike.setdefault(shape, []).append(v)
+        found: list[Any] = [None] * len(shapes)
+        for nodes in alike.values():
+            stack = np.array([self.tables[v] for v in nodes], dtype=np.float64)
+            sums = stack.sum(axis=1)
+            fine = (stack >= 0).all(axis=(1, 2)) & (np.abs(sums - 1) <= SIMPLEX_TOLERANCE).all(1)
+            if not fine.all():
+                at = int(np.argmin(fine))
+                raise ValueError(
+                    f"columns of the table of node {self.tree.names[nodes[at]]!r} are not "
+                    f"distributions: smallest value {stack[at].min():g}, sums from "
+                    f"{sums[at].min():g} to {sums[at].max():g}"
+                )
+            stack /= sums[:, None, :]
+            stack.flags.writeable = False
+            for v, table in zip(nodes, stack, strict=True):
+                found[v] = table
+        return tuple(found)
 
     def _check_emissions(self) -> None:
         for v, emission in self.emissions.items():
@@ -186,9 +201,11 @@ class TreeModel:
     def relabelled(self, orders: Mapping[int, ArrayLike]) -> TreeModel:
         """States of the given nodes in another order: new state `i` is old state `orders[v][i]`."""
         tables = []
-        for v, table in enumerate(self.tables):
+        for v, (table, u) in enumerate(zip(self.tables, self.parents.tolist(), strict=True)):
+            if v not in orders and u not in orders:
+                tables.append(table)
+                continue
             rows = np.asarray(orders.get(v, np.arange(len(table))))
-            u = int(self.parents[v])
             columns = np.asarray(orders.get(u, np.arange(table.shape[1])) if u >= 0 else [0])
             tables.append(table[np.ix_(rows, columns)])
         emissions = {
