@@ -28,6 +28,9 @@ from latenttree.views import Looks, VectorLooks, all_leaf_views
 
 Floats = NDArray[np.float64]
 
+ROUGH_SAMPLES, ROUGH_STEPS = 1 << 14, 12
+"""Samples and steps of a refinement before the search, where there are many samples."""
+
 STEP_VALUES = 1 << 24
 """Posteriors held at once."""
 
@@ -80,11 +83,26 @@ def fit_model(
     seed: int,
     n_jobs: int,
     progress: Progress,
+    rough: bool = False,
 ) -> Fitted:
-    """Parameters of a tree by moments, refined by EM unless `options` say otherwise."""
+    """Parameters of a tree by moments, refined by EM unless `options` say otherwise; where `rough`,
+    by some of the samples alone, for what is to be refined again."""
     with progress.stage("parameters"):
         start = moments_model(tree, table, n_states, basis, options, seed, n_jobs)
-    return polish(start.model, start.condition, table, options, seed, n_jobs, progress)
+    if not rough:
+        return polish(start.model, start.condition, table, options, seed, n_jobs, progress)
+    with progress.stage("refinement"):
+        found = refine(
+            start.model,
+            split(table, options, seed)[0].about(ROUGH_SAMPLES),
+            max_steps=min(options.max_iter, ROUGH_STEPS),
+            tolerance=options.tol,
+            smoothing=options.smoothing,
+            marginals=marginals(table),
+            n_jobs=n_jobs,
+        )
+    nothing = np.full(tree.n_hidden, np.nan)
+    return Fitted(found.model, start.condition, nothing, found.trace)
 
 
 def moments_model(

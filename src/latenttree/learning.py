@@ -18,6 +18,7 @@ from latenttree.gaussian.fitting import fit_gaussian
 from latenttree.leaves import as_leaves
 from latenttree.model import TreeModel
 from latenttree.pruning import Pruner, prune
+from latenttree.refine import MANY
 from latenttree.samples import distinct, marginals
 from latenttree.search import settle, signatures
 from latenttree.structure import Structure
@@ -56,11 +57,12 @@ def learn_model(
     options, seed, jobs, progress = lesson.options, lesson.seed, lesson.n_jobs, lesson.progress
     if not options.validation_fraction:
         table = distinct(table)
-    fitted = fit_model(structure.tree, table, n_states, basis, options, seed, jobs, progress)
+    rough = options.refine and lesson.tree is not None and table.n_samples >= MANY
+    fitted = fit_model(structure.tree, table, n_states, basis, options, seed, jobs, progress, rough)
     if not options.refine:
         return structure, fitted
     if lesson.tree is not None:
-        structure, fitted = _searched(structure, fitted, table, n_states, basis, lesson)
+        structure, fitted = _searched(structure, fitted, table, basis, lesson, rough)
     if lesson.most_states > 2:
         fitted = _pruned(fitted, table, n_states, lesson)
     return structure, fitted
@@ -70,23 +72,43 @@ def _searched(
     structure: Structure,
     fitted: Fitted,
     table: Table,
-    n_states: int,
     basis: NDArray[Any] | None,
     lesson: Lesson,
+    rough: bool,
 ) -> tuple[Structure, Fitted]:
-    """The structure that likelihood prefers; a changed one with its model refined again."""
+    """The structure that likelihood prefers; a changed one with its model refined again, as is one
+    that was only refined roughly."""
     options, seed, jobs, progress = lesson.options, lesson.seed, lesson.n_jobs, lesson.progress
     assert lesson.tree is not None
     with progress.stage("search"):
         train, _ = split(table, options, seed)
         better, model = settle(structure, tree_model(fitted), train, options, lesson.tree, jobs)
-        if better.tree is structure.tree:
+        condition = fitted.condition
+        if better.tree is not structure.tree:
+            condition = _conditions(structure, better.tree, model, fitted, table, lesson, basis)
+        elif not rough:
             return better, fitted
-        known = conditions_by_node(structure.tree, fitted.condition)
-        condition = np.array([known.get(key, np.nan) for key in signatures(better.tree).values()])
-        new = np.isnan(condition)
-        condition[new] = conditions(model, table, n_states, basis, options, seed, new, jobs)
     return better, polish(model, condition, table, options, seed, jobs, progress)
+
+
+def _conditions(
+    structure: Structure,
+    tree: Tree,
+    model: TreeModel,
+    fitted: Fitted,
+    table: Table,
+    lesson: Lesson,
+    basis: NDArray[Any] | None,
+) -> Floats:
+    """Conditions of the hidden nodes of a changed tree, measured where a node is new."""
+    known = conditions_by_node(structure.tree, fitted.condition)
+    keys = list(signatures(tree).values())
+    condition = np.array([known.get(key, np.nan) for key in keys])
+    new = np.array([key not in known for key in keys])
+    if new.any():
+        k, (options, seed, jobs) = int(model.dims[-1]), (lesson.options, lesson.seed, lesson.n_jobs)
+        condition[new] = conditions(model, table, k, basis, options, seed, new, jobs)
+    return condition
 
 
 def conditions_by_node(tree: Tree, condition: Floats) -> dict[frozenset[bytes], float]:

@@ -21,7 +21,7 @@ from latenttree.engine import parallel
 from latenttree.fitting import Options
 from latenttree.inference import messages
 from latenttree.model import TreeModel, normalised
-from latenttree.refine import refine, total_log_likelihood
+from latenttree.refine import MANY, refine, total_log_likelihood
 from latenttree.regions import (
     Alternative,
     Region,
@@ -53,8 +53,8 @@ MAX_WORK = 3_000_000
 LEAST_REGIONS = 30
 """Regions times samples that a search may look at; the regions that it may look at whatever."""
 
-GLOBAL_STEPS = 20
-"""Steps of refinement after the changes of a sweep."""
+GLOBAL_STEPS, FEWER_STEPS = 20, 8
+"""Steps of refinement after the changes of a sweep; where all samples will refine it again."""
 
 JUDGED = 1 << 15
 """Samples that regions are judged by, at most."""
@@ -114,8 +114,13 @@ class Searcher:
 
     @cached_property
     def some(self) -> Samples:
-        """The samples that regions are judged by."""
-        return self.samples.about(JUDGED)
+        """The samples that regions and models are judged by: fewer where all will refine the model
+        again."""
+        return self.samples.about(JUDGED // 2 if self.again else JUDGED)
+
+    @property
+    def again(self) -> bool:
+        return len(self.samples.table) >= MANY
 
     @property
     def most_regions(self) -> int:
@@ -125,8 +130,8 @@ class Searcher:
 
     def value(self, model: TreeModel) -> float:
         """Log-likelihood, or BIC, of the whole model: larger is better."""
-        total = total_log_likelihood(model, self.samples, self.n_jobs)
-        return total if self.judge == "likelihood" else bic(model, total, self.samples.n_samples)
+        total = total_log_likelihood(model, self.some, self.n_jobs)
+        return total if self.judge == "likelihood" else bic(model, total, self.some.n_samples)
 
     def score(self, found: Alternative) -> float:
         return found.log_likelihood - self.price(found.model.n_parameters)
@@ -140,8 +145,8 @@ class Searcher:
     def refined(self, model: TreeModel) -> TreeModel:
         return refine(
             model,
-            self.samples,
-            max_steps=GLOBAL_STEPS,
+            self.some,
+            max_steps=FEWER_STEPS if self.again else GLOBAL_STEPS,
             tolerance=self.tol,
             smoothing=self.smoothing,
             n_jobs=self.n_jobs,

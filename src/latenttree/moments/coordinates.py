@@ -28,8 +28,8 @@ def coordinate_moments(table: Table, n_jobs: int = 1) -> tuple[Floats, Floats]:
 
     One pass, an addition for each stored value (three for vectors): the bound is to read them."""
     if table not in _FOUND:
-        find = _code_moments if table.kind == "codes" else _vector_moments
-        _FOUND[table] = find(table, n_jobs)
+        find = {"codes": _code_moments, "presence": _presence_moments}
+        _FOUND[table] = find.get(table.kind, _vector_moments)(table, n_jobs)
         for found in _FOUND[table]:
             found.flags.writeable = False
     return _FOUND[table]
@@ -98,6 +98,21 @@ def _code_moments(table: Table, n_jobs: int) -> tuple[Floats, Floats]:
         )
     known = np.maximum(np.add.reduceat(counts, table.offsets[:-1]), 1e-300)
     mean = counts / np.repeat(known, table.widths)
+    return mean, mean * (1 - mean)
+
+
+def _presence_moments(table: Table, n_jobs: int) -> tuple[Floats, Floats]:
+    """Stored values are ones: they are counted."""
+    if table.has_missing:
+        return _vector_moments(table, n_jobs)
+    counts = np.zeros(table.n_vars)
+    for start, stop in blocks(table.n_samples, CHUNK):
+        rows: Any = table.rows(start, stop)
+        weights = None
+        if table.weights is not None:
+            weights = np.repeat(table.weights[start:stop], np.diff(rows.indptr))
+        counts += np.bincount(rows.indices, weights, table.n_vars)
+    mean = counts / max(table.total_weight, 1e-300)
     return mean, mean * (1 - mean)
 
 
