@@ -85,7 +85,8 @@ def refine(
     ----------
     chunks : gives the samples, chunk by chunk, or their codes `(n, p)`, -1 for unknown.
     tolerance : refinement ends when the objective is expected to rise by less than `tolerance *
-        PER_PARAMETER` for each free parameter: by default 0.05, where sampling noise is 1/2. What
+        PER_PARAMETER` for each free parameter: by default 0.05, where sampling noise is 1/2. No
+        more parameters count than there are values. What
         is to come is judged by how the gains shrink. Of many samples also when a pass alone brings
         less than that, or less than the share `tolerance * SHARES`, by default 0.02, of all that
         was gained.
@@ -100,10 +101,11 @@ def refine(
     steps = Steps(space, smoothing, n_jobs)
     theta = space.opened(space.flat(model.tables, model.emissions))
     judge = _Judge(held_out, n_jobs)
-    seen = None
-    if accelerate and max_steps >= LEAST_STEPS and _number(chunks) >= MANY:
+    seen, number = None, _number(chunks)
+    if accelerate and max_steps >= LEAST_STEPS and number >= MANY:
         seen = Seen(steps, theta, chunks)
-    limits = _Limits(max_steps, tolerance * PER_PARAMETER * model.n_parameters, tolerance * SHARES)
+    told = min(model.n_parameters, number * model.tree.n_observed)
+    limits = _Limits(max_steps, tolerance * PER_PARAMETER * told, tolerance * SHARES)
     if seen is None:
         found = _climb(steps, steps.visit(theta, chunks), chunks, limits, judge, accelerate)
     else:
