@@ -188,7 +188,7 @@ def patients_figure(record: Record, paper: Mapping[str, Mapping[int, float]]) ->
             )
         x = [row["x"] for row in rows]
         ax.plot(x, [row["seconds"] for row in rows], "o-", color=OURS, label="ours")
-        ax.plot(x, [_bound(row) for row in rows], "--", color=BOUND, label="lower bound")
+        ax.plot(x, [_bound(row) for row in rows], "_--", color=BOUND, label="lower bound")
         goals = [(row["x"], row["target"]["seconds"]) for row in rows if row["target"]["seconds"]]
         if goals:
             ax.scatter(
@@ -203,8 +203,10 @@ def patients_figure(record: Record, paper: Mapping[str, Mapping[int, float]]) ->
         ax.set_xlim(left=0)
         dress(ax, title, label, "seconds")
         plain_ticks(ax.yaxis)
-        ax.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-    legend(axes[0], loc="center right", bbox_to_anchor=(1.0, 0.62))
+        ax.xaxis.set_major_formatter(
+            lambda value, _: f"{value / 1e6:g} M" if value >= 1e5 else f"{value:,.0f}"
+        )
+    legend(axes[0], loc="lower left")
     headline(figure, record)
     return figure
 
