@@ -120,7 +120,7 @@ def parameters(model: Any) -> list[NDArray[np.float64]]:
     return [np.asarray(x) for x in model.to_arrays().values()]
 
 
-def check_same(one: lt.LatentTree, other: lt.LatentTree) -> None:
+def check_same(one: lt.LatentTree, other: lt.LatentTree, atol: float = 1e-6) -> None:
     assert one.tree_.same_topology(other.tree_)
     # sums in another order round differently: a few parts in 1e7 of float32 moments
     np.testing.assert_allclose(one.tree_.lengths, other.tree_.lengths, atol=1e-5)
@@ -131,7 +131,7 @@ def check_same(one: lt.LatentTree, other: lt.LatentTree) -> None:
     ):
         np.testing.assert_allclose(x, y, rtol=1e-3, atol=1e-4)
     for x, y in zip(parameters(one.model_), parameters(other.model_), strict=True):
-        np.testing.assert_allclose(x, y, rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(x, y, rtol=atol, atol=atol)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -155,7 +155,10 @@ def test_large_weights(case: str) -> None:
     X, options = CASES[case]()
     weights = np.random.default_rng(1).integers(0, 41, N)
     again = rows_of(X, np.repeat(np.arange(N), weights))
-    check_same(learn(X, weights, **options), learn(again, **options))
+    options = options | {
+        "tol": 1e-11
+    }  # EM from samples that are chosen by their places, to its end
+    check_same(learn(X, weights, **options), learn(again, **options), 2e-5)
 
 
 @pytest.mark.parametrize("case", ["categories", "presence", "frame", "gaussian_tree"])

@@ -181,7 +181,7 @@ def _whiten_block(second, root, rank, a, b, half, work):  # type: ignore[no-unty
     return square
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _determinants(second, root, rank, n, out, start, stop):  # type: ignore[no-untyped-def]
     """`det C`, its relative error and `|C|_F^2` of pairs b < a, start <= a < stop, `C` whitened,
     into both triangles of the three of `out`; `start` is a multiple of `STRIP`.

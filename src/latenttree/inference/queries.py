@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -268,9 +269,10 @@ def messages(
     states of these `u`; the entries beyond a node's own are zero.
     """
     pairs = np.asarray(edges, dtype=np.int64).reshape(-1, 2)
-    for u, w in pairs.tolist():
-        if u < model.tree.n_observed or (model.parents[u] != w and model.parents[w] != u):
-            raise DataError(f"({u}, {w}) is no edge that leaves a hidden node")
+    start, end = pairs.T
+    fine = (model.parents[start] == end) | (model.parents[end] == start)
+    for u, w in pairs[~fine | (start < model.tree.n_observed)].tolist():
+        raise DataError(f"({u}, {w}) is no edge that leaves a hidden node")
     batch = _Batch(model, evidence, kernels.MESSAGES, marginals=True)
     k = int(model.dims[pairs[:, 0]].max(initial=1))
     out = np.zeros((batch.n, len(pairs), k), dtype=np.float32)
@@ -295,6 +297,21 @@ EMPTY: dict[str, Any] = {
 }
 
 
+_PLANS: WeakKeyDictionary[TreeModel, dict[Any, Plan]] = WeakKeyDictionary()
+"""Plans of models for evidence that is known for certain, which many chunks of samples share."""
+
+
+def _plan_of(model: TreeModel, **layout: Any) -> Plan:
+    known = _PLANS.setdefault(model, {})
+    key = tuple(
+        (name, value if isinstance(value, bool) else tuple(value))
+        for name, value in sorted(layout.items())
+    )
+    if key not in known:
+        known[key] = make_plan(model, {}, {}, **layout)
+    return known[key]
+
+
 class _Batch:
     """Checked evidence, the plan, and the kernel run over pieces of samples."""
 
@@ -304,7 +321,11 @@ class _Batch:
         self.model, self.task = model, task
         self.codes = check_codes(model, evidence)
         self.soft = stacked_soft(model, evidence)
-        self.plan: Plan = make_plan(model, self.soft.first, self.soft.bits, **layout)
+        self.plan: Plan = (
+            make_plan(model, self.soft.first, self.soft.bits, **layout)
+            if self.soft.first
+            else _plan_of(model, **layout)
+        )
         self.n = len(self.codes) if n is None else n
         self.log_likelihood = np.empty(self.n)
         lanes = PIECE_CODES // (LANE * max(1, self.codes.shape[1]))
