@@ -157,7 +157,7 @@ def test_large_weights(case: str) -> None:
     again = rows_of(X, np.repeat(np.arange(N), weights))
     options = options | {
         "tol": 1e-11
-    }  # EM from samples that are chosen by their places, to its end
+    }  # the start is from other samples
     check_same(learn(X, weights, **options), learn(again, **options), 2e-5)
 
 
