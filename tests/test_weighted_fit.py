@@ -155,9 +155,7 @@ def test_large_weights(case: str) -> None:
     X, options = CASES[case]()
     weights = np.random.default_rng(1).integers(0, 41, N)
     again = rows_of(X, np.repeat(np.arange(N), weights))
-    options = options | {
-        "tol": 1e-11
-    }  # the start is from other samples
+    options = options | {"tol": 1e-11}  # the start is from other samples
     check_same(learn(X, weights, **options), learn(again, **options), 2e-5)
 
 
