@@ -12,7 +12,7 @@ from scipy.sparse import issparse
 
 from latenttree.engine import parallel
 from latenttree.errors import DataError
-from latenttree.inference import sparse
+from latenttree.inference import sparse, two
 from latenttree.inference.sparse import COUNTS, LIKELIHOOD, POSTERIORS, Numbers, Shape
 from latenttree.model import TreeModel
 
@@ -49,9 +49,8 @@ class Loaded(NamedTuple):
     """A model laid out for the kernel."""
 
     numbers: Numbers
-    table: Floats  # (H, k, k)
-    fold: Floats  # (H, k) 1 / m0
-    default: Floats  # (H, k) B_u and the own default state
+    sent: Floats  # (H, k, k) as `Numbers.sent`
+    default: Floats  # (H, k) what `sent` leaves out of the default: B where LOGS, the own state
     leaf: Floats  # entries of leaves, laid out as `Numbers.ratio`, but not divided
     shift: float  # log P of a sample of defaults alone, up to the root
 
@@ -69,7 +68,7 @@ class Layout:
         rooted = model if isinstance(model, Rooted) else Rooted.of(model)
         self.p, dims, parents = rooted.n_observed, rooted.dims, rooted.parents
         self.default = np.broadcast_to(np.asarray(default, dtype=np.int64), self.p)
-        self.nodes, depth = _inner_nodes(rooted)
+        self.nodes = _inner_nodes(rooted)
         self.place = np.full(len(dims), -1, dtype=np.int64)
         self.place[self.nodes] = np.arange(len(self.nodes))
         self.k = int(dims[self.nodes].max())
@@ -88,12 +87,9 @@ class Layout:
         self.parent = self.place[
             np.where(parents[self.nodes] < 0, rooted.root, parents[self.nodes])
         ]
-        self.level = np.searchsorted(depth, np.arange(depth[-1] + 2))
         start = np.where(is_leaf, start, sparse.INNER)
-        above, depth32, level, home32, begin = (
-            x.astype(np.uint32) for x in (self.parent, depth, self.level, home, start)
-        )
-        self.shape = Shape(above, depth32, level, home32, begin, own, dims[self.nodes])
+        above, home32, begin = (x.astype(np.uint32) for x in (self.parent, home, start))
+        self.shape = Shape(above, home32, begin, own, dims[self.nodes])
 
     def _place_inner(self, dims: Ints, width: Ints, first: Ints) -> None:
         """`inner_at` `(H, k, k)`: entries of inner nodes in the flat tables; padding at a zero."""
@@ -122,28 +118,31 @@ class Layout:
         whole = np.concatenate([flat[: self.size], [0.0, 1.0]])
         table, leaf = whole[self.inner_at], whole[self.leaf_at]
         absent = leaf[self.is_default].reshape(-1, self.k)
-        least = table.min(initial=1.0, where=self.is_inner)
-        if least < LEAST_ENTRY or not (absent > 0).all():
+        if np.where(self.is_inner, table, 1.0).min() < LEAST_ENTRY or not (absent > 0).all():
             return None
         with np.errstate(divide="ignore"):
             log_ratio = np.log(leaf) - np.log(absent).ravel()[self.column]
         log_base, fold, shift = self._defaults(table, np.log(absent))
         logs = self._bits(table, log_base, fold, log_ratio) > MOST_BITS
-        base = np.where(logs[:, None], log_base, np.exp(np.where(logs[:, None], 0.0, log_base)))
+        base = np.exp(np.where(logs[:, None], 0.0, log_base))
+        begin = np.where(logs[:, None], log_base, np.isfinite(log_base))
         kept = logs[self.home][self.leaf_of]
         ratio = np.where(kept, log_ratio, np.exp(np.where(kept, 0.0, log_ratio)))
+        default = np.where(logs[:, None], np.exp(log_base), begin)
         own = self.shape.own[:, None]
-        default = np.where((own < 0) | (own == np.arange(self.k)), np.exp(log_base), 0.0)
-        node = np.concatenate([table.reshape(len(table), -1), fold, base], axis=1)
-        numbers = Numbers(node, ratio, self._kinds(logs))
-        return Loaded(numbers, table, fold, default, leaf, shift)
+        default = np.where((own < 0) | (own == np.arange(self.k)), default, 0.0)
+        sent = table * fold[:, None, :]
+        sent[0] = table[0]
+        sent *= base[:, :, None]
+        numbers = Numbers(sent.reshape(len(table), -1), begin, ratio, self._kinds(logs))
+        return Loaded(numbers, sent, default, leaf, shift)
 
     def _kinds(self, logs: NDArray[np.bool_]) -> NDArray[np.uint8]:
         kind = sparse.OWN * (self.shape.own >= 0) + sparse.LOGS * logs
         return np.asarray(kind + sparse.SENT * logs[self.parent], dtype=np.uint8)
 
     def _defaults(self, table: Floats, log_absent: Floats) -> tuple[Floats, Floats, float]:
-        """`log B_u(j)`, `1 / m0_u(j)` and what was taken out of `B`, from the deepest level up.
+        """`log B_u(j)`, `1 / m0_u(j)` and what was taken out of `B`.
 
         The largest entry of `B` is 1; of an observed node that of its default state."""
         k, n = self.k, len(self.parent)
@@ -153,16 +152,9 @@ class Layout:
         total = total.reshape(n, k)
         total[states >= self.shape.dims[:, None]] = -np.inf
         barred = np.where((own < 0) | (own == states), 0.0, -np.inf)
-        used = self.is_inner.any(axis=1)
-        unused, sent, top = np.where(used, 0.0, 1.0), np.empty((n, k)), np.empty((n, 1))
-        for a, b in zip(self.level[-2::-1].tolist(), self.level[:0:-1].tolist(), strict=True):
-            part = total[a:b] + barred[a:b]
-            top[a:b] = part.max(axis=1, keepdims=True)
-            told = np.exp(part - top[a:b])
-            sent[a:b] = np.einsum("uij,ui->uj", table[a:b], told) + unused[a:b]
-            if a > 0:
-                np.add.at(total, self.parent[a:b], np.log(sent[a:b]))
-        return total - top, np.where(used, 1 / sent, 0.0), float(top.sum())
+        used = self.is_inner[:, 0]
+        sent, shift = sparse.defaults(self.shape.parent, table, barred, used, total)
+        return total, np.where(used, 1 / sent, 0.0), shift
 
     def _bits(self, table: Floats, log_base: Floats, fold: Floats, log_ratio: Floats) -> Floats:
         """How far the product at each inner node can go from 1, in powers of two."""
@@ -172,9 +164,10 @@ class Layout:
         if len(self.leaves):
             most = np.maximum.reduceat(far, shape.start[self.leaves]) / np.log(2)
             bits += np.bincount(self.home, most, minlength=n)
-        bits += np.where(np.isfinite(log_base), np.abs(log_base), 0.0).max(axis=1) / np.log(2)
-        least = np.where(self.is_inner, table, 1.0).min(axis=(1, 2))
-        sent = 30.0 - np.log2(least) + np.log2(np.maximum(fold.max(axis=1), 1.0))
+        far = np.where(np.isfinite(log_base), np.abs(log_base), 0.0)
+        bits += _by_row(np.maximum, far) / np.log(2)
+        least = _by_row(np.minimum, np.where(self.is_inner, table, 1.0))
+        sent = 30.0 - np.log2(least) + np.log2(np.maximum(_by_row(np.maximum, fold), 1.0))
         sent[0] = 0.0
         return bits + np.bincount(self.parent, sent, minlength=n)
 
@@ -183,13 +176,10 @@ class Layout:
 
         Where `u` is not touched its pair with the node above is `B_u(i) P(i | j) q(j) / m0_u(j)`:
         linear in the posterior `q` above, whose sum over those samples is all that is needed."""
-        found = loaded.table * pairs.reshape(loaded.table.shape)
-        touched, total, rest = found.sum(axis=1), found.sum(axis=2), np.zeros(loaded.fold.shape)
-        share = loaded.default[:, :, None] * loaded.table * loaded.fold[:, None, :]
-        for a, b in zip(self.level[1:-1].tolist(), self.level[2:].tolist(), strict=True):
-            rest[a:b] = np.maximum(total[self.parent[a:b]] - touched[a:b], 0.0)
-            total[a:b] += np.einsum("uij,uj->ui", share[a:b], rest[a:b])
-        found += share * rest[:, None, :]
+        found = loaded.sent * pairs.reshape(loaded.sent.shape)
+        total = sum(found[:, :, j] for j in range(self.k))
+        share = loaded.default[:, :, None] * loaded.sent
+        sparse.spread(self.shape.parent, share, found, total)
         flat = np.zeros(self.size)
         flat[self.inner_at[self.is_inner]] = found[self.is_inner]
         counted = self._leaf_counts(loaded, leaves, total)
@@ -208,17 +198,18 @@ class Layout:
         return np.asarray(counted + loaded.leaf * unknown[self.column])
 
 
-def _inner_nodes(tree: Rooted) -> tuple[Ints, Ints]:
-    """The root and all nodes with children, by depth, and their depths."""
+def _by_row(ufunc: np.ufunc, array: Floats) -> Floats:
+    """A reduction of the few entries of each of many rows, column by column: rows one by one are
+    ten times slower."""
+    return np.asarray(ufunc.reduce(np.ascontiguousarray(array.reshape(len(array), -1).T), axis=0))
+
+
+def _inner_nodes(tree: Rooted) -> Ints:
+    """The root and all nodes with children, parents first."""
     inner = np.zeros(len(tree.dims), dtype=bool)
     inner[tree.parents[tree.parents >= 0]] = True
     inner[tree.root] = True
-    nodes = tree.order[inner[tree.order]]
-    depth = np.zeros(len(tree.dims), dtype=np.int64)
-    for v, u in zip(nodes[1:].tolist(), tree.parents[nodes[1:]].tolist(), strict=True):
-        depth[v] = depth[u] + 1
-    by_depth = np.argsort(depth[nodes], kind="stable")
-    return nodes[by_depth], depth[nodes][by_depth]
+    return np.asarray(tree.order[inner[tree.order]])
 
 
 class Present(NamedTuple):
@@ -300,19 +291,20 @@ class Walk:
 
     def _blank(self) -> tuple[Floats, Floats]:
         numbers = self.loaded.numbers
-        shape = len(numbers.node), self.layout.k**2
-        return np.zeros(shape), np.zeros_like(numbers.ratio)
+        return np.zeros_like(numbers.sent), np.zeros_like(numbers.ratio)
 
     def _pieces(
         self, task: int, samples: Present, weights: Floats, values: Floats, logs: Floats, jobs: int
     ) -> list[tuple[Floats, Floats]]:
         numbers, nothing = self.loaded.numbers, (np.empty((0, 0)), np.empty(0))
 
-        kernel = sparse.run_two if self.layout.k == 2 else partial(sparse.run, self.layout.k)
+        shape, k = self.layout.shape, self.layout.k
+        kernel = two.run if k == 2 else partial(sparse.run, k)
 
         def work(start: int, stop: int) -> tuple[Floats, Floats]:
             if not hasattr(self._own, "scratch"):
-                self._own.scratch = sparse.make_scratch(self.layout.shape, self.layout.k)
+                made = two.make_scratch(shape) if k == 2 else sparse.make_scratch(shape, k)
+                self._own.scratch = made
             pairs, leaves = nothing if task == LIKELIHOOD else self._blank()
             kernel(
                 task,
@@ -320,7 +312,7 @@ class Walk:
                 samples.leaf,
                 samples.state,
                 weights[start:stop],
-                self.layout.shape,
+                shape,
                 numbers,
                 self._own.scratch,
                 pairs,
@@ -330,7 +322,7 @@ class Walk:
             )
             return pairs, leaves
 
-        size = 8 * (numbers.node.size + numbers.ratio.size)
+        size = 8 * (numbers.sent.size + numbers.ratio.size)
         pieces = min(PIECES, max(4, PIECE_BYTES // size)) if task == COUNTS else PIECES
         span = max(LEAST_PIECE, -(-len(samples) // pieces))
         return parallel(work, len(samples), jobs, span)

@@ -9,11 +9,20 @@ message, a sample changes few factors:
 over the leaves that have another state, and the children with such a leaf below. Only these
 *touched* nodes are visited: O(touched nodes k^2 + other states k) a sample, however many variables
 there are. Counts need no more: what a part of the tree that is not touched adds is linear in the
-posterior of the node above it, and so is added once for all samples (`Layout.spread`).
+posterior of the node above it, and so is added once for all samples (`spread`).
+
+With `c_u = b_u / B_u`, what touched leaves and children multiply, and
+
+    S_u(i, j) = B_u(i) P(u = i | j) / m0_u(j)
+
+the ratio that `u` sends is `n_u(j) = sum_i c_u(i) S_u(i, j)`, a factor of `c` above; the posterior
+of `u` is `c_u(i) sum_j S_u(i, j) q(j) / n_u(j)` with `q` that of the node above.
 
 In the kernel the nodes with children ("inner", hidden or observed) are numbered parents first and
-all have `k` states, those with fewer padded by zeros. The lower bound is the reading of the other
-states, 4 bytes each, and about 30 operations and 2 divisions for a touched node of two states.
+all have `k` states, those with fewer padded by zeros. The nodes of a sample are listed as paths:
+from the home of a leaf up to a node that is listed. In the reverse order of the paths, each from
+its lower end, children come before their parents. The lower bound is the reading of the other
+states, 4 bytes each, and about 24 operations and 2 divisions for a touched node of two states.
 """
 
 from __future__ import annotations
@@ -46,8 +55,6 @@ class Shape(NamedTuple):
     """What stays the same from model to model. Unsigned, so that no index is taken from the end."""
 
     parent: NDArray[np.uint32]  # (H,) inner node above each; the root, which is the first: itself
-    depth: NDArray[np.uint32]  # (H,)
-    level: NDArray[np.uint32]  # (depths + 1,) where the nodes of each depth begin
     home: NDArray[
         np.uint32
     ]  # (p,) the inner node above a leaf, or that an inner variable itself is
@@ -61,24 +68,24 @@ class Shape(NamedTuple):
 class Numbers(NamedTuple):
     """A model, as ratios to the defaults.
 
-    `node[u]` holds `P(u = i | parent = j)`, `(k, k)` (at the root `P(i)` for `j = 0`), then
-    `1 / m0(j)`, then `B(j)` with a largest entry of 1 (logarithms where LOGS): with two states a
-    line of the cache."""
+    `sent[u]` is `S_u(i, j)`, at the root `B(i) P(i)` for `j = 0`; where LOGS, without `B`, whose
+    logarithm is `begin[u]`: `c` of such a node starts from it and is a logarithm, else from 1."""
 
-    node: Floats  # (H, k (k + 2))
+    sent: Floats  # (H, k^2)
+    begin: Floats  # (H, k)
     ratio: Floats  # by leaf (d + 1, k): P(x | j) / P(default | j), unknown last; or logarithms
     kind: NDArray[np.uint8]  # (H,) sum of OWN, LOGS and SENT
 
 
 class Scratch(NamedTuple):
-    """Buffers of one thread. `node[u]` holds `b`, the message and `q`, the posterior times the
-    weight, `k` each, and as many again unused."""
+    """Buffers of one thread. `node[u]` holds `c`, `n` and `q`, the posterior times the weight, `k`
+    each, and as many again unused."""
 
     node: Floats  # (H, 4 k)
     state: NDArray[np.int64]  # (H,) of observed inner nodes
     seen: NDArray[np.bool_]  # (H,) touched
-    visit: NDArray[np.uint32]  # (H,) touched nodes, by depth
-    touched: NDArray[np.int64]  # (depths,) number of touched nodes of each depth
+    visit: NDArray[np.uint32]  # (H,) touched nodes, path after path
+    first: NDArray[np.int64]  # (H + 1,) where paths begin
     ratio: Floats  # (k,)
 
 
@@ -90,7 +97,7 @@ def make_scratch(shape: Shape, k: int) -> Scratch:
         np.zeros(n, dtype=np.int64),
         np.zeros(n, dtype=np.bool_),
         np.zeros(n, dtype=np.uint32),
-        np.zeros(len(shape.level) - 1, dtype=np.int64),
+        np.zeros(n + 1, dtype=np.int64),
         np.zeros(k),
     )
 
@@ -101,26 +108,27 @@ def make_scratch(shape: Shape, k: int) -> Scratch:
 
 @njit(**ONCE)
 def _enter(k, leaf, state, shape, numbers, scratch):  # type: ignore[no-untyped-def]
-    """The leaves of a sample that have another state than the default; the nodes above them begin
-    with `B`, and are listed by depth."""
-    parent, depths, level, home, start = (
-        shape.parent, shape.depth, shape.level, shape.home, shape.start,
+    """The leaves of a sample that have another state than the default, and the nodes above them,
+    listed in paths. Returns the number of paths."""
+    parent, home, start, own = shape.parent, shape.home, shape.start, shape.own
+    begin, ratio, kind = numbers.begin, numbers.ratio, numbers.kind
+    work, known, seen, visit, first = (
+        scratch.node, scratch.state, scratch.seen, scratch.visit, scratch.first,
     )  # fmt: skip
-    node, ratio, kind, own = numbers.node, numbers.ratio, numbers.kind, shape.own
-    work, known, seen, visit, count = (
-        scratch.node, scratch.state, scratch.seen, scratch.visit, scratch.touched,
-    )  # fmt: skip
-    base = k * (k + 1)
+    paths, count = 0, 0
     for t in range(-1, len(leaf)):
         u = np.uint32(0) if t < 0 else home[leaf[t]]  # the root is entered in any case
-        while not seen[u]:
-            seen[u] = True
-            visit[level[depths[u]] + count[depths[u]]] = u
-            count[depths[u]] += 1
-            known[u] = own[u]
-            for j in range(k):
-                work[u, j] = node[u, base + j]
-            u = parent[u]
+        if not seen[u]:
+            while not seen[u]:
+                seen[u] = True
+                visit[count] = u
+                count += 1
+                known[u] = own[u]
+                for j in range(k):
+                    work[u, j] = begin[u, j]
+                u = parent[u]
+            paths += 1
+            first[paths] = count
         if t < 0:
             continue
         u, x = home[leaf[t]], state[t if len(state) > 1 else 0]
@@ -133,42 +141,40 @@ def _enter(k, leaf, state, shape, numbers, scratch):  # type: ignore[no-untyped-
         else:
             for j in range(k):
                 work[u, j] *= ratio[at + np.uint32(j)]
+    return paths
 
 
 @njit(**ONCE)
-def _settle(u, k, kind, own, d, b):  # type: ignore[no-untyped-def]
-    """`b_u` from its factors: own evidence, and from logarithms back to numbers. Returns the
+def settle(u, k, kind, own, d, c):  # type: ignore[no-untyped-def]
+    """`c_u` from its factors: own evidence, and from logarithms back to numbers. Returns the
     logarithm of what was taken out."""
     logarithm = 0.0
     if kind & OWN:
         for j in range(k):
             if own not in (j, d):
-                b[u, j] = -np.inf if kind & LOGS else 0.0
+                c[u, j] = -np.inf if kind & LOGS else 0.0
     if kind & LOGS:
-        top = b[u, 0]
+        top = c[u, 0]
         for j in range(1, k):
-            top = max(top, b[u, j])
+            top = max(top, c[u, j])
         logarithm = top if top > -np.inf else 0.0
         for j in range(k):
-            b[u, j] = np.exp(b[u, j] - logarithm)
+            c[u, j] = np.exp(c[u, j] - logarithm)
     return logarithm
 
 
 @njit(**ONCE)
-def _up(k, shape, numbers, scratch):  # type: ignore[no-untyped-def]
-    """All `b` and messages of touched nodes, deepest first. Returns `P` as (number, logarithm)."""
-    parent, level, dims, node, kinds = (
-        shape.parent, shape.level, shape.dims, numbers.node, numbers.kind,
-    )  # fmt: skip
-    work, known, visit, count = scratch.node, scratch.state, scratch.visit, scratch.touched
-    fold = k * k
-    total, factor = 0.0, 1.0
-    for depth in range(len(count) - 1, -1, -1):
-        for t in range(level[depth], level[depth] + count[depth]):
+def _up(k, paths, shape, numbers, scratch):  # type: ignore[no-untyped-def]
+    """All `c` and `n` of touched nodes, children first. Returns `P` as (number, logarithm)."""
+    parent, dims, sent, kinds = shape.parent, shape.dims, numbers.sent, numbers.kind
+    work, known, visit, first = scratch.node, scratch.state, scratch.visit, scratch.first
+    total, factor, whole = 0.0, 1.0, 0.0
+    for path in range(paths - 1, -1, -1):
+        for t in range(first[path], first[path + 1]):
             u = visit[t]
             above, kind = parent[u], kinds[u]
             if kind & (OWN + LOGS):
-                total += _settle(u, k, kind, known[u], dims[u], work)
+                total += settle(u, k, kind, known[u], dims[u], work)
             top = work[u, 0]
             for j in range(1, k):
                 top = max(top, work[u, j])
@@ -179,44 +185,41 @@ def _up(k, shape, numbers, scratch):  # type: ignore[no-untyped-def]
                 if factor < 1e-100 or factor > 1e100:
                     total += np.log(factor)
                     factor = 1.0
-            if depth == 0:
-                continue
             for j in range(k):
                 part = 0.0
                 for i in range(k):
-                    part += node[u, i * k + j] * work[u, i]
+                    part += sent[u, i * k + j] * work[u, i]
                 work[u, k + j] = part
-            if kind & SENT:
+            if u == 0:
+                whole = work[u, k]
+            elif kind & SENT:
                 for j in range(k):
-                    work[above, j] += np.log(work[u, k + j] * node[u, fold + j])
+                    work[above, j] += np.log(work[u, k + j])
             else:
                 for j in range(k):
-                    work[above, j] *= work[u, k + j] * node[u, fold + j]
-    whole = 0.0
-    for i in range(k):
-        whole += node[0, i * k] * work[0, i]
+                    work[above, j] *= work[u, k + j]
     return whole, total + np.log(factor)
 
 
 @njit(**ONCE)
-def _down(k, weight, whole, shape, numbers, scratch, pairs):  # type: ignore[no-untyped-def]
-    """Posteriors of touched nodes, times the weight; `pairs[u](i, j) += b_u(i) r_u(j)`."""
-    parent, level, node = shape.parent, shape.level, numbers.node
-    work, visit, count, r = scratch.node, scratch.visit, scratch.touched, scratch.ratio
-    for depth in range(len(count)):
-        for t in range(level[depth], level[depth] + count[depth]):
+def _down(k, paths, weight, whole, shape, numbers, scratch, pairs):  # type: ignore[no-untyped-def]
+    """Posteriors of touched nodes, times the weight; `pairs[u](i, j) += c_u(i) r_u(j)`."""
+    parent, sent = shape.parent, numbers.sent
+    work, visit, first, r = scratch.node, scratch.visit, scratch.first, scratch.ratio
+    for path in range(paths):
+        for t in range(first[path + 1] - 1, first[path] - 1, -1):
             u = visit[t]
             above = parent[u]
             for j in range(k):
-                m = work[u, k + j]
-                r[j] = work[above, 2 * k + j] / (m if m > 0.0 else 1.0)
-            if depth == 0:
+                n = work[u, k + j]
+                r[j] = work[above, 2 * k + j] / (n if n > 0.0 else 1.0)
+            if u == 0:
                 for j in range(k):
                     r[j] = weight / whole if j == 0 else 0.0
             for i in range(k):
                 part = 0.0
                 for j in range(k):
-                    part += node[u, i * k + j] * r[j]
+                    part += sent[u, i * k + j] * r[j]
                     pairs[u, i * k + j] += work[u, i] * r[j]
                 work[u, 2 * k + i] = work[u, i] * part
 
@@ -233,28 +236,18 @@ def _count(k, leaf, state, home, start, work, leaves):  # type: ignore[no-untype
 
 
 @njit(**ONCE)
-def _write(k, parent, own, node, kind, seen, work, out):  # type: ignore[no-untyped-def]
+def _write(k, parent, own, sent, begin, kind, seen, work, out):  # type: ignore[no-untyped-def]
     """Posteriors of all inner nodes; of one that is not touched from the node above it."""
-    fold, base = k * k, k * (k + 1)
     for u in range(len(parent)):
         if not seen[u]:
             for i in range(k):
                 part = 0.0
                 for j in range(k):
-                    given = node[u, i * k + j] * node[u, fold + j]
-                    part += given * work[parent[u], 2 * k + j]
-                b = np.exp(node[u, base + i]) if kind[u] & LOGS else node[u, base + i]
-                work[u, 2 * k + i] = part * b if own[u] in (-1, i) else 0.0
+                    part += sent[u, i * k + j] * work[parent[u], 2 * k + j]
+                part *= np.exp(begin[u, i]) if kind[u] & LOGS else 1.0
+                work[u, 2 * k + i] = part if own[u] in (-1, i) else 0.0
         for i in range(k):
             out[u * k + i] = work[u, 2 * k + i]
-
-
-@njit(**ONCE)
-def _clear(level, visit, count, seen):  # type: ignore[no-untyped-def]
-    for depth in range(len(count)):
-        for t in range(level[depth], level[depth] + count[depth]):
-            seen[visit[t]] = False
-        count[depth] = 0
 
 
 @njit(**ONCE)
@@ -262,30 +255,20 @@ def _sample(  # type: ignore[no-untyped-def]
     k, task, leaf, state, weight, shape, numbers, scratch, pairs, leaves, out
 ):
     """One sample; returns its log-likelihood."""
-    _enter(k, leaf, state, shape, numbers, scratch)
-    whole, logarithm = _up(k, shape, numbers, scratch)
+    paths = _enter(k, leaf, state, shape, numbers, scratch)
+    whole, logarithm = _up(k, paths, shape, numbers, scratch)
+    seen, visit = scratch.seen, scratch.visit
     if task != LIKELIHOOD and whole > 0.0:
-        _down(k, weight, whole, shape, numbers, scratch, pairs)
+        _down(k, paths, weight, whole, shape, numbers, scratch, pairs)
         work = scratch.node
         if task == COUNTS:
             _count(k, leaf, state, shape.home, shape.start, work, leaves)
         else:
-            seen = scratch.seen
-            _write(k, shape.parent, shape.own, numbers.node, numbers.kind, seen, work, out)
-    _clear(shape.level, scratch.visit, scratch.touched, scratch.seen)
+            parent, own, sent, begin = shape.parent, shape.own, numbers.sent, numbers.begin
+            _write(k, parent, own, sent, begin, numbers.kind, seen, work, out)
+    for t in range(scratch.first[paths]):
+        seen[visit[t]] = False
     return np.log(whole) + logarithm if whole > 0.0 else -np.inf
-
-
-@njit(**ONCE)
-def _samples(  # type: ignore[no-untyped-def]
-    k, task, indptr, leaf, state, weight, shape, numbers, scratch, pairs, leaves, values, logs
-):
-    for s in range(len(indptr) - 1):
-        here = leaf[indptr[s] : indptr[s + 1]]
-        x = state[indptr[s] : indptr[s + 1]] if len(state) > 1 else state
-        w = weight[s] if task == COUNTS else 1.0
-        out = values[s if task == POSTERIORS else 0]
-        logs[s] = _sample(k, task, here, x, w, shape, numbers, scratch, pairs, leaves, out)
 
 
 @njit(cache=True, **OPTIONS)
@@ -298,16 +281,52 @@ def run(  # type: ignore[no-untyped-def]
     Fills `logs` `(n,)` (relative to the default, -inf where impossible); COUNTS adds to `pairs`
     `(H, k^2)` and `leaves` (as `ratio`), POSTERIORS fills `values` `(n, H k)`.
     """
-    _samples(
-        k, task, indptr, leaf, state, weight, shape, numbers, scratch, pairs, leaves, values, logs
-    )
+    for s in range(len(indptr) - 1):
+        here = leaf[indptr[s] : indptr[s + 1]]
+        x = state[indptr[s] : indptr[s + 1]] if len(state) > 1 else state
+        w = weight[s] if task == COUNTS else 1.0
+        out = values[s if task == POSTERIORS else 0]
+        logs[s] = _sample(k, task, here, x, w, shape, numbers, scratch, pairs, leaves, out)
 
 
 @njit(cache=True, **OPTIONS)
-def run_two(  # type: ignore[no-untyped-def]
-    task, indptr, leaf, state, weight, shape, numbers, scratch, pairs, leaves, values, logs
-):
-    """The same for two states, with all loops over states unrolled: a third less time."""
-    _samples(
-        2, task, indptr, leaf, state, weight, shape, numbers, scratch, pairs, leaves, values, logs
-    )
+def defaults(parent, table, barred, used, total):  # type: ignore[no-untyped-def]
+    """From the `log` product of the leaves of every inner node, `total` `(H, k)`, to `log B` with a
+    largest entry of 0, in place; returns `m0` `(H, k)` and the sum of what was taken out.
+
+    `barred` is -inf for states that the own default of a node excludes."""
+    n, k = total.shape
+    sent, told, taken = np.empty((n, k)), np.empty(k), 0.0
+    for u in range(n - 1, -1, -1):
+        top = -np.inf
+        for i in range(k):
+            top = max(top, total[u, i] + barred[u, i])
+        for i in range(k):
+            told[i] = np.exp(total[u, i] + barred[u, i] - top)
+            total[u, i] -= top
+        taken += top
+        for j in range(k):
+            part = 0.0 if used[u, j] else 1.0
+            for i in range(k):
+                part += table[u, i, j] * told[i]
+            sent[u, j] = part
+            if u > 0:
+                total[parent[u], j] += np.log(part)
+    return sent, taken
+
+
+@njit(cache=True, **OPTIONS)
+def spread(parent, share, found, total):  # type: ignore[no-untyped-def]
+    """What nodes add in samples that do not touch them, to their pairs `found` `(H, k, k)` and sums
+    of posteriors `total` `(H, k)`, in place; parents first."""
+    n, k = total.shape
+    for u in range(1, n):
+        for j in range(k):
+            rest = total[parent[u], j]
+            for i in range(k):
+                rest -= found[u, i, j]
+            rest = max(rest, 0.0)
+            for i in range(k):
+                part = share[u, i, j] * rest
+                found[u, i, j] += part
+                total[u, i] += part
