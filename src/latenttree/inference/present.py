@@ -177,7 +177,7 @@ class Layout:
         Where `u` is not touched its pair with the node above is `B_u(i) P(i | j) q(j) / m0_u(j)`:
         linear in the posterior `q` above, whose sum over those samples is all that is needed."""
         found = loaded.sent * pairs.reshape(loaded.sent.shape)
-        total = sum(found[:, :, j] for j in range(self.k))
+        total = np.einsum("uij->ui", found)
         share = loaded.default[:, :, None] * loaded.sent
         sparse.spread(self.shape.parent, share, found, total)
         flat = np.zeros(self.size)
