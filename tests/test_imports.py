@@ -52,6 +52,7 @@ ORDER = (
     "simulation",
     "samples",
     "views",
+    "present_views",
     "regressions",
     "decomposition",
     "parameters",

@@ -50,12 +50,14 @@ def slow_strength(tree: Tree, rank: int, u: int, v: int, combined: bool) -> tupl
 def test_branches_are_measured_as_by_recursion(tree: Tree) -> None:
     for combined in (False, True):
         strength, nearest = _branches(tree, 2, combined)
-        assert len(strength) == 2 * tree.n_edges
-        for (u, v), value in strength.items():
-            expected, node = slow_strength(tree, 2, u, v, combined)
-            np.testing.assert_allclose(value, expected, rtol=1e-9)
-            # ties between branches may go either way
-            assert nearest[u, v] == node or not combined
+        indptr, near, _ = tree.adjacency()
+        assert len(strength) == len(nearest) == 2 * tree.n_edges
+        for v in range(tree.n_nodes):
+            for i in range(indptr[v], indptr[v + 1]):
+                expected, node = slow_strength(tree, 2, int(near[i]), v, combined)
+                np.testing.assert_allclose(strength[i], expected, rtol=1e-9)
+                # ties between branches may go either way
+                assert nearest[i] == node or not combined
 
 
 @settings(max_examples=100, deadline=None)

@@ -17,12 +17,13 @@ from latenttree.engine import Progress
 from latenttree.errors import DataError
 from latenttree.gaussian import GaussianTreeModel
 from latenttree.inference import posteriors
+from latenttree.inference.sent import Sender
 from latenttree.model import TreeModel
 from latenttree.moments import full_subspaces, pooled_subspaces
 from latenttree.moments.subspace import coordinate_moments, feature_means
 from latenttree.parameters import Parameters, Pooled, estimate_parameters, node_conditions
 from latenttree.refine import Refinement, refine, smoothed, total_log_likelihood
-from latenttree.samples import Samples, category_bases, is_one_hot, marginals, model_dims
+from latenttree.samples import Chunk, Samples, category_bases, is_one_hot, marginals, model_dims
 from latenttree.tree import Tree
 from latenttree.views import Looks, VectorLooks, all_leaf_views
 
@@ -40,6 +41,10 @@ ENOUGH = 1 << 13
 START_SAMPLES, START_SEEN = 1 << 14, 100
 """Samples whose moments are a start for EM, at least; more where rare categories would not be seen
 so often in them."""
+
+START_VALUES = 1 << 32
+"""Values of nodes in these samples, at most: what many variables cannot see often enough in so
+many, EM sees in all."""
 
 FIRST_SAMPLES = 1 << 12
 """Samples of the rounds that only make features."""
@@ -128,7 +133,7 @@ def moments_model(
     looks: Looks = []
     if tree.n_hidden:
         looks = looks_of(table, view_basis(table, n_states, basis, seed, n_jobs))
-    some = train.about(start_samples(table)) if options.refine else train
+    some = train.about(start_samples(table, tree.n_nodes)) if options.refine else train
     found = estimate_parameters(
         tree,
         looks,
@@ -149,9 +154,10 @@ def moments_model(
     return found
 
 
-def start_samples(table: Table) -> int:
+def start_samples(table: Table, n_nodes: int) -> int:
     """Samples whose moments EM may start from: the noise in them is less than what its first steps
-    take out, and all but the rarest twentieth of the categories are seen often enough."""
+    take out, and all but the rarest twentieth of the categories are seen often enough, as far as
+    `START_VALUES` allow."""
     coded = np.array([family in CODED or family == "multihot" for family in table.families])
     mean = coordinate_moments(table)[0]
     share = mean if table.kind == "presence" else mean[np.repeat(coded, np.diff(table.offsets))]
@@ -159,7 +165,8 @@ def start_samples(table: Table) -> int:
     share = share[share > 0]
     if not len(share):
         return START_SAMPLES
-    return max(START_SAMPLES, int(START_SEEN / np.quantile(share, 0.05)))
+    enough = int(START_SEEN / np.quantile(share, 0.05))
+    return max(START_SAMPLES, min(enough, START_VALUES // n_nodes))
 
 
 def conditions(
@@ -286,21 +293,34 @@ def effective_samples(model: TreeModel, samples: Samples, n_jobs: int) -> Floats
     dims = model.dims[p:]
     if not len(dims):
         return np.zeros(0)
-    square = np.zeros(int(dims.sum()))
-    step = max(1, STEP_VALUES // len(square))
     some = samples.about(ENOUGH)
+    square = np.zeros(int(dims.sum()))
     for chunk in some():
-        for start in range(0, len(chunk), step):
-            part = chunk.take(slice(start, start + step))
-            q = np.nan_to_num(posteriors(model, part.evidence(model, n_jobs), n_jobs=n_jobs).hidden)
-            weighted = q if part.weights is None else q * part.weights[:, None]
-            square += np.einsum("nv,nv->v", weighted, q)
+        square += _squares(model, chunk, n_jobs)
     starts = np.cumsum(dims) - dims
     weight = np.array([float((w**2).sum()) for w in model.marginals[p:]])
     n = samples.n_samples
     mean = np.add.reduceat(square, starts) / some.n_samples
     gain = n * (mean - weight) / np.maximum(1 - weight, 1e-12)
     return np.clip(gain, 0.0, n)
+
+
+def _squares(model: TreeModel, chunk: Chunk, n_jobs: int) -> Floats:
+    """`sum_n w q^2` of the posteriors of all hidden nodes, side by side."""
+    sender = Sender.of(model, chunk.rows)
+    p = model.tree.n_observed
+    if sender is not None:
+        weights = np.ones(len(chunk)) if chunk.weights is None else chunk.weights
+        found = sender.squares(chunk.rows, weights, n_jobs)[sender.place[p:]]
+        return np.asarray(found[np.arange(found.shape[1]) < model.dims[p:, None]])
+    total = np.zeros(int(model.dims[p:].sum()))
+    step = max(1, STEP_VALUES // len(total))
+    for start in range(0, len(chunk), step):
+        part = chunk.take(slice(start, start + step))
+        q = np.nan_to_num(posteriors(model, part.evidence(model, n_jobs), n_jobs=n_jobs).hidden)
+        weighted = q if part.weights is None else q * part.weights[:, None]
+        total += np.einsum("nv,nv->v", weighted, q)
+    return total
 
 
 def check_refinement(max_iter: Any, tol: Any, smoothing: Any, validation_fraction: Any) -> None:

@@ -11,15 +11,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from latenttree.decomposition import Decomposition, decompose
 from latenttree.emissions import Emission
 from latenttree.model import TreeModel, default_root
+from latenttree.moments.present import present_moments
 from latenttree.moments.triples import Layout, TripleMoments, triple_moments
+from latenttree.present_views import present_features
 from latenttree.regressions import (
     Groups,
     align,
@@ -31,8 +35,8 @@ from latenttree.regressions import (
 from latenttree.samples import Chunk, as_chunk
 from latenttree.tree import Tree
 from latenttree.views import (
-    Features,
     Looks,
+    VectorLooks,
     Views,
     choose_views,
     leaf_features,
@@ -94,12 +98,18 @@ def layout_of(tree: Tree, views: Views, dims: Ints) -> Layout:
     second = np.arange(tree.n_hidden, len(views.view))
     edges = np.column_stack([a[both], b[both]]) - p
     emitted = np.column_stack([b[one] - p, a[one]])
-    again = [(r, x) for r in second for x in emitted[emitted[:, 0] == views.owner[r], 1]]
+    order = np.argsort(emitted[:, 0], kind="stable")
+    begin, end = (
+        np.searchsorted(emitted[order, 0], views.owner[second], side) for side in ("left", "right")
+    )
+    count = end - begin
+    within = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
+    again = emitted[order[np.repeat(begin, count) + within], 1]
     return Layout(
         views.view,
         len(views.source),
         np.concatenate([edges, np.column_stack([views.owner[second], second])]),
-        np.concatenate([emitted, np.array(again, dtype=np.int64).reshape(-1, 2)]),
+        np.concatenate([emitted, np.column_stack([np.repeat(second, count), again])]),
         np.column_stack([a[none], b[none]]),
         np.asarray(dims, dtype=np.int64),
     )
@@ -297,14 +307,13 @@ def estimate_parameters(
     views = choose_views(tree, n_states - 1, hidden=False)
     most = MAX_ROUNDS if fewer is None else 1
     rounds = min(most, _depth(tree) - 1) if hidden_features else 0
-    work = _Work(tree, dims, n_states, families or {}, n_jobs)
+    work = _Work(tree, dims, looks, n_states, families or {}, n_jobs)
     some = chunks if fewer is None else fewer
-    found = [work.round(views, leaf_features(views, looks, n_jobs), some if rounds else chunks)]
+    found = [work.round(views, None, some if rounds else chunks)]
     if rounds:
         views = choose_views(tree, n_states - 1, hidden=True)
         for left in range(rounds, 0, -1):
-            look_up = message_features(views, looks, found[-1].model, n_jobs)
-            found.append(work.round(views, look_up, some if left > 1 else chunks))
+            found.append(work.round(views, found[-1].model, some if left > 1 else chunks))
     return found[-1] if judge is None else max(found, key=lambda f: judge(f.model))
 
 
@@ -321,11 +330,10 @@ def node_conditions(
     model that is known."""
     tree, k = model.tree, int(model.dims[-1])
     views = only_of(choose_views(tree, k - 1, hidden=hidden_features), nodes)
-    look_up = message_features(views, looks, model, n_jobs)
     nothing = np.empty((0, 2), dtype=np.int64)
     dims = model.dims[: tree.n_observed]
     layout = Layout(views.view, len(views.source), nothing, nothing, nothing, dims)
-    moments = triple_moments(_read(chunks), look_up, layout, k, n_jobs)
+    moments = _Work(tree, dims, looks, k, {}, n_jobs).moments(views, layout, model, chunks)
     return _decomposed(moments, _roots(moments.own)[views.view]).condition
 
 
@@ -352,29 +360,47 @@ class _Work(NamedTuple):
 
     tree: Tree
     dims: Ints
+    looks: Looks
     k: int
     families: Mapping[int, Pooled]
     n_jobs: int
 
-    def round(self, views: Views, features: Features, chunks: Chunks) -> Parameters:
+    def round(self, views: Views, model: TreeModel | None, chunks: Chunks) -> Parameters:
+        """Parameters by views of observed nodes, or of messages of a model."""
         layout = layout_of(self.tree, views, self.dims)
-        statistics = {a: family.emission for a, family in self.families.items()}
-        moments = triple_moments(_read(chunks), features, layout, self.k, self.n_jobs, statistics)
+        moments = self.moments(views, layout, model, chunks)
         return solve(self.tree, views, layout, moments, self.families)
+
+    def moments(
+        self, views: Views, layout: Layout, model: TreeModel | None, chunks: Chunks
+    ) -> TripleMoments:
+        """The moments of a layout."""
+        if _is_present(chunks) and not self.families:
+            assert not isinstance(self.looks, VectorLooks)
+            look_up = present_features(views, self.looks, model, self.n_jobs)
+            return present_moments(_read(chunks), look_up, layout, self.k, self.n_jobs)
+        if model is None:
+            look_up = leaf_features(views, self.looks, self.n_jobs)
+        else:
+            look_up = message_features(views, self.looks, model, self.n_jobs)
+        statistics = {a: family.emission for a, family in self.families.items()}
+        return triple_moments(_read(chunks), look_up, layout, self.k, self.n_jobs, statistics)
+
+
+def _is_present(chunks: Chunks) -> bool:
+    """Whether samples say which variables are present."""
+    return any(issparse(chunk.rows) for chunk in islice(_read(chunks), 1))
 
 
 def _depth(tree: Tree) -> int:
     """Steps from the hidden node that is farthest from all observed nodes to the nearest."""
-    steps = np.zeros(tree.n_nodes, dtype=np.int64)
-    ring = list(range(tree.n_observed))
-    seen = set(ring)
+    one, other = np.concatenate([tree.edges, tree.edges[:, ::-1]]).T
+    seen = np.arange(tree.n_nodes) < tree.n_observed
     depth = 0
-    while ring:
-        ring = sorted({u for v in ring for u in tree.neighbors(v)} - seen)
-        seen.update(ring)
-        depth += bool(ring)
-        steps[ring] = depth
-    return int(steps.max(initial=0))
+    while not seen.all():
+        seen[other[seen[one]]] = True
+        depth += 1
+    return depth
 
 
 def counted_model(tree: Tree, layout: Layout, moments: TripleMoments, prior: Floats) -> TreeModel:

@@ -63,6 +63,11 @@ class Chunk:
             return np.asarray(self.rows.toarray() != 0).astype(np.uint8)
         return np.asarray(self.rows)
 
+    @cached_property
+    def columns(self) -> Any:
+        """(n, p) the rows that are CSR as CSC."""
+        return self.rows.tocsc()
+
     def evidence(self, model: TreeModel, n_jobs: int = 1) -> Evidence:
         """What the samples say: codes, and likelihoods of values on the neighbours of their
         nodes."""

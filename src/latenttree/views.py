@@ -65,26 +65,26 @@ def choose_views(tree: Tree, rank: int, hidden: bool) -> Views:
 
     A branch is as telling as its correlation with the node by the tree's lengths: that of its
     nearest observed node, or, with `hidden`, of the best combination of all its leaves."""
+    indptr, near, _ = tree.adjacency()
     strength, nearest = _branches(tree, rank, hidden)
-    number: dict[tuple[int, int], int] = {}
-    groups: list[tuple[int, list[int]]] = []
-    for v in range(tree.n_observed, tree.n_nodes):
-        found = sorted(tree.neighbors(v), key=lambda u, v=v: (-strength[u, v], u))  # type: ignore[misc]
-        groups.append((v, found[:3]))
-        if len(found) >= 6:
-            groups.append((v, found[3:6]))
-    groups = [groups[i] for i in _references_first([v for v, _ in groups])]
-    view = [
-        [
-            number.setdefault(
-                (u, v) if hidden and u >= tree.n_observed else (nearest[u, v], -1), len(number)
-            )
-            for u in found
-        ]
-        for v, found in groups
-    ]
-    owner = np.array([v - tree.n_observed for v, _ in groups], dtype=np.int64)
-    return Views(_rows([f for _, f in groups], 3), _rows(view, 3), _rows(list(number), 2), owner)
+    p, degree = tree.n_observed, np.diff(indptr)
+    at = np.repeat(np.arange(tree.n_nodes), degree)
+    order = np.lexsort((near, -strength, at))  # of each node, the most telling branch first
+    hubs = np.flatnonzero(degree >= 6)
+    nodes = np.concatenate([np.arange(p, tree.n_nodes), hubs[hubs >= p]])
+    first = indptr[nodes] + np.where(np.arange(len(nodes)) < tree.n_hidden, 0, 3)
+    chosen = order[first[:, None] + np.arange(3)]
+    branch = near[chosen]
+    sent = branch >= p if hidden else np.zeros(branch.shape, dtype=bool)
+    source = np.stack(
+        [np.where(sent, branch, nearest[chosen]), np.where(sent, nodes[:, None], -1)], axis=-1
+    ).reshape(-1, 2)
+    _, where, which = np.unique(
+        source @ [tree.n_nodes + 1, 1], return_index=True, return_inverse=True
+    )
+    by_place = np.argsort(where)
+    number = np.argsort(by_place)  # views in the order in which they are met
+    return Views(branch, number[which].reshape(-1, 3), source[where[by_place]], nodes - p)
 
 
 def only_of(views: Views, nodes: NDArray[np.bool_]) -> Views:
@@ -95,54 +95,62 @@ def only_of(views: Views, nodes: NDArray[np.bool_]) -> Views:
     return Views(views.branch[rows], view, views.source[used], views.owner[rows])
 
 
-def _references_first(nodes: list[int]) -> list[int]:
-    """Places of the first group of every node, then those of the second groups."""
-    second = [i for i in range(1, len(nodes)) if nodes[i] == nodes[i - 1]]
-    return [i for i in range(len(nodes)) if i not in set(second)] + second
+def _branches(tree: Tree, rank: int, combined: bool) -> tuple[Floats, Ints]:
+    """For every neighbour, in the order of `Tree.adjacency`: the correlation of its branch with the
+    node, and the observed node nearest to the node in it. O(n_nodes), whatever the degrees."""
+    indptr, near, edge = tree.adjacency()
+    decay = np.exp(-tree.lengths / max(rank, 1))[edge]
+    by_edge = np.argsort(edge, kind="stable").reshape(-1, 2)
+    back = np.empty_like(edge)  # the same edge from its other end
+    back[by_edge] = by_edge[:, ::-1]
+    parents, order = tree.rooted(0)
+    return _measured(indptr, near, back, decay, parents, order, tree.n_observed, combined)
 
 
-def _rows(values: Sequence[Sequence[int]], width: int) -> Ints:
-    return np.array(values, dtype=np.int64).reshape(-1, width)
-
-
-def _branches(
-    tree: Tree, rank: int, combined: bool
-) -> tuple[dict[tuple[int, int], float], dict[tuple[int, int], int]]:
-    """For every directed edge `(u, v)`: correlation of `u`'s branch with `v`, and the observed node
-    nearest to `v` in it. O(n_nodes), whatever the degrees."""
-    decay = {}
-    for (a, b), length in zip(tree.edges.tolist(), tree.lengths.tolist(), strict=True):
-        decay[a, b] = decay[b, a] = float(np.exp(-length / max(rank, 1)))
-    strength: dict[tuple[int, int], float] = {}
-    nearest: dict[tuple[int, int], int] = {}
-
-    def pass_on(u: int, arrived: list[int], to: list[int]) -> None:
-        """What `u` says to each of `to`, from all that `arrived` but what came from there."""
-        if u < tree.n_observed:
-            load = dict.fromkeys(to, 1.0)
-            nearest.update(((u, v), u) for v in to)
-        else:
-            ranked = sorted(arrived, key=lambda w: (-strength[w, u], w))[:2]
-            gain = {w: _signal(strength[w, u]) for w in arrived}
-            total = sum(gain.values())
-            load = {}
-            for v in to:
-                best = ranked[1] if ranked[0] == v else ranked[0]
-                nearest[u, v] = nearest[best, u]
-                rest = max(total - gain.get(v, 0.0), _signal(strength[best, u]))
-                load[v] = np.sqrt(rest / (1 + rest)) if combined else strength[best, u]
-        strength.update(((u, v), float(load[v] * decay[u, v])) for v in to)
-
-    parents, order = (x.tolist() for x in tree.rooted(0))
-    near = [tree.neighbors(v).tolist() for v in range(tree.n_nodes)]
-    for v in order[:0:-1]:
-        pass_on(v, [w for w in near[v] if w != parents[v]], [parents[v]])
+@njit(cache=True)
+def _measured(indptr, near, back, decay, parents, order, n_observed, combined):  # type: ignore[no-untyped-def]
+    """Branches from the deepest up, then those above each node, from the root down."""
+    strength, nearest = np.zeros(len(near)), np.full(len(near), -1)
+    for t in range(len(order) - 1, 0, -1):
+        _pass_on(order[t], True, indptr, near, back, decay, parents, n_observed, combined,
+                 strength, nearest)  # fmt: skip
     for u in order:
-        pass_on(u, near[u], [v for v in near[u] if v != parents[u]])
+        _pass_on(u, False, indptr, near, back, decay, parents, n_observed, combined,
+                 strength, nearest)  # fmt: skip
     return strength, nearest
 
 
-def _signal(correlation: float) -> float:
+@njit(cache=True)
+def _pass_on(  # type: ignore[no-untyped-def]
+    u, up, indptr, near, back, decay, parents, n_observed, combined, strength, nearest
+):
+    """What `u` says to its parent (`up`) or its children, from all that has arrived but what came
+    from there."""
+    best, second, total = -1, -1, 0.0
+    for i in range(indptr[u], indptr[u + 1]):
+        if up and near[i] == parents[u]:
+            continue
+        total += _signal(strength[i])
+        if best < 0 or strength[i] > strength[best]:
+            best, second = i, best
+        elif second < 0 or strength[i] > strength[second]:
+            second = i
+    for i in range(indptr[u], indptr[u + 1]):
+        if up != (near[i] == parents[u]):
+            continue
+        if u < n_observed:
+            load, nearest[back[i]] = 1.0, u
+        else:
+            used = second if best == i else best
+            nearest[back[i]] = nearest[used]
+            rest = total if up else total - _signal(strength[i])
+            rest = max(rest, _signal(strength[used]))
+            load = np.sqrt(rest / (1 + rest)) if combined else strength[used]
+        strength[back[i]] = load * decay[i]
+
+
+@njit(cache=True)
+def _signal(correlation):  # type: ignore[no-untyped-def]
     """`r^2 / (1 - r^2)`, which adds up over branches that are independent given the node."""
     square = min(correlation, 1 - 1e-6) ** 2
     return square / (1 - square)

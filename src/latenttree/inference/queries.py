@@ -29,6 +29,7 @@ from latenttree.inference.evidence import (
 from latenttree.inference.kernels import LANE, Query
 from latenttree.inference.plan import DIM, PLACE, START, WIDTH, Plan, make_plan
 from latenttree.inference.present import Walk, present_of
+from latenttree.inference.sent import Sender
 from latenttree.model import TreeModel
 
 Floats = NDArray[np.float64]
@@ -273,8 +274,15 @@ def messages(
     fine = (model.parents[start] == end) | (model.parents[end] == start)
     for u, w in pairs[~fine | (start < model.tree.n_observed)].tolist():
         raise DataError(f"({u}, {w}) is no edge that leaves a hidden node")
-    batch = _Batch(model, evidence, kernels.MESSAGES, marginals=True)
     k = int(model.dims[pairs[:, 0]].max(initial=1))
+    sender = None if evidence.soft else Sender.of(model, evidence.codes)
+    wanted = None if sender is None else sender.wanted(pairs, by_sum=False)
+    if sender is not None and wanted is not None:
+        width = sender.nodes.base.shape[1]
+        found = np.zeros((len(pairs), width, len(evidence)), dtype=np.float32)
+        sender.write(evidence.codes, wanted, found, n_jobs)
+        return found[:, :k].transpose(2, 0, 1)
+    batch = _Batch(model, evidence, kernels.MESSAGES, marginals=True)
     out = np.zeros((batch.n, len(pairs), k), dtype=np.float32)
     node, column = (np.ascontiguousarray(x) for x in pairs.T)
     batch.run(n_jobs, node=node, column=column, source=_ancestors(model, node), messages=out)
@@ -377,8 +385,11 @@ def _ancestors(model: TreeModel, nodes: NDArray[np.int64]) -> NDArray[np.int64]:
     """The given nodes and all above them, parents first."""
     needed = np.zeros(model.tree.n_nodes, dtype=bool)
     needed[nodes] = True
-    for v in model.order[:0:-1].tolist():
-        needed[model.parents[v]] |= needed[v]
+    above = model.parents[nodes]
+    while len(above := np.unique(above[above >= 0])):
+        above = above[~needed[above]]
+        needed[above] = True
+        above = model.parents[above]
     return model.order[needed[model.order]]
 
 

@@ -1,0 +1,227 @@
+"""`triples.triple_moments` for samples in which few variables are present, and none is unknown.
+
+Then every view is `(1, z)` in every sample: only `z` is held, sums over the 1 are shared, and of
+the observed nodes only what is present is looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from latenttree.engine import blocks, parallel
+from latenttree.moments.triples import LANES, Layout, TripleMoments, _dot, _times
+
+Floats = NDArray[np.float64]
+
+VALUES = 1 << 26
+LEAST_PIECE, MOST_PIECE = 256, 4096
+"""Values of views that are held at once, at most; samples of which they are."""
+
+P = TypeVar("P", bound=Any)
+
+
+class Sums(NamedTuple):
+    """Sums over samples, of views `z` with `r = k - 1` numbers each."""
+
+    first: Floats  # (n_views, r) z
+    own: Floats  # (n_views, r, r) z z^T
+    pair: Floats  # (rows, 3, r, r) z z'^T of the views 0 and 1, 0 and 2, 1 and 2 of a row
+    third: Floats  # (rows, r, r, r)
+    cross: Floats  # (H, 3, r, 3, r)
+    told: Floats  # (B, 3, r) z in the samples that have the observed node
+    seen: Floats  # (p,) samples that have each observed node
+    both: Floats  # (C,) samples that have both ends of an edge
+
+    @classmethod
+    def zeros(cls, layout: Layout, r: int) -> Sums:
+        views, rows, edges = layout.n_views, len(layout.view), len(layout.hidden)
+        return cls(
+            np.zeros((views, r)),
+            np.zeros((views, r, r)),
+            np.zeros((rows, 3, r, r)),
+            np.zeros((rows, r, r, r)),
+            np.zeros((edges, 3, r, 3, r)),
+            np.zeros((len(layout.emitted), 3, r)),
+            np.zeros(len(layout.dims)),
+            np.zeros(len(layout.counted)),
+        )
+
+
+def present_moments(
+    chunks: Iterable[P],
+    features: Callable[[P], NDArray[np.float32]],
+    layout: Layout,
+    k: int,
+    n_jobs: int,
+) -> TripleMoments:
+    """Moments over chunks whose `columns` are CSC; `features` gives `z` of the views,
+    `(n_views, k - 1, n)`.
+
+    Cost for each sample: `k^3` for a hidden node, `9 k^2` for an edge, `3 k` for a leaf that is
+    present. Memory: the moments, and `4 VALUES` bytes, or `LEAST_PIECE` samples."""
+    sums = Sums.zeros(layout, k - 1)
+    total = 0.0
+    for part in _cut(chunks, layout.n_views * (k - 1)):
+        w = np.ones(len(part)) if part.weights is None else part.weights
+        total += float(w.sum())
+        _add(features(part), part.columns, w.astype(np.float32), layout, sums, n_jobs)
+    return _means(sums, layout, k, max(total, 1e-300))
+
+
+def _cut(chunks: Iterable[P], width: int) -> Iterator[P]:
+    size = min(max(LEAST_PIECE, VALUES // max(width, 1)), MOST_PIECE)
+    for chunk in chunks:
+        for start, stop in blocks(len(chunk), size):
+            yield chunk if stop - start == len(chunk) else chunk.take(slice(start, stop))
+
+
+def _add(y: Any, columns: Any, w: Any, layout: Layout, sums: Sums, n_jobs: int) -> None:
+    """Add some samples. Threads share out views, nodes and edges, each adds its samples in
+    order."""
+    view, edges, counted = layout.view, layout.hidden, layout.counted
+    rows, nodes = layout.emitted.T
+    told_views = view[rows]
+    indptr, indices = columns.indptr, columns.indices
+
+    def share(work: Callable[[int, int], None], n: int) -> None:
+        parallel(work, n, n_jobs)
+
+    share(lambda a, b: _add_views(y, w, sums.first, sums.own, a, b), layout.n_views)
+    share(lambda a, b: _add_rows(y, w, view, sums.pair, sums.third, a, b), len(view))
+    share(lambda a, b: _add_edges(y, w, view, edges, sums.cross, a, b), len(edges))
+    share(
+        lambda a, b: _add_told(y, w, indptr, indices, nodes, told_views, sums.told, a, b),
+        len(nodes),
+    )
+    share(lambda a, b: _add_seen(w, indptr, indices, sums.seen, a, b), len(sums.seen))
+    share(lambda a, b: _add_both(w, indptr, indices, counted, sums.both, a, b), len(counted))
+
+
+def _means(sums: Sums, layout: Layout, k: int, n: float) -> TripleMoments:
+    """Sums as moments of `(1, z)`."""
+    first, seen = sums.first / n, sums.seen / n
+    own = np.ones((layout.n_views, k, k))
+    own[:, 0, 1:] = own[:, 1:, 0] = first
+    own[:, 1:, 1:] = sums.own / n
+    rows = len(layout.view)
+    mean = first[layout.view]  # (rows, 3, r)
+    third = np.ones((rows, k, k, k))
+    third[:, 1:, 0, 0], third[:, 0, 1:, 0], third[:, 0, 0, 1:] = mean.swapaxes(0, 1)
+    pair = sums.pair / n
+    third[:, 1:, 1:, 0], third[:, 1:, 0, 1:], third[:, 0, 1:, 1:] = pair.swapaxes(0, 1)
+    third[:, 1:, 1:, 1:] = sums.third / n
+    cross = np.ones((len(layout.hidden), 3, k, 3, k))
+    cross[:, :, 1:, :, 0] = mean[layout.hidden[:, 0]][:, :, :, None]
+    cross[:, :, 0, :, 1:] = mean[layout.hidden[:, 1]][:, None]
+    cross[:, :, 1:, :, 1:] = sums.cross / n
+    owner, node = layout.emitted.T
+    told = np.ones((len(node), 2, 3, k))
+    told[:, 1, :, 0] = seen[node, None]
+    told[:, 1, :, 1:] = sums.told / n
+    told[:, 0, :, 0] = 1 - seen[node, None]
+    told[:, 0, :, 1:] = mean[owner] - told[:, 1, :, 1:]
+    a, b = seen[layout.counted].T
+    both = sums.both / n
+    counted = np.stack([1 - a - b + both, b - both, a - both, both], axis=-1).reshape(-1, 2, 2)
+    return TripleMoments(own, third, cross, tuple(told), tuple(np.maximum(counted, 0.0)), n)
+
+
+# As in `triples`: inner loops over slices of rows, products and sums of `LANES` samples in float32,
+# the rest in float64.
+
+
+@njit(cache=True, nogil=True)
+def _add_views(y, w, first, own, start, stop):  # type: ignore[no-untyped-def]
+    """`first[v] += sum_n w z`, `own[v] += sum_n w z z^T` for views start:stop."""
+    _, r, n = y.shape
+    a = np.empty(LANES, dtype=np.float32)
+    for v in range(start, stop):
+        for low in range(0, n, LANES):
+            high = min(low + LANES, n)
+            for i in range(r):
+                first[v, i] += _dot(y[v, i, low:high], w[low:high])
+                _times(y[v, i, low:high], w[low:high], a)
+                for j in range(r):
+                    own[v, i, j] += _dot(a, y[v, j, low:high])
+
+
+@njit(cache=True, nogil=True)
+def _add_rows(y, w, view, pair, third, start, stop):  # type: ignore[no-untyped-def]
+    """`pair` and `third` of rows start:stop of `view`."""
+    _, r, n = y.shape
+    a, b = np.empty(LANES, dtype=np.float32), np.empty(LANES, dtype=np.float32)
+    for row in range(start, stop):
+        one, two, three = view[row, 0], view[row, 1], view[row, 2]
+        for low in range(0, n, LANES):
+            high = min(low + LANES, n)
+            here = w[low:high]
+            for i in range(r):
+                _times(y[one, i, low:high], here, a)
+                for j in range(r):
+                    _times(a, y[two, j, low:high], b)
+                    pair[row, 0, i, j] += _dot(a, y[two, j, low:high])
+                    pair[row, 1, i, j] += _dot(a, y[three, j, low:high])
+                    for q in range(r):
+                        third[row, i, j, q] += _dot(b, y[three, q, low:high])
+                _times(y[two, i, low:high], here, a)
+                for j in range(r):
+                    pair[row, 2, i, j] += _dot(a, y[three, j, low:high])
+
+
+@njit(cache=True, nogil=True)
+def _add_edges(y, w, view, edges, cross, start, stop):  # type: ignore[no-untyped-def]
+    """`cross[e] += sum_n w z z'^T` of the views of the rows of each edge."""
+    _, r, n = y.shape
+    a = np.empty(LANES, dtype=np.float32)
+    for e in range(start, stop):
+        for low in range(0, n, LANES):
+            high = min(low + LANES, n)
+            for s in range(3):
+                for i in range(r):
+                    _times(y[view[edges[e, 0], s], i, low:high], w[low:high], a)
+                    for t in range(3):
+                        for j in range(r):
+                            other = y[view[edges[e, 1], t], j, low:high]
+                            cross[e, s, i, t, j] += _dot(a, other)
+
+
+@njit(cache=True, nogil=True)
+def _add_told(y, w, indptr, indices, nodes, views, told, start, stop):  # type: ignore[no-untyped-def]
+    """`told[e, t] += sum_n w z` of view `views[e, t]` over the samples with node `nodes[e]`."""
+    r = y.shape[1]
+    for e in range(start, stop):
+        here = indices[indptr[nodes[e]] : indptr[nodes[e] + 1]]
+        for t in range(3):
+            for i in range(r):
+                values = y[views[e, t], i]
+                total = 0.0
+                for s in here:
+                    total += w[s] * values[s]
+                told[e, t, i] += total
+
+
+@njit(cache=True, nogil=True)
+def _add_seen(w, indptr, indices, seen, start, stop):  # type: ignore[no-untyped-def]
+    for v in range(start, stop):
+        for q in range(indptr[v], indptr[v + 1]):
+            seen[v] += w[indices[q]]
+
+
+@njit(cache=True, nogil=True)
+def _add_both(w, indptr, indices, edges, both, start, stop):  # type: ignore[no-untyped-def]
+    """Samples with both ends of edges; those of a node are in increasing order."""
+    for e in range(start, stop):
+        a, b = indptr[edges[e, 0]], indptr[edges[e, 1]]
+        while a < indptr[edges[e, 0] + 1] and b < indptr[edges[e, 1] + 1]:
+            if indices[a] == indices[b]:
+                both[e] += w[indices[a]]
+            step = indices[a] <= indices[b]
+            if indices[b] <= indices[a]:
+                b += 1
+            if step:
+                a += 1
