@@ -195,7 +195,8 @@ def _nodes(model: TreeModel, flat: Floats) -> tuple[Nodes, Ints, float]:
     with np.errstate(divide="ignore"):
         ratio = np.log(present) - np.log(absent)
     at = home[leaves, None] * k + states
-    base = np.bincount(at.ravel(), np.log(absent).ravel(), minlength=n * k).reshape(n, k)
+    base = np.bincount(at.ravel(), np.log(absent).ravel(), minlength=n * k).astype(np.float64)
+    base = base.reshape(n, k)
     base[states >= dims[inner, None]] = -np.inf
     base -= base.max(axis=1, keepdims=True)
     far = np.where(np.isfinite(ratio), np.abs(ratio), 0.0).max(axis=1, initial=0.0)
