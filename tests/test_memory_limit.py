@@ -10,10 +10,10 @@ from latenttree import LatentTree
 from latenttree.engine.memory import current_memory
 from latenttree.errors import DataError
 
-MATRICES = 12 * 1500**2
+MATRICES = 4 * 2600**2
 
 
-def words(seed: int = 0, n: int = 300, p: int = 1500) -> sparse.csr_array:
+def words(seed: int = 0, n: int = 300, p: int = 2600) -> sparse.csr_array:
     """Presence of words in documents of a few topics."""
     rng = np.random.default_rng(seed)
     topic = rng.integers(0, 30, n)
@@ -31,8 +31,8 @@ def limit() -> int:
 def test_a_fit_within_a_limit_says_what_it_held() -> None:
     found = LatentTree(2, memory_limit=limit(), random_state=0, n_jobs=1, max_iter=3).fit(words())
     report = found.diagnostics_
-    assert found.tree_.n_observed == 1500
-    assert report.n_pairs == 1500 * 1499 // 2
+    assert found.tree_.n_observed == 2600
+    assert report.n_pairs == 2600 * 2599 // 2
     assert report.peak_memory >= MATRICES
     assert any("pairs counted when they are needed" in text for text in report.messages)
     assert np.isfinite(found.score(words(1)))

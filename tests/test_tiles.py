@@ -13,7 +13,7 @@ from tests.reference.spanning import kruskal
 
 import latenttree as lt
 from latenttree.affinity import Affinity, component
-from latenttree.correlations import correlation, excess, tail
+from latenttree.correlations import correlation, excess, gather_pairs, tail
 from latenttree.data import Table, as_table
 from latenttree.distances import estimate_distances
 from latenttree.errors import DataError
@@ -136,9 +136,8 @@ def test_a_tight_limit_gives_the_same_tree(form: str) -> None:
     table = as_table(X) if form == "codes" else presence(X)
     wide = estimate_affinity(table, 2, memory_limit="1TiB", random_state=0)
     tight = estimate_affinity(table, 2, memory_limit=1, random_state=0)
-    assert (wide.plan.mode, tight.plan.mode) == ("matrices", "on demand")
-    assert tight.distances is None
-    assert wide.distances is not None
+    assert (wide.plan.mode, tight.plan.mode) == ("correlations", "on demand")
+    assert wide.distances is tight.distances is None
     np.testing.assert_array_equal(wide.basis, tight.basis)
     np.testing.assert_array_equal(wide.affinity.copies, tight.affinity.copies)
     one, other = (
@@ -157,8 +156,11 @@ def test_matrices_are_taken_where_they_fit() -> None:
     p = table.n_vars
     assert matrix_bytes(table, 1) == 12 * p * p
     roomy = plan_memory(table, 2, "1TiB")
-    assert roomy.mode == "matrices"
-    assert roomy.estimated_peak == roomy.held + 12 * p * p
+    assert roomy.mode == "correlations"
+    assert roomy.estimated_peak == roomy.held + 4 * p * p
+    whole = plan_memory(table, 2, "1TiB", with_errors=True)
+    assert whole.mode == "matrices"
+    assert whole.estimated_peak == whole.held + 12 * p * p
     tight = plan_memory(table, 2, 1000)
     assert tight.mode == "on demand"
     assert tight.kept == 0
@@ -183,3 +185,23 @@ def test_beyond_the_limit_what_cannot_be_counted_is_refused(
     table = as_table(X, **options)
     with pytest.raises(DataError, match=rf"variables need .*memory_limit is.*{why}.*raise memory"):
         plan_memory(table, 2, 1000)
+
+
+@pytest.mark.parametrize("form", ["codes", "presence"])
+def test_correlations_alone_say_what_all_matrices_do(form: str) -> None:
+    truth = lt.datasets.make_latent_tree(27, 2, 2, n_samples=150, random_state=4)
+    table = as_table(truth.X) if form == "codes" else presence(truth.X)
+    alone = estimate_affinity(table, 2, memory_limit="1TiB")
+    found = estimate_distances(table, 2)
+    whole = affinity_of(found, table)
+    np.testing.assert_array_equal(alone.affinity.mst, whole.mst)
+    assert alone.n_unmeasurable == (27 * 27 - int(found.measurable.sum())) // 2
+    every = np.column_stack(np.triu_indices(27, 1))
+    for kind in range(3):
+        one, other = np.empty(len(every)), np.empty(len(every))
+        sources = (x.source._replace(heavy=True, measured=True) for x in (alone.affinity, whole))
+        for source, out in zip(sources, (one, other), strict=True):
+            gather_pairs(source, every, kind, out)
+        np.testing.assert_allclose(one, other, rtol=1e-5 if kind else 0)
+    few = np.array([0, 3, 7, 11, 19])
+    assert alone.affinity.samples(few) == pytest.approx(whole.samples(few), rel=1e-5)

@@ -32,7 +32,8 @@ class Source(NamedTuple):
 
     Variable a of a kernel is row `rows[a]` of the arrays after it, so that some variables are
     a source without a copy. `(0, 0)` stands for a matrix that is not there. Without `dense`,
-    correlations come from the counts of `store`, and `memory` keeps counts that were asked for."""
+    correlations come from the counts of `store`, and `memory` keeps counts that were asked for.
+    Where `mean` is there, errors and tails follow from a correlation, and have no matrices."""
 
     sign: NDArray[np.float32]  # (m,) orientation; 0 for a variable that is set aside
     rows: NDArray[np.int64]  # (m,)
@@ -85,6 +86,13 @@ def dense_source(
         heavy and tails is not None,
         measured and errors is not None,
     )
+
+
+def binary_source(
+    dense: NDArray[np.float32], mean: NDArray[np.float64], root: NDArray[np.float64], n: float
+) -> Source:
+    """A source of 0/1 variables that reads correlations from a matrix, which is not copied."""
+    return dense_source(dense, n=n)._replace(mean=mean, root=root, heavy=True, measured=True)
 
 
 def counted_source(
@@ -155,6 +163,14 @@ def counted_pair(source, a, b):  # type: ignore[no-untyped-def]
     return np.float64(np.float32(rho)), np.float64(np.float32(error)), np.float64(np.float32(heavy))
 
 
+@njit(cache=True, nogil=True, error_model="numpy")
+def stored_pair(rho, one, other, root_a, root_b, n):  # type: ignore[no-untyped-def]
+    """Error and tail of two 0/1 variables whose correlation is known, rounded as in a matrix."""
+    second = np.float64(rho) / (root_a * root_b)
+    _, error, heavy = binary_pair(second, one, other, root_a, root_b, n)
+    return np.float64(np.float32(error)), np.float64(np.float32(heavy))
+
+
 @njit(cache=True, nogil=True)
 def measured_excess(rho, error, heavy, n, rank):  # type: ignore[no-untyped-def]
     """Measured variance of the distance of a pair over that of a Gaussian correlation `rho` from as
@@ -189,6 +205,9 @@ def tail(source, a, b):  # type: ignore[no-untyped-def]
     i, j = source.rows[a], source.rows[b]
     if source.tails.shape[0] > 0:
         return np.float64(source.tails[i, j])
+    if source.dense.shape[0] > 0:
+        mean, root = source.mean, source.root
+        return stored_pair(source.dense[i, j], mean[i], mean[j], root[i], root[j], source.n)[1]
     return counted_pair(source, i, j)[2]
 
 
@@ -202,8 +221,12 @@ def excess(source, a, b):  # type: ignore[no-untyped-def]
     if source.dense.shape[0] == 0:
         rho, error, heavy = counted_pair(source, i, j)
         return measured_excess(rho, error, heavy, source.n, source.rank)
-    heavy = 1.0 if source.tails.shape[0] == 0 else np.float64(source.tails[i, j])
     rho = min(abs(np.float64(source.dense[i, j])), 1.0)
+    if len(source.mean) > 0:
+        mean, root = source.mean, source.root
+        error, heavy = stored_pair(source.dense[i, j], mean[i], mean[j], root[i], root[j], source.n)
+        return measured_excess(rho, error, heavy, source.n, source.rank)
+    heavy = 1.0 if source.tails.shape[0] == 0 else np.float64(source.tails[i, j])
     return measured_excess(rho, np.float64(source.errors[i, j]), heavy, source.n, source.rank)
 
 
@@ -216,15 +239,24 @@ def effective_samples(source, n, variables):  # type: ignore[no-untyped-def]
     if m < 2 or not (source.heavy or source.measured):
         return n
     rows, tails, stored = source.rows, source.tails, source.tails.shape[0] > 0
+    dense, mean, root = source.dense, source.mean, source.root
+    follows = not stored and dense.shape[0] > 0 and len(mean) > 0
     logs = 0.0
     total, weight = 0.0, 1e-300
     for i in range(m):
         for j in range(i):
             a, b = variables[i], variables[j]
             if source.heavy:
-                logs += np.log(
-                    np.float64(tails[rows[a], rows[b]]) if stored else tail(source, a, b)
-                )
+                s, t = rows[a], rows[b]
+                if stored:
+                    heavy = np.float64(tails[s, t])
+                elif follows:
+                    heavy = stored_pair(dense[s, t], mean[s], mean[t], root[s], root[t], source.n)[
+                        1
+                    ]
+                else:
+                    heavy = tail(source, a, b)
+                logs += np.log(heavy)
             if source.measured:
                 square = correlation(source, a, b) ** 2
                 w = (1 - square) ** 2 / max(square, FAINT)

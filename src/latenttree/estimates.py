@@ -1,6 +1,7 @@
 """Samples -> affinities within a limit of memory: from matrices of all pairs, or pair by pair.
 
-Matrices of p variables take some `12 p^2` bytes. Beyond the limit, the spanning tree comes from a
+Matrices of p variables take some `12 p^2` bytes; of 0/1 variables correlations are enough, `4
+p^2`, since errors follow from them. Beyond the limit, the spanning tree comes from a
 sweep over strips of pairs (`tiles`), and what the structure asks for later is counted anew from
 packed samples: the same numbers, O(p) memory beside the samples, more time.
 """
@@ -21,17 +22,19 @@ from latenttree.affinity import (
     mark_copies,
     oriented,
 )
-from latenttree.correlations import counted_source, without_rows
+from latenttree.correlations import binary_source, counted_source, without_rows
 from latenttree.data import Table
-from latenttree.distances import Distances, estimate_distances
+from latenttree.distances import UNMEASURABLE_ERROR, Distances, estimate_distances
 from latenttree.engine import resolve_jobs
 from latenttree.engine.memory import available_memory, current_memory, memory_bytes, shown
 from latenttree.errors import DataError
 from latenttree.moments import full_subspaces
+from latenttree.moments.binary import counted_correlations
 from latenttree.moments.cooccurrence import packed
+from latenttree.spanning import strongest_binary_tree
 from latenttree.tiles import STRIP, strongest_counted_tree, weighed
 
-Mode = Literal["matrices", "on demand"]
+Mode = Literal["matrices", "correlations", "on demand"]
 
 COUNTED_WIDTH = 8
 """Leaves that stand for a branch where every correlation is counted anew."""
@@ -58,12 +61,13 @@ class Plan:
     @property
     def estimated_peak(self) -> int:
         """Bytes that the process is expected to hold at most."""
-        return self.held + (self.matrices if self.mode == "matrices" else self.on_demand)
+        return self.held + (self.on_demand if self.mode == "on demand" else self.matrices)
 
     def sentence(self) -> str:
         """For people."""
         ways = {
             "matrices": "the matrices of all pairs",
+            "correlations": "the correlations of all pairs",
             "on demand": "packed samples, pairs counted when they are needed",
         }
         return (
@@ -75,22 +79,32 @@ class Plan:
 @dataclass(frozen=True, eq=False)
 class Estimate:
     """Affinities of a table, where they are asked for; `distances` is None where no matrices were
-    made. `basis` `(coordinates, rank)` spans the directions in which each variable was measured."""
+    made. `basis` `(coordinates, rank)` spans the directions in which each variable was measured;
+    `n_unmeasurable` are the pairs whose distance does not stand out of its noise, where counted."""
 
     affinity: Affinity | None = None
     distances: Distances | None = None
     basis: NDArray[np.float32] | None = None
     plan: Plan | None = None
+    n_unmeasurable: int = 0
 
 
-def plan_memory(table: Table, n_states: int, memory_limit: Any = None, n_jobs: int = 1) -> Plan:
-    """Which way to take: matrices where they fit.
+def plan_memory(
+    table: Table,
+    n_states: int,
+    memory_limit: Any = None,
+    n_jobs: int = 1,
+    with_errors: bool = False,
+) -> Plan:
+    """Which way to take: matrices where they fit; `with_errors` says that those of all pairs are
+    asked for.
 
     Raises `DataError` where they do not and there is no other way."""
     limit, held = memory_bytes(memory_limit), current_memory() or 0
-    matrices = matrix_bytes(table, n_states - 1)
+    alone = can_count(table) and not with_errors
+    matrices = 4 * table.n_vars**2 if alone else matrix_bytes(table, n_states - 1)
     if held + matrices <= limit:
-        return Plan("matrices", limit, held, matrices, 0)
+        return Plan("correlations" if alone else "matrices", limit, held, matrices, 0)
     if not can_count(table):
         room = available_memory() if memory_limit is None else None
         if room is not None and matrices <= room:
@@ -159,16 +173,30 @@ def estimate_affinity(
     marked, within a limit of memory (see `memory_bytes`)."""
     jobs = resolve_jobs(n_jobs)
     plan = plan_memory(table, n_states, memory_limit, jobs)
-    if plan.mode == "on demand":
-        return on_demand(table, plan, jobs)
+    if plan.mode != "matrices":
+        return counted(table, plan, jobs)
     found = estimate_distances(table, n_states, random_state=random_state, n_jobs=n_jobs)
     return Estimate(affinity_of(found, table), found, found.basis, plan)
 
 
-def on_demand(table: Table, plan: Plan, n_jobs: int) -> Estimate:
-    """Affinities that are counted when they are asked for."""
-    whole = mark_copies(counted_affinity(table, n_jobs, plan.kept), table)
-    return Estimate(whole, None, _basis(table), plan)
+def counted(table: Table, plan: Plan, n_jobs: int) -> Estimate:
+    """Affinities of 0/1 variables from counts: all at once, or when they are asked for."""
+    if plan.mode == "on demand":
+        whole, doubtful = counted_affinity(table, n_jobs, plan.kept), 0
+    else:
+        whole, doubtful = stored_affinity(table, n_jobs)
+    return Estimate(mark_copies(whole, table), None, _basis(table), plan, doubtful)
+
+
+def stored_affinity(table: Table, n_jobs: int = 1) -> tuple[Affinity, int]:
+    """Affinities of 0/1 variables from the matrix of their correlations, and the number of pairs
+    that do not stand out of their noise."""
+    store = packed(table, n_jobs)
+    sides = weighed(store)
+    rho, doubtful = counted_correlations(store, UNMEASURABLE_ERROR, n_jobs)
+    mean, root = sides.mean[store.rank], sides.root[store.rank]
+    mst = strongest_binary_tree(rho, mean, root, sides.n)
+    return oriented(binary_source(rho, mean, root, sides.n), mst), doubtful
 
 
 def affinity_of(found: Distances, table: Table) -> Affinity:

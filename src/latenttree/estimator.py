@@ -26,7 +26,7 @@ from latenttree.distances import Distances, estimate_distances, pairwise_distanc
 from latenttree.engine import Progress, resolve_jobs, single_threaded_blas
 from latenttree.engine.memory import memory_bytes, shown
 from latenttree.errors import DataError
-from latenttree.estimates import Estimate, Plan, affinity_of, on_demand, plan_memory
+from latenttree.estimates import Estimate, Plan, affinity_of, counted, plan_memory
 from latenttree.fitting import Fitted, Options, check_refinement
 from latenttree.gaussian import GaussianTreeModel
 from latenttree.learning import Lesson, learn_gaussian, learn_model
@@ -232,7 +232,7 @@ class LatentTree(Batchwise, Queries, BaseEstimator):
             if kernels.running:
                 progress.note("first fit here: compiling, kept for the next")
             measured, result, fitted = self._learn(table, rank, lesson, kernels)
-        tree_report(report, result, measured.distances, table.total_weight)
+        tree_report(report, result, measured, table.total_weight)
         parameter_report(report, fitted)
         memory_report(report, measured.plan)
         report.stage_seconds = progress.seconds
@@ -271,10 +271,12 @@ class LatentTree(Batchwise, Queries, BaseEstimator):
             if self.distances == "pairwise":
                 found = pairwise_distances(table, states)
             else:
-                plan = plan_memory(table, states, self.memory_limit, lesson.n_jobs)
+                whole = self.structure != "lrg" or self.keep_distances
+                plan = plan_memory(table, states, self.memory_limit, lesson.n_jobs, whole)
                 if plan.mode == "on demand":
                     self._check_on_demand(plan)
-                    return on_demand(table, plan, lesson.n_jobs)
+                if plan.mode != "matrices":
+                    return counted(table, plan, lesson.n_jobs)
                 found = estimate_distances(
                     table, states, random_state=lesson.seed, n_jobs=self.n_jobs
                 )

@@ -15,7 +15,7 @@ from latenttree.diagnostics import Diagnostics
 from latenttree.distances import Distances, estimate_distances
 from latenttree.engine.memory import peak_memory
 from latenttree.errors import DataError
-from latenttree.estimates import Plan
+from latenttree.estimates import Estimate, Plan
 from latenttree.fitting import Fitted
 from latenttree.model import TreeModel
 from latenttree.pruning import states_summary
@@ -110,7 +110,7 @@ def _alone(found: Distances) -> NDArray[np.bool_]:
 
 
 def tree_report(
-    report: Diagnostics, result: Structure, found: Distances | None, n_samples: float
+    report: Diagnostics, result: Structure, measured: Estimate, n_samples: float
 ) -> None:
     """Fill the report from the learned structure."""
     tree = result.tree
@@ -122,6 +122,7 @@ def tree_report(
     report.n_pairs = p * (p - 1) // 2 if p > 2 else 0
     if p > 2:
         report.samples_needed = _samples_needed(result, n_samples)
+    found, report.n_unmeasurable = measured.distances, measured.n_unmeasurable
     if found is not None:
         report.n_unmeasurable = (p * p - int(found.measurable.sum())) // 2
         report.n_rounds = found.n_rounds

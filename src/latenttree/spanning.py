@@ -14,11 +14,15 @@ from numba import njit
 from numpy.typing import NDArray
 
 from latenttree.distances import UNMEASURABLE_ERROR
+from latenttree.moments.binary import binary_pair
 
 MOST_DOUBT = 30.0
 """Standard errors beyond which more makes no difference."""
 
 _NO_ERRORS = np.empty((0, 0), dtype=np.float32)
+_NO_NUMBERS = np.empty(0)
+_EXACT = (_NO_ERRORS, _NO_NUMBERS, _NO_NUMBERS, 1.0)
+"""No errors, means, roots, samples."""
 
 
 @njit(cache=True, nogil=True)
@@ -38,11 +42,12 @@ def precedes(a, b, c, d):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _prim(values, errors, aside, by_strength):  # type: ignore[no-untyped-def]
+def _prim(values, errors, mean, root, n, aside, by_strength):  # type: ignore[no-untyped-def]
     """Prim's algorithm on a dense symmetric matrix, O(p^2) time, O(p) extra memory.
 
     `values` are distances, or determinants by whose magnitude, doubted by `errors`, the strongest
-    edges are taken. Nodes `aside` have strength zero to all. Infinite distances are used last.
+    edges are taken; of 0/1 variables with means `mean` errors follow. Nodes `aside` have strength
+    zero to all. Infinite distances are used last.
     """
     p = values.shape[0]
     best = np.full(p, np.inf)
@@ -63,6 +68,11 @@ def _prim(values, errors, aside, by_strength):  # type: ignore[no-untyped-def]
             if x <= best[j] or step == 0:
                 if by_strength and errors.shape[0] > 0:
                     x = -doubted(-x, np.float64(errors[node, j]))
+                elif by_strength and len(mean) > 0:
+                    a, b = max(node, j), min(node, j)
+                    second = np.float64(row[j]) / (root[a] * root[b])
+                    found = binary_pair(second, mean[a], mean[b], root[a], root[b], n)
+                    x = -doubted(-x, np.float64(np.float32(found[1])))
                 if step == 0 or x < best[j] or (x == best[j] and precedes(node, j, link[j], j)):
                     best[j] = x
                     link[j] = node
@@ -82,7 +92,7 @@ def _prim(values, errors, aside, by_strength):  # type: ignore[no-untyped-def]
 def minimum_spanning_tree(distances: NDArray[np.floating]) -> NDArray[np.int64]:
     """Edges `(p - 1, 2)` of the minimum spanning tree, each as (lower, higher), sorted."""
     aside = np.zeros(len(distances), dtype=np.bool_)
-    return sorted_edges(_prim(np.ascontiguousarray(distances), _NO_ERRORS, aside, False))
+    return sorted_edges(_prim(np.ascontiguousarray(distances), *_EXACT, aside, False))
 
 
 def strongest_tree(
@@ -95,7 +105,19 @@ def strongest_tree(
     if aside is None:
         aside = np.zeros(len(determinants), dtype=np.bool_)
     known = _NO_ERRORS if errors is None else np.ascontiguousarray(errors, dtype=np.float32)
-    return sorted_edges(_prim(np.ascontiguousarray(determinants), known, aside, True))
+    given = (np.ascontiguousarray(determinants), known, *_EXACT[1:])
+    return sorted_edges(_prim(*given, aside, True))
+
+
+def strongest_binary_tree(
+    correlations: NDArray[np.float32],
+    mean: NDArray[np.float64],
+    root: NDArray[np.float64],
+    n: float,
+) -> NDArray[np.int64]:
+    """The same of 0/1 variables, from their correlations, means and damped `root`s of precision."""
+    aside = np.zeros(len(correlations), dtype=np.bool_)
+    return sorted_edges(_prim(correlations, _NO_ERRORS, mean, root, n, aside, True))
 
 
 def sorted_edges(edges: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -96,6 +96,44 @@ def _strip_from_counts(counts, order, mean, root, n, out, start):  # type: ignor
             mirrored(block[:, q], rows, columns, low == start, out[q])
 
 
+@njit(cache=True, nogil=True)
+def _correlations_from_counts(counts, order, mean, root, n, doubt, out, start):  # type: ignore[no-untyped-def]
+    """The same for correlations alone; returns how many pairs have an error of `doubt` or more."""
+    stop, found = counts.shape[1], 0
+    row, block = np.empty((3, STRIP), np.float32), np.empty((STRIP, STRIP), np.float32)
+    for low in range(0, stop, STRIP):
+        high = min(low + STRIP, stop)
+        means, roots = mean[low:high], root[low:high]
+        for a in range(start, stop):
+            i = a - start
+            _row_from_counts(counts[i, low:high], mean[a], root[a], means, roots, n, row)
+            block[i] = row[0]
+            for j in range(min(high, a) - low):
+                found += row[1, j] >= doubt
+        mirrored(block, order[start:stop], order[low:high], low == start, out)
+    return found
+
+
+def counted_correlations(
+    store: Packed, doubt: float, n_jobs: int
+) -> tuple[NDArray[np.float32], int]:
+    """Correlations `(p, p)` of 0/1 variables, and the number of pairs whose error is `doubt` or
+    more. Least that this can take: 4 p^2 bytes written, and the counts."""
+    n, p = float(store.n_samples), len(store.order)
+    mean = store.support / n
+    root = damped_root(mean, n)
+    out = np.empty((p, p), np.float32)
+    np.fill_diagonal(out, 1.0)
+
+    def work(start: int, stop: int) -> int:
+        counts = np.empty((stop - start, stop), np.uint32)
+        tile_counts(store, start, stop, 0, stop, counts)
+        given = (counts, store.order, mean, root, n, doubt, out, start)
+        return int(_correlations_from_counts(*given))
+
+    return out, sum(parallel(work, p, n_jobs, STRIP))
+
+
 def counted_pairs(store: Packed, sign: Floats, out: Matrices, n_jobs: int) -> None:
     """Fill correlations, errors and tails off the diagonal; `sign` `(p,)` is -1 for variables that
     count absence. Least that this can take: 12 p^2 bytes written, and the counts."""
