@@ -462,19 +462,26 @@ def test_a_fit_of_a_file_is_that_of_its_data(tmp_path: Path) -> None:
         assert model.n_features_in_ == X.shape[1]
 
 
-def test_the_command_line_reads_part_by_part(tmp_path: Path) -> None:
+def test_the_command_line_reads_part_by_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     truth = make_latent_tree(9, n_samples=3000, random_state=0)
     data = pytest.importorskip("pandas").DataFrame(np.asarray(truth.X)).rename(columns="v{}".format)
     data.insert(0, "id", np.arange(len(data)))
     data.to_parquet(tmp_path / "x.parquet")
     trees = []
-    for options in ([], ["--memory-limit", "10kB"]):
-        out = tmp_path / f"tree{len(options)}.json"
+    for limit in (None, 10_000):
+        if limit is not None:
+            monkeypatch.setattr("latenttree.data.readers.memory_bytes", lambda _, n=limit: n)
+        out = tmp_path / f"tree{limit}.json"
         command = ["fit", tmp_path / "x.parquet", "-o", out, "--ignore", "id", "--seed", "0"]
-        result = CliRunner().invoke(app, [*map(str, command), *options, "--no-search"])
+        result = CliRunner().invoke(app, [*map(str, command), "--no-search"])
         assert result.exit_code == 0, result.output
         trees.append(json.loads(out.read_text()))
         del trees[-1]["stage_seconds"]
     assert trees[0] == trees[1]
+    result = CliRunner().invoke(app, [*map(str, command), "--memory-limit", "1MiB"])
+    assert "memory_limit is 1.0 MiB; raise" in result.stderr
+    monkeypatch.undo()
     result = CliRunner().invoke(app, [*map(str, command), "--memory-limit", "much"])
     assert "memory_limit='much': give bytes" in result.stderr

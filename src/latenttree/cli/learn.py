@@ -111,8 +111,8 @@ def fit(
         str | None,
         typer.Option(
             metavar="SIZE",
-            help="Memory to use, as 500MB or 8GiB; larger files are read part by part. Most of "
-            "what is free if left out.",
+            help="Most memory to use, as 500MB or 8GiB: larger files are read part by part, and "
+            "pairs of variables counted when needed. Most of what is free if left out.",
         ),
     ] = None,
     plot: Picture = None,
@@ -188,6 +188,7 @@ def fit(
             max_iter=max_iter,
             smoothing=smoothing,
             random_state=seed,
+            memory_limit=memory_limit,
         )
         report(console, model, table.notes, verbose)
         save(console, model, out)
