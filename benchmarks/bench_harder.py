@@ -220,7 +220,7 @@ def ours(
 def has_doubts(result: Structure) -> bool:
     """Whether the search by likelihood would look at any region."""
     regions = doubtful_regions(lambda _: result.support, RULES["likelihood"])
-    return bool(regions(result.tree))
+    return next(regions(result.tree), None) is not None
 
 
 def stated_support(result: Structure, truth: lt.Tree) -> list[tuple[float, bool]]:

@@ -12,8 +12,10 @@ from latenttree.datasets import make_latent_tree
 from latenttree.inference import Evidence
 from latenttree.metrics import model_of
 from latenttree.model import TreeModel
+from latenttree.patterns import LANE, Branches
 from latenttree.refine import random_model, refine
-from latenttree.small_em import as_branches, fit_small
+from latenttree.small_em import Small
+from latenttree.small_em import fit_small as fit_arrays
 
 
 def region(seed: int, n: int = 200, k: int = 2, shape: Any = "caterpillar", p: int = 5) -> Any:
@@ -30,6 +32,31 @@ def region(seed: int, n: int = 200, k: int = 2, shape: Any = "caterpillar", p: i
         data.tree, {v: model_of(data).marginals[v] for v in range(p)}, k, rng
     ).rerooted(p)
     return start, Evidence(codes, soft)
+
+
+def as_branches(evidence: Evidence, k: int) -> Branches:
+    """Every sample as a pattern of its own."""
+    n, m = evidence.codes.shape
+    wide = -(-n // LANE) * LANE
+    codes = np.full((m, wide), -1, dtype=np.int32)
+    codes[:, :n] = evidence.codes.T
+    sent, is_sent = np.ones((m, k, wide), dtype=np.float32), np.zeros(m, dtype=np.bool_)
+    for b, told in evidence.soft.items():
+        sent[b, :, :n], is_sent[b] = told.T, True
+    return Branches(codes, sent, is_sent, (np.arange(wide) < n).astype(float))
+
+
+def fit_small(model: TreeModel, *args: Any) -> tuple[TreeModel, float]:
+    """A small fit of a model whose root is hidden."""
+    m = model.tree.n_observed
+    hidden = [v for v in model.order.tolist() if v >= m]
+    place = {v: i for i, v in enumerate(hidden)} | {-1: -1}
+    parents = np.array([place.get(u, -1) for u in model.parents.tolist()])
+    nodes = [*hidden, *range(m)]
+    start = Small(parents[hidden], parents[:m], [model.tables[v] for v in nodes])
+    found, value = fit_arrays(start, *args)
+    tables = dict(zip(nodes, found.tables, strict=True))
+    return model.with_tables(tables[v] for v in range(len(nodes))), value
 
 
 def large_fit(model: TreeModel, evidence: Evidence, **options: Any) -> Any:

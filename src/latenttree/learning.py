@@ -20,7 +20,8 @@ from latenttree.model import TreeModel
 from latenttree.pruning import Pruner, prune
 from latenttree.refine import MANY
 from latenttree.samples import distinct, marginals
-from latenttree.search import settle, signatures
+from latenttree.search import settle
+from latenttree.splitkeys import signatures
 from latenttree.structure import Structure
 from latenttree.tree import Tree
 
@@ -111,7 +112,7 @@ def _conditions(
     return condition
 
 
-def conditions_by_node(tree: Tree, condition: Floats) -> dict[frozenset[bytes], float]:
+def conditions_by_node(tree: Tree, condition: Floats) -> dict[int, float]:
     """What is known about every hidden node, by the splits of its edges."""
     return dict(zip(signatures(tree).values(), condition.tolist(), strict=True))
 

@@ -1,43 +1,29 @@
-"""A small region of the tree, cut out with the messages that come into it, and its other shapes.
+"""A small region of the tree, cut out with the messages that come into it, and fits of its shapes.
 
 What the branches around a region say about it does not change when the region does. So another
 topology of the region is judged from the messages alone: a small model over the branches, fitted by
-EM to all samples, at a cost that does not depend on the size of the tree.
+EM to the patterns of all samples, at a cost that does not depend on the size of the tree.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import combinations, pairwise
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.inference import Evidence
-from latenttree.lengths import fit_likelihood, path_matrix
-from latenttree.model import TreeModel, default_root, normalised
-from latenttree.small_em import Branches, fit_small
-from latenttree.stars import join
-from latenttree.sweeps import topology_hash
+from latenttree.model import TreeModel, normalised
+from latenttree.patterns import Branches
+from latenttree.shapes import Shape
+from latenttree.small_em import Small, fit_small
 from latenttree.tree import Tree
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 MAX_BRANCHES = 8
-MAX_SPLIT = 6
-"""Up to so many branches all ways to split a region in two are looked at."""
 
-MAX_TRIED = 3
-"""Shapes of one size that are fitted, of those whose Gaussian likelihood is not `FAR` below."""
-
-FAR = 12.0
-NEAR = 6.0
-"""Shapes whose Gaussian likelihood is so much below that of the present shape are not fitted: of
-those that gain in the end, hardly one in fifty, and by little."""
-
-CAUTIONS = (1.0, 4.0)
 STICKY = 0.7
 """How much two new nodes that start from the same old one agree."""
 
@@ -53,20 +39,11 @@ class Region(NamedTuple):
     branches: tuple[tuple[int, int], ...]
 
 
-class Shape(NamedTuple):
-    """A topology of a region: edges over branches 0..m-1 and hidden nodes m, m + 1, ..."""
-
-    edges: Ints
-
-    def n_hidden(self, m: int) -> int:
-        return len(self.edges) + 1 - m
-
-
 class Alternative(NamedTuple):
     """A shape fitted to the region's messages."""
 
     shape: Shape
-    model: TreeModel
+    model: Small
     log_likelihood: float
 
 
@@ -92,80 +69,66 @@ def region_around(
     return Region(tuple(inside), tuple(branches))
 
 
-def small_tree(m: int, shape: Shape) -> Tree:
-    n_hidden = shape.n_hidden(m)
-    names = tuple(f"b{i}" for i in range(m)) + tuple(f"h{i}" for i in range(n_hidden))
-    return Tree(names, m, shape.edges, np.zeros(len(shape.edges)))
+def present_shape(tree: Tree, region: Region) -> tuple[Shape, list[int]]:
+    """The region as it is, and its hidden nodes in the order of the shape: the one next to branch 0
+    first, then the far ends of its splits."""
+    below = dict.fromkeys(region.inside, 0)
+    for b, (v, _) in enumerate(region.branches):
+        below[v] |= 1 << b
+    up = {region.branches[0][0]: -1}
+    order = list(up)
+    for v in order:
+        for u in tree.neighbors(v).tolist():
+            if u in below and u not in up:
+                up[u] = v
+                order.append(u)
+    for v in order[:0:-1]:
+        below[up[v]] |= below[v]
+    rest = sorted(order[1:], key=lambda v: (-below[v].bit_count(), below[v]))
+    return Shape(len(region.branches), tuple(below[v] for v in rest)), [order[0], *rest]
 
 
-def present_shape(tree: Tree, region: Region) -> Shape:
-    """The region as it is; inside nodes are numbered in their order."""
-    m = len(region.branches)
-    number = {v: m + i for i, v in enumerate(region.inside)}
-    edges = [(i, number[v]) for i, (v, _) in enumerate(region.branches)]
-    edges += [
-        (number[v], number[int(u)])
-        for v in region.inside
-        for u in tree.neighbors(v)
-        if int(u) in number and v < u
-    ]
-    return Shape(np.array(edges, dtype=np.int64))
+def cut_out(model: TreeModel, region: Region) -> tuple[Shape, Small]:
+    """The model of a region over its branches: the whole model's tables on its edges."""
+    shape, hidden = present_shape(model.tree, region)
+    up, at = shape.parents()
+    tables = [model.marginals[hidden[0]][:, None]]
+    tables += [_given(model, v, hidden[i]) for v, i in zip(hidden[1:], up[1:], strict=True)]
+    tables += [_given(model, u, v) for v, u in region.branches]
+    return shape, Small(np.array(up), np.array(at), tables)
 
 
-def cut_out(model: TreeModel, region: Region) -> TreeModel:
-    """The model of a region over its branches: the whole model's joints on its edges."""
-    shape = present_shape(model.tree, region)
-    names = [u for _, u in region.branches] + list(region.inside)
-    joints = [_joint(model, names[a], names[b]) for a, b in shape.edges.tolist()]
-    return small_model(small_tree(len(region.branches), shape), joints)
+def _given(model: TreeModel, v: int, u: int) -> Floats:
+    """`P(v | u)` of an edge. A node with an emission is taken for the states that it was learned
+    with, which are those of its neighbour: in another place it is a mixture of them."""
+    if v in model.emissions:
+        return np.eye(len(model.tables[u]))
+    if model.parents[v] == u:
+        return model.tables[v]
+    return normalised((model.tables[u] * model.marginals[v]).T, model.marginals[v])
 
 
-def _joint(model: TreeModel, a: int, b: int) -> Floats:
-    """Joint of an edge. A node with an emission is taken for the states that it was learned with,
-    which are those of its neighbour: in another place it is a mixture of them."""
-    if a in model.emissions or b in model.emissions:
-        return np.diag(model.marginals[b if a in model.emissions else a])
-    return model.joint(a, b)
-
-
-def incoming(region: Region, codes: NDArray[Any], sent: dict[tuple[int, int], Any]) -> Evidence:
-    """What the branches say: `sent[u, v]` `(n, k)`, the message from u to v, or the codes of an
-    observed neighbour that sends none."""
-    own = np.full((len(codes), len(region.branches)), -1, dtype=np.int32)
-    soft = {}
-    for i, (v, u) in enumerate(region.branches):
-        if (u, v) in sent:
-            soft[i] = sent[u, v]
-        else:
-            own[:, i] = codes[:, u]
-    return Evidence(own, soft)
-
-
-def branch_correlations(
-    model: TreeModel, evidence: Evidence, weights: Floats | None = None
-) -> Floats:
+def branch_correlations(model: Small, branches: Branches) -> Floats:
     """`|det C_ab|^(1 / (k - 1))` between the branches of a cut-out model, `(m, m)`.
 
     A branch is seen as the posterior of its neighbour inside given the branch alone."""
-    m = model.tree.n_observed
-    share = np.ones(len(evidence)) if weights is None else weights
-    roots = np.sqrt(share / max(float(share.sum()), 1e-300))[:, None]
-    rank = int(model.dims[-1]) - 1
-    seen = np.empty((len(evidence), m * rank))
-    for i in range(m):
-        v = int(model.tree.neighbors(i)[0])
-        given = model.conditional(v, i)[1:]  # (k - 1, d)
-        if i in evidence.soft:
-            own = evidence.soft[i] * model.marginals[i]
-            own = own / np.maximum(own.sum(axis=1, keepdims=True), 1e-30)
-            y = own @ given.T
+    share = branches.weights / max(float(branches.weights.sum()), 1e-300)
+    marginals, rank, n_hidden = model.marginals(), model.n_states - 1, len(model.parent)
+    seen = np.empty((len(branches.codes) * rank, len(share)))
+    for b, v in enumerate(model.branch_parent.tolist()):
+        table = model.tables[n_hidden + b]
+        own = marginals[n_hidden + b]
+        given = (table * marginals[v])[:, 1:].T / np.maximum(own, 1e-300)  # (k - 1, d)
+        if branches.is_sent[b]:
+            told = branches.sent[b] * own[:, None]
+            y = given @ (told / np.maximum(told.sum(axis=0), 1e-30))
         else:
-            rows = np.vstack([given.T, model.marginals[v][1:]])  # the last for a missing value
-            y = rows[evidence.codes[:, i]]
-        seen[:, i * rank : (i + 1) * rank] = y
-    seen -= (roots * roots).T @ seen
-    seen *= roots
-    return _correlations((seen.T @ seen).reshape(m, rank, m, rank).swapaxes(1, 2))
+            # the last for a missing value
+            y = np.hstack([given, marginals[v][1:, None]])[:, branches.codes[b]]
+        seen[b * rank : (b + 1) * rank] = y
+    seen -= (seen @ share)[:, None]
+    m = len(branches.codes)
+    return _correlations(((seen * share) @ seen.T).reshape(m, rank, m, rank).swapaxes(1, 2))
 
 
 def _correlations(second: Floats) -> Floats:
@@ -180,175 +143,75 @@ def _correlations(second: Floats) -> Floats:
     return np.asarray((r + r.T) / 2)
 
 
-# ---- other shapes ---------------------------------------------------------------------
-
-
-def star(m: int) -> Shape:
-    return Shape(np.array([(i, m) for i in range(m)], dtype=np.int64))
-
-
-def splits_in_two(m: int) -> Iterator[Shape]:
-    """All shapes with two hidden nodes: each has at least two branches."""
-    for size in range(2, m // 2 + 1):
-        for group in combinations(range(m), size):
-            if 2 * size == m and 0 not in group:
-                continue
-            edges = [(i, m if i in group else m + 1) for i in range(m)]
-            yield Shape(np.array([*edges, (m, m + 1)], dtype=np.int64))
-
-
-def contracted(m: int, shape: Shape, edge: int) -> Shape:
-    """The shape without one of its inner edges."""
-    edges = shape.edges.copy()
-    keep, drop = edges[edge]
-    edges[edges == drop] = keep
-    return Shape(_renumbered(np.delete(edges, edge, axis=0), m))
-
-
-def contractions(m: int, shape: Shape, lengths: Floats) -> Iterator[Shape]:
-    """The shape with its shortest inner edge contracted, then the next, down to the star."""
-    while True:
-        inner = np.flatnonzero((shape.edges >= m).all(axis=1))
-        if not len(inner):
-            return
-        gone = int(inner[np.argmin(lengths[inner])])
-        shape, lengths = contracted(m, shape, gone), np.delete(lengths, gone)
-        yield shape
-
-
-def _renumbered(edges: Ints, m: int) -> Ints:
-    """Hidden nodes numbered m, m + 1, ... without gaps."""
-    used = np.unique(edges[edges >= m])
-    place = np.concatenate([np.arange(m), np.zeros(int(used.max()) + 1 - m, dtype=np.int64)])
-    place[used] = m + np.arange(len(used))
-    return np.asarray(place[edges])
-
-
-def other_shapes(present: Shape, r: Floats, n: float, size: int | None) -> list[Shape]:
-    """Shapes to try for a region with branch correlations `r`, the most promising ones.
-
-    Joined trees of the branches with their successive contractions down to the star, contractions
-    and interchanges of the present shape, and two-node splits; of each size the ones of largest
-    Gaussian likelihood. With `size`, only shapes with that many hidden nodes, and none that looks
-    clearly worse than the present one."""
-    m = len(r)
-    found = {int(topology_hash(m, present.edges)): present}
-    for shape in _proposals(present, r, n):
-        if size is None or shape.n_hidden(m) == size:
-            found.setdefault(int(topology_hash(m, shape.edges)), shape)
-    by_size: dict[int, list[tuple[float, Shape]]] = {}
-    for shape in list(found.values())[1:]:
-        by_size.setdefault(shape.n_hidden(m), []).append((_gaussian(r, n, shape), shape))
-    chosen = []
-    least = -np.inf if size is None else _gaussian(r, n, present) - NEAR
-    for scored in by_size.values():
-        scored.sort(key=lambda pair: -pair[0])
-        bar = max(least, scored[0][0] - FAR)
-        chosen += [shape for value, shape in scored[:MAX_TRIED] if value > bar]
-    return chosen
-
-
-def _proposals(present: Shape, r: Floats, n: float) -> Iterator[Shape]:
-    m = len(r)
-    if m <= MAX_SPLIT:
-        yield from splits_in_two(m)
-    for caution in CAUTIONS:
-        edges, lengths = join(r, n, caution, False)
-        yield Shape(edges)
-        yield from contractions(m, Shape(edges), lengths)
-    for edge in np.flatnonzero((present.edges >= m).all(axis=1)).tolist():
-        yield contracted(m, present, edge)
-        yield from interchanges(present, edge)
-
-
-def interchanges(shape: Shape, edge: int) -> Iterator[Shape]:
-    """Nearest-neighbour interchanges: a branch on one side of an edge for one on the other."""
-    a, b = shape.edges[edge]
-    on = [np.flatnonzero((shape.edges == v).any(axis=1)).tolist() for v in (a, b)]
-    ours, theirs = ([x for x in side if x != edge] for side in on)
-    # with two branches on either side, moving the second of ours repeats moving the first
-    for one in ours[:1] if len(ours) == len(theirs) == 2 else ours:
-        for two in theirs:
-            edges = shape.edges.copy()
-            edges[one][edges[one] == a] = b
-            edges[two][edges[two] == b] = a
-            yield Shape(edges)
-
-
-def _gaussian(r: Floats, n: float, shape: Shape) -> float:
-    start = np.full(len(shape.edges), 0.3)
-    return float(fit_likelihood(r, n, path_matrix(len(r), shape.edges), start, 6)[1])
-
-
-# ---- fitting --------------------------------------------------------------------------
-
-
 def fit_shape(
-    present: TreeModel, shape: Shape, branches: Branches, smoothing: float, bar: float = -np.inf
+    present: Small,
+    shape: Shape,
+    branches: Branches,
+    smoothing: float,
+    bar: float = -np.inf,
 ) -> Alternative:
     """EM over a region of another shape, each new node started from the old one most like it."""
     return fit_region(start_of(present, shape), shape, branches, smoothing, bar)
 
 
 def fit_region(
-    start: TreeModel, shape: Shape, branches: Branches, smoothing: float, bar: float = -np.inf
+    start: Small, shape: Shape, branches: Branches, smoothing: float, bar: float = -np.inf
 ) -> Alternative:
     """EM over a region from a model of the given shape; given up where `bar` is out of reach."""
     model, value = fit_small(start, branches, smoothing, FIT_STEPS, FIT_GAIN, bar)
     return Alternative(shape, model, value)
 
 
-def start_of(present: TreeModel, shape: Shape) -> TreeModel:
-    """A model of another shape with the joints that the present model has between its nodes."""
-    m = present.tree.n_observed
-    old, new = _hops(present.tree.edges, m), _hops(shape.edges, m)
-    nearest = np.abs(old[None] - new[:, None]).sum(axis=2).argmin(axis=1)
-    like = [*range(m), *(m + nearest).tolist()]
-    joints = []
-    for a, b in shape.edges.tolist():
-        u, v = like[a], like[b]
-        if u == v:
-            w = present.marginals[u]
-            joints.append(STICKY * np.diag(w) + (1 - STICKY) * np.outer(w, w))
-        else:
-            joints.append((_along(present, v, u) * present.marginals[u]).T)
-    return small_model(small_tree(m, shape), joints)
+def start_of(present: Small, shape: Shape) -> Small:
+    """A model of another shape with the tables that the present model has between its nodes."""
+    up, at = (np.array(x) for x in shape.parents())
+    old, new = _hops(present.parent, present.branch_parent), _hops(up, at)
+    like = np.abs(old[None] - new[:, None]).sum(axis=2).argmin(axis=1).tolist()
+    marginals, between = present.marginals(), _between(present)
+    tables = [marginals[like[0]][:, None]]
+    for v, u in zip(like[1:], up[1:].tolist(), strict=True):
+        w = marginals[v][:, None]
+        sticky = STICKY * np.eye(len(w)) + (1 - STICKY) * w
+        tables.append(sticky if v == like[u] else between[v, like[u]])
+    branches = zip(present.branch_parent.tolist(), at.tolist(), strict=True)
+    for table, (v, u) in zip(present.tables[len(present.parent) :], branches, strict=True):
+        tables.append(table @ between[v, like[u]])
+    return Small(up, at, tables)
 
 
-def small_model(tree: Tree, joints: Sequence[Floats]) -> TreeModel:
-    """`TreeModel.from_joints` without its checks: thousands of regions are tried."""
-    root = default_root(tree)
-    parents = tree.rooted(root).parents
-    tables: list[Any] = [None] * tree.n_nodes
-    priors = []
-    for (a, b), joint in zip(tree.edges.tolist(), joints, strict=True):
-        parent, child, j = (a, b, joint.T) if parents[b] == a else (b, a, joint)
-        sums = j.sum(axis=0)
-        tables[child] = j / sums if (sums > 0).all() else normalised(j)
-        if parent == root:
-            priors.append(sums / sums.sum())
-    tables[root] = normalised(np.mean(priors, axis=0)[:, None])
-    return TreeModel.trusted(tree, root, tables)
+def _between(model: Small) -> Floats:
+    """`P(v | u)` of all hidden nodes along the path between them, `(H, H, k, k)`."""
+    n_hidden, k = len(model.parent), model.n_states
+    found = np.empty((n_hidden, n_hidden, k, k))
+    marginals = model.marginals()
+    found[0, 0] = np.eye(k)
+    for v in range(1, n_hidden):
+        u, table = int(model.parent[v]), model.tables[v]
+        back = normalised((table * marginals[u]).T, marginals[u])
+        found[v, v] = np.eye(k)
+        found[v, :v] = table @ found[u, :v]
+        found[:v, v] = found[:v, u] @ back
+    return found
 
 
-def _hops(edges: Ints, m: int) -> Ints:
-    """Steps from every hidden node to every branch, `(n_hidden, m)`."""
-    n_nodes = len(edges) + 1
-    steps = np.full((n_nodes, n_nodes), n_nodes, dtype=np.int64)
-    steps[edges[:, 0], edges[:, 1]] = steps[edges[:, 1], edges[:, 0]] = 1
-    np.fill_diagonal(steps, 0)
-    for v in range(m, n_nodes):  # only hidden nodes lie between others
-        np.minimum(steps, steps[:, v, None] + steps[None, v], out=steps)
-    return steps[m:, :m]
+def _hops(up: Ints, at: Ints) -> Ints:
+    """Steps from every hidden node to every branch, `(H, m)`."""
+    steps = np.zeros((len(up), len(up)), dtype=np.int64)
+    for v in range(1, len(up)):
+        steps[v, :v] = steps[:v, v] = steps[up[v], :v] + 1
+    return np.asarray(steps[:, at] + 1)
 
 
-def _along(model: TreeModel, a: int, b: int) -> Floats:
-    """`P(a | b)` along the path between them."""
-    path = model.tree.path(b, a)
-    result = np.eye(int(model.dims[b]))
-    for previous, following in pairwise(path):
-        result = model.conditional(following, previous) @ result
-    return normalised(result)
+def edge_joints(model: Small) -> list[tuple[int, int, Floats]]:
+    """Hidden nodes `m + i` and branches b with the parent `m + j` and the joint of the two."""
+    n_hidden, m = len(model.parent), len(model.branch_parent)
+    marginals = model.marginals()
+    above = [*model.parent.tolist(), *model.branch_parent.tolist()]
+    nodes = [*range(m, m + n_hidden), *range(m)]
+    return [
+        (nodes[i], m + above[i], model.tables[i] * marginals[above[i]])
+        for i in range(1, n_hidden + m)
+    ]
 
 
 def bic(model: TreeModel, log_likelihood: float, n: float) -> float:

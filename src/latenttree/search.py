@@ -8,19 +8,22 @@ if the model is better as a whole.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import islice
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from latenttree.emissions import Emission
 from latenttree.engine import parallel
 from latenttree.fitting import Options
 from latenttree.inference import messages
-from latenttree.model import TreeModel, normalised
+from latenttree.model import TreeModel, default_root, normalised
+from latenttree.patterns import Branches, as_patterns
 from latenttree.refine import MANY, refine, total_log_likelihood
 from latenttree.regions import (
     Alternative,
@@ -28,15 +31,14 @@ from latenttree.regions import (
     bic,
     branch_correlations,
     cut_out,
+    edge_joints,
     fit_region,
     fit_shape,
-    incoming,
-    other_shapes,
-    present_shape,
     region_around,
 )
-from latenttree.samples import Samples
-from latenttree.small_em import as_branches
+from latenttree.samples import Chunk, Samples
+from latenttree.shapes import Shape, other_shapes
+from latenttree.splitkeys import Sides, signatures, split_keys
 from latenttree.structure import FARTHEST, Structure
 from latenttree.tree import Tree
 
@@ -83,19 +85,19 @@ RULES: dict[Judge, Rules] = {
 class Searched:
     """A better model; `values` of the judge before every sweep and at the end, never decreasing.
 
-    `weights` maps the split of an inner edge, as `Tree.splits` has it, to the weight of those ways
+    `weights` maps the split of an inner edge, as `split_keys` has it, to the weight of those ways
     to resolve its region that have it."""
 
     model: TreeModel
     values: list[float]
-    weights: dict[bytes, float] = field(default_factory=dict)
+    weights: dict[int, float] = field(default_factory=dict)
 
 
 class _Verdict(NamedTuple):
     region: Region
     best: Alternative
     gain: float
-    weights: dict[bytes, float]
+    weights: dict[int, float]
 
 
 @dataclass(frozen=True)
@@ -134,13 +136,14 @@ class Searcher:
         return total if self.judge == "likelihood" else bic(model, total, self.some.n_samples)
 
     def score(self, found: Alternative) -> float:
-        return found.log_likelihood - self.price(found.model.n_parameters)
+        return found.log_likelihood - self.price(found.shape, found.model.n_states)
 
-    def price(self, n_parameters: int) -> float:
-        """What a model pays for its parameters: nothing, or half the log of n each."""
+    def price(self, shape: Shape, k: int) -> float:
+        """What a shape pays for the parameters of its inner edges: nothing, or half the log of n
+        each."""
         if self.judge == "likelihood":
             return 0.0
-        return 0.5 * n_parameters * float(np.log(self.some.n_samples))
+        return 0.5 * shape.n_hidden * k * (k - 1) * float(np.log(self.some.n_samples))
 
     def refined(self, model: TreeModel) -> TreeModel:
         return refine(
@@ -154,28 +157,29 @@ class Searcher:
 
 
 def search(
-    model: TreeModel, searcher: Searcher, doubtful: Callable[[Tree], list[Region]]
+    model: TreeModel, searcher: Searcher, doubtful: Callable[[Tree], Iterator[Region]]
 ) -> Searched:
-    """Climb from `model` until no doubtful region has a better shape; a changed model is refined.
+    """Climb from `model` until no doubtful region has a better shape; a changed model is refined
+    before it is looked at again.
 
     With judge "likelihood" only shapes with as many hidden nodes compete."""
     values = [searcher.value(model)]
-    weights: dict[bytes, float] = {}
+    weights: dict[int, float] = {}
     regions = doubtful(model.tree)
     left = searcher.most_regions
     for _ in range(MAX_SWEEPS):
-        regions = regions[:left]
-        if not regions:
+        looked_at = list(islice(regions, left))
+        if not looked_at:
             break
-        left -= len(regions)
-        verdicts = judge_regions(model, regions, searcher)
+        left -= len(looked_at)
+        verdicts = judge_regions(model, looked_at, searcher)
         for verdict in verdicts:
             weights |= verdict.weights
         wanted = [v for v in verdicts if v.gain > searcher.rules.min_gain]
         better = _improve(model, _compatible(model.tree, wanted), searcher, values[-1])
         if better is None:
             break
-        before, (model, value) = model.tree, _settled(*better, searcher)
+        before, (model, value) = model.tree, _settled(*better, searcher) if left else better
         values.append(value)
         regions = _again(before, model.tree, doubtful(model.tree), wanted)
     return Searched(model, values, weights)
@@ -189,29 +193,16 @@ def _settled(model: TreeModel, value: float, searcher: Searcher) -> tuple[TreeMo
 
 
 def _again(
-    before: Tree, after: Tree, regions: list[Region], deferred: list[_Verdict]
-) -> list[Region]:
+    before: Tree, after: Tree, regions: Iterator[Region], deferred: list[_Verdict]
+) -> Iterator[Region]:
     """Regions with a hidden node that is new, or that was to change but had to wait."""
     old, new = signatures(before), signatures(after)
     waiting = {old[v] for verdict in deferred for v in verdict.region.inside}
     known = set(old.values()) - waiting
     fresh = {v for v, signature in new.items() if signature not in known}
-    return [
-        r
-        for r in regions
-        if not fresh.isdisjoint(r.inside) or not fresh.isdisjoint(u for _, u in r.branches)
-    ]
-
-
-def signatures(tree: Tree) -> dict[int, frozenset[bytes]]:
-    """Every hidden node by the splits of its edges, which renumbering does not change."""
-    splits = [row.tobytes() for row in tree.splits()]
-    around: dict[int, set[bytes]] = {v: set() for v in range(tree.n_observed, tree.n_nodes)}
-    for split, ends in zip(splits, tree.edges.tolist(), strict=True):
-        for v in ends:
-            if v >= tree.n_observed:
-                around[v].add(split)
-    return {v: frozenset(found) for v, found in around.items()}
+    for r in regions:
+        if not fresh.isdisjoint(r.inside) or not fresh.isdisjoint(u for _, u in r.branches):
+            yield r
 
 
 def judge_regions(model: TreeModel, regions: list[Region], searcher: Searcher) -> list[_Verdict]:
@@ -219,11 +210,11 @@ def judge_regions(model: TreeModel, regions: list[Region], searcher: Searcher) -
     found: list[_Verdict] = []
     k = int(model.dims[-1])
     room = max(1, MESSAGE_BYTES // (4 * k * max(len(searcher.some.table), 1)))
-    sides = _Sides(model.tree)
+    sides = Sides(model.tree)
     while regions:
         batch, edges = _next_batch(regions, model, room)
         regions = regions[len(batch) :]
-        heard = _read(model, edges, searcher)
+        heard = _read(model, batch, edges, searcher)
 
         def work(
             start: int, stop: int, batch: list[Region] = batch, heard: _Heard = heard
@@ -239,46 +230,70 @@ def _next_batch(
     regions: list[Region], model: TreeModel, room: int
 ) -> tuple[list[Region], list[tuple[int, int]]]:
     """As many regions as have room for their messages, and the edges that these come along."""
-    p = model.tree.n_observed
     edges: dict[tuple[int, int], None] = {}
     batch: list[Region] = []
     for region in regions:
-        needed = [(u, v) for v, u in region.branches if u >= p or u in model.emissions]
-        if batch and len(edges | dict.fromkeys(needed)) > room:
+        needed = [(u, v) for v, u in region.branches if sends(model, u)]
+        if batch and len(edges) + sum(e not in edges for e in needed) > room:
             break
-        edges |= dict.fromkeys(needed)
+        edges.update(dict.fromkeys(needed))
         batch.append(region)
     return batch, list(edges)
 
 
+def sends(model: TreeModel, u: int) -> bool:
+    """Whether a neighbour of a region sends a message, and is not known by its codes."""
+    return u >= model.tree.n_observed or u in model.emissions
+
+
 class _Heard(NamedTuple):
-    """All samples as regions see them: codes `(n, p)`, messages `(n, k)` by edge, weights."""
+    """All samples as regions see them: codes `(c, n)` of some nodes, messages `(n, e, k)` along
+    some edges, and where each stands; weights `(n,)`."""
 
     codes: NDArray[Any]
-    sent: dict[tuple[int, int], NDArray[np.float32]]
-    weights: Floats | None
+    row: dict[int, int]
+    sent: NDArray[np.float32]
+    along: dict[tuple[int, int], int]
+    weights: Floats
+
+    def patterns(self, region: Region) -> Branches:
+        """What the branches of a region say."""
+        is_sent = np.array([(u, v) in self.along for v, u in region.branches])
+        place = [self.along.get((u, v), self.row.get(u, -1)) for v, u in region.branches]
+        return as_patterns(self.codes, self.sent, self.weights, np.array(place), is_sent)
 
 
-def _read(model: TreeModel, edges: list[tuple[int, int]], searcher: Searcher) -> _Heard:
-    """All codes, and the messages along some edges."""
+def _read(
+    model: TreeModel, regions: list[Region], edges: list[tuple[int, int]], searcher: Searcher
+) -> _Heard:
+    """The codes of the observed neighbours of some regions, and the messages along some edges."""
+    nodes = sorted({u for r in regions for _, u in r.branches if not sends(model, u)})
     along = [e for e in edges if e[0] >= model.tree.n_observed]
-    codes, weights = [], []
-    sent: dict[tuple[int, int], list[NDArray[np.float32]]] = {e: [] for e in edges}
+    emitted = [e for e in edges if e[0] < model.tree.n_observed]
     pairs = np.array(along, dtype=np.int64).reshape(-1, 2)
+    codes, sent, weights = [], [], []
     for chunk in searcher.some():
-        codes.append(chunk.codes)
-        weights.append(chunk.weights)
-        found = messages(model, chunk.evidence(model, searcher.n_jobs), pairs, searcher.n_jobs)
-        for i, edge in enumerate(along):
-            sent[edge].append(found[:, i])
-        for u, v in edges:
-            if u in model.emissions:
-                sent[u, v].append(_likelihoods(model.emissions[u], chunk.arrays[u]))
+        codes.append(_columns(chunk, nodes).T)
+        weights.append(np.ones(len(chunk)) if chunk.weights is None else chunk.weights)
+        told = [_likelihoods(model.emissions[u], chunk.arrays[u])[:, None] for u, _ in emitted]
+        if along:
+            evidence = chunk.evidence(model, searcher.n_jobs)
+            told.insert(0, messages(model, evidence, pairs, searcher.n_jobs))
+        sent.append(_joined(told or [np.zeros((len(chunk), 0, 1), dtype=np.float32)], axis=1))
     return _Heard(
-        _joined(codes),
-        {edge: np.ascontiguousarray(_joined(parts)) for edge, parts in sent.items()},
-        None if weights[0] is None else _joined(weights),
+        np.ascontiguousarray(_joined(codes, axis=1)),
+        {u: i for i, u in enumerate(nodes)},
+        np.ascontiguousarray(_joined(sent)),
+        {e: i for i, e in enumerate(along + emitted)},
+        np.ascontiguousarray(_joined(weights), dtype=np.float64),
     )
+
+
+def _columns(chunk: Chunk, nodes: list[int]) -> NDArray[Any]:
+    """(n, len(nodes)) the categories of some nodes."""
+    if sparse.issparse(chunk.rows):
+        return np.asarray(chunk.rows[:, nodes].toarray() != 0).astype(np.uint8)
+    return np.asarray(chunk.rows)[:, nodes]
 
 
 def _likelihoods(emission: Emission, values: Any) -> NDArray[np.float32]:
@@ -288,87 +303,44 @@ def _likelihoods(emission: Emission, values: Any) -> NDArray[np.float32]:
     return np.exp(logs - np.where(np.isfinite(top), top, 0.0)).astype(np.float32)
 
 
-def _joined(parts: list[Any]) -> Any:
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+def _joined(parts: list[Any], axis: int = 0) -> Any:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=axis)
 
 
 def _judge(
-    model: TreeModel, region: Region, heard: _Heard, searcher: Searcher, sides: _Sides
+    model: TreeModel, region: Region, heard: _Heard, searcher: Searcher, sides: Sides
 ) -> _Verdict:
-    small = cut_out(model, region)
-    evidence = incoming(region, heard.codes, heard.sent)
-    shape = present_shape(model.tree, region)
-    rank, m = int(model.dims[-1]) - 1, len(region.branches)
-    size = len(region.inside) if searcher.judge == "likelihood" else None
-    r = branch_correlations(small, evidence, heard.weights)
-    others = other_shapes(shape, r, float(searcher.some.n_samples * rank), size)
+    shape, small = cut_out(model, region)
+    branches = heard.patterns(region)
+    k = small.n_states
+    size = shape.n_hidden if searcher.judge == "likelihood" else None
+    r = branch_correlations(small, branches)
+    others = other_shapes(shape, r, float(searcher.some.n_samples * (k - 1)), size)
     if not others:
         return _Verdict(region, Alternative(shape, small, 0.0), 0.0, {})
-    branches = as_branches(evidence, rank + 1, heard.weights)
     tried = [fit_region(small, shape, branches, searcher.smoothing)]
     best = first = searcher.score(tried[0])
     for other in others:
-        more = (other.n_hidden(m) - shape.n_hidden(m)) * rank * (rank + 1)
-        bar = best + searcher.price(small.n_parameters + more) - HOPELESS
+        bar = best + searcher.price(other, k) - HOPELESS
         tried.append(fit_shape(small, other, branches, searcher.smoothing, bar))
         best = max(best, searcher.score(tried[-1]))
     winner = max(tried, key=searcher.score)
     return _Verdict(region, winner, best - first, _weights(sides, region, tried))
 
 
-class _Sides:
-    """Observed nodes behind every directed edge of a tree, as bits in the order of `splits`."""
-
-    def __init__(self, tree: Tree) -> None:
-        self.n_bytes = (tree.n_observed + 7) // 8
-        packed = np.packbits(np.ones(tree.n_observed, dtype=np.uint8)).tobytes()
-        self.everything = int.from_bytes(packed, "big")
-        self.first = 1 << (8 * self.n_bytes - 1)  # node 0
-        self.parents = tree.rooted(0).parents
-        below = (int.from_bytes(row.tobytes(), "big") for row in tree.splits())
-        ends = tree.edges.tolist()
-        self.below = {
-            (b if self.parents[b] == a else a): bits
-            for (a, b), bits in zip(ends, below, strict=True)
-        }
-
-    def behind(self, v: int, u: int) -> int:
-        """Observed nodes on the side of `u` when its edge to `v` is cut."""
-        if self.parents[u] == v:
-            return self.below[u]
-        return self.everything ^ self.below[v]
-
-    def row(self, bits: int) -> bytes:
-        """A set of observed nodes as the row of `splits` that parts it from the rest."""
-        away = self.everything ^ bits if bits & self.first else bits
-        return away.to_bytes(self.n_bytes, "big")
-
-
-def _weights(sides: _Sides, region: Region, tried: list[Alternative]) -> dict[bytes, float]:
+def _weights(sides: Sides, region: Region, tried: list[Alternative]) -> dict[int, float]:
     """Share of the likelihood of all most resolved shapes that have each split."""
-    most = max(len(t.shape.edges) for t in tried)
-    full = [t for t in tried if len(t.shape.edges) == most]
+    most = max(t.shape.n_hidden for t in tried)
+    full = [t for t in tried if t.shape.n_hidden == most]
     top = max(t.log_likelihood for t in full)
     share = np.exp([t.log_likelihood - top for t in full])
-    leaves = [sides.behind(v, u) for v, u in region.branches]
-    total: dict[bytes, float] = {}
+    total: dict[int, float] = {}
     for t, weight in zip(full, share / share.sum(), strict=True):
-        for split in _inner_splits(t.model.tree, leaves, sides):
-            total[split] = total.get(split, 0.0) + float(weight)
+        for split in t.shape.splits:
+            away = [end for b, end in enumerate(region.branches) if split >> b & 1]
+            key = sides.together(away)
+            total[key] = total.get(key, 0.0) + float(weight)
     return total
-
-
-def _inner_splits(small: Tree, leaves: list[int], sides: _Sides) -> list[bytes]:
-    """The splits of the inner edges of a region's tree."""
-    m = small.n_observed
-    parents, order = small.rooted(0)
-    below = [*leaves, *[0] * small.n_hidden]
-    found = []
-    for v in order[:0:-1].tolist():
-        if v >= m and parents[v] >= m:
-            found.append(sides.row(below[v]))
-        below[parents[v]] |= below[v]
-    return found
 
 
 def _compatible(tree: Tree, verdicts: list[_Verdict]) -> list[_Verdict]:
@@ -406,24 +378,21 @@ def replace_regions(model: TreeModel, verdicts: list[Any]) -> TreeModel:
     emissions = dict(model.emissions)
     gone = {v for verdict in verdicts for v in verdict.region.inside}
     joints: dict[tuple[int, int], Floats] = {}
-    for a, b in model.tree.edges.tolist():
-        if a not in gone and b not in gone:
-            joints[a, b] = model.joint(a, b)
+    for v, u in enumerate(model.parents.tolist()):
+        if u >= 0 and v not in gone and u not in gone:
+            joints[v, u] = model.tables[v] * model.marginals[u]
     fresh = model.tree.n_nodes
     for verdict in verdicts:
-        small = verdict.best.model
-        m = len(verdict.region.branches)
-        names = [u for _, u in verdict.region.branches]
-        names += [fresh + i for i in range(small.tree.n_hidden)]
-        fresh += small.tree.n_hidden
-        for a, b in small.tree.edges.tolist():
-            u = names[min(a, b)]
-            joint = small.joint(min(a, b), max(a, b))
+        small, names = verdict.best.model, [u for _, u in verdict.region.branches]
+        n_hidden = len(small.parent)
+        names += range(fresh, fresh + n_hidden)
+        fresh += n_hidden
+        for a, b, joint in edge_joints(small):
+            u = names[a]
             if u in emissions:  # in its new place a mixture of what it was
                 emissions[u] = emissions[u].mixed(normalised(joint))
                 joint = joint.sum(axis=0, keepdims=True)
-            joints[u, names[max(a, b)]] = joint
-        assert len(names) == m + small.tree.n_hidden
+            joints[u, names[b]] = joint
     return from_edge_joints(model.tree.observed_names, joints, p, emissions)
 
 
@@ -435,31 +404,60 @@ def from_edge_joints(
 ) -> TreeModel:
     """The canonical model with the given joints on its edges; hidden nodes may have any numbers."""
     edges = np.array(list(joints), dtype=np.int64)
-    used = np.unique(edges[edges >= p])
-    place = {v: v for v in range(p)} | {int(v): p + i for i, v in enumerate(used)}
-    names = observed + tuple(f"hidden {i}" for i in range(len(used)))
-    compact = np.array([[place[a], place[b]] for a, b in joints], dtype=np.int64)
-    tree = Tree(names, p, compact, np.zeros(len(compact)))
-    return TreeModel.from_joints(tree, list(joints.values()), emissions=emissions).canonical()
+    used, compact = np.unique(np.concatenate([np.arange(p), edges.ravel()]), return_inverse=True)
+    names = observed + tuple(f"hidden {i}" for i in range(len(used) - p))
+    compact = compact[p:].reshape(-1, 2)
+    tree, number = Tree(names, p, compact, np.zeros(len(compact))).renumbered()
+    root = default_root(tree)
+    (a, b), parents = number[compact].T, tree.rooted(root).parents
+    down = (parents[a] == b).tolist()
+    turned = [j if ok else j.T for j, ok in zip(joints.values(), down, strict=True)]
+    tables: list[Any] = [None] * tree.n_nodes
+    priors = []
+    children = np.where(down, a, b).tolist()
+    for v, joint, table in zip(children, turned, _all_normalised(turned), strict=True):
+        tables[v] = table
+        if parents[v] == root:
+            priors.append(joint.sum(axis=0) / joint.sum())
+    tables[root] = normalised(np.mean(priors, axis=0)[:, None])
+    moved = {int(number[v]): emission for v, emission in (emissions or {}).items()}
+    return TreeModel.trusted(tree, root, tables, moved)
+
+
+def _all_normalised(joints: list[Floats]) -> list[Floats]:
+    """Columns of all tables divided by their sums, tables of one shape together; read-only."""
+    alike: dict[tuple[int, ...], list[int]] = {}
+    for e, joint in enumerate(joints):
+        alike.setdefault(joint.shape, []).append(e)
+    found: list[Any] = [None] * len(joints)
+    for edges in alike.values():
+        stack = np.stack([joints[e] for e in edges])
+        sums = stack.sum(axis=1, keepdims=True)
+        stack = np.where(sums > 0, stack / np.where(sums > 0, sums, 1.0), 1 / stack.shape[1])
+        stack.flags.writeable = False
+        for e, table in zip(edges, stack, strict=True):
+            found[e] = table
+    return found
 
 
 def doubtful_regions(
     support: Callable[[Tree], Floats], rules: Rules
-) -> Callable[[Tree], list[Region]]:
+) -> Callable[[Tree], Iterator[Region]]:
     """Regions around doubtful inner edges, the most doubtful first: the two ends of the edge, and
     with `rules.wide` also the hidden nodes around them. Edges without any support join parts that
     show no dependence: no likelihood tells where they belong."""
 
-    def regions(tree: Tree) -> list[Region]:
-        values = support(tree)
+    def regions(tree: Tree) -> Iterator[Region]:
+        values, seen = support(tree), set()
         inner = (tree.edges >= tree.n_observed).all(axis=1)
         doubtful = np.flatnonzero(inner & (values < rules.doubt) & (values > 0))
         order = doubtful[np.argsort(np.abs(values[doubtful] - 0.5), kind="stable")]
-        found: dict[Region, None] = {}
         for a, b in tree.edges[order].tolist():
             for radius in range(1 + rules.wide):
-                found[region_around(tree, (a, b), radius)] = None
-        return [r for r in found if 4 <= len(r.branches) <= MOST_BRANCHES]
+                region = region_around(tree, (a, b), radius)
+                if region not in seen and 4 <= len(region.branches) <= MOST_BRANCHES:
+                    seen.add(region)
+                    yield region
 
     return regions
 
@@ -474,7 +472,7 @@ def search_structure(
     known = _by_split(structure.tree, structure.support)
 
     def support(tree: Tree) -> Floats:
-        return np.array([known.get(row.tobytes(), 0.5) for row in tree.splits()])
+        return np.array([known.get(key, 0.5) for key in split_keys(tree).tolist()])
 
     found = search(model, searcher, doubtful_regions(support, searcher.rules))
     report = [*structure.search, found.values]
@@ -483,16 +481,16 @@ def search_structure(
     errors = _by_split(structure.tree, structure.standard_errors)
     lengths = model_lengths(found.model)
     before = _by_split(structure.tree, structure.tree.lengths)
-    for e, row in enumerate(found.model.tree.splits()):
+    keys = split_keys(found.model.tree).tolist()
+    for e, key in enumerate(keys):
         if found.model.tree.edges[e].min() in found.model.emissions:
-            lengths[e] = before[row.tobytes()]  # a table of one state tells no length
+            lengths[e] = before[key]  # a table of one state tells no length
     tree = found.model.tree.with_lengths(lengths)
-    rows = [row.tobytes() for row in tree.splits()]
     changed = replace(
         structure,
         tree=tree,
-        support=np.array([known.get(row, found.weights.get(row, 1.0)) for row in rows]),
-        standard_errors=np.array([errors.get(row, 0.0) for row in rows]),
+        support=np.array([known.get(key, found.weights.get(key, 1.0)) for key in keys]),
+        standard_errors=np.array([errors.get(key, 0.0) for key in keys]),
         search=report,
     )
     return changed, replace(found.model, tree=tree)
@@ -549,5 +547,5 @@ def information_lengths(joints: Floats, rank: int) -> Floats:
     return np.asarray(-np.log(np.maximum(s, 1e-300)).sum(axis=1))
 
 
-def _by_split(tree: Tree, values: Floats) -> dict[bytes, float]:
-    return {row.tobytes(): x for row, x in zip(tree.splits(), values.tolist(), strict=True)}
+def _by_split(tree: Tree, values: Floats) -> dict[int, float]:
+    return dict(zip(split_keys(tree).tolist(), values.tolist(), strict=True))

@@ -13,8 +13,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from latenttree.inference import Evidence
-from latenttree.model import TreeModel
+from latenttree.patterns import LANE, Branches
 from latenttree.refine import LEAST_SHARE, OPENING
 
 Floats = NDArray[np.float64]
@@ -23,8 +22,6 @@ Ints = NDArray[np.int64]
 TRIAL = 6
 AHEAD = 6.0
 """After so many steps a fit is given up that so many more gains like the last would not save."""
-LANE = 64
-"""Samples that are worked on side by side."""
 
 FEW_CATEGORIES = 4
 """Up to so many categories each is counted by itself, side by side."""
@@ -33,94 +30,57 @@ TINY = 1e-100
 """Beliefs that sum to less are scaled up before more is multiplied in."""
 
 
-class Branches(NamedTuple):
-    """What comes into a region, `n` samples of `m` branches."""
+class Small(NamedTuple):
+    """A model of a few nodes: hidden ones, parents first, then the branches that hang from them."""
 
-    codes: NDArray[np.int32]  # (m, n), for branches that are observed nodes; -1 where unknown
-    sent: NDArray[np.float32]  # (m, k, n), for branches that are messages
-    is_sent: NDArray[np.bool_]  # (m,)
-    weights: Floats  # (n,) how often each sample counts
-
-
-class _Layout(NamedTuple):
-    """Nodes of the small tree as the kernel walks them: hidden ones, parents first."""
-
-    hidden: Ints  # (H,) nodes, root first
-    parent: Ints  # (H,) place of the parent among them, -1 at the root
+    parent: Ints  # (H,) place of the parent among the hidden nodes, -1 at the root
     branch_parent: Ints  # (m,)
-    start: Ints  # (H + m,) where each table begins: hidden nodes, then branches
-    rows: Ints  # (H + m,)
-    k: int
+    tables: list[Floats]  # (H + m,) `P(root)` (k, 1), then `P(child | parent)` (rows, k)
 
+    @property
+    def n_states(self) -> int:
+        return len(self.tables[0])
 
-def as_branches(evidence: Evidence, k: int, weights: Floats | None = None) -> Branches:
-    """Evidence on the branches of a region, for many fits."""
-    n, m = evidence.codes.shape
-    weights = np.ones(n) if weights is None else np.ascontiguousarray(weights, dtype=np.float64)
-    sent = np.zeros((m, k, n) if evidence.soft else (m, 1, 1), dtype=np.float32)
-    is_sent = np.zeros(m, dtype=np.bool_)
-    for i, told in evidence.soft.items():
-        sent[i], is_sent[i] = told.T, True
-    return Branches(np.ascontiguousarray(evidence.codes.T, dtype=np.int32), sent, is_sent, weights)
+    def marginals(self) -> list[Floats]:
+        """`P(v)` of the hidden nodes and the branches."""
+        found = [self.tables[0][:, 0]]
+        above = [*self.parent[1:].tolist(), *self.branch_parent.tolist()]
+        for table, u in zip(self.tables[1:], above, strict=True):
+            found.append(table @ found[u])
+        return found
 
 
 def fit_small(
-    model: TreeModel,
+    model: Small,
     branches: Branches,
     smoothing: float,
     max_steps: int,
     least_gain: float,
     bar: float = -np.inf,
-) -> tuple[TreeModel, float]:
+) -> tuple[Small, float]:
     """EM from `model` until two steps gain less than `least_gain`, or too little to reach `bar`;
     the model and its objective."""
-    layout = _layout(model)
-    target = _flat([_spread(model, v) for v in _nodes(model, layout)])
-    theta = _flat([model.tables[v] for v in _nodes(model, layout)])
+    k = model.n_states
+    rows = np.array([len(t) for t in model.tables], dtype=np.int64)
+    start = np.concatenate([[0, k], k + k * np.cumsum(rows[1:])])[:-1]
+    theta = np.concatenate([t.ravel() for t in model.tables])
+    target = _spread(model)
     theta = (1 - OPENING) * theta + OPENING * target
     problem = _Problem(
-        layout.parent,
-        layout.branch_parent,
-        layout.start,
-        layout.rows,
-        layout.k,
-        target * smoothing,
-        *branches,
+        model.parent, model.branch_parent, start, rows, k, target * smoothing, *branches
     )
     value = _climb(theta, problem, _work(problem, len(theta)), max_steps, least_gain, bar)
-    tables: list[Floats] = [np.empty(0)] * model.tree.n_nodes
-    for v, begin in zip(_nodes(model, layout), layout.start.tolist(), strict=True):
-        shape = model.tables[v].shape
-        tables[v] = theta[begin : begin + shape[0] * shape[1]].reshape(shape)
-    return model.with_tables(tables), float(value)
+    ends = zip(start.tolist(), model.tables, strict=True)
+    tables = [theta[a : a + t.size].reshape(t.shape) for a, t in ends]
+    return model._replace(tables=tables), float(value)
 
 
-def _layout(model: TreeModel) -> _Layout:
-    m = model.tree.n_observed
-    hidden = np.array([v for v in model.order.tolist() if v >= m], dtype=np.int64)
-    place = {v: i for i, v in enumerate(hidden.tolist())}
-    parent = np.array([place.get(int(model.parents[v]), -1) for v in hidden], dtype=np.int64)
-    branch_parent = np.array([place[int(model.parents[i])] for i in range(m)], dtype=np.int64)
-    nodes = [*hidden.tolist(), *range(m)]
-    sizes = np.array([model.tables[v].size for v in nodes], dtype=np.int64)
-    rows = np.array([len(model.tables[v]) for v in nodes], dtype=np.int64)
-    k = int(model.dims[hidden[0]])
-    return _Layout(hidden, parent, branch_parent, np.cumsum(sizes) - sizes, rows, k)
-
-
-def _nodes(model: TreeModel, layout: _Layout) -> list[int]:
-    return [*layout.hidden.tolist(), *range(model.tree.n_observed)]
-
-
-def _spread(model: TreeModel, v: int) -> Floats:
+def _spread(model: Small) -> Floats:
     """Where pseudo-samples go: as a branch's marginal, evenly over the states of a hidden node."""
-    d, width = model.tables[v].shape
-    column = model.marginals[v] if v < model.tree.n_observed else np.full(d, 1 / d)
-    return np.repeat(column[:, None], width, axis=1)
-
-
-def _flat(tables: list[Floats]) -> Floats:
-    return np.concatenate([t.ravel() for t in tables])
+    n_hidden, k = len(model.parent), model.n_states
+    hidden = np.full(k + (n_hidden - 1) * k * k, 1 / k)
+    branches = [np.repeat(x, k) for x in model.marginals()[n_hidden:]]
+    return np.concatenate([hidden, *branches])
 
 
 class _Problem(NamedTuple):
@@ -147,44 +107,47 @@ class _Work(NamedTuple):
     arrived: Floats  # (branches, k, LANE) message of a branch
     belief: Floats  # (hidden, k, LANE) likelihood of all that is behind a hidden node
     lane: Floats  # (2, LANE) totals and ratios; logarithms of what was taken out
-    logs: Floats  # (n,) log-likelihood of every sample
 
 
 def _work(problem: _Problem, size: int) -> _Work:
     hidden, branches = len(problem.parent), len(problem.branch_parent)
     up, down, belief = (np.empty((hidden, problem.k, LANE)) for _ in range(3))
     arrived = np.empty((branches, problem.k, LANE))
-    logs = np.empty(len(problem.weights))
-    return _Work(np.empty(size), up, down, arrived, belief, np.empty((2, LANE)), logs)
+    return _Work(np.empty(size), up, down, arrived, belief, np.empty((2, LANE)))
 
 
 @njit(cache=True, nogil=True)
 def _climb(theta, problem, work, max_steps, least_gain, bar):  # type: ignore[no-untyped-def]
     """Squared-extrapolation EM, in place on `theta`; the objective reached, never lower than
-    before."""
-    one, two, far = np.empty_like(theta), np.empty_like(theta), np.empty_like(theta)
-    value = _expect(theta, problem, work)
-    taken = 0
-    while taken < max_steps:
-        before = value
-        _maximise(problem, work.counts, one)
-        value = _expect(one, problem, work)
-        _maximise(problem, work.counts, two)
-        _extrapolate(theta, one, two, far)
-        _normalise(far, problem)
-        reached = _expect(far, problem, work)
-        taken += 2
-        if reached >= value:
-            theta[:] = far
-            value = reached
-        else:
-            theta[:] = two
-            value = _expect(theta, problem, work)
+    before.
+
+    From `theta` to `one`, `two` and `far` beyond; where that is too far, on from `two`. Counting
+    is called in one place, for it takes long to compile."""
+    one, two, point = np.empty_like(theta), np.empty_like(theta), theta.copy()
+    before, value, taken, halfway = -np.inf, 0.0, 0, False
+    while True:
+        reached = _expect(point, problem, work)
+        if halfway:
+            value, halfway = reached, False
+            _maximise(problem, work.counts, two)
+            _extrapolate(theta, one, two, point)
+            _normalise(point, problem)
+            taken += 2
+            continue
+        if before > -np.inf and not reached >= value:
+            point[:] = two
+            value = -np.inf
             taken += 1
-        gain = value - before
-        if gain < least_gain or (taken >= TRIAL and value + AHEAD * gain < bar):
-            break
-    return value
+            continue
+        theta[:] = point
+        gain = reached - before
+        if taken >= max_steps or gain < least_gain:
+            return reached
+        if taken >= TRIAL and reached + AHEAD * gain < bar:
+            return reached
+        before, halfway = reached, True
+        _maximise(problem, work.counts, one)
+        point[:] = one
 
 
 @njit(cache=True, nogil=True)
@@ -237,30 +200,29 @@ def _expect(theta, problem, work):  # type: ignore[no-untyped-def]
             value += problem.prior[i] * np.log(max(theta[i], 1e-300))
     n = len(problem.weights)
     for low in range(0, n, LANE):
-        size = min(LANE, n - low)
-        _arrive(theta, low, size, problem, work)
-        _ascend(theta, size, problem, work)
-        value += _close(theta, low, size, problem, work)
-        _descend(theta, size, problem, work)
-        _count_branches(theta, low, size, problem, work)
+        _arrive(theta, low, problem, work)
+        _ascend(theta, problem, work)
+        value += _close(theta, low, problem, work)
+        _descend(theta, problem, work)
+        _count_branches(theta, low, problem, work)
     return value
 
 
 @njit(cache=True, nogil=True)
-def _take_in(belief, message, k, size, lane):  # type: ignore[no-untyped-def]
+def _take_in(belief, message, k, lane):  # type: ignore[no-untyped-def]
     """`belief *= message`, `(k, LANE)`; samples that become tiny are scaled to a sum of one."""
     total, taken = lane[0], lane[1]
     for j in range(k):
         to, own = belief[j], message[j]
-        for s in range(size):
+        for s in range(LANE):
             to[s] *= own[s]
             total[s] = to[s] if j == 0 else total[s] + to[s]
     least = 1.0
-    for s in range(size):
+    for s in range(LANE):
         least = min(least, total[s])
     if least >= TINY:
         return
-    for s in range(size):
+    for s in range(LANE):
         if 0.0 < total[s] < TINY:
             taken[s] += np.log(total[s])
             for j in range(k):
@@ -268,18 +230,18 @@ def _take_in(belief, message, k, size, lane):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _mix(theta, begin, rows, k, values, size, out):  # type: ignore[no-untyped-def]
+def _mix(theta, begin, rows, k, values, out):  # type: ignore[no-untyped-def]
     """`out[j] = sum_i theta[i, j] values[i]` for a table `(rows, k)` that begins at `begin`."""
     for j in range(k):
         to = out[j]
         for i in range(rows):
             p, own = theta[begin + i * k + j], values[i]
-            for s in range(size):
+            for s in range(LANE):
                 to[s] = p * own[s] if i == 0 else to[s] + p * own[s]
 
 
 @njit(cache=True, nogil=True)
-def _arrive(theta, low, size, problem, work):  # type: ignore[no-untyped-def]
+def _arrive(theta, low, problem, work):  # type: ignore[no-untyped-def]
     """Messages of the branches of samples `low` on, multiplied into `belief`."""
     n_hidden, k = len(problem.parent), problem.k
     work.belief[:] = 1.0
@@ -290,78 +252,77 @@ def _arrive(theta, low, size, problem, work):  # type: ignore[no-untyped-def]
             for j in range(k):
                 to = arrived[j]
                 for i in range(k):
-                    p, own = theta[begin + i * k + j], problem.sent[b, i, low : low + size]
-                    for s in range(size):
+                    p, own = theta[begin + i * k + j], problem.sent[b, i, low : low + LANE]
+                    for s in range(LANE):
                         to[s] = p * own[s] if i == 0 else to[s] + p * own[s]
         else:
-            codes = problem.codes[b, low : low + size]
+            codes = problem.codes[b, low : low + LANE]
             for j in range(k):
                 to = arrived[j]
-                for s in range(size):
+                for s in range(LANE):
                     to[s] = theta[begin + codes[s] * k + j] if codes[s] >= 0 else 1.0
-        _take_in(work.belief[problem.branch_parent[b]], arrived, k, size, work.lane)
+        _take_in(work.belief[problem.branch_parent[b]], arrived, k, work.lane)
 
 
 @njit(cache=True, nogil=True)
-def _ascend(theta, size, problem, work):  # type: ignore[no-untyped-def]
+def _ascend(theta, problem, work):  # type: ignore[no-untyped-def]
     """From the branches to the root."""
     k = problem.k
     for h in range(len(problem.parent) - 1, 0, -1):
-        _mix(theta, problem.start[h], k, k, work.belief[h], size, work.up[h])
-        _take_in(work.belief[problem.parent[h]], work.up[h], k, size, work.lane)
+        _mix(theta, problem.start[h], k, k, work.belief[h], work.up[h])
+        _take_in(work.belief[problem.parent[h]], work.up[h], k, work.lane)
 
 
 @njit(cache=True, nogil=True)
-def _close(theta, low, size, problem, work):  # type: ignore[no-untyped-def]
+def _close(theta, low, problem, work):  # type: ignore[no-untyped-def]
     """Posteriors of the root, times weights, to `down[0]`; the weighted log-likelihood."""
     k, total, value = problem.k, work.lane[0], 0.0
     for j in range(k):
         to, own, p = work.down[0, j], work.belief[0, j], theta[j]
-        for s in range(size):
+        for s in range(LANE):
             to[s] = p * own[s]
             total[s] = to[s] if j == 0 else total[s] + to[s]
-    weights = problem.weights[low : low + size]
-    for s in range(size):
+    weights = problem.weights[low : low + LANE]
+    for s in range(LANE):
         possible = total[s] > 0.0
         found = np.log(total[s]) + work.lane[1, s] if possible else 0.0
         value += weights[s] * found
-        work.logs[low + s] = found
         total[s] = weights[s] / total[s] if possible else 0.0
     for j in range(k):
         to = work.down[0, j]
-        for s in range(size):
+        for s in range(LANE):
             to[s] *= total[s]
     return value
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
-def _sum(values, size):  # type: ignore[no-untyped-def]
+def _sum(values):  # type: ignore[no-untyped-def]
     total = 0.0
-    for s in range(size):
+    for s in range(LANE):
         total += values[s]
     return total
 
 
 @njit(cache=True, nogil=True)
-def _ratio(above, below, size, out):  # type: ignore[no-untyped-def]
+def _ratio(above, below, out):  # type: ignore[no-untyped-def]
     """`out = above / below`, 0 / 0 = 0."""
-    for s in range(size):
+    for s in range(LANE):
         out[s] = above[s] / below[s] if below[s] > 0.0 else 0.0
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
-def _descend(theta, size, problem, work):  # type: ignore[no-untyped-def]
+def _descend(theta, problem, work):  # type: ignore[no-untyped-def]
     """From the root to all hidden nodes: posteriors, and counts of their tables."""
     k, down, counts, r = problem.k, work.down, work.counts, work.lane[0]
     for j in range(k):
-        counts[j] += _sum(down[0, j], size)
+        counts[j] += _sum(down[0, j])
     for h in range(1, len(problem.parent)):
         begin = problem.start[h]
         for j in range(k):
-            _ratio(down[problem.parent[h], j], work.up[h, j], size, r)
+            _ratio(down[problem.parent[h], j], work.up[h, j], r)
             for i in range(k):
                 p, own, to, total = theta[begin + i * k + j], work.belief[h, i], down[h, i], 0.0
-                for s in range(size):
+                for s in range(LANE):
                     x = p * own[s] * r[s]
                     total += x
                     to[s] = x if j == 0 else to[s] + x
@@ -369,28 +330,28 @@ def _descend(theta, size, problem, work):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
-def _count_branches(theta, low, size, problem, work):  # type: ignore[no-untyped-def]
+def _count_branches(theta, low, problem, work):  # type: ignore[no-untyped-def]
     """Counts of the tables of the branches, given the posteriors of the hidden nodes."""
     n_hidden, k, counts, r = len(problem.parent), problem.k, work.counts, work.lane[0]
     for b in range(len(problem.branch_parent)):
         begin, h = problem.start[n_hidden + b], problem.branch_parent[b]
-        codes = problem.codes[b, low : low + size]
+        codes = problem.codes[b, low : low + LANE]
         for j in range(k):
             own = work.down[h, j]
             if problem.is_sent[b]:
-                _ratio(own, work.arrived[b, j], size, r)
+                _ratio(own, work.arrived[b, j], r)
                 for i in range(k):
-                    sent, total = problem.sent[b, i, low : low + size], 0.0
-                    for s in range(size):
+                    sent, total = problem.sent[b, i, low : low + LANE], 0.0
+                    for s in range(LANE):
                         total += sent[s] * r[s]
                     counts[begin + i * k + j] += theta[begin + i * k + j] * total
             elif problem.rows[n_hidden + b] <= FEW_CATEGORIES:
                 for c in range(problem.rows[n_hidden + b]):
                     total = 0.0
-                    for s in range(size):
+                    for s in range(LANE):
                         total += own[s] if codes[s] == c else 0.0
                     counts[begin + c * k + j] += total
             else:
-                for s in range(size):
+                for s in range(LANE):
                     if codes[s] >= 0:
                         counts[begin + codes[s] * k + j] += own[s]

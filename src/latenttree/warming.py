@@ -27,10 +27,12 @@ from latenttree.data import Table, as_table
 from latenttree.distances import Distances
 from latenttree.engine import Progress
 from latenttree.fitting import Options
-from latenttree.inference import Evidence
 from latenttree.learning import Lesson, learn_model
+from latenttree.patterns import as_patterns
+from latenttree.regions import Region, cut_out
+from latenttree.samples import Samples
 from latenttree.simulation import make_latent_tree
-from latenttree.small_em import as_branches, fit_small
+from latenttree.small_em import fit_small
 from latenttree.structure import Structure, learn_structure
 
 STAGES = {"structure": 0, "model": 5, "search": 10}
@@ -148,9 +150,17 @@ def compile_model(kind: str, n_states: int) -> None:
 
 def compile_search(kind: str, n_states: int) -> None:
     """Run a fit of the search; what else it needs the other two compile."""
-    drawn = make_latent_tree(4, n_states, n_states, n_samples=50, random_state=0)
+    drawn = make_latent_tree(
+        4, n_states, max(n_states, 2), shape="star", n_samples=50, random_state=0
+    )
     assert drawn.model is not None
-    fit_small(drawn.model, as_branches(Evidence(drawn.X), n_states), 1.0, 2, 0.0)
+    table = as_table(_sparse(drawn.X) if kind == "presence" else drawn.X)
+    (chunk,) = Samples(table)()
+    codes, is_sent = np.ascontiguousarray(chunk.codes.T), np.array([False, False, False, True])
+    sent = np.ones((50, 1, n_states), dtype=np.float32)
+    branches = as_patterns(codes, sent, np.ones(50), np.array([0, 1, 2, 0]), is_sent)
+    region = Region((4,), tuple((4, b) for b in range(4)))
+    fit_small(cut_out(drawn.model, region)[1], branches, 1.0, 2, 0.0)
 
 
 def _sparse(codes: np.ndarray) -> object:
