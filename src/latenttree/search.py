@@ -94,10 +94,13 @@ class Searched:
 
 
 class _Verdict(NamedTuple):
+    """The best shape of a region, what it gains, and its present shape where that was fitted."""
+
     region: Region
     best: Alternative
     gain: float
     weights: dict[int, float]
+    present: Alternative | None = None
 
 
 @dataclass(frozen=True)
@@ -159,8 +162,8 @@ class Searcher:
 def search(
     model: TreeModel, searcher: Searcher, doubtful: Callable[[Tree], Iterator[Region]]
 ) -> Searched:
-    """Climb from `model` until no doubtful region has a better shape; a changed model is refined
-    before it is looked at again.
+    """Climb from `model` until no doubtful region has a better shape; a changed model is refined,
+    unless it is not looked at again and all samples will refine it.
 
     With judge "likelihood" only shapes with as many hidden nodes compete."""
     values = [searcher.value(model)]
@@ -176,10 +179,12 @@ def search(
         for verdict in verdicts:
             weights |= verdict.weights
         wanted = [v for v in verdicts if v.gain > searcher.rules.min_gain]
-        better = _improve(model, _compatible(model.tree, wanted), searcher, values[-1])
+        chosen = _compatible(model.tree, sorted(wanted, key=lambda v: -v.gain))
+        better = _improve(model, chosen, verdicts, searcher, values[-1])
         if better is None:
             break
-        before, (model, value) = model.tree, _settled(*better, searcher) if left else better
+        before, last = model.tree, searcher.again and not left
+        model, value = better if last else _settled(*better, searcher)
         values.append(value)
         regions = _again(before, model.tree, doubtful(model.tree), wanted)
     return Searched(model, values, weights)
@@ -325,7 +330,7 @@ def _judge(
         tried.append(fit_shape(small, other, branches, searcher.smoothing, bar))
         best = max(best, searcher.score(tried[-1]))
     winner = max(tried, key=searcher.score)
-    return _Verdict(region, winner, best - first, _weights(sides, region, tried))
+    return _Verdict(region, winner, best - first, _weights(sides, region, tried), tried[0])
 
 
 def _weights(sides: Sides, region: Region, tried: list[Alternative]) -> dict[int, float]:
@@ -344,10 +349,10 @@ def _weights(sides: Sides, region: Region, tried: list[Alternative]) -> dict[int
 
 
 def _compatible(tree: Tree, verdicts: list[_Verdict]) -> list[_Verdict]:
-    """Changes that do not touch each other, best first."""
+    """Changes that do not touch each other, the first ones first."""
     touched: set[int] = set()
     chosen = []
-    for verdict in sorted(verdicts, key=lambda v: -v.gain):
+    for verdict in verdicts:
         region = verdict.region
         nodes = {*region.inside, *(u for _, u in region.branches if u >= tree.n_observed)}
         if touched.isdisjoint(nodes):
@@ -357,18 +362,25 @@ def _compatible(tree: Tree, verdicts: list[_Verdict]) -> list[_Verdict]:
 
 
 def _improve(
-    model: TreeModel, chosen: list[_Verdict], searcher: Searcher, value: float
+    model: TreeModel,
+    chosen: list[_Verdict],
+    fitted: list[_Verdict],
+    searcher: Searcher,
+    value: float,
 ) -> tuple[TreeModel, float] | None:
-    """The model with all changes made, or with fewer of them, if it is better as a whole."""
+    """The model with all changes made, or with fewer of them, if it is better as a whole; with all
+    of them, regions around that keep their shape take the parameters of its fit as well."""
     least = value + 1e-9 * abs(value)
+    kept = [v._replace(best=v.present) for v in fitted if v.present is not None]
+    made = _compatible(model.tree, [*chosen, *kept])
     while chosen:
-        new = replace_regions(model, chosen)
+        new = replace_regions(model, made)
         if (reached := searcher.value(new)) > least:  # as a rule the gains add up
             return new, reached
         new = searcher.refined(new)
         if (reached := searcher.value(new)) > least:
             return new, reached
-        chosen = chosen[: len(chosen) // 2]
+        chosen = made = chosen[: len(chosen) // 2]
     return None
 
 
