@@ -42,12 +42,12 @@ START_SAMPLES, START_SEEN = 1 << 14, 100
 """Samples whose moments are a start for EM, at least; more where rare categories would not be seen
 so often in them."""
 
-START_VALUES = 1 << 32
+START_VALUES = 1 << 33
 """Values of nodes in these samples, at most: what many variables cannot see often enough in so
 many, EM sees in all."""
 
 FIRST_SAMPLES = 1 << 12
-"""Samples of the rounds that only make features."""
+"""Samples of the rounds that only make features, at least."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,8 @@ def moments_model(
     looks: Looks = []
     if tree.n_hidden:
         looks = looks_of(table, view_basis(table, n_states, basis, seed, n_jobs))
-    some = train.about(start_samples(table, tree.n_nodes)) if options.refine else train
+    start, first = start_samples(table, tree.n_nodes)
+    some = train.about(start) if options.refine else train
     found = estimate_parameters(
         tree,
         looks,
@@ -143,7 +144,7 @@ def moments_model(
         n_states,
         families=pooled_families(table, n_states),
         hidden_features=options.hidden_features,
-        fewer=some.about(FIRST_SAMPLES) if options.refine else None,
+        fewer=some.about(first) if options.refine else None,
         judge=judge if table.has_missing else None,
         n_jobs=n_jobs,
     )
@@ -154,19 +155,23 @@ def moments_model(
     return found
 
 
-def start_samples(table: Table, n_nodes: int) -> int:
-    """Samples whose moments EM may start from: the noise in them is less than what its first steps
-    take out, and all but the rarest twentieth of the categories are seen often enough, as far as
-    `START_VALUES` allow."""
+def start_samples(table: Table, n_nodes: int) -> tuple[int, int]:
+    """Samples whose moments EM may start from, and those of the rounds that only make features.
+
+    The noise in them is less than what the first steps of EM take out, and all but the rarest
+    twentieth of the categories are seen `START_SEEN` times (what is present, for features, a tenth
+    of that), as far as `START_VALUES` allow."""
     coded = np.array([family in CODED or family == "multihot" for family in table.families])
     mean = coordinate_moments(table)[0]
-    share = mean if table.kind == "presence" else mean[np.repeat(coded, np.diff(table.offsets))]
+    present = table.kind == "presence"
+    share = mean if present else mean[np.repeat(coded, np.diff(table.offsets))]
     share = np.minimum(share, 1 - share)
     share = share[share > 0]
     if not len(share):
-        return START_SAMPLES
-    enough = int(START_SEEN / np.quantile(share, 0.05))
-    return max(START_SAMPLES, min(enough, START_VALUES // n_nodes))
+        return START_SAMPLES, FIRST_SAMPLES
+    enough, most = int(START_SEEN / np.quantile(share, 0.05)), START_VALUES // n_nodes
+    first = max(FIRST_SAMPLES, min(enough // 10, most)) if present else FIRST_SAMPLES
+    return max(START_SAMPLES, min(enough, most)), first
 
 
 def conditions(

@@ -38,7 +38,11 @@ SPAN = 4 * LANE
 SUMMED = 16
 """Pieces in which sums over samples are taken, at most."""
 
-OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
+OPTIONS: dict[str, Any] = {
+    "nogil": True,
+    "error_model": "numpy",
+    "fastmath": {"contract", "reassoc"},
+}
 ONCE: dict[str, Any] = {"inline": "always"}
 
 
@@ -234,14 +238,15 @@ def preorder(parents, order, chosen):  # type: ignore[no-untyped-def]
     return place
 
 
-# Helpers are inlined, and loops over samples are of constant length: otherwise the compiler counts
-# references to the arrays at every node, and does not take samples side by side.
+# Helpers are inlined: otherwise the compiler counts references to the arrays at every node. Loops
+# over samples end at the length of an array: one of constant length is unrolled before samples are
+# taken side by side.
 
 
 @njit(**ONCE)
 def _scaled(k, at, values):  # type: ignore[no-untyped-def]
     """`values[at]` `(k, LANE)` with a largest entry of 1; zeros stay."""
-    for s in range(LANE):
+    for s in range(values.shape[2]):
         top = values[at, 0, s]
         for j in range(1, k):
             top = max(top, values[at, j, s])
@@ -253,7 +258,7 @@ def _scaled(k, at, values):  # type: ignore[no-untyped-def]
 @njit(**ONCE)
 def _numbers(k, u, b):  # type: ignore[no-untyped-def]
     """From logarithms to numbers, the largest 1."""
-    for s in range(LANE):
+    for s in range(b.shape[2]):
         top = b[u, 0, s]
         for j in range(1, k):
             top = max(top, b[u, j, s])
@@ -269,7 +274,7 @@ def _enter(k, indptr, leaf, low, high, nodes, b, known):  # type: ignore[no-unty
     logs = nodes.logs
     for u in range(len(base)):
         for j in range(k):
-            for s in range(LANE):
+            for s in range(b.shape[2]):
                 b[u, j, s] = base[u, j]
     known[:] = 0
     for s in range(high - low):
@@ -296,20 +301,20 @@ def _up(k, nodes, b, m, known):  # type: ignore[no-untyped-def]
             _numbers(k, u, b)
         if own[u] >= 0:
             for j in range(k):
-                for s in range(LANE):
+                for s in range(b.shape[2]):
                     b[u, j, s] = b[u, j, s] if known[own[u], s] == j else 0.0
         _scaled(k, u, b)
         if u == 0:
             continue
         above = parent[u]
         for j in range(k):
-            for s in range(LANE):
+            for s in range(b.shape[2]):
                 part = 0.0
                 for i in range(k):
                     part += table[u, i, j] * b[u, i, s]
                 m[u, j, s] = part
         for j in range(k):
-            for s in range(LANE):
+            for s in range(b.shape[2]):
                 if logs[above]:
                     b[above, j, s] += np.log(m[u, j, s])
                 else:
@@ -317,54 +322,73 @@ def _up(k, nodes, b, m, known):  # type: ignore[no-untyped-def]
 
 
 @njit(**ONCE)
-def _put(k, at, values, weight, row, by_sum, first, place, low, high, out):  # type: ignore[no-untyped-def]
-    """`out[place, :, low:high]` = the weighted `values[at]`, scaled."""
-    for s in range(high - low):
-        total = 0.0
-        for j in range(k):
-            part = values[at, j, s] * weight[row, j]
-            total = total + part if by_sum else max(total, part)
-        scale = 1.0 / max(total, 1e-300)
-        for j in range(first, k):
-            out[place, j - first, low + s] = values[at, j, s] * weight[row, j] * scale
+def _weighted(k, at, values, weight, row, by_sum, e):  # type: ignore[no-untyped-def]
+    """`e[:k]` = `values[at]` weighted by `weight[row]`, `e[k]` what scales it to a sum, or a
+    largest entry, of 1."""
+    for s in range(e.shape[1]):
+        e[k, s] = 1e-300
+    for j in range(k):
+        for s in range(e.shape[1]):
+            e[j, s] = values[at, j, s] * weight[row, j]
+    for j in range(k):
+        if by_sum:
+            for s in range(e.shape[1]):
+                e[k, s] += e[j, s]
+        else:
+            for s in range(e.shape[1]):
+                e[k, s] = max(e[k, s], e[j, s])
+    for s in range(e.shape[1]):
+        e[k, s] = 1.0 / e[k, s]
 
 
 @njit(**ONCE)
-def _down(k, nodes, b, m, a, c, low, high, wanted, out, weights, squares):  # type: ignore[no-untyped-def]
+def _put(k, first, e, place, low, high, out):  # type: ignore[no-untyped-def]
+    """`out[place, :, low:high]` = what `e` holds, scaled."""
+    for j in range(first, k):
+        for s in range(high - low):
+            out[place, j - first, low + s] = e[j, s] * e[k, s]
+
+
+@njit(**ONCE)
+def _down(k, nodes, b, m, a, c, e, low, high, wanted, out, weights, squares):  # type: ignore[no-untyped-def]
     """All `a`, from above; messages and squares on the way."""
     parent, table = nodes.parent, nodes.table
     up, down, by_sum, first = wanted.up, wanted.down, wanted.by_sum, wanted.first
-    up_weight, down_weight = wanted.up_weight, wanted.down_weight
+    up_weight, down_weight, one = wanted.up_weight, wanted.down_weight, np.ones((1, k))
     for v in range(len(parent)):
         u = parent[v]
         for j in range(k):
-            for s in range(LANE):
+            for s in range(b.shape[2]):
                 sent = m[v, j, s]
                 c[0, j, s] = a[u, j, s] * b[u, j, s] / (sent if sent > 0.0 else 1.0)
         if v == 0:
             for j in range(k):
-                for s in range(LANE):
+                for s in range(b.shape[2]):
                     c[0, j, s] = 1.0 if j == 0 else 0.0
         _scaled(k, 0, c)
         for i in range(k):
-            for s in range(LANE):
+            for s in range(b.shape[2]):
                 part = 0.0
                 for j in range(k):
                     part += table[v, i, j] * c[0, j, s]
                 a[v, i, s] = part
         if down[v] >= 0:
-            _put(k, 0, c, down_weight, v, by_sum, first, down[v], low, high, out)
+            _weighted(k, 0, c, down_weight, v, by_sum, e)
+            _put(k, first, e, down[v], low, high, out)
         if up[v] >= 0:
-            _put(k, v, b, up_weight, v, by_sum, first, up[v], low, high, out)
+            _weighted(k, v, b, up_weight, v, by_sum, e)
+            _put(k, first, e, up[v], low, high, out)
         if len(squares):
-            for s in range(high - low):
+            for j in range(k):
+                for s in range(b.shape[2]):
+                    c[0, j, s] = a[v, j, s] * b[v, j, s]
+            _weighted(k, 0, c, one, 0, True, e)
+            for j in range(k):
                 total = 0.0
-                for j in range(k):
-                    total += a[v, j, s] * b[v, j, s]
-                scale = 1.0 / max(total, 1e-300)
-                for j in range(k):
-                    q = a[v, j, s] * b[v, j, s] * scale
-                    squares[v, j] += weights[low + s] * q * q
+                for s in range(high - low):
+                    q = e[j, s] * e[k, s]
+                    total += weights[low + s] * q * q
+                squares[v, j] += total
 
 
 @njit(**ONCE)
@@ -372,13 +396,13 @@ def _samples(  # type: ignore[no-untyped-def]
     k, start, stop, indptr, leaf, nodes, wanted, work, known, out, weights, squares
 ):
     b, m, a = work[0], work[1], work[2]
-    c = np.empty((1, k, LANE))
+    c, e = np.empty((1, k, LANE)), np.empty((k + 1, LANE))
     for low in range(start, stop, LANE):
         high = min(low + LANE, stop)
         _enter(k, indptr, leaf, low, high, nodes, b, known)
         _up(k, nodes, b, m, known)
         a[0], m[0] = 1.0, 1.0
-        _down(k, nodes, b, m, a, c, low, high, wanted, out, weights, squares)
+        _down(k, nodes, b, m, a, c, e, low, high, wanted, out, weights, squares)
 
 
 @njit(cache=True, **OPTIONS)
