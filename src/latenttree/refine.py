@@ -30,6 +30,9 @@ Floats = NDArray[np.float64]
 PER_PARAMETER = 5e5
 """Log-likelihood for each parameter that `tolerance` is a share of."""
 
+SEEN = 10
+"""Samples of a category that tell a parameter."""
+
 LEAST_SHARE_LEFT, MOST_SHARE_LEFT = 0.5, 0.95
 """Bounds of the share of its gain that an iteration is expected to leave to the next."""
 
@@ -85,11 +88,11 @@ def refine(
     ----------
     chunks : gives the samples, chunk by chunk, or their codes `(n, p)`, -1 for unknown.
     tolerance : refinement ends when the objective is expected to rise by less than `tolerance *
-        PER_PARAMETER` for each free parameter: by default 0.05, where sampling noise is 1/2. No
-        more parameters count than there are values. What
-        is to come is judged by how the gains shrink. Of many samples also when a pass alone brings
-        less than that, or less than the share `tolerance * SHARES`, by default 0.02, of all that
-        was gained.
+        PER_PARAMETER` for each free parameter: by default 0.05, where sampling noise is 1/2. Those
+        of categories seen less than `SEEN` times do not count, and no more than there are values.
+        What is to come is judged by how the gains shrink. Of many samples also when a pass alone
+        brings less than that, or less than the share `tolerance * SHARES`, by default 0.02, of all
+        that was gained.
     smoothing : pseudo-samples for every state of a parent, spread as the node's own marginal is
         (a Dirichlet prior): no category seen at all gets probability zero.
     accelerate : extrapolate every two steps (squared extrapolation, Varadhan and Roland 2008).
@@ -104,7 +107,7 @@ def refine(
     seen, number = None, _number(chunks)
     if accelerate and max_steps >= LEAST_STEPS and number >= MANY:
         seen = Seen(steps, theta, chunks)
-    told = min(model.n_parameters, number * model.tree.n_observed)
+    told = min(_told(model, marginals, number), number * model.tree.n_observed)
     limits = _Limits(max_steps, tolerance * PER_PARAMETER * told, tolerance * SHARES)
     if seen is None:
         found = _climb(steps, steps.visit(theta, chunks), chunks, limits, judge, accelerate)
@@ -112,6 +115,18 @@ def refine(
         found = _finish(steps, seen, chunks, limits, judge)
     best = steps.step(found.state.sums) if judge.best is None else judge.best
     return Refinement(checked(space.as_model(best)), found.trace, judge.values, found.converged)
+
+
+def _told(model: TreeModel, marginals: Sequence[Floats], number: int) -> int:
+    """Parameters that samples say something about."""
+    shares = [s for v, s in enumerate(marginals) if v not in model.emissions]
+    if not shares:
+        return model.n_parameters
+    nodes = [v for v in range(len(marginals)) if v not in model.emissions]
+    sizes = np.array([len(s) for s in shares])
+    rare = np.add.reduceat(np.concatenate(shares) * number < SEEN, np.cumsum(sizes) - sizes)
+    widths = np.array([model.tables[v].shape[1] for v in nodes])
+    return model.n_parameters - int(np.minimum(rare, sizes - 1) @ widths)
 
 
 def _number(chunks: Chunks) -> int:
