@@ -28,6 +28,7 @@ class Around(NamedTuple):
     order: NDArray[np.int64]  # nodes from node 0, parents first
     up: NDArray[np.int64]  # (nodes,) slot to the parent, -1 at the root
     behind: NDArray[np.int64]  # (slots,) observed nodes behind a slot
+    mark: NDArray[np.uint64]  # (slots,) a number for the set of observed nodes behind a slot
 
 
 class Flat:
@@ -77,11 +78,22 @@ class Flat:
         self.length = np.concatenate([self.length, np.array(lengths, dtype=np.float64)])
 
 
+@njit(cache=True, nogil=True, inline="always")
+def mixed(x):  # type: ignore[no-untyped-def]
+    """64 bits that look random, another number for another number."""
+    x *= np.uint64(0x9E3779B97F4A7C15)
+    x ^= x >> np.uint64(29)
+    x *= np.uint64(0xBF58476D1CE4E5B9)
+    return x ^ (x >> np.uint64(32))
+
+
 @njit(cache=True, nogil=True)
 def _walk(first, slot, tails, n_observed):  # type: ignore[no-untyped-def]
-    """Nodes from node 0, parents first, each one's slot to its parent, and the number of observed
-    nodes behind every slot. O(slots)."""
+    """Nodes from node 0, parents first, each one's slot to its parent, and for every slot the
+    number of observed nodes behind it and the sum of their 64-bit mixes. O(slots)."""
     n = len(first) - 1
+    mark = np.zeros(len(tails), dtype=np.uint64)
+    mixes = np.zeros(n, dtype=np.uint64)
     up = np.full(n, -1)
     order = np.empty(n, dtype=np.int64)
     behind = np.zeros(len(tails), dtype=np.int64)
@@ -93,6 +105,7 @@ def _walk(first, slot, tails, n_observed):  # type: ignore[no-untyped-def]
         v = order[q]
         q += 1
         below[v] = 1 if v < n_observed else 0
+        mixes[v] = mixed(np.uint64(v + 1)) if v < n_observed else np.uint64(0)
         for i in range(first[v], first[v + 1]):
             s = slot[i]
             if s != up[v]:
@@ -105,4 +118,9 @@ def _walk(first, slot, tails, n_observed):  # type: ignore[no-untyped-def]
         behind[up[v] ^ 1] = below[v]
         behind[up[v]] = n_observed - below[v]
         below[tails[up[v] ^ 1]] += below[v]
-    return order[:size], up, behind
+        mixes[tails[up[v] ^ 1]] += mixes[v]
+    for q in range(1, size):
+        v = order[q]
+        mark[up[v] ^ 1] = mixes[v]
+        mark[up[v]] = mixes[order[0]] - mixes[v]
+    return order[:size], up, behind, mark

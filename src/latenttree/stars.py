@@ -10,6 +10,11 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+LOWEST = -1e300
+
+STALE = 1e-6
+"""A sum is made anew when this little of it is left: what was taken off left its rounding."""
+
 
 @njit(cache=True, nogil=True)
 def log_distances(r, n):  # type: ignore[no-untyped-def]
@@ -43,25 +48,28 @@ def join(r, n, caution, flat):  # type: ignore[no-untyped-def]
     errors are taken off `Q`, so that noisy pairs wait until nothing surer is left.
     The parent's feature is the best linear predictor from its two children: weights a / (1 - a^2).
 
+    Rows that were joined into others stay, of no weight, until a quarter of all are such.
+
     Returns edges `(2m - 3, 2)` over leaves 0..m-1 and hidden m..2m-3, and lengths (clipped at 0).
     O(m^3).
     """
     m = r.shape[0]
     d, v = log_distances(r, n)
-    square = np.empty((m, m))
-    for i in range(m):
-        for j in range(m):
-            square[i, j] = np.exp(-2 * d[i, j]) if i != j else 0.0
     c = r.copy()
     node = np.arange(m)  # node of the tree that a row stands for
     gain = np.ones(m)  # correlation of a row's feature with its node
-    row = np.arange(m)  # its row in c, which is not moved
+    alive = np.ones(m, dtype=np.bool_)
+    near, peak = np.zeros(m), np.zeros(m)  # sums of squared correlations, and the largest they were
+    if not flat:
+        for k in range(m):
+            near[k] = peak[k] = _near(k, d, m, alive)
     edges = np.empty((max(2 * m - 3, 1), 2), dtype=np.int64)
     lengths = np.zeros(max(2 * m - 3, 1))
-    fresh, n_edges = m, 0
+    fresh, n_edges, size = m, 0, m
+    scratch = np.empty((5, m))
     while m > 3:
-        i, j = _surest_pair(d, v, square, m, caution, flat)
-        ai, aj = _halves(i, j, d, v, m)
+        i, j = _surest_pair(d, v, near, alive, size, caution, flat, scratch)
+        ai, aj = _halves(i, j, d, v, alive, size)
         wi, wj, g = combine(np.exp(-ai), np.exp(-aj))
         for child, half in ((i, ai), (j, aj)):
             edges[n_edges, 0] = node[child]
@@ -71,20 +79,24 @@ def join(r, n, caution, flat):  # type: ignore[no-untyped-def]
         node[i] = fresh
         gain[i] = g
         fresh += 1
-        for k in range(m):
-            if k not in (i, j):
-                x = wi * c[row[i], row[k]] + wj * c[row[j], row[k]]
-                c[row[i], row[k]] = x
-                c[row[k], row[i]] = x
+        alive[j] = False
+        for k in range(size):
+            if alive[k] and k != i:
+                left = 0.0 if flat else np.exp(-2 * d[i, k]) + np.exp(-2 * d[j, k])
+                x = wi * c[i, k] + wj * c[j, k]
+                c[i, k] = c[k, i] = x
                 d[i, k], v[i, k] = _log_distance(x, n)
                 d[k, i], v[k, i] = d[i, k], v[i, k]
-                square[i, k] = np.exp(-2 * d[i, k])
-                square[k, i] = square[i, k]
-        for table in (d, v, square):
-            _leave_out(table, j, m)
+                if not flat:
+                    near[k] += np.exp(-2 * d[i, k]) - left
+                    peak[k] = max(peak[k], near[k])
+                    if near[k] < STALE * peak[k]:
+                        near[k] = peak[k] = _near(k, d, size, alive)
+        if not flat:
+            near[i] = peak[i] = _near(i, d, size, alive)
         m -= 1
-        for k in range(j, m):
-            node[k], gain[k], row[k] = node[k + 1], gain[k + 1], row[k + 1]
+        if 4 * m <= 3 * size or m == 3:
+            size = _close(d, v, c, node, gain, near, peak, alive, size)
     if m == 3:
         for i in range(3):
             j, k = (i + 1) % 3, (i + 2) % 3
@@ -101,76 +113,129 @@ def join(r, n, caution, flat):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _leave_out(table, j, m):  # type: ignore[no-untyped-def]
-    """Close the gap of row and column j among the first m, in place; the order stays."""
-    for a in range(j):
-        for b in range(j, m - 1):
-            table[a, b] = table[a, b + 1]
-    for a in range(j, m - 1):
-        for b in range(j):
-            table[a, b] = table[a + 1, b]
-        for b in range(j, m - 1):
-            table[a, b] = table[a + 1, b + 1]
+def _near(k, d, size, alive):  # type: ignore[no-untyped-def]
+    """Sum of the squared correlations of row k with the others."""
+    total = 0.0
+    for a in range(size):
+        if alive[a] and a != k:
+            total += np.exp(-2 * d[k, a])
+    return total
 
 
 @njit(cache=True, nogil=True)
-def _surest_pair(d, v, square, m, caution, flat):  # type: ignore[no-untyped-def]
-    """The pair of the first m rows with the largest `Q - caution * se(Q)`. O(m^2).
+def _close(d, v, c, node, gain, near, peak, alive, size):  # type: ignore[no-untyped-def]
+    """Move the rows that are left, in their order, to the front of all tables; how many."""
+    m = 0
+    for a in range(size):
+        if alive[a]:
+            node[m], gain[m], near[m], peak[m] = node[a], gain[a], near[a], peak[a]
+            q = 0
+            for b in range(size):
+                if alive[b]:
+                    d[m, q], v[m, q], c[m, q] = d[a, b], v[a, b], c[a, b]
+                    q += 1
+            m += 1
+    alive[:m] = True
+    alive[m:] = False
+    return m
 
-    Sums run over rows that are all added to at once, which a processor does several at a time."""
-    weight = np.ones(m)
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+def _weighted(w, x, size):  # type: ignore[no-untyped-def]
+    """`sum_k w_k x_k`, several at a time."""
+    total = 0.0
+    for k in range(size):
+        total += w[k] * x[k]
+    return total
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _qualities(a, d, weight, total, all_weight, alive, quality):  # type: ignore[no-untyped-def]
+    """`Q` of the pairs of row a with rows before it; divisions without a check go several at a
+    time."""
+    row, wa, ta = d[a], weight[a], total[a]
+    for b in range(a):
+        dij, wb = row[b], weight[b]
+        rest = all_weight - wa - wb
+        ti = ta - wb * dij
+        tj = total[b] - wa * dij
+        tilt = (ti - tj) / rest
+        q = 0.5 * (ti + tj - rest * dij) + 0.5 * (wa * (dij + tilt) + wb * (dij - tilt))
+        quality[b] = q if alive[b] else LOWEST
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "nnan", "nsz"})
+def _largest(x, size):  # type: ignore[no-untyped-def]
+    """The largest of the first numbers, several at a time."""
+    largest = LOWEST
+    for k in range(size):
+        largest = max(largest, x[k])
+    return largest
+
+
+@njit(cache=True, nogil=True)
+def _surest_pair(d, v, near, alive, size, caution, flat, scratch):  # type: ignore[no-untyped-def]
+    """The pair of rows with the largest `Q - caution * se(Q)`. O(size^2).
+
+    `Q` itself is a bound, so that errors are only needed of rows in which it is above the best."""
+    weight, total, noise = scratch[0], scratch[1], scratch[2]
+    quality, most = scratch[3], scratch[4]
     top = 1.0 if flat else 0.0
-    if not flat:
-        weight[:] = 0.0
-        for b in range(m):
-            for a in range(m):
-                weight[a] += square[b, a]
-        for a in range(m):
-            top = max(top, weight[a])
+    for a in range(size):
+        if alive[a] and not flat:
+            top = max(top, near[a])
     all_weight = 0.0
-    for a in range(m):
-        weight[a] = max(weight[a] / top, 1e-200)
+    for a in range(size):
+        weight[a] = max((1.0 if flat else near[a]) / top, 1e-200) if alive[a] else 0.0
         all_weight += weight[a]
-    total = np.zeros(m)
-    noise = np.zeros(m)
-    for b in range(m):
-        w = weight[b]
-        for a in range(m):
-            total[a] += w * d[b, a]
-            noise[a] += w * w * v[b, a]
-    best = -np.inf
-    i, j = 0, 1
-    quality = np.empty(m)
-    for a in range(m):
+    best = LOWEST
+    first, i, j = 1, 0, 1
+    for a in range(size):
+        most[a], total[a], noise[a] = LOWEST, 0.0, -1.0
+        if alive[a]:
+            total[a] = _weighted(weight, d[a], size)
+            _qualities(a, d, weight, total, all_weight, alive, quality)
+            most[a] = _largest(quality, a)
+            if most[a] > best:
+                best, first = most[a], a
+    best = LOWEST
+    for step in range(-1, size):
+        a = first if step < 0 else step  # the row of the largest bound before all others
+        if most[a] <= LOWEST or most[a] < best or (a == first and step >= 0):
+            continue
+        _qualities(a, d, weight, total, all_weight, alive, quality)
         for b in range(a):
-            dij = d[a, b]
-            rest = all_weight - weight[a] - weight[b]
-            ti = total[a] - weight[b] * dij
-            tj = total[b] - weight[a] * dij
-            tilt = (ti - tj) / rest
-            q = 0.5 * (ti + tj - rest * dij)
-            quality[b] = q + 0.5 * (weight[a] * (dij + tilt) + weight[b] * (dij - tilt))
-        for b in range(a):
-            q = quality[b]
-            if q > best:
+            if quality[b] >= best and alive[b]:
+                for k in (a, b):
+                    if noise[k] < 0:
+                        noise[k] = _noise(weight, v[k], size)
                 rest = all_weight - weight[a] - weight[b]
                 spread = rest * rest - weight[a] ** 2 - weight[b] ** 2
                 variance = noise[a] + noise[b] + spread * v[a, b]
-                q -= 0.5 * caution * np.sqrt(max(variance, 0.0))
-                if q > best:
+                q = quality[b] - 0.5 * caution * np.sqrt(max(variance, 0.0))
+                if q > best or (q == best and (a < i or (a == i and b < j))):
                     best = q
                     i, j = a, b
     return i, j
 
 
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+def _noise(w, v, size):  # type: ignore[no-untyped-def]
+    """`sum_k w_k^2 v_k`, several at a time."""
+    total = 0.0
+    for k in range(size):
+        total += w[k] * w[k] * v[k]
+    return total
+
+
 @njit(cache=True, nogil=True)
-def _halves(i, j, d, v, m):  # type: ignore[no-untyped-def]
+def _halves(i, j, d, v, alive, size):  # type: ignore[no-untyped-def]
     """Distances of i and of j to their parent: `(d_ij +- mean_k (d_ik - d_jk)) / 2`, the mean over
-    the first m rows weighted by the inverse variances, each half inside [0, d_ij]."""
+    the other rows weighted by the inverse variances, each half inside [0, d_ij]."""
     top = 0.0
     bottom = 0.0
-    for k in range(m):
-        if k not in (i, j):
+    for k in range(size):
+        if alive[k] and k not in (i, j):
             w = 1.0 / (v[i, k] + v[j, k])
             top += w * (d[i, k] - d[j, k])
             bottom += w

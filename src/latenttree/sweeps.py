@@ -27,7 +27,7 @@ from latenttree.features import (
     star_correlations,
     update_features,
 )
-from latenttree.flat import Around, Flat
+from latenttree.flat import Around, Flat, mixed
 from latenttree.lengths import fit_likelihood, path_matrix
 from latenttree.stars import join
 from latenttree.wiring import Wiring
@@ -40,6 +40,8 @@ MAX_BRANCHES = 8
 MOST_BRANCHES = 62
 """A wider region (one node of a fixed-epsilon grouping) is left alone: its leaves are 64 bits."""
 MOST_INSIDE = 16
+MOST_TIMES = 2
+"""A change that only brings splits that came so often before is refused: sweeps go in circles."""
 CAUTIONS = (1.0, 4.0)
 N_STEPS = 10
 MIN_GAIN = 0.5
@@ -63,6 +65,7 @@ class Verdicts(NamedTuple):
     edges: NDArray[np.int64]  # (n, most edges, 2)
     lengths: NDArray[np.float64]  # (n, most edges)
     changed: NDArray[np.bool_]  # (n,)
+    gain: NDArray[np.float64]  # (n,) log-likelihood that a new tree gains
 
     @classmethod
     def none(cls, n: int, most: int) -> Verdicts:
@@ -79,6 +82,7 @@ class Verdicts(NamedTuple):
             np.empty((n, n_edges, 2), dtype=np.int64),
             np.empty((n, n_edges)),
             np.zeros(n, dtype=np.bool_),
+            np.zeros(n),
         )
 
 
@@ -93,9 +97,10 @@ def sweep(
         return changes
     around = flat.around()
     features = branch_features(flat, around, affinity.source, affinity.width)
+    splits = Splits.of(flat, around)
     while True:
         verdicts = judge_all(flat, around, features, affinity, centres, n_jobs)
-        changed, centres, moved = _apply(flat, verdicts)
+        changed, centres, moved, splits = _apply(flat, around, verdicts, splits)
         changes.append(changed)
         settled = changed * SETTLED <= len(flat.ends) + 1
         if settled or not len(centres) or len(changes) == max_sweeps:
@@ -225,7 +230,7 @@ def _judge(centres, around, tails, length, n_observed, features, source, n_all, 
         lengths[:n_edges] = x
         resolved = n_edges == 2 * m - 3
         old = topology_hash(m, edges[:n_edges])
-        seen = old
+        seen, before = old, best
         for caution in CAUTIONS:
             new, start = join(r, n, caution, flat)
             splits = topology_hash(m, new)
@@ -240,6 +245,7 @@ def _judge(centres, around, tails, length, n_observed, features, source, n_all, 
                 edges[:n_edges] = new
                 lengths[:n_edges] = x
         found.n_edges[c] = n_edges
+        found.gain[c] = best - before
         for e in range(n_edges):
             if edges[e, 0] < m:
                 lengths[e] += np.log(features.load[slots[edges[e, 0]]])
@@ -249,11 +255,8 @@ def _judge(centres, around, tails, length, n_observed, features, source, n_all, 
 
 
 @njit(cache=True, nogil=True)
-def topology_hash(m, edges):  # type: ignore[no-untyped-def]
-    """A number for the topology of a star's tree, whatever the numbers of its hidden nodes.
-
-    The sum over edges inside of a 64-bit mix of the set of leaves away from leaf 0, as bits."""
-    n_edges = len(edges)
+def _rooted(n_edges, edges):  # type: ignore[no-untyped-def]
+    """Nodes of a star's tree from leaf 0, parents first, and their parents."""
     parent = np.full(n_edges + 1, -2, dtype=np.int64)
     order = np.zeros(n_edges + 1, dtype=np.int64)
     parent[0] = -1
@@ -270,6 +273,16 @@ def topology_hash(m, edges):  # type: ignore[no-untyped-def]
                 parent[u] = v
                 order[found] = u
                 found += 1
+    return order, parent
+
+
+@njit(cache=True, nogil=True)
+def topology_hash(m, edges):  # type: ignore[no-untyped-def]
+    """A number for the topology of a star's tree, whatever the numbers of its hidden nodes.
+
+    The sum over edges inside of a 64-bit mix of the set of leaves away from leaf 0, as bits."""
+    n_edges = len(edges)
+    order, parent = _rooted(n_edges, edges)
     bits = np.zeros(n_edges + 1, dtype=np.uint64)
     total = np.uint64(0)
     for q in range(n_edges, 0, -1):
@@ -277,49 +290,117 @@ def topology_hash(m, edges):  # type: ignore[no-untyped-def]
         if v < m:
             bits[v] |= np.uint64(1) << np.uint64(v)
         elif parent[v] > 0:
-            x = bits[v] * np.uint64(0x9E3779B97F4A7C15)
-            x ^= x >> np.uint64(29)
-            x *= np.uint64(0xBF58476D1CE4E5B9)
-            total += x ^ (x >> np.uint64(32))
+            total += mixed(bits[v])
         bits[parent[v]] |= bits[v]
     return total
 
 
-def _apply(flat: Flat, found: Verdicts) -> tuple[int, NDArray[np.int64], NDArray[np.bool_]]:
-    """Rewire, first come first served; the number of changes, where to look next, and the edges
-    that moved."""
-    touched: set[int] = set()
-    again: set[int] = set()
-    kept, taken = [], []
-    tails = flat.ends.ravel()
+# ---- choice ----------------------------------------------------------------------------------
+
+
+class Splits(NamedTuple):
+    """Splits that the tree ever had, as numbers, and how often each came."""
+
+    number: NDArray[np.uint64]  # ascending
+    times: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, flat: Flat, around: Around) -> Splits:
+        """Those of all edges."""
+        both = around.mark.reshape(-1, 2)
+        return cls(*np.unique(both.min(axis=1), return_counts=True))
+
+    def and_also(self, more: NDArray[np.uint64]) -> Splits:
+        """With more splits, each once."""
+        together = np.concatenate([self.number, more])
+        number, place = np.unique(together, return_inverse=True)
+        times = np.bincount(place, np.concatenate([self.times, np.ones(len(more))]))
+        return Splits(number, times.astype(np.int64))
+
+
+@njit(cache=True, nogil=True)
+def _new_splits(slots, edges, mark, out):  # type: ignore[no-untyped-def]
+    """Numbers of the splits of a star's inner edges into `out`; how many."""
+    m, n_edges = len(slots), len(edges)
+    order, parent = _rooted(n_edges, edges)
+    behind = np.zeros(n_edges + 1, dtype=np.uint64)
+    total = mark[slots[0]] + mark[slots[0] ^ 1]
+    n = 0
+    for q in range(n_edges, 0, -1):
+        v = order[q]
+        if v < m:
+            behind[v] = mark[slots[v]]
+        elif parent[v] > 0:
+            out[n] = min(behind[v], total - behind[v])
+            n += 1
+        behind[parent[v]] += behind[v]
+    return n
+
+
+KEPT, TAKEN, WAITS, REFUSED = range(4)
+
+
+@njit(cache=True, nogil=True)
+def _choose(order, found, tails, mark, splits, touched, state, added):  # type: ignore[no-untyped-def]
+    """What becomes of each region, into `state`; `touched[v]` is 1 at nodes around a region that is
+    rewired, 2 inside. Returns how many splits were `added`."""
+    number, times = splits
+    n_added = 0
+    for c in order:
+        n_inside, m, n_edges = found.n_inside[c], found.n_slots[c], found.n_edges[c]
+        near = 0
+        for i in range(n_inside):
+            near = max(near, touched[found.inside[c, i]])
+        if near == 2 or (near == 1 and found.changed[c]):
+            state[c] = WAITS
+            continue
+        if not found.changed[c]:
+            continue
+        slots = found.slots[c, :m]
+        n = _new_splits(slots, found.edges[c, :n_edges], mark, added[n_added:])
+        state[c] = REFUSED
+        for q in range(n_added, n_added + n):
+            at = np.searchsorted(number, added[q])
+            if at == len(number) or number[at] != added[q] or times[at] < MOST_TIMES:
+                state[c] = TAKEN
+        if state[c] == TAKEN:
+            n_added += n
+            for s in slots:
+                touched[tails[s ^ 1]] = max(touched[tails[s ^ 1]], 1)
+            for i in range(n_inside):
+                touched[found.inside[c, i]] = 2
+    return n_added
+
+
+def _apply(
+    flat: Flat, around: Around, found: Verdicts, splits: Splits
+) -> tuple[int, NDArray[np.int64], NDArray[np.bool_], Splits]:
+    """Rewire, most gain first; the number of changes, where to look next, the edges that moved, and
+    all splits so far."""
     judged = np.flatnonzero(found.n_slots)
-    insides, counts = found.inside[judged].tolist(), found.n_inside[judged].tolist()
-    changed = found.changed.tolist()
-    for c, row, count in zip(judged.tolist(), insides, counts, strict=True):
-        inside = row[:count]
-        if not touched.isdisjoint(inside):
-            again.add(inside[0])
-        elif changed[c]:
-            taken.append(c)
-            outside = tails[found.slots[c, : found.n_slots[c]] ^ 1].tolist()
-            touched.update(inside, outside)
-            again.update(outside)
-        else:
-            kept.append(c)
+    gain = np.where(found.changed, found.gain, -np.inf)[judged]
+    order = judged[np.argsort(-gain, kind="stable")]
+    tails = flat.ends.ravel()
+    touched = np.zeros(flat.n_nodes, dtype=np.int8)
+    state = np.full(len(found.n_slots), KEPT, dtype=np.int8)
+    room = int(found.n_edges[found.changed].sum())
+    added = np.empty(room + found.edges.shape[1], dtype=np.uint64)
+    n_added = _choose(order, found, tails, around.mark, tuple(splits), touched, state, added)
+    taken = order[state[order] == TAKEN]
     before = flat.length.copy()
-    _set_lengths(flat, found, np.array(kept, dtype=np.int64))
+    _set_lengths(flat, found, judged[state[judged] == KEPT])
     moved = np.abs(flat.length - before) > STILL
-    rewired = []
-    for c in taken:
-        rows, new = _rewire(flat, found, c)
-        rewired += rows
-        again.update(new)
+    rewired, fresh = [], flat.n_nodes
+    for c in taken.tolist():
+        rewired += _rewire(flat, found, c)
     if len(moved) < len(flat.ends):
         moved = np.concatenate([moved, np.ones(len(flat.ends) - len(moved), dtype=np.bool_)])
     moved[rewired] = True
-    present = flat.hidden()
-    look = np.array(sorted(again), dtype=np.int64)
-    return len(taken), look[np.isin(look, present)], moved
+    waiting = found.inside[np.flatnonzero(state == WAITS), 0]
+    hidden = np.flatnonzero(touched == 1)
+    look = np.concatenate([waiting, hidden[hidden >= flat.n_observed], np.arange(fresh, flat.n_nodes)])
+    look = np.intersect1d(look, flat.hidden())
+    return len(taken), look, moved, splits.and_also(added[:n_added])
 
 
 def _set_lengths(flat: Flat, found: Verdicts, kept: NDArray[np.int64]) -> None:
@@ -334,8 +415,8 @@ def _set_lengths(flat: Flat, found: Verdicts, kept: NDArray[np.int64]) -> None:
     flat.length[rows[used]] = found.lengths[kept][:, : len(place)][used]
 
 
-def _rewire(flat: Flat, found: Verdicts, c: int) -> tuple[list[int], list[int]]:
-    """Replace a region by its new tree; its edges and the new hidden nodes.
+def _rewire(flat: Flat, found: Verdicts, c: int) -> list[int]:
+    """Replace a region by its new tree; its edges.
 
     Edges to branches keep their numbers, those inside get the numbers of old ones."""
     m, n_inside = int(found.n_slots[c]), int(found.n_inside[c])
@@ -362,4 +443,4 @@ def _rewire(flat: Flat, found: Verdicts, c: int) -> tuple[list[int], list[int]]:
     if added:
         flat.add([pair for pair, _ in added], [x for _, x in added])
     flat.n_nodes += n_hidden
-    return rows, list(range(fresh + m, flat.n_nodes))
+    return rows
