@@ -188,8 +188,19 @@ def test_updated_features_are_those_of_the_new_tree(width: int) -> None:
         update_features(features, flat, flat.around(), source, moved)
         new = branch_features(flat, flat.around(), source, width)
         there = np.repeat(flat.ends[:, 0] >= 0, 2)
-        # what moves less than 1e-6 is not passed on, and adds up over a few steps at most
-        np.testing.assert_allclose(features.load[there], new.load[there], atol=1e-5)
+        # what moves less than 1e-5 is not passed on, and adds up over a few steps at most
+        np.testing.assert_allclose(features.load[there], new.load[there], atol=1e-4)
         for slot in np.flatnonzero(there).tolist():
             found, expected = (dense_weights(f, slot, 60) for f in (features, new))
-            np.testing.assert_allclose(found, expected, atol=1e-5)
+            np.testing.assert_allclose(found, expected, atol=1e-4)
+
+
+def test_threads_do_not_matter() -> None:
+    """Subtrees side by side, and what is above them: the same bits."""
+    for shape in ("uniform", "caterpillar", "balanced"):
+        tree = random_tree(np.random.default_rng(5), 700, shape=shape, length_range=(0.1, 1.0))
+        source = dense_source(np.exp(-0.9 * tree.path_lengths()))
+        flat = Flat.of(wired(tree))
+        one, two = (branch_features(flat, flat.around(), source, 8, n_jobs=n) for n in (1, 2))
+        for a, b in zip(one, two, strict=True):
+            assert (a == b).all()

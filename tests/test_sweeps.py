@@ -11,7 +11,7 @@ from tests.reference.random_trees import random_tree
 from latenttree.affinity import matrix_affinity
 from latenttree.features import branch_features, star_correlations
 from latenttree.flat import Flat
-from latenttree.sweeps import judge_all, sweep, topology_hash
+from latenttree.sweeps import Splits, judge_all, sweep, topology_hash
 from latenttree.tree import Tree
 from latenttree.wiring import Wiring
 
@@ -219,6 +219,35 @@ def test_a_polytomy_has_another_hash_than_its_resolutions() -> None:
     star = np.array([[i, 5] for i in range(5)])
     assert topology_hash(5, star) == 0
     assert topology_hash(5, reference.random_binary(np.random.default_rng(0), 5)) != 0
+
+
+def test_splits_are_counted_when_they_come_again() -> None:
+    tree = binary_tree(7)
+    flat = Flat.of(wired(tree))
+    around = flat.around()
+    splits = Splits.of(flat, around)
+    assert len(splits.number) == len(flat.ends), "every edge is a split of its own"
+    assert len(np.unique(around.mark[::2] + around.mark[1::2])) == 1, "all observed nodes"
+    again = splits.and_also(np.array([splits.number[3], 12345], dtype=np.uint64))
+    assert again.times[np.searchsorted(again.number, splits.number[3])] == 2
+    assert again.times.sum() == len(flat.ends) + 2
+
+
+def test_sweeps_of_what_fits_no_tree_come_to_an_end() -> None:
+    """Correlations of nine factors at once: many trees are as good, none is right. The likelihood
+    of the whole rises all the same, and nothing goes in circles."""
+    from latenttree.consensus import log_likelihood
+
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        loads = rng.uniform(0.1, 1.0, (60, 9)) ** 2
+        cover = loads @ loads.T + np.diag(rng.uniform(0.5, 2.0, 60))
+        root = np.sqrt(np.diag(cover))
+        whole = matrix_affinity(cover / np.outer(root, root), 1e5)
+        wiring = wired(random_tree(rng, 60, max_degree=3, length_range=LENGTHS))
+        before = log_likelihood(wiring, whole)
+        assert sweep(wiring, whole, max_sweeps=200)[-1] == 0
+        assert log_likelihood(wiring, whole) > before
 
 
 # ---- regions -------------------------------------------------------------------------

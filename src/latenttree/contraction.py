@@ -135,7 +135,7 @@ def refit_lengths(wiring: Wiring, affinity: Affinity, n_jobs: int = 1) -> None:
     refitted gets the mean of the two."""
     flat = Flat.of(wiring)
     around = flat.around()
-    features = branch_features(flat, around, affinity.source, affinity.width)
+    features = branch_features(flat, around, affinity.source, affinity.width, n_jobs)
     degree = np.diff(around.first)
     hidden = np.arange(flat.n_nodes) >= flat.n_observed
     nodes = np.flatnonzero(degree >= np.where(hidden, 4, 2))

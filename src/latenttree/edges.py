@@ -65,12 +65,13 @@ class EdgeTester:
     def __init__(self, flat: Flat, affinity: Affinity, n_jobs: int = 1) -> None:
         self.flat, self.affinity, self.n_jobs = flat, affinity, n_jobs
         self.around = flat.around()
-        self.features = branch_features(flat, self.around, affinity.source, affinity.width)
+        self.features = branch_features(flat, self.around, affinity.source, affinity.width, n_jobs)
 
     def update(self, moved: NDArray[np.bool_]) -> None:
         """Look at the tree again, in which some edges are new or have other ends."""
         self.around = self.flat.around()
-        update_features(self.features, self.flat, self.around, self.affinity.source, moved)
+        source = self.affinity.source
+        update_features(self.features, self.flat, self.around, source, moved, self.n_jobs)
 
     def test(self, rows: NDArray[np.int64]) -> dict[int, EdgeTest]:
         """Tests of edges by number, without those between two observed nodes."""

@@ -8,6 +8,7 @@ between features need nothing but the correlations between leaves.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -16,12 +17,18 @@ from numpy.typing import NDArray
 
 from latenttree.affinity import WIDTH
 from latenttree.correlations import Source, cross, gather
+from latenttree.engine import parallel
 from latenttree.flat import Around, Flat
 
 PERFECT = 1.0 - 1e-14
 LEAST_VARIANCE = 0.25
-STILL = 1e-6
-"""A feature whose numbers move less than this leaves those that are made of it as they are."""
+UP, DOWN = range(2)
+PARTS, LEAST, PIECES = 128, 16, 32
+"""Subtrees of at most a share of the leaves, or so few, are worked on side by side."""
+
+STILL = 1e-5
+"""A feature whose numbers would move less than this stays as it is, and so do those made of it: the
+samples say less than that about any of them."""
 
 
 class Features(NamedTuple):
@@ -46,23 +53,89 @@ class Features(NamedTuple):
         )
 
 
-def branch_features(flat: Flat, around: Around, source: Source, width: int = WIDTH) -> Features:
+def branch_features(
+    flat: Flat, around: Around, source: Source, width: int = WIDTH, n_jobs: int = 1
+) -> Features:
     """Features of all branches; up to `width` leaves in each."""
     features = Features.none(2 * len(flat.ends), width)
-    update_features(features, flat, around, source, np.ones(len(flat.ends), dtype=np.bool_))
+    moved = np.ones(len(flat.ends), dtype=np.bool_)
+    update_features(features, flat, around, source, moved, n_jobs)
     return features
 
 
 def update_features(
-    features: Features, flat: Flat, around: Around, source: Source, moved: NDArray[np.bool_]
+    features: Features,
+    flat: Flat,
+    around: Around,
+    source: Source,
+    moved: NDArray[np.bool_],
+    n_jobs: int = 1,
 ) -> None:
     """Make features, in place, those of a tree in which some edges are new or have another length.
 
     One pass up and one pass down. Weights come from the tree's lengths, the scale to unit variance
     from the affinities: where real data fit no tree, leaves of a branch share more than the tree
-    says. A feature is computed anew only if an edge or a feature that it is made of has `moved`."""
+    says. A feature is computed anew only if an edge or a feature that it is made of has `moved`.
+    Small subtrees are done in parallel, what is above them before (down) or after (up)."""
     tails = flat.ends.ravel()
-    _update(around, tails, flat.length, flat.n_observed, source, moved, features)
+    fresh = np.zeros(len(features.size), dtype=np.bool_)
+    _observed(tails, flat.n_observed, features, fresh)
+    nodes, starts = _subtrees(around, tails, flat.n_observed, max(LEAST, flat.n_observed // PARTS))
+
+    def work(way: int, start: int, stop: int) -> None:
+        part = nodes[starts[start + 1] : starts[stop + 1]]
+        _update(part, way, around, length, flat.n_observed, source, moved, features, fresh)
+
+    length, n_trees = flat.length, len(starts) - 2
+    for way in (UP, DOWN):
+        for top in (way == DOWN, way == UP):
+            if top:
+                work(way, -1, 0)
+            elif n_trees:
+                parallel(partial(work, way), n_trees, n_jobs, -(-n_trees // PIECES))
+
+
+@njit(cache=True, nogil=True)
+def _subtrees(around, tails, n_observed, most):  # type: ignore[no-untyped-def]
+    """Hidden nodes, parents first, subtree by subtree: first those with more than `most` leaves
+    below, then the trees that hang from them; and where each part starts."""
+    order, up = around.order, around.up
+    part = np.zeros(len(up), dtype=np.int64)
+    sizes = np.zeros(len(order) + 2, dtype=np.int64)
+    n_parts = 1
+    for v in order:
+        if v < n_observed:
+            continue
+        s = up[v]
+        if s >= 0 and around.behind[s ^ 1] <= most:
+            part[v] = part[tails[s ^ 1]]
+            if part[v] == 0:
+                part[v] = n_parts
+                n_parts += 1
+        sizes[part[v] + 1] += 1
+    starts = np.cumsum(sizes)[: n_parts + 1]
+    place = starts.copy()
+    nodes = np.empty(starts[-1], dtype=np.int64)
+    for v in order:
+        if v >= n_observed:
+            nodes[place[part[v]]] = v
+            place[part[v]] += 1
+    return nodes, starts
+
+
+@njit(cache=True, nogil=True)
+def _observed(tails, n_observed, features, fresh):  # type: ignore[no-untyped-def]
+    """Features of slots that lead to observed nodes."""
+    for s in range(len(tails)):
+        v = tails[s ^ 1]
+        if 0 <= v < n_observed and (features.size[s] != 1 or features.leaf[s, 0] != v):
+            features.leaf[s, 0] = v
+            features.weight[s, :] = 0.0
+            features.weight[s, 0] = 1.0
+            features.share[s, 0] = 1.0
+            features.load[s] = 1.0
+            features.size[s] = 1
+            fresh[s] = True
 
 
 class _Ranked(NamedTuple):
@@ -174,39 +247,30 @@ def _write(slots, skip, out, length, features, n, ranked, source):  # type: igno
         variance += 2 * new[0, q] * part
         total += new[0, q] * new[1, q]
     scale = 1 / np.sqrt(max(variance, LEAST_VARIANCE))
-    same &= features.size[out] == keep
-    change = 0.0
+    load = min(max(total * scale, 1e-12), 1.0)
+    change = abs(load - features.load[out])
     for q in range(keep):
-        x = new[0, q] * scale
-        change = max(change, abs(x - weight[out, q]), abs(new[1, q] - shares[out, q]))
-        weight[out, q], shares[out, q] = x, new[1, q]
+        new[0, q] *= scale
+        change = max(change, abs(new[0, q] - weight[out, q]), abs(new[1, q] - shares[out, q]))
+    if same and features.size[out] == keep and change <= STILL:
+        return False
+    for q in range(keep):
+        weight[out, q], shares[out, q] = new[0, q], new[1, q]
     for q in range(keep, width):
         weight[out, q] = 0.0
-    x = min(max(total * scale, 1e-12), 1.0)
-    change = max(change, abs(x - features.load[out]))
-    features.load[out] = x
+    features.load[out] = load
     features.size[out] = keep
-    return not same or change > STILL
+    return True
 
 
 @njit(cache=True, nogil=True)
-def _update(around, tails, length, n_observed, source, moved, features):  # type: ignore[no-untyped-def]
-    """Upward, then downward pass over all slots. O(slots x width^2), and O(degree^2) at a node."""
-    first, order, up = around.first, around.order, around.up
-    n_slots, width = features.leaf.shape
-    fresh = np.zeros(n_slots, dtype=np.bool_)  # slots whose feature moved
-    for s in range(n_slots):
-        v = tails[s ^ 1]
-        if 0 <= v < n_observed and (features.size[s] != 1 or features.leaf[s, 0] != v):
-            features.leaf[s, 0] = v
-            features.weight[s, :] = 0.0
-            features.weight[s, 0] = 1.0
-            features.share[s, 0] = 1.0
-            features.load[s] = 1.0
-            features.size[s] = 1
-            fresh[s] = True
+def _update(nodes, way, around, length, n_observed, source, moved, features, fresh):  # type: ignore[no-untyped-def]
+    """Upward or downward pass over hidden nodes, parents first in `nodes`; `fresh` are the slots
+    whose feature moved. O(slots x width^2), and O(degree^2) at a node."""
+    first, up = around.first, around.up
+    width = features.leaf.shape[1]
     most = 1
-    for v in order:
+    for v in nodes:
         most = max(most, first[v + 1] - first[v])
     room = most * width
     ranked = _Ranked(
@@ -219,33 +283,23 @@ def _update(around, tails, length, n_observed, source, moved, features):  # type
         np.empty((2, width)),
         np.empty((width, width)),
     )
-    for way in range(2):
-        for q in range(len(order)):
-            v = order[len(order) - 1 - q] if way == 0 else order[q]
-            if v < n_observed:
+    for q in range(len(nodes)):
+        v = nodes[len(nodes) - 1 - q] if way == UP else nodes[q]
+        slots = around.slot[first[v] : first[v + 1]]
+        stale = 0
+        for i in range(len(slots)):
+            stale += fresh[slots[i]] or moved[slots[i] >> 1]
+        n = -1
+        for i in range(len(slots)):
+            # v and all its branches but s, as the node behind s sees them
+            s = slots[i]
+            if (s == up[v]) != (way == UP) or stale == (fresh[s] or moved[s >> 1]):
                 continue
-            slots = around.slot[first[v] : first[v + 1]]
-            stale = 0
-            for i in range(len(slots)):
-                stale += fresh[slots[i]] or moved[slots[i] >> 1]
-            if way == 0:
-                s = up[v]
-                if s >= 0 and stale > (fresh[s] or moved[s >> 1]):
-                    at = 0
-                    while slots[at] != s:
-                        at += 1
-                    n = _rank(slots, s, length, features, width, ranked)
-                    fresh[s ^ 1] = _write(slots, at, s ^ 1, length, features, n, ranked, source)
-                continue
-            n, nobody = -1, up[order[0]]
-            for i in range(len(slots)):
-                # v and all its branches but s, as the child behind s sees them
-                s = slots[i]
-                if s == up[v] or stale == (fresh[s] or moved[s >> 1]):
-                    continue
-                if n < 0:
-                    n = _rank(slots, nobody, length, features, 2 * width, ranked)
-                fresh[s ^ 1] = _write(slots, i, s ^ 1, length, features, n, ranked, source)
+            if n < 0 and way == UP:
+                n = _rank(slots, s, length, features, width, ranked)
+            elif n < 0:
+                n = _rank(slots, -1, length, features, 2 * width, ranked)
+            fresh[s ^ 1] = _write(slots, i, s ^ 1, length, features, n, ranked, source)
 
 
 @njit(cache=True, nogil=True)

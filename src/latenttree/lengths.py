@@ -13,6 +13,10 @@ from numba import njit
 RIDGE = 1e-6
 """Added to the variances, so that two features that are copies of each other are no singularity."""
 
+LEAST_GAIN = 1e-3
+"""A fit ends with a step that gains less log-likelihood: lengths are then right to a twentieth of
+their standard errors."""
+
 FAINT = 1e-200
 """Correlations below this are nothing to divide by."""
 
@@ -94,6 +98,7 @@ def fit_likelihood(r, n, paths, lengths, n_steps):  # type: ignore[no-untyped-de
             step *= 0.4
         if not new > value - 1e-9:
             break
+        gained = new - value
         value = new
         moved = 0.0
         for e in range(n_edges):
@@ -101,7 +106,7 @@ def fit_likelihood(r, n, paths, lengths, n_steps):  # type: ignore[no-untyped-de
             x[e] = trial[e]
         sigma, trial_sigma = trial_sigma, sigma
         inverse, trial_inverse = trial_inverse, inverse
-        if moved < 1e-3:
+        if moved < 1e-3 or gained < LEAST_GAIN:
             break
     return x, value, info
 

@@ -96,7 +96,7 @@ def sweep(
     if not len(centres) or not max_sweeps:
         return changes
     around = flat.around()
-    features = branch_features(flat, around, affinity.source, affinity.width)
+    features = branch_features(flat, around, affinity.source, affinity.width, n_jobs)
     splits = Splits.of(flat, around)
     while True:
         verdicts = judge_all(flat, around, features, affinity, centres, n_jobs)
@@ -107,9 +107,9 @@ def sweep(
             break
         around = flat.around()
         if 2 * len(flat.ends) > len(features.size):
-            features = branch_features(flat, around, affinity.source, affinity.width)
+            features = branch_features(flat, around, affinity.source, affinity.width, n_jobs)
         else:
-            update_features(features, flat, around, affinity.source, moved)
+            update_features(features, flat, around, affinity.source, moved, n_jobs)
     flat.into(wiring)
     return changes
 
@@ -398,7 +398,9 @@ def _apply(
     moved[rewired] = True
     waiting = found.inside[np.flatnonzero(state == WAITS), 0]
     hidden = np.flatnonzero(touched == 1)
-    look = np.concatenate([waiting, hidden[hidden >= flat.n_observed], np.arange(fresh, flat.n_nodes)])
+    look = np.concatenate(
+        [waiting, hidden[hidden >= flat.n_observed], np.arange(fresh, flat.n_nodes)]
+    )
     look = np.intersect1d(look, flat.hidden())
     return len(taken), look, moved, splits.and_also(added[:n_added])
 
