@@ -151,6 +151,54 @@ def counted(source, a, b):  # type: ignore[no-untyped-def]
     return count
 
 
+@njit(cache=True, nogil=True, inline="always")
+def _counted_rho(memory, store, rank, mean, root, n, a, b):  # type: ignore[no-untyped-def]
+    """Correlation of two rows as `counted_pair` has it, from the arrays of a source: its error is
+    not worked out, and nothing is handed over where the count is in memory."""
+    if a == b:
+        return 1.0
+    if rank[a] < rank[b]:
+        a, b = b, a
+    size = np.uint64(len(memory))
+    high, low = np.uint64(max(a, b)), np.uint64(min(a, b))
+    pair = high * np.uint64(len(mean)) + low
+    place = pair * np.uint64(0x9E3779B97F4A7C15)
+    place = (place ^ (place >> np.uint64(31))) & (size - np.uint64(1))
+    count = np.int64(-1)
+    if size > 0:
+        word = memory[place]
+        if word >> np.uint64(COUNT_BITS) == pair:
+            count = np.int64(word & np.uint64((1 << COUNT_BITS) - 1))
+    if count < 0:
+        count = np.int64(pair_count(store, a, b))
+        if size > 0:
+            memory[place] = (pair << np.uint64(COUNT_BITS)) | np.uint64(count)
+    second = count / n - mean[a] * mean[b]
+    return np.float64(np.float32(second * root[a] * root[b]))
+
+
+@njit(cache=True, nogil=True)
+def _counted_cross(source, one, other, out):  # type: ignore[no-untyped-def]
+    """`cross` of a source that counts."""
+    rows, sign, memory, store = source.rows, source.sign, source.memory, source.store
+    rank, mean, root, n = store.rank, source.mean, source.root, source.n
+    for i in range(len(one)):
+        a, turn = rows[one[i]], np.float64(sign[one[i]])
+        for j in range(len(other)):
+            rho = _counted_rho(memory, store, rank, mean, root, n, a, rows[other[j]])
+            out[i, j] = turn * np.float64(sign[other[j]]) * rho
+
+
+@njit(cache=True, nogil=True)
+def _counted_gather(source, members, out):  # type: ignore[no-untyped-def]
+    """`gather` of a source that counts."""
+    for i in range(len(members)):
+        _counted_cross(source, members[i : i + 1], members[:i], out[i : i + 1])
+        for j in range(i):
+            out[j, i] = out[i, j]
+        out[i, i] = 1.0
+
+
 @njit(cache=True, nogil=True)
 def counted_pair(source, a, b):  # type: ignore[no-untyped-def]
     """Correlation, error and tail of two rows, from their count, rounded as in a matrix and with
@@ -276,14 +324,14 @@ def gather(source, members, out):  # type: ignore[no-untyped-def]
     A call that takes a whole source costs as much as a hundred numbers read from a matrix, so
     kernels ask for blocks."""
     rows, sign, dense = source.rows, source.sign, source.dense
-    stored = dense.shape[0] > 0
+    if dense.shape[0] == 0:
+        _counted_gather(source, members, out)
+        return
     for i in range(len(members)):
         a = members[i]
         for j in range(i):
             b = members[j]
-            if not stored:
-                value = correlation(source, a, b)
-            elif a == b:
+            if a == b:
                 value = 1.0
             else:
                 value = min(max(np.float64(dense[rows[a], rows[b]]), -1.0), 1.0)
@@ -298,17 +346,16 @@ def cross(source, one, other, out):  # type: ignore[no-untyped-def]
     """Correlations of variables `one` `(m,)` with `other` `(q,)`, no variable in both, into `out`
     `(m, q)` or larger."""
     rows, sign, dense = source.rows, source.sign, source.dense
-    stored = dense.shape[0] > 0
+    if dense.shape[0] == 0:
+        _counted_cross(source, one, other, out)
+        return
     for i in range(len(one)):
         a = one[i]
         row, turn = rows[a], np.float64(sign[a])
         for j in range(len(other)):
             b = other[j]
-            if stored:
-                value = min(max(np.float64(dense[row, rows[b]]), -1.0), 1.0)
-                out[i, j] = turn * np.float64(sign[b]) * value
-            else:
-                out[i, j] = correlation(source, a, b)
+            value = min(max(np.float64(dense[row, rows[b]]), -1.0), 1.0)
+            out[i, j] = turn * np.float64(sign[b]) * value
 
 
 @njit(cache=True, nogil=True)
