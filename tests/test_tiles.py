@@ -13,7 +13,7 @@ from tests.reference.spanning import kruskal
 
 import latenttree as lt
 from latenttree.affinity import Affinity, component
-from latenttree.correlations import correlation, excess, gather_pairs, tail
+from latenttree.correlations import correlation, cross, excess, gather, gather_pairs, tail
 from latenttree.data import Table, as_table
 from latenttree.distances import estimate_distances
 from latenttree.errors import DataError
@@ -115,6 +115,19 @@ def test_pairs_on_demand_are_those_of_the_matrices(n_kept: int) -> None:
         )
         for _ in range(2):  # counted, then from memory
             np.testing.assert_array_equal(all_pairs_of(stored), all_pairs_of(counted))
+
+
+@pytest.mark.parametrize("n_kept", [0, 4, 1 << 12])
+def test_blocks_on_demand_are_made_of_pairs(n_kept: int) -> None:
+    """Within a set and between two, as `correlation` has every pair."""
+    source = counted_affinity(presence(random_words(3, n=200, p=30)), n_kept=n_kept).source
+    one, other = np.arange(0, 30, 2), np.arange(1, 30, 2)
+    within, between = np.empty((15, 15)), np.empty((15, 15))
+    gather(source, one, within)
+    cross(source, one, other, between)
+    for found, columns in ((within, one), (between, other)):
+        expected = [[correlation(source, a, b) for b in columns] for a in one]
+        np.testing.assert_array_equal(found, expected)
 
 
 def test_some_of_the_variables_are_a_source_without_a_copy() -> None:
