@@ -126,7 +126,8 @@ def errors(model: Any, truth: Truth | None) -> dict[str, float | None]:
     true, found, oracle = truth.known.tree, model.tree_, truth.oracle_error
     if set(found.observed_names) != set(true.observed_names):  # constant columns are left out
         true = restricted(true, found.observed_names)
-    kept = [name for name in truth.frequent if name in set(found.observed_names)]
+    known = set(found.observed_names)
+    kept = [name for name in truth.frequent if name in known]
     a, b = (restricted(true, kept), restricted(found, kept)) if kept else (true, found)
     same = true is truth.known.tree
     error = parameter_error(model, truth.known) if same and truth.known.model is not None else None
