@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -70,3 +71,15 @@ def test_leaving_ends_the_processes() -> None:
     with pytest.raises(KeyboardInterrupt), Warming({"model": process}):
         raise KeyboardInterrupt
     assert process.poll() is not None
+
+
+def test_kernels_older_than_a_source_are_forgotten(tmp_path: Path) -> None:
+    (tmp_path / "__pycache__").mkdir()
+    old, new = (tmp_path / "__pycache__" / name for name in ("a.f-1.nbi", "b.g-1.nbi"))
+    source = tmp_path / "c.py"
+    for path, when in ((old, 100), (source, 200), (new, 300)):
+        path.touch()
+        os.utime(path, (when, when))
+    module.drop_stale(tmp_path)
+    assert not old.exists()
+    assert new.exists()

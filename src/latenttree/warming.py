@@ -15,6 +15,7 @@ import platform
 import subprocess
 import sys
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from types import TracebackType
 
@@ -80,6 +81,7 @@ def warming(table: Table, n_states: int, n_jobs: int) -> Warming:
     """Begin to compile for tables like this one, where that was never done; else nothing.
 
     One thread means one process: then the stages compile for themselves."""
+    drop_stale(Path(__file__).parent)
     kind = table.kind if table.values is None else "values"
     if n_jobs == 1 or kind in ("blocks", "values") or not _first(kind, n_states):
         return Warming({})
@@ -97,6 +99,18 @@ def warming(table: Table, n_states: int, n_jobs: int) -> Warming:
                 stderr=subprocess.DEVNULL,
             )
     return Warming(running)
+
+
+@cache
+def drop_stale(package: Path) -> None:
+    """Forget kernels beside the sources that are older than any of these: Numba looks at the file
+    of a kernel alone, not at those of the kernels it calls, and one compiled for how they were may
+    read where nothing is."""
+    newest = max(path.stat().st_mtime for path in package.rglob("*.py"))
+    for index in package.rglob("*.nbi"):
+        with suppress(OSError):
+            if index.stat().st_mtime < newest:
+                index.unlink()
 
 
 def _first(kind: str, n_states: int) -> bool:
