@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 from latenttree.engine import BLOCK, blocks, parallel, single_threaded_blas
 
 TILE = 512
+"""Columns of a tile, at most; fewer where there are few, so that many threads have a part."""
+
+SIDES = 12
 
 
 def gram(
@@ -26,7 +29,8 @@ def gram(
     samples, so that the millionth sample counts as the first. Only tiles on or above the diagonal
     are computed: n width^2 / 2 multiply-adds, 6 width^2 bytes.
     """
-    tiles = [(a, b) for a in blocks(width, TILE) for b in blocks(width, TILE) if a[0] <= b[0]]
+    side = _side(width)
+    tiles = [(a, b) for a in blocks(width, side) for b in blocks(width, side) if a[0] <= b[0]]
     sums: list[Any] = [0.0] * len(tiles)
     with single_threaded_blas():
         for start, stop in blocks(n_samples, BLOCK):
@@ -45,6 +49,11 @@ def gram(
     return second
 
 
+def _side(width: int) -> int:
+    """Columns of a tile: a multiple of 64."""
+    return min(TILE, max(128, -(-width // SIDES // 64) * 64))
+
+
 def _added(total: Any, block: NDArray[np.float32]) -> Any:
     """`total + block` in float64, in place but for the first block."""
     if isinstance(total, float):
@@ -60,13 +69,14 @@ def gram_between(
     n_jobs: int,
 ) -> NDArray[np.float32]:
     """Sums of products `widths` of two sets of features, which `chunk(start, stop)` gives."""
-    tiles = [(a, b) for a in blocks(widths[0], TILE) for b in blocks(widths[1], TILE)]
+    one, other = map(_side, widths)
+    tiles = [(a, b) for a in blocks(widths[0], one) for b in blocks(widths[1], other)]
     sums: list[Any] = [0.0] * len(tiles)
     with single_threaded_blas():
         for start, stop in blocks(n_samples, BLOCK):
-            one, other = chunk(start, stop)
+            x, y = chunk(start, stop)
 
-            def tile(i: int, _: int, x: Any = one, y: Any = other) -> None:
+            def tile(i: int, _: int, x: Any = x, y: Any = y) -> None:
                 (a, b), (c, d) = tiles[i]
                 sums[i] = _added(sums[i], x[:, a:b].T @ y[:, c:d])
 

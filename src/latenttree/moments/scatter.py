@@ -22,10 +22,10 @@ from latenttree.moments.project import features, owners
 Float32 = NDArray[np.float32]
 Floats = NDArray[np.float64]
 
-CHUNK_FLOATS = 4_000_000
+CHUNK_FLOATS = 16_000_000
 """Features held at once; at least those of a block of samples."""
 
-N_PIECES = 32
+N_PIECES = 64
 TILE = 256
 """Samples whose rows of sums stay in the first cache while the features take turns."""
 

@@ -42,6 +42,9 @@ PROBE = BLOCK // 2
 SEARCHES = 3
 """Rounds after which the neighbours stay."""
 
+PIECES = 64
+"""Groups of variables that threads share, at least."""
+
 GROUP_FLOATS = 1_000_000
 
 
@@ -77,13 +80,15 @@ def set_scores(basis: Float32, table: Table) -> None:
             basis[rows] = scores ** np.arange(1, basis.shape[1] + 1)
 
 
-def same_widths(offsets: NDArray[np.int64], n_floats: int) -> Iterator[tuple[Ints, Ints]]:
+def same_widths(
+    offsets: NDArray[np.int64], n_floats: int, most: int | None = None
+) -> Iterator[tuple[Ints, Ints]]:
     """Variables of one width, and the rows `(variables, width)` of their coordinates: what batched
-    products take, a limited number at a time if each row has `n_floats`."""
+    products take, a limited number at a time if each row has `n_floats`, and `most` at most."""
     widths = np.diff(offsets)
     for width in np.unique(widths):
         variables = np.flatnonzero(widths == width)
-        step = max(1, GROUP_FLOATS // int(width * n_floats))
+        step = max(1, min(most or len(variables), GROUP_FLOATS // int(width * n_floats)))
         for start in range(0, len(variables), step):
             some = variables[start : start + step]
             yield some, offsets[some][:, None] + np.arange(width)
@@ -99,7 +104,7 @@ def leading_directions(
     p, s = len(offsets) - 1, moments.shape[1]
     basis = np.zeros((len(moments), rank), dtype=np.float32)
     strengths = np.zeros((p, rank))
-    groups = list(same_widths(offsets, s))
+    groups = list(same_widths(offsets, s, -(-p // PIECES)))
 
     def work(first: int, last: int) -> None:
         for variables, rows in groups[first:last]:
