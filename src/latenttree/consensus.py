@@ -9,6 +9,7 @@ optima that have an edge multiplies its support.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
@@ -52,7 +53,7 @@ def best_tree(part: Affinity, merged: Wiring, n_jobs: int) -> tuple[Optimum, dic
         changes = sweep(merged, part, n_jobs)
         return Optimum(merged, 0.0, {}, changes), {}
     optima: list[Optimum] = []
-    for wiring in _starts(part, merged):
+    for wiring in _starts(part, merged, n_jobs):
         changes = sweep(wiring, part, n_jobs)
         value = log_likelihood(wiring, part)
         optima.append(Optimum(wiring, value, edge_splits(wiring), changes))
@@ -72,12 +73,16 @@ def _has_rivals(part: Affinity) -> bool:
     return part.width > 1 and 4 <= part.n_variables <= JOIN_LIMIT
 
 
-def _starts(part: Affinity, merged: Wiring) -> Iterator[Wiring]:
-    yield merged
-    p = part.n_variables
+def _starts(part: Affinity, merged: Wiring, n_jobs: int) -> Iterator[Wiring]:
+    """Trees to sweep from; the first joining, one thread's work, goes on beside the first sweeps."""
+    p, n = part.n_variables, part.typical_samples
     rho = np.abs(part.block(np.arange(p)))
-    for caution, flat in JOINS if p <= VOTE_LIMIT else JOINS[:1]:
-        yield Wiring.from_edges(p, *join(rho, part.typical_samples, caution, flat))
+    with ThreadPoolExecutor(1, thread_name_prefix="latenttree-join") as aside:
+        first = aside.submit(join, rho, n, *JOINS[0]) if n_jobs > 1 else None
+        yield merged
+        yield Wiring.from_edges(p, *(first.result() if first else join(rho, n, *JOINS[0])))
+    for caution, flat in JOINS[1:] if p <= VOTE_LIMIT else ():
+        yield Wiring.from_edges(p, *join(rho, n, caution, flat))
 
 
 def _same(one: Optimum, other: Optimum, part: Affinity, n_jobs: int) -> bool:
