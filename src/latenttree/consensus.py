@@ -74,7 +74,7 @@ def _has_rivals(part: Affinity) -> bool:
 
 
 def _starts(part: Affinity, merged: Wiring, n_jobs: int) -> Iterator[Wiring]:
-    """Trees to sweep from; the first joining, one thread's work, goes on beside the first sweeps."""
+    """Trees to sweep from; the first joining, one thread's work, goes on beside the first."""
     p, n = part.n_variables, part.typical_samples
     rho = np.abs(part.block(np.arange(p)))
     with ThreadPoolExecutor(1, thread_name_prefix="latenttree-join") as aside:
