@@ -258,10 +258,8 @@ class Walk:
         self._own = threading.local()
 
     @classmethod
-    def of(cls, model: TreeModel, rows: Any) -> Walk | None:
-        """For one model and CSR rows of zeros and ones; None where others must do it."""
-        if not usable(model, rows):
-            return None
+    def of(cls, model: TreeModel) -> Walk | None:
+        """For one model; None where others must do it."""
         layout = Layout(model)
         loaded = layout.load(np.concatenate([t.ravel() for t in model.tables]))
         return None if loaded is None else cls(layout, loaded)

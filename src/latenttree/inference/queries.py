@@ -28,7 +28,7 @@ from latenttree.inference.evidence import (
 )
 from latenttree.inference.kernels import LANE, Query
 from latenttree.inference.plan import DIM, PLACE, START, WIDTH, Plan, make_plan
-from latenttree.inference.present import Walk, present_of
+from latenttree.inference.present import Walk, present_of, usable
 from latenttree.inference.sent import Sender
 from latenttree.model import TreeModel
 
@@ -114,7 +114,11 @@ def _as_posteriors(
 
 def _walk(model: TreeModel, evidence: Evidence) -> Walk | None:
     """The way that visits only what is present, where the evidence says what is."""
-    return None if evidence.soft else Walk.of(model, evidence.codes)
+    if evidence.soft or not usable(model, evidence.codes):
+        return None
+    if model not in _WALKS:
+        _WALKS[model] = Walk.of(model)
+    return _WALKS[model]
 
 
 def _sparse_posteriors(
@@ -307,6 +311,10 @@ EMPTY: dict[str, Any] = {
 
 _PLANS: WeakKeyDictionary[TreeModel, dict[Any, Plan]] = WeakKeyDictionary()
 """Plans of models for evidence that is known for certain, which many chunks of samples share."""
+
+
+_WALKS: WeakKeyDictionary[TreeModel, Walk | None] = WeakKeyDictionary()
+"""Ways through models that visit only what is present, which many chunks share."""
 
 
 def _plan_of(model: TreeModel, **layout: Any) -> Plan:
