@@ -109,7 +109,7 @@ def plan_memory(
         room = available_memory() if memory_limit is None else None
         if room is not None and matrices <= room:
             return Plan("matrices", limit, held, matrices, 0)
-        raise DataError(_refusal(table, held + matrices, limit))
+        raise DataError(_refusal(table, held, matrices, limit))
     needed = _store_bytes(table) + n_jobs * STRIP * 4 * table.n_vars + 200 * table.n_vars
     kept = int(np.clip(KEPT_SHARE * (limit - held - needed) / 8, 0, MOST_KEPT))
     return Plan("on demand", limit, held, matrices, needed + 8 * kept, kept)
@@ -146,7 +146,7 @@ def _store_bytes(table: Table) -> int:
     return table.n_samples * table.n_vars // 8
 
 
-def _refusal(table: Table, needed: int, limit: int) -> str:
+def _refusal(table: Table, held: int, needed: int, limit: int) -> str:
     why = {
         "blocks": "vectors",
         "codes": "variables with more than two categories",
@@ -155,9 +155,9 @@ def _refusal(table: Table, needed: int, limit: int) -> str:
     if table.has_missing:
         why = "missing values"
     return (
-        f"the distances of {table.n_vars:,} variables need {shown(needed)}, memory_limit is "
-        f"{shown(limit)}, and with {why} they cannot be had in less; raise memory_limit, or keep "
-        "fewer variables (min_support)"
+        f"the distances of {table.n_vars:,} variables need {shown(needed)} beside the "
+        f"{shown(held)} held already, memory_limit is {shown(limit)}, and with {why} they cannot "
+        f"be had in less; raise memory_limit to {shown(held + needed)} or more"
     )
 
 

@@ -292,7 +292,7 @@ class LatentTree(Batchwise, Queries, BaseEstimator):
             raise DataError(
                 f"pairs of variables need {shown(plan.on_demand)} at least beside the "
                 f"{shown(plan.held)} held already, and memory_limit is {shown(plan.limit)}; raise "
-                "it, or keep fewer variables (min_support)"
+                f"it to {shown(plan.estimated_peak)} or more"
             )
         usual = {"structure": "lrg", "keep_distances": False}
         for name in usual:

@@ -34,8 +34,8 @@ def write_report(results: Path, page: Path, quick: bool = False) -> Path:
     records = found_records(results, quick)
     if not records:
         raise DataError(
-            f"{results} has no results; run `latenttree bench NAME` first, or name their folder "
-            "with --out"
+            f"{results} has no results of full size; run `latenttree bench NAME` (without --quick) "
+            "first, or name their folder with --out"
         )
     parts = [HEAD, *(section(record, page.parent) for record in records)]
     page.parent.mkdir(parents=True, exist_ok=True)
