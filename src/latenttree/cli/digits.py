@@ -102,7 +102,6 @@ def figure(model: LatentTree, data: Digits) -> Figure:
     from latenttree.plots.figure import plot_pixel_tree
 
     tree = model.tree_
-    seconds = sum(model.diagnostics_.stage_seconds.values())
     return plot_pixel_tree(
         tree,
         data.cells,
@@ -111,7 +110,7 @@ def figure(model: LatentTree, data: Digits) -> Figure:
         title="The tree behind handwritten digits",
         subtitle=(
             f"{tree.n_observed} pixels of {len(data.codes):,} digits, {tree.n_hidden} hidden "
-            f"variables found in {seconds:.1f} s, without being told where any pixel is"
+            "variables found without being told where any pixel is"
         ),
     )
 

@@ -286,7 +286,8 @@ class Reader:
         position = {name: j for j, name in enumerate(map(str, found))}
         wanted = [schema.columns[j].name for j in kept[kept >= 0]]
         absent = [name for name in wanted if name not in position]
-        unknown = [name for name in position if name not in set(schema.input_names)]
+        known = set(schema.input_names)
+        unknown = [name for name in position if name not in known]
         if not absent and not unknown:
             return np.array([position[schema.columns[j].name] if j >= 0 else -1 for j in kept])
         if schema.named:
