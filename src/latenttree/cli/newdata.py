@@ -163,8 +163,8 @@ def _rows_of_cells(cells: Cells, schema: Schema, file: str) -> Rows:
 
 def _check_names(header: Sequence[str], schema: Schema, file: str) -> None:
     wanted = [schema.columns[j].name for j in schema.index.tolist()]
-    absent = [name for name in wanted if name not in set(header)]
-    known = set(schema.input_names)
+    present, known = set(header), set(schema.input_names)
+    absent = [name for name in wanted if name not in present]
     unknown = [name for name in header if name not in known]
     if absent:
         raise DataError(
