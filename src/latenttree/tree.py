@@ -469,8 +469,9 @@ def _check_names(names: tuple[str, ...]) -> None:
 def _check_same_names(have: tuple[str, ...], given: tuple[str, ...]) -> None:
     if len(have) == len(given) and set(have) == set(given):
         return
-    missing = [name for name in have if name not in set(given)]
-    unknown = [name for name in given if name not in set(have)]
+    asked, there = set(given), set(have)
+    missing = [name for name in have if name not in asked]
+    unknown = [name for name in given if name not in there]
     raise ValueError(
         f"the tree has {len(have)} observed nodes, {len(given)} names were given: "
         f"missing {missing[:5]}, unknown {unknown[:5]}; pass each observed name once"

@@ -66,7 +66,8 @@ def asked_families(family: Family, names: Sequence[str]) -> list[str]:
             f"from columns to names; names are {list(NAMES)}"
         )
     wanted = {str(column): name for column, name in family.items()}
-    unknown = next((column for column in wanted if column not in set(names)), None)
+    known = set(names)
+    unknown = next((column for column in wanted if column not in known), None)
     if unknown is not None:
         raise DataError(
             f"family names column {unknown!r}, which the data do not have"

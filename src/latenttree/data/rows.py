@@ -110,7 +110,8 @@ class Reader:
             found = array.astype(self.schema.code_dtype)
             found[:, skip] = MISSING
             return Rows(len(array), found)
-        used = [i for i in range(self.schema.n_vars) if i not in set(skip)]
+        skipped = set(skip)
+        used = [i for i in range(self.schema.n_vars) if i not in skipped]
         wanted = set(self.schema.index[used].tolist())
 
         def columns() -> Iterator[tuple[int, Read]]:
