@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
+from numba.core.types import NoneType
+from numba.extending import overload
 from numpy.typing import NDArray
 
 from latenttree.moments.binary import binary_pair
@@ -32,7 +34,8 @@ class Source(NamedTuple):
 
     Variable a of a kernel is row `rows[a]` of the arrays after it, so that some variables are
     a source without a copy. `(0, 0)` stands for a matrix that is not there. Without `dense`,
-    correlations come from the counts of `store`, and `memory` keeps counts that were asked for.
+    correlations come from the counts of `store`, and `memory` keeps counts that were asked for;
+    without a store, kernels are compiled without the code that counts.
     Where `mean` is there, errors and tails follow from a correlation, and have no matrices."""
 
     sign: NDArray[np.float32]  # (m,) orientation; 0 for a variable that is set aside
@@ -40,7 +43,7 @@ class Source(NamedTuple):
     dense: NDArray[Any]  # (p, p) signed correlations
     errors: NDArray[np.float32]  # (p, p) relative standard errors
     tails: NDArray[np.float32]  # (p, p)
-    store: Packed
+    store: Packed | None
     mean: NDArray[np.float64]  # (p,) of 0/1 variables
     root: NDArray[np.float64]  # (p,) one over their standard deviations
     memory: NDArray[np.uint64]  # a power of two of counts, or none
@@ -55,8 +58,6 @@ _NO_NUMBERS = np.empty(0)
 _NO_MEMORY = np.empty(0, dtype=np.uint64)
 _NO_PLACES = np.empty(0, dtype=np.int64)
 _NO_LIST = np.empty(0, dtype=np.uint32)
-_NO_BITS = np.empty((0, 0), dtype=np.uint64)
-_NO_STORE = Packed(*(_NO_PLACES,) * 3, _NO_BITS, _NO_PLACES, _NO_LIST, _NO_PLACES, _NO_LIST, 0)
 
 
 def dense_source(
@@ -77,7 +78,7 @@ def dense_source(
         np.ascontiguousarray(dense),
         NO_MATRIX if errors is None else np.ascontiguousarray(errors, dtype=np.float32),
         NO_MATRIX if tails is None else np.ascontiguousarray(tails, dtype=np.float32),
-        _NO_STORE,
+        None,
         _NO_NUMBERS,
         _NO_NUMBERS,
         _NO_MEMORY,
@@ -211,6 +212,47 @@ def counted_pair(source, a, b):  # type: ignore[no-untyped-def]
     return np.float64(np.float32(rho)), np.float64(np.float32(error)), np.float64(np.float32(heavy))
 
 
+def _counts(source: Any) -> bool:
+    """Whether sources of a compiled type have a store."""
+    return not isinstance(dict(zip(source.fields, source.types, strict=True))["store"], NoneType)
+
+
+def pair_on_demand(source: Source, a: int, b: int) -> tuple[float, float, float]:
+    """`counted_pair` of a source that has a store, for kernels."""
+    raise NotImplementedError
+
+
+def cross_on_demand(source: Source, one: Any, other: Any, out: Any) -> None:
+    """`cross` of a source that has a store, for kernels."""
+    raise NotImplementedError
+
+
+def gather_on_demand(source: Source, members: Any, out: Any) -> None:
+    """`gather` of a source that has a store, for kernels."""
+    raise NotImplementedError
+
+
+@overload(pair_on_demand)
+def _pair_on_demand(source, a, b):  # type: ignore[no-untyped-def]
+    if _counts(source):
+        return lambda source, a, b: counted_pair(source, a, b)
+    return lambda source, a, b: (0.0, 0.0, 1.0)
+
+
+@overload(cross_on_demand)
+def _cross_on_demand(source, one, other, out):  # type: ignore[no-untyped-def]
+    if _counts(source):
+        return lambda source, one, other, out: _counted_cross(source, one, other, out)
+    return lambda source, one, other, out: None
+
+
+@overload(gather_on_demand)
+def _gather_on_demand(source, members, out):  # type: ignore[no-untyped-def]
+    if _counts(source):
+        return lambda source, members, out: _counted_gather(source, members, out)
+    return lambda source, members, out: None
+
+
 @njit(cache=True, nogil=True, error_model="numpy")
 def stored_pair(rho, one, other, root_a, root_b, n):  # type: ignore[no-untyped-def]
     """Error and tail of two 0/1 variables whose correlation is known, rounded as in a matrix."""
@@ -242,7 +284,7 @@ def correlation(source, a, b):  # type: ignore[no-untyped-def]
     sign = np.float64(source.sign[a]) * np.float64(source.sign[b])
     if source.dense.shape[0] > 0:
         return sign * min(max(np.float64(source.dense[i, j]), -1.0), 1.0)
-    return sign * counted_pair(source, i, j)[0]
+    return sign * pair_on_demand(source, i, j)[0]
 
 
 @njit(cache=True, nogil=True)
@@ -256,7 +298,7 @@ def tail(source, a, b):  # type: ignore[no-untyped-def]
     if source.dense.shape[0] > 0:
         mean, root = source.mean, source.root
         return stored_pair(source.dense[i, j], mean[i], mean[j], root[i], root[j], source.n)[1]
-    return counted_pair(source, i, j)[2]
+    return pair_on_demand(source, i, j)[2]
 
 
 @njit(cache=True, nogil=True)
@@ -267,7 +309,7 @@ def excess(source, a, b):  # type: ignore[no-untyped-def]
         return 1.0
     i, j = source.rows[a], source.rows[b]
     if source.dense.shape[0] == 0:
-        rho, error, heavy = counted_pair(source, i, j)
+        rho, error, heavy = pair_on_demand(source, i, j)
         return measured_excess(rho, error, heavy, source.n, source.rank)
     rho = min(abs(np.float64(source.dense[i, j])), 1.0)
     if len(source.mean) > 0:
@@ -325,7 +367,7 @@ def gather(source, members, out):  # type: ignore[no-untyped-def]
     kernels ask for blocks."""
     rows, sign, dense = source.rows, source.sign, source.dense
     if dense.shape[0] == 0:
-        _counted_gather(source, members, out)
+        gather_on_demand(source, members, out)
         return
     for i in range(len(members)):
         a = members[i]
@@ -347,7 +389,7 @@ def cross(source, one, other, out):  # type: ignore[no-untyped-def]
     `(m, q)` or larger."""
     rows, sign, dense = source.rows, source.sign, source.dense
     if dense.shape[0] == 0:
-        _counted_cross(source, one, other, out)
+        cross_on_demand(source, one, other, out)
         return
     for i in range(len(one)):
         a = one[i]
