@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from latenttree.plots.figure import import_matplotlib
 
 if TYPE_CHECKING:
@@ -71,7 +73,7 @@ def legend_below(ax: Axes, side: str, columns: int) -> None:
 
 
 def plain_ticks(axis: Any) -> None:
-    """1, 10, 1,000 instead of powers of ten."""
+    """1, 10, 1,000 instead of powers of ten, down to 0.001."""
     from matplotlib.ticker import FuncFormatter, NullFormatter
 
     axis.set_major_formatter(FuncFormatter(lambda value, _: plain(value)))
@@ -81,4 +83,6 @@ def plain_ticks(axis: Any) -> None:
 def plain(value: float) -> str:
     if value >= 1:
         return f"{value:,.0f}"
-    return f"{value:.10f}".rstrip("0").rstrip(".")
+    if value >= 1e-3 or value <= 0:
+        return f"{value:.10f}".rstrip("0").rstrip(".")
+    return f"$10^{{{np.log10(value):.0f}}}$"
