@@ -206,7 +206,7 @@ def patients_figure(record: Record, paper: Mapping[str, Mapping[int, float]]) ->
         ax.xaxis.set_major_formatter(
             lambda value, _: f"{value / 1e6:g} M" if value >= 1e5 else f"{value:,.0f}"
         )
-    legend(axes[0], loc="center left")
+    legend_below(axes[0], "center", 4)
     headline(figure, record)
     return figure
 
