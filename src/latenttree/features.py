@@ -26,7 +26,7 @@ UP, DOWN = range(2)
 PARTS, LEAST, PIECES = 128, 16, 32
 """Subtrees of at most a share of the leaves, or so few, are worked on side by side."""
 
-STILL = 1e-5
+STILL = 1e-6
 """A feature whose numbers would move less than this stays as it is, and so do those made of it: the
 samples say less than that about any of them."""
 
