@@ -130,39 +130,16 @@ def without_rows(store: Packed) -> Packed:
     return store._replace(bounds=_NO_PLACES, ranks=_NO_LIST)
 
 
-@njit(cache=True, nogil=True)
-def counted(source, a, b):  # type: ignore[no-untyped-def]
-    """Samples that have both a and b, from memory where it is there.
+@njit(cache=True, nogil=True, inline="always")
+def _count(memory, store, p, a, b):  # type: ignore[no-untyped-def]
+    """Samples that have both a and b of `p` rows, from memory where it is there; nothing is handed
+    over where the count is.
 
     A place of the memory holds the pair and the count in one word, so that threads that write the
     same place at once cannot mix up two pairs."""
-    size = len(source.memory)
-    if size == 0:
-        return pair_count(source.store, a, b)
-    if a < b:
-        a, b = b, a
-    pair = np.uint64(a) * np.uint64(len(source.mean)) + np.uint64(b)
-    place = pair * np.uint64(0x9E3779B97F4A7C15)
-    place = (place ^ (place >> np.uint64(31))) & np.uint64(size - 1)
-    word = source.memory[place]
-    if word >> np.uint64(COUNT_BITS) == pair:
-        return np.int64(word & np.uint64((1 << COUNT_BITS) - 1))
-    count = pair_count(source.store, a, b)
-    source.memory[place] = (pair << np.uint64(COUNT_BITS)) | np.uint64(count)
-    return count
-
-
-@njit(cache=True, nogil=True, inline="always")
-def _counted_rho(memory, store, rank, mean, root, n, a, b):  # type: ignore[no-untyped-def]
-    """Correlation of two rows as `counted_pair` has it, from the arrays of a source: its error is
-    not worked out, and nothing is handed over where the count is in memory."""
-    if a == b:
-        return 1.0
-    if rank[a] < rank[b]:
-        a, b = b, a
     size = np.uint64(len(memory))
     high, low = np.uint64(max(a, b)), np.uint64(min(a, b))
-    pair = high * np.uint64(len(mean)) + low
+    pair = high * np.uint64(p) + low
     place = pair * np.uint64(0x9E3779B97F4A7C15)
     place = (place ^ (place >> np.uint64(31))) & (size - np.uint64(1))
     count = np.int64(-1)
@@ -174,6 +151,24 @@ def _counted_rho(memory, store, rank, mean, root, n, a, b):  # type: ignore[no-u
         count = np.int64(pair_count(store, a, b))
         if size > 0:
             memory[place] = (pair << np.uint64(COUNT_BITS)) | np.uint64(count)
+    return count
+
+
+@njit(cache=True, nogil=True)
+def counted(source, a, b):  # type: ignore[no-untyped-def]
+    """Samples that have both a and b."""
+    return _count(source.memory, source.store, len(source.mean), a, b)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _counted_rho(memory, store, rank, mean, root, n, a, b):  # type: ignore[no-untyped-def]
+    """Correlation of two rows as `counted_pair` has it, from the arrays of a source: its error is
+    not worked out."""
+    if a == b:
+        return 1.0
+    if rank[a] < rank[b]:
+        a, b = b, a
+    count = _count(memory, store, len(mean), a, b)
     second = count / n - mean[a] * mean[b]
     return np.float64(np.float32(second * root[a] * root[b]))
 
