@@ -70,7 +70,7 @@ ORDER = (
     "hubs",
     "pruning",
     "learning",
-    "warming",
+    "compilation",
     "diagnostics",
     "reports",
     "queries",

@@ -8,13 +8,13 @@ the first of them is gone the second is seen at its full length.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from latenttree.affinity import Affinity
 from latenttree.correlations import cross, effective_samples
 from latenttree.edges import Edge, EdgeTest, EdgeTester
 from latenttree.engine import parallel
+from latenttree.engine.kernels import kernel
 from latenttree.features import branch_features, leading, star_correlations
 from latenttree.flat import GONE, Around, Flat
 from latenttree.lengths import fit_star
@@ -155,7 +155,7 @@ def refit_lengths(wiring: Wiring, affinity: Affinity, n_jobs: int = 1) -> None:
     flat.into(wiring)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _refit(nodes, around, n_observed, features, source, n, found):  # type: ignore[no-untyped-def]
     """Lengths of the edges around nodes, by slot, into `found`."""
     for v in nodes:
@@ -170,7 +170,7 @@ def _refit(nodes, around, n_observed, features, source, n, found):  # type: igno
             found[s] = max(x[i] + np.log(features.load[s]), 0.0)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _from_observed(v, slots, features, source, n):  # type: ignore[no-untyped-def]
     """Distances of the features of slots from observed node v, by folded correlations."""
     x = np.empty(len(slots))

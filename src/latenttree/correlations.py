@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numba.core.types import NoneType
 from numba.extending import overload
 from numpy.typing import NDArray
 
+from latenttree.engine.kernels import kernel
 from latenttree.moments.binary import binary_pair
 from latenttree.moments.cooccurrence import Packed, pair_count
 
@@ -130,7 +130,7 @@ def without_rows(store: Packed) -> Packed:
     return store._replace(bounds=_NO_PLACES, ranks=_NO_LIST)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@kernel(inline="always")
 def _count(memory, store, p, a, b):  # type: ignore[no-untyped-def]
     """Samples that have both a and b of `p` rows, from memory where it is there; nothing is handed
     over where the count is.
@@ -154,13 +154,13 @@ def _count(memory, store, p, a, b):  # type: ignore[no-untyped-def]
     return count
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def counted(source, a, b):  # type: ignore[no-untyped-def]
     """Samples that have both a and b."""
     return _count(source.memory, source.store, len(source.mean), a, b)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@kernel(inline="always")
 def _counted_rho(memory, store, rank, mean, root, n, a, b):  # type: ignore[no-untyped-def]
     """Correlation of two rows as `counted_pair` has it, from the arrays of a source: its error is
     not worked out."""
@@ -173,7 +173,7 @@ def _counted_rho(memory, store, rank, mean, root, n, a, b):  # type: ignore[no-u
     return np.float64(np.float32(second * root[a] * root[b]))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _counted_cross(source, one, other, out):  # type: ignore[no-untyped-def]
     """`cross` of a source that counts."""
     rows, sign, memory, store = source.rows, source.sign, source.memory, source.store
@@ -185,7 +185,7 @@ def _counted_cross(source, one, other, out):  # type: ignore[no-untyped-def]
             out[i, j] = turn * np.float64(sign[other[j]]) * rho
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _counted_gather(source, members, out):  # type: ignore[no-untyped-def]
     """`gather` of a source that counts."""
     for i in range(len(members)):
@@ -195,7 +195,7 @@ def _counted_gather(source, members, out):  # type: ignore[no-untyped-def]
         out[i, i] = 1.0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def counted_pair(source, a, b):  # type: ignore[no-untyped-def]
     """Correlation, error and tail of two rows, from their count, rounded as in a matrix and with
     the sides in the same order."""
@@ -248,7 +248,7 @@ def _gather_on_demand(source, members, out):  # type: ignore[no-untyped-def]
     return lambda source, members, out: None
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def stored_pair(rho, one, other, root_a, root_b, n):  # type: ignore[no-untyped-def]
     """Error and tail of two 0/1 variables whose correlation is known, rounded as in a matrix."""
     second = np.float64(rho) / (root_a * root_b)
@@ -256,7 +256,7 @@ def stored_pair(rho, one, other, root_a, root_b, n):  # type: ignore[no-untyped-
     return np.float64(np.float32(error)), np.float64(np.float32(heavy))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def measured_excess(rho, error, heavy, n, rank):  # type: ignore[no-untyped-def]
     """Measured variance of the distance of a pair over that of a Gaussian correlation `rho` from as
     many samples, `rank^2 (1 - rho^2)^2 heavy / (n rank rho^2)`; at least 1."""
@@ -270,7 +270,7 @@ def measured_excess(rho, error, heavy, n, rank):  # type: ignore[no-untyped-def]
     return min(max(excess, 1.0), MOST_EXCESS)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def correlation(source, a, b):  # type: ignore[no-untyped-def]
     """Signed correlation of variables a and b, oriented."""
     if a == b:
@@ -282,7 +282,7 @@ def correlation(source, a, b):  # type: ignore[no-untyped-def]
     return sign * pair_on_demand(source, i, j)[0]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def tail(source, a, b):  # type: ignore[no-untyped-def]
     """How much heavier than Gaussian the fourth moment of a pair is; 1 where tails do not count."""
     if not source.heavy:
@@ -296,7 +296,7 @@ def tail(source, a, b):  # type: ignore[no-untyped-def]
     return pair_on_demand(source, i, j)[2]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def excess(source, a, b):  # type: ignore[no-untyped-def]
     """By how much the measured variance of a pair's distance exceeds a Gaussian one; 1 where that
     does not count."""
@@ -315,7 +315,7 @@ def excess(source, a, b):  # type: ignore[no-untyped-def]
     return measured_excess(rho, np.float64(source.errors[i, j]), heavy, source.n, source.rank)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def effective_samples(source, n, variables):  # type: ignore[no-untyped-def]
     """Effective samples, of `n` in all, behind the correlations of some variables: over their
     pairs the geometric mean of `tail`, and the mean of `excess` weighted with the variances
@@ -354,7 +354,7 @@ def effective_samples(source, n, variables):  # type: ignore[no-untyped-def]
     return max(n, LEAST)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def gather(source, members, out):  # type: ignore[no-untyped-def]
     """Correlations between all `members` into `out` `(m, m)`.
 
@@ -378,7 +378,7 @@ def gather(source, members, out):  # type: ignore[no-untyped-def]
         out[i, i] = 1.0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def cross(source, one, other, out):  # type: ignore[no-untyped-def]
     """Correlations of variables `one` `(m,)` with `other` `(q,)`, no variable in both, into `out`
     `(m, q)` or larger."""
@@ -395,7 +395,7 @@ def cross(source, one, other, out):  # type: ignore[no-untyped-def]
             out[i, j] = turn * np.float64(sign[b]) * value
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def gather_pairs(source, pairs, kind, out):  # type: ignore[no-untyped-def]
     """For pairs `(m, 2)` into `out` `(m,)`: correlations (kind 0), tails (1), excesses (2)."""
     for i in range(len(pairs)):

@@ -26,10 +26,10 @@ from itertools import permutations
 from typing import Any, TypeAlias
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from latenttree.engine import single_threaded_blas
+from latenttree.engine.kernels import kernel
 from latenttree.errors import DataError
 
 Array: TypeAlias = NDArray[np.float64]
@@ -204,7 +204,7 @@ def _symmetric(tensor: Array) -> Array:
     return np.ascontiguousarray(total) / 6
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _rotate(slices, v):  # type: ignore[no-untyped-def]
     """Rotate `slices` (m, s, k, k), symmetric, as near to diagonal as all of one m can be.
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from latenttree.affinity import Affinity
 from latenttree.correlations import effective_samples
 from latenttree.engine import parallel
+from latenttree.engine.kernels import kernel
 from latenttree.features import (
     branch_features,
     leading,
@@ -44,7 +44,7 @@ class EdgeTest(NamedTuple):
         return self.length / self.error
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _standard_error(info, e):  # type: ignore[no-untyped-def]
     """Root of the e-th diagonal entry of the inverse information, ridged where it is singular."""
     k = len(info)
@@ -92,7 +92,7 @@ class EdgeTester:
         return dict(zip(rows.tolist(), tests, strict=True))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _strongest(v, but, around, length, features, out):  # type: ignore[no-untyped-def]
     """Slots of the two branches at v, other than slot `but`, most correlated with v."""
     best, second = np.inf, np.inf
@@ -109,7 +109,7 @@ def _strongest(v, but, around, length, features, out):  # type: ignore[no-untype
             out[1] = s
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _test(rows, around, tails, length, n_observed, features, source, n, paths, n_steps, found):  # type: ignore[no-untyped-def]
     """Length, error and link of edges into `found` `(edges, 3)`.
 

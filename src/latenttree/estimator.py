@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from latenttree.baselines import BASELINES
 from latenttree.batchwise import Batchwise
+from latenttree.compilation import Compiler
 from latenttree.data import (
     Schema,
     Table,
@@ -41,11 +42,9 @@ from latenttree.reports import (
     states_report,
     tree_report,
 )
-from latenttree.search import in_doubt
 from latenttree.states import choose_states
 from latenttree.structure import Structure, check_options, learn_structure
 from latenttree.tree import Tree
-from latenttree.warming import Warming, warming
 
 
 class LatentTree(Batchwise, Queries, BaseEstimator):
@@ -228,10 +227,12 @@ class LatentTree(Batchwise, Queries, BaseEstimator):
         report = Diagnostics(n_states=0, messages=describe(table))
         rank, most = self._rank(table, report, seed, progress)
         lesson = self._lesson(most, seed, progress)
-        with warming(table, rank + 1, lesson.n_jobs) as kernels, single_threaded_blas():
-            if kernels.running:
-                progress.note("first fit here: compiling, kept for the next")
-            measured, result, fitted = self._learn(table, rank, lesson, kernels)
+        with (
+            progress.announcing_compilation(),
+            Compiler(table, rank + 1, lesson.n_jobs) as compiler,
+            single_threaded_blas(),
+        ):
+            measured, result, fitted = self._learn(table, rank, lesson, compiler)
         tree_report(report, result, measured, table.total_weight)
         parameter_report(report, fitted)
         memory_report(report, measured.plan)
@@ -240,7 +241,7 @@ class LatentTree(Batchwise, Queries, BaseEstimator):
         return self
 
     def _learn(
-        self, table: Table, rank: int, lesson: Lesson, kernels: Warming
+        self, table: Table, rank: int, lesson: Lesson, compiler: Compiler
     ) -> tuple[Estimate, Structure, Fitted | None]:
         """What was measured, the tree, and its model where there is one."""
         if table.n_vars < 3:
@@ -248,21 +249,19 @@ class LatentTree(Batchwise, Queries, BaseEstimator):
             result = single_states(table, rank + 1, lesson.seed, self.n_jobs)
         else:
             measured = self._measure(table, rank + 1, lesson)
-            self._wait(kernels, "structure", lesson.progress)
+            self._wait(compiler, "structure", lesson.progress)
             result = self._structure(measured, table, lesson.progress)
-        self._wait(kernels, "model", lesson.progress)
-        if in_doubt(result.support, lesson.tree):
-            self._wait(kernels, "search", lesson.progress)
+        self._wait(compiler, "model", lesson.progress)
         if self.hidden == "gaussian":
             return measured, result, learn_gaussian(result, table, rank, lesson)
         return measured, *learn_model(result, table, rank + 1, measured.basis, lesson)
 
     @staticmethod
-    def _wait(kernels: Warming, stage: str, progress: Progress) -> None:
+    def _wait(compiler: Compiler, stage: str, progress: Progress) -> None:
         """Until the kernels of a stage are there."""
-        if stage in kernels.running:
+        if compiler.running and compiler.stage == stage:
             with progress.stage("compiling"):
-                kernels.wait(stage)
+                compiler.wait(stage)
 
     def _measure(self, table: Table, states: int, lesson: Lesson) -> Estimate:
         """Distances of all pairs; where their matrices do not fit, what the tree needs of them."""

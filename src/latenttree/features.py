@@ -12,12 +12,12 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from latenttree.affinity import WIDTH
 from latenttree.correlations import Source, cross, gather
 from latenttree.engine import parallel
+from latenttree.engine.kernels import kernel
 from latenttree.flat import Around, Flat
 
 PERFECT = 1.0 - 1e-14
@@ -95,7 +95,7 @@ def update_features(
                 parallel(partial(work, way), n_trees, n_jobs, -(-n_trees // PIECES))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _subtrees(around, tails, n_observed, most):  # type: ignore[no-untyped-def]
     """Hidden nodes, parents first, subtree by subtree: first those with more than `most` leaves
     below, then the trees that hang from them; and where each part starts."""
@@ -113,7 +113,9 @@ def _subtrees(around, tails, n_observed, most):  # type: ignore[no-untyped-def]
                 part[v] = n_parts
                 n_parts += 1
         sizes[part[v] + 1] += 1
-    starts = np.cumsum(sizes)[: n_parts + 1]
+    for i in range(n_parts):
+        sizes[i + 1] += sizes[i]
+    starts = sizes[: n_parts + 1]
     place = starts.copy()
     nodes = np.empty(starts[-1], dtype=np.int64)
     for v in order:
@@ -123,7 +125,7 @@ def _subtrees(around, tails, n_observed, most):  # type: ignore[no-untyped-def]
     return nodes, starts
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _observed(tails, n_observed, features, fresh):  # type: ignore[no-untyped-def]
     """Features of slots that lead to observed nodes."""
     for s in range(len(tails)):
@@ -151,7 +153,7 @@ class _Ranked(NamedTuple):
     block: NDArray[np.float64]  # (width, width)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _rank(slots, skip, length, features, most, ranked):  # type: ignore[no-untyped-def]
     """The leaves behind `slots`, without slot `skip`, that add most to a feature of their node
     first: how many there are, at most `most`. All of them as they come where they are no more than
@@ -194,7 +196,7 @@ def _rank(slots, skip, length, features, most, ranked):  # type: ignore[no-untyp
     return most
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _write(slots, skip, out, length, features, n, ranked, source):  # type: ignore[no-untyped-def]
     """Feature `out` of a hidden node from the `n` ranked leaves of its branches but number `skip`;
     whether it moved.
@@ -263,7 +265,7 @@ def _write(slots, skip, out, length, features, n, ranked, source):  # type: igno
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _update(nodes, way, around, length, n_observed, source, moved, features, fresh):  # type: ignore[no-untyped-def]
     """Upward or downward pass over hidden nodes, parents first in `nodes`; `fresh` are the slots
     whose feature moved. O(slots x width^2), and O(degree^2) at a node."""
@@ -298,11 +300,11 @@ def _update(nodes, way, around, length, n_observed, source, moved, features, fre
             if n < 0 and way == UP:
                 n = _rank(slots, s, length, features, width, ranked)
             elif n < 0:
-                n = _rank(slots, -1, length, features, 2 * width, ranked)
+                n = _rank(slots, np.int64(-1), length, features, 2 * width, ranked)
             fresh[s ^ 1] = _write(slots, i, s ^ 1, length, features, n, ranked, source)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def star_correlations(slots, features, source):  # type: ignore[no-untyped-def]
     """Correlations `(m, m)` between the features of `m` slots: `alpha^T |rho| beta`.
 
@@ -329,7 +331,7 @@ def star_correlations(slots, features, source):  # type: ignore[no-untyped-def]
     return r
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def signed_correlation(a, b, features, source):  # type: ignore[no-untyped-def]
     """Correlation `alpha^T rho beta` of two slots' features, about zero if they are independent,
     and the strongest correlation of single leaves."""
@@ -345,7 +347,7 @@ def signed_correlation(a, b, features, source):  # type: ignore[no-untyped-def]
     return total, strongest
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def leading(slots, features):  # type: ignore[no-untyped-def]
     """The leaf of largest weight in each slot's feature."""
     found = np.empty(len(slots), dtype=np.int64)

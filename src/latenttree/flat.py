@@ -11,9 +11,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from latenttree.engine.kernels import kernel
 from latenttree.wiring import Wiring
 
 GONE = -1
@@ -78,7 +78,7 @@ class Flat:
         self.length = np.concatenate([self.length, np.array(lengths, dtype=np.float64)])
 
 
-@njit(cache=True, nogil=True, inline="always")
+@kernel(inline="always")
 def mixed(x):  # type: ignore[no-untyped-def]
     """64 bits that look random, another number for another number."""
     x *= np.uint64(0x9E3779B97F4A7C15)
@@ -87,7 +87,7 @@ def mixed(x):  # type: ignore[no-untyped-def]
     return x ^ (x >> np.uint64(32))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _walk(first, slot, tails, n_observed):  # type: ignore[no-untyped-def]
     """Nodes from node 0, parents first, each one's slot to its parent, and for every slot the
     number of observed nodes behind it and the sum of their 64-bit mixes. O(slots)."""

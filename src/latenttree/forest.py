@@ -10,8 +10,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from latenttree.engine.kernels import kernel
 
 NEVER = np.iinfo(np.int64).max
 
@@ -29,7 +30,7 @@ class Forest(NamedTuple):
     core: NDArray[np.float64]  # (p,) weakest edge from a node to the root of its piece
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _kruskal(edges, strength, p):  # type: ignore[no-untyped-def]
     """Kruskal's rule on edges in order; numbers of the edges taken, and the tree of nodes."""
     parent = np.arange(p)
@@ -65,7 +66,7 @@ def _kruskal(edges, strength, p):  # type: ignore[no-untyped-def]
     return taken[:n], parent, since, core
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def adds(parent, since, strength, a, b, value):  # type: ignore[no-untyped-def]
     """Whether an edge (a, b) of strength `value` may belong to the forest: the nodes are not joined
     by edges that are all stronger. O(log p)."""

@@ -8,7 +8,8 @@ worth its overhead at this size, and kernels compile in a fraction of the time.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from latenttree.engine.kernels import kernel
 
 RIDGE = 1e-6
 """Added to the variances, so that two features that are copies of each other are no singularity."""
@@ -21,7 +22,7 @@ FAINT = 1e-200
 """Correlations below this are nothing to divide by."""
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def path_matrix(m, edges):  # type: ignore[no-untyped-def]
     """`(m (m - 1) / 2, E)` booleans: which edges lie between leaves i < j."""
     n_edges = edges.shape[0]
@@ -69,7 +70,7 @@ def path_matrix(m, edges):  # type: ignore[no-untyped-def]
     return paths
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def fit_likelihood(r, n, paths, lengths, n_steps):  # type: ignore[no-untyped-def]
     """Fisher scoring on `-n / 2 (log det Sigma + tr Sigma^-1 R)` from `lengths`.
 
@@ -111,7 +112,7 @@ def fit_likelihood(r, n, paths, lengths, n_steps):  # type: ignore[no-untyped-de
     return x, value, info
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _log_likelihood(r, n, paths, x, sigma, inverse):  # type: ignore[no-untyped-def]
     """The log-likelihood of lengths x; fills `sigma` and `inverse`. Minus infinity if singular."""
     m = r.shape[0]
@@ -136,7 +137,7 @@ def _log_likelihood(r, n, paths, x, sigma, inverse):  # type: ignore[no-untyped-
     return -0.5 * n * (log_det + trace)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def invert(a, out):  # type: ignore[no-untyped-def]
     """Inverse of a positive definite matrix into `out`, by Cholesky; returns log det, NaN if
     not."""
@@ -174,7 +175,7 @@ def invert(a, out):  # type: ignore[no-untyped-def]
     return log_det
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _scoring(r, n, paths, sigma, inverse, info, gradient):  # type: ignore[no-untyped-def]
     """Information `n / 2 tr(S^-1 dS_e S^-1 dS_f)` and gradient `n / 2 tr(S^-1 dS_e (S^-1 R -
     I))`.
@@ -240,7 +241,7 @@ def _scoring(r, n, paths, sigma, inverse, info, gradient):  # type: ignore[no-un
             info[f, e] = info[e, f]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _nonnegative(info, gradient, x):  # type: ignore[no-untyped-def]
     """Maximise the quadratic model around x with lengths at or above zero, the most negative first.
 
@@ -271,7 +272,7 @@ def _nonnegative(info, gradient, x):  # type: ignore[no-untyped-def]
     return target
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _solve(info, right, free, size, lower, solved):  # type: ignore[no-untyped-def]
     """Solve `info y = right` over the rows `free[:size]`, by Cholesky, the diagonal slightly
     raised; whether that was possible."""
@@ -300,7 +301,7 @@ def _solve(info, right, free, size, lower, solved):  # type: ignore[no-untyped-d
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def fit_star(r, n):  # type: ignore[no-untyped-def]
     """Distances `x` of m features from the one node in which they meet.
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from latenttree.data import Table
 from latenttree.engine import parallel
+from latenttree.engine.kernels import kernel
 from latenttree.moments.available import available_moments, whiten_pairs
 from latenttree.moments.binary import MAX_TAIL, binary_pairs, is_binary
 from latenttree.moments.contingency import (
@@ -112,7 +112,7 @@ def _whitening(second: Matrix, rank: int) -> Floats:
 # ---- determinants --------------------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True, inline="always")
+@kernel(inline="always")
 def _invert_general(work, rank):  # type: ignore[no-untyped-def]
     """Gauss-Jordan on `[C | I]` in place, leaving `[I | C^-1]`; returns det C, 0 if singular."""
     value = 1.0
@@ -139,7 +139,7 @@ def _invert_general(work, rank):  # type: ignore[no-untyped-def]
     return value
 
 
-@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+@kernel(inline="always")
 def _determinant(work, rank, square):  # type: ignore[no-untyped-def]
     """`det C` and `|C^-1|_F^2` of `C = work[:, :rank]`, whose `|C|_F^2` is `square`.
 
@@ -160,7 +160,7 @@ def _determinant(work, rank, square):  # type: ignore[no-untyped-def]
     return value, inverse
 
 
-@njit(cache=True, nogil=True, inline="always")
+@kernel(inline="always")
 def _whiten_block(second, root, rank, a, b, half, work):  # type: ignore[no-untyped-def]
     """`C = root_a second_ab root_b^T` in `work[:, :rank]`, for lower triangular roots; returns
     `|C|_F^2`."""
@@ -181,7 +181,7 @@ def _whiten_block(second, root, rank, a, b, half, work):  # type: ignore[no-unty
     return square
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def _determinants(second, root, rank, n, out, start, stop):  # type: ignore[no-untyped-def]
     """`det C`, its relative error and `|C|_F^2` of pairs b < a, start <= a < stop, `C` whitened,
     into both triangles of the three of `out`; `start` is a multiple of `STRIP`.

@@ -10,8 +10,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from latenttree.engine.kernels import kernel
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -55,7 +56,7 @@ def as_patterns(
     return Branches(own, told.astype(np.float32), is_sent, total)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _tell_apart(codes, bits, weights, place, is_sent):  # type: ignore[no-untyped-def]
     """The pattern of every sample, in order of appearance, -1 for a weight of zero; their number.
 
@@ -87,7 +88,7 @@ def _tell_apart(codes, bits, weights, place, is_sent):  # type: ignore[no-untype
     return which, count
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _add_up(codes, sent, weights, place, is_sent, which, total, own, told):  # type: ignore[no-untyped-def]
     """Weights, codes and mean messages of the patterns, written to the last three."""
     for s in range(len(which)):

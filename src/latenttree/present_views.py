@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from latenttree.engine import parallel
+from latenttree.engine.kernels import kernel
 from latenttree.inference.sent import Sender, Wanted
 from latenttree.model import TreeModel
 from latenttree.samples import Chunk
@@ -64,7 +64,7 @@ def _placed(wanted: Wanted, place: Ints) -> Wanted:
     return wanted._replace(up=up, down=down)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _look_up(indptr, indices, nodes, tables, place, out, start, stop):  # type: ignore[no-untyped-def]
     """`out[place[v]]` = `tables[v, 1]` in the samples that have `nodes[v]`, else `tables[v, 0]`."""
     for v in range(start, stop):

@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from latenttree.distances import UNMEASURABLE_ERROR
+from latenttree.engine.kernels import kernel
 from latenttree.moments.binary import binary_pair
 
 MOST_DOUBT = 30.0
@@ -25,7 +25,7 @@ _EXACT = (_NO_ERRORS, _NO_NUMBERS, _NO_NUMBERS, 1.0)
 """No errors, means, roots, samples."""
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def doubted(strength, error):  # type: ignore[no-untyped-def]
     """Strength by which neighbours are chosen: one that does not stand out of its noise, as those
     of a variable that few samples have, counts less by as much as it may err."""
@@ -34,14 +34,14 @@ def doubted(strength, error):  # type: ignore[no-untyped-def]
     return strength * np.exp(-min(error, MOST_DOUBT))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def precedes(a, b, c, d):  # type: ignore[no-untyped-def]
     """Whether edge (a, b) comes before edge (c, d) where both are equally long."""
     low, other = min(a, b), min(c, d)
     return low < other or (low == other and max(a, b) < max(c, d))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _prim(values, errors, mean, root, n, aside, by_strength):  # type: ignore[no-untyped-def]
     """Prim's algorithm on a dense symmetric matrix, O(p^2) time, O(p) extra memory.
 

@@ -8,7 +8,8 @@ from `n` samples, so `Var(-log r) = (1 - r^2)^2 / (n r^2)`.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from latenttree.engine.kernels import kernel
 
 LOWEST = -1e300
 
@@ -16,7 +17,7 @@ STALE = 1e-6
 """A sum is made anew when this little of it is left: what was taken off left its rounding."""
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def log_distances(r, n):  # type: ignore[no-untyped-def]
     """Distances `-log r` and their variances; correlations below half a standard error are lifted
     to it, so that pure noise is a far distance with a large variance."""
@@ -30,13 +31,13 @@ def log_distances(r, n):  # type: ignore[no-untyped-def]
     return d, v
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _log_distance(x, n):  # type: ignore[no-untyped-def]
     x = min(max(x, 0.5 / np.sqrt(n)), 1.0)
     return -np.log(x), ((1 - x * x) ** 2 + 1e-12) / (n * x * x)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def join(r, n, caution, flat):  # type: ignore[no-untyped-def]
     """Join the features of a star two by two, surest pair first.
 
@@ -112,7 +113,7 @@ def join(r, n, caution, flat):  # type: ignore[no-untyped-def]
     return edges[:n_edges], lengths[:n_edges]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _near(k, d, size, alive):  # type: ignore[no-untyped-def]
     """Sum of the squared correlations of row k with the others."""
     total = 0.0
@@ -122,7 +123,7 @@ def _near(k, d, size, alive):  # type: ignore[no-untyped-def]
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _close(d, v, c, node, gain, near, peak, alive, size):  # type: ignore[no-untyped-def]
     """Move the rows that are left, in their order, to the front of all tables; how many."""
     m = 0
@@ -140,7 +141,7 @@ def _close(d, v, c, node, gain, near, peak, alive, size):  # type: ignore[no-unt
     return m
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+@kernel(fastmath={"reassoc", "contract"})
 def _weighted(w, x, size):  # type: ignore[no-untyped-def]
     """`sum_k w_k x_k`, several at a time."""
     total = 0.0
@@ -149,7 +150,7 @@ def _weighted(w, x, size):  # type: ignore[no-untyped-def]
     return total
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def _qualities(a, d, weight, total, all_weight, alive, quality):  # type: ignore[no-untyped-def]
     """`Q` of the pairs of row a with rows before it; divisions without a check go several at a
     time."""
@@ -164,7 +165,7 @@ def _qualities(a, d, weight, total, all_weight, alive, quality):  # type: ignore
         quality[b] = q if alive[b] else LOWEST
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "nnan", "nsz"})
+@kernel(fastmath={"reassoc", "nnan", "nsz"})
 def _largest(x, size):  # type: ignore[no-untyped-def]
     """The largest of the first numbers, several at a time."""
     largest = LOWEST
@@ -173,7 +174,7 @@ def _largest(x, size):  # type: ignore[no-untyped-def]
     return largest
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _surest_pair(d, v, near, alive, size, caution, flat, scratch):  # type: ignore[no-untyped-def]
     """The pair of rows with the largest `Q - caution * se(Q)`. O(size^2).
 
@@ -219,7 +220,7 @@ def _surest_pair(d, v, near, alive, size, caution, flat, scratch):  # type: igno
     return i, j
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+@kernel(fastmath={"reassoc", "contract"})
 def _noise(w, v, size):  # type: ignore[no-untyped-def]
     """`sum_k w_k^2 v_k`, several at a time."""
     total = 0.0
@@ -228,7 +229,7 @@ def _noise(w, v, size):  # type: ignore[no-untyped-def]
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _halves(i, j, d, v, alive, size):  # type: ignore[no-untyped-def]
     """Distances of i and of j to their parent: `(d_ij +- mean_k (d_ik - d_jk)) / 2`, the mean over
     the other rows weighted by the inverse variances, each half inside [0, d_ij]."""
@@ -244,7 +245,7 @@ def _halves(i, j, d, v, alive, size):  # type: ignore[no-untyped-def]
     return ai, d[i, j] - ai
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def combine(a, b):  # type: ignore[no-untyped-def]
     """Best linear predictor of a node from two features of correlations a, b with it.
 

@@ -14,12 +14,12 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from latenttree.affinity import Affinity
 from latenttree.correlations import effective_samples
 from latenttree.engine import parallel
+from latenttree.engine.kernels import kernel
 from latenttree.features import (
     Features,
     branch_features,
@@ -138,7 +138,7 @@ def judge_all(
     return found
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _region(centre, first, slot, tails, length, n_observed, inside, slots):  # type: ignore[no-untyped-def]
     """The hidden nodes within `RADIUS` steps of a centre, nearest first, while branches stay few,
     and the slots to the branches; the numbers of both, no slots where they are too many."""
@@ -186,7 +186,7 @@ def _region(centre, first, slot, tails, length, n_observed, inside, slots):  # t
     return n_inside, m
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _place(v, nodes, n):  # type: ignore[no-untyped-def]
     """Where v is among the first n nodes; -1 if it is not."""
     for i in range(n):
@@ -195,7 +195,7 @@ def _place(v, nodes, n):  # type: ignore[no-untyped-def]
     return -1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _judge(centres, around, tails, length, n_observed, features, source, n_all, steps, flat, found):  # type: ignore[no-untyped-def]
     """Join the star of each region anew, and keep whichever topology is likelier.
 
@@ -227,7 +227,8 @@ def _judge(centres, around, tails, length, n_observed, features, source, n_all, 
         r = star_correlations(slots, features, source)
         n = effective_samples(source, n_all, leading(slots, features))
         x, best, _ = fit_likelihood(r, n, path_matrix(m, edges[:n_edges]), lengths[:n_edges], steps)
-        lengths[:n_edges] = x
+        for e in range(n_edges):
+            lengths[e] = x[e]
         resolved = n_edges == 2 * m - 3
         old = topology_hash(m, edges[:n_edges])
         seen, before = old, best
@@ -242,8 +243,8 @@ def _judge(centres, around, tails, length, n_observed, features, source, n_all, 
                 found.changed[c] = resolved = True
                 best = value
                 n_edges = len(new)
-                edges[:n_edges] = new
-                lengths[:n_edges] = x
+                for e in range(n_edges):  # assignments of slices take seconds to compile
+                    edges[e, 0], edges[e, 1], lengths[e] = new[e, 0], new[e, 1], x[e]
         found.n_edges[c] = n_edges
         found.gain[c] = best - before
         for e in range(n_edges):
@@ -254,7 +255,7 @@ def _judge(centres, around, tails, length, n_observed, features, source, n_all, 
             lengths[e] = max(lengths[e], 0.0)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _rooted(n_edges, edges):  # type: ignore[no-untyped-def]
     """Nodes of a star's tree from leaf 0, parents first, and their parents."""
     parent = np.full(n_edges + 1, -2, dtype=np.int64)
@@ -276,7 +277,7 @@ def _rooted(n_edges, edges):  # type: ignore[no-untyped-def]
     return order, parent
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def topology_hash(m, edges):  # type: ignore[no-untyped-def]
     """A number for the topology of a star's tree, whatever the numbers of its hidden nodes.
 
@@ -318,7 +319,7 @@ class Splits(NamedTuple):
         return Splits(number, times.astype(np.int64))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _new_splits(slots, edges, mark, out):  # type: ignore[no-untyped-def]
     """Numbers of the splits of a star's inner edges into `out`; how many."""
     m, n_edges = len(slots), len(edges)
@@ -340,7 +341,7 @@ def _new_splits(slots, edges, mark, out):  # type: ignore[no-untyped-def]
 KEPT, TAKEN, WAITS, REFUSED = range(4)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _choose(order, found, tails, mark, splits, touched, state, added):  # type: ignore[no-untyped-def]
     """What becomes of each region, into `state`; `touched[v]` is 1 at nodes around a region that is
     rewired, 2 inside. Returns how many splits were `added`."""

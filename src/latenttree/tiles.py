@@ -19,10 +19,10 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from latenttree.engine import parallel
+from latenttree.engine.kernels import kernel
 from latenttree.forest import Forest, adds, grown, joined
 from latenttree.moments.binary import binary_pair, damped_root
 from latenttree.moments.cooccurrence import Packed, pair_count, tile_counts
@@ -59,7 +59,7 @@ def weighed(store: Packed) -> Sides:
     return Sides(store, mean, damped_root(mean, n), n)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _strength(sides, a, b, count):  # type: ignore[no-untyped-def]
     """Doubted strength of two ranks, b < a, from what a matrix in single precision would hold."""
     one, other, n = sides.mean[a], sides.mean[b], sides.n
@@ -68,7 +68,7 @@ def _strength(sides, a, b, count):  # type: ignore[no-untyped-def]
     return doubted(np.float64(np.float32(abs(rho))), np.float64(np.float32(error)))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _any_above(sides, a, row, low, high, level, core):  # type: ignore[no-untyped-def]
     """How many of the ranks low:high have a correlation with a of at least `min(level, core)`."""
     mean, root = sides.mean[a], sides.root[a]
@@ -80,7 +80,7 @@ def _any_above(sides, a, row, low, high, level, core):  # type: ignore[no-untype
     return hits
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _strongest(sides, a, row, stop, core):  # type: ignore[no-untyped-def]
     """The rank below `stop` of largest strength with a."""
     best, found = 0.0, -1
@@ -95,7 +95,7 @@ def _strongest(sides, a, row, stop, core):  # type: ignore[no-untyped-def]
     return found, best
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _more(edges, strength):  # type: ignore[no-untyped-def]
     """Room for twice as many edges."""
     n = len(edges)
@@ -104,7 +104,7 @@ def _more(edges, strength):  # type: ignore[no-untyped-def]
     return wide, longer
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _row_edges(sides, forest, core, a, row, start, stop, at, best, edges, strength, n):  # type: ignore[no-untyped-def]
     """Edges from rank a to ranks start:stop that are stronger than the forest's paths from rank
     `at`, or as strong as `best`, added to `edges` and `strength` from place n on; these and the new
@@ -136,7 +136,7 @@ def _row_edges(sides, forest, core, a, row, start, stop, at, best, edges, streng
     return edges, strength, n
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _strip(sides, forest, core, first, start, stop, inside):  # type: ignore[no-untyped-def]
     """Edges of rows start:stop of the round that begins at `first` to ranks before it; the counts
     of pairs within the round go to `inside`."""
@@ -157,7 +157,7 @@ def _strip(sides, forest, core, first, start, stop, inside):  # type: ignore[no-
     return edges[:n], strength[:n]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _within(sides, forest, core, first, start, stop, inside):  # type: ignore[no-untyped-def]
     """Edges of rows start:stop to the ranks before them in their own round."""
     edges, strength = np.empty((256, 2), dtype=np.int64), np.empty(256)
@@ -171,7 +171,7 @@ def _within(sides, forest, core, first, start, stop, inside):  # type: ignore[no
     return edges[:n], strength[:n]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _star(sides, start, stop, strength):  # type: ignore[no-untyped-def]
     """Strengths of variable 0 with variables start:stop."""
     rank = sides.store.rank

@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from latenttree.engine import parallel
+from latenttree.engine.kernels import kernel
 from latenttree.inference import messages
 from latenttree.model import TreeModel
 from latenttree.moments.project import project_sparse
@@ -107,20 +107,19 @@ def _branches(tree: Tree, rank: int, combined: bool) -> tuple[Floats, Ints]:
     return _measured(indptr, near, back, decay, parents, order, tree.n_observed, combined)
 
 
-@njit(cache=True)
+@kernel
 def _measured(indptr, near, back, decay, parents, order, n_observed, combined):  # type: ignore[no-untyped-def]
     """Branches from the deepest up, then those above each node, from the root down."""
     strength, nearest = np.zeros(len(near)), np.full(len(near), -1)
-    for t in range(len(order) - 1, 0, -1):
-        _pass_on(order[t], True, indptr, near, back, decay, parents, n_observed, combined,
-                 strength, nearest)  # fmt: skip
-    for u in order:
-        _pass_on(u, False, indptr, near, back, decay, parents, n_observed, combined,
-                 strength, nearest)  # fmt: skip
+    n = len(order)
+    for t in range(1, 2 * n):
+        up = t < n
+        _pass_on(order[n - t] if up else order[t - n], up, indptr, near, back, decay, parents,
+                 n_observed, combined, strength, nearest)  # fmt: skip
     return strength, nearest
 
 
-@njit(cache=True)
+@kernel
 def _pass_on(  # type: ignore[no-untyped-def]
     u, up, indptr, near, back, decay, parents, n_observed, combined, strength, nearest
 ):
@@ -149,7 +148,7 @@ def _pass_on(  # type: ignore[no-untyped-def]
         strength[back[i]] = load * decay[i]
 
 
-@njit(cache=True)
+@kernel
 def _signal(correlation):  # type: ignore[no-untyped-def]
     """`r^2 / (1 - r^2)`, which adds up over branches that are independent given the node."""
     square = min(correlation, 1 - 1e-6) ** 2
@@ -221,7 +220,7 @@ def _categories(nodes: Ints, tables: Sequence[Floats], place: Ints, n_jobs: int)
     return write
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _look_up(codes, nodes, offsets, place, stacked, out, start, stop):  # type: ignore[no-untyped-def]
     """`out[place[v], :, n] = stacked[offsets[v] + codes[n, nodes[v]]]` for views start:stop; zero
     where the code is negative."""
@@ -280,7 +279,7 @@ def message_features(views: Views, looks: Looks, model: TreeModel, n_jobs: int) 
     return look_up
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _posteriors(m, prior, place, out, start, stop):  # type: ignore[no-untyped-def]
     """`out[place[e], :, s] = (1, p_1, ...)`, `p` in proportion to `m[s, e] prior[e]`; edges
     start:stop."""

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from latenttree.baselines._shared import EdgeList, as_edge_list, check_distances
+from latenttree.engine.kernels import kernel
 from latenttree.tree import Tree
 
 
@@ -50,7 +50,7 @@ def _joined_edges(distances: NDArray[np.float64]) -> EdgeList:
     return edges, lengths
 
 
-@njit(cache=True)
+@kernel
 def _closest_pair(
     D: NDArray[np.float64], row_sum: NDArray[np.float64], n_active: int
 ) -> tuple[int, int]:
@@ -65,7 +65,7 @@ def _closest_pair(
     return best_i, best_j
 
 
-@njit(cache=True)
+@kernel
 def _join(D: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Join pairs until three nodes are left. `D` (p, p), p >= 3, is overwritten. O(p^3).
 

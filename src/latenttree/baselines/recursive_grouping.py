@@ -25,7 +25,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from latenttree.baselines._shared import (
@@ -35,6 +34,7 @@ from latenttree.baselines._shared import (
     merge_short_edges,
     tidy_hidden,
 )
+from latenttree.engine.kernels import kernel
 from latenttree.tree import Tree
 
 FloatArray = NDArray[np.float64]
@@ -155,7 +155,7 @@ def group_edges(D: FloatArray, rules: GroupingRules, rng: np.random.Generator) -
     return merge_short_edges(n_given, *as_edge_list(edges, lengths), rules.merge_below)
 
 
-@njit(cache=True)
+@kernel
 def family_statistics(D: FloatArray, reach: float, far: float) -> tuple[FloatArray, FloatArray]:
     """Return Lambda (m, m), the spread of Phi, and its mean (m, m), over the witnesses.
 
@@ -243,7 +243,7 @@ def _cluster(spread: FloatArray, rng: np.random.Generator) -> IntArray:
     return best_labels
 
 
-@njit(cache=True)
+@kernel
 def _cluster_around(spread: FloatArray, start: IntArray) -> IntArray:
     """Return labels (m,) of the clusters around centres, which start at `start` (k,).
 
@@ -279,7 +279,7 @@ def _cluster_around(spread: FloatArray, start: IntArray) -> IntArray:
     return labels
 
 
-@njit(cache=True)
+@kernel
 def _mean_silhouette(spread: FloatArray, labels: IntArray, n_clusters: int) -> float:
     """Mean over nodes of (b - a) / max(a, b).
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
+
+from latenttree.engine.kernels import kernel
 
 
 @intrinsic
@@ -20,7 +22,7 @@ def population_count(typing_context: Any, word: Any) -> Any:
     return types.uint64(types.uint64), build
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count_bits(a: NDArray[np.uint64], b: NDArray[np.uint64], rounds: int) -> int:
     """Ones in `a & b`, `rounds` times over with another offset; `rounds len(a)` words."""
     total = np.uint64(0)
@@ -32,7 +34,7 @@ def count_bits(a: NDArray[np.uint64], b: NDArray[np.uint64], rounds: int) -> int
     return int(total)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count_pairs(places: NDArray[np.int32], counters: NDArray[np.int32], rounds: int) -> int:
     """Increments `counters[places]`, `rounds` times; in place. `rounds len(places)` increments."""
     for _ in range(rounds):

@@ -13,6 +13,7 @@ import typer
 
 from latenttree.cli.answers import impute, sample, score, transform
 from latenttree.cli.bench import bench
+from latenttree.cli.compiling import compile_kernels
 from latenttree.cli.describe import show
 from latenttree.cli.digits import demo
 from latenttree.cli.learn import fit
@@ -46,3 +47,4 @@ def _top(
 
 for _command in (demo, fit, show, query, score, transform, impute, sample, bench):
     app.command()(_command)
+app.command("compile")(compile_kernels)

@@ -16,9 +16,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from latenttree.engine.kernels import kernel
 from latenttree.inference.plan import (
     CAREFUL,
     DIM,
@@ -56,13 +56,17 @@ SCALE, BITS, TOTAL, PART, WEIGHT = range(5)
 LIKELIHOOD, POSTERIORS, PAIRS, COUNTS, BEST, DRAW, MESSAGES = range(7)
 
 Floats = NDArray[np.float64]
-OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
+OPTIONS: dict[str, Any] = {"fastmath": {"contract"}}
 
 # What is called in one place is inlined before compilation, what is called in several is compiled
 # once, without an entry from Python: half the time to compile. Arguments that are literals would
 # compile a callee again.
 ONCE: dict[str, Any] = {"inline": "always"}
-CALLED: dict[str, Any] = OPTIONS | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+CALLED: dict[str, Any] = OPTIONS | {
+    "cache": False,
+    "no_cpython_wrapper": True,
+    "no_cfunc_wrapper": True,
+}
 
 
 class Work(NamedTuple):
@@ -108,7 +112,7 @@ def make_work(plan: Plan, task: int) -> Work:
     )
 
 
-@njit(cache=True, **OPTIONS)
+@kernel(**OPTIONS)
 def fill_rows(codes, dims, steps, rows):  # type: ignore[no-untyped-def]
     """`rows[l, v, s]`: where sample `s` of lane `l` stands in the table of observed node `v`.
 
@@ -132,7 +136,7 @@ def fill_rows(codes, dims, steps, rows):  # type: ignore[no-untyped-def]
     return wrong
 
 
-@njit(**CALLED)
+@kernel(**CALLED)
 def _own_evidence(out, first, u, top, node, rows, soft, left):  # type: ignore[no-untyped-def]
     """`out = top * evidence at u itself`; `left` samples of the lane are in use."""
     d = node[u, DIM]
@@ -151,7 +155,7 @@ def _own_evidence(out, first, u, top, node, rows, soft, left):  # type: ignore[n
                 out[first + i, s] *= 1.0 if known in (i, d) else 0.0
 
 
-@njit(**CALLED)
+@kernel(**CALLED)
 def _times_leaves(out, first, d, fresh, q, end, node, child, table, rows):  # type: ignore[no-untyped-def]
     """`out(j) *= m(j)` of up to three leaves `child[q:end]`; `fresh`: `out(j) = ` their product.
 
@@ -171,7 +175,7 @@ def _times_leaves(out, first, d, fresh, q, end, node, child, table, rows):  # ty
             out[first + j, s] = part if fresh else out[first + j, s] * part
 
 
-@njit(**CALLED)
+@kernel(**CALLED)
 def _times_messages(out, first, d, fresh, q, end, node, child, message):  # type: ignore[no-untyped-def]
     """The same for up to three children with buffers; the last `d` rows of `message` are ones."""
     a = node[child[q], MESSAGE]
@@ -183,7 +187,7 @@ def _times_messages(out, first, d, fresh, q, end, node, child, message):  # type
             out[first + j, s] = part if fresh else out[first + j, s] * part
 
 
-@njit(**CALLED)
+@kernel(**CALLED)
 def _rescale(out, first, d, lane):  # type: ignore[no-untyped-def]
     """Divide every sample by its largest entry, which goes into SCALE and BITS."""
     for s in range(out.shape[1]):
@@ -205,7 +209,7 @@ def _rescale(out, first, d, lane):  # type: ignore[no-untyped-def]
             out[first + i, s] *= lane[PART, s]
 
 
-@njit(**CALLED)
+@kernel(**CALLED)
 def _message_of(c, j, s, node, table, message, rows):  # type: ignore[no-untyped-def]
     """Entry `j` of the message of a child with or without a buffer."""
     if node[c, PLACE] >= 0:
@@ -213,7 +217,7 @@ def _message_of(c, j, s, node, table, message, rows):  # type: ignore[no-untyped
     return table[node[c, START] + rows[c, s] + j]
 
 
-@njit(**CALLED)
+@kernel(**CALLED)
 def _join(out, first, d, lifted, lane):  # type: ignore[no-untyped-def]
     """Undo TOP and the lifts relative to the least lifted state; below 2^-700 of it is zero."""
     for s in range(out.shape[1]):
@@ -230,7 +234,7 @@ def _join(out, first, d, lifted, lane):  # type: ignore[no-untyped-def]
                     out[first + i, s] = 0.0
 
 
-@njit(**CALLED)
+@kernel(**CALLED)
 def _careful_product(out, first, u, skip, node, child, table, work, rows, soft, left):  # type: ignore[no-untyped-def]
     """`b_u` without the child `skip`, whatever the range of the factors; largest entry 1.
 
@@ -253,7 +257,7 @@ def _careful_product(out, first, u, skip, node, child, table, work, rows, soft, 
     _rescale(out, first, d, work.lane)
 
 
-@njit(**ONCE)
+@kernel(**ONCE)
 def _product(u, node, child, table, work, rows, soft, left):  # type: ignore[no-untyped-def]
     """`b_u`: the evidence at `u` times its children's messages."""
     d, first = node[u, DIM], node[u, PLACE]
@@ -275,7 +279,7 @@ def _product(u, node, child, table, work, rows, soft, left):  # type: ignore[no-
         _rescale(work.state, first, d, work.lane)
 
 
-@njit(**CALLED)
+@kernel(**CALLED)
 def _mix(out, to, n_out, step, source, first, count, stride, table, at):  # type: ignore[no-untyped-def]
     """`out(to + j, s) = sum_c table[at + j step + c stride] source(first + c, s)`, j < n_out.
 
@@ -299,7 +303,7 @@ def _mix(out, to, n_out, step, source, first, count, stride, table, at):  # type
                     out[to + j, s] += part
 
 
-@njit(**CALLED)
+@kernel(**CALLED)
 def _largest(out, to, n_out, step, source, first, count, stride, table, at):  # type: ignore[no-untyped-def]
     """As `_mix`, with the maximum for the sum."""
     for j in range(n_out):
@@ -311,7 +315,7 @@ def _largest(out, to, n_out, step, source, first, count, stride, table, at):  # 
                 out[to + j, s] = max(out[to + j, s], t * source[first + c, s])
 
 
-@njit(**ONCE)
+@kernel(**ONCE)
 def _send(v, maximise, node, table, state, message, rows):  # type: ignore[no-untyped-def]
     """`m_v(j) = sum_i P(i | j) b_v(i)`, or the maximum over `i`. O(dims[v] dims[u]) a sample.
 
@@ -333,7 +337,7 @@ def _send(v, maximise, node, table, state, message, rows):  # type: ignore[no-un
         _mix(message, first, k, one, state, place, d, k, table, start)
 
 
-@njit(**ONCE)
+@kernel(**ONCE)
 def _upward(plan, work, rows, soft, left, maximise):  # type: ignore[no-untyped-def]
     """All `b` and `m`, from the leaves to the root, and the root's total."""
     node, table, order = plan.node, plan.table, plan.order
@@ -352,7 +356,7 @@ def _upward(plan, work, rows, soft, left, maximise):  # type: ignore[no-untyped-
         _mix(work.lane, to, one, one, work.state, place, d, one, table, start)
 
 
-@njit(**CALLED)
+@kernel(**CALLED)
 def _down(v, node, table, state, ratio, spare):  # type: ignore[no-untyped-def]
     """`b_v` becomes `q_v`, given the ratio `r_v`."""
     k, d, place = node[v, WIDTH], node[v, DIM], node[v, PLACE]
@@ -363,7 +367,7 @@ def _down(v, node, table, state, ratio, spare):  # type: ignore[no-untyped-def]
             state[place + i, s] *= spare[i, s]
 
 
-@njit(**CALLED)
+@kernel(**CALLED)
 def _ratio(v, node, work, count):  # type: ignore[no-untyped-def]
     """`r_v(j) = q_u(j) / m_v(j)`; where the message is zero so is the posterior.
 
@@ -381,7 +385,7 @@ def _ratio(v, node, work, count):  # type: ignore[no-untyped-def]
             ratio[j, s] = state[place + j, s] / (m if m > 0.0 else 1.0)
 
 
-@njit(**CALLED)
+@kernel(**CALLED)
 def _pair(v, column, values, node, table, work, left, at):  # type: ignore[no-untyped-def]
     """`P(v = i, u = j | evidence) = b_v(i) P(i | j) r_v(j)` into `dims[v] * dims[u]` columns."""
     k = node[v, WIDTH]
@@ -393,7 +397,7 @@ def _pair(v, column, values, node, table, work, left, at):  # type: ignore[no-un
                 values[at + s, column + i * k + j] = part
 
 
-@njit(**(CALLED | {"fastmath": {"contract", "reassoc"}}))
+@kernel(**(CALLED | {"fastmath": {"contract", "reassoc"}}))
 def _count_pairs(v, counts, node, table, work):  # type: ignore[no-untyped-def]
     """`counts(i, j) += sum_s w b_v(i) P(i | j) r_v(j)`."""
     k = node[v, WIDTH]
@@ -409,7 +413,7 @@ def _count_pairs(v, counts, node, table, work):  # type: ignore[no-untyped-def]
             counts[here] += table[here] * part
 
 
-@njit(**CALLED)
+@kernel(**CALLED)
 def _count_leaf(v, counts, node, work, rows):  # type: ignore[no-untyped-def]
     """`counts(x, j) += w q_u(j)` for a leaf without a buffer; unknown values in the extra row."""
     place = node[node[v, PARENT], PLACE]
@@ -421,7 +425,7 @@ def _count_leaf(v, counts, node, work, rows):  # type: ignore[no-untyped-def]
             entries[np.uint64(rows[v, s])] += weight[s] * posterior[s]
 
 
-@njit(**ONCE)
+@kernel(**ONCE)
 def _downward(plan, work, rows, left, task, at, query):  # type: ignore[no-untyped-def]
     """Posteriors of all buffered nodes, and on the way the pairs and counts of their edges."""
     node, table = plan.node, plan.table
@@ -441,7 +445,7 @@ def _downward(plan, work, rows, left, task, at, query):  # type: ignore[no-untyp
                 _count_leaf(v, query.counts, node, work, rows)
 
 
-@njit(**CALLED)
+@kernel(**CALLED)
 def _write_leaf(v, values, column, node, table, work, rows, left, at):  # type: ignore[no-untyped-def]
     """Posterior of a leaf without a buffer: what is known, or `sum_j P(i | j) q_u(j)`."""
     d, k, start = node[v, DIM], node[v, WIDTH], node[v, START]
@@ -458,7 +462,7 @@ def _write_leaf(v, values, column, node, table, work, rows, left, at):  # type: 
             values[at + s, column + i] = part
 
 
-@njit(**ONCE)
+@kernel(**ONCE)
 def _write_posteriors(plan, work, rows, left, at, query):  # type: ignore[no-untyped-def]
     """Buffered nodes by their rows, a block that stays in the cache at a time; then the leaves."""
     for begin in range(0, len(query.source), BLOCK):
@@ -472,7 +476,7 @@ def _write_posteriors(plan, work, rows, left, at, query):  # type: ignore[no-unt
             _write_leaf(v, query.values, column, plan.node, plan.table, work, rows, left, at)
 
 
-@njit(**CALLED)
+@kernel(**CALLED)
 def _write_likelihood(lane, left, out, at):  # type: ignore[no-untyped-def]
     for s in range(min(LANE, left)):
         out[at + s] = -np.inf
@@ -481,7 +485,7 @@ def _write_likelihood(lane, left, out, at):  # type: ignore[no-untyped-def]
             out[at + s] = scaled + lane[BITS, s] * np.log(2.0)
 
 
-@njit(**CALLED)
+@kernel(**CALLED)
 def _cavity(u, skip, plan, work, rows, soft, left):  # type: ignore[no-untyped-def]
     """`ratio` = what all but the child `skip` say about `u`, as a joint with `u`, largest entry 1.
 
@@ -513,7 +517,7 @@ def _cavity(u, skip, plan, work, rows, soft, left):  # type: ignore[no-untyped-d
     _rescale(out, zero, d, work.lane)
 
 
-@njit(**ONCE)
+@kernel(**ONCE)
 def _all_above(plan, work, rows, soft, left, nodes):  # type: ignore[no-untyped-def]
     """`above_v(i)`: the evidence that is not below `v`, joint with `v = i`; largest entry 1.
 
@@ -529,7 +533,7 @@ def _all_above(plan, work, rows, soft, left, nodes):  # type: ignore[no-untyped-
         _rescale(work.above, first, d, work.lane)
 
 
-@njit(**ONCE)
+@kernel(**ONCE)
 def _write_messages(plan, work, rows, soft, left, at, query):  # type: ignore[no-untyped-def]
     """Likelihood over the states of `u` of what is on its side of the edge `u - w`.
 
@@ -553,7 +557,7 @@ def _write_messages(plan, work, rows, soft, left, at, query):  # type: ignore[no
                 query.messages[at + s, q, i] = ratio[i, s]
 
 
-@njit(**CALLED)
+@kernel(**CALLED)
 def _best_state(v, x, s, node, table, state):  # type: ignore[no-untyped-def]
     """The first state of `v` with the largest `P(i | x) b_v(i)`; `x` is the parent's state."""
     best = 0
@@ -567,7 +571,7 @@ def _best_state(v, x, s, node, table, state):  # type: ignore[no-untyped-def]
     return best
 
 
-@njit(**CALLED)
+@kernel(**CALLED)
 def _drawn_leaf(v, x, uniform, node, cumulative):  # type: ignore[no-untyped-def]
     """A draw from `P(. | x)` by bisection of the distribution function."""
     d, k, start = node[v, DIM], node[v, WIDTH], node[v, START] + x
@@ -582,7 +586,7 @@ def _drawn_leaf(v, x, uniform, node, cumulative):  # type: ignore[no-untyped-def
     return low
 
 
-@njit(**CALLED)
+@kernel(**CALLED)
 def _drawn_state(v, x, s, uniform, node, table, state):  # type: ignore[no-untyped-def]
     """A draw from `P(i | x) b_v(i)`: the first state at which its sum passes the goal."""
     goal = np.inf
@@ -600,7 +604,7 @@ def _drawn_state(v, x, s, uniform, node, table, state):  # type: ignore[no-untyp
     return last
 
 
-@njit(**ONCE)
+@kernel(**ONCE)
 def _assign(plan, work, rows, left, task, at, query):  # type: ignore[no-untyped-def]
     """States of all nodes from the root down: the best ones, or a draw. -1 where impossible.
 
@@ -627,7 +631,7 @@ def _assign(plan, work, rows, left, task, at, query):  # type: ignore[no-untyped
                 states[v] = _drawn_state(v, x, s, u, node, table, work.state)
 
 
-@njit(cache=True, **OPTIONS)
+@kernel(**OPTIONS)
 def run(task, plan, work, rows, soft, n, query):  # type: ignore[no-untyped-def]
     """Answer a query on `n` samples; one kernel for all tasks, so that one is compiled."""
     for lane in range(len(rows)):

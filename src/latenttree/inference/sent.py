@@ -19,10 +19,10 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from latenttree.engine import parallel
+from latenttree.engine.kernels import kernel
 from latenttree.inference.present import LEAST_ENTRY, MOST_BITS, usable
 from latenttree.model import TreeModel
 
@@ -38,11 +38,7 @@ SPAN = 4 * LANE
 SUMMED = 16
 """Pieces in which sums over samples are taken, at most."""
 
-OPTIONS: dict[str, Any] = {
-    "nogil": True,
-    "error_model": "numpy",
-    "fastmath": {"contract", "reassoc"},
-}
+OPTIONS: dict[str, Any] = {"fastmath": {"contract", "reassoc"}}
 ONCE: dict[str, Any] = {"inline": "always"}
 
 
@@ -216,7 +212,7 @@ def _nodes(model: TreeModel, flat: Floats) -> tuple[Nodes, Ints, float]:
     return nodes, place, float(least)
 
 
-@njit(cache=True)
+@kernel
 def preorder(parents, order, chosen):  # type: ignore[no-untyped-def]
     """Places of the chosen nodes, each before all below it and these next to each other; -1 for
     the others. All above a chosen node are chosen; `order` has parents first."""
@@ -243,7 +239,7 @@ def preorder(parents, order, chosen):  # type: ignore[no-untyped-def]
 # taken side by side.
 
 
-@njit(**ONCE)
+@kernel(**ONCE)
 def _scaled(k, at, values):  # type: ignore[no-untyped-def]
     """`values[at]` `(k, LANE)` with a largest entry of 1; zeros stay."""
     for s in range(values.shape[2]):
@@ -255,7 +251,7 @@ def _scaled(k, at, values):  # type: ignore[no-untyped-def]
             values[at, j, s] *= scale
 
 
-@njit(**ONCE)
+@kernel(**ONCE)
 def _numbers(k, u, b):  # type: ignore[no-untyped-def]
     """From logarithms to numbers, the largest 1."""
     for s in range(b.shape[2]):
@@ -267,7 +263,7 @@ def _numbers(k, u, b):  # type: ignore[no-untyped-def]
             b[u, j, s] = np.exp(b[u, j, s] - top)
 
 
-@njit(**ONCE)
+@kernel(**ONCE)
 def _enter(k, indptr, leaf, low, high, nodes, b, known):  # type: ignore[no-untyped-def]
     """`b` of all inner nodes without their inner children."""
     home, inner, ratio, own, base = nodes.home, nodes.inner, nodes.ratio, nodes.own, nodes.base
@@ -292,7 +288,7 @@ def _enter(k, indptr, leaf, low, high, nodes, b, known):  # type: ignore[no-unty
                     b[u, j, s] *= ratio[x, j]
 
 
-@njit(**ONCE)
+@kernel(**ONCE)
 def _up(k, nodes, b, m, known):  # type: ignore[no-untyped-def]
     """All `b` and `m`, from below."""
     parent, logs, own, table = nodes.parent, nodes.logs, nodes.own, nodes.table
@@ -321,7 +317,7 @@ def _up(k, nodes, b, m, known):  # type: ignore[no-untyped-def]
                     b[above, j, s] *= m[u, j, s]
 
 
-@njit(**ONCE)
+@kernel(**ONCE)
 def _weighted(k, at, values, weight, row, by_sum, e):  # type: ignore[no-untyped-def]
     """`e[:k]` = `values[at]` weighted by `weight[row]`, `e[k]` what scales it to a sum, or a
     largest entry, of 1."""
@@ -341,7 +337,7 @@ def _weighted(k, at, values, weight, row, by_sum, e):  # type: ignore[no-untyped
         e[k, s] = 1.0 / e[k, s]
 
 
-@njit(**ONCE)
+@kernel(**ONCE)
 def _put(k, first, e, place, low, high, out):  # type: ignore[no-untyped-def]
     """`out[place, :, low:high]` = what `e` holds, scaled."""
     for j in range(first, k):
@@ -349,7 +345,7 @@ def _put(k, first, e, place, low, high, out):  # type: ignore[no-untyped-def]
             out[place, j - first, low + s] = e[j, s] * e[k, s]
 
 
-@njit(**ONCE)
+@kernel(**ONCE)
 def _down(k, nodes, b, m, a, c, e, low, high, wanted, out, weights, squares):  # type: ignore[no-untyped-def]
     """All `a`, from above; messages and squares on the way."""
     parent, table = nodes.parent, nodes.table
@@ -391,7 +387,7 @@ def _down(k, nodes, b, m, a, c, e, low, high, wanted, out, weights, squares):  #
                 squares[v, j] += total
 
 
-@njit(**ONCE)
+@kernel(**ONCE)
 def _samples(  # type: ignore[no-untyped-def]
     k, start, stop, indptr, leaf, nodes, wanted, work, known, out, weights, squares
 ):
@@ -405,7 +401,7 @@ def _samples(  # type: ignore[no-untyped-def]
         _down(k, nodes, b, m, a, c, e, low, high, wanted, out, weights, squares)
 
 
-@njit(cache=True, **OPTIONS)
+@kernel(**OPTIONS)
 def run(  # type: ignore[no-untyped-def]
     k, start, stop, indptr, leaf, nodes, wanted, work, known, out, weights, squares
 ):
@@ -415,7 +411,7 @@ def run(  # type: ignore[no-untyped-def]
     _samples(k, start, stop, indptr, leaf, nodes, wanted, work, known, out, weights, squares)
 
 
-@njit(cache=True, **OPTIONS)
+@kernel(**OPTIONS)
 def run_two(  # type: ignore[no-untyped-def]
     start, stop, indptr, leaf, nodes, wanted, work, known, out, weights, squares
 ):

@@ -30,8 +30,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from latenttree.engine.kernels import kernel
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -47,7 +48,7 @@ INNER = (1 << 32) - 1
 SMALL, LARGE = 2.0**-30, 2.0**30
 """A node's largest entry is brought back to 1 when it leaves this range."""
 
-OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
+OPTIONS: dict[str, Any] = {"fastmath": {"contract"}}
 ONCE: dict[str, Any] = {"inline": "always"}
 
 
@@ -106,7 +107,7 @@ def make_scratch(shape: Shape, k: int) -> Scratch:
 # counts references to the arrays at every node, which costs more than the work.
 
 
-@njit(**ONCE)
+@kernel(**ONCE)
 def _enter(k, leaf, state, shape, numbers, scratch):  # type: ignore[no-untyped-def]
     """The leaves of a sample that have another state than the default, and the nodes above them,
     listed in paths. Returns the number of paths."""
@@ -144,7 +145,7 @@ def _enter(k, leaf, state, shape, numbers, scratch):  # type: ignore[no-untyped-
     return paths
 
 
-@njit(**ONCE)
+@kernel(**ONCE)
 def settle(u, k, kind, own, d, c):  # type: ignore[no-untyped-def]
     """`c_u` from its factors: own evidence, and from logarithms back to numbers. Returns the
     logarithm of what was taken out."""
@@ -163,7 +164,7 @@ def settle(u, k, kind, own, d, c):  # type: ignore[no-untyped-def]
     return logarithm
 
 
-@njit(**ONCE)
+@kernel(**ONCE)
 def _up(k, paths, shape, numbers, scratch):  # type: ignore[no-untyped-def]
     """All `c` and `n` of touched nodes, children first. Returns `P` as (number, logarithm)."""
     parent, dims, sent, kinds = shape.parent, shape.dims, numbers.sent, numbers.kind
@@ -201,7 +202,7 @@ def _up(k, paths, shape, numbers, scratch):  # type: ignore[no-untyped-def]
     return whole, total + np.log(factor)
 
 
-@njit(**ONCE)
+@kernel(**ONCE)
 def _down(k, paths, weight, whole, shape, numbers, scratch, pairs):  # type: ignore[no-untyped-def]
     """Posteriors of touched nodes, times the weight; `pairs[u](i, j) += c_u(i) r_u(j)`."""
     parent, sent = shape.parent, numbers.sent
@@ -224,7 +225,7 @@ def _down(k, paths, weight, whole, shape, numbers, scratch, pairs):  # type: ign
                 work[u, 2 * k + i] = work[u, i] * part
 
 
-@njit(**ONCE)
+@kernel(**ONCE)
 def _count(k, leaf, state, home, start, work, leaves):  # type: ignore[no-untyped-def]
     """`leaves(x, j) += w q_u(j)` of the leaves with another state than the default."""
     for t in range(len(leaf)):
@@ -235,7 +236,7 @@ def _count(k, leaf, state, home, start, work, leaves):  # type: ignore[no-untype
                 leaves[at + np.uint32(x * k + j)] += work[u, 2 * k + j]
 
 
-@njit(**ONCE)
+@kernel(**ONCE)
 def _write(k, parent, own, sent, begin, kind, seen, work, out):  # type: ignore[no-untyped-def]
     """Posteriors of all inner nodes; of one that is not touched from the node above it."""
     for u in range(len(parent)):
@@ -250,7 +251,7 @@ def _write(k, parent, own, sent, begin, kind, seen, work, out):  # type: ignore[
             out[u * k + i] = work[u, 2 * k + i]
 
 
-@njit(**ONCE)
+@kernel(**ONCE)
 def _sample(  # type: ignore[no-untyped-def]
     k, task, leaf, state, weight, shape, numbers, scratch, pairs, leaves, out
 ):
@@ -271,7 +272,7 @@ def _sample(  # type: ignore[no-untyped-def]
     return np.log(whole) + logarithm if whole > 0.0 else -np.inf
 
 
-@njit(cache=True, **OPTIONS)
+@kernel(**OPTIONS)
 def run(  # type: ignore[no-untyped-def]
     k, task, indptr, leaf, state, weight, shape, numbers, scratch, pairs, leaves, values, logs
 ):
@@ -289,7 +290,7 @@ def run(  # type: ignore[no-untyped-def]
         logs[s] = _sample(k, task, here, x, w, shape, numbers, scratch, pairs, leaves, out)
 
 
-@njit(cache=True, **OPTIONS)
+@kernel(**OPTIONS)
 def defaults(parent, table, barred, used, total):  # type: ignore[no-untyped-def]
     """From the `log` product of the leaves of every inner node, `total` `(H, k)`, to `log B` with a
     largest entry of 0, in place; returns `m0` `(H, k)` and the sum of what was taken out.
@@ -315,7 +316,7 @@ def defaults(parent, table, barred, used, total):  # type: ignore[no-untyped-def
     return sent, taken
 
 
-@njit(cache=True, **OPTIONS)
+@kernel(**OPTIONS)
 def spread(parent, share, found, total):  # type: ignore[no-untyped-def]
     """What nodes add in samples that do not touch them, to their pairs `found` `(H, k, k)` and sums
     of posteriors `total` `(H, k)`, in place; parents first."""

@@ -14,9 +14,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from latenttree.engine.kernels import kernel
 from latenttree.inference.sparse import (
     COUNTS,
     INNER,
@@ -60,7 +60,7 @@ def make_scratch(shape: Shape) -> Scratch:
     )
 
 
-@njit(**ONCE)
+@kernel(**ONCE)
 def _enter(leaf, state, shape, numbers, scratch):  # type: ignore[no-untyped-def]
     """See `sparse._enter`."""
     parent, home, start, own = shape.parent, shape.home, shape.start, shape.own
@@ -99,7 +99,7 @@ def _enter(leaf, state, shape, numbers, scratch):  # type: ignore[no-untyped-def
     return paths
 
 
-@njit(**ONCE)
+@kernel(**ONCE)
 def _up(paths, shape, numbers, scratch):  # type: ignore[no-untyped-def]
     """See `sparse._up`."""
     parent, dims, sent, kinds = shape.parent, shape.dims, numbers.sent, numbers.kind
@@ -140,7 +140,7 @@ def _up(paths, shape, numbers, scratch):  # type: ignore[no-untyped-def]
     return n0, total + np.log(factor)
 
 
-@njit(**ONCE)
+@kernel(**ONCE)
 def _down(paths, weight, whole, shape, numbers, scratch, pairs):  # type: ignore[no-untyped-def]
     """See `sparse._down`."""
     parent, sent = shape.parent, numbers.sent
@@ -171,7 +171,7 @@ def _down(paths, weight, whole, shape, numbers, scratch, pairs):  # type: ignore
             q[t, 0], q[t, 1] = q0, q1
 
 
-@njit(**ONCE)
+@kernel(**ONCE)
 def _count(leaf, state, home, start, place, q, leaves):  # type: ignore[no-untyped-def]
     """See `sparse._count`."""
     for t in range(len(leaf)):
@@ -183,7 +183,7 @@ def _count(leaf, state, home, start, place, q, leaves):  # type: ignore[no-untyp
             leaves[at + np.uint32(1)] += q[here, 1]
 
 
-@njit(**ONCE)
+@kernel(**ONCE)
 def _write(shape, numbers, place, q, out):  # type: ignore[no-untyped-def]
     """See `sparse._write`; what is above a node is written before it."""
     parent, own, sent, begin, kind = (
@@ -200,7 +200,7 @@ def _write(shape, numbers, place, q, out):  # type: ignore[no-untyped-def]
                 out[2 * u + i] = part if own[u] in (-1, i) else 0.0
 
 
-@njit(cache=True, **OPTIONS)
+@kernel(**OPTIONS)
 def run(  # type: ignore[no-untyped-def]
     task, indptr, leaf, state, weight, shape, numbers, scratch, pairs, leaves, values, logs
 ):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from latenttree.data import Table
 from latenttree.engine import parallel
+from latenttree.engine.kernels import kernel
 from latenttree.moments.available import available_moments, own_share
 from latenttree.moments.cooccurrence import Packed, packed, tile_counts
 from latenttree.moments.mirror import STRIP, mirrored
@@ -34,7 +34,7 @@ def damped_root(mean: Floats, n: float) -> Floats:
     return np.asarray(1 / np.sqrt(mean * (1 - mean) + BINARY_DAMPING / n))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def binary_pair(second, one, other, root_a, root_b, n):  # type: ignore[no-untyped-def]
     """Correlation, relative error and tail of two 0/1 variables with means `one` and `other` and
     covariance `second`.
@@ -67,7 +67,7 @@ def binary_pair(second, one, other, root_a, root_b, n):  # type: ignore[no-untyp
     return rho, error if rho != 0.0 else np.inf, tail if rho != 0.0 else 1.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def _row_from_counts(counts, one, root_a, mean, root, n, out):  # type: ignore[no-untyped-def]
     """Correlation, error and tail of one variable with others, `(3, others)`."""
     rho, error, tail = out[0], out[1], out[2]
@@ -77,7 +77,7 @@ def _row_from_counts(counts, one, root_a, mean, root, n, out):  # type: ignore[n
         )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _strip_from_counts(counts, order, mean, root, n, out, start):  # type: ignore[no-untyped-def]
     """Pairs of ranks start <= a < stop with all b < a, into both triangles of the three of `out`,
     from their counts `(stop - start, stop)`.
@@ -96,7 +96,7 @@ def _strip_from_counts(counts, order, mean, root, n, out, start):  # type: ignor
             mirrored(block[:, q], rows, columns, low == start, out[q])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _correlations_from_counts(counts, order, mean, root, n, doubt, out, start):  # type: ignore[no-untyped-def]
     """The same for correlations alone; returns how many pairs have an error of `doubt` or more."""
     stop, found = counts.shape[1], 0
@@ -107,7 +107,8 @@ def _correlations_from_counts(counts, order, mean, root, n, doubt, out, start): 
         for a in range(start, stop):
             i = a - start
             _row_from_counts(counts[i, low:high], mean[a], root[a], means, roots, n, row)
-            block[i] = row[0]
+            for j in range(high - low):  # an assignment of slices takes 2 s to compile
+                block[i, j] = row[0, j]
             for j in range(min(high, a) - low):
                 found += row[1, j] >= doubt
         mirrored(block, order[start:stop], order[low:high], low == start, out)
@@ -149,7 +150,7 @@ def counted_pairs(store: Packed, sign: Floats, out: Matrices, n_jobs: int) -> No
     parallel(work, p, n_jobs, STRIP)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def _strip_from_moments(second, both, beside, gaps, mean, sign, n, out, start, stop):  # type: ignore[no-untyped-def]
     """The same from covariances. With `gaps`, means and variances too are those of the samples that
     have both, the variances mixed with those of all, see `moments.available`; `beside` is what the

@@ -10,11 +10,11 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from latenttree.data import Table
 from latenttree.engine import parallel
+from latenttree.engine.kernels import kernel
 from latenttree.moments.cooccurrence import count_bits
 from latenttree.moments.mirror import STRIP
 from latenttree.moments.packing import INCREMENT, bits_cost, pack_categories
@@ -70,7 +70,7 @@ def worth_counting(table: Table, rank: int) -> bool:
     return counting_cost(n, p, d) + CELL * rank * d * d < gram_cost(n, p, rank)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _increment_cells(codes, offsets, counts, start, stop):  # type: ignore[no-untyped-def]
     """`counts[offsets[a] + codes[n, a], offsets[b] + codes[n, b]] += 1` for b <= a, start <= a <
     stop. Samples go by 64, so that they stay in the cache while the variables take turns."""

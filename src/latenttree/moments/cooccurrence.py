@@ -7,10 +7,10 @@ counted how.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from latenttree.engine import parallel
+from latenttree.engine.kernels import kernel
 from latenttree.moments.intrinsics import popcount, prefetch
 from latenttree.moments.mirror import STRIP
 from latenttree.moments.packing import Packed, pack_matrix, packed
@@ -33,7 +33,7 @@ AHEAD = 4
 would take as long as its increments."""
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _both_bits(x, y):  # type: ignore[no-untyped-def]
     """Ones of `x & y`."""
     count = np.uint64(0)
@@ -42,7 +42,7 @@ def _both_bits(x, y):  # type: ignore[no-untyped-def]
     return count
 
 
-@njit(cache=True, nogil=True, inline="always")
+@kernel(inline="always")
 def _two_by_four(one, other, a, b, w, v, out):  # type: ignore[no-untyped-def]
     """Eight pairs over words w:v: six loads for eight products."""
     x0, x1 = one[a, w:v], one[a + 1, w:v]
@@ -69,7 +69,7 @@ def _two_by_four(one, other, a, b, w, v, out):  # type: ignore[no-untyped-def]
     out[a + 1, b + 3] += d3
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count_bits(one, other, out):  # type: ignore[no-untyped-def]
     """`out[a, b] += ones of one[a] & other[b]` for all rows of two sets of bits, by blocks of
     `WORDS` words. Two loads, an and, a count and an addition for 512 samples of a pair at best."""
@@ -88,7 +88,7 @@ def count_bits(one, other, out):  # type: ignore[no-untyped-def]
                             out[i, j] += _both_bits(one[i, w:v], other[j, w:v])
 
 
-@njit(cache=True, nogil=True, inline="always")
+@kernel(inline="always")
 def _first_from(ranks, start, stop, least):  # type: ignore[no-untyped-def]
     """First place of the sorted `ranks[start:stop]` with a value of `least` or more."""
     while start < stop:
@@ -100,7 +100,7 @@ def _first_from(ranks, start, stop, least):  # type: ignore[no-untyped-def]
     return start
 
 
-@njit(cache=True, nogil=True, inline="always")
+@kernel(inline="always")
 def _increment(store, a, b0, b1, row):  # type: ignore[no-untyped-def]
     """`row[b - b0]` += samples that have the rare rank a and rank b, b0 <= b < b1."""
     ranks, bounds, samples = store.ranks, store.bounds, store.samples
@@ -120,7 +120,7 @@ def _increment(store, a, b0, b1, row):  # type: ignore[no-untyped-def]
             s += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def tile_counts(store, a0, a1, b0, b1, out):  # type: ignore[no-untyped-def]
     """Samples that have both, for *ranks* a0 <= a < a1 and b0 <= b < b1, in `out[a - a0, b - b0]`.
 
@@ -137,7 +137,7 @@ def tile_counts(store, a0, a1, b0, b1, out):  # type: ignore[no-untyped-def]
         _increment(store, a, b0, min(b1, a + 1), out[a - a0])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def pair_count(store, a, b):  # type: ignore[no-untyped-def]
     """Samples that have both *variables* a and b (not ranks).
 
@@ -156,7 +156,7 @@ def pair_count(store, a, b):  # type: ignore[no-untyped-def]
     return _common(mine, store.samples[store.starts[y - f] : store.starts[y - f + 1]])
 
 
-@njit(cache=True, nogil=True, inline="always")
+@kernel(inline="always")
 def _list_in_bits(samples, bits):  # type: ignore[no-untyped-def]
     """How many of a list of samples have their bit set."""
     count = np.int64(0)
@@ -165,7 +165,7 @@ def _list_in_bits(samples, bits):  # type: ignore[no-untyped-def]
     return count
 
 
-@njit(cache=True, nogil=True, inline="always")
+@kernel(inline="always")
 def _common(one, other):  # type: ignore[no-untyped-def]
     """How many values two sorted lists share."""
     i, j, count = 0, 0, np.int64(0)

@@ -6,12 +6,12 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from scipy import sparse
 
 from latenttree.data import Table
 from latenttree.engine import BLOCK, blocks, parallel
+from latenttree.engine.kernels import kernel
 
 Floats = NDArray[np.float64]
 
@@ -53,7 +53,7 @@ def feature_means(table: Table, basis: NDArray[np.float32], mean: Floats) -> NDA
     return out.astype(np.float32)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _mean_features(basis, offsets, mean, out):  # type: ignore[no-untyped-def]
     for a in range(len(out)):
         for c in range(offsets[a], offsets[a + 1]):
@@ -154,7 +154,7 @@ def chunk_weights(table: Table, start: int, stop: int) -> Floats:
     return table.weights[start:stop]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _count_codes(codes, offsets, weights, out, start, stop):  # type: ignore[no-untyped-def]
     """`out[offsets[a] + codes[n, a]] += weight` for variables start:stop; negative codes count
     nothing."""
@@ -166,7 +166,7 @@ def _count_codes(codes, offsets, weights, out, start, stop):  # type: ignore[no-
                 out[offsets[a] + codes[n, a]] += weight
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _sum_sparse(indptr, indices, data, weights, middle, out, first, last):  # type: ignore[no-untyped-def]
     """`out[c] += w (x, (x - middle)^2, 1)` over stored x of coordinates first <= c < last."""
     one = len(weights) == 0

@@ -17,12 +17,12 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from scipy import sparse
 
 from latenttree.data import Table
 from latenttree.engine import parallel
+from latenttree.engine.kernels import kernel
 
 Ints = NDArray[np.int64]
 
@@ -93,7 +93,7 @@ def frequency_classes(support: Ints) -> Ints:
     return np.asarray(level.max(initial=0) - level)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _split_work(indptr, indices, group, step, work):  # type: ignore[no-untyped-def]
     """`work[g]` = increments of every `step`-th sample if the first g groups are frequent.
 
@@ -127,7 +127,7 @@ def frequent_columns(matrix: Any, support: Ints) -> NDArray[np.bool_]:
 # ---- packing -------------------------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _count_columns(indices, start, stop, out):  # type: ignore[no-untyped-def]
     for s in range(start, stop):
         out[indices[s]] += 1
@@ -145,7 +145,7 @@ def column_counts(matrix: Any, n_jobs: int) -> Ints:
     return np.asarray(np.sum(parallel(work, n, n_jobs, max(ROWS, -(-n // 16))), axis=0))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _pack_rows(indptr, indices, rank, bits, ranks, start, stop):  # type: ignore[no-untyped-def]
     """Bits of samples start:stop and, if any rank is rare, the sorted ranks of each."""
     f = len(bits)
@@ -168,7 +168,7 @@ def _pack_rows(indptr, indices, rank, bits, ranks, start, stop):  # type: ignore
                     t += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _list_rare(bounds, ranks, f, starts, samples):  # type: ignore[no-untyped-def]
     """`samples` of every rare rank, by counting."""
     place = starts[:-1].copy()
@@ -181,7 +181,7 @@ def _list_rare(bounds, ranks, f, starts, samples):  # type: ignore[no-untyped-de
             s -= 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _pack_codes(codes, offsets, least, bits, start, stop):  # type: ignore[no-untyped-def]
     """Bits of samples start:stop: category c >= `least` of variable a is row `offsets[a] + c -
     least`."""

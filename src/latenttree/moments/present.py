@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from latenttree.engine import blocks, parallel
+from latenttree.engine.kernels import kernel
 from latenttree.moments.triples import LANES, Layout, TripleMoments, _dot, _times
 
 Floats = NDArray[np.float64]
@@ -135,7 +135,7 @@ def _means(sums: Sums, layout: Layout, k: int, n: float) -> TripleMoments:
 # the rest in float64.
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _add_views(y, w, first, own, start, stop):  # type: ignore[no-untyped-def]
     """`first[v] += sum_n w z`, `own[v] += sum_n w z z^T` for views start:stop."""
     _, r, n = y.shape
@@ -150,7 +150,7 @@ def _add_views(y, w, first, own, start, stop):  # type: ignore[no-untyped-def]
                     own[v, i, j] += _dot(a, y[v, j, low:high])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _add_rows(y, w, view, pair, third, start, stop):  # type: ignore[no-untyped-def]
     """`pair` and `third` of rows start:stop of `view`."""
     _, r, n = y.shape
@@ -173,7 +173,7 @@ def _add_rows(y, w, view, pair, third, start, stop):  # type: ignore[no-untyped-
                     pair[row, 2, i, j] += _dot(a, y[three, j, low:high])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _add_edges(y, w, view, edges, cross, start, stop):  # type: ignore[no-untyped-def]
     """`cross[e] += sum_n w z z'^T` of the views of the rows of each edge."""
     _, r, n = y.shape
@@ -190,7 +190,7 @@ def _add_edges(y, w, view, edges, cross, start, stop):  # type: ignore[no-untype
                             cross[e, s, i, t, j] += _dot(a, other)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _add_told(y, w, indptr, indices, nodes, views, told, start, stop):  # type: ignore[no-untyped-def]
     """`told[e, t] += sum_n w z` of view `views[e, t]` over the samples with node `nodes[e]`."""
     r = y.shape[1]
@@ -205,14 +205,14 @@ def _add_told(y, w, indptr, indices, nodes, views, told, start, stop):  # type: 
                 told[e, t, i] += total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _add_seen(w, indptr, indices, seen, start, stop):  # type: ignore[no-untyped-def]
     for v in range(start, stop):
         for q in range(indptr[v], indptr[v + 1]):
             seen[v] += w[indices[q]]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _add_both(w, indptr, indices, edges, both, start, stop):  # type: ignore[no-untyped-def]
     """Samples with both ends of edges; those of a node are in increasing order."""
     for e in range(start, stop):

@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from latenttree.data import Table
 from latenttree.engine import parallel
+from latenttree.engine.kernels import kernel
 
 PIECE = 512
 """Samples that a thread takes at a time."""
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def project_codes(codes, offsets, basis, offset, out, start, stop):  # type: ignore[no-untyped-def]
     """`out[n, a] = basis[offsets[a] + codes[n, a]] - offset[a]` for samples start:stop; zero where
     the code is negative. One row of `basis` is read for each code."""
@@ -31,7 +31,7 @@ def project_codes(codes, offsets, basis, offset, out, start, stop):  # type: ign
                 out[n, a, q] = basis[row, q] - offset[a, q]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def project_sparse(indptr, indices, data, owner, basis, out, start, stop):  # type: ignore[no-untyped-def]
     """`out[n, owner[c]] += x[n, c] basis[c]` for samples start:stop. One row of `basis` is read for
     each stored value."""

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from latenttree.data import Table
 from latenttree.engine import BLOCK, blocks, parallel
+from latenttree.engine.kernels import kernel
 from latenttree.moments.coordinates import chunk_weights, feature_means, known_weights
 from latenttree.moments.project import features, owners
 
@@ -197,7 +197,7 @@ def _centred(
     return sums
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _centre(sums, offsets, mean, given, size, start, stop):  # type: ignore[no-untyped-def]
     width = sums.shape[1]
     total = np.zeros(width)
@@ -213,7 +213,7 @@ def _centre(sums, offsets, mean, given, size, start, stop):  # type: ignore[no-u
                 sums[c, j] = (sums[c, j] - mean[c] * total[j]) / size[a, j]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _take_own(sums, offsets, basis, offset, counts, start, stop):  # type: ignore[no-untyped-def]
     """`sums[c] -= counts[c] (basis[c] - offset_a)` for the categories of variables start:stop: what
     their own features added to their sums."""
@@ -224,7 +224,7 @@ def _take_own(sums, offsets, basis, offset, counts, start, stop):  # type: ignor
                 sums[c, q] -= count * (basis[c, q] - offset[a, q])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _feature_columns(codes, offsets, basis, offset, weights, out, start, stop):  # type: ignore[no-untyped-def]
     """`out[a rank + q, n] = weight (basis[offsets[a] + codes[n, a], q] - offset[a, q])` for
     variables start:stop; zero where the code is negative."""
@@ -242,7 +242,7 @@ def _feature_columns(codes, offsets, basis, offset, weights, out, start, stop): 
                     out[a * rank + q, n] = weight * (row[q] - offset[a, q])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _pool(codes, offsets, basis, offset, weights, out, start, stop):  # type: ignore[no-untyped-def]
     """`out[q, n]`: the weighted sum over variables of those features, for samples start:stop."""
     rank = basis.shape[1]
@@ -260,7 +260,7 @@ def _pool(codes, offsets, basis, offset, weights, out, start, stop):  # type: ig
             out[q, n] = weight * total[q]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_columns(codes, offsets, z, index, out, start, stop):  # type: ignore[no-untyped-def]
     """`out[offsets[a] + codes[n, a], j] += z[index[a, j], n]` for variables start:stop.
 
@@ -289,7 +289,7 @@ def add_columns(codes, offsets, z, index, out, start, stop):  # type: ignore[no-
                     flat[place[n] + at] += first[low + n]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _add_sparse(indptr, indices, data, owner, z, index, out, first, last):  # type: ignore[no-untyped-def]
     """`out[c, j] += x[n, c] z[n, index[owner[c], j]]` for coordinates first <= c < last."""
     width = index.shape[1]

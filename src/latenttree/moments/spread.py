@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import Protocol
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from latenttree.data import Table
 from latenttree.engine import parallel
+from latenttree.engine.kernels import kernel
 from latenttree.moments.contingency import Counts, projected
 from latenttree.moments.gram import gram
 from latenttree.moments.project import project, root_weights
@@ -121,7 +121,7 @@ def _sides(one: Floats, other: Floats, rank: int) -> list[tuple[Floats, slice]]:
     return [(one, slice(None, rank)), (other, slice(rank, None))]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _joint_moments(z, known, weights, pairs, out, start, stop):  # type: ignore[no-untyped-def]
     """`out[i] = sum w x x^T`, `x = (1, z_a, z_b)`, over the samples that have both of pair i; lower
     triangle. Samples go by 64, so that they stay in the cache while the pairs take turns."""
@@ -142,7 +142,7 @@ def _joint_moments(z, known, weights, pairs, out, start, stop):  # type: ignore[
                         out[i, u, v] += t * x[v]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _form_moments(z, known, weights, pairs, centre, form, out, start, stop):  # type: ignore[no-untyped-def]
     """`out[i] = sum w (psi, psi^2)`, `psi = x^T form_i x`, `x = (z_a, z_b) - centre_i`."""
     rank = z.shape[2]

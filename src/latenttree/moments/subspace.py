@@ -12,12 +12,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from latenttree.data import Table
 from latenttree.data.checks import free_dimensions
 from latenttree.engine import BLOCK, parallel
+from latenttree.engine.kernels import kernel
 from latenttree.moments.coordinates import coordinate_moments, feature_means, known_weights
 from latenttree.moments.krylov import leading_eigenvectors
 from latenttree.moments.project import weighted_features
@@ -140,7 +140,7 @@ def standardise(sample: Table, basis: Float32, mean: Floats, n_jobs: int) -> Flo
     return z
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _own_moments(z, out, start, stop):  # type: ignore[no-untyped-def]
     """`out[a] = mean_n z_a z_a^T` for variables start:stop."""
     n, rank = z.shape[0], z.shape[2]
@@ -155,7 +155,7 @@ def _own_moments(z, out, start, stop):  # type: ignore[no-untyped-def]
                 out[a, i, j] /= n
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def apply_roots(z, root, start, stop):  # type: ignore[no-untyped-def]
     """`z_a <- root_a z_a`, in place, for samples start:stop; roots are lower triangular."""
     rank = z.shape[2]

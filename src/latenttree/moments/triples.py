@@ -11,10 +11,10 @@ from itertools import pairwise
 from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from latenttree.engine import blocks, parallel, single_threaded_blas
+from latenttree.engine.kernels import kernel
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -236,7 +236,7 @@ def _add(y: Any, w: Any, layout: Layout, sums: _Sums, n_jobs: int) -> None:
 # no index is negative and that values lie side by side.
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+@kernel(fastmath={"reassoc", "contract"})
 def _dot(a, b):  # type: ignore[no-untyped-def]
     """`a . b`, over as many values as `b` has."""
     total = np.float32(0.0)
@@ -245,14 +245,14 @@ def _dot(a, b):  # type: ignore[no-untyped-def]
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _times(a, b, out):  # type: ignore[no-untyped-def]
     """`out = a b`, as long as `b` is."""
     for s in range(len(b)):
         out[s] = a[s] * b[s]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _add_products(y, w, view, pairs, own, third, cross, start, stop):  # type: ignore[no-untyped-def]
     """Items start:stop of: `own[v] += sum_n w y_v y_v^T` of each view, then `third[r] += sum_n w
     (y_1 (x) y_2) y_3^T` of the views of each row, `(., k k, k)`, then `cross[e] += sum_n w y y'^T`
@@ -282,7 +282,7 @@ def _add_products(y, w, view, pairs, own, third, cross, start, stop):  # type: i
                         out[i, t * k + j] += _dot(a[i], y[v, j, low:high])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _add_told(codes, w, y, order, offsets, nodes, views, usual, out, start, stop):  # type: ignore[no-untyped-def]
     """`out[offsets[e] + codes[n, nodes[e]], t k + i] += w y[views[e, t], i]` for the edges
     `order[start:stop]`; negative codes count nothing.

@@ -1,0 +1,218 @@
+"""The first fit on a machine compiles its kernels: on two cores at once, and once for all.
+
+Compiling takes many times as long as a small fit and holds Python's global lock, so threads do not
+help. While this process compiles what it needs first, a child compiles the kernels of the
+structure, by learning a tiny tree, and leaves them in the folder of kernels. The child is killed
+when the fit ends, however it ends; a fit that is killed takes it along, because the child ends when
+its standard input does.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from latenttree.affinity import estimated_affinity
+from latenttree.data import Table, as_table
+from latenttree.distances import Distances
+from latenttree.engine import Progress
+from latenttree.engine.kernels import kernel_folder
+from latenttree.fitting import Options
+from latenttree.learning import Lesson, learn_model
+from latenttree.simulation import make_latent_tree
+from latenttree.structure import Structure, learn_structure
+from latenttree.tree import Tree
+
+LONGEST = 120.0
+"""Seconds to wait for a child; then the fit compiles for itself."""
+
+KINDS = ("codes", "presence", "values", "blocks")
+"""Kinds of tables that compile different kernels."""
+
+_CHILD = "from latenttree.compilation import serve; serve()"
+
+
+# ---- during a fit ----------------------------------------------------------------------------
+
+
+class Compiler:
+    """A child that compiles the first stage that was never compiled; use as a context, which ends
+    the child."""
+
+    def __init__(self, table: Table, n_states: int, n_jobs: int) -> None:
+        self._kind, self._n_states = kind_of(table), n_states
+        self._child: subprocess.Popen[bytes] | None = None
+        self.stage = next((s for s in ("structure", "model") if not self._done(s).exists()), None)
+        if n_jobs > 1 and self.stage is not None:
+            self._child = start_child(self.stage, self._kind, n_states)
+
+    @property
+    def running(self) -> bool:
+        """Whether a child is at work."""
+        return self._child is not None
+
+    def wait(self, stage: str) -> None:
+        """Until the kernels of a stage are there, if a child compiles them. While it does so for
+        the structure, this process does it for the model."""
+        if self._child is None or self.stage != stage:
+            return
+        if stage == "structure":
+            compile_model(self._kind, self._n_states)
+            mark_done("model", self._kind, self._n_states)
+        with suppress(subprocess.TimeoutExpired):
+            self._child.wait(LONGEST)
+        self.end()
+
+    def end(self) -> None:
+        """End the child, whatever it is doing."""
+        if self._child is not None:
+            end_child(self._child)
+            self._child = None
+
+    def _done(self, stage: str) -> Path:
+        return done_file(stage, self._kind, self._n_states)
+
+    def __enter__(self) -> Compiler:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.end()
+
+
+def kind_of(table: Table) -> str:
+    """Which kernels a table needs."""
+    return "values" if table.values is not None and table.kind == "codes" else table.kind
+
+
+# ---- children --------------------------------------------------------------------------------
+
+
+def start_child(stage: str, kind: str, n_states: int) -> subprocess.Popen[bytes] | None:
+    """A process that compiles a stage; None where there is no interpreter to run or no folder for
+    what it compiles."""
+    if kernel_folder() is None or not _is_python(sys.executable):
+        return None
+    order = {"path": _import_path(), "stage": stage, "kind": kind, "n_states": n_states}
+    try:
+        child = subprocess.Popen(
+            [sys.executable, "-P", "-c", _CHILD],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(_import_path())},
+        )
+        assert child.stdin is not None
+        child.stdin.write(json.dumps(order).encode() + b"\n")
+        child.stdin.flush()
+    except OSError:
+        return None
+    return child
+
+
+def end_child(child: subprocess.Popen[bytes]) -> None:
+    """Kill a child, and wait until it is gone."""
+    child.kill()
+    child.wait()
+    if child.stdin is not None:
+        with suppress(OSError):
+            child.stdin.close()
+
+
+def _is_python(executable: str | None) -> bool:
+    """Whether a program is an interpreter: an application that embeds or freezes one is not."""
+    frozen = getattr(sys, "frozen", False)
+    return bool(executable) and not frozen and "python" in Path(str(executable)).name.lower()
+
+
+def _import_path() -> list[str]:
+    """Where this process imports from, without the folder that it happens to be in."""
+    return [os.path.abspath(entry) for entry in sys.path if entry not in ("", ".")]
+
+
+def serve() -> None:
+    """What a child runs: one order from its standard input, whose end is its own."""
+    order = json.loads(sys.stdin.buffer.readline())
+    sys.path[:] = order["path"]
+    threading.Thread(target=_end_with_input, daemon=True).start()
+    what = order["stage"], order["kind"], order["n_states"]
+    STAGES[what[0]](*what[1:])
+    mark_done(*what)
+
+
+def _end_with_input() -> None:
+    while os.read(0, 1):  # without the lock of a buffer, which the interpreter's end would wait for
+        pass
+    os._exit(1)
+
+
+def done_file(stage: str, kind: str, n_states: int) -> Path:
+    """A file that says that all kernels of a stage are compiled; structures need the same ones
+    whatever the data, and models of three states or more."""
+    name = stage if stage == "structure" else f"{stage}-{kind}-{min(n_states, 3)}"
+    return (kernel_folder() or Path(os.devnull)) / f"{name}.compiled"
+
+
+def mark_done(stage: str, kind: str, n_states: int) -> None:
+    """Say so."""
+    with suppress(OSError):
+        done_file(stage, kind, n_states).touch()
+
+
+# ---- what is compiled ------------------------------------------------------------------------
+
+
+def compile_structure(kind: str, n_states: int) -> None:
+    """Learn a small tree from its distances with some noise: the same kernels for all data."""
+    p, rank = 16, n_states - 1
+    rng = np.random.default_rng(0)
+    tree = make_latent_tree(p, 2, 2, n_samples=2, random_state=0).tree
+    noise = np.triu(rng.normal(0, 0.02, (p, p)), 1)
+    similarity = np.exp(-rank * tree.path_lengths()[:p, :p] + noise + noise.T).astype(np.float32)
+    np.fill_diagonal(similarity, 1.0)
+    errors = np.full((p, p), 0.02, dtype=np.float32)
+    tails = np.full((p, p), 3.0, dtype=np.float32)
+    whole = estimated_affinity(Distances(similarity, errors, rank, 2000, tails))
+    learn_structure(whole, [f"x{i}" for i in range(p)], n_jobs=1)
+
+
+def compile_model(kind: str, n_states: int) -> None:
+    """Estimate and refine the parameters of a small table of the kind."""
+    data, tree = example(kind, n_states)
+    lesson = Lesson(Options(max_iter=3), None, 0, 0, 1, Progress())
+    learn_model(Structure.of_tree(tree), as_table(data), n_states, None, lesson)
+
+
+STAGES: dict[str, Callable[[str, int], None]] = {
+    "structure": compile_structure,
+    "model": compile_model,
+}
+
+
+def example(kind: str, n_states: int) -> tuple[Any, Tree]:
+    """Data of a kind that `fit` takes, drawn from a small tree, and the tree."""
+    d = 2 if kind == "presence" else max(n_states, 3)
+    drawn = make_latent_tree(9, min(n_states, d), d, n_samples=500, random_state=0)
+    codes = np.asarray(drawn.X)
+    if kind == "codes":
+        return codes, drawn.tree
+    if kind == "presence":
+        return csr_array(codes.astype(np.int32)), drawn.tree
+    noise = np.random.default_rng(0).normal(0, 0.3, (9, len(codes), max(n_states, 2)))
+    values = codes.T[:, :, None] + noise
+    return (values[:, :, 0].T if kind == "values" else list(values)), drawn.tree

@@ -1,0 +1,178 @@
+"""Compiled kernels: how they are declared, and where their machine code is kept.
+
+`@kernel` is Numba's `njit` with the options that all kernels share and a cache that is never
+stale: its folder carries a digest of the sources that kernels are made of, of the compiler and of
+the processor. Numba itself looks at the file of a kernel alone, not at the files of the kernels it
+calls or the constants that it was compiled with.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import stat
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import llvmlite  # type: ignore[import-untyped]
+import llvmlite.binding  # type: ignore[import-untyped]
+import numba
+import numba.core.config
+
+config: Any = numba.core.config
+
+PACKAGE = Path(__file__).parents[1]
+PREFIX = "latenttree-kernels-"
+KEPT_FOLDERS = 4
+"""Folders of other sources or compilers that stay beside the one in use."""
+
+_DECLARES = re.compile(r"^@kernel\b", re.MULTILINE)
+_IMPORTS = re.compile(r"^from latenttree\.([\w.]+) import", re.MULTILINE)
+
+
+def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
+    """Compile a function at its first call: without the GIL, divisions as NumPy's, kept on disk.
+
+    Used as `@kernel` or with further options of `numba.njit`."""
+    if function is None:
+        return lambda decorated: kernel(decorated, **options)
+    folder = kernel_folder()
+    chosen: dict[str, Any] = {"nogil": True, "error_model": "numpy", "cache": True} | options
+    chosen["cache"] = chosen["cache"] and folder is not None
+    with _caching_in(folder):
+        dispatcher = numba.njit(**chosen)(function)
+    if chosen["cache"]:
+        _forgive(dispatcher._cache)
+    return dispatcher
+
+
+@cache
+def kernel_folder() -> Path | None:
+    """Folder of compiled kernels; None, with a warning, where nothing can be written.
+
+    `NUMBA_CACHE_DIR` if it is set; else beside the package, in the user's folder of caches, or in
+    the system's folder of temporary files, whichever can be written first."""
+    name = PREFIX + _digest()
+    for base in _bases():
+        folder = base / name
+        new = not folder.exists()
+        if _can_write(folder):
+            if new:
+                _drop_old(base, folder)
+            return folder
+    warnings.warn(
+        "compiled kernels cannot be kept, because no folder can be written: every process compiles "
+        "them again; set NUMBA_CACHE_DIR to a folder that can be written",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+    return None
+
+
+def _bases() -> Iterator[Path]:
+    """Folders to try, in order."""
+    if config.CACHE_DIR:
+        yield Path(config.CACHE_DIR)
+        return
+    yield PACKAGE / "__pycache__"
+    with suppress(RuntimeError):  # no home
+        local = "LOCALAPPDATA" if sys.platform == "win32" else "XDG_CACHE_HOME"
+        yield Path(os.environ.get(local) or Path.home() / ".cache") / "latenttree"
+    shared = _private_temporary()
+    if shared is not None:
+        yield shared
+
+
+def _private_temporary() -> Path | None:
+    """A folder of this user's alone among the temporary files: what lies in it is executed."""
+    user = os.getuid() if hasattr(os, "getuid") else "user"
+    try:
+        folder = Path(tempfile.gettempdir()) / f"latenttree-{user}"
+        folder.mkdir(mode=0o700, exist_ok=True)
+        found = folder.lstat()
+    except OSError:
+        return None
+    private = stat.S_ISDIR(found.st_mode) and not found.st_mode & 0o077
+    own = not hasattr(os, "getuid") or found.st_uid == os.getuid()
+    return folder if own and (private or os.name == "nt") else None
+
+
+def _can_write(folder: Path) -> bool:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError:
+        return False
+    return True
+
+
+def _drop_old(base: Path, current: Path) -> None:
+    """Remove the folders of earlier sources but the newest few."""
+    found = [path for path in base.glob(PREFIX + "*") if path != current]
+    with suppress(OSError):
+        found.sort(key=lambda path: path.stat().st_mtime)
+        for path in found[:-KEPT_FOLDERS]:
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _digest() -> str:
+    """A digest of all that compiled code depends on: the files that declare kernels, the modules
+    whose constants and kernels these import, the compiler, and the processor."""
+    digest = hashlib.sha1(usedforsecurity=False)
+    processor = config.CPU_NAME or llvmlite.binding.get_host_cpu_name()
+    versions = f"{numba.__version__} {llvmlite.__version__} {sys.version} {processor}"
+    digest.update(f"{versions} {config.CPU_FEATURES}".encode())
+    for path in kernel_sources(PACKAGE):
+        digest.update(path.relative_to(PACKAGE).as_posix().encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+def kernel_sources(package: Path) -> list[Path]:
+    """The files of a package that declare kernels, and the modules that these import from."""
+    found: set[Path] = set()
+    for path in package.rglob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        if _DECLARES.search(text):
+            found.add(path)
+            for name in _IMPORTS.findall(text):
+                module = package.joinpath(*name.split("."))
+                found.update({module.with_suffix(".py"), module / "__init__.py"})
+    return sorted(path for path in found if path.exists())
+
+
+@contextmanager
+def _caching_in(folder: Path | None) -> Iterator[None]:
+    """Numba's cache in a folder, for functions that are declared inside."""
+    before = config.CACHE_DIR
+    config.CACHE_DIR = before if folder is None else str(folder)
+    try:
+        yield
+    finally:
+        config.CACHE_DIR = before
+
+
+def _forgive(kept: Any) -> None:
+    """Make a kernel's cache one that a full disk or a damaged file does not stop: what cannot be
+    written or read is compiled again another time."""
+    save, load = kept.save_overload, kept.load_overload
+
+    def save_if_possible(*args: Any) -> None:
+        with suppress(OSError):
+            save(*args)
+
+    def load_if_possible(*args: Any) -> Any:
+        try:
+            return load(*args)
+        except Exception:  # whatever unpickling damaged bytes raises
+            return None
+
+    kept.save_overload, kept.load_overload = save_if_possible, load_if_possible
