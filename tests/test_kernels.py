@@ -33,7 +33,7 @@ def test_sources_are_kernels_and_what_they_import(tmp_path: Path) -> None:
     package = write(
         tmp_path,
         {
-            "a.py": "from latenttree.b import SIZE\nfrom latenttree.c.d import f\n@kernel\ndef g(): 0",
+            "a.py": "from latenttree.b import SIZE\nfrom latenttree.c.d import f\n@kernel\n",
             "b.py": "SIZE = 3",
             "c/d.py": "@kernel(inline='always')\ndef f(): ...",
             "other.py": "text = 'no @kernel here'",
