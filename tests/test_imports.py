@@ -35,6 +35,7 @@ ORDER = (
     "features",
     "lengths",
     "stars",
+    "widestars",
     "grouping",
     "merging",
     "sweeps",

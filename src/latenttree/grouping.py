@@ -1,7 +1,7 @@
 """Local recursive grouping: one group of observed variables -> one local tree.
 
 A group is the closed neighbourhood of an internal node of the spanning tree; that node is its
-leader. By default members are joined best first with the noise in mind (`stars.join`), which never
+leader. By default members are joined best first with the noise in mind (`join_star`), which never
 gets stuck and needs no threshold; `epsilon` switches to the fixed tests of the paper's Procedure
 "LRG with Parameter Estimation".
 """
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from latenttree.affinity import Affinity
 from latenttree.engine import parallel
-from latenttree.stars import join
+from latenttree.widestars import join_star
 
 CAUTION = 1.0
 
@@ -60,7 +60,7 @@ def group(affinity: Affinity, members: NDArray[np.int64], epsilon: float | None 
     if epsilon is not None:
         edges, lengths = threshold_grouping(-np.log(np.maximum(r, 1e-300)), epsilon)
     else:
-        edges, lengths = join(r, affinity.samples(members), CAUTION, affinity.exact)
+        edges, lengths = join_star(r, affinity.samples(members), CAUTION, affinity.exact)
     return Group(members, edges, lengths)
 
 
