@@ -34,7 +34,8 @@ class Progress:
             if self._console is None:
                 yield
             else:
-                with self._console.status(f"{name} ..."):
+                spinner = "line" if self._console.options.ascii_only else "dots"
+                with self._console.status(f"{name} ...", spinner=spinner):
                     yield
         finally:
             self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
