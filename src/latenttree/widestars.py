@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.engine import blocks
+from latenttree.engine import blocks, single_threaded_blas
 from latenttree.stars import LOWEST, combine, join
 
 Floats = NDArray[np.float64]
@@ -36,8 +36,9 @@ def join_star(r: Floats, n: float, caution: float, flat: bool) -> Joined:
         edges, lengths = join(r, n, caution, flat)
         return edges, lengths
     star = _WideStar(r.copy(), n, caution, flat)
-    while len(star.node) > WIDE:
-        star.join_some(min(int(len(star.node) * GONE), len(star.node) - WIDE))
+    with single_threaded_blas():  # sums do not depend on the number of threads
+        while len(star.node) > WIDE:
+            star.join_some(min(max(1, int(len(star.node) * GONE)), len(star.node) - WIDE))
     return star.joined()
 
 
