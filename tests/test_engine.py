@@ -10,7 +10,15 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from latenttree.engine import BLOCK, Progress, blocks, parallel, resolve_jobs, single_threaded_blas
+from latenttree.engine import (
+    BLOCK,
+    Progress,
+    blocks,
+    parallel,
+    pools,
+    resolve_jobs,
+    single_threaded_blas,
+)
 from latenttree.errors import DataError
 
 
@@ -39,6 +47,16 @@ def test_pieces_do_not_depend_on_the_number_of_threads(n_items: int) -> None:
     pieces = [parallel(lambda a, b: (a, b), n_items, n_jobs) for n_jobs in (1, 2, 7)]
     assert pieces[0] == pieces[1] == pieces[2]
     assert [i for a, b in pieces[0] for i in range(a, b)] == list(range(n_items))
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2, 16])
+@pytest.mark.parametrize("n_items", [0, 1])
+def test_the_first_call_of_a_process_may_have_nothing_to_do(
+    n_items: int, n_jobs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pools, "_shared", pools._Shared())
+    assert parallel(lambda a, b: (a, b), n_items, n_jobs) == [(0, 1)][:n_items]
+    assert pools.helpers(lambda: None, 0) == []
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])

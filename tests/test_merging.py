@@ -122,14 +122,22 @@ def test_two_observed_nodes_at_distance_zero_stay_two() -> None:
     assert wiring.links[0] == {1: 0.0, 2: 1.0}
 
 
-def test_a_chain_of_zero_edges_is_one_node() -> None:
-    p = 10
+@pytest.mark.parametrize("p", [10, 20_000])
+def test_a_chain_of_zero_edges_is_one_node(p: int) -> None:
     chain = [(i, i + 1) for i in range(p, 2 * p - 3)]
     leaves = [(i, min(max(i - 1, 0), p - 3) + p) for i in range(p)]
     lengths = np.concatenate([np.zeros(len(chain)), np.ones(p)])
     wiring = Wiring.from_edges(p, np.array(chain + leaves), lengths)
     contract_zero(wiring)
     assert len(wiring.hidden()) == 1
+
+
+def test_hidden_nodes_go_to_the_nearest_of_several_observed_ones() -> None:
+    """0 - 4 - 5 - 6 - 1 of zeros, and 2 and 3 hang from 4 and 6: no link is lost."""
+    edges = np.array([[0, 4], [4, 5], [5, 6], [6, 1], [2, 4], [3, 6]])
+    wiring = Wiring.from_edges(4, edges, np.array([0.0, 0.0, 0.0, 0.0, 1.0, 2.0]))
+    contract_zero(wiring)
+    assert wiring.edges() == [(0, 1), (0, 2), (1, 3)]
 
 
 def test_edges_longer_than_the_tolerance_stay() -> None:

@@ -17,13 +17,14 @@ from scipy.linalg.lapack import dpotrf, dpotri
 
 from latenttree.affinity import Affinity
 from latenttree.edges import Edge, edge_tests
-from latenttree.stars import join
 from latenttree.support import fit_judge
 from latenttree.sweeps import sweep
+from latenttree.widestars import join_star
 from latenttree.wiring import Wiring
 
 JOIN_LIMIT = 1500
-"""Up to this many variables the sweeps also start from global joining, O(p^3)."""
+"""Up to this many variables the sweeps also start from global joining, whose tree is
+judged in O(p^3)."""
 
 VOTE_LIMIT = 300
 """Up to this many variables all starts are tried where the first two disagree."""
@@ -78,11 +79,11 @@ def _starts(part: Affinity, merged: Wiring, n_jobs: int) -> Iterator[Wiring]:
     p, n = part.n_variables, part.typical_samples
     rho = np.abs(part.block(np.arange(p)))
     with ThreadPoolExecutor(1, thread_name_prefix="latenttree-join") as aside:
-        first = aside.submit(join, rho, n, *JOINS[0]) if n_jobs > 1 else None
+        first = aside.submit(join_star, rho, n, *JOINS[0]) if n_jobs > 1 else None
         yield merged
-        yield Wiring.from_edges(p, *(first.result() if first else join(rho, n, *JOINS[0])))
+        yield Wiring.from_edges(p, *(first.result() if first else join_star(rho, n, *JOINS[0])))
     for caution, flat in JOINS[1:] if p <= VOTE_LIMIT else ():
-        yield Wiring.from_edges(p, *join(rho, n, caution, flat))
+        yield Wiring.from_edges(p, *join_star(rho, n, caution, flat))
 
 
 def _same(one: Optimum, other: Optimum, part: Affinity, n_jobs: int) -> bool:

@@ -1,7 +1,7 @@
 """Local recursive grouping: one group of observed variables -> one local tree.
 
 A group is the closed neighbourhood of an internal node of the spanning tree; that node is its
-leader. By default members are joined best first with the noise in mind (`stars.join`), which never
+leader. By default members are joined best first with the noise in mind (`join_star`), which never
 gets stuck and needs no threshold; `epsilon` switches to the fixed tests of the paper's Procedure
 "LRG with Parameter Estimation".
 """
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from latenttree.affinity import Affinity
 from latenttree.engine import parallel
-from latenttree.stars import join
+from latenttree.widestars import join_star
 
 CAUTION = 1.0
 
@@ -60,7 +60,7 @@ def group(affinity: Affinity, members: NDArray[np.int64], epsilon: float | None 
     if epsilon is not None:
         edges, lengths = threshold_grouping(-np.log(np.maximum(r, 1e-300)), epsilon)
     else:
-        edges, lengths = join(r, affinity.samples(members), CAUTION, affinity.exact)
+        edges, lengths = join_star(r, affinity.samples(members), CAUTION, affinity.exact)
     return Group(members, edges, lengths)
 
 
@@ -89,30 +89,24 @@ def threshold_grouping(
             if len(family) == 1:
                 continue
             rows = [present[i] for i in family]
-            others = [a for a in active if a not in rows]
+            gone = set(rows)
+            others = [a for a in active if a not in gone]
             to_parent = _to_parent(d, rows, others)
-            for row, length in zip(rows, to_parent, strict=True):
+            for row, length in zip(rows, to_parent.tolist(), strict=True):
                 edges.append((node[row], fresh))
                 lengths.append(max(length, 0.0))
             keep = rows[0]
-            for other in others:
-                new = np.mean([d[r, other] - x for r, x in zip(rows, to_parent, strict=True)])
-                d[keep, other] = d[other, keep] = max(float(new), 0.0)
+            new = (d[np.ix_(rows, others)] - to_parent[:, None]).mean(axis=0)
+            d[keep, others] = d[others, keep] = np.maximum(new, 0.0)
             node[keep] = fresh
             fresh += 1
-            active = [a for a in active if a == keep or a not in rows]
-    others = []
+            active = [a for a in active if a == keep or a not in gone]
     if len(active) == 2:
         edges.append((node[active[0]], node[active[1]]))
         lengths.append(float(d[active[0], active[1]]))
     elif len(active) > 2:
-        for row in active:
-            others = [a for a in active if a != row]
-            half = [
-                0.5 * (d[row, a] + d[row, b] - d[a, b]) for a in others for b in others if a < b
-            ]
-            edges.append((node[row], fresh))
-            lengths.append(max(float(np.mean(half)), 0.0))
+        edges += [(node[row], fresh) for row in active]
+        lengths += np.maximum(_to_centre(d[np.ix_(active, active)]), 0.0).tolist()
     return np.array(edges, dtype=np.int64).reshape(-1, 2), np.array(lengths, dtype=np.float64)
 
 
@@ -120,10 +114,10 @@ def _spreads(d: NDArray[np.float64]) -> NDArray[np.float64]:
     """`max_k Phi - min_k Phi` for every pair, k over the others: zero for siblings."""
     m = len(d)
     spread = np.full((m, m), np.inf)
-    for i in range(m):
-        for j in range(i):
-            phi = np.delete(d[i] - d[j], [i, j])
-            spread[i, j] = spread[j, i] = phi.max() - phi.min()
+    for i in range(1, m):
+        phi, j = d[i] - d[:i], np.arange(i)
+        phi[:, i] = phi[j, j] = phi[j, np.where(j > 0, 0, 2 if i == 1 else 1)]  # another k
+        spread[i, :i] = spread[:i, i] = phi.max(axis=1) - phi.min(axis=1)
     return spread
 
 
@@ -144,10 +138,17 @@ def _families(spread: NDArray[np.float64], epsilon: float) -> list[list[int]]:
     return families
 
 
-def _to_parent(d: NDArray[np.float64], rows: list[int], others: list[int]) -> list[float]:
-    """Distances of a family's members to their parent, averaged over siblings and witnesses."""
-    out = []
-    for i in rows:
-        halves = [0.5 * (d[i, j] + d[i, k] - d[j, k]) for j in rows if j != i for k in others]
-        out.append(float(np.mean(halves)))
-    return out
+def _to_parent(d: NDArray[np.float64], rows: list[int], others: list[int]) -> NDArray[np.float64]:
+    """Distances of a family's members to their parent: means over siblings j and witnesses k of
+    `(d_ij + d_ik - d_jk) / 2`."""
+    within, n = d[np.ix_(rows, rows)], len(rows)
+    away = d[np.ix_(rows, others)].mean(axis=1)
+    siblings_away = (away.sum() - away) / (n - 1)
+    return np.asarray(0.5 * (within.sum(axis=1) / (n - 1) + away - siblings_away))
+
+
+def _to_centre(d: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Distances of the leaves of a star to its centre: means over pairs of others a, b of
+    `(d_ia + d_ib - d_ab) / 2`."""
+    n, total = len(d) - 1, d.sum(axis=1)
+    return np.asarray((total - d.sum() / (2 * n)) / (n - 1))

@@ -77,15 +77,30 @@ def _place(wiring: Wiring, g: Group, leaders: set[int]) -> dict[tuple[int, int],
 
 
 def contract_zero(wiring: Wiring, tolerance: float = TOLERANCE) -> None:
-    """Contract edges of length zero that have a hidden end; two observed nodes stay two."""
-    stack = wiring.hidden()
-    while stack:
-        v = stack.pop()
-        if v not in wiring.links:
+    """Contract edges of length zero that have a hidden end; two observed nodes stay two.
+
+    A hidden node becomes the observed node that it is nearest to over such edges, if there is one,
+    so that no hidden node covers it; else it becomes one with the hidden nodes there. O(n)."""
+    become = _zero_groups(wiring, tolerance)
+    old, wiring.links = wiring.links, {v: {} for v, u in become.items() if u == v}
+    for a, near in old.items():
+        for b, length in near.items():
+            if a < b and become[a] != become[b]:
+                wiring.connect(become[a], become[b], length)
+
+
+def _zero_groups(wiring: Wiring, tolerance: float) -> dict[int, int]:
+    """The node that each node becomes: breadth first over short edges, from all observed nodes
+    together, then from every hidden node that was not reached."""
+    observed, hidden = list(range(wiring.n_observed)), wiring.hidden()
+    become = {v: v for v in observed}
+    for queue in (observed, *([v] for v in hidden)):
+        if queue[0] in become and wiring.is_hidden(queue[0]):
             continue
-        short = [u for u, x in wiring.links[v].items() if x <= tolerance]
-        if short:
-            keep = min(short)  # an observed neighbour first, so that no hidden node covers it
-            wiring.contract(keep, v)
-            if wiring.is_hidden(keep):
-                stack.append(keep)
+        become.setdefault(queue[0], queue[0])
+        for v in queue:
+            for u, length in wiring.links[v].items():
+                if length <= tolerance and u not in become:
+                    become[u] = become[v]
+                    queue.append(u)
+    return become

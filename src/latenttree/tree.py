@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -351,8 +351,23 @@ class Tree:
         shown = ", ".join(self.observed_names[:3]) + (", ..." if self.n_observed > 3 else "")
         return f"Tree({self.n_observed} observed ({shown}), {self.n_hidden} hidden)"
 
-    def draw(self, lengths: bool = False, root: str | int | None = None) -> str:
+    def draw(
+        self,
+        lengths: bool = False,
+        root: str | int | None = None,
+        *,
+        style: Literal["unicode", "ascii"] = "unicode",
+        max_lines: int | None = 1000,
+        max_depth: int | None = 100,
+    ) -> str:
         """A text drawing, hung from ``root`` (the first hidden node unless given).
+
+        Parameters
+        ----------
+        lengths : write the length of the edge above behind every node.
+        style : ``"unicode"`` draws with box characters, ``"ascii"`` with ``|--``.
+        max_lines, max_depth : most lines, and most steps below the root; None for all. Nodes near
+            the root are drawn first, and a line says how many are left out below which.
 
         >>> print(Tree.build(["a", "b", "c"], [(0, 3), (1, 3), (2, 3)], [1, 2, 3]).draw())
         h0
@@ -360,8 +375,9 @@ class Tree:
         ├── b
         └── c
         """
-        start = min(self.n_observed, self.n_nodes - 1) if root is None else self.index(root)
-        return "\n".join(_drawing(self, start, lengths))
+        from latenttree.io.drawing import draw
+
+        return draw(self, lengths, root, style=style, max_lines=max_lines, max_depth=max_depth)
 
     def to_newick(self) -> str:
         """Newick text; see :func:`latenttree.io.newick.to_newick`."""
@@ -552,23 +568,6 @@ def _children_in_turn(parents: list[int], order: list[int]) -> list[int]:
         else:
             families.append([v])
     return [v for family in reversed(families) for v in family]
-
-
-def _drawing(tree: Tree, root: int, lengths: bool) -> list[str]:
-    parents, order = (a.tolist() for a in tree.rooted(root))
-    via = tree.parent_edges(root).tolist()
-    children: list[list[int]] = [[] for _ in range(tree.n_nodes)]
-    for v in order[1:]:
-        children[parents[v]].append(v)
-    lines = [tree.names[root]]
-    stack = [(v, "", i == 0) for i, v in enumerate(reversed(children[root]))]
-    while stack:
-        v, margin, is_last = stack.pop()
-        length = f" {tree.lengths[via[v]]:.4g}" if lengths else ""
-        lines.append(f"{margin}{'└' if is_last else '├'}── {tree.names[v]}{length}")
-        margin += "    " if is_last else "│   "
-        stack.extend((u, margin, i == 0) for i, u in enumerate(reversed(children[v])))
-    return lines
 
 
 def _mirror(half: FloatArray, tile: int = 256) -> None:

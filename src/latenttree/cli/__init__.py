@@ -18,6 +18,7 @@ from latenttree.cli.describe import show
 from latenttree.cli.digits import demo
 from latenttree.cli.learn import fit
 from latenttree.cli.questions import query
+from latenttree.cli.terminal import print_all_characters, with_typed_names
 
 app = typer.Typer(
     help="Learn latent tree models: which hidden variables a table has, the tree over them, and "
@@ -31,6 +32,7 @@ app = typer.Typer(
 
 def main() -> None:
     """Entry point of the ``latenttree`` command."""
+    print_all_characters()
     app()
 
 
@@ -46,5 +48,5 @@ def _top(
 
 
 for _command in (demo, fit, show, query, score, transform, impute, sample, bench):
-    app.command()(_command)
+    app.command()(with_typed_names(_command))
 app.command("compile")(compile_kernels)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,6 +19,7 @@ from latenttree.cli.common import (
     save_figure,
 )
 from latenttree.cli.summary import print_groups, print_stages, print_summary, tree_figure
+from latenttree.cli.terminal import can_print
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from latenttree.cli.values import Entries
     from latenttree.data import Schema
     from latenttree.io.archive import Saved
+    from latenttree.io.drawing import Style
     from latenttree.tree import Tree
 
 MAX_DRAWN = 200  # nodes that are drawn without being asked
@@ -45,6 +46,9 @@ def show(
     draw: Annotated[
         bool | None, typer.Option("--draw/--no-draw", help="Draw in text; default up to 200 nodes.")
     ] = None,
+    max_lines: Annotated[
+        int, typer.Option(min=2, help="Most lines of the drawing; what is left out is counted.")
+    ] = 1000,
     lengths: Annotated[bool, typer.Option("--lengths", help="Write the edge lengths.")] = False,
     plot: Picture = None,
     layout: PictureLayout = "radial",
@@ -71,7 +75,7 @@ def show(
         print_notes(console, saved.messages)
         if saved.tree.n_nodes <= MAX_DRAWN if draw is None else draw:
             # Plain print: rich would wrap the lines and read names in brackets as markup.
-            print("\n" + _drawing(saved.tree, saved.support, lengths))
+            print("\n" + _drawing(saved.tree, saved.support, lengths, max_lines))
         if plot is not None:
             save_figure(tree_figure(saved.tree, saved.support, layout), plot)
             print_file(console, "picture", plot)
@@ -100,23 +104,22 @@ def _with_probabilities(file: Path, whole: Saved | None) -> Saved:
 # ---- the drawing ----------------------------------------------------------------------
 
 
-def _drawing(tree: Tree, support: NDArray[np.float64], lengths: bool) -> str:
+def _drawing(tree: Tree, support: NDArray[np.float64], lengths: bool, max_lines: int) -> str:
     """The tree as text, with the support of the edge above behind every inner node."""
     import numpy as np
 
+    from latenttree.io.drawing import draw
+
     inner = np.zeros(tree.n_edges, dtype=bool)
     inner[tree.internal_edges()] = True
-    marked = np.flatnonzero(~np.isnan(support) & (inner | (support == 0)))
-    if not len(marked):
-        return tree.draw(lengths=lengths)
-    parents = tree.rooted(tree.n_observed if tree.n_hidden else 0).parents
-    names = list(tree.names)
-    for e in marked.tolist():
+    parents = tree.rooted(tree.n_observed if tree.n_hidden else tree.n_nodes - 1).parents
+    notes = {}
+    for e in np.flatnonzero(~np.isnan(support) & (inner | (support == 0))).tolist():
         a, b = tree.edges[e].tolist()
-        child = b if parents[b] == a else a
-        names[child] += f" [{support[e]:.2f}]"
-    shown = replace(tree, names=tuple(names))
-    return "in brackets: support of the edge above\n" + shown.draw(lengths=lengths)
+        notes[b if parents[b] == a else a] = f"[{support[e]:.2f}]"
+    style: Style = "unicode" if can_print("\u251c\u2500\u2514\u2502") else "ascii"
+    heading = "in brackets: support of the edge above\n" if notes else ""
+    return heading + draw(tree, lengths, style=style, max_lines=max_lines, notes=notes)
 
 
 # ---- a node ---------------------------------------------------------------------------

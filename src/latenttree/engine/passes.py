@@ -46,7 +46,7 @@ def parallel(
     begun and is raised here, when the pieces that had begun are done."""
     piece = piece or max(1, -(-n_items // 64))
     ranges = list(blocks(n_items, piece))
-    if n_jobs == 1 or len(ranges) == 1 or inside():
+    if n_jobs == 1 or len(ranges) <= 1 or inside():
         return [work(start, stop) for start, stop in ranges]
     job = _Job(work, ranges)
     others = helpers(job.run, min(n_jobs, len(ranges)) - 1)

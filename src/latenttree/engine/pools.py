@@ -46,6 +46,8 @@ def helpers(work: Callable[[], None], n: int) -> list[Future[None]]:
 
     The pool has as many threads as were ever asked for; where others keep them busy, `work` waits
     for its turn, so the caller must not depend on it."""
+    if n < 1:  # a pool of no threads cannot be made
+        return []
     with _shared.lock:
         try:
             pool = _grown(n)

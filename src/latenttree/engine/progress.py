@@ -38,7 +38,7 @@ class Progress:
             if self._console is None:
                 yield
             else:
-                with self._console.status(f"{name} ..."):
+                with _status(self._console, f"{name} ..."):
                     yield
         finally:
             self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
@@ -60,6 +60,11 @@ class Progress:
             listener = _listener(announcement)
             with event.install_listener("numba:compile", listener):
                 yield
+
+
+def _status(console: Any, text: str) -> Any:
+    """A line with a moving sign that the console's encoding has."""
+    return console.status(text, spinner="line" if console.options.ascii_only else "dots")
 
 
 class _Announcement:
@@ -94,7 +99,7 @@ class _Announcement:
         elif sys.stderr is not None and sys.stderr.isatty():
             from rich.console import Console
 
-            self._status = Console(stderr=True).status(COMPILING)
+            self._status = _status(Console(stderr=True), COMPILING)
             self._status.start()
         elif sys.stderr is not None:
             print(f"latenttree: {COMPILING}", file=sys.stderr, flush=True)
