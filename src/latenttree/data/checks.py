@@ -91,7 +91,11 @@ def _differs_from_itself(value: Any) -> bool:
 
 def check_finite(values: NDArray[Any], names: Sequence[str], start: int = 0) -> None:
     """A dense (n, p) array, from row `start` on, holds no infinity; NaN is a missing value."""
-    if values.dtype.kind != "f" or np.isfinite(values.sum(dtype=np.float64)):
+    if values.dtype.kind != "f":
+        return
+    with np.errstate(over="ignore", invalid="ignore"):  # a sum may be infinite where no value is
+        total = values.sum(dtype=np.float64)
+    if np.isfinite(total):
         return  # one pass: neither NaN nor infinity is in a finite sum
     infinite = np.isinf(values)
     if infinite.any():
@@ -100,6 +104,11 @@ def check_finite(values: NDArray[Any], names: Sequence[str], start: int = 0) -> 
             f"infinity (inf) at row {start + row}, column {names[column]!r}: value "
             f"{values[row, column]}; values must be finite: drop the row or replace the value"
         )
+
+
+def widened(values: NDArray[Any]) -> NDArray[Any]:
+    """float16 as float32: it cannot even be compared with numbers beyond 65504."""
+    return values.astype(np.float32) if values.dtype == np.float16 else values
 
 
 def check_identifiers(table: Table) -> None:

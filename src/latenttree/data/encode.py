@@ -44,6 +44,7 @@ from latenttree.data.checks import (
 from latenttree.data.columns import contiguous_columns
 from latenttree.data.families import AUTO, Family, asked_families
 from latenttree.data.scratch import map_of
+from latenttree.data.sparsechecks import check_sparse
 from latenttree.data.summaries import Wide
 from latenttree.data.table import Table
 from latenttree.data.variables import Variable, blocks_of_variables, codes_of_variables
@@ -164,7 +165,7 @@ def _table_again(
 
 
 def reject_unreadable(X: Any) -> None:
-    """What is no table at all; Dask collections are still to come."""
+    """What is no table at all, and damaged sparse matrices; Dask collections are still to come."""
     if isinstance(X, str | bytes | os.PathLike):
         raise DataError(
             f"X is {X!r}; pass a table, not a path (latenttree.data.read_table reads files)"
@@ -175,6 +176,10 @@ def reject_unreadable(X: Any) -> None:
         raise DataError(
             f"Dask collections are not supported yet, got {type(X).__name__}; call .compute() first"
         )
+    parts = X.values() if isinstance(X, Mapping) else X if isinstance(X, list | tuple) else [X]
+    for part in parts:
+        if sparse.issparse(part):
+            check_sparse(part)
 
 
 def is_blocks(X: Any) -> bool:
@@ -204,6 +209,7 @@ def as_frame(X: Any) -> nw.DataFrame[Any] | None:
     if isinstance(X, np.ndarray | list | tuple | dict):
         return None
     if hasattr(X, "iloc") and hasattr(X, "columns"):  # only pandas allows repeated names
+        _check_levels(X.columns)
         resolve_names(None, len(X.columns), list(X.columns))
     frame = nw.from_native(X, pass_through=True, allow_series=True)
     if isinstance(frame, nw.LazyFrame):
@@ -214,6 +220,16 @@ def as_frame(X: Any) -> nw.DataFrame[Any] | None:
             "X.to_frame()"
         )
     return frame if isinstance(frame, nw.DataFrame) else None
+
+
+def _check_levels(columns: Any) -> None:
+    """A variable has one name, not one on each of several levels."""
+    if getattr(columns, "nlevels", 1) > 1:
+        raise DataError(
+            f"the columns of X have {columns.nlevels} levels (the first is {columns[0]!r}), a "
+            "variable has one name; join them: X.columns = ['/'.join(map(str, c)) for c in "
+            "X.columns]"
+        )
 
 
 def table_of_vectors(

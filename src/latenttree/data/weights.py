@@ -15,6 +15,9 @@ from latenttree.errors import DataError
 LEAST_TOTAL = 2.0
 """Weights are counts of rows, and nothing is learned from fewer than two."""
 
+MOST_TOTAL = 2.0**53
+"""Beyond it a sum loses rows of weight one."""
+
 
 def checked_numbers(sample_weight: Any, n: int) -> NDArray[np.float64]:
     """(n,) float64 weights: finite, none negative."""
@@ -34,7 +37,16 @@ def checked_numbers(sample_weight: Any, n: int) -> NDArray[np.float64]:
             f"sample_weight[{row}] is {weights[row]}; weights must be finite and >= 0: correct it, "
             "or leave the row out"
         )
+    if weights.max(initial=0) > MOST_TOTAL:
+        raise _too_large(f"sample_weight[{int(weights.argmax())}] is {weights.max():.4g}")
     return weights
+
+
+def _too_large(what: str) -> DataError:
+    return DataError(
+        f"{what}, but they are frequencies, and sums beyond 2^53 lose rows of weight 1; rescale "
+        "them to counts, for example sample_weight * n / sample_weight.sum()"
+    )
 
 
 def check_weights(sample_weight: Any, n: int, least: float = LEAST_TOTAL) -> NDArray[np.float64]:
@@ -43,6 +55,8 @@ def check_weights(sample_weight: Any, n: int, least: float = LEAST_TOTAL) -> NDA
     total = float(weights.sum())
     if total == 0:
         raise DataError(f"all {n} sample weights are zero; give rows that count a weight above 0")
+    if total > MOST_TOTAL:
+        raise _too_large(f"sample weights add up to {total:.4g}")
     if total < least:
         raise DataError(
             f"sample weights add up to {total:.4g}, but they are frequencies: a row of weight 3 "

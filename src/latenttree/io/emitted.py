@@ -127,8 +127,9 @@ def _any(_: Floats) -> bool:
     return True
 
 
-def _positive(x: Floats) -> bool:
-    return bool((x > 0).all())
+def _between(least: float, most: float) -> Callable[[Floats], bool]:
+    """Far wider than any fit gives, but without overflow where numbers are multiplied."""
+    return lambda x: bool(((x >= least) & (x <= most)).all())
 
 
 def _chance(x: Floats) -> bool:
@@ -141,12 +142,13 @@ def _simplex(x: Floats) -> bool:
 
 
 def _covariance(x: Floats) -> bool:
-    """Symmetric, as far as the Cholesky factor exists."""
+    """Symmetric, positive definite beyond rounding."""
     try:
-        np.linalg.cholesky(x)
+        factors = np.linalg.cholesky(x)
     except np.linalg.LinAlgError:
         return False
-    return bool(np.abs(x - np.swapaxes(x, 1, 2)).max() <= 1e-8 * np.abs(x).max())
+    definite = _between(1e-6, 1e25)(np.diagonal(factors, axis1=1, axis2=2))
+    return definite and bool(np.abs(x - np.swapaxes(x, 1, 2)).max() <= 1e-8 * np.abs(x).max())
 
 
 def _form(x: Floats) -> bool:
@@ -158,10 +160,12 @@ def _count(x: Floats) -> bool:
 
 
 CHECKS: Mapping[str, Callable[[Floats], bool]] = {
-    "variances": _positive,
+    "means": _between(-1e25, 1e25),  # in units of the scale, as the variances
+    "variances": _between(1e-9, 1e50),
     "covariances": _covariance,
-    "scale": _positive,
-    "rates": _positive,
+    "shift": _between(-1e120, 1e120),
+    "scale": _between(1e-300, 1e120),
+    "rates": _between(1e-30, 2.0**53),
     "table": _simplex,
     "codes": _chance,
     "none": _chance,
