@@ -16,6 +16,9 @@ N_SHOWN = 5  # how many offenders an error names
 N_TOLD = 8  # how many errors are told in full
 
 
+LARGEST_SQUARED = 1e150
+"""Numbers beyond this, or all below its inverse, have no variance in float64."""
+
 MOST_UNIQUE = 20
 """Up to so many rows a column may have another value in each: small tables are like that."""
 
@@ -103,6 +106,16 @@ def check_finite(values: NDArray[Any], names: Sequence[str], start: int = 0) -> 
         raise DataError(
             f"infinity (inf) at row {start + row}, column {names[column]!r}: value "
             f"{values[row, column]}; values must be finite: drop the row or replace the value"
+        )
+
+
+def check_squares(values: NDArray[Any], name: str) -> None:
+    """The squares of numbers, NaN among them, are float64: covariances are in their units."""
+    size = float(np.nanmax(np.abs(values), initial=0))
+    if size > LARGEST_SQUARED or 0 < size < 1 / LARGEST_SQUARED:
+        raise DataError(
+            f"column {name!r} has values of size {size:.3g}, whose variance no float64 holds; "
+            f"rescale it, for example by {1 / size:.0e}"
         )
 
 

@@ -176,10 +176,13 @@ def reject_unreadable(X: Any) -> None:
         raise DataError(
             f"Dask collections are not supported yet, got {type(X).__name__}; call .compute() first"
         )
-    parts = X.values() if isinstance(X, Mapping) else X if isinstance(X, list | tuple) else [X]
-    for part in parts:
+    for part in [X] if sparse.issparse(X) else _items(X):
         if sparse.issparse(part):
             check_sparse(part)
+
+
+def _items(X: Any) -> Iterable[Any]:
+    return X.values() if isinstance(X, Mapping) else X if isinstance(X, list | tuple) else ()
 
 
 def is_blocks(X: Any) -> bool:
@@ -225,10 +228,10 @@ def as_frame(X: Any) -> nw.DataFrame[Any] | None:
 def _check_levels(columns: Any) -> None:
     """A variable has one name, not one on each of several levels."""
     if getattr(columns, "nlevels", 1) > 1:
+        first = tuple(map(str, columns[0]))
         raise DataError(
-            f"the columns of X have {columns.nlevels} levels (the first is {columns[0]!r}), a "
-            "variable has one name; join them: X.columns = ['/'.join(map(str, c)) for c in "
-            "X.columns]"
+            f"the columns of X have {columns.nlevels} levels (the first is {first}), a variable "
+            "has one name; join them: X.columns = ['/'.join(map(str, c)) for c in X.columns]"
         )
 
 

@@ -79,7 +79,7 @@ def weighted_rows(X: Any, sample_weight: Any) -> tuple[Any, NDArray[np.float64] 
 
 def n_rows(X: Any) -> int:
     """Samples in any input that `as_table` takes."""
-    if isinstance(X, Mapping):
+    if isinstance(X, Mapping) and not sparse.issparse(X):  # some of SciPy's are both
         X = list(X.values())
     elif hasattr(X, "shape"):
         return int(X.shape[0]) if len(X.shape) else 0
@@ -92,10 +92,10 @@ def n_rows(X: Any) -> int:
 
 def take_rows(X: Any, keep: NDArray[np.bool_]) -> Any:
     """The rows that a mask keeps, in the same container."""
-    if isinstance(X, Mapping):
-        return {name: take_rows(block, keep) for name, block in X.items()}
     if sparse.issparse(X):
         return sparse.csr_array(X)[keep]
+    if isinstance(X, Mapping):
+        return {name: take_rows(block, keep) for name, block in X.items()}
     if isinstance(X, np.ndarray):
         return X[keep]
     if isinstance(X, list | tuple):

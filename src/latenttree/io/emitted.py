@@ -100,6 +100,8 @@ def unflat(family: str, d: int, k: int, values: Floats, node: str) -> Emission:
         arrays[name] = part
     if "form" in arrays and int(arrays["form"]) == FORMS.index("scalar") and d != 1:
         raise ValueError(f"node {node!r} is a single number by its form, but has width {d}")
+    if "scale" in arrays and not _representable(arrays):
+        raise ValueError(f"node {node!r} (family {family!r}) has values that no float64 holds")
     return restored(family, arrays)
 
 
@@ -125,6 +127,14 @@ def read_all(
 
 def _any(_: Floats) -> bool:
     return True
+
+
+def _representable(arrays: Mapping[str, Floats]) -> bool:
+    """Whether all values that a Gaussian ever has are finite in the units of the data."""
+    spread = np.sqrt(arrays["covariances" if "covariances" in arrays else "variances"].max())
+    with np.errstate(over="ignore"):
+        reach = arrays["scale"] * (np.abs(arrays["means"]).max(axis=1) + 40 * spread)
+        return bool(np.isfinite(np.abs(arrays["shift"]) + reach).all())
 
 
 def _between(least: float, most: float) -> Callable[[Floats], bool]:
@@ -163,8 +173,8 @@ CHECKS: Mapping[str, Callable[[Floats], bool]] = {
     "means": _between(-1e25, 1e25),  # in units of the scale, as the variances
     "variances": _between(1e-9, 1e50),
     "covariances": _covariance,
-    "shift": _between(-1e120, 1e120),
-    "scale": _between(1e-300, 1e120),
+    "shift": _between(-1e307, 1e307),
+    "scale": _between(1e-307, 1e307),
     "rates": _between(1e-30, 2.0**53),
     "table": _simplex,
     "codes": _chance,
