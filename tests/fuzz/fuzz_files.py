@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import os
-import resource
 import sys
 import tempfile
 import time
@@ -86,6 +85,8 @@ def _work(connection: Connection, samples: Path, seed: int) -> None:
 
 def _limit_memory() -> None:
     if sys.platform == "linux":
+        import resource
+
         used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, used + MEMORY))
 

@@ -82,10 +82,11 @@ def as_table(
 
     Parameters
     ----------
-    X : DataFrame (pandas, polars, or any that narwhals reads), (n, p) array of numbers, booleans
-        or strings, SciPy sparse matrix, list or dict of blocks, or a Table. A list of plain lists
-        is read as rows; a list of arrays as blocks. NaN, None, pandas.NA and what a masked array
-        masks are missing values. Also the path of a file that `read_table` reads.
+    X : DataFrame (pandas, polars, or any that narwhals reads; columns have one level of names: join
+        those of a MultiIndex to names first), (n, p) array of numbers, booleans or strings, SciPy
+        sparse matrix, list or dict of blocks, or a Table. A list of plain lists is read as rows; a
+        list of arrays as blocks. NaN, None, pandas.NA and what a masked array masks are missing
+        values. Also the path of a file that `read_table` reads.
     groups : for a sparse or numeric matrix, a label for each column, or group name to column
         numbers: the columns of a group are one vector variable.
     names : names of the variables; from the DataFrame or dict, or x0, x1, ..., if not given.
@@ -93,7 +94,8 @@ def as_table(
         `Table.dropped`) instead of raising.
     family : "auto", the name of one family for all variables, or a dict from variables to names
         (the others "auto"). See `latenttree.data.families`.
-    sample_weight : (n,) how often each row counts; rows of weight 0 are left out.
+    sample_weight : (n,) how often each row counts, at most 2^53 together; rows of weight 0 are left
+        out.
     scores : read every variable as numbers, ordered categories by their place, for a Gaussian
         tree: all families are "gaussian", and coordinates are normal scores.
     memory_limit, scratch : as in `read_table`, for paths and for arrays in mapped files

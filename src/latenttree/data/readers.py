@@ -75,8 +75,9 @@ def read_table(
     """The table in a file; its name says what it is.
 
     - ``.csv``, also ``.csv.gz`` and ``.csv.xz``: a line of names, then a line for each sample.
-      Columns of integers and of text are categorical, columns with decimals real; empty cells,
-      NA, N/A, NaN, null, None and ? are missing values.
+      Columns of integers and of text are categorical, columns with decimals real; integers that
+      differ in leading zeros alone ("01" and "1") are text, and two labels. Empty cells, NA, N/A,
+      NaN, null, None and ? are missing values.
     - ``.parquet``: columns as those of a DataFrame.
     - ``.npz``: a SciPy sparse matrix (`scipy.sparse.save_npz`) or a single 2-D array;
       ``.npy``: a 2-D array.
@@ -103,6 +104,11 @@ def read_table(
         of columns that are no decimal numbers are held in memory, and alignments, `groups` and
         `scores` are read at once whatever the limit.
     scratch : folder of scratch files; that of the system for temporary files if None.
+
+    Raises
+    ------
+    DataError : whatever is wrong with the file, with its name. What a file declares about its size
+        is compared with what it holds before anything is allocated.
     """
     path = Path(path)
     check_file(path)
