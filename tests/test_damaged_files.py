@@ -456,3 +456,24 @@ def test_variables_that_are_never_seen_together() -> None:
             tables = [table for table in model.model_.tables if table.shape[1] > 1]
             for table in tables:
                 np.testing.assert_allclose(table[:, 0], table[:, 1], atol=0.05)
+
+
+@pytest.mark.parametrize("size", [1e200, 1e-200])
+def test_numbers_without_a_variance(size: float) -> None:
+    X = np.random.default_rng(0).normal(size=(50, 3)) * size
+    with pytest.raises(DataError, match=r"'x0' has values of size .*rescale it"):
+        lt.LatentTree(hidden="gaussian").fit(X)
+
+
+@pytest.mark.parametrize(("name", "value"), [("noise", 1e-300), ("noise", 1e300), ("means", 1e308)])
+def test_gaussian_trees_whose_numbers_cannot_be_used(
+    tmp_path: Path, name: str, value: float
+) -> None:
+    path = tmp_path / "bad.ltree"
+    model = saved_model(tmp_path / "good.ltree", "gaussian", hidden="gaussian")
+    arrays = model.to_arrays()
+    arrays[name] = arrays[name].copy()
+    arrays[name][0] = value
+    save_archive(path, Saved(type(model).from_arrays(model.tree, arrays)))
+    with pytest.raises(DataError, match=r"bad\.ltree holds no valid model"):
+        lt.load(path)

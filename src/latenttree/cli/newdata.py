@@ -99,18 +99,19 @@ class NewData:
 def read_new(path: Path, schema: Schema, reading: Reading) -> NewData:
     """The samples of a file; every name and every label must be known to the schema."""
     check_file(path)
-    with reading_file(path):
-        return _read_new(path, schema, reading)
-
-
-def _read_new(path: Path, schema: Schema, reading: Reading) -> NewData:
     is_csv = suffix_of(path) == ".csv" and reading.events is None
     if (reading.ignore or reading.weights) and not is_csv:
         option = "--ignore" if reading.ignore else "--weights"
         raise DataError(f"{option} names a column of a .csv with a row for each sample; leave out")
     if reading.events is not None:
         return _read_events(path, schema, reading.events, reading)
-    if is_csv:
+    with reading_file(path):
+        return _read_samples(path, schema, reading)
+
+
+def _read_samples(path: Path, schema: Schema, reading: Reading) -> NewData:
+    """A row for each sample."""
+    if suffix_of(path) == ".csv":
         return _read_csv(path, schema, reading)
     if is_fasta(path):
         return NewData(schema.rows(read_fasta(path, learning=False)))
