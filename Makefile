@@ -3,16 +3,19 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed-for-tests
 OUT ?= out
+CASES ?= 10000
+SEED ?= 0
 BENCHES := $(sort $(wildcard benchmarks/bench_*.py))
 TABLE ?= all
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format bench studies clean
+.PHONY: help demo test lint format fuzz bench studies clean
 
 help:
 	@echo "make demo    learn the tree over the pixels of handwritten digits; picture in $(OUT)/"
 	@echo "make test    lint, types, all tests, README examples"
 	@echo "make lint    ruff and mypy alone"
+	@echo "make fuzz    read CASES=$(CASES) damaged files of every format, from SEED=$(SEED)"
 	@echo "make format  let ruff rewrite the sources"
 	@echo "make bench   the paper's tables and figures here; TABLE=nips for one of them"
 	@echo "make studies the research runners in benchmarks/, one after another"
@@ -37,6 +40,10 @@ lint: $(STAMP)
 # tests/test_readme.py runs the README's examples.
 test: lint
 	$(BIN)/python -m pytest -n 2
+
+# Files that are not read, or refused by name, are kept in $(OUT)/fuzz.
+fuzz: $(STAMP)
+	$(BIN)/python -m tests.fuzz.fuzz_files --cases $(CASES) --seed $(SEED) --kept $(OUT)/fuzz
 
 format: $(STAMP)
 	$(BIN)/ruff check --fix .

@@ -85,7 +85,7 @@ class Diagnostics:
                     value = np.asarray(value, dtype=default.dtype)
                 if default is None or isinstance(value, type(default)):
                     setattr(report, spec.name, value)
-            except (TypeError, ValueError):
+            except (TypeError, ValueError, OverflowError):
                 continue
         if support is not None:
             report.support = np.asarray(support, dtype=np.float64)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -45,6 +45,9 @@ from latenttree.reports import (
 from latenttree.states import choose_states
 from latenttree.structure import Structure, check_options, learn_structure
 from latenttree.tree import Tree
+
+if TYPE_CHECKING:
+    from latenttree.io.archive import Saved
 
 
 class LatentTree(Batchwise, Queries, BaseEstimator):
@@ -420,15 +423,24 @@ class LatentTree(Batchwise, Queries, BaseEstimator):
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> LatentTree:
         """The model in a `.ltree` file, ready to answer questions."""
-        from latenttree.io.archive import check_schema, load_archive
+        from latenttree.data.reading import reading
+        from latenttree.io.archive import load_archive
 
-        saved = load_archive(path)
+        with reading(path, "model"):
+            return cls._restored(load_archive(path), path)
+
+    @classmethod
+    def _restored(cls, saved: Saved, path: str | os.PathLike[str]) -> LatentTree:
+        from latenttree.io.archive import check_schema
+
         known = set(cls().get_params(deep=False))
         model = cls(**{k: v for k, v in saved.params.items() if k in known})
+        resolve_jobs(model.n_jobs), _seed(model.random_state)  # what every question uses
         schema = Schema.from_json(saved.schema)
         check_schema(schema, saved.model, path)
         model.model_, model.tree_, model.schema_ = saved.model, saved.model.tree, schema
         model.diagnostics_ = Diagnostics.restored(saved.diagnostics, saved.support)
+        str(model.diagnostics_)  # a report that cannot be told is damaged
         model.n_features_in_ = schema.n_features
         model.n_iter_ = max(1, len(model.diagnostics_.log_likelihood_trace) - 1)
         if schema.named:

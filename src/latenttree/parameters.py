@@ -303,7 +303,7 @@ def estimate_parameters(
     if not tree.n_hidden:
         layout = layout_of(tree, choose_views(tree, 1, hidden=False), dims)
         moments = triple_moments(_read(chunks), _no_views, layout, 1, n_jobs)
-        return Parameters(counted_model(tree, layout, moments, marginals[0]), np.empty(0))
+        return Parameters(counted_model(tree, layout, moments, marginals), np.empty(0))
     views = choose_views(tree, n_states - 1, hidden=False)
     most = MAX_ROUNDS if fewer is None else 1
     rounds = min(most, _depth(tree) - 1) if hidden_features else 0
@@ -403,11 +403,15 @@ def _depth(tree: Tree) -> int:
     return depth
 
 
-def counted_model(tree: Tree, layout: Layout, moments: TripleMoments, prior: Floats) -> TreeModel:
-    """The model of a tree without hidden nodes: frequencies."""
+def counted_model(
+    tree: Tree, layout: Layout, moments: TripleMoments, marginals: Sequence[Floats]
+) -> TreeModel:
+    """The model of a tree without hidden nodes: frequencies. Variables that no sample has together
+    are taken to be independent: nothing says otherwise."""
     number = {tuple(e): i for i, e in enumerate(layout.counted.tolist())}
-    joints = [
-        moments.counted[number[a, b]] if a < b else moments.counted[number[b, a]].T
-        for a, b in tree.edges.tolist()
-    ]
-    return TreeModel.from_joints(tree, joints, prior)
+    joints = []
+    for a, b in tree.edges.tolist():
+        joint = moments.counted[number[min(a, b), max(a, b)]]
+        joint = joint if a < b else joint.T
+        joints.append(joint if joint.any() else np.outer(marginals[a], marginals[b]))
+    return TreeModel.from_joints(tree, joints, marginals[0])

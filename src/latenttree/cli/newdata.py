@@ -24,6 +24,7 @@ from latenttree.data.checks import N_SHOWN, check_shape, listing, resolve_names
 from latenttree.data.csvtable import MISSING_TEXTS, csv_cells
 from latenttree.data.fasta import is_fasta, read_fasta
 from latenttree.data.lookup import MISSING
+from latenttree.data.reading import reading as reading_file
 from latenttree.data.schema import Rows
 from latenttree.data.table import presence_table
 from latenttree.data.textfile import check_file, suffix_of
@@ -104,7 +105,13 @@ def read_new(path: Path, schema: Schema, reading: Reading) -> NewData:
         raise DataError(f"{option} names a column of a .csv with a row for each sample; leave out")
     if reading.events is not None:
         return _read_events(path, schema, reading.events, reading)
-    if is_csv:
+    with reading_file(path):
+        return _read_samples(path, schema, reading)
+
+
+def _read_samples(path: Path, schema: Schema, reading: Reading) -> NewData:
+    """A row for each sample."""
+    if suffix_of(path) == ".csv":
         return _read_csv(path, schema, reading)
     if is_fasta(path):
         return NewData(schema.rows(read_fasta(path, learning=False)))
@@ -248,8 +255,7 @@ def _read_arrays(path: Path, schema: Schema, names: list[str] | None) -> Rows:
 
 def _read_docword(path: Path, schema: Schema, names: list[str] | None) -> Rows:
     lines = docword.Lines(path)
-    n_docs, n_words, n_entries = (lines.header(name) for name in ("D", "W", "NNZ"))
-    check_shape((n_docs, n_words), 1)
+    n_docs, n_words, n_entries = lines.sizes(1)
     words = docword.word_names(path, names, n_words)
     docs, entries = docword.entries(lines, n_docs, n_words, n_entries)
     ones = np.ones(len(docs), dtype=np.float32)

@@ -23,7 +23,7 @@ from latenttree.data.bins import (
     standardised,
 )
 from latenttree.data.blocks import canonical_csr, hot_positions
-from latenttree.data.checks import check_finite, check_known
+from latenttree.data.checks import check_finite, check_known, check_squares
 from latenttree.data.families import (
     AUTO,
     GAUSSIAN,
@@ -133,6 +133,7 @@ def variable_of_block(
 def score_of_block(x: Block, name: str, asked: str, weights: Floats | None) -> Variable:
     """The variable of a block in a Gaussian tree: normal scores of its coordinates."""
     check_scores(asked, name)
+    check_squares(x.data if sparse.issparse(x) else x, name)
     structural = _scaled(x, weights) if sparse.issparse(x) else normal_scores(x, weights)
     return _finished(x, structural, name, "gaussian", weights, "")
 

@@ -16,6 +16,9 @@ N_SHOWN = 5  # how many offenders an error names
 N_TOLD = 8  # how many errors are told in full
 
 
+LARGEST_SQUARED = 1e150
+"""Numbers beyond this, or all below its inverse, have no variance in float64."""
+
 MOST_UNIQUE = 20
 """Up to so many rows a column may have another value in each: small tables are like that."""
 
@@ -91,7 +94,11 @@ def _differs_from_itself(value: Any) -> bool:
 
 def check_finite(values: NDArray[Any], names: Sequence[str], start: int = 0) -> None:
     """A dense (n, p) array, from row `start` on, holds no infinity; NaN is a missing value."""
-    if values.dtype.kind != "f" or np.isfinite(values.sum(dtype=np.float64)):
+    if values.dtype.kind != "f":
+        return
+    with np.errstate(over="ignore", invalid="ignore"):  # a sum may be infinite where no value is
+        total = values.sum(dtype=np.float64)
+    if np.isfinite(total):
         return  # one pass: neither NaN nor infinity is in a finite sum
     infinite = np.isinf(values)
     if infinite.any():
@@ -100,6 +107,21 @@ def check_finite(values: NDArray[Any], names: Sequence[str], start: int = 0) -> 
             f"infinity (inf) at row {start + row}, column {names[column]!r}: value "
             f"{values[row, column]}; values must be finite: drop the row or replace the value"
         )
+
+
+def check_squares(values: NDArray[Any], name: str) -> None:
+    """The squares of numbers, NaN among them, are float64: covariances are in their units."""
+    size = float(np.nanmax(np.abs(values), initial=0))
+    if size > LARGEST_SQUARED or 0 < size < 1 / LARGEST_SQUARED:
+        raise DataError(
+            f"column {name!r} has values of size {size:.3g}, whose variance no float64 holds; "
+            f"rescale it, for example by {1 / size:.0e}"
+        )
+
+
+def widened(values: NDArray[Any]) -> NDArray[Any]:
+    """float16 as float32: it cannot even be compared with numbers beyond 65504."""
+    return values.astype(np.float32) if values.dtype == np.float16 else values
 
 
 def check_identifiers(table: Table) -> None:

@@ -112,19 +112,27 @@ def _weighed(
 def _vector(texts: Sequence[str], codes: NDArray[np.int32], name: str) -> Vector:
     stripped = [text.strip() for text in texts]
     missing = np.asarray([text in MISSING_TEXTS for text in stripped])
-    known = ["0" if lost else text for text, lost in zip(stripped, missing, strict=True)]
+    filler = next((text for text in stripped if text not in MISSING_TEXTS), "0")
+    known = [filler if lost else text for text, lost in zip(stripped, missing, strict=True)]
     return vector_of_array(numbers_or_texts(known)[codes], name, missing[codes])
 
 
 def numbers_or_texts(texts: Sequence[str]) -> NDArray[Any]:
-    """Numbers where all texts are, else the texts."""
+    """Numbers where all texts are, else the texts; also where two whole numbers, "01" and "1",
+    would become one."""
     numbers = [number_of(text) for text in texts]
-    if any(number is None for number in numbers):
+    whole = all(isinstance(number, int) for number in numbers)
+    if None in numbers or (whole and len(set(numbers)) < len(set(texts))):
         return np.array(texts, dtype=object)
-    return np.asarray(numbers)
+    found = np.asarray(numbers)
+    # Whole numbers that no integer of NumPy holds would be rounded.
+    return np.array(numbers, dtype=object) if whole and found.dtype.kind == "f" else found
 
 
 def number_of(text: str) -> int | float | None:
+    """The number that a text is written as; Python alone takes 1_000 for one."""
+    if "_" in text:
+        return None
     for kind in (int, float):
         try:
             return kind(text)

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.data.checks import resolve_names
+from latenttree.data.checks import check_shape, resolve_names
+from latenttree.data.sparsechecks import check_size
 from latenttree.data.textfile import open_text
 from latenttree.errors import DataError
 
@@ -119,6 +120,13 @@ class Lines:
                 f"{_show(line)}; a docword file starts with the lines D, W and NNZ"
             )
         return int(line)
+
+    def sizes(self, n_min: int = 2) -> tuple[int, int, int]:
+        """D, W and NNZ, the first three lines; at least `n_min` documents."""
+        n_docs, n_words, n_entries = (self.header(name) for name in ("D", "W", "NNZ"))
+        check_shape((n_docs, n_words), n_min)
+        check_size((n_docs, n_words), n_entries)
+        return n_docs, n_words, n_entries
 
     def triplets(self, n_expected: int) -> Iterator[tuple[NDArray[np.int64], int]]:
         """Blocks of (rows, 3) integers with the line number of their first row."""

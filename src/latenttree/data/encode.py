@@ -44,6 +44,7 @@ from latenttree.data.checks import (
 from latenttree.data.columns import contiguous_columns
 from latenttree.data.families import AUTO, Family, asked_families
 from latenttree.data.scratch import map_of
+from latenttree.data.sparsechecks import check_sparse
 from latenttree.data.summaries import Wide
 from latenttree.data.table import Table
 from latenttree.data.variables import Variable, blocks_of_variables, codes_of_variables
@@ -81,10 +82,11 @@ def as_table(
 
     Parameters
     ----------
-    X : DataFrame (pandas, polars, or any that narwhals reads), (n, p) array of numbers, booleans
-        or strings, SciPy sparse matrix, list or dict of blocks, or a Table. A list of plain lists
-        is read as rows; a list of arrays as blocks. NaN, None, pandas.NA and what a masked array
-        masks are missing values. Also the path of a file that `read_table` reads.
+    X : DataFrame (pandas, polars, or any that narwhals reads; columns have one level of names: join
+        those of a MultiIndex to names first), (n, p) array of numbers, booleans or strings, SciPy
+        sparse matrix, list or dict of blocks, or a Table. A list of plain lists is read as rows; a
+        list of arrays as blocks. NaN, None, pandas.NA and what a masked array masks are missing
+        values. Also the path of a file that `read_table` reads.
     groups : for a sparse or numeric matrix, a label for each column, or group name to column
         numbers: the columns of a group are one vector variable.
     names : names of the variables; from the DataFrame or dict, or x0, x1, ..., if not given.
@@ -92,7 +94,8 @@ def as_table(
         `Table.dropped`) instead of raising.
     family : "auto", the name of one family for all variables, or a dict from variables to names
         (the others "auto"). See `latenttree.data.families`.
-    sample_weight : (n,) how often each row counts; rows of weight 0 are left out.
+    sample_weight : (n,) how often each row counts, at most 2^53 together; rows of weight 0 are left
+        out.
     scores : read every variable as numbers, ordered categories by their place, for a Gaussian
         tree: all families are "gaussian", and coordinates are normal scores.
     memory_limit, scratch : as in `read_table`, for paths and for arrays in mapped files
@@ -164,7 +167,7 @@ def _table_again(
 
 
 def reject_unreadable(X: Any) -> None:
-    """What is no table at all; Dask collections are still to come."""
+    """What is no table at all, and damaged sparse matrices; Dask collections are still to come."""
     if isinstance(X, str | bytes | os.PathLike):
         raise DataError(
             f"X is {X!r}; pass a table, not a path (latenttree.data.read_table reads files)"
@@ -175,6 +178,13 @@ def reject_unreadable(X: Any) -> None:
         raise DataError(
             f"Dask collections are not supported yet, got {type(X).__name__}; call .compute() first"
         )
+    for part in [X] if sparse.issparse(X) else _items(X):
+        if sparse.issparse(part):
+            check_sparse(part)
+
+
+def _items(X: Any) -> Iterable[Any]:
+    return X.values() if isinstance(X, Mapping) else X if isinstance(X, list | tuple) else ()
 
 
 def is_blocks(X: Any) -> bool:
@@ -204,6 +214,7 @@ def as_frame(X: Any) -> nw.DataFrame[Any] | None:
     if isinstance(X, np.ndarray | list | tuple | dict):
         return None
     if hasattr(X, "iloc") and hasattr(X, "columns"):  # only pandas allows repeated names
+        _check_levels(X.columns)
         resolve_names(None, len(X.columns), list(X.columns))
     frame = nw.from_native(X, pass_through=True, allow_series=True)
     if isinstance(frame, nw.LazyFrame):
@@ -214,6 +225,16 @@ def as_frame(X: Any) -> nw.DataFrame[Any] | None:
             "X.to_frame()"
         )
     return frame if isinstance(frame, nw.DataFrame) else None
+
+
+def _check_levels(columns: Any) -> None:
+    """A variable has one name, not one on each of several levels."""
+    if getattr(columns, "nlevels", 1) > 1:
+        first = tuple(map(str, columns[0]))
+        raise DataError(
+            f"the columns of X have {columns.nlevels} levels (the first is {first}), a variable "
+            "has one name; join them: X.columns = ['/'.join(map(str, c)) for c in X.columns]"
+        )
 
 
 def table_of_vectors(

@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 
 from latenttree.data.checks import is_missing, listing
 from latenttree.data.encode import as_frame
+from latenttree.data.reading import reading
+from latenttree.data.streams import parquet_columns, parquet_file
 from latenttree.data.textfile import check_file, read_cells, suffix_of
 from latenttree.errors import DataError
 
@@ -53,7 +55,8 @@ class Labelled:
 def read_columns(source: Any, choose: Choose, delimiter: str | None = None) -> list[Labelled]:
     """The chosen columns; `choose` is given all names and answers with numbers of columns."""
     if isinstance(source, str | os.PathLike):
-        return _columns_of_file(Path(source), choose, delimiter)
+        with reading(source):
+            return _columns_of_file(Path(source), choose, delimiter)
     if isinstance(source, Mapping):
         return _columns_of_arrays([str(name) for name in source], list(source.values()), choose)
     if isinstance(source, tuple) and len(source) in (2, 3):
@@ -69,7 +72,8 @@ def read_columns(source: Any, choose: Choose, delimiter: str | None = None) -> l
 
 def _columns_of_file(path: Path, choose: Choose, delimiter: str | None) -> list[Labelled]:
     if is_parquet(path):
-        return columns_of_frame(nw.from_native(_read_parquet(path), eager_only=True), choose)
+        frame = nw.from_native(_read_parquet(path), eager_only=True)
+        return columns_of_frame(frame, choose)
     mark = delimiter_of(path, delimiter)
     chosen: list[int] = []
 
@@ -108,16 +112,8 @@ def columns_of_cells(
 
 def _read_parquet(path: Path) -> Any:
     check_file(path)
-    try:
-        import pyarrow.parquet as parquet
-    except ImportError as error:
-        raise DataError(
-            "reading .parquet needs pyarrow; pip install 'latenttree[io]', or pass a .csv"
-        ) from error
-    try:
-        return parquet.read_table(path)
-    except (OSError, ValueError) as error:  # pyarrow's own errors are ValueErrors
-        raise DataError(f"cannot read {path.name}: {error}; write it again") from error
+    with parquet_file(path) as file:
+        return file.read(columns=parquet_columns(file))
 
 
 def _columns_of_arrays(
@@ -147,7 +143,7 @@ def _of_series(series: nw.Series[Any]) -> Labelled:
     if isinstance(series.dtype, nw.Datetime) and series.dtype.time_zone is not None:
         series = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
     known = ~series.is_null().to_numpy().astype(bool)
-    found = _of_array(series.name, series.filter(known.tolist()).to_numpy())
+    found = _of_array(series.name, series.drop_nulls().to_numpy())
     index = np.full(len(known), -1, dtype=np.int64)
     index[known] = found.index
     return Labelled(found.name, found.values, found.texts, index, found.floats)

@@ -10,6 +10,7 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -34,6 +35,7 @@ from latenttree.data.eventstream import Growing, Listed, event_blocks
 from latenttree.data.eventtimes import within
 from latenttree.data.limits import memory_needed
 from latenttree.data.pairspool import Piles
+from latenttree.data.reading import reading
 from latenttree.data.scratch import Arrays, Scratch
 from latenttree.data.spooled import Plan
 from latenttree.data.table import Table
@@ -143,28 +145,30 @@ def read_events(
     """
     if isinstance(min_support, bool) or not isinstance(min_support, int) or min_support < 1:
         raise DataError(f"min_support must be a whole number >= 1, got {min_support!r}")
-    report: dict[str, Any] = {}
-    window = _Window((sample, code, time), since, until)
-    arrays, collector, blocks = _reading(events, window, delimiter, memory_limit, scratch)
-    pairs, samples = _read(blocks, window, all_samples, collector, report)
-    for step in _steps(roll_up):
-        pairs = _rolled_up(pairs, read_map(step, "roll_up"), report)
-    group_of = None if groups is None else _group_of(read_map(groups, "groups"), pairs, codes)
-    if group_of is not None:
-        pairs = _limited(pairs, group_of, "outside_groups", report)
-    if codes is not None:
-        given = _given_codes(codes, group_of)
-        pairs = _limited(pairs, given, "outside_codes", report).limited(tuple(given))
-    else:
-        pairs = _supported(pairs, min_support, report)
-    if all_samples is None:
-        pairs, samples = _present(pairs, samples, report)
-    if codes is None:
-        pairs = _varying(pairs, len(samples), report)
-    members = None if group_of is None else _members(pairs.texts, group_of, report)
-    report |= {"samples": len(samples), "codes": len(pairs.texts), "pairs": len(pairs)}
-    matrix = pairs.matrix(arrays)
-    return Events(matrix, samples, pairs.texts, members, report, tuple(sentences(report)))
+    path = isinstance(events, str | os.PathLike)
+    with reading(events) if path else nullcontext():
+        report: dict[str, Any] = {}
+        window = _Window((sample, code, time), since, until)
+        arrays, collector, blocks = _reading(events, window, delimiter, memory_limit, scratch)
+        pairs, samples = _read(blocks, window, all_samples, collector, report)
+        for step in _steps(roll_up):
+            pairs = _rolled_up(pairs, read_map(step, "roll_up"), report)
+        group_of = None if groups is None else _group_of(read_map(groups, "groups"), pairs, codes)
+        if group_of is not None:
+            pairs = _limited(pairs, group_of, "outside_groups", report)
+        if codes is not None:
+            given = _given_codes(codes, group_of)
+            pairs = _limited(pairs, given, "outside_codes", report).limited(tuple(given))
+        else:
+            pairs = _supported(pairs, min_support, report)
+        if all_samples is None:
+            pairs, samples = _present(pairs, samples, report)
+        if codes is None:
+            pairs = _varying(pairs, len(samples), report)
+        members = None if group_of is None else _members(pairs.texts, group_of, report)
+        report |= {"samples": len(samples), "codes": len(pairs.texts), "pairs": len(pairs)}
+        matrix = pairs.matrix(arrays)
+        return Events(matrix, samples, pairs.texts, members, report, tuple(sentences(report)))
 
 
 # ---- pairs of sample and code ---------------------------------------------------------

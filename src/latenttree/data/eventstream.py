@@ -20,7 +20,7 @@ from latenttree.data.eventcolumns import (
     delimiter_of,
     is_parquet,
 )
-from latenttree.data.streams import parquet_batches, parquet_file, rows_in
+from latenttree.data.streams import parquet_batches, parquet_columns, parquet_file, rows_in
 from latenttree.data.textfile import coded_cells, rows_of_csv
 
 
@@ -42,7 +42,7 @@ def event_blocks(
 
 def _blocks_of_parquet(path: Path, choose: Choose, size: int) -> Iterator[list[Labelled]]:
     with parquet_file(path) as file:
-        names = list(file.schema_arrow.names)
+        names = parquet_columns(file)
     columns = [names[j] for j in choose(names)]
     for table in parquet_batches(path, columns, size):
         frame = nw.from_native(table, eager_only=True)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.data.checks import check_shape, listing
+from latenttree.data.reading import reading
 from latenttree.data.table import Table, codes_table
 from latenttree.data.textfile import open_text, suffix_of
 from latenttree.errors import DataError
@@ -83,17 +84,18 @@ def read_fasta(path: str | Path, alphabet: Alphabet = "auto", *, learning: bool 
     path = Path(path)
     if alphabet not in ("auto", "dna", "protein"):
         raise DataError(f"alphabet is {alphabet!r}; pass 'auto', 'dna' or 'protein'")
-    with open_text(path) as file:
-        records = _records(file, path.name)
-    sequences = [record.text for record in records]
-    names = _names(records, path.name)
-    _check_lengths(records, sequences, names, path.name)
-    kind = _guess(sequences) if alphabet == "auto" else alphabet
-    codes = _encode(sequences, names, kind, path.name)
-    if learning:
-        check_shape(codes.shape)
-        _check_known(codes, names, path.name)
-    return _table(names, codes, kind)
+    with reading(path):
+        with open_text(path) as file:
+            records = _records(file, path.name)
+        sequences = [record.text for record in records]
+        names = _names(records, path.name)
+        _check_lengths(records, sequences, names, path.name)
+        kind = _guess(sequences) if alphabet == "auto" else alphabet
+        codes = _encode(sequences, names, kind, path.name)
+        if learning:
+            check_shape(codes.shape)
+            _check_known(codes, names, path.name)
+        return _table(names, codes, kind)
 
 
 # ---- text -----------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.data.checks import N_SHOWN, is_missing
+from latenttree.data.checks import N_SHOWN, is_missing, widened
 from latenttree.errors import DataError
 
 MISSING = -1
@@ -26,6 +26,7 @@ def known_codes(
     Missing is what `missing` marks, NaN, None, NaT and pandas.NA. Numbers are compared as
     numbers, whatever their dtype; any other value must be among the labels.
     """
+    values = widened(values)
     gaps = gaps_of(values, missing)
     if gaps is None:
         return _checked(_positions(values, labels), values, labels, name, None)

@@ -5,8 +5,6 @@ A file that fits in memory is read at once. A larger one is read part by part, t
 
 from __future__ import annotations
 
-import zipfile
-import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -30,8 +28,11 @@ from latenttree.data.encode import as_table
 from latenttree.data.families import AUTO, Family, asked_families
 from latenttree.data.fasta import is_fasta, read_fasta
 from latenttree.data.limits import memory_needed
+from latenttree.data.npyfiles import Npz, is_sparse, load_npy
 from latenttree.data.pairspool import Piles
+from latenttree.data.reading import reading
 from latenttree.data.scratch import Scratch
+from latenttree.data.sparsechecks import load_sparse
 from latenttree.data.sparsestream import SparseFile
 from latenttree.data.spooled import Plan, spooled_table
 from latenttree.data.streams import (
@@ -74,8 +75,9 @@ def read_table(
     """The table in a file; its name says what it is.
 
     - ``.csv``, also ``.csv.gz`` and ``.csv.xz``: a line of names, then a line for each sample.
-      Columns of integers and of text are categorical, columns with decimals real; empty cells,
-      NA, N/A, NaN, null, None and ? are missing values.
+      Columns of integers and of text are categorical, columns with decimals real; integers that
+      differ in leading zeros alone ("01" and "1") are text, and two labels. Empty cells, NA, N/A,
+      NaN, null, None and ? are missing values.
     - ``.parquet``: columns as those of a DataFrame.
     - ``.npz``: a SciPy sparse matrix (`scipy.sparse.save_npz`) or a single 2-D array;
       ``.npy``: a 2-D array.
@@ -102,6 +104,11 @@ def read_table(
         of columns that are no decimal numbers are held in memory, and alignments, `groups` and
         `scores` are read at once whatever the limit.
     scratch : folder of scratch files; that of the system for temporary files if None.
+
+    Raises
+    ------
+    DataError : whatever is wrong with the file, with its name. What a file declares about its size
+        is compared with what it holds before anything is allocated.
     """
     path = Path(path)
     check_file(path)
@@ -111,14 +118,28 @@ def read_table(
         if names is not None:
             raise DataError("vocab= and names= both give names; pass one of them")
         names = read_vocabulary(Path(vocab))
-    suffix, plan = suffix_of(path), Plan(memory_bytes(memory_limit), names, family, drop_constant)
-    plan = plan._replace(scratch=scratch)
+    plan = Plan(memory_bytes(memory_limit), names, family, drop_constant, scratch)
+    with reading(path):
+        roles = Roles(weights, ignore)
+        return _read_file(path, plan, groups, min_support, delimiter, scores, roles)
+
+
+def _read_file(
+    path: Path,
+    plan: Plan,
+    groups: Groups | None,
+    min_support: int,
+    delimiter: str,
+    scores: bool,
+    roles: Roles,
+) -> Table:
+    suffix, names, family = suffix_of(path), plan.names, plan.family
     large = memory_needed(path) > plan.limit and groups is None and not scores
-    options = {"drop_constant": drop_constant, "family": family, "scores": scores}
+    options = {"drop_constant": plan.drop_constant, "family": family, "scores": scores}
     if DOCWORD.search(path.name):
         found = _read_docword(path, names, min_support, plan if large else None)
         return _presence(found, family, scores)
-    for option, given in (("weights", weights), ("ignore", ignore)):
+    for option, given in roles._asdict().items():
         if given and suffix not in (".csv", ".parquet"):
             raise DataError(
                 f"{option}= names a column of a .csv or .parquet, but the file is {path.name!r}"
@@ -126,11 +147,11 @@ def read_table(
     if is_fasta(path):
         return _alignment(path, family, scores)
     if large and suffix in (".csv", ".parquet", ".npy", ".npz"):
-        return _read_parts(path, plan, min_support, delimiter, Roles(weights, ignore))
+        return _read_parts(path, plan, min_support, delimiter, roles)
     if suffix == ".csv":
-        return read_csv(path, names, delimiter, options, Roles(weights, ignore))
+        return read_csv(path, names, delimiter, options, roles)
     if suffix == ".parquet":
-        return _read_parquet(path, names, options, Roles(weights, ignore))
+        return _read_parquet(path, names, options, roles)
     if suffix in (".npy", ".npz"):
         return _read_arrays(path, groups, names, min_support, options)
     raise DataError(f"do not know how to read {path.name!r}; known are {KNOWN}")
@@ -217,8 +238,7 @@ def _read_docword(
 ) -> Table:
     """Part by part where there is a plan."""
     lines = Lines(path)
-    sizes = n_docs, n_words, _ = tuple(lines.header(name) for name in ("D", "W", "NNZ"))
-    check_shape((n_docs, n_words))
+    sizes = n_docs, n_words, _ = lines.sizes()
     labels = word_names(path, names, n_words)
     if plan is not None:
         return _spooled_presence(entry_blocks(lines, *sizes), n_docs, labels, min_support, plan)
@@ -257,50 +277,13 @@ def _of_matrix(content: Any, names: list[str], min_support: int, family: Family)
 
 def load_arrays(path: Path) -> Any:
     """The one array, or the sparse matrix, of a .npy or .npz file."""
-    return _load_npy(path) if suffix_of(path) == ".npy" else _load_npz(path)
-
-
-def _load_npz(path: Path) -> Any:
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            if is_sparse(archive.files):
-                return sparse.load_npz(path)
-            return archive[_only_member(archive.files, path)]
-    except DataError:
-        raise
-    except _UNREADABLE as error:
-        raise _unreadable(path, error) from error
-
-
-def _load_npy(path: Path, mapped: bool = False) -> Any:
-    try:
-        return np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
-    except _UNREADABLE as error:
-        raise _unreadable(path, error) from error
-
-
-def is_sparse(members: Sequence[str]) -> bool:
-    """Whether an archive holds a matrix that `scipy.sparse.save_npz` wrote."""
-    return "format" in members and "shape" in members
-
-
-def _only_member(members: Sequence[str], path: Path) -> str:
-    if len(members) != 1:
-        raise DataError(
-            f"{path.name} has {len(members)} arrays ({', '.join(members[:5])}); it must hold "
-            "one array, or a sparse matrix written by scipy.sparse.save_npz"
-        )
-    return members[0]
-
-
-_UNREADABLE = (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile, zlib.error)
-
-
-def _unreadable(path: Path, error: BaseException) -> DataError:
-    return DataError(
-        f"cannot read {path.name}: {error}; it is cut, not an {suffix_of(path)} file, or holds "
-        "Python objects: write it again with numpy.save, numpy.savez or scipy.sparse.save_npz"
-    )
+    with reading(
+        path, remedy="write it again with numpy.save, numpy.savez or scipy.sparse.save_npz"
+    ):
+        if suffix_of(path) == ".npy":
+            return load_npy(path)
+        archive = Npz(path)
+        return load_sparse(archive) if is_sparse(archive.names) else archive.read(archive.only())
 
 
 # --- DataFrames in files -------------------------------------------------------------
@@ -317,11 +300,8 @@ def _read_parquet(
 
 def parquet_frame(path: Path) -> Any:
     """All of a .parquet, as pyarrow has it."""
-    with parquet_file(path) as file:
-        try:
-            return file.read(columns=parquet_columns(file))
-        except (OSError, ValueError) as error:
-            raise DataError(f"cannot read {path.name}: {error}; write it again") from error
+    with reading(path), parquet_file(path) as file:
+        return file.read(columns=parquet_columns(file))
 
 
 # --- part by part --------------------------------------------------------------------
@@ -342,13 +322,8 @@ def _read_parts(path: Path, plan: Plan, min_support: int, delimiter: str, roles:
     if suffix == ".parquet":
         return _spooled(parquet_source(path, roles), plan)
     if suffix == ".npy":
-        return _spooled(array_source(_load_npy(path, mapped=True)), plan)
-    try:
-        return _archive_parts(path, plan, min_support)
-    except DataError:
-        raise
-    except _UNREADABLE as error:
-        raise _unreadable(path, error) from error
+        return _spooled(array_source(load_npy(path, mapped=True)), plan)
+    return _archive_parts(path, plan, min_support)
 
 
 def _spooled(source: Source, plan: Plan) -> Table:
@@ -356,14 +331,13 @@ def _spooled(source: Source, plan: Plan) -> Table:
 
 
 def _archive_parts(path: Path, plan: Plan, min_support: int) -> Table:
-    with zipfile.ZipFile(path) as archive:
-        members = [name.removesuffix(".npy") for name in archive.namelist()]
-    if not is_sparse(members):
-        return _spooled(npz_source(path, f"{_only_member(members, path)}.npy"), plan)
+    archive = Npz(path)
+    if not is_sparse(archive.names):
+        return _spooled(npz_source(path, archive.only()), plan)
     file = SparseFile(path)
     check_shape(file.shape)
     names = resolve_names(plan.names, file.shape[1])
     if not file.streams:
-        return _of_matrix(sparse.load_npz(path), names, min_support, plan.family)
+        return _of_matrix(load_sparse(archive), names, min_support, plan.family)
     table = _spooled_presence(file.present(names), file.shape[0], names, min_support, plan)
     return _presence(table, plan.family, False)

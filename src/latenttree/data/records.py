@@ -20,6 +20,7 @@ KINDS = ("codes", "presence", "blocks")
 PLAIN = ("array", "sparse array", "sparse matrix")
 INTEGERS = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
 FLOATS = ("float16", "float32", "float64")
+TEXTS = ("str", "bytes")
 LABEL_TYPES = (
     {
         "bool": (bool,),
@@ -254,6 +255,8 @@ def _check_together(fields: dict[str, Any]) -> None:
         len(members[j]) != d for j, d in zip(index, fields["dims"], strict=True)
     ):
         raise damaged("its groups do not have the dimensions of their variables")
+    if fields["named"] and fields["container"] in (*PLAIN, "list"):
+        raise damaged(f"it has names from {fields['container']!r}, which has none")
 
 
 def _check_variables(fields: dict[str, Any]) -> None:
@@ -268,6 +271,8 @@ def _check_variables(fields: dict[str, Any]) -> None:
             raise damaged(f"variable {name!r} is no presence, but the table is")
         elif vector and fields["dims"][i] != 1:
             raise damaged(f"variable {name!r} is a number of dimension {fields['dims'][i]}")
+        elif fields["columns"][j].dtype in TEXTS and fields["container"] not in FRAMES:
+            raise damaged(f"variable {name!r} is a number, but its column is text")
 
 
 def _check_container(fields: dict[str, Any]) -> None:

@@ -6,7 +6,6 @@ whatever ends the process.
 
 from __future__ import annotations
 
-import errno
 import mmap
 import os
 import tempfile
@@ -96,13 +95,12 @@ class Scratch:
         try:
             self._file.seek(self.size)
             self._file.write(array.data.cast("B"))
+            self._file.flush()  # or a full disk would show later, elsewhere
         except OSError as error:
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-                raise
             raise DataError(
                 f"no room for scratch files in {str(self.folder or tempfile.gettempdir())!r} after "
-                f"{self.size / 2**30:.2f} GiB; pass scratch= with a folder that has room, or raise "
-                "memory_limit"
+                f"{self.size / 2**30:.2f} GiB ({error.strerror}); pass scratch= with a folder that "
+                "has room, or raise memory_limit"
             ) from error
         self.size += array.nbytes
 

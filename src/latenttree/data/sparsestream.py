@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.data.blocks import complex_data
-from latenttree.data.streams import array_header, read_values
+from latenttree.data.npyfiles import Npz, read_values
+from latenttree.data.sparsechecks import (
+    check_ends,
+    check_indices,
+    check_size,
+    format_of,
+    shape_of,
+)
 from latenttree.errors import DataError
 
 Entries = tuple[NDArray[Any], NDArray[Any]]
@@ -24,11 +30,11 @@ class SparseFile:
     """A matrix that `scipy.sparse.save_npz` wrote: CSR, CSC or COO."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-        with zipfile.ZipFile(path) as archive:
-            self.format = str(_whole(archive, "format").astype("S").item().decode())
-            shape = _whole(archive, "shape")
-        self.shape = (int(shape[0]), int(shape[1]))
+        self._archive = Npz(path)
+        self.format, self.shape = format_of(self._archive), shape_of(self._archive)
+        with self._archive.opened("data") as (_, header):
+            self._n_stored = header.n_values
+        check_size(self.shape, self._n_stored)
 
     @property
     def streams(self) -> bool:
@@ -36,45 +42,45 @@ class SparseFile:
 
     def present(self, names: Sequence[str]) -> Iterator[Entries]:
         """Rows and columns of the values above zero; finite and not negative is checked."""
-        with zipfile.ZipFile(self.path) as archive, _opened(archive, "data") as data:
-            (total,), _, dtype = array_header(data)
+        with self._archive.opened("data") as (data, (_, _, dtype)):
             if dtype.kind == "c":
                 raise complex_data()
             if dtype.kind not in "biuf":
                 raise DataError(f"a sparse matrix must be numeric, got type {dtype}; convert it")
-            for rows, columns in self._places(archive, total):
+            for rows, columns in self._places():
                 values = read_values(data, len(rows), dtype)
                 _check(values, rows, columns, names)
                 some = values > 0
                 yield rows[some].astype(np.int64), columns[some]
 
-    def _places(self, archive: zipfile.ZipFile, total: int) -> Iterator[Entries]:
+    def _places(self) -> Iterator[Entries]:
         if self.format == "coo":
-            with _opened(archive, "row") as rows, _opened(archive, "col") as columns:
-                yield from zip(_values(rows, total), _values(columns, total), strict=True)
+            rows, columns = self._indices("row", 0), self._indices("col", 1)
+            yield from zip(rows, columns, strict=True)
             return
-        ends = _whole(archive, "indptr")[1:]
-        with _opened(archive, "indices") as file:
-            start = 0
-            for minor in _values(file, total):
-                major = np.searchsorted(ends, np.arange(start, start + len(minor)), side="right")
-                start += len(minor)
-                yield (major, minor) if self.format == "csr" else (minor, major)
+        by_rows = self.format == "csr"
+        ends = self._archive.read("indptr")
+        check_ends(ends, self.shape[0 if by_rows else 1], self._n_stored)
+        start = 0
+        for minor in self._indices("indices", 1 if by_rows else 0, int(ends[-1])):
+            places = np.arange(start, start + len(minor))
+            major = np.searchsorted(ends[1:], places, side="right")
+            start += len(minor)
+            yield (major, minor) if by_rows else (minor, major)
 
-
-def _opened(archive: zipfile.ZipFile, name: str) -> Any:
-    return archive.open(f"{name}.npy")
-
-
-def _whole(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
-    with _opened(archive, name) as file:
-        return np.lib.format.read_array(file, allow_pickle=False)
-
-
-def _values(file: Any, total: int) -> Iterator[NDArray[Any]]:
-    _, _, dtype = array_header(file)
-    for start in range(0, total, ENTRIES):
-        yield read_values(file, min(ENTRIES, total - start), dtype)
+    def _indices(self, name: str, axis: int, total: int | None = None) -> Iterator[NDArray[Any]]:
+        """The numbers of rows (axis 0) or columns (1) of the values, or of the first `total`."""
+        with self._archive.opened(name) as (file, header):
+            if header.shape != (self._n_stored,):
+                raise DataError(
+                    f"a sparse matrix is damaged: {self._n_stored:,} values, but {name!r} of shape "
+                    f"{header.shape}; write it again"
+                )
+            total = self._n_stored if total is None else total
+            for start in range(0, total, ENTRIES):
+                found = read_values(file, min(ENTRIES, total - start), header.dtype)
+                check_indices(found, self.shape[axis], ("row", "column")[axis])
+                yield found
 
 
 def _check(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -15,6 +14,8 @@ from numpy.typing import NDArray
 
 from latenttree.data.checks import check_shape, resolve_names
 from latenttree.data.csvtable import Roles, check_header, number_of
+from latenttree.data.npyfiles import Npz, read_values
+from latenttree.data.reading import reading
 from latenttree.data.scratch import Scratch, release
 from latenttree.data.spooled import Chunk, Floats
 from latenttree.data.textfile import rows_of_csv
@@ -67,8 +68,9 @@ def array_source(array: NDArray[Any], names: Sequence[Any] | None = None) -> Sou
 
 def npz_source(path: Path, member: str, names: Sequence[Any] | None = None) -> Source:
     """Rows of the one array of an .npz; an array by columns is unpacked to a file first."""
-    with zipfile.ZipFile(path) as archive, archive.open(member) as file:
-        shape, by_columns, dtype = array_header(file)
+    archive = Npz(path)
+    with archive.opened(member) as (_, (shape, by_columns, dtype)):
+        pass
     if by_columns:
         return array_source(unpacked(path, member), names)
     check_shape(shape)
@@ -76,8 +78,7 @@ def npz_source(path: Path, member: str, names: Sequence[Any] | None = None) -> S
 
     def chunks(size: int) -> Iterator[Chunk]:
         step = rows_in(size, shape[1] * dtype.itemsize)
-        with zipfile.ZipFile(path) as archive, archive.open(member) as file:
-            array_header(file)
+        with archive.opened(member) as (file, _):
             for start in range(0, shape[0], step):
                 n = min(step, shape[0] - start)
                 block = read_values(file, n * shape[1], dtype).reshape(n, shape[1])
@@ -86,33 +87,9 @@ def npz_source(path: Path, member: str, names: Sequence[Any] | None = None) -> S
     return Source(header, chunks)
 
 
-def array_header(file: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Shape, order and type of the array that begins here."""
-    version = np.lib.format.read_magic(file)
-    read = {
-        (1, 0): np.lib.format.read_array_header_1_0,
-        (2, 0): np.lib.format.read_array_header_2_0,
-    }.get(version)
-    if read is None:
-        raise ValueError(f"format {version} of .npy is not known")
-    shape, by_columns, dtype = read(file)
-    if dtype.hasobject:
-        raise ValueError("it holds Python objects")
-    return shape, by_columns and len(shape) > 1, dtype
-
-
-def read_values(file: Any, n: int, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """(n,) the next values of a file."""
-    data = file.read(n * dtype.itemsize)
-    if len(data) != n * dtype.itemsize:
-        raise EOFError(f"{n} values expected, {len(data) // dtype.itemsize} found")
-    return np.frombuffer(data, dtype)
-
-
 def unpacked(path: Path, member: str, folder: str | Path | None = None) -> NDArray[Any]:
     """An array of an archive, mapped from a scratch file."""
-    with zipfile.ZipFile(path) as archive, archive.open(member) as file:
-        shape, by_columns, dtype = array_header(file)
+    with Npz(path).opened(member) as (file, (shape, by_columns, dtype)):
         scratch, total = Scratch(folder), int(np.prod(shape))
         steps = [min(ROWS, total - start) for start in range(0, total, ROWS)]
         part = scratch.join((read_values(file, n, dtype) for n in steps), (total,), dtype)
@@ -146,29 +123,23 @@ def parquet_file(path: Path) -> Any:
         raise DataError(
             "reading .parquet needs pyarrow; pip install 'latenttree[io]', or pass a .csv"
         ) from error
-    try:
+    with reading(path):
         return parquet.ParquetFile(path)
-    except (OSError, ValueError) as error:  # pyarrow's own errors are ValueErrors
-        raise DataError(f"cannot read {path.name}: {error}; write it again") from error
 
 
 def parquet_columns(file: Any) -> list[str]:
-    """The columns but for the names of the rows that pandas writes."""
-    return [name for name in file.schema_arrow.names if not _INDEX.match(name)]
+    """The columns, all different, but for the names of the rows that pandas writes."""
+    names = [name for name in file.schema_arrow.names if not _INDEX.match(name)]
+    return resolve_names(None, len(names), names)
 
 
 def parquet_batches(path: Path, columns: Sequence[str], size: int) -> Iterator[Any]:
     """Tables of some rows, `size` bytes or less where values have 16 bytes."""
     import pyarrow as pa
 
-    file = parquet_file(path)
-    try:
+    with reading(path), parquet_file(path) as file:
         for batch in file.iter_batches(rows_in(size, 16 * len(columns)), columns=list(columns)):
             yield pa.Table.from_batches([batch])
-    except (OSError, ValueError) as error:
-        raise DataError(f"cannot read {path.name}: {error}; write it again") from error
-    finally:
-        file.close()
 
 
 def parquet_source(path: Path, roles: Roles) -> Source:

@@ -6,7 +6,6 @@ import bz2
 import csv
 import gzip
 import lzma
-import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ from typing import IO, Any, TextIO, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from latenttree.data.reading import reading
 from latenttree.errors import DataError
 
 # How a compressed file starts, what opens it, and how its name ends.
@@ -47,20 +47,15 @@ def check_file(path: Path) -> None:
 def open_text(path: Path) -> Iterator[TextIO]:
     """The text of a UTF-8 file; gzip, xz and bzip2 are known by their first bytes."""
     check_file(path)
-    try:
-        with TextIOWrapper(_open_bytes(path), encoding="utf-8-sig", newline="") as file:
-            yield file
-    except UnicodeDecodeError as error:
-        raise DataError(
-            f"{path.name} is not UTF-8 text (byte {error.object[error.start]:#x} at position "
-            f"{error.start}); save it as UTF-8"
-        ) from error
-    except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
-        raise _damaged(path, error) from error
-    except OSError as error:
-        if error.errno is None:  # bzip2 says so of a damaged stream
-            raise _damaged(path, error) from error
-        raise
+    with reading(path):
+        try:
+            with TextIOWrapper(_open_bytes(path), encoding="utf-8-sig", newline="") as file:
+                yield file
+        except UnicodeDecodeError as error:
+            raise DataError(
+                f"{path.name} is not UTF-8 text (byte {error.object[error.start]:#x} at position "
+                f"{error.start}); save it as UTF-8"
+            ) from error
 
 
 def _open_bytes(path: Path) -> IO[bytes]:
@@ -70,13 +65,6 @@ def _open_bytes(path: Path) -> IO[bytes]:
         if start.startswith(mark):
             return cast("IO[bytes]", opener(path, "rb"))
     return path.open("rb")
-
-
-def _damaged(path: Path, error: Exception) -> DataError:
-    return DataError(
-        f"{path.name} is cut or damaged ({error}): its compressed text ends early; download or "
-        "write it again"
-    )
 
 
 # ---- comma-separated text -------------------------------------------------------------

@@ -12,7 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.data.bins import bin_codes, normal_scores, quantile_edges, varies
-from latenttree.data.checks import check_finite, is_missing, negative_code
+from latenttree.data.checks import (
+    check_finite,
+    check_squares,
+    is_missing,
+    negative_code,
+    widened,
+)
 from latenttree.data.columns import Encoded, encode_integers, encode_labels, label_array
 from latenttree.data.families import AUTO, MANY, check_scores, vector_family, whole
 from latenttree.data.table import CODED
@@ -80,6 +86,7 @@ def vector_of_array(
     row of its first value."""
     kind = values.dtype.kind
     if kind == "f":
+        values = widened(values)
         check_finite(values[:, None], [name], start)
         missing = np.isnan(values)
     elif kind in "OT":
@@ -324,6 +331,7 @@ def score_of(vector: Vector, name: str, asked: str, weights: Floats | None) -> V
     check_scores(asked, name)
     x = vector.spread(_scores(vector, name), np.nan)
     known = x if vector.gaps is None else x[~vector.gaps]
+    check_squares(known, name)
     return Variable(
         name,
         "gaussian",

@@ -15,6 +15,9 @@ from latenttree.errors import DataError
 LEAST_TOTAL = 2.0
 """Weights are counts of rows, and nothing is learned from fewer than two."""
 
+MOST_TOTAL = 2.0**53
+"""Beyond it a sum loses rows of weight one."""
+
 
 def checked_numbers(sample_weight: Any, n: int) -> NDArray[np.float64]:
     """(n,) float64 weights: finite, none negative."""
@@ -34,7 +37,16 @@ def checked_numbers(sample_weight: Any, n: int) -> NDArray[np.float64]:
             f"sample_weight[{row}] is {weights[row]}; weights must be finite and >= 0: correct it, "
             "or leave the row out"
         )
+    if weights.max(initial=0) > MOST_TOTAL:
+        raise _too_large(f"sample_weight[{int(weights.argmax())}] is {weights.max():.4g}")
     return weights
+
+
+def _too_large(what: str) -> DataError:
+    return DataError(
+        f"{what}, but they are frequencies, and sums beyond 2^53 lose rows of weight 1; rescale "
+        "them to counts, for example sample_weight * n / sample_weight.sum()"
+    )
 
 
 def check_weights(sample_weight: Any, n: int, least: float = LEAST_TOTAL) -> NDArray[np.float64]:
@@ -43,6 +55,8 @@ def check_weights(sample_weight: Any, n: int, least: float = LEAST_TOTAL) -> NDA
     total = float(weights.sum())
     if total == 0:
         raise DataError(f"all {n} sample weights are zero; give rows that count a weight above 0")
+    if total > MOST_TOTAL:
+        raise _too_large(f"sample weights add up to {total:.4g}")
     if total < least:
         raise DataError(
             f"sample weights add up to {total:.4g}, but they are frequencies: a row of weight 3 "
@@ -65,7 +79,7 @@ def weighted_rows(X: Any, sample_weight: Any) -> tuple[Any, NDArray[np.float64] 
 
 def n_rows(X: Any) -> int:
     """Samples in any input that `as_table` takes."""
-    if isinstance(X, Mapping):
+    if isinstance(X, Mapping) and not sparse.issparse(X):  # some of SciPy's are both
         X = list(X.values())
     elif hasattr(X, "shape"):
         return int(X.shape[0]) if len(X.shape) else 0
@@ -78,10 +92,10 @@ def n_rows(X: Any) -> int:
 
 def take_rows(X: Any, keep: NDArray[np.bool_]) -> Any:
     """The rows that a mask keeps, in the same container."""
-    if isinstance(X, Mapping):
-        return {name: take_rows(block, keep) for name, block in X.items()}
     if sparse.issparse(X):
         return sparse.csr_array(X)[keep]
+    if isinstance(X, Mapping):
+        return {name: take_rows(block, keep) for name, block in X.items()}
     if isinstance(X, np.ndarray):
         return X[keep]
     if isinstance(X, list | tuple):

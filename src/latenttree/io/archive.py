@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from latenttree.data import Schema
+from latenttree.data.reading import reading
 from latenttree.errors import DataError
 from latenttree.gaussian import GaussianTreeModel
 from latenttree.io.atomic import check_folder, replacing
@@ -159,11 +160,8 @@ def load_archive(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> Sa
             f"{source.name} has {size:,} bytes, at most {max_bytes:,} are read; pass a larger "
             "max_bytes if you trust it"
         )
-    try:
+    with reading(source, "model"):
         return _parse(source.read_bytes(), max_bytes)
-    except (ValueError, OverflowError) as error:
-        reason = str(error)[:500]  # it may quote the file, which may be hostile
-        raise DataError(f"{source.name} holds no valid model: {reason}") from error
 
 
 def _parse(content: bytes, max_bytes: int) -> Saved:

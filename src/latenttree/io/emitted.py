@@ -100,6 +100,8 @@ def unflat(family: str, d: int, k: int, values: Floats, node: str) -> Emission:
         arrays[name] = part
     if "form" in arrays and int(arrays["form"]) == FORMS.index("scalar") and d != 1:
         raise ValueError(f"node {node!r} is a single number by its form, but has width {d}")
+    if "scale" in arrays and not _representable(arrays):
+        raise ValueError(f"node {node!r} (family {family!r}) has values that no float64 holds")
     return restored(family, arrays)
 
 
@@ -127,8 +129,17 @@ def _any(_: Floats) -> bool:
     return True
 
 
-def _positive(x: Floats) -> bool:
-    return bool((x > 0).all())
+def _representable(arrays: Mapping[str, Floats]) -> bool:
+    """Whether all values that a Gaussian ever has are finite in the units of the data."""
+    spread = np.sqrt(arrays["covariances" if "covariances" in arrays else "variances"].max())
+    with np.errstate(over="ignore"):
+        reach = arrays["scale"] * (np.abs(arrays["means"]).max(axis=1) + 40 * spread)
+        return bool(np.isfinite(np.abs(arrays["shift"]) + reach).all())
+
+
+def _between(least: float, most: float) -> Callable[[Floats], bool]:
+    """Far wider than any fit gives, but without overflow where numbers are multiplied."""
+    return lambda x: bool(((x >= least) & (x <= most)).all())
 
 
 def _chance(x: Floats) -> bool:
@@ -141,12 +152,13 @@ def _simplex(x: Floats) -> bool:
 
 
 def _covariance(x: Floats) -> bool:
-    """Symmetric, as far as the Cholesky factor exists."""
+    """Symmetric, positive definite beyond rounding."""
     try:
-        np.linalg.cholesky(x)
+        factors = np.linalg.cholesky(x)
     except np.linalg.LinAlgError:
         return False
-    return bool(np.abs(x - np.swapaxes(x, 1, 2)).max() <= 1e-8 * np.abs(x).max())
+    definite = _between(1e-6, 1e25)(np.diagonal(factors, axis1=1, axis2=2))
+    return definite and bool(np.abs(x - np.swapaxes(x, 1, 2)).max() <= 1e-8 * np.abs(x).max())
 
 
 def _form(x: Floats) -> bool:
@@ -158,10 +170,12 @@ def _count(x: Floats) -> bool:
 
 
 CHECKS: Mapping[str, Callable[[Floats], bool]] = {
-    "variances": _positive,
+    "means": _between(-1e25, 1e25),  # in units of the scale, as the variances
+    "variances": _between(1e-9, 1e50),
     "covariances": _covariance,
-    "scale": _positive,
-    "rates": _positive,
+    "shift": _between(-1e307, 1e307),
+    "scale": _between(1e-307, 1e307),
+    "rates": _between(1e-30, 2.0**53),
     "table": _simplex,
     "codes": _chance,
     "none": _chance,

@@ -27,6 +27,13 @@ Arrays = Mapping[str, tuple[NDArray[Any], Dtype]]
 
 MAX_DIM = 2**40
 
+LARGEST = 1e240
+"""Means and variances of a Gaussian tree beyond this, and variances below its inverse, are no
+numbers of a fit."""
+
+LEAST_SHARE = 1e-12
+"""Nor is noise below this share of a variance."""
+
 
 class Layout(Protocol):
     """Where the numbers of a model lie in its arrays."""
@@ -205,10 +212,30 @@ class Gaussians:
             "diagonal": np.array(self.diagonal, dtype=np.bool_),
         }
         model = GaussianTreeModel.from_arrays(self.tree, known | dict(arrays))
-        for name, noise in zip(self.tree.names, model.noise, strict=True):
-            if noise.ndim == 2 and np.linalg.eigvalsh(noise)[0] < -1e-8 * np.abs(noise).max():
-                raise ValueError(f"noise of {name!r} is not a covariance: it has negative variance")
+        with np.errstate(over="ignore", invalid="ignore"):
+            for v in range(self.tree.n_nodes):
+                _check_gaussian(model, v)
         return model
+
+
+def _check_gaussian(model: GaussianTreeModel, v: int) -> None:
+    """Means and variances without overflow where they are multiplied, and noise that is a share of
+    the variance which rounding does not hide."""
+    name, noise, variances = model.tree.names[v], model.noise[v], model.variances(v)
+    size = max(np.abs(model.means[v]).max(), variances.max())
+    if not (size <= LARGEST and variances.min() >= 1 / LARGEST):
+        raise ValueError(
+            f"node {name!r} has means or variances beyond {LARGEST:g}, or below {1 / LARGEST:g}"
+        )
+    deviations = np.sqrt(variances)
+    shares = noise / variances
+    if noise.ndim == 2:
+        shares = np.linalg.eigvalsh(noise / np.outer(deviations, deviations))
+    if not shares.min() >= LEAST_SHARE:
+        raise ValueError(
+            f"noise of {name!r} is not a covariance: it has negative variance, or none (share "
+            f"{shares.min():g})"
+        )
 
 
 def _diagonal(values: list[Any], tree: Tree) -> list[bool]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import warnings
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -60,7 +61,9 @@ def _read_npy(archive: ZipReader, name: str, n: int, dtype: Dtype) -> NDArray[An
         version = np.lib.format.read_magic(stream)
         if version != (1, 0):
             raise ValueError(f"version {version} of the .npy format")
-        header = np.lib.format.read_array_header_1_0(stream, max_header_size=MAX_HEADER)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # NumPy mends headers that no version of this wrote
+            header = np.lib.format.read_array_header_1_0(stream, max_header_size=MAX_HEADER)
     except Exception as error:  # NumPy parses the header as a Python literal
         raise ValueError(f"{name} has a damaged header ({error})") from error
     shape, _, found = header

@@ -18,6 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from latenttree.data.reading import reading
 from latenttree.errors import DataError
 from latenttree.io.atomic import check_folder, replacing
 from latenttree.io.jsontext import from_json
@@ -91,16 +92,14 @@ def load_tree(path: str | os.PathLike[str]) -> SavedTree:
     suffix = source.suffix.lower()
     if suffix not in SUFFIXES:
         raise DataError(f"{source.name} is no tree file; its name must end in one of {SUFFIXES}")
-    content = source.read_bytes()
-    try:
+    with reading(source, "tree"):
+        content = source.read_bytes()
         if suffix in NEWICK_SUFFIXES:
             tree = Tree.from_newick(content.decode())
             return SavedTree(tree, np.full(tree.n_edges, np.nan))
         if suffix == ".ltree":
             content = ZipReader(content).read(MEMBER, MAX_JSON_BYTES)
         return parse_tree(content)
-    except ValueError as error:
-        raise DataError(f"{source.name} holds no valid tree: {error}") from error
 
 
 def tree_json(tree: Tree, diagnostics: Diagnostics | None = None) -> bytes:
