@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import subprocess
 import sys
@@ -91,6 +92,43 @@ def test_a_temporary_folder_of_others_is_not_used(
     found.chmod(0o777)  # others could put code there
     if os.name != "nt":
         assert kernels._private_temporary() is None
+
+
+def is_compiled(node: ast.stmt) -> bool:
+    decorators = node.decorator_list if isinstance(node, ast.FunctionDef) else []
+    return any("kernel" in ast.unparse(d) or "subroutine" in ast.unparse(d) for d in decorators)
+
+
+def subroutines() -> set[str]:
+    """`module.name` of every subroutine."""
+    package = SOURCE / "latenttree"
+    return {
+        f"{'.'.join(path.relative_to(SOURCE).with_suffix('').parts)}.{node.name}"
+        for path in package.rglob("*.py")
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.FunctionDef)
+        if any(ast.unparse(d).startswith("subroutine") for d in node.decorator_list)
+    }
+
+
+def test_only_kernels_call_subroutines() -> None:
+    """A call from Python would end the process."""
+    known = subroutines()
+    assert known
+    folders = [SOURCE / "latenttree", Path(__file__).parent]
+    for path in (p for folder in folders for p in folder.rglob("*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        inside = path.is_relative_to(SOURCE)
+        own = ".".join(path.relative_to(SOURCE).with_suffix("").parts) if inside else path.stem
+        names = {name.rsplit(".", 1)[1] for name in known if name.rsplit(".", 1)[0] == own}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom):
+                module = node.module
+                names |= {a.asname or a.name for a in node.names if f"{module}.{a.name}" in known}
+        for top in tree.body:
+            if not is_compiled(top) and not isinstance(top, ast.ImportFrom):
+                used = {n.id for n in ast.walk(top) if isinstance(n, ast.Name)} & names
+                assert not used, f"{path.name}:{top.lineno} uses {sorted(used)} from Python"
 
 
 def run(code: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -14,7 +14,7 @@ from latenttree.affinity import Affinity
 from latenttree.correlations import cross, effective_samples
 from latenttree.edges import Edge, EdgeTest, EdgeTester
 from latenttree.engine import parallel
-from latenttree.engine.kernels import kernel
+from latenttree.engine.kernels import kernel, subroutine
 from latenttree.features import branch_features, leading, star_correlations
 from latenttree.flat import GONE, Around, Flat
 from latenttree.lengths import fit_star
@@ -170,7 +170,7 @@ def _refit(nodes, around, n_observed, features, source, n, found):  # type: igno
             found[s] = max(x[i] + np.log(features.load[s]), 0.0)
 
 
-@kernel
+@subroutine
 def _from_observed(v, slots, features, source, n):  # type: ignore[no-untyped-def]
     """Distances of the features of slots from observed node v, by folded correlations."""
     x = np.empty(len(slots))

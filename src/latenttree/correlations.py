@@ -13,7 +13,7 @@ from numba.core.types import NoneType
 from numba.extending import overload
 from numpy.typing import NDArray
 
-from latenttree.engine.kernels import kernel
+from latenttree.engine.kernels import kernel, subroutine
 from latenttree.moments.binary import binary_pair
 from latenttree.moments.cooccurrence import Packed, pair_count
 
@@ -154,7 +154,7 @@ def _count(memory, store, p, a, b):  # type: ignore[no-untyped-def]
     return count
 
 
-@kernel
+@subroutine
 def counted(source, a, b):  # type: ignore[no-untyped-def]
     """Samples that have both a and b."""
     return _count(source.memory, source.store, len(source.mean), a, b)
@@ -248,7 +248,7 @@ def _gather_on_demand(source, members, out):  # type: ignore[no-untyped-def]
     return lambda source, members, out: None
 
 
-@kernel
+@subroutine
 def stored_pair(rho, one, other, root_a, root_b, n):  # type: ignore[no-untyped-def]
     """Error and tail of two 0/1 variables whose correlation is known, rounded as in a matrix."""
     second = np.float64(rho) / (root_a * root_b)
@@ -256,7 +256,7 @@ def stored_pair(rho, one, other, root_a, root_b, n):  # type: ignore[no-untyped-
     return np.float64(np.float32(error)), np.float64(np.float32(heavy))
 
 
-@kernel
+@subroutine
 def measured_excess(rho, error, heavy, n, rank):  # type: ignore[no-untyped-def]
     """Measured variance of the distance of a pair over that of a Gaussian correlation `rho` from as
     many samples, `rank^2 (1 - rho^2)^2 heavy / (n rank rho^2)`; at least 1."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from latenttree.affinity import Affinity
 from latenttree.correlations import effective_samples
 from latenttree.engine import parallel
-from latenttree.engine.kernels import kernel
+from latenttree.engine.kernels import kernel, subroutine
 from latenttree.features import (
     branch_features,
     leading,
@@ -44,7 +44,7 @@ class EdgeTest(NamedTuple):
         return self.length / self.error
 
 
-@kernel
+@subroutine
 def _standard_error(info, e):  # type: ignore[no-untyped-def]
     """Root of the e-th diagonal entry of the inverse information, ridged where it is singular."""
     k = len(info)
@@ -92,7 +92,7 @@ class EdgeTester:
         return dict(zip(rows.tolist(), tests, strict=True))
 
 
-@kernel
+@subroutine
 def _strongest(v, but, around, length, features, out):  # type: ignore[no-untyped-def]
     """Slots of the two branches at v, other than slot `but`, most correlated with v."""
     best, second = np.inf, np.inf

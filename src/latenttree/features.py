@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from latenttree.affinity import WIDTH
 from latenttree.correlations import Source, cross, gather
 from latenttree.engine import parallel
-from latenttree.engine.kernels import kernel
+from latenttree.engine.kernels import kernel, subroutine
 from latenttree.flat import Around, Flat
 
 PERFECT = 1.0 - 1e-14
@@ -153,7 +153,7 @@ class _Ranked(NamedTuple):
     block: NDArray[np.float64]  # (width, width)
 
 
-@kernel
+@subroutine
 def _rank(slots, skip, length, features, most, ranked):  # type: ignore[no-untyped-def]
     """The leaves behind `slots`, without slot `skip`, that add most to a feature of their node
     first: how many there are, at most `most`. All of them as they come where they are no more than
@@ -196,7 +196,7 @@ def _rank(slots, skip, length, features, most, ranked):  # type: ignore[no-untyp
     return most
 
 
-@kernel
+@subroutine
 def _write(slots, skip, out, length, features, n, ranked, source):  # type: ignore[no-untyped-def]
     """Feature `out` of a hidden node from the `n` ranked leaves of its branches but number `skip`;
     whether it moved.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from latenttree.engine.kernels import kernel
+from latenttree.engine.kernels import kernel, subroutine
 
 RIDGE = 1e-6
 """Added to the variances, so that two features that are copies of each other are no singularity."""
@@ -112,7 +112,7 @@ def fit_likelihood(r, n, paths, lengths, n_steps):  # type: ignore[no-untyped-de
     return x, value, info
 
 
-@kernel
+@subroutine
 def _log_likelihood(r, n, paths, x, sigma, inverse):  # type: ignore[no-untyped-def]
     """The log-likelihood of lengths x; fills `sigma` and `inverse`. Minus infinity if singular."""
     m = r.shape[0]
@@ -175,7 +175,7 @@ def invert(a, out):  # type: ignore[no-untyped-def]
     return log_det
 
 
-@kernel
+@subroutine
 def _scoring(r, n, paths, sigma, inverse, info, gradient):  # type: ignore[no-untyped-def]
     """Information `n / 2 tr(S^-1 dS_e S^-1 dS_f)` and gradient `n / 2 tr(S^-1 dS_e (S^-1 R -
     I))`.
@@ -241,7 +241,7 @@ def _scoring(r, n, paths, sigma, inverse, info, gradient):  # type: ignore[no-un
             info[f, e] = info[e, f]
 
 
-@kernel
+@subroutine
 def _nonnegative(info, gradient, x):  # type: ignore[no-untyped-def]
     """Maximise the quadratic model around x with lengths at or above zero, the most negative first.
 
@@ -272,7 +272,7 @@ def _nonnegative(info, gradient, x):  # type: ignore[no-untyped-def]
     return target
 
 
-@kernel
+@subroutine
 def _solve(info, right, free, size, lower, solved):  # type: ignore[no-untyped-def]
     """Solve `info y = right` over the rows `free[:size]`, by Cholesky, the diagonal slightly
     raised; whether that was possible."""

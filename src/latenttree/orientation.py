@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.correlations import Source, correlation, gather_pairs
-from latenttree.engine.kernels import kernel
+from latenttree.engine.kernels import kernel, subroutine
 
 NEAREST = 64
 """Variables on either side of an edge that say which way the sides turn to each other."""
@@ -31,7 +31,7 @@ def orientation(source: Source, mst: NDArray[np.int64]) -> NDArray[np.float32]:
     return np.asarray(found, dtype=np.float32)
 
 
-@kernel
+@subroutine
 def _around(node, edge, first, near, since, seen, mark, out):  # type: ignore[no-untyped-def]
     """Nodes around `node` that edges before number `edge` connect, nearest first, into `out`; how
     many, at most all of `out`."""
@@ -92,7 +92,7 @@ def _turn(source, order, first, near, since):  # type: ignore[no-untyped-def]
     return sign
 
 
-@kernel
+@subroutine
 def _sign_of(v, up, flip):  # type: ignore[no-untyped-def]
     """Sign of a node against the root of its cluster, and that root; O(log p) steps."""
     sign = 1.0

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.engine.kernels import kernel
+from latenttree.engine.kernels import kernel, subroutine
 from latenttree.patterns import LANE, Branches
 from latenttree.refine import LEAST_SHARE, OPENING
 
@@ -150,7 +150,7 @@ def _climb(theta, problem, work, max_steps, least_gain, bar):  # type: ignore[no
         point[:] = one
 
 
-@kernel
+@subroutine
 def _extrapolate(theta, one, two, out):  # type: ignore[no-untyped-def]
     """As `refine` does from three models in a row, kept positive; not yet normalised."""
     step = 0.0
@@ -165,14 +165,14 @@ def _extrapolate(theta, one, two, out):  # type: ignore[no-untyped-def]
         out[i] = max(x, LEAST_SHARE * two[i])
 
 
-@kernel
+@subroutine
 def _maximise(problem, counts, out):  # type: ignore[no-untyped-def]
     for i in range(len(out)):
         out[i] = counts[i] + problem.prior[i]
     _normalise(out, problem)
 
 
-@kernel
+@subroutine
 def _normalise(theta, problem):  # type: ignore[no-untyped-def]
     """Columns of all tables to sum one; the root's table has a single column."""
     start, rows = problem.start, problem.rows
@@ -187,7 +187,7 @@ def _normalise(theta, problem):  # type: ignore[no-untyped-def]
                 theta[at] = theta[at] / total if total > 0 else 1.0 / rows[t]
 
 
-@kernel
+@subroutine
 def _expect(theta, problem, work):  # type: ignore[no-untyped-def]
     """Expected counts, written to `work.counts`; log-likelihood plus `prior . log theta`.
 
@@ -208,7 +208,7 @@ def _expect(theta, problem, work):  # type: ignore[no-untyped-def]
     return value
 
 
-@kernel
+@subroutine
 def _take_in(belief, message, k, lane):  # type: ignore[no-untyped-def]
     """`belief *= message`, `(k, LANE)`; samples that become tiny are scaled to a sum of one."""
     total, taken = lane[0], lane[1]
@@ -229,7 +229,7 @@ def _take_in(belief, message, k, lane):  # type: ignore[no-untyped-def]
                 belief[j, s] /= total[s]
 
 
-@kernel
+@subroutine
 def _mix(theta, begin, rows, k, values, out):  # type: ignore[no-untyped-def]
     """`out[j] = sum_i theta[i, j] values[i]` for a table `(rows, k)` that begins at `begin`."""
     for j in range(k):
@@ -240,7 +240,7 @@ def _mix(theta, begin, rows, k, values, out):  # type: ignore[no-untyped-def]
                 to[s] = p * own[s] if i == 0 else to[s] + p * own[s]
 
 
-@kernel
+@subroutine
 def _arrive(theta, low, problem, work):  # type: ignore[no-untyped-def]
     """Messages of the branches of samples `low` on, multiplied into `belief`."""
     n_hidden, k = len(problem.parent), problem.k
@@ -264,7 +264,7 @@ def _arrive(theta, low, problem, work):  # type: ignore[no-untyped-def]
         _take_in(work.belief[problem.branch_parent[b]], arrived, k, work.lane)
 
 
-@kernel
+@subroutine
 def _ascend(theta, problem, work):  # type: ignore[no-untyped-def]
     """From the branches to the root."""
     k = problem.k
@@ -273,7 +273,7 @@ def _ascend(theta, problem, work):  # type: ignore[no-untyped-def]
         _take_in(work.belief[problem.parent[h]], work.up[h], k, work.lane)
 
 
-@kernel
+@subroutine
 def _close(theta, low, problem, work):  # type: ignore[no-untyped-def]
     """Posteriors of the root, times weights, to `down[0]`; the weighted log-likelihood."""
     k, total, value = problem.k, work.lane[0], 0.0
@@ -295,7 +295,7 @@ def _close(theta, low, problem, work):  # type: ignore[no-untyped-def]
     return value
 
 
-@kernel(fastmath={"reassoc", "contract"})
+@subroutine(fastmath={"reassoc", "contract"})
 def _sum(values):  # type: ignore[no-untyped-def]
     total = 0.0
     for s in range(LANE):
@@ -303,14 +303,14 @@ def _sum(values):  # type: ignore[no-untyped-def]
     return total
 
 
-@kernel
+@subroutine
 def _ratio(above, below, out):  # type: ignore[no-untyped-def]
     """`out = above / below`, 0 / 0 = 0."""
     for s in range(LANE):
         out[s] = above[s] / below[s] if below[s] > 0.0 else 0.0
 
 
-@kernel(fastmath={"reassoc", "contract"})
+@subroutine(fastmath={"reassoc", "contract"})
 def _descend(theta, problem, work):  # type: ignore[no-untyped-def]
     """From the root to all hidden nodes: posteriors, and counts of their tables."""
     k, down, counts, r = problem.k, work.down, work.counts, work.lane[0]
@@ -329,7 +329,7 @@ def _descend(theta, problem, work):  # type: ignore[no-untyped-def]
                 counts[begin + i * k + j] += total
 
 
-@kernel(fastmath={"reassoc", "contract"})
+@subroutine(fastmath={"reassoc", "contract"})
 def _count_branches(theta, low, problem, work):  # type: ignore[no-untyped-def]
     """Counts of the tables of the branches, given the posteriors of the hidden nodes."""
     n_hidden, k, counts, r = len(problem.parent), problem.k, work.counts, work.lane[0]

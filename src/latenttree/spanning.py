@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.distances import UNMEASURABLE_ERROR
-from latenttree.engine.kernels import kernel
+from latenttree.engine.kernels import kernel, subroutine
 from latenttree.moments.binary import binary_pair
 
 MOST_DOUBT = 30.0
@@ -25,7 +25,7 @@ _EXACT = (_NO_ERRORS, _NO_NUMBERS, _NO_NUMBERS, 1.0)
 """No errors, means, roots, samples."""
 
 
-@kernel
+@subroutine
 def doubted(strength, error):  # type: ignore[no-untyped-def]
     """Strength by which neighbours are chosen: one that does not stand out of its noise, as those
     of a variable that few samples have, counts less by as much as it may err."""
@@ -34,7 +34,7 @@ def doubted(strength, error):  # type: ignore[no-untyped-def]
     return strength * np.exp(-min(error, MOST_DOUBT))
 
 
-@kernel
+@subroutine
 def precedes(a, b, c, d):  # type: ignore[no-untyped-def]
     """Whether edge (a, b) comes before edge (c, d) where both are equally long."""
     low, other = min(a, b), min(c, d)

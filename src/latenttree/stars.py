@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from latenttree.engine.kernels import kernel
+from latenttree.engine.kernels import kernel, subroutine
 
 LOWEST = -1e300
 
@@ -31,7 +31,7 @@ def log_distances(r, n):  # type: ignore[no-untyped-def]
     return d, v
 
 
-@kernel
+@subroutine
 def _log_distance(x, n):  # type: ignore[no-untyped-def]
     x = min(max(x, 0.5 / np.sqrt(n)), 1.0)
     return -np.log(x), ((1 - x * x) ** 2 + 1e-12) / (n * x * x)
@@ -113,7 +113,7 @@ def join(r, n, caution, flat):  # type: ignore[no-untyped-def]
     return edges[:n_edges], lengths[:n_edges]
 
 
-@kernel
+@subroutine
 def _near(k, d, size, alive):  # type: ignore[no-untyped-def]
     """Sum of the squared correlations of row k with the others."""
     total = 0.0
@@ -123,7 +123,7 @@ def _near(k, d, size, alive):  # type: ignore[no-untyped-def]
     return total
 
 
-@kernel
+@subroutine
 def _close(d, v, c, node, gain, near, peak, alive, size):  # type: ignore[no-untyped-def]
     """Move the rows that are left, in their order, to the front of all tables; how many."""
     m = 0
@@ -141,7 +141,7 @@ def _close(d, v, c, node, gain, near, peak, alive, size):  # type: ignore[no-unt
     return m
 
 
-@kernel(fastmath={"reassoc", "contract"})
+@subroutine(fastmath={"reassoc", "contract"})
 def _weighted(w, x, size):  # type: ignore[no-untyped-def]
     """`sum_k w_k x_k`, several at a time."""
     total = 0.0
@@ -150,7 +150,7 @@ def _weighted(w, x, size):  # type: ignore[no-untyped-def]
     return total
 
 
-@kernel
+@subroutine
 def _qualities(a, d, weight, total, all_weight, alive, quality):  # type: ignore[no-untyped-def]
     """`Q` of the pairs of row a with rows before it; divisions without a check go several at a
     time."""
@@ -165,7 +165,7 @@ def _qualities(a, d, weight, total, all_weight, alive, quality):  # type: ignore
         quality[b] = q if alive[b] else LOWEST
 
 
-@kernel(fastmath={"reassoc", "nnan", "nsz"})
+@subroutine(fastmath={"reassoc", "nnan", "nsz"})
 def _largest(x, size):  # type: ignore[no-untyped-def]
     """The largest of the first numbers, several at a time."""
     largest = LOWEST
@@ -174,7 +174,7 @@ def _largest(x, size):  # type: ignore[no-untyped-def]
     return largest
 
 
-@kernel
+@subroutine
 def _surest_pair(d, v, near, alive, size, caution, flat, scratch):  # type: ignore[no-untyped-def]
     """The pair of rows with the largest `Q - caution * se(Q)`. O(size^2).
 
@@ -220,7 +220,7 @@ def _surest_pair(d, v, near, alive, size, caution, flat, scratch):  # type: igno
     return i, j
 
 
-@kernel(fastmath={"reassoc", "contract"})
+@subroutine(fastmath={"reassoc", "contract"})
 def _noise(w, v, size):  # type: ignore[no-untyped-def]
     """`sum_k w_k^2 v_k`, several at a time."""
     total = 0.0
@@ -229,7 +229,7 @@ def _noise(w, v, size):  # type: ignore[no-untyped-def]
     return total
 
 
-@kernel
+@subroutine
 def _halves(i, j, d, v, alive, size):  # type: ignore[no-untyped-def]
     """Distances of i and of j to their parent: `(d_ij +- mean_k (d_ik - d_jk)) / 2`, the mean over
     the other rows weighted by the inverse variances, each half inside [0, d_ij]."""

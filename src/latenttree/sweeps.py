@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from latenttree.affinity import Affinity
 from latenttree.correlations import effective_samples
 from latenttree.engine import parallel
-from latenttree.engine.kernels import kernel
+from latenttree.engine.kernels import kernel, subroutine
 from latenttree.features import (
     Features,
     branch_features,
@@ -138,7 +138,7 @@ def judge_all(
     return found
 
 
-@kernel
+@subroutine
 def _region(centre, first, slot, tails, length, n_observed, inside, slots):  # type: ignore[no-untyped-def]
     """The hidden nodes within `RADIUS` steps of a centre, nearest first, while branches stay few,
     and the slots to the branches; the numbers of both, no slots where they are too many."""
@@ -186,7 +186,7 @@ def _region(centre, first, slot, tails, length, n_observed, inside, slots):  # t
     return n_inside, m
 
 
-@kernel
+@subroutine
 def _place(v, nodes, n):  # type: ignore[no-untyped-def]
     """Where v is among the first n nodes; -1 if it is not."""
     for i in range(n):
@@ -255,7 +255,7 @@ def _judge(centres, around, tails, length, n_observed, features, source, n_all, 
             lengths[e] = max(lengths[e], 0.0)
 
 
-@kernel
+@subroutine
 def _rooted(n_edges, edges):  # type: ignore[no-untyped-def]
     """Nodes of a star's tree from leaf 0, parents first, and their parents."""
     parent = np.full(n_edges + 1, -2, dtype=np.int64)
@@ -319,7 +319,7 @@ class Splits(NamedTuple):
         return Splits(number, times.astype(np.int64))
 
 
-@kernel
+@subroutine
 def _new_splits(slots, edges, mark, out):  # type: ignore[no-untyped-def]
     """Numbers of the splits of a star's inner edges into `out`; how many."""
     m, n_edges = len(slots), len(edges)

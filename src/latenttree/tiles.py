@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.engine import parallel
-from latenttree.engine.kernels import kernel
+from latenttree.engine.kernels import kernel, subroutine
 from latenttree.forest import Forest, adds, grown, joined
 from latenttree.moments.binary import binary_pair, damped_root
 from latenttree.moments.cooccurrence import Packed, pair_count, tile_counts
@@ -59,7 +59,7 @@ def weighed(store: Packed) -> Sides:
     return Sides(store, mean, damped_root(mean, n), n)
 
 
-@kernel
+@subroutine
 def _strength(sides, a, b, count):  # type: ignore[no-untyped-def]
     """Doubted strength of two ranks, b < a, from what a matrix in single precision would hold."""
     one, other, n = sides.mean[a], sides.mean[b], sides.n
@@ -68,7 +68,7 @@ def _strength(sides, a, b, count):  # type: ignore[no-untyped-def]
     return doubted(np.float64(np.float32(abs(rho))), np.float64(np.float32(error)))
 
 
-@kernel
+@subroutine
 def _any_above(sides, a, row, low, high, level, core):  # type: ignore[no-untyped-def]
     """How many of the ranks low:high have a correlation with a of at least `min(level, core)`."""
     mean, root = sides.mean[a], sides.root[a]
@@ -80,7 +80,7 @@ def _any_above(sides, a, row, low, high, level, core):  # type: ignore[no-untype
     return hits
 
 
-@kernel
+@subroutine
 def _strongest(sides, a, row, stop, core):  # type: ignore[no-untyped-def]
     """The rank below `stop` of largest strength with a."""
     best, found = 0.0, -1
@@ -95,7 +95,7 @@ def _strongest(sides, a, row, stop, core):  # type: ignore[no-untyped-def]
     return found, best
 
 
-@kernel
+@subroutine
 def _more(edges, strength):  # type: ignore[no-untyped-def]
     """Room for twice as many edges."""
     n = len(edges)
@@ -104,7 +104,7 @@ def _more(edges, strength):  # type: ignore[no-untyped-def]
     return wide, longer
 
 
-@kernel
+@subroutine
 def _row_edges(sides, forest, core, a, row, start, stop, at, best, edges, strength, n):  # type: ignore[no-untyped-def]
     """Edges from rank a to ranks start:stop that are stronger than the forest's paths from rank
     `at`, or as strong as `best`, added to `edges` and `strength` from place n on; these and the new

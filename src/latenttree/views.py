@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.engine import parallel
-from latenttree.engine.kernels import kernel
+from latenttree.engine.kernels import kernel, subroutine
 from latenttree.inference import messages
 from latenttree.model import TreeModel
 from latenttree.moments.project import project_sparse
@@ -119,7 +119,7 @@ def _measured(indptr, near, back, decay, parents, order, n_observed, combined): 
     return strength, nearest
 
 
-@kernel
+@subroutine
 def _pass_on(  # type: ignore[no-untyped-def]
     u, up, indptr, near, back, decay, parents, n_observed, combined, strength, nearest
 ):
@@ -148,7 +148,7 @@ def _pass_on(  # type: ignore[no-untyped-def]
         strength[back[i]] = load * decay[i]
 
 
-@kernel
+@subroutine
 def _signal(correlation):  # type: ignore[no-untyped-def]
     """`r^2 / (1 - r^2)`, which adds up over branches that are independent given the node."""
     square = min(correlation, 1 - 1e-6) ** 2

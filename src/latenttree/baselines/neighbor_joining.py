@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from latenttree.baselines._shared import EdgeList, as_edge_list, check_distances
-from latenttree.engine.kernels import kernel
+from latenttree.engine.kernels import kernel, subroutine
 from latenttree.tree import Tree
 
 
@@ -50,7 +50,7 @@ def _joined_edges(distances: NDArray[np.float64]) -> EdgeList:
     return edges, lengths
 
 
-@kernel
+@subroutine
 def _closest_pair(
     D: NDArray[np.float64], row_sum: NDArray[np.float64], n_active: int
 ) -> tuple[int, int]:

@@ -34,7 +34,7 @@ PREFIX = "latenttree-kernels-"
 KEPT_FOLDERS = 4
 """Folders of other sources or compilers that stay beside the one in use."""
 
-_DECLARES = re.compile(r"^@kernel\b", re.MULTILINE)
+_DECLARES = re.compile(r"^@(kernel|subroutine)\b", re.MULTILINE)
 _IMPORTS = re.compile(r"^from latenttree\.([\w.]+) import", re.MULTILINE)
 
 
@@ -45,13 +45,22 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     if function is None:
         return lambda decorated: kernel(decorated, **options)
     folder = kernel_folder()
-    chosen: dict[str, Any] = {"nogil": True, "error_model": "numpy", "cache": True} | options
+    common = {"nogil": True, "error_model": "numpy", "cache": True, "no_cfunc_wrapper": True}
+    chosen: dict[str, Any] = common | options
     chosen["cache"] = chosen["cache"] and folder is not None
     with _caching_in(folder):
         dispatcher = numba.njit(**chosen)(function)
     if chosen["cache"]:
         _forgive(dispatcher._cache)
     return dispatcher
+
+
+def subroutine(function: Callable[..., Any] | None = None, **options: Any) -> Any:
+    """Compile a function that only kernels call, as a part of them.
+
+    It has no entry from Python, which is a quarter of what is compiled otherwise: a call from
+    Python would end the process."""
+    return kernel(function, cache=False, no_cpython_wrapper=True, **options)
 
 
 @cache

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.engine.kernels import kernel
+from latenttree.engine.kernels import kernel, subroutine
 from latenttree.inference.plan import (
     CAREFUL,
     DIM,
@@ -62,11 +62,6 @@ OPTIONS: dict[str, Any] = {"fastmath": {"contract"}}
 # once, without an entry from Python: half the time to compile. Arguments that are literals would
 # compile a callee again.
 ONCE: dict[str, Any] = {"inline": "always"}
-CALLED: dict[str, Any] = OPTIONS | {
-    "cache": False,
-    "no_cpython_wrapper": True,
-    "no_cfunc_wrapper": True,
-}
 
 
 class Work(NamedTuple):
@@ -136,7 +131,7 @@ def fill_rows(codes, dims, steps, rows):  # type: ignore[no-untyped-def]
     return wrong
 
 
-@kernel(**CALLED)
+@subroutine(**OPTIONS)
 def _own_evidence(out, first, u, top, node, rows, soft, left):  # type: ignore[no-untyped-def]
     """`out = top * evidence at u itself`; `left` samples of the lane are in use."""
     d = node[u, DIM]
@@ -155,7 +150,7 @@ def _own_evidence(out, first, u, top, node, rows, soft, left):  # type: ignore[n
                 out[first + i, s] *= 1.0 if known in (i, d) else 0.0
 
 
-@kernel(**CALLED)
+@subroutine(**OPTIONS)
 def _times_leaves(out, first, d, fresh, q, end, node, child, table, rows):  # type: ignore[no-untyped-def]
     """`out(j) *= m(j)` of up to three leaves `child[q:end]`; `fresh`: `out(j) = ` their product.
 
@@ -175,7 +170,7 @@ def _times_leaves(out, first, d, fresh, q, end, node, child, table, rows):  # ty
             out[first + j, s] = part if fresh else out[first + j, s] * part
 
 
-@kernel(**CALLED)
+@subroutine(**OPTIONS)
 def _times_messages(out, first, d, fresh, q, end, node, child, message):  # type: ignore[no-untyped-def]
     """The same for up to three children with buffers; the last `d` rows of `message` are ones."""
     a = node[child[q], MESSAGE]
@@ -187,7 +182,7 @@ def _times_messages(out, first, d, fresh, q, end, node, child, message):  # type
             out[first + j, s] = part if fresh else out[first + j, s] * part
 
 
-@kernel(**CALLED)
+@subroutine(**OPTIONS)
 def _rescale(out, first, d, lane):  # type: ignore[no-untyped-def]
     """Divide every sample by its largest entry, which goes into SCALE and BITS."""
     for s in range(out.shape[1]):
@@ -209,7 +204,7 @@ def _rescale(out, first, d, lane):  # type: ignore[no-untyped-def]
             out[first + i, s] *= lane[PART, s]
 
 
-@kernel(**CALLED)
+@subroutine(**OPTIONS)
 def _message_of(c, j, s, node, table, message, rows):  # type: ignore[no-untyped-def]
     """Entry `j` of the message of a child with or without a buffer."""
     if node[c, PLACE] >= 0:
@@ -217,7 +212,7 @@ def _message_of(c, j, s, node, table, message, rows):  # type: ignore[no-untyped
     return table[node[c, START] + rows[c, s] + j]
 
 
-@kernel(**CALLED)
+@subroutine(**OPTIONS)
 def _join(out, first, d, lifted, lane):  # type: ignore[no-untyped-def]
     """Undo TOP and the lifts relative to the least lifted state; below 2^-700 of it is zero."""
     for s in range(out.shape[1]):
@@ -234,7 +229,7 @@ def _join(out, first, d, lifted, lane):  # type: ignore[no-untyped-def]
                     out[first + i, s] = 0.0
 
 
-@kernel(**CALLED)
+@subroutine(**OPTIONS)
 def _careful_product(out, first, u, skip, node, child, table, work, rows, soft, left):  # type: ignore[no-untyped-def]
     """`b_u` without the child `skip`, whatever the range of the factors; largest entry 1.
 
@@ -279,7 +274,7 @@ def _product(u, node, child, table, work, rows, soft, left):  # type: ignore[no-
         _rescale(work.state, first, d, work.lane)
 
 
-@kernel(**CALLED)
+@subroutine(**OPTIONS)
 def _mix(out, to, n_out, step, source, first, count, stride, table, at):  # type: ignore[no-untyped-def]
     """`out(to + j, s) = sum_c table[at + j step + c stride] source(first + c, s)`, j < n_out.
 
@@ -303,7 +298,7 @@ def _mix(out, to, n_out, step, source, first, count, stride, table, at):  # type
                     out[to + j, s] += part
 
 
-@kernel(**CALLED)
+@subroutine(**OPTIONS)
 def _largest(out, to, n_out, step, source, first, count, stride, table, at):  # type: ignore[no-untyped-def]
     """As `_mix`, with the maximum for the sum."""
     for j in range(n_out):
@@ -356,7 +351,7 @@ def _upward(plan, work, rows, soft, left, maximise):  # type: ignore[no-untyped-
         _mix(work.lane, to, one, one, work.state, place, d, one, table, start)
 
 
-@kernel(**CALLED)
+@subroutine(**OPTIONS)
 def _down(v, node, table, state, ratio, spare):  # type: ignore[no-untyped-def]
     """`b_v` becomes `q_v`, given the ratio `r_v`."""
     k, d, place = node[v, WIDTH], node[v, DIM], node[v, PLACE]
@@ -367,7 +362,7 @@ def _down(v, node, table, state, ratio, spare):  # type: ignore[no-untyped-def]
             state[place + i, s] *= spare[i, s]
 
 
-@kernel(**CALLED)
+@subroutine(**OPTIONS)
 def _ratio(v, node, work, count):  # type: ignore[no-untyped-def]
     """`r_v(j) = q_u(j) / m_v(j)`; where the message is zero so is the posterior.
 
@@ -385,7 +380,7 @@ def _ratio(v, node, work, count):  # type: ignore[no-untyped-def]
             ratio[j, s] = state[place + j, s] / (m if m > 0.0 else 1.0)
 
 
-@kernel(**CALLED)
+@subroutine(**OPTIONS)
 def _pair(v, column, values, node, table, work, left, at):  # type: ignore[no-untyped-def]
     """`P(v = i, u = j | evidence) = b_v(i) P(i | j) r_v(j)` into `dims[v] * dims[u]` columns."""
     k = node[v, WIDTH]
@@ -397,7 +392,7 @@ def _pair(v, column, values, node, table, work, left, at):  # type: ignore[no-un
                 values[at + s, column + i * k + j] = part
 
 
-@kernel(**(CALLED | {"fastmath": {"contract", "reassoc"}}))
+@subroutine(fastmath={"contract", "reassoc"})
 def _count_pairs(v, counts, node, table, work):  # type: ignore[no-untyped-def]
     """`counts(i, j) += sum_s w b_v(i) P(i | j) r_v(j)`."""
     k = node[v, WIDTH]
@@ -413,7 +408,7 @@ def _count_pairs(v, counts, node, table, work):  # type: ignore[no-untyped-def]
             counts[here] += table[here] * part
 
 
-@kernel(**CALLED)
+@subroutine(**OPTIONS)
 def _count_leaf(v, counts, node, work, rows):  # type: ignore[no-untyped-def]
     """`counts(x, j) += w q_u(j)` for a leaf without a buffer; unknown values in the extra row."""
     place = node[node[v, PARENT], PLACE]
@@ -445,7 +440,7 @@ def _downward(plan, work, rows, left, task, at, query):  # type: ignore[no-untyp
                 _count_leaf(v, query.counts, node, work, rows)
 
 
-@kernel(**CALLED)
+@subroutine(**OPTIONS)
 def _write_leaf(v, values, column, node, table, work, rows, left, at):  # type: ignore[no-untyped-def]
     """Posterior of a leaf without a buffer: what is known, or `sum_j P(i | j) q_u(j)`."""
     d, k, start = node[v, DIM], node[v, WIDTH], node[v, START]
@@ -476,7 +471,7 @@ def _write_posteriors(plan, work, rows, left, at, query):  # type: ignore[no-unt
             _write_leaf(v, query.values, column, plan.node, plan.table, work, rows, left, at)
 
 
-@kernel(**CALLED)
+@subroutine(**OPTIONS)
 def _write_likelihood(lane, left, out, at):  # type: ignore[no-untyped-def]
     for s in range(min(LANE, left)):
         out[at + s] = -np.inf
@@ -485,7 +480,7 @@ def _write_likelihood(lane, left, out, at):  # type: ignore[no-untyped-def]
             out[at + s] = scaled + lane[BITS, s] * np.log(2.0)
 
 
-@kernel(**CALLED)
+@subroutine(**OPTIONS)
 def _cavity(u, skip, plan, work, rows, soft, left):  # type: ignore[no-untyped-def]
     """`ratio` = what all but the child `skip` say about `u`, as a joint with `u`, largest entry 1.
 
@@ -557,7 +552,7 @@ def _write_messages(plan, work, rows, soft, left, at, query):  # type: ignore[no
                 query.messages[at + s, q, i] = ratio[i, s]
 
 
-@kernel(**CALLED)
+@subroutine(**OPTIONS)
 def _best_state(v, x, s, node, table, state):  # type: ignore[no-untyped-def]
     """The first state of `v` with the largest `P(i | x) b_v(i)`; `x` is the parent's state."""
     best = 0
@@ -571,7 +566,7 @@ def _best_state(v, x, s, node, table, state):  # type: ignore[no-untyped-def]
     return best
 
 
-@kernel(**CALLED)
+@subroutine(**OPTIONS)
 def _drawn_leaf(v, x, uniform, node, cumulative):  # type: ignore[no-untyped-def]
     """A draw from `P(. | x)` by bisection of the distribution function."""
     d, k, start = node[v, DIM], node[v, WIDTH], node[v, START] + x
@@ -586,7 +581,7 @@ def _drawn_leaf(v, x, uniform, node, cumulative):  # type: ignore[no-untyped-def
     return low
 
 
-@kernel(**CALLED)
+@subroutine(**OPTIONS)
 def _drawn_state(v, x, s, uniform, node, table, state):  # type: ignore[no-untyped-def]
     """A draw from `P(i | x) b_v(i)`: the first state at which its sum passes the goal."""
     goal = np.inf

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from latenttree.data import Table
 from latenttree.engine import parallel
-from latenttree.engine.kernels import kernel
+from latenttree.engine.kernels import kernel, subroutine
 from latenttree.moments.gram import gram, gram_between
 from latenttree.moments.project import features, root_weights, weighted_features
 
@@ -60,7 +60,7 @@ def _there(table: Table, start: int, stop: int) -> NDArray[np.float32]:
     return known.astype(np.float32) if roots is None else known * roots[:, None]
 
 
-@kernel
+@subroutine
 def own_share(n, rank):  # type: ignore[no-untyped-def]
     """How much of a pair's second moments is its own, with `n` samples that have both; the rest is
     variances of all samples, and no covariance. `1 - O(1 / n^2)`, far less than the noise."""
@@ -120,7 +120,7 @@ def _whiten(covariance, both, beside, own, rank, start, stop):  # type: ignore[n
                     covariance[a * rank + i, b * rank + j] = t / second[j, j]
 
 
-@kernel
+@subroutine
 def _root(covariance, both, beside, own, a, b, out):  # type: ignore[no-untyped-def]
     """Cholesky factor of the covariance of a's features over the samples that have b too, mixed
     with that over all that have a; the identity where neither varies. In `out`, lower triangle."""

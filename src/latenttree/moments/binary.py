@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from latenttree.data import Table
 from latenttree.engine import parallel
-from latenttree.engine.kernels import kernel
+from latenttree.engine.kernels import kernel, subroutine
 from latenttree.moments.available import available_moments, own_share
 from latenttree.moments.cooccurrence import Packed, packed, tile_counts
 from latenttree.moments.mirror import STRIP, mirrored
@@ -67,7 +67,7 @@ def binary_pair(second, one, other, root_a, root_b, n):  # type: ignore[no-untyp
     return rho, error if rho != 0.0 else np.inf, tail if rho != 0.0 else 1.0
 
 
-@kernel
+@subroutine
 def _row_from_counts(counts, one, root_a, mean, root, n, out):  # type: ignore[no-untyped-def]
     """Correlation, error and tail of one variable with others, `(3, others)`."""
     rho, error, tail = out[0], out[1], out[2]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.engine import parallel
-from latenttree.engine.kernels import kernel
+from latenttree.engine.kernels import kernel, subroutine
 from latenttree.moments.intrinsics import popcount, prefetch
 from latenttree.moments.mirror import STRIP
 from latenttree.moments.packing import Packed, pack_matrix, packed
@@ -33,7 +33,7 @@ AHEAD = 4
 would take as long as its increments."""
 
 
-@kernel
+@subroutine
 def _both_bits(x, y):  # type: ignore[no-untyped-def]
     """Ones of `x & y`."""
     count = np.uint64(0)

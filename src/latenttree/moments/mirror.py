@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from latenttree.engine.kernels import kernel
+from latenttree.engine.kernels import subroutine
 
 STRIP = 64
 """Rows of a strip, and of a block of one: a thread's piece of work."""
 
 
-@kernel
+@subroutine
 def mirrored(block, rows, columns, diagonal, out):  # type: ignore[no-untyped-def]
     """Write `block[i, j]`, a row of `rows` and a column of `columns`, into both triangles of `out`;
     only j < i of a block on the diagonal. Along the lines of each, so that a line of cache goes out

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.engine import blocks, parallel, single_threaded_blas
-from latenttree.engine.kernels import kernel
+from latenttree.engine.kernels import kernel, subroutine
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -236,7 +236,7 @@ def _add(y: Any, w: Any, layout: Layout, sums: _Sums, n_jobs: int) -> None:
 # no index is negative and that values lie side by side.
 
 
-@kernel(fastmath={"reassoc", "contract"})
+@subroutine(fastmath={"reassoc", "contract"})
 def _dot(a, b):  # type: ignore[no-untyped-def]
     """`a . b`, over as many values as `b` has."""
     total = np.float32(0.0)
@@ -245,7 +245,7 @@ def _dot(a, b):  # type: ignore[no-untyped-def]
     return total
 
 
-@kernel
+@subroutine
 def _times(a, b, out):  # type: ignore[no-untyped-def]
     """`out = a b`, as long as `b` is."""
     for s in range(len(b)):
