@@ -386,9 +386,6 @@ def test_exports(binary: Any) -> None:
 EXPECTED_FAILURES = {
     "check_n_features_in_after_fitting": "15 rows of independent noise with 6 categories are "
     "refused as below the detection limit",
-    "check_sample_weight_equivalence_on_dense_data": "rows are put in another order, and "
-    "cross-fitting parts samples by their places: weights equal rows repeated in place",
-    "check_sample_weight_equivalence_on_sparse_data": "all columns are present in all rows",
     "check_estimator_sparse_array": "predict has a column for every hidden node",
     "check_estimator_sparse_matrix": "predict has a column for every hidden node",
 }

@@ -21,6 +21,7 @@ from latenttree.data import (
     check_n_states,
     free_dimensions,
 )
+from latenttree.data.content_order import in_content_order
 from latenttree.diagnostics import Diagnostics
 from latenttree.distances import Distances, estimate_distances, pairwise_distances
 from latenttree.engine import Progress, resolve_jobs, single_threaded_blas
@@ -223,9 +224,10 @@ class LatentTree(Batchwise, Queries, BaseEstimator):
                 scores=self.hidden == "gaussian",
                 memory_limit=self.memory_limit,
             )
-        check_identifiers(table)
+            check_identifiers(table)
+            report = Diagnostics(n_states=0, messages=describe(table))
+            table = in_content_order(table)
         seed = _seed(self.random_state)
-        report = Diagnostics(n_states=0, messages=describe(table))
         rank, most = self._rank(table, report, seed, progress)
         lesson = self._lesson(most, seed, progress)
         with warming(table, rank + 1, lesson.n_jobs) as kernels, single_threaded_blas():

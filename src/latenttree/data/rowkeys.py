@@ -1,0 +1,100 @@
+"""A number for the content of every row: equal for equal rows, wherever they stand.
+
+The key of a row is a sum over its values, so that neither the order of the rows nor that of the
+stored values of a sparse matrix matters. Two given rows that differ have one key with probability
+2^-63, about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from latenttree.data.table import Table
+
+Keys = NDArray[np.uint64]
+
+STEP_VALUES = 1 << 17
+"""Values looked at together: few enough to stay in a processor's cache."""
+
+
+def row_keys(table: Table) -> Keys:
+    """(n,) the key of every row, from the values as they were read: coordinates made of these may
+    round differently where rows are in another order. O(n p), or what is stored."""
+    rng = np.random.default_rng(0)
+    total = np.zeros(table.n_samples, dtype=np.uint64)
+    if table.values is None:
+        stored: Any = table.matrix if table.codes is None else table.codes
+        _add_codes(total, stored, rng)
+    else:
+        _add_codes(total, table.values.codes, rng)
+        for v in sorted(table.values.arrays):
+            _add_numbers(total, table.values.arrays[v], rng)
+    return _mixed(total)
+
+
+def _add_codes(total: Keys, codes: Any, rng: np.random.Generator) -> None:
+    """Add the code of every variable, or what a CSR of ones stores, times a random number."""
+    factors = rng.integers(0, 2**64, codes.shape[1], dtype=np.uint64) | np.uint64(1)
+    if sparse.issparse(codes):
+        for start, stop in _steps(codes.shape[0], codes.nnz / max(codes.shape[0], 1)):
+            indices, ends = _stored(codes, start, stop)
+            total[start:stop] += _row_sums(factors[indices], ends)
+    elif any(codes.strides):  # not a view of a single -1
+        for start, stop in _steps(*codes.shape):
+            part = codes[start:stop].astype(np.int64).view(np.uint64)
+            total[start:stop] += part @ factors
+
+
+def _add_numbers(total: Keys, x: Any, rng: np.random.Generator) -> None:
+    """Add a random number for the bits of every number of a column or a block."""
+    width = 1 if x.ndim == 1 else x.shape[1]
+    salt = rng.integers(0, 2**64, width, dtype=np.uint64)
+    if sparse.issparse(x):
+        for start, stop in _steps(x.shape[0], x.nnz / max(x.shape[0], 1)):
+            indices, ends = _stored(x, start, stop)
+            numbers = x.data[x.indptr[start] : x.indptr[stop]]
+            total[start:stop] += _row_sums(_mixed(_bits(numbers) ^ salt[indices]), ends)
+    else:
+        for start, stop in _steps(x.shape[0], width):
+            bits = _bits(x[start:stop].reshape(stop - start, width))
+            total[start:stop] += _mixed(bits ^ salt).sum(axis=1)
+
+
+def _steps(n: int, width: float) -> Iterator[tuple[int, int]]:
+    step = max(1, int(STEP_VALUES / max(width, 1.0)))
+    for start in range(0, n, step):
+        yield start, min(start + step, n)
+
+
+def _stored(matrix: Any, start: int, stop: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Columns of what some rows of a CSR store, and where each row ends."""
+    indptr = matrix.indptr[start : stop + 1]
+    return matrix.indices[indptr[0] : indptr[-1]], indptr - indptr[0]
+
+
+def _row_sums(values: Keys, ends: NDArray[Any]) -> Keys:
+    running = np.zeros(len(values) + 1, dtype=np.uint64)
+    np.cumsum(values, out=running[1:])
+    return np.diff(running[ends])
+
+
+def _bits(x: NDArray[Any]) -> Keys:
+    """Bits of numbers; equal numbers have the same (0 and -0), and all NaN."""
+    found = x.astype(np.float64) + 0.0
+    found[np.isnan(found)] = np.nan
+    return found.view(np.uint64)
+
+
+def _mixed(x: Keys) -> Keys:
+    """Each number scattered over all 64 bits, one to one (the finalizer of SplitMix64)."""
+    x = x ^ (x >> np.uint64(30))
+    x *= np.uint64(0xBF58476D1CE4E5B9)
+    x ^= x >> np.uint64(27)
+    x *= np.uint64(0x94D049BB133111EB)
+    x ^= x >> np.uint64(31)
+    return x
