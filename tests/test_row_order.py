@@ -13,6 +13,7 @@ from scipy import sparse
 from tests.reference.kinds import CASES, N, parameters, rows_of
 
 import latenttree as lt
+from latenttree import refine
 from latenttree.data import content_order, read_table
 from latenttree.data.scratch import map_of
 from latenttree.datasets import make_latent_tree
@@ -201,7 +202,12 @@ def test_distances(method: Any) -> None:
         np.testing.assert_array_equal(x, y)
 
 
-def test_many_samples_are_refined_in_batches() -> None:
-    """Enough for a pass in small batches before EM."""
-    X = make_latent_tree(9, n_categories=8, n_samples=40_000, random_state=0).X
-    check_same(learn(X, search=False), learn(X[shuffled(40_000)], search=False))
+def test_many_samples_are_refined_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pass over small batches comes before EM, from `MANY` samples on."""
+    monkeypatch.setattr(refine, "MANY", 10_000)
+    passes: list[Any] = []
+    seen = refine.Seen
+    monkeypatch.setattr(refine, "Seen", lambda *given: passes.append(given) or seen(*given))
+    X = make_latent_tree(9, n_categories=8, n_samples=20_000, random_state=0).X
+    check_same(learn(X, search=False), learn(X[shuffled(20_000)], search=False))
+    assert len(passes) == 2
