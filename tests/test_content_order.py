@@ -16,6 +16,7 @@ from latenttree.data import table as tables
 from latenttree.data.content_order import in_content_order
 from latenttree.data.rowkeys import row_keys
 from latenttree.data.scratch import map_of
+from latenttree.distances import estimate_distances
 
 N = 400
 
@@ -259,3 +260,22 @@ def test_weights_beyond_what_memory_holds() -> None:
     one, _ = table.replace(weights=np.full(100, 1e12)).halves()
     assert one.weights is not None
     np.testing.assert_allclose(one.weights, 5e11, atol=5 * 5e5)
+
+
+@pytest.mark.parametrize("rows", [True, False])
+def test_noise_in_equal_rows_is_not_taken_for_signal(
+    rows: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Four independent variables, 256 different rows among 5,000. Of such pairs one in twenty
+    stands out by two standard errors; were equal rows shared out evenly between the halves, one in
+    three would, because the subspaces of one half would fit the other's noise. 180 pairs."""
+    monkeypatch.setattr(ordering, "SMALL", 0)
+    monkeypatch.setattr(ordering, "MOST_COPIES", 1 << 30 if rows else 0)
+    pairs, seen = np.tril_indices(4, -1), []
+    for seed in range(30):
+        X = np.random.default_rng(seed).integers(0, 4, (5_000, 4))
+        table = in_content_order(as_table(X))
+        assert (table.weights is None) == rows
+        found = estimate_distances(table, 2, random_state=0, n_jobs=1)
+        seen += found.measurable[pairs].tolist()
+    assert np.mean(seen) < 0.05 + 5 * np.sqrt(0.05 * 0.95 / 180)

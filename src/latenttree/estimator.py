@@ -112,7 +112,8 @@ class LatentTree(Batchwise, Queries, BaseEstimator):
         not fit, pairs are counted when they are needed: the same tree, but for branches being seen
         through fewer leaves, in more time.
     random_state : int, RandomState or None
-        Seeds the sketch. The same seed gives the same tree on any number of threads.
+        Seeds the sketch. The same seed gives the same tree on any number of threads, and whatever
+        the order of the rows.
     n_jobs : int or None
         Threads; None uses all cores.
     verbose : bool, default=False
@@ -210,7 +211,7 @@ class LatentTree(Batchwise, Queries, BaseEstimator):
 
         Missing values are left out of the moments, pair by pair, and summed over in the likelihood:
         right where they are missing completely at random. `sample_weight` `(n,)` says how often
-        each row counts."""
+        each row counts: one of weight 3 as three such rows, anywhere in the table."""
         self._check_options()
         progress = Progress(self.verbose)
         with progress.stage("reading"):
