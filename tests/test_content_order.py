@@ -13,8 +13,8 @@ from scipy import sparse
 from latenttree.data import Table, as_table, read_table, reorder
 from latenttree.data import content_order as ordering
 from latenttree.data import table as tables
-from latenttree.data.content_order import in_content_order
-from latenttree.data.rowkeys import row_keys
+from latenttree.data.content_order import distinct_rows, in_content_order
+from latenttree.data.rowkeys import order_keys, row_keys
 from latenttree.data.scratch import map_of
 from latenttree.distances import estimate_distances
 
@@ -152,8 +152,26 @@ def test_forms_of_the_same_data_have_one_order() -> None:
     for form in forms:
         np.testing.assert_array_equal(row_keys(as_table(form)), base)
     bag = np.random.default_rng(1).poisson(1.0, (N, 6)).astype(float)
+    bag[:, 0] += 1  # no zeros in this column
     dense, thin = as_table([bag, x[:, 0]]), as_table([sparse.csr_array(bag), x[:, 0]])
     np.testing.assert_array_equal(row_keys(dense), row_keys(thin))
+    rows = np.arange(N)
+    np.testing.assert_array_equal(order_keys(dense, rows), order_keys(thin, rows))
+
+
+def test_units_do_not_change_the_order() -> None:
+    columns, _ = numbers()
+    blocks, _ = vectors()
+    mixed, _ = frame()
+    pairs = [
+        (columns, (columns + 0.5) * 10.0 ** np.array([-7, 0, 3, 9])),
+        (blocks, blocks | {"real": 1e-9 * blocks["real"]}),
+        (mixed, mixed.assign(x=1e6 * mixed["x"])),
+    ]
+    for X, scaled in pairs:
+        found = [distinct_rows(as_table(x)) for x in (X, scaled)]
+        for one, other in zip(*found, strict=True):
+            np.testing.assert_array_equal(one, other)
 
 
 def test_zeros_and_gaps_have_one_key() -> None:

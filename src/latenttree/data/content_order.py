@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.data.reorder import taken
-from latenttree.data.rowkeys import row_keys
+from latenttree.data.rowkeys import order_keys, row_keys
 from latenttree.data.table import Table
 
 Floats = NDArray[np.float64]
@@ -29,7 +29,7 @@ SMALL = 1 << 24
 
 
 class Distinct(NamedTuple):
-    """The different rows of a table, in the order of their keys: the place of one of each in the
+    """The different rows of a table, in an order of their own: the place of one of each in the
     table, and how often it counts. `places` `(n,)` are those of all rows."""
 
     rows: Ints
@@ -63,7 +63,19 @@ def distinct_rows(table: Table) -> Distinct:
         copies = np.diff(starts, append=len(keys)).astype(np.float64)
     else:  # by size: sums of equal rows round the same in any order
         copies = np.add.reduceat(weights[places], starts)
-    return Distinct(places[starts], copies, places)
+    found = Distinct(places[starts], copies, places)
+    return found if table.values is None else _by_ranks(table, found, starts)
+
+
+def _by_ranks(table: Table, found: Distinct, starts: Ints) -> Distinct:
+    """The same in an order in which units of numbers do not matter; `starts` says where each
+    different row begins among `found.places`."""
+    order = np.argsort(order_keys(table, found.rows), kind="stable")
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    lengths = np.diff(starts, append=len(found.places))
+    places = found.places[np.argsort(np.repeat(rank, lengths), kind="stable")]
+    return Distinct(found.rows[order], found.copies[order], places)
 
 
 def _all_there(table: Table, found: Distinct) -> bool:

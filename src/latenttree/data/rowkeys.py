@@ -40,6 +40,50 @@ def row_keys(table: Table) -> Keys:
     return _mixed(total)
 
 
+def order_keys(table: Table, rows: NDArray[np.int64]) -> Keys:
+    """Random numbers for different rows, to order them by: those of their codes and of the ranks
+    of their numbers, so that the unit of a column does not matter.
+
+    As many columns are ranked, O(n log n) each, as tell all rows apart: one, where it is real."""
+    rng = np.random.default_rng(SEED)
+    codes, blocks = _content(table)
+    total = np.zeros(len(rows), dtype=np.uint64)
+    if codes is not None:
+        _add_codes(total, codes[rows] if any(codes.strides) else codes[: len(rows)], rng)
+    for i, column in enumerate(_columns(blocks, rows)):
+        _add_codes(total, _ranks(column), rng)
+        if i & (i + 1) == 0 and len(np.unique(total)) == len(rows):  # after 1, 2, 4, 8, ...
+            break
+    return _mixed(total)
+
+
+def _columns(blocks: list[Any], rows: NDArray[np.int64]) -> Iterator[Any]:
+    """Columns of dense blocks, sparse ones as a whole, in some of the rows."""
+    for block in blocks:
+        if sparse.issparse(block) or block.ndim == 1:
+            yield block[rows]
+        else:
+            yield from (block[rows, j] for j in range(block.shape[1]))
+
+
+def _ranks(x: Any) -> Any:
+    """Places of numbers among the different ones of their column, from 0 on; -1 where missing. Of
+    a sparse block those of what is stored, behind the zeros where there are any."""
+    if not sparse.issparse(x):
+        places = np.unique(x, return_inverse=True)[1]
+        places[np.isnan(x)] = -1
+        return places[:, None]
+    order = np.lexsort((x.data, x.indices))
+    column, value = x.indices[order], x.data[order]
+    new = np.concatenate([[False], (column[1:] == column[:-1]) & (value[1:] != value[:-1])])
+    first = np.searchsorted(column, column)
+    running = np.cumsum(new)
+    zeros = np.bincount(x.indices, minlength=x.shape[1]) < x.shape[0]
+    places = np.empty(len(order), dtype=np.int64)
+    places[order] = running - running[first] + zeros[column] if len(order) else 0
+    return sparse.csr_array((places, x.indices, x.indptr), shape=x.shape)
+
+
 def _content(table: Table) -> tuple[Any, list[Any]]:
     """Codes `(n, p)`, or a CSR of ones where variables are present; and columns or blocks of
     numbers."""
@@ -54,12 +98,13 @@ def _content(table: Table) -> tuple[Any, list[Any]]:
 
 
 def _add_codes(total: Keys, codes: Any, rng: np.random.Generator) -> None:
-    """Add the code of every variable, or what a CSR of ones stores, times a random number."""
+    """Add the code of every variable, or what a CSR stores, times a random number."""
     factors = rng.integers(0, 2**64, codes.shape[1], dtype=np.uint64) | np.uint64(1)
     if sparse.issparse(codes):
         for start, stop in _steps(codes.shape[0], codes.nnz / max(codes.shape[0], 1)):
             indices, ends = _stored(codes, start, stop)
-            total[start:stop] += _row_sums(factors[indices], ends)
+            values = codes.data[codes.indptr[start] : codes.indptr[stop]].astype(np.int64)
+            total[start:stop] += _row_sums(factors[indices] * values.view(np.uint64), ends)
     elif any(codes.strides):  # not a view of a single -1
         for start, stop in _steps(*codes.shape):
             part = codes[start:stop].astype(np.int64).view(np.uint64)
