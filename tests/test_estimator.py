@@ -183,9 +183,9 @@ def test_the_order_of_columns_does_not_matter(seed: int, ternary: Any) -> None:
     assert found.tree_.same_topology(learn(ternary.X, n_states=3).tree_)
 
 
-def test_the_order_of_rows_hardly_matters(binary: Any) -> None:
-    found = learn(binary.X[::-1])
-    assert found.tree_.same_topology(binary.tree)
+def test_the_order_of_rows_does_not_matter(binary: Any) -> None:
+    """To the last bit; tests/test_row_order.py has more kinds of data."""
+    assert learn(binary.X[::-1]).tree_ == learn(binary.X).tree_
 
 
 def test_the_data_are_left_alone(binary: Any) -> None:
@@ -384,10 +384,6 @@ def test_exports(binary: Any) -> None:
 
 
 EXPECTED_FAILURES = {
-    "check_n_features_in_after_fitting": "15 rows of independent noise with 6 categories are "
-    "refused as below the detection limit",
-    "check_sample_weight_equivalence_on_dense_data": "rows are put in another order, and "
-    "cross-fitting parts samples by their places: weights equal rows repeated in place",
     "check_sample_weight_equivalence_on_sparse_data": "all columns are present in all rows",
     "check_estimator_sparse_array": "predict has a column for every hidden node",
     "check_estimator_sparse_matrix": "predict has a column for every hidden node",

@@ -136,3 +136,13 @@ def test_a_table_is_weighted_once() -> None:
     table = as_table(CODES, sample_weight=WEIGHTS)
     with pytest.raises(DataError, match="X is a Table that has weights"):
         as_table(table, sample_weight=np.ones(table.n_samples))
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_integers_of_a_frame_are_categories_where_weights_say_so(times: int) -> None:
+    """60 values in 600 rows are numbers; 20 rows for each, as many weights make, are categories."""
+    X = pd.DataFrame({"a": np.arange(600) % 60, "b": np.arange(600) // 60 % 2})
+    again = pd.concat([X] * times)
+    found = as_table(X, sample_weight=np.full(600, times))
+    assert found.families == as_table(again).families
+    assert found.families[0] == ("gaussian" if times == 1 else "categorical")

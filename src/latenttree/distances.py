@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.data import Table, as_table, check_n_states
+from latenttree.data.content_order import in_content_order
 from latenttree.engine import BLOCK, resolve_jobs, single_threaded_blas
 from latenttree.errors import DataError
 from latenttree.moments import Subspaces, full_subspaces, pooled_subspaces
@@ -154,11 +155,9 @@ def _distances(pairs: Pairs, n_samples: float, found: Subspaces) -> Distances:
 def pairwise_distances(table: Table, n_states: int) -> Distances:
     """The paper's estimator: a k-SVD of every pair's scaled moment, p^2 of them. Slow, in-
     sample."""
-    if table.has_missing or table.weights is not None:
-        raise DataError(
-            "distances='pairwise' takes neither missing values nor weights; use 'pooled'"
-        )
-    p, rank, n = table.n_vars, n_states - 1, table.n_samples
+    if table.has_missing:
+        raise DataError("distances='pairwise' takes no missing values; use 'pooled'")
+    p, rank, n = table.n_vars, n_states - 1, table.total_weight
     det = np.eye(p)
     errors = np.zeros((p, p))
     columns = [_centred_block(table, a) for a in range(p)]
@@ -172,13 +171,16 @@ def pairwise_distances(table: Table, n_states: int) -> Distances:
 
 
 def _centred_block(table: Table, a: int) -> NDArray[np.float64]:
-    """Orthonormal columns that span a variable's centred samples, `(n, free dimensions)`."""
+    """Orthonormal columns that span a variable's centred samples times the roots of their weights,
+    `(n, free dimensions)`."""
     rows: Any = table.rows(0, table.n_samples)
     if table.kind == "codes":
         x = np.eye(int(table.dims[a]))[rows[:, a]]
     else:
         x = rows[:, table.offsets[a] : table.offsets[a + 1]].toarray().astype(np.float64)
-    u, s, _ = np.linalg.svd(x - x.mean(0), full_matrices=False)
+    weights = np.ones(len(x)) if table.weights is None else table.weights
+    x = np.sqrt(weights)[:, None] * (x - np.average(x, axis=0, weights=weights))
+    u, s, _ = np.linalg.svd(x, full_matrices=False)
     return np.asarray(u[:, s > 1e-9 * max(s[0], 1e-300)])
 
 
@@ -212,6 +214,7 @@ def information_distances(
     k = check_n_states(table, n_states)
     if k == "auto":
         raise DataError("n_states='auto' is for LatentTree; give information_distances a number")
+    table = in_content_order(table)
     if method == "pairwise":
         found = pairwise_distances(table, k)
     elif method == "pooled":

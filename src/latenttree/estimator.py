@@ -22,6 +22,7 @@ from latenttree.data import (
     check_n_states,
     free_dimensions,
 )
+from latenttree.data.content_order import in_content_order
 from latenttree.diagnostics import Diagnostics
 from latenttree.distances import Distances, estimate_distances, pairwise_distances
 from latenttree.engine import Progress, resolve_jobs, single_threaded_blas
@@ -113,7 +114,8 @@ class LatentTree(Batchwise, Queries, BaseEstimator):
         not fit, pairs are counted when they are needed: the same tree, but for branches being seen
         through fewer leaves, in more time.
     random_state : int, RandomState or None
-        Seeds the sketch. The same seed gives the same tree on any number of threads.
+        Seeds the sketch. The same seed gives the same tree on any number of threads, and whatever
+        the order of the rows.
     n_jobs : int or None
         Threads; None uses all cores.
     verbose : bool, default=False
@@ -211,7 +213,7 @@ class LatentTree(Batchwise, Queries, BaseEstimator):
 
         Missing values are left out of the moments, pair by pair, and summed over in the likelihood:
         right where they are missing completely at random. `sample_weight` `(n,)` says how often
-        each row counts."""
+        each row counts: one of weight 3 as three such rows, anywhere in the table."""
         self._check_options()
         progress = Progress(self.verbose)
         with progress.stage("reading"):
@@ -225,9 +227,10 @@ class LatentTree(Batchwise, Queries, BaseEstimator):
                 scores=self.hidden == "gaussian",
                 memory_limit=self.memory_limit,
             )
-        check_identifiers(table)
+            check_identifiers(table)
+            report = Diagnostics(n_states=0, messages=describe(table))
+            table = in_content_order(table)
         seed = _seed(self.random_state)
-        report = Diagnostics(n_states=0, messages=describe(table))
         rank, most = self._rank(table, report, seed, progress)
         lesson = self._lesson(most, seed, progress)
         with (

@@ -273,12 +273,14 @@ def view_basis(
 
 def split(table: Table, options: Options, seed: int) -> tuple[Samples, Samples | None]:
     """Samples to learn from, and samples to stop refinement by; at least one of each."""
-    n, fraction = len(table), options.validation_fraction
+    n, fraction = table.n_places, options.validation_fraction
     if not fraction or not options.refine:
         return Samples(table), None
-    order = np.random.default_rng(seed).permutation(n)
-    held = order < min(max(round(fraction * n), 1), n - 1)
-    return Samples(table, ~held), Samples(table, held)
+    held = table.drawn(min(max(round(fraction * n), 1), n - 1), np.random.default_rng(seed))
+    if table.weights is None:
+        return Samples(table, held == 0), Samples(table, held > 0)
+    rest = table.weights - held
+    return Samples(table, rest > 0, rest), Samples(table, held > 0, held)
 
 
 def canonical_states(model: TreeModel) -> TreeModel:

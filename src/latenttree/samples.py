@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from latenttree.data import Table, one_hot_codes
+from latenttree.data.rowkeys import row_keys
 from latenttree.data.table import CODED, Taken, Values
 from latenttree.emissions import soft_evidence
 from latenttree.engine import BLOCK, blocks
@@ -91,12 +92,18 @@ class Chunk:
 class Samples:
     """Samples that can be read again and again, in the same chunks every time.
 
-    `keep` `(n_samples,)` marks those that are read, where some are held out. `n_samples` counts
-    each as often as its weight says."""
+    `keep` `(n_samples,)` marks those that are read, where some are held out; `weights` says how
+    often each counts, where that is not as in the table. `n_samples` counts each as often as its
+    weight says."""
 
-    def __init__(self, table: Table, keep: NDArray[np.bool_] | None = None) -> None:
-        self.table, self.keep = table, keep
-        weights = np.ones(table.n_samples) if table.weights is None else table.weights
+    def __init__(
+        self,
+        table: Table,
+        keep: NDArray[np.bool_] | None = None,
+        weights: Floats | None = None,
+    ) -> None:
+        self.table, self.keep = table if weights is None else table.replace(weights=weights), keep
+        weights = np.ones(table.n_samples) if self.table.weights is None else self.table.weights
         self.n_samples = float(weights.sum() if keep is None else weights[keep].sum())
 
     def about(self, n: int) -> Samples:
@@ -143,15 +150,15 @@ def distinct(table: Table) -> Table:
     """The different rows of a table of categories, each as often as it occurs; the table itself
     where that would save less than a fifth, or where a row is more than categories.
 
-    Rows are told apart by 64-bit sums of random numbers, and then compared: O(n p), or what is
-    stored. Where none of `LOOKED_AT` rows occurs twice, the others are not looked at."""
+    Rows are told apart by their keys, and then compared: O(n p), or what is stored. Where none of
+    the first `LOOKED_AT` rows occurs twice, the others are not looked at."""
     if table.values is not None or table.kind == "blocks":
         return table
-    if table.n_samples > 2 * LOOKED_AT:
-        spread = np.linspace(0, table.n_samples - 1, LOOKED_AT).astype(np.int64)
-        if len(np.unique(_row_keys(table.subset_rows(spread)))) == LOOKED_AT:
-            return table
-    keys = _row_keys(table)
+    # some are the first ones: equal rows stand together where the order is that of the content
+    some = table.subset_rows(slice(LOOKED_AT)) if table.n_samples > 2 * LOOKED_AT else table
+    if some is not table and len(np.unique(row_keys(some))) == LOOKED_AT:
+        return table
+    keys = row_keys(table)
     _, first, which = np.unique(keys, return_index=True, return_inverse=True)
     if len(first) > MOST_DISTINCT * table.n_samples or not _rows_equal(table, first[which]):
         return table
@@ -160,22 +167,6 @@ def distinct(table: Table) -> Table:
     place[order] = np.arange(len(order))
     weights = np.bincount(place[which], table.weights, len(first)).astype(np.float64)
     return table.subset_rows(first[order]).replace(weights=weights)
-
-
-def _row_keys(table: Table) -> NDArray[np.uint64]:
-    """(n,) a random number for each different row."""
-    rng = np.random.default_rng(0)
-    factors = rng.integers(1, 2**63, table.n_vars, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
-    keys = np.zeros(table.n_samples, dtype=np.uint64)
-    for start, stop in blocks(table.n_samples):
-        if table.matrix is not None and table.kind == "presence":
-            rows: Any = table.rows(start, stop)
-            total = np.concatenate([[np.uint64(0)], np.cumsum(factors[rows.indices])])
-            keys[start:stop] = np.diff(total[rows.indptr])
-        else:
-            codes = codes_of(table, start, stop).astype(np.int64).astype(np.uint64)
-            keys[start:stop] = codes @ factors
-    return keys
 
 
 def _rows_equal(table: Table, others: NDArray[np.int64]) -> bool:

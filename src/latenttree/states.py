@@ -60,7 +60,8 @@ def choose_states(
 
 
 def _choose(table: Table, random_state: int | None, jobs: int) -> StatesEvidence:
-    learn, test = table.spread_rows(MAX_ROWS).halves()
+    # halves first: those of a part in which equal rows are evenly spread depend on each other
+    learn, test = (half.spread_rows(MAX_ROWS // 2) for half in table.halves())
     free = free_dimensions(table)
     m = int(min(MAX_DIRECTIONS, np.sort(free)[-2:].min()))  # a direction takes two variables
     if (free > m).any() or (table.widths > free + 1).any():

@@ -37,7 +37,7 @@ def quantile_edges(values: NDArray[Any], weights: Floats | None = None) -> NDArr
         ranked = np.sort(values)
         cumulative = np.arange(1.0, len(ranked) + 1)
     else:
-        order = np.argsort(values, kind="stable")
+        order = np.lexsort((weights, values))  # sums round the same whatever the order of rows
         ranked, cumulative = values[order], np.cumsum(weights[order])
     b = number_of_bins(cumulative[-1])
     targets = np.arange(1, b) * cumulative[-1] / b

@@ -114,14 +114,17 @@ def vector_family(
     n_rows: int = 0,
     loose: bool = False,
     n_known: int = 0,
+    total: float | None = None,
 ) -> str:
     """Family of one value a sample; `known` are those that are there: booleans, integers, floats
     or anything else (text, labels); `loose` where integers need not be codes. `known` may be the
-    different values alone, with the number of their rows in `n_known`."""
+    different values alone, with the number of their rows in `n_known`; `total` is what these rows
+    count together, where they have weights."""
     number = known.dtype.kind in "biuf"
     if asked == AUTO:
         n_known = max(n_known, len(known))
-        return _suggested(known, max(n_rows, n_known), loose, n_known)
+        total = n_known if total is None else total
+        return _suggested(known, max(n_rows, n_known), loose, n_known, total)
     if asked in ("multinomial", "multihot"):
         raise DataError(
             f"family {asked!r} is for a block of several columns, but {name!r} is a single one; "
@@ -139,22 +142,22 @@ def vector_family(
     return "gaussian" if asked in alike else asked
 
 
-def _suggested(known: NDArray[Any], n_rows: int, loose: bool, n_known: int) -> str:
+def _suggested(known: NDArray[Any], n_rows: int, loose: bool, n_known: int, total: float) -> str:
     kind = known.dtype.kind
     if kind == "f":
         category = few_whole(known) or numbers_rows(known, n_rows, n_known)
     else:
-        rare = loose and kind in "iu" and _many_and_rare(known, n_known)
+        rare = loose and kind in "iu" and _many_and_rare(known, total)
         category = not rare or numbers_rows(known, n_rows, n_known)
     return "categorical" if category else "gaussian"
 
 
-def _many_and_rare(known: NDArray[Any], n_known: int) -> bool:
+def _many_and_rare(known: NDArray[Any], total: float) -> bool:
     """Whether integers have more than 50 values with fewer than 20 rows for each."""
     if int(known.max()) - int(known.min()) < MANY:  # most codes, without a sort
         return False
     n_values = len(np.unique(known))
-    return n_values > MANY and n_known < FEW_ROWS * n_values
+    return n_values > MANY and total < FEW_ROWS * n_values
 
 
 def numbers_rows(known: NDArray[Any], n_rows: int, n_known: int) -> bool:

@@ -33,6 +33,12 @@ class Part(NamedTuple):
         return int(np.prod(self.shape)) * np.dtype(self.dtype).itemsize
 
 
+class FileMap(mmap.mmap):
+    """A map of a scratch file; `folder` is where the file is."""
+
+    folder: str | Path | None = None
+
+
 class Scratch:
     """A file without a name that arrays are added to, and read back from.
 
@@ -79,7 +85,8 @@ class Scratch:
         self._file.flush()
         if not self.size:
             return [np.empty(part.shape, part.dtype) for part in parts]
-        memory = mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_COPY)
+        memory = FileMap(self._file.fileno(), 0, access=mmap.ACCESS_COPY)
+        memory.folder = self.folder
         return [
             np.frombuffer(memory, part.dtype, int(np.prod(part.shape)), part.offset).reshape(
                 part.shape

@@ -46,6 +46,9 @@ FAMILIES = (
 
 CODED = ("categorical", "ordinal")
 
+MOST_PLACES = 1 << 26
+"""Places that are drawn one by one; of samples with larger weights only their number is drawn."""
+
 
 @dataclass(frozen=True, eq=False)
 class Values:
@@ -272,16 +275,30 @@ class Table:
         return self.subset_rows(used).replace(weights=weights[used])
 
     def halves(self) -> tuple[Table, Table]:
-        """Half of the samples, and the others: of any two neighbours one each, at random, so that
-        no period of the rows shows. A sample of weight w takes w places. Nothing is copied."""
+        """Half of the samples at random, and the others; always the same ones. A sample of weight w
+        takes w places, each in one half or the other whatever the others do: equal samples are not
+        shared out evenly, or the halves would repeat each other's noise. Nothing is copied."""
+        first = self.drawn(-(-self.n_places // 2), np.random.default_rng(0))
         if self.weights is None:
-            first = _first_half(self.n_samples)
-            return self._part(np.flatnonzero(first)), self._part(np.flatnonzero(~first))
+            chosen = first > 0
+            return self._part(np.flatnonzero(chosen)), self._part(np.flatnonzero(~chosen))
+        return self._weighing(first), self._weighing(self.weights - first)
+
+    @property
+    def n_places(self) -> int:
+        """Samples, each as often as it counts; a part of one at the end is a place."""
+        return int(np.ceil(self.total_weight))
+
+    def drawn(self, m: int, rng: np.random.Generator) -> NDArray[np.float64]:
+        """(n,) how much each sample counts in a part of `m` places that are drawn at random."""
+        if self.weights is not None and self.n_places > MOST_PLACES:
+            return _many_drawn(self.weights, m / self.n_places, rng)
+        chosen = rng.permutation(self.n_places) < m
+        if self.weights is None:
+            return chosen.astype(np.float64)
         ends = np.concatenate([[0.0], np.cumsum(self.weights)])
-        places = np.arange(int(np.ceil(ends[-1])) + 1)
-        before = np.concatenate([[0], np.cumsum(_first_half(len(places) - 1))])
-        one = np.diff(np.interp(ends, places, before))
-        return self._weighing(one), self._weighing(self.weights - one)
+        before = np.concatenate([[0], np.cumsum(chosen)])
+        return np.asarray(np.diff(np.interp(ends, np.arange(len(before)), before)))
 
     def _weighing(self, weights: NDArray[np.float64]) -> Table:
         """The same samples with other weights; without those of weight zero."""
@@ -336,10 +353,14 @@ class Table:
         return Table(**(values | changes))
 
 
-def _first_half(n: int) -> NDArray[np.bool_]:
-    """(n,) True for one of each two neighbouring places, at random but always the same."""
-    second = np.random.default_rng(0).integers(0, 2, (n + 1) // 2).astype(bool)
-    return np.column_stack([~second, second]).ravel()[:n]
+def _many_drawn(
+    weights: NDArray[np.float64], share: float, rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """(n,) what each weight leaves in a part: of its whole places a number at random, of the rest
+    all or nothing."""
+    places = np.floor(weights)
+    rest = (rng.random(len(weights)) < share) * (weights - places)
+    return np.asarray(rng.binomial(places.astype(np.int64), share) + rest)
 
 
 def _same(one: Any, other: Any, weights: NDArray[np.float64], least: int) -> bool:

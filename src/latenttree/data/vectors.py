@@ -197,7 +197,9 @@ def unsupported_dtype(name: str, dtype: object) -> DataError:
 def variable_of(vector: Vector, name: str, asked: str, weights: Floats | None) -> Variable:
     """The variable of a column, of the family asked for or of the one its values suggest."""
     known = _numbers_of_labels(vector.known) if vector.labelled and asked != AUTO else vector.known
-    family = vector_family(asked, known, name, vector.n, vector.loose, vector.n_known)
+    mass = vector.weights(weights)
+    total = vector.n_known if mass is None else float(mass.sum())
+    family = vector_family(asked, known, name, vector.n, vector.loose, vector.n_known, total)
     if family in CODED:
         return _coded(vector, name, family, asked)
     x = known.astype(np.float64)
