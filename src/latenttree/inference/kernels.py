@@ -628,11 +628,11 @@ def _assign(plan, work, rows, left, task, at, query):  # type: ignore[no-untyped
 
 @kernel(**OPTIONS)
 def run(task, plan, work, rows, soft, n, query):  # type: ignore[no-untyped-def]
-    """Answer a query on `n` samples; one kernel for all tasks, so that one is compiled."""
+    """Answer a query on `n` samples: one kernel for all tasks that learning needs."""
     for lane in range(len(rows)):
         at = lane * LANE
         left = n - at
-        _upward(plan, work, rows[lane], soft[at:], left, task == BEST)
+        _upward(plan, work, rows[lane], soft[at:], left, False)
         _write_likelihood(work.lane, left, query.log_likelihood, at)
         if task in (POSTERIORS, PAIRS, COUNTS):
             _downward(plan, work, rows[lane], left, task, at, query)
@@ -641,5 +641,14 @@ def run(task, plan, work, rows, soft, n, query):  # type: ignore[no-untyped-def]
         if task == MESSAGES:
             _all_above(plan, work, rows[lane], soft[at:], left, query.source)
             _write_messages(plan, work, rows[lane], soft[at:], left, at, query)
-        if task in (BEST, DRAW):
-            _assign(plan, work, rows[lane], left, task, at, query)
+
+
+@kernel(**OPTIONS)
+def run_states(task, plan, work, rows, soft, n, query):  # type: ignore[no-untyped-def]
+    """The same for states of all nodes, which no fit asks for: the best ones, or a draw."""
+    for lane in range(len(rows)):
+        at = lane * LANE
+        left = n - at
+        _upward(plan, work, rows[lane], soft[at:], left, task == BEST)
+        _write_likelihood(work.lane, left, query.log_likelihood, at)
+        _assign(plan, work, rows[lane], left, task, at, query)

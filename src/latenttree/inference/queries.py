@@ -370,7 +370,9 @@ class _Batch:
             raise unknown_code(self.model, self.codes)
         ll = self.log_likelihood[start:stop]
         query = Query(**(EMPTY | {"log_likelihood": ll} | own | shared))
-        kernels.run(self.task, self.plan, work, rows, soft, len(codes), query)
+        states = self.task in (kernels.BEST, kernels.DRAW)
+        answer = kernels.run_states if states else kernels.run
+        answer(self.task, self.plan, work, rows, soft, len(codes), query)
         ll += self._rows_of(self.soft.log_scale, start, stop)
 
     def _own_buffers(self, n_lanes: int) -> tuple[NDArray[np.int32], kernels.Work]:
