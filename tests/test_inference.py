@@ -311,6 +311,7 @@ def test_draws_repeat_with_the_seed() -> None:
 
 @pytest.mark.parametrize("seed", range(2))
 def test_agrees_with_pgmpy(seed: int) -> None:
+    pytest.importorskip("pgmpy")
     from pgmpy.factors.discrete import TabularCPD
     from pgmpy.inference import VariableElimination
     from pgmpy.models import DiscreteBayesianNetwork
