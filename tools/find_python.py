@@ -35,7 +35,6 @@ def version_of(python: str) -> str:
 if __name__ == "__main__":
     found = next(filter(None, map(find_python, sys.argv[1:])), None)
     if found is None:
-        sys.exit(
-            f"no Python {' or '.join(sys.argv[1:])} here; name one with PYTHON3_11=/path/to/it"
-        )
+        variable = "PYTHON" + sys.argv[1].replace(".", "_")
+        sys.exit(f"no Python {' or '.join(sys.argv[1:])} here; {variable}=/path/to/it names one")
     print(found)
