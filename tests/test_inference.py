@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -30,6 +32,7 @@ from latenttree.inference import (
     posteriors,
     sample,
 )
+from latenttree.inference.plan import make_plan
 from latenttree.model import TreeModel
 from latenttree.tree import Tree
 
@@ -263,6 +266,15 @@ def test_all_queries_share_one_compiled_kernel() -> None:
     sample(model, 3, rng, evidence)
     sample(model, 3, rng)
     assert len(kernels.run.signatures) == 1
+
+
+def test_a_model_in_mapped_memory_shares_it_too(tmp_path: Path) -> None:
+    """As `joblib.load` with `mmap_mode` has it."""
+    model = random_model(np.random.default_rng(2), n_observed=6)
+    np.save(tmp_path / "order.npy", model.order)
+    mapped = np.load(tmp_path / "order.npy", mmap_mode="r")
+    model.__dict__["order"] = mapped  # a cached property
+    assert make_plan(model, {}, {}).order.flags.writeable
 
 
 # ---- draws -----------------------------------------------------------------------------
