@@ -7,13 +7,21 @@ CASES ?= 10000
 SEED ?= 0
 BENCHES := $(sort $(wildcard benchmarks/bench_*.py))
 TABLE ?= all
+# Arguments of pytest for the targets that test other settings: make oldest TESTS=tests/test_cli.py
+TESTS ?= -n 2 --ignore=tests/test_readme_installed.py
+SMOKE := $(addprefix tests/test_,readme.py estimator.py cli.py readers.py structure.py)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format fuzz bench studies clean
+.PHONY: help demo test lint readme fuzz portability oldest newest pythons format bench studies clean
 
 help:
 	@echo "make demo    learn the tree over the pixels of handwritten digits; picture in $(OUT)/"
 	@echo "make test    lint, types, all tests, README examples"
+	@echo "make readme  the README's examples, here and in an environment installed as it says"
+	@echo "make portability  all tests with kernels and BLAS for other processors"
+	@echo "make oldest  all tests with the oldest versions that pyproject.toml allows"
+	@echo "make newest  all tests with the newest versions that can be had"
+	@echo "make pythons some tests in every supported Python that is here"
 	@echo "make lint    ruff and mypy alone"
 	@echo "make fuzz    read CASES=$(CASES) damaged files of every format, from SEED=$(SEED)"
 	@echo "make format  let ruff rewrite the sources"
@@ -25,7 +33,7 @@ help:
 $(STAMP): pyproject.toml
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(0 if (3, 11) <= v < (3, 14) else "latenttree needs Python 3.11 to 3.13, $(PYTHON) is " + sys.version.split()[0] + "; pass one with make PYTHON=/path/to/python3.11")'
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test,pgmpy]'
 	@touch $@
 
 demo: $(STAMP)
@@ -37,13 +45,39 @@ lint: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# tests/test_readme.py runs the README's examples.
+# tests/test_readme.py runs the README's examples, tests/test_readme_installed.py in a new environment.
 test: lint
 	$(BIN)/python -m pytest -n 2
 
 # Files that are not read, or refused by name, are kept in $(OUT)/fuzz.
 fuzz: $(STAMP)
 	$(BIN)/python -m tests.fuzz.fuzz_files --cases $(CASES) --seed $(SEED) --kept $(OUT)/fuzz
+
+readme: $(STAMP)
+	$(BIN)/python -m pytest tests/test_readme.py tests/test_readme_installed.py
+
+portability: $(STAMP)
+	$(BIN)/python tools/portability.py $(TESTS)
+
+# With a cache of its own, since versions of Numba do not share one. Wheels of all the oldest
+# versions exist for Python 3.11 alone.
+.venv-oldest/.installed: pyproject.toml tools/lower_bounds.py
+	$$($(PYTHON) tools/find_python.py 3.11) -m venv --clear .venv-oldest
+	.venv-oldest/bin/python tools/lower_bounds.py > .venv-oldest/constraints.txt
+	.venv-oldest/bin/python -m pip install --quiet --disable-pip-version-check -c .venv-oldest/constraints.txt -e '.[test,io,plot]'
+	@touch $@
+
+oldest: .venv-oldest/.installed
+	NUMBA_CACHE_DIR=$(CURDIR)/.venv-oldest/numba .venv-oldest/bin/python -m pytest $(TESTS)
+
+# Looks for newer versions every time. NumPy and SciPy drop old Pythons, so the newest Python it is.
+newest:
+	@test -x .venv-newest/bin/python || $$($(PYTHON) tools/find_python.py 3.13 3.12 3.11) -m venv .venv-newest
+	.venv-newest/bin/python -m pip install --quiet --disable-pip-version-check --upgrade --upgrade-strategy eager -e '.[test,pgmpy]'
+	NUMBA_CACHE_DIR=$(CURDIR)/.venv-newest/numba .venv-newest/bin/python -m pytest $(TESTS)
+
+pythons:
+	$(PYTHON) tools/pythons.py 3.11 3.12 3.13 -- -n 2 $(SMOKE)
 
 format: $(STAMP)
 	$(BIN)/ruff check --fix .
@@ -57,5 +91,5 @@ studies: $(STAMP)
 	@set -e; for bench in $(BENCHES); do echo "== $$bench"; $(BIN)/python $$bench; done
 
 clean:
-	rm -rf .venv $(OUT) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-* $(OUT) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +

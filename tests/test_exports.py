@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib.util import find_spec
 from io import BytesIO
 from itertools import product
 
@@ -25,6 +26,8 @@ from latenttree.tree import Tree
 #  b       e--d
 TREE = Tree.from_newick("((a:1,b:2)h0:0.1,c:0.5,(d:1)e:2)h1;").reorder("abcde")
 
+needs_pgmpy = pytest.mark.skipif(find_spec("pgmpy") is None, reason="pgmpy is not installed")
+
 
 def small_model() -> TreeModel:
     return model_of(make_latent_tree(tree=TREE, n_states=2, n_samples=0, random_state=0))
@@ -39,6 +42,7 @@ def joint(model: TreeModel) -> np.ndarray:
     return table
 
 
+@needs_pgmpy
 @pytest.mark.parametrize("root", ["h0", "h1", "a", "e"])
 def test_pgmpy_has_the_same_distribution(root: str) -> None:
     model = small_model().rerooted(root)
@@ -53,6 +57,7 @@ def test_pgmpy_has_the_same_distribution(root: str) -> None:
         assert found == pytest.approx(expected[states], abs=1e-9)  # pgmpy rounds
 
 
+@needs_pgmpy
 def test_pgmpy_answers_a_query() -> None:
     from pgmpy.inference import VariableElimination
 
@@ -65,6 +70,7 @@ def test_pgmpy_answers_a_query() -> None:
     np.testing.assert_allclose(found.values, expected / expected.sum(), atol=1e-10)
 
 
+@needs_pgmpy
 def test_pgmpy_of_the_smallest_trees() -> None:
     one = TreeModel(Tree.build(["a"], [], []), 0, (np.array([[0.25], [0.75]]),))
     network = to_pgmpy(one)
@@ -72,6 +78,7 @@ def test_pgmpy_of_the_smallest_trees() -> None:
     np.testing.assert_array_equal(network.get_cpds("a").values, [0.25, 0.75])
 
 
+@needs_pgmpy
 def test_wrong_state_names_are_named() -> None:
     with pytest.raises(ValueError, match=r"state_names\['a'\] has 1 different labels for 2 states"):
         to_pgmpy(small_model(), state_names={"a": ["x", "x"]})

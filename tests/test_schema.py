@@ -194,7 +194,12 @@ def test_missing_values_of_every_kind() -> None:
         objects = text.astype(object)
         objects.iloc[1, 0] = objects.iloc[3, 1] = hole
         np.testing.assert_array_equal(schema.encode(objects), gaps)
-    for dtype in ("str", "string", "category"):
+    # "str" makes the text "None" of a gap before pandas 3
+    for dtype in (
+        "string",
+        "category",
+        *(["str"] if int(pd.__version__.split(".")[0]) >= 3 else []),
+    ):
         frame = text.where(gaps == FRUIT_CODES, None).astype(dtype)
         np.testing.assert_array_equal(schema.encode(frame), gaps)
     table = pl.DataFrame(

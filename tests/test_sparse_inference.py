@@ -57,7 +57,8 @@ def check_against_enumeration(
             expected = [e + weights[s] * c for e, c in zip(expected, counts, strict=True)]
     found = walk.layout.counts(walk.loaded, pairs, leaves)
     np.testing.assert_allclose(found, flat(expected), atol=EXACT * weights.sum())
-    np.testing.assert_array_equal(walk.log_likelihood(samples, 1), logs)
+    # another kernel, which the compiler may make to round differently
+    np.testing.assert_allclose(walk.log_likelihood(samples, 1), logs, rtol=1e-12, atol=1e-12)
     return True
 
 

@@ -181,7 +181,7 @@ def _effective_depth(tree: Tree) -> float:
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import dijkstra
 
-    a, b = tree.edges.T
+    a, b = tree.edges.T.astype(np.int32)  # dijkstra takes no wider indices before SciPy 1.15
     # a tiny extra length keeps edges of length zero in the graph
     graph = coo_array((tree.lengths + 1e-12, (a, b)), shape=(tree.n_nodes,) * 2)
     reach = dijkstra(graph, directed=False, indices=np.arange(tree.n_observed), min_only=True)

@@ -195,7 +195,7 @@ def _check_holds(x: Any, look: Look, family: str, columns: Sequence[str]) -> Non
     if not bad.any():  # counts too large for integers, but counts
         return
     at = int(bad.argmax())
-    row, column = int(matrix.coords[0][at]), columns[int(matrix.coords[1][at])]
+    row, column = int(matrix.row[at]), columns[int(matrix.col[at])]
     if family != "multihot":
         raise wrong_count(value[at], row, column, family)
     raise DataError(

@@ -74,7 +74,8 @@ def make_plan(
     node[list(soft), SOFT] = list(soft.values())
     node[:, KNOWN] = np.cumsum(dims) - dims
     child = _children(node, inner)
-    order = model.order[inner[model.order]]
+    # NumPy 1 gives a part of a memory map that cannot be written, and that is another kernel
+    order = np.asarray(model.order)[inner[model.order]]
     _watch(node, order, child, table, soft_bits)
     return Plan(
         node, order, child, table, np.concatenate(model.marginals) if marginals else np.empty(0)
