@@ -51,6 +51,7 @@ ORDER = (
     "gaussian",
     "simulation",
     "samples",
+    "distinct",
     "views",
     "present_views",
     "regressions",

@@ -87,6 +87,16 @@ class Estimate:
     basis: NDArray[np.float32] | None = None
     plan: Plan | None = None
     n_unmeasurable: int = 0
+    n_rounds: int = 0
+
+    def reduced(self) -> Estimate:
+        """Without what has a number for each pair of variables: the tree is known."""
+        found = self.distances
+        if found is None:
+            return replace(self, affinity=None)
+        p = len(found.values)
+        unmeasurable = (p * p - int(found.measurable.sum())) // 2
+        return Estimate(None, None, self.basis, self.plan, unmeasurable, found.n_rounds)
 
 
 def plan_memory(

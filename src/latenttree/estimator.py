@@ -24,7 +24,7 @@ from latenttree.data import (
 from latenttree.diagnostics import Diagnostics
 from latenttree.distances import Distances, estimate_distances, pairwise_distances
 from latenttree.engine import Progress, resolve_jobs, single_threaded_blas
-from latenttree.engine.memory import memory_bytes, shown
+from latenttree.engine.memory import first_fit_done, give_back_freed, memory_bytes, shown
 from latenttree.errors import DataError
 from latenttree.estimates import Estimate, Plan, affinity_of, counted, plan_memory
 from latenttree.fitting import Fitted, Options, check_refinement
@@ -223,6 +223,7 @@ class LatentTree(Batchwise, Queries, BaseEstimator):
                 scores=self.hidden == "gaussian",
                 memory_limit=self.memory_limit,
             )
+        give_back_freed()
         check_identifiers(table)
         seed = _seed(self.random_state)
         report = Diagnostics(n_states=0, messages=describe(table))
@@ -237,6 +238,7 @@ class LatentTree(Batchwise, Queries, BaseEstimator):
         memory_report(report, measured.plan)
         report.stage_seconds = progress.seconds
         self._keep(X, table, result, fitted, report, measured.distances)
+        first_fit_done()
         return self
 
     def _learn(
@@ -250,6 +252,9 @@ class LatentTree(Batchwise, Queries, BaseEstimator):
             measured = self._measure(table, rank + 1, lesson)
             self._wait(kernels, "structure", lesson.progress)
             result = self._structure(measured, table, lesson.progress)
+            kept = measured.distances if self.keep_distances else None
+            measured = replace(measured.reduced(), distances=kept)
+            give_back_freed()
         self._wait(kernels, "model", lesson.progress)
         if in_doubt(result.support, lesson.tree):
             self._wait(kernels, "search", lesson.progress)

@@ -32,7 +32,7 @@ Floats = NDArray[np.float64]
 ROUGH_SAMPLES, ROUGH_STEPS = 1 << 14, 12
 """Samples and steps of a refinement before the search, where there are many samples."""
 
-STEP_VALUES = 1 << 24
+STEP_VALUES = 1 << 21
 """Posteriors held at once."""
 
 ENOUGH = 1 << 13

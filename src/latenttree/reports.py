@@ -122,10 +122,7 @@ def tree_report(
     report.n_pairs = p * (p - 1) // 2 if p > 2 else 0
     if p > 2:
         report.samples_needed = _samples_needed(result, n_samples)
-    found, report.n_unmeasurable = measured.distances, measured.n_unmeasurable
-    if found is not None:
-        report.n_unmeasurable = (p * p - int(found.measurable.sum())) // 2
-        report.n_rounds = found.n_rounds
+    report.n_unmeasurable, report.n_rounds = measured.n_unmeasurable, measured.n_rounds
     if result.n_components > 1:
         report.messages.append(
             f"the data show {result.n_components} parts without dependence between them; the edges "

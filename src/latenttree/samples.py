@@ -13,6 +13,7 @@ from scipy import sparse
 
 from latenttree.data import Table, one_hot_codes
 from latenttree.data.table import CODED, Taken, Values
+from latenttree.data.taking import taken
 from latenttree.emissions import soft_evidence
 from latenttree.engine import BLOCK, blocks
 from latenttree.inference import Evidence
@@ -21,14 +22,12 @@ from latenttree.moments.subspace import coordinate_moments
 
 Floats = NDArray[np.float64]
 
-CHUNK_CODES = 1 << 26
+CHUNK_CODES = 1 << 24
 """Codes in a chunk, at most; at least a block of samples."""
 
-LOOKED_AT = 1 << 14
-"""Rows among which at least two are equal, or hardly any of a million are."""
-
-MOST_DISTINCT = 0.8
-"""Share of different rows up to which equal ones are taken together."""
+CHUNK_VALUES = 1 << 22
+"""The same where variables are not all categorical: their likelihoods are numbers for each of
+them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,10 +81,10 @@ class Chunk:
     def take(self, index: Any) -> Chunk:
         """The samples of `index`."""
         others = (self.weights, self.stored, self.known)
-        weights, stored, known = (None if x is None else x[index] for x in others)
+        weights, stored, known = (None if x is None else taken(x, index) for x in others)
         arrays = Taken(self.arrays, index)
         soft = {v: x[index] if np.ndim(x) == 2 else x for v, x in self.soft.items()}
-        return Chunk(self.rows[index], arrays, weights, stored, known, soft)
+        return Chunk(taken(self.rows, index), arrays, weights, stored, known, soft)
 
 
 class Samples:
@@ -96,18 +95,25 @@ class Samples:
 
     def __init__(self, table: Table, keep: NDArray[np.bool_] | None = None) -> None:
         self.table, self.keep = table, keep
-        weights = np.ones(table.n_samples) if table.weights is None else table.weights
-        self.n_samples = float(weights.sum() if keep is None else weights[keep].sum())
+        if keep is None:
+            self.n_samples = table.total_weight
+        else:
+            self.n_samples = float(
+                keep.sum() if table.weights is None else table.weights[keep].sum()
+            )
 
     def about(self, n: int) -> Samples:
         """Some `n` of them, spread evenly: for what needs no more."""
-        chosen = np.arange(len(self.table)) if self.keep is None else np.flatnonzero(self.keep)
-        if len(chosen) <= n:
+        chosen = None if self.keep is None else np.flatnonzero(self.keep)
+        number = len(self.table) if chosen is None else len(chosen)
+        if number <= n:
             return self
-        return Samples(self.table.subset_rows(chosen[spread_places(len(chosen), n)]))
+        places = spread_places(number, n)
+        return Samples(self.table.subset_rows(places if chosen is None else chosen[places]))
 
     def __call__(self) -> Iterator[Chunk]:
-        size = max(BLOCK, CHUNK_CODES // max(self.table.n_vars, 1) // BLOCK * BLOCK)
+        most = CHUNK_CODES if self.table.values is None else min(CHUNK_CODES, CHUNK_VALUES)
+        size = max(BLOCK, most // max(self.table.n_vars, 1) // BLOCK * BLOCK)
         for start, stop in blocks(self.table.n_samples, size):
             chunk = chunk_of(self.table, start, stop)
             yield chunk if self.keep is None else chunk.take(self.keep[start:stop])
@@ -137,54 +143,6 @@ def as_chunk(part: Chunk | Evidence | NDArray[Any]) -> Chunk:
     if isinstance(part, Evidence):
         return Chunk(part.codes, soft=part.soft)
     return part if isinstance(part, Chunk) else Chunk(part)
-
-
-def distinct(table: Table) -> Table:
-    """The different rows of a table of categories, each as often as it occurs; the table itself
-    where that would save less than a fifth, or where a row is more than categories.
-
-    Rows are told apart by 64-bit sums of random numbers, and then compared: O(n p), or what is
-    stored. Where none of `LOOKED_AT` rows occurs twice, the others are not looked at."""
-    if table.values is not None or table.kind == "blocks":
-        return table
-    if table.n_samples > 2 * LOOKED_AT:
-        spread = np.linspace(0, table.n_samples - 1, LOOKED_AT).astype(np.int64)
-        if len(np.unique(_row_keys(table.subset_rows(spread)))) == LOOKED_AT:
-            return table
-    keys = _row_keys(table)
-    _, first, which = np.unique(keys, return_index=True, return_inverse=True)
-    if len(first) > MOST_DISTINCT * table.n_samples or not _rows_equal(table, first[which]):
-        return table
-    order = np.argsort(first)
-    place = np.empty_like(order)
-    place[order] = np.arange(len(order))
-    weights = np.bincount(place[which], table.weights, len(first)).astype(np.float64)
-    return table.subset_rows(first[order]).replace(weights=weights)
-
-
-def _row_keys(table: Table) -> NDArray[np.uint64]:
-    """(n,) a random number for each different row."""
-    rng = np.random.default_rng(0)
-    factors = rng.integers(1, 2**63, table.n_vars, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
-    keys = np.zeros(table.n_samples, dtype=np.uint64)
-    for start, stop in blocks(table.n_samples):
-        if table.matrix is not None and table.kind == "presence":
-            rows: Any = table.rows(start, stop)
-            total = np.concatenate([[np.uint64(0)], np.cumsum(factors[rows.indices])])
-            keys[start:stop] = np.diff(total[rows.indptr])
-        else:
-            codes = codes_of(table, start, stop).astype(np.int64).astype(np.uint64)
-            keys[start:stop] = codes @ factors
-    return keys
-
-
-def _rows_equal(table: Table, others: NDArray[np.int64]) -> bool:
-    """Whether every row equals the row `others` names."""
-    for start, stop in blocks(table.n_samples):
-        same = table.subset_rows(others[start:stop])
-        if not np.array_equal(codes_of(table, start, stop), codes_of(same, 0, stop - start)):
-            return False
-    return True
 
 
 def codes_of(table: Table, start: int, stop: int) -> NDArray[Any]:

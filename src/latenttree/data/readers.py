@@ -38,6 +38,7 @@ from latenttree.data.streams import (
     Source,
     array_source,
     csv_source,
+    npy_source,
     npz_source,
     parquet_columns,
     parquet_file,
@@ -47,7 +48,7 @@ from latenttree.data.streams import (
 from latenttree.data.table import Table, presence_table
 from latenttree.data.textfile import check_file, suffix_of
 from latenttree.data.weights import checked_numbers
-from latenttree.engine.memory import memory_bytes
+from latenttree.engine.memory import memory_bytes, room_within
 from latenttree.errors import DataError
 
 KNOWN = (
@@ -113,7 +114,7 @@ def read_table(
         names = read_vocabulary(Path(vocab))
     suffix, plan = suffix_of(path), Plan(memory_bytes(memory_limit), names, family, drop_constant)
     plan = plan._replace(scratch=scratch)
-    large = memory_needed(path) > plan.limit and groups is None and not scores
+    large = memory_needed(path) > room_within(plan.limit) and groups is None and not scores
     options = {"drop_constant": drop_constant, "family": family, "scores": scores}
     if DOCWORD.search(path.name):
         found = _read_docword(path, names, min_support, plan if large else None)
@@ -272,9 +273,18 @@ def _load_npz(path: Path) -> Any:
         raise _unreadable(path, error) from error
 
 
-def _load_npy(path: Path, mapped: bool = False) -> Any:
+def _npy_source(path: Path) -> Source:
     try:
-        return np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
+        return npy_source(path)
+    except DataError:
+        raise
+    except _UNREADABLE as error:
+        raise _unreadable(path, error) from error
+
+
+def _load_npy(path: Path) -> Any:
+    try:
+        return np.load(path, allow_pickle=False)
     except _UNREADABLE as error:
         raise _unreadable(path, error) from error
 
@@ -342,7 +352,7 @@ def _read_parts(path: Path, plan: Plan, min_support: int, delimiter: str, roles:
     if suffix == ".parquet":
         return _spooled(parquet_source(path, roles), plan)
     if suffix == ".npy":
-        return _spooled(array_source(_load_npy(path, mapped=True)), plan)
+        return _spooled(_npy_source(path), plan)
     try:
         return _archive_parts(path, plan, min_support)
     except DataError:

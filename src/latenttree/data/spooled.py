@@ -20,6 +20,7 @@ from latenttree.data.textcolumns import TextColumn
 from latenttree.data.variables import Variable, all_categorical, described, lost_notes, varying
 from latenttree.data.vectors import Vector
 from latenttree.data.weights import check_weights, checked_numbers
+from latenttree.engine.memory import room_within
 
 Floats = NDArray[np.float64]
 
@@ -37,7 +38,8 @@ class Plan(NamedTuple):
 
     Attributes
     ----------
-    limit : bytes of memory; the table may take half of it, else it lies in a file.
+    limit : bytes that the process may hold; the table may take a quarter of what is left of them,
+        else it lies in a file.
     names, family, drop_constant : as in `as_table`.
     scratch : folder of the files; that of the system if None.
     """
@@ -51,10 +53,10 @@ class Plan(NamedTuple):
     @property
     def chunk_bytes(self) -> int:
         """Memory that the rows read at once may take."""
-        return max(1 << 20, min(1 << 25, self.limit // 16))
+        return max(1 << 20, min(1 << 25, room_within(self.limit) // 16))
 
     def arrays(self) -> Arrays:
-        return Arrays(self.limit // 2, self.scratch)
+        return Arrays(room_within(self.limit) // 4, self.scratch)
 
 
 def spooled_table(

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import re
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +16,10 @@ SHARE = 0.6
 
 FALLBACK = 4 * 2**30
 """Bytes by default where the system does not say how much is free."""
+
+FIRST_FIT = 80 * 2**20
+"""Bytes that the first fit of a process loads and does not give back: compiled kernels, and the
+parts of libraries that they call."""
 
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 _SIZE = re.compile(r"\s*([0-9]*\.?[0-9]+(?:[eE][0-9]+)?)\s*([KMGT]?)(?:i?B)?\s*", re.IGNORECASE)
@@ -64,6 +71,45 @@ def peak_memory() -> int | None:
 def current_memory() -> int | None:
     """Bytes that this process holds now; None where the system does not say."""
     return _status("VmRSS")
+
+
+def room_within(limit: int) -> int:
+    """Bytes that data may still take: the limit, less what the process holds and what the first
+    fit loads."""
+    return max(0, limit - (current_memory() or 0) - still_to_load())
+
+
+def still_to_load() -> int:
+    """Bytes that the next fit of this process will load."""
+    return 0 if _seen.fitted else FIRST_FIT
+
+
+def first_fit_done() -> None:
+    """From now on this process holds what a fit loads."""
+    _seen.fitted = True
+
+
+class _Seen:
+    """What this process has done."""
+
+    fitted = False
+
+
+_seen = _Seen()
+
+
+def give_back_freed() -> None:
+    """Return freed memory to the system, where the C library keeps it for later (glibc)."""
+    trim = _malloc_trim()
+    if trim is not None:
+        trim(0)
+
+
+@cache
+def _malloc_trim() -> Any:
+    with suppress(OSError, AttributeError, TypeError):
+        return ctypes.CDLL(None).malloc_trim
+    return None
 
 
 def shown(n_bytes: float) -> str:
