@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.data import Table
+from latenttree.data.scratch import Part, Scratch
 from latenttree.data.taking import rows_to_scratch, scratch_map
 from latenttree.engine import blocks
 from latenttree.samples import codes_of
 
 Keys = NDArray[np.uint64]
+Ints = NDArray[np.int64]
 
 LOOKED_AT = 1 << 14
 """Rows among which at least two are equal, or hardly any of a million are."""
@@ -20,7 +23,7 @@ LOOKED_AT = 1 << 14
 MOST_DISTINCT = 0.8
 """Share of different rows up to which equal ones are taken together."""
 
-PART = 1 << 18
+PART = 1 << 17
 """Values that are looked at, and keys that are sorted, at once: either takes several times their
 memory."""
 
@@ -30,70 +33,98 @@ def distinct(table: Table) -> Table:
     where that would save less than a fifth, or where a row is more than categories.
 
     Rows are told apart by two 64-bit sums of random numbers: that different rows have both in
-    common is less likely than a fault of the machine. O(n p), or what is stored; 20 bytes for each
-    row. Where none of `LOOKED_AT` rows occurs twice, the others are not looked at."""
+    common is less likely than a fault of the machine. O(n p), or what is stored; 12 bytes for each
+    row, and 24 in a scratch file. Where none of `LOOKED_AT` rows occurs twice, the others are not
+    looked at."""
     if table.values is not None or table.kind == "blocks":
         return table
     if table.n_samples > 2 * LOOKED_AT:
         spread = np.linspace(0, table.n_samples - 1, LOOKED_AT).astype(np.int64)
-        if len(np.unique(row_keys(table.subset_rows(spread), 0))) == LOOKED_AT:
+        some = table.subset_rows(spread)
+        if len(np.unique(row_keys(some, 0, LOOKED_AT)[:, 0])) == LOOKED_AT:
             return table
-    like = first_like(row_keys(table, 0))
-    first = np.flatnonzero(like == np.arange(len(like), dtype=like.dtype))
-    if len(first) > MOST_DISTINCT * table.n_samples or not _same_keys(table, like):
+    like = first_like(table)
+    first = like == np.arange(len(like), dtype=like.dtype)
+    if first.sum() > MOST_DISTINCT * table.n_samples:
         return table
-    return _rows(table, first).replace(weights=_weights(table, like))
+    weights = _weights(table, like, first)
+    return _rows(table, np.flatnonzero(first)).replace(weights=weights)
 
 
-def row_keys(table: Table, seed: int) -> Keys:
-    """(n,) a random number for each different row."""
-    rng = np.random.default_rng(seed)
-    factors = rng.integers(1, 2**63, table.n_vars, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
-    keys = np.zeros(table.n_samples, dtype=np.uint64)
-    for start, stop in table.stretches(PART):
+def row_keys(table: Table, start: int, stop: int) -> Keys:
+    """(stop - start, 2) random numbers for each different row."""
+    rng = np.random.default_rng(0)
+    factors = rng.integers(1, 2**63, (table.n_vars, 2), dtype=np.uint64)
+    factors = factors * np.uint64(2) + np.uint64(1)
+    keys = np.empty((stop - start, 2), dtype=np.uint64)
+    step = max(64, PART // max(table.n_vars, 1)) if table.kind == "codes" else 1 << 12
+    for low, high in blocks(stop - start, step):
         if table.kind == "presence":
-            rows: Any = table.rows(start, stop)
-            total = np.concatenate([[np.uint64(0)], np.cumsum(factors[rows.indices])])
-            keys[start:stop] = np.diff(total[rows.indptr])
+            rows: Any = table.rows(start + low, start + high)
+            total = np.zeros((rows.nnz + 1, 2), dtype=np.uint64)
+            np.cumsum(factors[rows.indices], axis=0, out=total[1:])
+            keys[low:high] = np.diff(total[rows.indptr], axis=0)
         else:
-            codes = codes_of(table, start, stop).astype(np.int64).astype(np.uint64)
-            keys[start:stop] = codes @ factors
+            codes = codes_of(table, start + low, start + high).astype(np.int64)
+            keys[low:high] = codes.astype(np.uint64) @ factors
     return keys
 
 
-def first_like(keys: Keys) -> NDArray[Any]:
-    """(n,) the first place with the same key, for every key.
-
-    Keys with the same leading bits are sorted together, some at a time."""
-    n = len(keys)
+def first_like(table: Table) -> NDArray[Any]:
+    """(n,) the first row that is equal, for every row."""
+    n = table.n_samples
     found = np.empty(n, dtype=np.uint32 if n < 2**32 else np.int64)
-    bits = min(16, int(np.ceil(np.log2(max(n / PART, 2)))))
-    lead = np.empty(n, dtype=np.uint16)
+    if n <= PART:
+        _mark_first(np.arange(n), row_keys(table, 0, n), found)
+        return found
+    buckets = _Buckets(table)
     for start, stop in blocks(n, PART):
-        lead[start:stop] = keys[start:stop] >> np.uint64(64 - bits)
-    for value in range(1 << bits):
-        _mark_first(keys, np.flatnonzero(lead == value), found)
+        buckets.add(start, row_keys(table, start, stop))
+    for places, keys in buckets:
+        _mark_first(places, keys, found)
     return found
 
 
-def _mark_first(keys: Keys, places: NDArray[np.int64], found: NDArray[Any]) -> None:
-    """Fill `found` at some places, which have all keys that are equal to theirs."""
-    _, first, which = np.unique(keys[places], return_index=True, return_inverse=True)
-    found[places] = places[first][which]
+class _Buckets:
+    """Rows and their keys by the leading bits of these, in a scratch file: equal keys together,
+    about `PART` at a time."""
+
+    def __init__(self, table: Table) -> None:
+        stored = scratch_map(table.codes if table.codes is not None else table.matrix)
+        self._scratch = Scratch(None if stored is None else stored.folder)
+        self._bits = int(np.ceil(np.log2(table.n_samples / PART)))
+        self._parts: list[list[tuple[Part, Part]]] = [[] for _ in range(1 << self._bits)]
+
+    def add(self, start: int, keys: Keys) -> None:
+        """The keys of the rows from `start` on."""
+        lead = (keys[:, 0] >> np.uint64(64 - self._bits)).astype(np.int64)
+        order = np.argsort(lead, kind="stable")
+        ends = np.searchsorted(lead[order], np.arange(len(self._parts) + 1))
+        for parts, low, high in zip(self._parts, ends[:-1], ends[1:], strict=True):
+            rows = order[low:high]
+            parts.append((self._scratch.add(start + rows), self._scratch.add(keys[rows])))
+
+    def __iter__(self) -> Iterator[tuple[Ints, Keys]]:
+        read = self._scratch.read
+        for parts in self._parts:
+            yield (
+                np.concatenate([read(places) for places, _ in parts]),
+                np.concatenate([read(keys) for _, keys in parts]),
+            )
 
 
-def _same_keys(table: Table, like: NDArray[Any]) -> bool:
-    """Whether rows that are taken for equal have other keys in common as well."""
-    keys = row_keys(table, 1)
-    return all(
-        np.array_equal(keys[start:stop], keys[like[start:stop]])
-        for start, stop in blocks(len(keys), PART)
-    )
+def _mark_first(places: Ints, keys: Keys, found: NDArray[Any]) -> None:
+    """Fill `found` at some places, increasing, which have all keys that are equal to theirs."""
+    order = np.lexsort((keys[:, 1], keys[:, 0]))
+    ordered, rows = keys[order], places[order]
+    is_new = np.ones(len(rows), dtype=np.bool_)
+    is_new[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
+    found[rows] = rows[is_new][np.cumsum(is_new) - 1]
 
 
-def _weights(table: Table, like: NDArray[Any]) -> NDArray[np.float64]:
+def _weights(table: Table, like: NDArray[Any], first: NDArray[np.bool_]) -> NDArray[np.float64]:
     """How often each different row counts, in the order of the first of each."""
-    number = np.cumsum(like == np.arange(len(like), dtype=like.dtype), dtype=like.dtype)
+    number = np.cumsum(first, dtype=like.dtype)
     found = np.zeros(int(number[-1]))
     for start, stop in blocks(len(like), PART):
         weights = 1.0 if table.weights is None else table.weights[start:stop]
@@ -101,7 +132,7 @@ def _weights(table: Table, like: NDArray[Any]) -> NDArray[np.float64]:
     return found
 
 
-def _rows(table: Table, index: NDArray[np.int64]) -> Table:
+def _rows(table: Table, index: Ints) -> Table:
     """Some rows; those of a table in a scratch file in another."""
     stored = table.codes if table.codes is not None else table.matrix
     if scratch_map(stored) is None:

@@ -21,12 +21,13 @@ from latenttree.data import (
     check_n_states,
     free_dimensions,
 )
+from latenttree.data.limits import sizes_of
 from latenttree.diagnostics import Diagnostics
 from latenttree.distances import Distances, estimate_distances, pairwise_distances
 from latenttree.engine import Progress, resolve_jobs, single_threaded_blas
-from latenttree.engine.memory import first_fit_done, give_back_freed, memory_bytes, shown
+from latenttree.engine.memory import first_fit_done, give_back_freed, memory_bytes, shown, within
 from latenttree.errors import DataError
-from latenttree.estimates import Estimate, Plan, affinity_of, counted, plan_memory
+from latenttree.estimates import Estimate, Plan, affinity_of, check_least, counted, plan_memory
 from latenttree.fitting import Fitted, Options, check_refinement
 from latenttree.gaussian import GaussianTreeModel
 from latenttree.learning import Lesson, learn_gaussian, learn_model
@@ -34,6 +35,7 @@ from latenttree.model import TreeModel
 from latenttree.queries import Queries
 from latenttree.reports import (
     check_detection,
+    check_enough,
     describe,
     memory_report,
     parameter_report,
@@ -211,6 +213,10 @@ class LatentTree(Batchwise, Queries, BaseEstimator):
         right where they are missing completely at random. `sample_weight` `(n,)` says how often
         each row counts."""
         self._check_options()
+        jobs = resolve_jobs(self.n_jobs)
+        sizes = sizes_of(X)
+        check_enough(sizes)
+        check_least(sizes, 2, self.memory_limit, jobs)
         progress = Progress(self.verbose)
         with progress.stage("reading"):
             table = as_table(
@@ -229,7 +235,12 @@ class LatentTree(Batchwise, Queries, BaseEstimator):
         report = Diagnostics(n_states=0, messages=describe(table))
         rank, most = self._rank(table, report, seed, progress)
         lesson = self._lesson(most, seed, progress)
-        with warming(table, rank + 1, lesson.n_jobs) as kernels, single_threaded_blas():
+        limit = memory_bytes(self.memory_limit)
+        with (
+            warming(table, rank + 1, lesson.n_jobs) as kernels,
+            single_threaded_blas(),
+            within(limit),
+        ):
             if kernels.running:
                 progress.note("first fit here: compiling, kept for the next")
             measured, result, fitted = self._learn(table, rank, lesson, kernels)
@@ -279,7 +290,7 @@ class LatentTree(Batchwise, Queries, BaseEstimator):
                 whole = self.structure != "lrg" or self.keep_distances
                 plan = plan_memory(table, states, self.memory_limit, lesson.n_jobs, whole)
                 if plan.mode == "on demand":
-                    self._check_on_demand(plan)
+                    self._check_on_demand(plan, table)
                 if plan.mode != "matrices":
                     return counted(table, plan, lesson.n_jobs)
                 found = estimate_distances(
@@ -291,11 +302,12 @@ class LatentTree(Batchwise, Queries, BaseEstimator):
         with lesson.progress.stage("spanning tree"):
             return Estimate(affinity_of(found, table), found, found.basis, plan)
 
-    def _check_on_demand(self, plan: Plan) -> None:
+    def _check_on_demand(self, plan: Plan, table: Table) -> None:
         """What does not fit, or needs the matrices of all pairs, is refused before any work."""
         if self.memory_limit is not None and plan.estimated_peak > plan.limit:
             raise DataError(
-                f"pairs of variables need {shown(plan.on_demand)} at least beside the "
+                f"{table.n_vars:,} variables in {len(table):,} samples need "
+                f"{shown(plan.on_demand + plan.beside)} at least beside the "
                 f"{shown(plan.held)} held already, and memory_limit is {shown(plan.limit)}; raise "
                 f"it to {shown(plan.estimated_peak)} or more"
             )

@@ -1,18 +1,27 @@
-"""How much memory reading a file at once would take."""
+"""How much memory reading a file at once would take, and how large the table of an input is."""
 
 from __future__ import annotations
 
+import os
 import re
 import zipfile
+from contextlib import suppress
+from itertools import islice
 from pathlib import Path
+from typing import Any, NamedTuple
 
-from latenttree.data.textfile import suffix_of
+from latenttree.data.docword import DOCWORD, Lines
+from latenttree.data.textfile import rows_of_csv, suffix_of
+from latenttree.errors import DataError
 
 _TIMES = {".npy": 3, ".csv": 6, ".tsv": 6, ".txt": 6}
 """Bytes in memory for a byte of a file, while all of it is read at once: roughly, and rather more
 than less."""
 
 _COMPRESSED = 4  # of text
+
+_LOOKED_AT = 32  # rows of text
+_WIDEST = 16  # bytes of a cell, more than most have
 
 
 def memory_needed(path: Path) -> int:
@@ -42,3 +51,79 @@ def _of_parquet(path: Path) -> int:
     with parquet_file(path) as file:
         widths = [60 if re.search("string|binary", str(t)) else 8 for t in file.schema_arrow.types]
         return int(3 * file.metadata.num_rows * sum(widths))
+
+
+# ---- before anything is read --------------------------------------------------------------
+
+
+class Sizes(NamedTuple):
+    """Samples and variables; stored ones of sparse samples, None where samples are dense; bytes of
+    memory that a copy of the input will take, 0 where it may lie in a scratch file."""
+
+    n_samples: int
+    n_vars: int
+    n_stored: int | None = None
+    n_copied: int = 0
+
+
+def sizes_of(X: Any, delimiter: str = ",") -> Sizes | None:
+    """What an input says of itself without being read; None where that is not known, or wrong."""
+    if isinstance(X, str | os.PathLike):
+        with suppress(OSError, ValueError, KeyError, DataError, zipfile.BadZipFile):
+            return _sizes_of_file(Path(X), delimiter)
+        return None
+    shape = getattr(X, "shape", None)
+    if not isinstance(shape, tuple) or len(shape) != 2:
+        return None
+    n, p = (int(x) for x in shape)
+    stored = getattr(X, "nnz", None)
+    if stored is not None:
+        return Sizes(n, p, int(stored), 8 * int(stored))
+    return Sizes(n, p, None, n * p)
+
+
+def _sizes_of_file(path: Path, delimiter: str) -> Sizes | None:
+    from latenttree.data.streams import array_header, parquet_columns, parquet_file
+
+    suffix = suffix_of(path)
+    if DOCWORD.search(path.name):
+        lines = Lines(path)
+        n, p, stored = (lines.header(name) for name in ("D", "W", "NNZ"))
+        return Sizes(n, p, stored)
+    if suffix == ".npy":
+        with path.open("rb") as file:
+            n, p = array_header(file)[0]
+        return Sizes(n, p)
+    if suffix == ".npz":
+        return _sizes_of_archive(path)
+    if suffix == ".parquet":
+        with parquet_file(path) as file:
+            return Sizes(file.metadata.num_rows, len(parquet_columns(file)))
+    return _sizes_of_text(path, delimiter) if suffix == ".csv" else None
+
+
+def _sizes_of_text(path: Path, delimiter: str) -> Sizes:
+    """From the first lines of a .csv; rows are counted where they are all among these, else told
+    from the bytes of a compressed or plain file, of which a row takes one for a cell at least."""
+    with rows_of_csv(path, delimiter) as (header, rows):
+        n = sum(1 for _ in islice(rows, _LOOKED_AT))
+    if n == _LOOKED_AT:
+        n = max(n, path.stat().st_size // (2 * len(header) * _WIDEST))
+    return Sizes(n, len(header))
+
+
+def _sizes_of_archive(path: Path) -> Sizes | None:
+    from latenttree.data.sparsestream import SparseFile
+    from latenttree.data.streams import array_header
+
+    with zipfile.ZipFile(path) as archive:
+        members = archive.namelist()
+        sparse = "format.npy" in members and "shape.npy" in members
+        if not sparse and len(members) != 1:
+            return None
+        with archive.open("data.npy" if sparse else members[0]) as file:
+            shape = array_header(file)[0]
+    if sparse:
+        return Sizes(*SparseFile(path).shape, shape[0])
+    n, p = shape
+    return Sizes(n, p)

@@ -146,7 +146,7 @@ def _filled(parts: Iterable[NDArray[Any]], shape: tuple[int, ...], dtype: Any) -
 
 # ---- pages of maps ----------------------------------------------------------------------
 
-PAGES = 1 << 24
+PAGES = 1 << 23
 """Bytes of a scratch file that may be mapped to memory beside what is read next."""
 
 

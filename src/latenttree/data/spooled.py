@@ -21,6 +21,7 @@ from latenttree.data.variables import Variable, all_categorical, described, lost
 from latenttree.data.vectors import Vector
 from latenttree.data.weights import check_weights, checked_numbers
 from latenttree.engine.memory import room_within
+from latenttree.engine.progress import tell_number
 
 Floats = NDArray[np.float64]
 
@@ -88,6 +89,7 @@ def _written(
     sizes: list[int] = []
     weights: list[Floats] = []
     for chunk in chunks:
+        tell_number("read", sum(sizes) + chunk.n)
         chunk = _weighed(chunk)
         if not chunk.n:
             continue
@@ -144,6 +146,7 @@ class _Rows:
             self._table(column, v) for column, v in zip(self.columns, self.found, strict=True)
         ]
         for i, size in enumerate(self.sizes):
+            tell_number("coded", sum(self.sizes[:i]))
             block = np.empty((size, len(self.columns)), dtype=dtype)
             for j, variable in enumerate(self.found):
                 if not bins and variable.family not in CODED:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import re
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,7 @@ SHARE = 0.6
 FALLBACK = 4 * 2**30
 """Bytes by default where the system does not say how much is free."""
 
-FIRST_FIT = 80 * 2**20
+FIRST_FIT = 72 * 2**20
 """Bytes that the first fit of a process loads and does not give back: compiled kernels, and the
 parts of libraries that they call."""
 
@@ -96,6 +98,28 @@ class _Seen:
 
 
 _seen = _Seen()
+
+
+@contextmanager
+def within(limit: int) -> Iterator[None]:
+    """What happens inside is to hold to this limit, see `spare`."""
+    before = _limit.set(limit)
+    try:
+        yield
+    finally:
+        _limit.reset(before)
+
+
+def spare(most: int, least: int = 1 << 22) -> int:
+    """Bytes that a working array of the stage at work may take: a quarter of what is left under the
+    limit, `most` where there is none."""
+    limit = _limit.get()
+    if limit is None:
+        return most
+    return int(min(most, max(least, (limit - (current_memory() or 0)) // 4)))
+
+
+_limit: ContextVar[int | None] = ContextVar("memory limit", default=None)
 
 
 def give_back_freed() -> None:
