@@ -103,8 +103,8 @@ def _sizes_of_file(path: Path, delimiter: str) -> Sizes | None:
 
 
 def _sizes_of_text(path: Path, delimiter: str) -> Sizes:
-    """From the first lines of a .csv; rows are counted where they are all among these, else told
-    from the bytes of a compressed or plain file, of which a row takes one for a cell at least."""
+    """From the first lines of a .csv: rows are counted where they are all among these, else as
+    many as there are at least, if cells are not very wide."""
     with rows_of_csv(path, delimiter) as (header, rows):
         n = sum(1 for _ in islice(rows, _LOOKED_AT))
     if n == _LOOKED_AT:
