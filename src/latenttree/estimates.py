@@ -30,6 +30,7 @@ from latenttree.engine import resolve_jobs
 from latenttree.engine.memory import (
     available_memory,
     current_memory,
+    enough,
     memory_bytes,
     shown,
     still_to_load,
@@ -132,6 +133,7 @@ def plan_memory(
     matrices = 4 * table.n_vars**2 if alone else matrix_bytes(table, n_states - 1)
     sizes = table_sizes(table)
     beside = beside_bytes(sizes, n_states, n_jobs, matrices, can_count(table))
+    beside = max(beside, still_to_load() + _values_bytes(table, matrices))
     if held + beside + matrices <= limit:
         mode: Mode = "correlations" if alone else "matrices"
         return Plan(mode, limit, held, matrices, 0, beside=beside)
@@ -146,10 +148,11 @@ def plan_memory(
     return Plan("on demand", limit, held, matrices, needed + 8 * kept, kept, beside)
 
 
-def check_least(sizes: Sizes | None, n_states: int, memory_limit: Any, n_jobs: int) -> None:
-    """Raise `DataError` where a limit is less than any fit of an input of these sizes takes."""
+def check_least(sizes: Sizes | None, n_states: int, memory_limit: Any, n_jobs: int) -> int:
+    """Bytes that any fit of an input of these sizes takes beside its table; `DataError` where a
+    limit is less than that."""
     if memory_limit is None:
-        return
+        return 0
     limit, held = memory_bytes(memory_limit), current_memory() or 0
     sizes = sizes or Sizes(0, 0)
     pairs, counted = 4 * sizes.n_vars**2, on_demand_bytes(sizes, n_jobs)
@@ -163,6 +166,7 @@ def check_least(sizes: Sizes | None, n_states: int, memory_limit: Any, n_jobs: i
             f"least beside the {shown(held)} held already, and memory_limit is {shown(limit)}; "
             f"raise it to {shown(held + needed)} or more"
         )
+    return needed - still_to_load()
 
 
 def table_sizes(table: Table) -> Sizes:
@@ -183,6 +187,17 @@ def beside_bytes(
     if packing:
         stages.append(on_demand_bytes(sizes, n_jobs))
     return still_to_load() + max(stages)
+
+
+def _values_bytes(table: Table, pairs: int) -> int:
+    """The same where variables are not all 0/1: samples in two halves with features of a chunk;
+    for the model all numbers of a variable at once, then likelihoods of a chunk."""
+    n = table.n_samples
+    if can_count(table):
+        return 0
+    halves = 16 * n + min(16 * n * table.n_vars, CHUNK_BYTES)
+    numbers = 0 if table.values is None else 40 * n + min(100 * n * table.n_vars, 2 * CHUNK_BYTES)
+    return max(halves, numbers - pairs)
 
 
 def on_demand_bytes(sizes: Sizes, n_jobs: int) -> int:
@@ -235,9 +250,9 @@ def _refusal(table: Table, held: int, needed: int, limit: int) -> str:
     if table.has_missing:
         why = "missing values"
     return (
-        f"the distances of {table.n_vars:,} variables need {shown(needed)} beside the "
+        f"distances and model of {table.n_vars:,} variables need {shown(needed)} beside the "
         f"{shown(held)} held already, memory_limit is {shown(limit)}, and with {why} they cannot "
-        f"be had in less; raise memory_limit to {shown(held + needed)} or more"
+        f"be had in less; raise memory_limit to {shown(enough(limit, held + needed))} or more"
     )
 
 

@@ -25,7 +25,15 @@ from latenttree.data.limits import sizes_of
 from latenttree.diagnostics import Diagnostics
 from latenttree.distances import Distances, estimate_distances, pairwise_distances
 from latenttree.engine import Progress, resolve_jobs, single_threaded_blas
-from latenttree.engine.memory import first_fit_done, give_back_freed, memory_bytes, shown, within
+from latenttree.engine.memory import (
+    enough,
+    first_fit_done,
+    give_back_freed,
+    memory_bytes,
+    reserving,
+    shown,
+    within,
+)
 from latenttree.errors import DataError
 from latenttree.estimates import Estimate, Plan, affinity_of, check_least, counted, plan_memory
 from latenttree.fitting import Fitted, Options, check_refinement
@@ -108,8 +116,10 @@ class LatentTree(Batchwise, Queries, BaseEstimator):
     keep_distances : bool, default=False
         Keep the distance matrix and its standard errors in `distances_`.
     memory_limit : int, str or None
-        Bytes that the process may hold, or text like "8GiB"; None is 60% of what is free. Files
-        that are larger are read part by part. Where the matrices of all pairs of 0/1 variables do
+        Bytes that the process may hold, Python, libraries and `X` included, or text like "8GiB";
+        None is 60% of what is free. Files that are larger are read part by part, into a scratch
+        file where the table is too large as well. A limit that is too small is refused with the
+        least that works. (Compiling, before the first fit on a machine, takes more.) Where the matrices of all pairs of 0/1 variables do
         not fit, pairs are counted when they are needed: the same tree, but for branches being seen
         through fewer leaves, in more time.
     random_state : int, RandomState or None
@@ -216,9 +226,9 @@ class LatentTree(Batchwise, Queries, BaseEstimator):
         jobs = resolve_jobs(self.n_jobs)
         sizes = sizes_of(X)
         check_enough(sizes)
-        check_least(sizes, 2, self.memory_limit, jobs)
+        needed = check_least(sizes, 2, self.memory_limit, jobs)
         progress = Progress(self.verbose)
-        with progress.stage("reading"):
+        with progress.stage("reading"), reserving(needed):
             table = as_table(
                 X,
                 groups=self.groups,
@@ -309,7 +319,7 @@ class LatentTree(Batchwise, Queries, BaseEstimator):
                 f"{table.n_vars:,} variables in {len(table):,} samples need "
                 f"{shown(plan.on_demand + plan.beside)} at least beside the "
                 f"{shown(plan.held)} held already, and memory_limit is {shown(plan.limit)}; raise "
-                f"it to {shown(plan.estimated_peak)} or more"
+                f"it to {shown(enough(plan.limit, plan.estimated_peak))} or more"
             )
         usual = {"structure": "lrg", "keep_distances": False}
         for name in usual:

@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 CHUNK_CODES = 1 << 24
 """Codes in a chunk, at most; at least a block of samples."""
 
-CHUNK_VALUES = 1 << 20
+CHUNK_VALUES = 1 << 19
 """The same where variables are not all categorical: their likelihoods are numbers for each of
 them."""
 

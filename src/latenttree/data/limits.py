@@ -21,7 +21,6 @@ than less."""
 _COMPRESSED = 4  # of text
 
 _LOOKED_AT = 32  # rows of text
-_WIDEST = 16  # bytes of a cell, more than most have
 
 
 def memory_needed(path: Path) -> int:
@@ -104,11 +103,12 @@ def _sizes_of_file(path: Path, delimiter: str) -> Sizes | None:
 
 def _sizes_of_text(path: Path, delimiter: str) -> Sizes:
     """From the first lines of a .csv: rows are counted where they are all among these, else as
-    many as there are at least, if cells are not very wide."""
+    many as there are at least, if others are not twice as long."""
     with rows_of_csv(path, delimiter) as (header, rows):
-        n = sum(1 for _ in islice(rows, _LOOKED_AT))
+        lengths = [sum(map(len, row)) + len(row) for row in islice(rows, _LOOKED_AT)]
+    n = len(lengths)
     if n == _LOOKED_AT:
-        n = max(n, path.stat().st_size // (2 * len(header) * _WIDEST))
+        n = max(n, n * path.stat().st_size // (2 * sum(lengths)))
     return Sizes(n, len(header))
 
 

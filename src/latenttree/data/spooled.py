@@ -20,7 +20,7 @@ from latenttree.data.textcolumns import TextColumn
 from latenttree.data.variables import Variable, all_categorical, described, lost_notes, varying
 from latenttree.data.vectors import Vector
 from latenttree.data.weights import check_weights, checked_numbers
-from latenttree.engine.memory import room_within
+from latenttree.engine.memory import room_for_table, room_within
 from latenttree.engine.progress import tell_number
 
 Floats = NDArray[np.float64]
@@ -57,7 +57,7 @@ class Plan(NamedTuple):
         return max(1 << 20, min(1 << 25, room_within(self.limit) // 16))
 
     def arrays(self) -> Arrays:
-        return Arrays(room_within(self.limit) // 4, self.scratch)
+        return Arrays(room_for_table(self.limit), self.scratch)
 
 
 def spooled_table(

@@ -100,6 +100,34 @@ class _Seen:
 _seen = _Seen()
 
 
+TABLE_SHARE = 4
+"""One part in so many of what is left may be taken by a table, else it lies in a scratch file."""
+
+
+def room_for_table(limit: int) -> int:
+    """Bytes that a table may take in memory: a share of what the stages that follow leave."""
+    return max(0, room_within(limit) - _reserved.get()) // TABLE_SHARE
+
+
+@contextmanager
+def reserving(n_bytes: int) -> Iterator[None]:
+    """What is read inside is followed by stages that take so much."""
+    before = _reserved.set(n_bytes)
+    try:
+        yield
+    finally:
+        _reserved.reset(before)
+
+
+_reserved: ContextVar[int] = ContextVar("memory of the stages that follow", default=0)
+
+
+def enough(limit: int, needed: int) -> int:
+    """A limit that is enough where `needed` bytes, more than `limit`, would be held: of what it is
+    raised by, a table that was read part by part takes its share."""
+    return limit + (needed - limit) * TABLE_SHARE // (TABLE_SHARE - 1) + 2**20
+
+
 @contextmanager
 def within(limit: int) -> Iterator[None]:
     """What happens inside is to hold to this limit, see `spare`."""
