@@ -13,6 +13,7 @@ from scipy import sparse
 from latenttree import LatentTree
 from latenttree.data import as_table
 from latenttree.data.limits import Sizes, sizes_of
+from latenttree.engine.memory import give_back_freed
 from latenttree.errors import DataError
 from latenttree.estimates import check_least, plan_memory
 
@@ -27,13 +28,16 @@ def words(seed: int = 0, n: int = 300, p: int = 2600) -> sparse.csr_array:
     return sparse.csr_array((rng.random((n, p)) < chance).astype(np.uint8))
 
 
-def limit() -> int:
+def limit(X: Any) -> int:
     """More than pairs on demand need, less than the matrices of all pairs."""
-    return plan_memory(as_table(words()), 2, 1).estimated_peak + MATRICES // 2
+    table = as_table(X)
+    give_back_freed()  # as a fit does
+    return plan_memory(table, 2, 1).estimated_peak + MATRICES // 2
 
 
 def test_a_fit_within_a_limit_says_what_it_held() -> None:
-    found = LatentTree(2, memory_limit=limit(), random_state=0, n_jobs=1, max_iter=3).fit(words())
+    X = words()
+    found = LatentTree(2, memory_limit=limit(X), random_state=0, n_jobs=1, max_iter=3).fit(X)
     report = found.diagnostics_
     assert found.tree_.n_observed == 2600
     assert report.n_pairs == 2600 * 2599 // 2
@@ -56,8 +60,9 @@ def test_plenty_of_memory_is_not_mentioned() -> None:
     ],
 )
 def test_what_needs_all_pairs_is_refused(options: dict[str, Any], why: str) -> None:
+    X = words()
     with pytest.raises(DataError, match=f"{why}.*held already, and memory_limit is.*raise it"):
-        LatentTree(2, memory_limit=limit(), n_jobs=1, **options).fit(words())
+        LatentTree(2, memory_limit=limit(X), n_jobs=1, **options).fit(X)
 
 
 def test_a_limit_that_nothing_fits_into_is_refused() -> None:

@@ -31,6 +31,7 @@ from latenttree.engine.memory import (
     available_memory,
     current_memory,
     enough,
+    give_back_freed,
     memory_bytes,
     shown,
     still_to_load,
@@ -153,6 +154,7 @@ def check_least(sizes: Sizes | None, n_states: int, memory_limit: Any, n_jobs: i
     limit is less than that."""
     if memory_limit is None:
         return 0
+    give_back_freed()
     limit, held = memory_bytes(memory_limit), current_memory() or 0
     sizes = sizes or Sizes(0, 0)
     pairs, counted = 4 * sizes.n_vars**2, on_demand_bytes(sizes, n_jobs)

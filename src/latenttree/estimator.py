@@ -118,10 +118,10 @@ class LatentTree(Batchwise, Queries, BaseEstimator):
     memory_limit : int, str or None
         Bytes that the process may hold, Python, libraries and `X` included, or text like "8GiB";
         None is 60% of what is free. Files that are larger are read part by part, into a scratch
-        file where the table is too large as well. A limit that is too small is refused with the
-        least that works. (Compiling, before the first fit on a machine, takes more.) Where the matrices of all pairs of 0/1 variables do
-        not fit, pairs are counted when they are needed: the same tree, but for branches being seen
-        through fewer leaves, in more time.
+        file where the table is too large as well. Where the matrices of all pairs of 0/1 variables
+        do not fit, pairs are counted when they are needed: the same tree, but for branches being
+        seen through fewer leaves, in more time. A limit that is too small is refused, with the
+        least that works. Compiling, at the first fit on a machine, takes more.
     random_state : int, RandomState or None
         Seeds the sketch. The same seed gives the same tree on any number of threads.
     n_jobs : int or None
