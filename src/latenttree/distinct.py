@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from latenttree.samples import codes_of
 
 Keys = NDArray[np.uint64]
 Ints = NDArray[np.int64]
+Keyed = tuple[Ints, Keys, NDArray[np.float64]]
 
 LOOKED_AT = 1 << 14
 """Rows among which at least two are equal, or hardly any of a million are."""
@@ -34,7 +35,7 @@ def distinct(table: Table) -> Table:
 
     Rows are told apart by two 64-bit sums of random numbers: that different rows have both in
     common is less likely than a fault of the machine. O(n p), or what is stored; 12 bytes for each
-    row, and 24 in a scratch file. Where none of `LOOKED_AT` rows occurs twice, the others are not
+    row, and 32 in a scratch file. Where none of `LOOKED_AT` rows occurs twice, the others are not
     looked at."""
     if table.values is not None or table.kind == "blocks":
         return table
@@ -43,12 +44,20 @@ def distinct(table: Table) -> Table:
         some = table.subset_rows(spread)
         if len(np.unique(row_keys(some, 0, LOOKED_AT)[:, 0])) == LOOKED_AT:
             return table
-    like = first_like(table)
-    first = like == np.arange(len(like), dtype=like.dtype)
-    if first.sum() > MOST_DISTINCT * table.n_samples:
+    counts = multiplicity(table)
+    first = counts > 0
+    m = int(first.sum())
+    if m > MOST_DISTINCT * table.n_samples:
         return table
-    weights = _weights(table, like, first)
-    return _rows(table, np.flatnonzero(first)).replace(weights=weights)
+    weights, index = np.empty(m), np.empty(m, dtype=np.uint32 if len(first) < 2**32 else np.int64)
+    done = 0
+    for start, stop in blocks(len(first), PART):  # parts: arrays of all rows are large
+        rows = start + np.flatnonzero(first[start:stop])
+        weights[done : done + len(rows)] = counts[rows]
+        index[done : done + len(rows)] = rows
+        done += len(rows)
+    del counts
+    return _rows(table, index).replace(weights=weights)
 
 
 def row_keys(table: Table, start: int, stop: int) -> Keys:
@@ -70,69 +79,71 @@ def row_keys(table: Table, start: int, stop: int) -> Keys:
     return keys
 
 
-def first_like(table: Table) -> NDArray[Any]:
-    """(n,) the first row that is equal, for every row."""
+def multiplicity(table: Table) -> NDArray[Any]:
+    """(n,) how often each row counts with all that are equal to it, at the first of them; 0 at the
+    others."""
     n = table.n_samples
-    found = np.empty(n, dtype=np.uint32 if n < 2**32 else np.int64)
+    whole = table.weights is None and n < 2**32
+    found = np.zeros(n, dtype=np.uint32 if whole else np.float64)
+    parts = (_equal(*_keyed(table, start, stop)) for start, stop in blocks(n, PART))
     if n <= PART:
-        _mark_first(np.arange(n), row_keys(table, 0, n), found)
-        return found
-    buckets = _Buckets(table)
-    for start, stop in blocks(n, PART):
-        buckets.add(start, row_keys(table, start, stop))
-    for places, keys in buckets:
-        _mark_first(places, keys, found)
+        buckets: Iterable[Keyed] = parts
+    else:
+        buckets = _Buckets(table)
+        for part in parts:
+            buckets.add(*part)
+    for places, _, weights in buckets:
+        found[places] = weights
     return found
 
 
+def _keyed(table: Table, start: int, stop: int) -> Keyed:
+    """Rows start:stop, their keys, and how often they count."""
+    weights = np.ones(stop - start) if table.weights is None else table.weights[start:stop]
+    return np.arange(start, stop), row_keys(table, start, stop), weights
+
+
+def _equal(places: Ints, keys: Keys, weights: NDArray[np.float64]) -> Keyed:
+    """Equal keys together: the first of their places, which increase, and their weights summed."""
+    order = np.lexsort((keys[:, 1], keys[:, 0]))
+    keys = keys[order]
+    is_new = np.ones(len(order), dtype=np.bool_)
+    is_new[1:] = (keys[1:] != keys[:-1]).any(axis=1)
+    starts = np.flatnonzero(is_new)
+    return places[order[starts]], keys[starts], np.add.reduceat(weights[order], starts)
+
+
 class _Buckets:
-    """Rows and their keys by the leading bits of these, in a scratch file: equal keys together,
-    about `PART` at a time."""
+    """Keys of rows by their leading bits, in a scratch file: equal keys together, about `PART` at a
+    time."""
 
     def __init__(self, table: Table) -> None:
         stored = scratch_map(table.codes if table.codes is not None else table.matrix)
         self._scratch = Scratch(None if stored is None else stored.folder)
         self._bits = int(np.ceil(np.log2(table.n_samples / PART)))
-        self._parts: list[list[tuple[Part, Part]]] = [[] for _ in range(1 << self._bits)]
+        self._parts: list[list[tuple[Part, Part, Part]]] = [[] for _ in range(1 << self._bits)]
 
-    def add(self, start: int, keys: Keys) -> None:
-        """The keys of the rows from `start` on."""
+    def add(self, places: Ints, keys: Keys, weights: NDArray[np.float64]) -> None:
+        """Different keys in order, each behind those that were added before."""
         lead = (keys[:, 0] >> np.uint64(64 - self._bits)).astype(np.int64)
-        order = np.argsort(lead, kind="stable")
-        ends = np.searchsorted(lead[order], np.arange(len(self._parts) + 1))
+        ends = np.searchsorted(lead, np.arange(len(self._parts) + 1)).tolist()
         for parts, low, high in zip(self._parts, ends[:-1], ends[1:], strict=True):
-            rows = order[low:high]
-            parts.append((self._scratch.add(start + rows), self._scratch.add(keys[rows])))
+            if low < high:
+                some = (x[low:high] for x in (places, keys, weights))
+                one, other, last = map(self._scratch.add, some)
+                parts.append((one, other, last))
 
-    def __iter__(self) -> Iterator[tuple[Ints, Keys]]:
-        read = self._scratch.read
+    def __iter__(self) -> Iterator[Keyed]:
         for parts in self._parts:
-            yield (
-                np.concatenate([read(places) for places, _ in parts]),
-                np.concatenate([read(keys) for _, keys in parts]),
-            )
+            if parts:
+                read = [
+                    [self._scratch.read(part) for part in some] for some in zip(*parts, strict=True)
+                ]
+                places, keys, weights = map(np.concatenate, read)
+                yield _equal(places, keys, weights)
 
 
-def _mark_first(places: Ints, keys: Keys, found: NDArray[Any]) -> None:
-    """Fill `found` at some places, increasing, which have all keys that are equal to theirs."""
-    order = np.lexsort((keys[:, 1], keys[:, 0]))
-    ordered, rows = keys[order], places[order]
-    is_new = np.ones(len(rows), dtype=np.bool_)
-    is_new[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
-    found[rows] = rows[is_new][np.cumsum(is_new) - 1]
-
-
-def _weights(table: Table, like: NDArray[Any], first: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """How often each different row counts, in the order of the first of each."""
-    number = np.cumsum(first, dtype=like.dtype)
-    found = np.zeros(int(number[-1]))
-    for start, stop in blocks(len(like), PART):
-        weights = 1.0 if table.weights is None else table.weights[start:stop]
-        np.add.at(found, number[like[start:stop]] - 1, weights)
-    return found
-
-
-def _rows(table: Table, index: Ints) -> Table:
+def _rows(table: Table, index: NDArray[Any]) -> Table:
     """Some rows; those of a table in a scratch file in another."""
     stored = table.codes if table.codes is not None else table.matrix
     if scratch_map(stored) is None:

@@ -24,7 +24,7 @@ from latenttree.affinity import (
 )
 from latenttree.correlations import binary_source, counted_source, without_rows
 from latenttree.data import Table
-from latenttree.data.limits import Sizes
+from latenttree.data.limits import COLUMN_BYTES, Sizes
 from latenttree.distances import UNMEASURABLE_ERROR, Distances, estimate_distances
 from latenttree.engine import resolve_jobs
 from latenttree.engine.memory import (
@@ -162,6 +162,9 @@ def check_least(sizes: Sizes | None, n_states: int, memory_limit: Any, n_jobs: i
         pairs + beside_bytes(sizes, n_states, n_jobs, pairs, packing=True),
         counted + beside_bytes(sizes, n_states, n_jobs, counted),
     )
+    if sizes.n_copied:
+        column = COLUMN_BYTES * sizes.n_samples if sizes.n_stored is None else sizes.n_copied // 2
+        needed = max(needed, still_to_load() + sizes.n_copied + column)
     if held + needed > limit:
         raise DataError(
             f"{sizes.n_vars:,} variables in {sizes.n_samples:,} samples need {shown(needed)} at "

@@ -22,6 +22,9 @@ _COMPRESSED = 4  # of text
 
 _LOOKED_AT = 32  # rows of text
 
+COLUMN_BYTES = 24
+"""Bytes for each value of a column while it is coded."""
+
 
 def memory_needed(path: Path) -> int:
     """Bytes that reading a file at once takes, roughly; 0 where it is always read so."""
@@ -31,7 +34,13 @@ def memory_needed(path: Path) -> int:
     if suffix == ".parquet":
         return _of_parquet(path)
     times = _TIMES.get(suffix, 0)
-    return size * times * (_COMPRESSED if suffix != path.suffix.lower() else 1)
+    return size * times * (_COMPRESSED if suffix != path.suffix.lower() else 1) + _of_column(path)
+
+
+def _of_column(path: Path) -> int:
+    """What one column of an array takes while it is coded, beside all of them."""
+    found = sizes_of(path) if suffix_of(path) in (".npy", ".npz") else None
+    return 0 if found is None or found.n_stored is not None else COLUMN_BYTES * found.n_samples
 
 
 def _of_archive(path: Path) -> int:
@@ -40,7 +49,7 @@ def _of_archive(path: Path) -> int:
             found = {info.filename: info.file_size for info in archive.infolist()}
     except (zipfile.BadZipFile, OSError):  # told where it is read
         return 0
-    return sum(found.values()) * (6 if "shape.npy" in found else 3)
+    return sum(found.values()) * (6 if "shape.npy" in found else 3) + _of_column(path)
 
 
 def _of_parquet(path: Path) -> int:

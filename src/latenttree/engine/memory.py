@@ -104,9 +104,14 @@ TABLE_SHARE = 4
 """One part in so many of what is left may be taken by a table, else it lies in a scratch file."""
 
 
+def room_for_reading(limit: int) -> int:
+    """Bytes that reading may take: what the stages that follow leave, which need the table."""
+    return max(0, room_within(limit) - _reserved.get())
+
+
 def room_for_table(limit: int) -> int:
-    """Bytes that a table may take in memory: a share of what the stages that follow leave."""
-    return max(0, room_within(limit) - _reserved.get()) // TABLE_SHARE
+    """Bytes that a table may take in memory."""
+    return room_for_reading(limit) // TABLE_SHARE
 
 
 @contextmanager
