@@ -19,6 +19,7 @@ from latenttree.engine import (
     resolve_jobs,
     single_threaded_blas,
 )
+from latenttree.engine.progress import tell_number, tell_share
 from latenttree.errors import DataError
 
 
@@ -213,6 +214,32 @@ def test_progress_adds_up_the_times_of_a_stage(capsys: pytest.CaptureFixture[str
     assert progress.seconds["two"] >= 0.01
     captured = capsys.readouterr()
     assert captured.out == captured.err == ""
+
+
+def test_how_far_a_stage_is_shows_when_verbose(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("latenttree.engine.progress.SECONDS", 0.0)
+    monkeypatch.setattr("latenttree.engine.progress.SECONDS_APART", 0.0)
+    tell_share("x.csv", 1, 2)  # no stage: nobody looks
+    for verbose in (False, True):
+        with Progress(verbose).stage("reading"):
+            tell_share("x.csv", 3 << 20, 8 << 20)
+            tell_number("coded", 12_000)
+    shown = capsys.readouterr().err
+    assert shown.count("x.csv: 3 of 8 MiB") == 1
+    assert shown.count("coded: 12,000 rows") == 1
+
+
+def test_looks_at_a_stage_are_apart(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("latenttree.engine.progress.SECONDS_APART", 1000.0)
+    monkeypatch.setattr("latenttree.engine.progress.SECONDS", 1000.0)
+    with Progress(True).stage("reading"):
+        for i in range(1000):
+            tell_number("read", i)
+    assert "rows" not in capsys.readouterr().err
 
 
 def test_verbose_progress_writes_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:

@@ -52,6 +52,7 @@ ORDER = (
     "gaussian",
     "simulation",
     "samples",
+    "distinct",
     "views",
     "present_views",
     "regressions",

@@ -9,9 +9,14 @@ from latenttree.engine.memory import (
     SHARE,
     available_memory,
     current_memory,
+    give_back_freed,
     memory_bytes,
     peak_memory,
+    room_within,
     shown,
+    spare,
+    still_to_load,
+    within,
 )
 from latenttree.errors import DataError
 
@@ -70,3 +75,31 @@ def test_bytes_for_people() -> None:
         "3.0 MiB",
         "8.0 GiB",
     ]
+
+
+def test_what_is_left_of_a_limit() -> None:
+    held = current_memory()
+    if held is None:
+        pytest.skip("this system does not say")
+    assert room_within(1) == 0
+    # the process may grow between two readings
+    assert 2**30 - 2**25 < room_within(held + still_to_load() + 2**30) <= 2**30 + 2**25
+
+
+def test_working_arrays_are_smaller_within_a_limit() -> None:
+    assert spare(2**40) == 2**40
+    with within(1):
+        assert spare(2**40) == 2**22
+        assert spare(2**20) == 2**20
+    assert spare(2**40) == 2**40
+
+
+def test_freed_memory_is_given_back() -> None:
+    parts = [np.ones(10_000) for _ in range(2000)]
+    before = current_memory()
+    del parts
+    give_back_freed()
+    if before is not None:
+        after = current_memory()
+        assert after is not None
+        assert after < before

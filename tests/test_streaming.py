@@ -5,6 +5,10 @@ from __future__ import annotations
 import errno
 import gzip
 import json
+import os
+import re
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -212,6 +216,64 @@ def test_mapped_arrays(tmp_path: Path) -> None:
         assert_same(as_table(mapped, **options), as_table(X, **options))
     with pytest.raises(DataError, match=r"shape \(5,\), but X has 6000 rows"):
         as_table(mapped, sample_weight=np.ones(5), memory_limit=1000)
+
+
+CUT = """
+import os, sys
+from pathlib import Path
+import numpy as np
+from latenttree.data import DataError, streams
+from latenttree.data.spooled import Plan, spooled_table
+
+path, order = Path(sys.argv[1]), sys.argv[2]
+np.save(path, np.asarray(np.random.default_rng(0).integers(0, 3, (200_000, 8)), order=order))
+source = getattr(streams, "npy_source", lambda p: streams.array_source(np.load(p, mmap_mode="r")))
+
+def chunks(found):
+    for i, chunk in enumerate(found):
+        if i == 2:
+            os.truncate(path, 1 << 20)
+        yield chunk
+
+found = source(path)
+try:
+    spooled_table(found.header, chunks(found.chunks(1 << 19)), Plan(1000))
+except DataError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_a_file_that_is_cut_while_it_is_read_is_named(tmp_path: Path, order: str) -> None:
+    command = [sys.executable, "-c", CUT, str(tmp_path / "x.npy"), order]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert re.search(r"cannot read x.npy: .* values expected.*; it is cut", done.stdout)
+
+
+def test_a_map_of_a_file_that_was_cut_is_refused(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", arrays()["floats"])
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
+    os.truncate(tmp_path / "x.npy", 5000)
+    with pytest.raises(DataError, match=r"a map of x.npy, which has only 5,000 of 192,128 bytes"):
+        as_table(mapped, memory_limit=1000)
+
+
+def test_a_cut_file_is_refused(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", arrays()["floats"])
+    os.truncate(tmp_path / "x.npy", 5000)
+    for limit in (None, 1000):
+        with pytest.raises(DataError, match=r"cannot read x.npy.*write it again"):
+            read_table(tmp_path / "x.npy", memory_limit=limit)
+
+
+def test_cells_are_the_same_with_blanks_around_them(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    lines = ["a,b", *(["x, 1", " x,1", "y ,NA", " ,2", "?,\t1"] * 40)]
+    path.write_text("\n".join(lines))
+    found, expected = read_both(path)
+    assert_same(found, expected)
+    assert [list(labels) for labels in expected.categories] == [["x", "y"], [1, 2]]
 
 
 def frame(n: int = 3000) -> Any:

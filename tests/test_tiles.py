@@ -170,10 +170,11 @@ def test_matrices_are_taken_where_they_fit() -> None:
     assert matrix_bytes(table, 1) == 12 * p * p
     roomy = plan_memory(table, 2, "1TiB")
     assert roomy.mode == "correlations"
-    assert roomy.estimated_peak == roomy.held + 4 * p * p
+    assert roomy.estimated_peak == roomy.held + roomy.beside + 4 * p * p
     whole = plan_memory(table, 2, "1TiB", with_errors=True)
     assert whole.mode == "matrices"
-    assert whole.estimated_peak == whole.held + 12 * p * p
+    assert whole.estimated_peak == whole.held + whole.beside + 12 * p * p
+    assert min(roomy.beside, whole.beside) > 0
     tight = plan_memory(table, 2, 1000)
     assert tight.mode == "on demand"
     assert tight.kept == 0

@@ -23,12 +23,21 @@ from latenttree.data import (
     free_dimensions,
 )
 from latenttree.data.content_order import in_content_order
+from latenttree.data.limits import sizes_of
 from latenttree.diagnostics import Diagnostics
 from latenttree.distances import Distances, estimate_distances, pairwise_distances
 from latenttree.engine import Progress, resolve_jobs, single_threaded_blas
-from latenttree.engine.memory import memory_bytes, shown
+from latenttree.engine.memory import (
+    enough,
+    first_fit_done,
+    give_back_freed,
+    memory_bytes,
+    reserving,
+    shown,
+    within,
+)
 from latenttree.errors import DataError
-from latenttree.estimates import Estimate, Plan, affinity_of, counted, plan_memory
+from latenttree.estimates import Estimate, Plan, affinity_of, check_least, counted, plan_memory
 from latenttree.fitting import Fitted, Options, check_refinement
 from latenttree.gaussian import GaussianTreeModel
 from latenttree.learning import Lesson, learn_gaussian, learn_model
@@ -36,6 +45,7 @@ from latenttree.model import TreeModel
 from latenttree.queries import Queries
 from latenttree.reports import (
     check_detection,
+    check_enough,
     describe,
     memory_report,
     parameter_report,
@@ -109,10 +119,12 @@ class LatentTree(Batchwise, Queries, BaseEstimator):
     keep_distances : bool, default=False
         Keep the distance matrix and its standard errors in `distances_`.
     memory_limit : int, str or None
-        Bytes that the process may hold, or text like "8GiB"; None is 60% of what is free. Files
-        that are larger are read part by part. Where the matrices of all pairs of 0/1 variables do
-        not fit, pairs are counted when they are needed: the same tree, but for branches being seen
-        through fewer leaves, in more time.
+        Bytes that the process may hold, Python, libraries and `X` included, or text like "8GiB";
+        None is 60% of what is free. Files that are larger are read part by part, into a scratch
+        file where the table is too large as well. Where the matrices of all pairs of 0/1 variables
+        do not fit, pairs are counted when they are needed: the same tree, but for branches being
+        seen through fewer leaves, in more time. A limit that is too small is refused, with the
+        least that works. Compiling, at the first fit on a machine, takes more.
     random_state : int, RandomState or None
         Seeds the sketch. The same seed gives the same tree on any number of threads, and whatever
         the order of the rows.
@@ -215,8 +227,12 @@ class LatentTree(Batchwise, Queries, BaseEstimator):
         right where they are missing completely at random. `sample_weight` `(n,)` says how often
         each row counts: one of weight 3 as three such rows, anywhere in the table."""
         self._check_options()
+        jobs = resolve_jobs(self.n_jobs)
+        sizes = sizes_of(X)
+        check_enough(sizes)
+        needed = check_least(sizes, 2, self.memory_limit, jobs)
         progress = Progress(self.verbose)
-        with progress.stage("reading"):
+        with progress.stage("reading"), reserving(needed):
             table = as_table(
                 X,
                 groups=self.groups,
@@ -230,6 +246,7 @@ class LatentTree(Batchwise, Queries, BaseEstimator):
             check_identifiers(table)
             report = Diagnostics(n_states=0, messages=describe(table))
             table = in_content_order(table)
+        give_back_freed()
         seed = _seed(self.random_state)
         rank, most = self._rank(table, report, seed, progress)
         lesson = self._lesson(most, seed, progress)
@@ -237,6 +254,7 @@ class LatentTree(Batchwise, Queries, BaseEstimator):
             progress.announcing_compilation(),
             Compiler(table, rank + 1, lesson.n_jobs) as compiler,
             single_threaded_blas(),
+            within(memory_bytes(self.memory_limit)),
         ):
             measured, result, fitted = self._learn(table, rank, lesson, compiler)
         tree_report(report, result, measured, table.total_weight)
@@ -244,6 +262,7 @@ class LatentTree(Batchwise, Queries, BaseEstimator):
         memory_report(report, measured.plan)
         report.stage_seconds = progress.seconds
         self._keep(X, table, result, fitted, report, measured.distances)
+        first_fit_done()
         return self
 
     def _learn(
@@ -257,6 +276,9 @@ class LatentTree(Batchwise, Queries, BaseEstimator):
             measured = self._measure(table, rank + 1, lesson)
             self._wait(compiler, "structure", lesson.progress)
             result = self._structure(measured, table, lesson.progress)
+            kept = measured.distances if self.keep_distances else None
+            measured = replace(measured.reduced(), distances=kept)
+            give_back_freed()
         self._wait(compiler, "model", lesson.progress)
         if self.hidden == "gaussian":
             return measured, result, learn_gaussian(result, table, rank, lesson)
@@ -279,7 +301,7 @@ class LatentTree(Batchwise, Queries, BaseEstimator):
                 whole = self.structure != "lrg" or self.keep_distances
                 plan = plan_memory(table, states, self.memory_limit, lesson.n_jobs, whole)
                 if plan.mode == "on demand":
-                    self._check_on_demand(plan)
+                    self._check_on_demand(plan, table)
                 if plan.mode != "matrices":
                     return counted(table, plan, lesson.n_jobs)
                 found = estimate_distances(
@@ -291,13 +313,14 @@ class LatentTree(Batchwise, Queries, BaseEstimator):
         with lesson.progress.stage("spanning tree"):
             return Estimate(affinity_of(found, table), found, found.basis, plan)
 
-    def _check_on_demand(self, plan: Plan) -> None:
+    def _check_on_demand(self, plan: Plan, table: Table) -> None:
         """What does not fit, or needs the matrices of all pairs, is refused before any work."""
         if self.memory_limit is not None and plan.estimated_peak > plan.limit:
             raise DataError(
-                f"pairs of variables need {shown(plan.on_demand)} at least beside the "
+                f"{table.n_vars:,} variables in {len(table):,} samples need "
+                f"{shown(plan.on_demand + plan.beside)} at least beside the "
                 f"{shown(plan.held)} held already, and memory_limit is {shown(plan.limit)}; raise "
-                f"it to {shown(plan.estimated_peak)} or more"
+                f"it to {shown(enough(plan.limit, plan.estimated_peak))} or more"
             )
         usual = {"structure": "lrg", "keep_distances": False}
         for name in usual:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.data import Table
+from latenttree.data.scratch import about_to_read
 from latenttree.data.table import CODED
 from latenttree.emissions import pooled, target_of
 from latenttree.engine import Progress
@@ -32,7 +33,7 @@ Floats = NDArray[np.float64]
 ROUGH_SAMPLES, ROUGH_STEPS = 1 << 14, 12
 """Samples and steps of a refinement before the search, where there are many samples."""
 
-STEP_VALUES = 1 << 24
+STEP_VALUES = 1 << 21
 """Posteriors held at once."""
 
 ENOUGH = 1 << 13
@@ -207,6 +208,7 @@ def pooled_families(table: Table, n_states: int) -> dict[int, Pooled]:
         return {}
     found = {}
     for v, values in table.values.arrays.items():
+        about_to_read(values, getattr(values, "nbytes", 0))
         emission = pooled(table.families[v], values, n_states, table.weights)
         found[v] = Pooled(emission, target_of(emission, values, table.weights))
     return found

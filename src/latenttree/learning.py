@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.data import Table
+from latenttree.distinct import distinct
 from latenttree.engine import Progress
 from latenttree.fitting import Fitted, Options, conditions, fit_model, polish, split
 from latenttree.gaussian.fitting import fit_gaussian
@@ -19,7 +20,7 @@ from latenttree.leaves import as_leaves
 from latenttree.model import TreeModel
 from latenttree.pruning import Pruner, prune
 from latenttree.refine import MANY
-from latenttree.samples import distinct, marginals
+from latenttree.samples import marginals
 from latenttree.search import settle
 from latenttree.splitkeys import signatures
 from latenttree.structure import Structure

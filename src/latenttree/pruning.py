@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.engine import parallel, single_threaded_blas
+from latenttree.engine.memory import spare
 from latenttree.hubs import (
     Heard,
     Hub,
@@ -229,7 +230,7 @@ def _collect(
     """What `ask` answers for each node, given what its branches say in the samples."""
     found: list[_Proposal] = []
     k = int(model.dims[nodes].max(initial=1))
-    room = max(1, MESSAGE_BYTES // (4 * k * max(_n_rows(samples), 1)))
+    room = max(1, spare(MESSAGE_BYTES) // (4 * k * max(_n_rows(samples), 1)))
     for batch in _batches(model.tree, nodes, room):
         spoken = [_Spoken(model, as_chunk(part), batch, n_jobs) for part in samples()]
 

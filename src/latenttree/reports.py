@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from latenttree.data import Table
 from latenttree.data.checks import free_dimensions
+from latenttree.data.limits import Sizes
 from latenttree.diagnostics import Diagnostics
 from latenttree.distances import Distances, estimate_distances
 from latenttree.engine.memory import peak_memory
@@ -23,12 +24,29 @@ from latenttree.states import choose_states
 from latenttree.structure import Structure
 from latenttree.tree import Tree
 
+MANY_VARIABLES = 1000
+"""Variables from which on there must be enough samples to tell them apart."""
+
 WORST_CONDITION = 1e4
 """Decompositions that amplify errors more than this say little."""
 
 
 class DetectionLimitError(DataError):
     """The dependence between the variables is too weak for this many samples."""
+
+
+def check_enough(sizes: Sizes | None) -> None:
+    """Raise where there are so few samples that even 0/1 variables could not all differ, before a
+    table with many columns is read."""
+    if sizes is None or sizes.n_vars < MANY_VARIABLES:
+        return
+    n, least = sizes.n_samples, int(np.ceil(np.log2(sizes.n_vars)))
+    if 2 <= n < least:
+        raise DetectionLimitError(
+            f"{n} samples cannot tell {sizes.n_vars:,} variables apart: 0/1 variables have only "
+            f"2^{n} = {2**n:,} ways to differ in them; give {least} samples or more, or exchange "
+            "rows and columns if the variables are the rows"
+        )
 
 
 def describe(table: Table) -> list[str]:
@@ -122,10 +140,7 @@ def tree_report(
     report.n_pairs = p * (p - 1) // 2 if p > 2 else 0
     if p > 2:
         report.samples_needed = _samples_needed(result, n_samples)
-    found, report.n_unmeasurable = measured.distances, measured.n_unmeasurable
-    if found is not None:
-        report.n_unmeasurable = (p * p - int(found.measurable.sum())) // 2
-        report.n_rounds = found.n_rounds
+    report.n_unmeasurable, report.n_rounds = measured.n_unmeasurable, measured.n_rounds
     if result.n_components > 1:
         report.messages.append(
             f"the data show {result.n_components} parts without dependence between them; the edges "

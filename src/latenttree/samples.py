@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from latenttree.data import Table, one_hot_codes
-from latenttree.data.rowkeys import row_keys
 from latenttree.data.table import CODED, Taken, Values
+from latenttree.data.taking import taken
 from latenttree.emissions import soft_evidence
 from latenttree.engine import BLOCK, blocks
 from latenttree.inference import Evidence
@@ -22,14 +22,12 @@ from latenttree.moments.subspace import coordinate_moments
 
 Floats = NDArray[np.float64]
 
-CHUNK_CODES = 1 << 26
+CHUNK_CODES = 1 << 24
 """Codes in a chunk, at most; at least a block of samples."""
 
-LOOKED_AT = 1 << 14
-"""Rows among which at least two are equal, or hardly any of a million are."""
-
-MOST_DISTINCT = 0.8
-"""Share of different rows up to which equal ones are taken together."""
+CHUNK_VALUES = 1 << 19
+"""The same where variables are not all categorical: their likelihoods are numbers for each of
+them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,10 +81,10 @@ class Chunk:
     def take(self, index: Any) -> Chunk:
         """The samples of `index`."""
         others = (self.weights, self.stored, self.known)
-        weights, stored, known = (None if x is None else x[index] for x in others)
+        weights, stored, known = (None if x is None else taken(x, index) for x in others)
         arrays = Taken(self.arrays, index)
         soft = {v: x[index] if np.ndim(x) == 2 else x for v, x in self.soft.items()}
-        return Chunk(self.rows[index], arrays, weights, stored, known, soft)
+        return Chunk(taken(self.rows, index), arrays, weights, stored, known, soft)
 
 
 class Samples:
@@ -103,18 +101,24 @@ class Samples:
         weights: Floats | None = None,
     ) -> None:
         self.table, self.keep = table if weights is None else table.replace(weights=weights), keep
-        weights = np.ones(table.n_samples) if self.table.weights is None else self.table.weights
-        self.n_samples = float(weights.sum() if keep is None else weights[keep].sum())
+        if keep is None:
+            self.n_samples = self.table.total_weight
+        else:
+            counts = keep if self.table.weights is None else self.table.weights[keep]
+            self.n_samples = float(counts.sum())
 
     def about(self, n: int) -> Samples:
         """Some `n` of them, spread evenly: for what needs no more."""
-        chosen = np.arange(len(self.table)) if self.keep is None else np.flatnonzero(self.keep)
-        if len(chosen) <= n:
+        chosen = None if self.keep is None else np.flatnonzero(self.keep)
+        number = len(self.table) if chosen is None else len(chosen)
+        if number <= n:
             return self
-        return Samples(self.table.subset_rows(chosen[spread_places(len(chosen), n)]))
+        places = spread_places(number, n)
+        return Samples(self.table.subset_rows(places if chosen is None else chosen[places]))
 
     def __call__(self) -> Iterator[Chunk]:
-        size = max(BLOCK, CHUNK_CODES // max(self.table.n_vars, 1) // BLOCK * BLOCK)
+        most = CHUNK_CODES if self.table.values is None else min(CHUNK_CODES, CHUNK_VALUES)
+        size = max(BLOCK, most // max(self.table.n_vars, 1) // BLOCK * BLOCK)
         for start, stop in blocks(self.table.n_samples, size):
             chunk = chunk_of(self.table, start, stop)
             yield chunk if self.keep is None else chunk.take(self.keep[start:stop])
@@ -144,38 +148,6 @@ def as_chunk(part: Chunk | Evidence | NDArray[Any]) -> Chunk:
     if isinstance(part, Evidence):
         return Chunk(part.codes, soft=part.soft)
     return part if isinstance(part, Chunk) else Chunk(part)
-
-
-def distinct(table: Table) -> Table:
-    """The different rows of a table of categories, each as often as it occurs; the table itself
-    where that would save less than a fifth, or where a row is more than categories.
-
-    Rows are told apart by their keys, and then compared: O(n p), or what is stored. Where none of
-    the first `LOOKED_AT` rows occurs twice, the others are not looked at."""
-    if table.values is not None or table.kind == "blocks":
-        return table
-    # some are the first ones: equal rows stand together where the order is that of the content
-    some = table.subset_rows(slice(LOOKED_AT)) if table.n_samples > 2 * LOOKED_AT else table
-    if some is not table and len(np.unique(row_keys(some))) == LOOKED_AT:
-        return table
-    keys = row_keys(table)
-    _, first, which = np.unique(keys, return_index=True, return_inverse=True)
-    if len(first) > MOST_DISTINCT * table.n_samples or not _rows_equal(table, first[which]):
-        return table
-    order = np.argsort(first)
-    place = np.empty_like(order)
-    place[order] = np.arange(len(order))
-    weights = np.bincount(place[which], table.weights, len(first)).astype(np.float64)
-    return table.subset_rows(first[order]).replace(weights=weights)
-
-
-def _rows_equal(table: Table, others: NDArray[np.int64]) -> bool:
-    """Whether every row equals the row `others` names."""
-    for start, stop in blocks(table.n_samples):
-        same = table.subset_rows(others[start:stop])
-        if not np.array_equal(codes_of(table, start, stop), codes_of(same, 0, stop - start)):
-            return False
-    return True
 
 
 def codes_of(table: Table, start: int, stop: int) -> NDArray[Any]:

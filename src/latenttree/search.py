@@ -20,6 +20,7 @@ from scipy import sparse
 
 from latenttree.emissions import Emission
 from latenttree.engine import parallel
+from latenttree.engine.memory import spare
 from latenttree.fitting import Options
 from latenttree.inference import messages
 from latenttree.model import TreeModel, default_root, normalised
@@ -214,7 +215,7 @@ def judge_regions(model: TreeModel, regions: list[Region], searcher: Searcher) -
     """The best shape of every region, from messages of the model as it is."""
     found: list[_Verdict] = []
     k = int(model.dims[-1])
-    room = max(1, MESSAGE_BYTES // (4 * k * max(len(searcher.some.table), 1)))
+    room = max(1, spare(MESSAGE_BYTES) // (4 * k * max(len(searcher.some.table), 1)))
     sides = Sides(model.tree)
     while regions:
         batch, edges = _next_batch(regions, model, room)

@@ -42,7 +42,8 @@ def table_from_sparse(X: Any, names: Sequence[Any] | None, drop_constant: bool) 
     n, p = X.shape
     labels = resolve_names(names, p)
     matrix = canonical_csr(X, labels)
-    ones = np.ones(matrix.nnz, dtype=np.float32)
+    ones = matrix.data.astype(np.float32, copy=False)  # our own, see `canonical_csr`
+    ones[:] = 1
     matrix = sparse.csr_array((ones, matrix.indices, matrix.indptr), shape=matrix.shape)
     support = np.bincount(matrix.indices, minlength=p)
     varies = (support > 0) & (support < n)
@@ -70,13 +71,15 @@ def canonical_csr(X: Any, names: Sequence[str], negative: bool = False) -> spars
         raise DataError(f"a sparse matrix must be numeric, got type {X.dtype}; convert it")
     matrix = sparse.csr_array(X)
     _check_stored(matrix, names, negative)
-    data = matrix.data.astype(np.float64)
+    is_canonical = matrix.has_canonical_format and bool(matrix.data.all())
+    data = _as_float(matrix.data) if is_canonical else matrix.data.astype(np.float64)
     matrix = sparse.csr_array(
         (data, matrix.indices.copy(), matrix.indptr.copy()), shape=matrix.shape
     )
-    matrix.sum_duplicates()
-    matrix.eliminate_zeros()
-    matrix.data = _as_float(matrix.data)
+    if not is_canonical:
+        matrix.sum_duplicates()
+        matrix.eliminate_zeros()
+        matrix.data = _as_float(matrix.data)
     if matrix.indices.dtype != np.int32 and max(matrix.nnz, *matrix.shape) < 2**31:
         matrix.indices = matrix.indices.astype(np.int32)
         matrix.indptr = matrix.indptr.astype(np.int32)
@@ -113,7 +116,7 @@ def _stored_position(
 def _as_float(data: NDArray[Any]) -> NDArray[Any]:
     with np.errstate(over="ignore"):  # what overflows is not equal, and stays float64
         single = data.astype(np.float32)
-    return single if np.array_equal(single, data) else data
+    return single if np.array_equal(single, data) else data.astype(np.float64)
 
 
 def complex_data() -> DataError:

@@ -57,7 +57,7 @@ from latenttree.data.vectors import (
     without_values,
 )
 from latenttree.data.weights import weighted_rows
-from latenttree.engine.memory import memory_bytes
+from latenttree.engine.memory import memory_bytes, room_for_reading
 from latenttree.errors import DataError
 
 __all__ = ["as_table", "check_n_states"]
@@ -144,7 +144,7 @@ def _table_of_map(
 
     plan = Plan(memory_bytes(large["memory_limit"]), scratch=large["scratch"], **options)
     plain = not np.ma.isMaskedArray(X) and X.ndim == 2
-    if not plain or X.dtype.kind not in "biufUS" or X.nbytes <= plan.limit:
+    if not plain or X.dtype.kind not in "biufUS" or X.nbytes <= room_for_reading(plan.limit):
         return None
     return mapped_table(X, options["names"], sample_weight, plan)
 

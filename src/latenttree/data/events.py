@@ -40,7 +40,7 @@ from latenttree.data.scratch import Arrays, Scratch
 from latenttree.data.spooled import Plan
 from latenttree.data.table import Table
 from latenttree.data.textfile import check_file
-from latenttree.engine.memory import memory_bytes
+from latenttree.engine.memory import memory_bytes, room_for_reading
 from latenttree.errors import DataError
 
 
@@ -185,7 +185,7 @@ def _reading(
     if isinstance(events, str | os.PathLike):
         path, limit = Path(events), memory_bytes(memory_limit)
         check_file(path)
-        if memory_needed(path) > limit:
+        if memory_needed(path) > room_for_reading(limit):
             plan = Plan(limit, scratch=scratch)
             blocks = event_blocks(path, window.choose, delimiter, plan.chunk_bytes)
             return plan.arrays(), Piles(Scratch(scratch)), blocks

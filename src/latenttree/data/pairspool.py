@@ -79,7 +79,7 @@ class SpooledPairs:
     def add(self, rows: NDArray[Any], codes: NDArray[Any]) -> None:
         """The next pile, of any pairs of its samples."""
         width = max(len(self.texts), 1)
-        keys = np.unique(rows.astype(np.int64) * width + codes)
+        keys = _different(rows.astype(np.int64) * width + codes)
         size = min(ROWS, self.n_rows - len(self.piles) * ROWS)
         counts = np.bincount(keys // width, minlength=size).astype(np.int32)
         self.piles.append(
@@ -148,3 +148,12 @@ class SpooledPairs:
             ends = total + np.cumsum(self.scratch.read(counts), dtype=np.int64)
             yield ends.astype(dtype)
             total = int(ends[-1]) if len(ends) else total
+
+
+def _different(keys: IntArray) -> IntArray:
+    """Different keys in order; `keys` are sorted in place. Of some million keys `numpy.unique`
+    makes a hash table first, which takes ten times as long."""
+    keys.sort()
+    is_new = np.ones(len(keys), dtype=np.bool_)
+    is_new[1:] = keys[1:] != keys[:-1]
+    return keys[is_new]

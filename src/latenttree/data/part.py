@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from latenttree.data.table import IntArray, Table, Values
+from latenttree.data.taking import taken
 
 
 class Part(Table):
@@ -44,12 +45,12 @@ class Part(Table):
     @cached_property
     def codes(self) -> NDArray[Any] | None:
         codes = self.whole.codes
-        return None if codes is None else codes[self.places]
+        return None if codes is None else taken(codes, self.places)
 
     @cached_property
     def matrix(self) -> sparse.csr_array | None:
         matrix = self.whole.matrix
-        return None if matrix is None else sparse.csr_array(matrix[self.places])
+        return None if matrix is None else taken(matrix, self.places)
 
     @cached_property
     def missing(self) -> NDArray[np.bool_] | None:
@@ -65,9 +66,9 @@ class Part(Table):
         """Samples start:stop as codes or CSR: a copy of them."""
         places = self.places[start:stop]
         if self.whole.codes is not None:
-            return np.asarray(self.whole.codes[places])
+            return np.asarray(taken(self.whole.codes, places))
         assert self.whole.matrix is not None
-        return sparse.csr_array(self.whole.matrix[places])
+        return sparse.csr_array(taken(self.whole.matrix, places))
 
     def known(self, start: int, stop: int) -> NDArray[np.bool_] | None:
         if not self.has_missing:

@@ -39,6 +39,7 @@ from latenttree.data.streams import (
     Source,
     array_source,
     csv_source,
+    npy_source,
     npz_source,
     parquet_columns,
     parquet_file,
@@ -48,7 +49,7 @@ from latenttree.data.streams import (
 from latenttree.data.table import Table, presence_table
 from latenttree.data.textfile import check_file, suffix_of
 from latenttree.data.weights import checked_numbers
-from latenttree.engine.memory import memory_bytes
+from latenttree.engine.memory import memory_bytes, room_for_reading
 from latenttree.errors import DataError
 
 KNOWN = (
@@ -96,10 +97,11 @@ def read_table(
     delimiter : between the cells of a .csv.
     weights : name of the column of a .csv or .parquet that says how often each row counts.
     ignore : columns of a .csv or .parquet that are no variables: identifiers, dates.
-    memory_limit : bytes, or text like "500MB" or "8GiB"; most of the memory that is free if
-        None. A file that would take more is read part by part: what is known of it first is its
-        different values, then it is coded. Where the coded table takes more than half of the
-        limit, it lies in a scratch file that is mapped, and goes when the table does. The table is
+    memory_limit : bytes that the process may hold, or text like "500MB" or "8GiB"; most of the
+        memory that is free if None. A file that would take more is read part by part: what is known
+        of it first is its different values, then it is coded. Where the coded table takes more than
+        a quarter of what is left, it lies in a scratch file that is mapped, and goes when the table
+        does. The table is
         the same, to the last bit (with weights: if they are whole numbers). The different values
         of columns that are no decimal numbers are held in memory, and alignments, `groups` and
         `scores` are read at once whatever the limit.
@@ -134,7 +136,7 @@ def _read_file(
     roles: Roles,
 ) -> Table:
     suffix, names, family = suffix_of(path), plan.names, plan.family
-    large = memory_needed(path) > plan.limit and groups is None and not scores
+    large = memory_needed(path) > room_for_reading(plan.limit) and groups is None and not scores
     options = {"drop_constant": plan.drop_constant, "family": family, "scores": scores}
     if DOCWORD.search(path.name):
         found = _read_docword(path, names, min_support, plan if large else None)
@@ -322,7 +324,7 @@ def _read_parts(path: Path, plan: Plan, min_support: int, delimiter: str, roles:
     if suffix == ".parquet":
         return _spooled(parquet_source(path, roles), plan)
     if suffix == ".npy":
-        return _spooled(array_source(load_npy(path, mapped=True)), plan)
+        return _spooled(npy_source(path), plan)
     return _archive_parts(path, plan, min_support)
 
 

@@ -33,12 +33,6 @@ class Part(NamedTuple):
         return int(np.prod(self.shape)) * np.dtype(self.dtype).itemsize
 
 
-class FileMap(mmap.mmap):
-    """A map of a scratch file; `folder` is where the file is."""
-
-    folder: str | Path | None = None
-
-
 class Scratch:
     """A file without a name that arrays are added to, and read back from.
 
@@ -85,7 +79,7 @@ class Scratch:
         self._file.flush()
         if not self.size:
             return [np.empty(part.shape, part.dtype) for part in parts]
-        memory = FileMap(self._file.fileno(), 0, access=mmap.ACCESS_COPY)
+        memory = ScratchMap(self._file.fileno(), 0, access=mmap.ACCESS_COPY)
         memory.folder = self.folder
         return [
             np.frombuffer(memory, part.dtype, int(np.prod(part.shape)), part.offset).reshape(
@@ -149,6 +143,29 @@ def _filled(parts: Iterable[NDArray[Any]], shape: tuple[int, ...], dtype: Any) -
 
 
 # ---- pages of maps ----------------------------------------------------------------------
+
+PAGES = 1 << 23
+"""Bytes of a scratch file that may be mapped to memory beside what is read next."""
+
+
+class ScratchMap(mmap.mmap):
+    """A map of a scratch file, and how much of it was read since its pages were let go."""
+
+    n_read = 0
+    folder: str | Path | None = None
+
+
+def about_to_read(array: Any, n_bytes: int) -> None:
+    """Let go of what was read of a scratch file before, where that is much.
+
+    Call it before each part of a pass over an array that may lie in a scratch file. Parts that
+    were read before stay valid: their pages come back when they are looked at."""
+    found = map_of(array)
+    if isinstance(found, ScratchMap):
+        if found.n_read + n_bytes > PAGES:
+            release(found)
+            found.n_read = 0
+        found.n_read += n_bytes
 
 
 def map_of(array: Any) -> mmap.mmap | None:

@@ -20,6 +20,8 @@ from latenttree.data.textcolumns import TextColumn
 from latenttree.data.variables import Variable, all_categorical, described, lost_notes, varying
 from latenttree.data.vectors import Vector
 from latenttree.data.weights import check_weights, checked_numbers
+from latenttree.engine.memory import room_for_table, room_within
+from latenttree.engine.progress import tell_number
 
 Floats = NDArray[np.float64]
 
@@ -37,7 +39,8 @@ class Plan(NamedTuple):
 
     Attributes
     ----------
-    limit : bytes of memory; the table may take half of it, else it lies in a file.
+    limit : bytes that the process may hold; the table may take a quarter of what is left of them,
+        else it lies in a file.
     names, family, drop_constant : as in `as_table`.
     scratch : folder of the files; that of the system if None.
     """
@@ -51,10 +54,10 @@ class Plan(NamedTuple):
     @property
     def chunk_bytes(self) -> int:
         """Memory that the rows read at once may take."""
-        return max(1 << 20, min(1 << 25, self.limit // 16))
+        return max(1 << 20, min(1 << 25, room_within(self.limit) // 16))
 
     def arrays(self) -> Arrays:
-        return Arrays(self.limit // 2, self.scratch)
+        return Arrays(room_for_table(self.limit), self.scratch)
 
 
 def spooled_table(
@@ -86,6 +89,7 @@ def _written(
     sizes: list[int] = []
     weights: list[Floats] = []
     for chunk in chunks:
+        tell_number("read", sum(sizes) + chunk.n)
         chunk = _weighed(chunk)
         if not chunk.n:
             continue
@@ -142,6 +146,7 @@ class _Rows:
             self._table(column, v) for column, v in zip(self.columns, self.found, strict=True)
         ]
         for i, size in enumerate(self.sizes):
+            tell_number("coded", sum(self.sizes[:i]))
             block = np.empty((size, len(self.columns)), dtype=dtype)
             for j, variable in enumerate(self.found):
                 if not bins and variable.family not in CODED:

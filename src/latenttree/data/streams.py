@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from latenttree.data.checks import check_shape, resolve_names
 from latenttree.data.csvtable import Roles, check_header, number_of
-from latenttree.data.npyfiles import Npz, read_values
+from latenttree.data.npyfiles import Npz, array_header, read_values
 from latenttree.data.reading import reading
 from latenttree.data.scratch import Scratch, release
 from latenttree.data.spooled import Chunk, Floats
@@ -24,6 +24,12 @@ from latenttree.errors import DataError
 
 ROWS = 1 << 20
 """Most rows in a chunk: how many different values a column has shows early."""
+
+LEAST_WIDTH = 64
+"""Bytes that a row counts at least: so much is made of one value while its column is coded."""
+
+MOST_READ = 1 << 26
+"""Bytes asked of a file at once: systems have limits."""
 
 
 class Source(NamedTuple):
@@ -59,11 +65,73 @@ def array_source(array: NDArray[Any], names: Sequence[Any] | None = None) -> Sou
     def chunks(size: int) -> Iterator[Chunk]:
         step = rows_in(size, array.shape[1] * array.itemsize)
         for start in range(0, len(array), step):
+            _check_still_there(array)
             block = np.asarray(array[start : start + step])
             yield _chunk_of_block(block, header, start)
             release(array)
 
     return Source(header, chunks)
+
+
+def _check_still_there(array: NDArray[Any]) -> None:
+    """A map of a file that was cut since ends the process where it is read."""
+    path, offset = getattr(array, "filename", None), getattr(array, "offset", 0)
+    if path is not None and Path(path).is_file():
+        size, needed = Path(path).stat().st_size, offset + array.nbytes
+        if size < needed:
+            raise DataError(
+                f"X is a map of {Path(path).name}, which has only {size:,} of {needed:,} bytes "
+                "now; write it again, and do not change it while it is read"
+            )
+
+
+def npy_source(path: Path, names: Sequence[Any] | None = None) -> Source:
+    """Rows of a .npy, read from the file: a map would end the process if the file were cut."""
+    with path.open("rb") as file:
+        shape, by_columns, dtype = array_header(file, path.stat().st_size)
+        begin = file.tell()
+    check_shape(shape)
+    header = resolve_names(names, shape[1])
+
+    def chunks(size: int) -> Iterator[Chunk]:
+        step = rows_in(size, shape[1] * dtype.itemsize)
+        with path.open("rb", buffering=0) as file:
+            for start in range(0, shape[0], step):
+                n = min(step, shape[0] - start)
+                if by_columns:
+                    block = _rows_by_columns(file, begin, shape, dtype, start, n)
+                else:
+                    file.seek(begin + start * shape[1] * dtype.itemsize)
+                    block = read_values(file, n * shape[1], dtype).reshape(n, shape[1])
+                yield _chunk_of_block(block, header, start)
+
+    return Source(header, _told(chunks, path))
+
+
+def _rows_by_columns(
+    file: Any, begin: int, shape: tuple[int, ...], dtype: np.dtype[Any], start: int, n: int
+) -> NDArray[Any]:
+    """(n, p) rows from `start` of an array that is written column by column."""
+    found = np.empty((shape[1], n), dtype)
+    for j in range(shape[1]):
+        file.seek(begin + (j * shape[0] + start) * dtype.itemsize)
+        found[j] = read_values(file, n, dtype)
+    return found.T
+
+
+def _told(chunks: Callable[[int], Iterator[Chunk]], path: Path) -> Callable[[int], Iterator[Chunk]]:
+    """The same chunks; a file that ends early is named."""
+
+    def told(size: int) -> Iterator[Chunk]:
+        try:
+            yield from chunks(size)
+        except EOFError as error:
+            raise DataError(
+                f"cannot read {path.name}: {error}; it is cut, or was changed while it was read: "
+                "write it again"
+            ) from error
+
+    return told
 
 
 def npz_source(path: Path, member: str, names: Sequence[Any] | None = None) -> Source:
@@ -108,7 +176,7 @@ def _chunk_of_block(block: NDArray[Any], names: Sequence[str], start: int) -> Ch
 
 def rows_in(size: int, width: int) -> int:
     """Rows of so many bytes that `size` bytes hold."""
-    return max(1, min(ROWS, size // max(width, 1)))
+    return max(1, min(ROWS, size // max(width, LEAST_WIDTH)))
 
 
 # ---- Parquet ----------------------------------------------------------------------------

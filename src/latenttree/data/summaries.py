@@ -32,6 +32,8 @@ from latenttree.data.vectors import Vector, wrong_count
 
 Floats = NDArray[np.float64]
 
+Different = tuple[Sequence[Any], NDArray[np.int64], NDArray[np.int64]]
+
 MOST_PLACES = 4096
 """Different values up to which numbers are kept as places; more than any column of categories
 that are written as floats has."""
@@ -119,7 +121,11 @@ class Column:
         self._write(vector.spread(numbers, np.float32(np.nan)), True)
 
     def _add_places(self, vector: Vector, weights: Floats | None) -> None:
-        labels, local, first = _different(vector.known)
+        self._add_different(vector, _different(vector.known), weights)
+
+    def _add_different(self, vector: Vector, different: Different, weights: Floats | None) -> None:
+        """The next rows; of `vector` only where there are values, and how many, is used."""
+        labels, local, first = different
         rows = np.arange(vector.n) if vector.gaps is None else np.flatnonzero(~vector.gaps)
         places, before = np.empty(len(labels), dtype=np.int64), len(self._place)
         for i in np.argsort(first).tolist():  # places in the order in which values came
@@ -252,7 +258,7 @@ class WideVariable(Variable):
 # ---- parts ------------------------------------------------------------------------------
 
 
-def _different(known: NDArray[Any]) -> tuple[Sequence[Any], NDArray[np.int64], NDArray[np.int64]]:
+def _different(known: NDArray[Any]) -> Different:
     """Different values, which of them each value is, and where each is first."""
     kind = known.dtype.kind
     if not len(known):
@@ -268,9 +274,7 @@ def _different(known: NDArray[Any]) -> tuple[Sequence[Any], NDArray[np.int64], N
     return values.tolist(), local, first
 
 
-def _different_objects(
-    known: NDArray[Any],
-) -> tuple[Sequence[Any], NDArray[np.int64], NDArray[np.int64]]:
+def _different_objects(known: NDArray[Any]) -> Different:
     place: dict[Any, int] = {}
     values = known.tolist()
     local = np.fromiter(

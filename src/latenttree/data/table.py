@@ -24,6 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from latenttree.data.scratch import about_to_read
+from latenttree.data.taking import taken
 from latenttree.errors import DataError
 
 Kind = Literal["codes", "presence", "blocks"]
@@ -49,6 +51,9 @@ CODED = ("categorical", "ordinal")
 MOST_PLACES = 1 << 26
 """Places that are drawn one by one; of samples with larger weights only their number is drawn."""
 
+STRETCH = 1 << 22
+"""Stored values that are read at once by what only counts."""
+
 
 @dataclass(frozen=True, eq=False)
 class Values:
@@ -71,7 +76,7 @@ class Values:
         return self._at(slice(start, stop))
 
     def _at(self, index: Any) -> Values:
-        return Values(self.families, self.codes[index], Taken(self.arrays, index))
+        return Values(self.families, taken(self.codes, index), Taken(self.arrays, index))
 
     def select(self, index: Sequence[int] | NDArray[Any]) -> Values:
         number = {int(v): i for i, v in enumerate(index)}
@@ -88,7 +93,7 @@ class Taken(Mapping[int, Any]):
 
     def __getitem__(self, v: int) -> Any:
         if v not in self._taken:
-            self._taken[v] = self._arrays[v][self._index]
+            self._taken[v] = taken(self._arrays[v], self._index)
         return self._taken[v]
 
     def __iter__(self) -> Iterator[int]:
@@ -180,8 +185,10 @@ class Table:
 
     @cached_property
     def has_missing(self) -> bool:
-        if self.codes is not None:
-            return bool(self.codes.dtype.kind == "i" and (self.codes < 0).any())
+        codes = self.codes
+        if codes is not None:
+            parts = self.stretches() if codes.dtype.kind == "i" else ()
+            return any(bool((taken(codes, slice(*part)) < 0).any()) for part in parts)
         return self.missing is not None and bool(self.missing.any())
 
     def known(self, start: int, stop: int) -> NDArray[np.bool_] | None:
@@ -192,6 +199,16 @@ class Table:
             return np.asarray(self.codes[start:stop] >= 0)
         assert self.missing is not None
         return ~self.missing[start:stop]
+
+    def stretches(self, n_values: int = STRETCH) -> Iterator[tuple[int, int]]:
+        """Ranges `(start, stop)` of samples with about so many stored values each."""
+        width = self.n_vars
+        if self.kind != "codes":
+            assert self.matrix is not None
+            width = self.matrix.nnz // max(self.n_samples, 1)
+        step = max(64, n_values // max(width, 1) // 64 * 64)
+        for start in range(0, self.n_samples, step):
+            yield start, min(start + step, self.n_samples)
 
     def __len__(self) -> int:
         return self.n_samples
@@ -207,12 +224,13 @@ class Table:
     def rows(self, start: int, stop: int) -> NDArray[Any] | sparse.csr_array:
         """Samples start:stop as codes or CSR; a view, only the row pointers are copied."""
         if self.codes is not None:
-            return self.codes[start:stop]
+            return np.asarray(taken(self.codes, slice(start, stop)))
         assert self.matrix is not None
         start, stop, _ = slice(start, stop).indices(self.n_samples)
         stop = max(start, stop)
         indptr = self.matrix.indptr[start : stop + 1]
         stored = slice(indptr[0], indptr[-1])
+        about_to_read(self.matrix.indices, 8 * int(indptr[-1] - indptr[0]))
         return sparse.csr_array(
             (self.matrix.data[stored], self.matrix.indices[stored], indptr - indptr[0]),
             shape=(stop - start, self.matrix.shape[1]),
@@ -226,34 +244,40 @@ class Table:
             "missing": None if self.missing is None else self.missing[index],
         }
         if self.codes is not None:
-            codes = np.ascontiguousarray(self.codes[index])
+            codes = np.ascontiguousarray(taken(self.codes, index))
             return self.replace(n_samples=len(codes), codes=codes, **changes)
         assert self.matrix is not None
-        matrix = sparse.csr_array(self.matrix[index])
+        matrix = taken(self.matrix, index)
         return self.replace(n_samples=matrix.shape[0], matrix=matrix, **changes)
 
     def is_copy(self, a: int, b: int, least: int = 1) -> bool:
         """Whether two variables say the same in every sample that has both (up to the names of
         categories), and all but the most frequent value have at least `least` samples together."""
-        weights = np.ones(self.n_samples) if self.weights is None else self.weights
         numbers = {} if self.values is None else self.values.arrays
+        if self.codes is not None and a not in numbers and b not in numbers:
+            return self._is_copy_of_codes(a, b, least)
+        weights = np.ones(self.n_samples) if self.weights is None else self.weights
         if a in numbers or b in numbers:  # the same bins are not the same numbers
             return a in numbers and b in numbers and _same(numbers[a], numbers[b], weights, least)
-        if self.codes is not None:
-            pair = self.codes[:, [a, b]].astype(np.int64)
-            both = (pair >= 0).all(axis=1)
-            one, other = pair[both].T
-            counts = np.bincount(one * int(self.dims[b]) + other, weights[both])
-            pairs = np.flatnonzero(counts)
-            first, second = np.divmod(pairs, int(self.dims[b]))
-            one_to_one = len(pairs) == len(set(first.tolist())) == len(set(second.tolist()))
-            return one_to_one and bool(counts.sum() - counts.max(initial=0) >= least)
         assert self.matrix is not None
         blocks = [self.matrix[:, self.offsets[v] : self.offsets[v + 1]] for v in (a, b)]
         used = weights[np.diff(sparse.csr_array(blocks[0]).indptr) > 0].sum()
         if blocks[0].shape != blocks[1].shape or used < least:
             return False
         return (blocks[0] != blocks[1]).nnz == 0
+
+    def _is_copy_of_codes(self, a: int, b: int, least: int) -> bool:
+        counts = np.zeros((int(self.dims[a]), int(self.dims[b])))
+        for start, stop in self.stretches():
+            one, other = np.asarray(self.rows(start, stop))[:, [a, b]].T.astype(np.int64)
+            both = (one >= 0) & (other >= 0)
+            weights = None if self.weights is None else self.weights[start:stop][both]
+            cells = one[both] * counts.shape[1] + other[both]
+            counts += np.bincount(cells, weights, counts.size).reshape(counts.shape)
+            used = counts > 0
+            if (used.sum(axis=0) > 1).any() or (used.sum(axis=1) > 1).any():
+                return False
+        return bool(counts.sum() - counts.max(initial=0) >= least)
 
     def spread_rows(self, n: int) -> Table:
         """About `n` samples spread evenly over the table, whatever its order; all if it has fewer.

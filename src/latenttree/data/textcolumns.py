@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
@@ -29,15 +30,17 @@ class TextColumn(Column):
 
     def add_texts(self, texts: Sequence[str], weights: Floats | None) -> None:
         """The next rows."""
-        stripped = [text.strip() for text in texts]
         if self.wide:
-            self.add(self._parsed(stripped), weights)
+            self.add(self._parsed([text.strip() for text in texts]), weights)
             return
-        gaps = np.fromiter((text in MISSING_TEXTS for text in stripped), np.bool_, len(stripped))
-        values = np.empty(len(stripped), dtype=object)
-        values[:] = stripped
-        some = bool(gaps.any())
-        self.add(Vector(values[~gaps], gaps) if some else Vector(values), weights)
+        labels, codes = _coded(texts)
+        gaps = codes < 0
+        known = codes[~gaps] if gaps.any() else codes
+        first = np.empty(len(labels), dtype=np.int64)
+        first[known[::-1]] = np.arange(len(known))[::-1]
+        vector = Vector(known, gaps if len(known) < len(codes) else None)
+        self._add_different(vector, (labels, known, first), weights)
+        self.n += len(texts)
         self._judge()
 
     def _judge(self) -> None:
@@ -76,3 +79,18 @@ class TextColumn(Column):
                 check_finite(values[i : i + 1, None], [self.name], self._first[i])
         found = vector_of_array(values, self.name)
         return self._summary(found.known, found.gaps)
+
+
+def _coded(texts: Sequence[str]) -> tuple[list[str], NDArray[np.int64]]:
+    """Different texts without the blanks around them, in order of appearance, and which of them
+    each is; -1 where it stands for a missing value. What is said of a text is said once for all
+    cells that have it."""
+    place: defaultdict[str, int] = defaultdict()
+    place.default_factory = place.__len__  # a new text gets the next place
+    local = np.fromiter(map(place.__getitem__, texts), np.int64, len(texts))
+    labels: dict[str, int] = {}
+    numbers = [
+        -1 if text in MISSING_TEXTS else labels.setdefault(text, len(labels))
+        for text in map(str.strip, place)
+    ]
+    return list(labels), np.asarray(numbers, dtype=np.int64)[local]

@@ -9,7 +9,7 @@ import lzma
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from io import TextIOWrapper
+from io import BufferedReader, FileIO, TextIOWrapper
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any, TextIO, cast
@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.data.reading import reading
+from latenttree.engine.progress import tell_share
 from latenttree.errors import DataError
 
 # How a compressed file starts, what opens it, and how its name ends.
@@ -26,7 +27,8 @@ _COMPRESSED: dict[bytes, tuple[Callable[..., Any], str]] = {
     b"\xfd7zXZ": (lzma.open, ".xz"),
     b"BZh": (bz2.open, ".bz2"),
 }
-_ROWS = 65_536  # rows held as Python strings at once
+_ROWS, _CELLS = 1 << 16, 1 << 22  # rows and cells held as Python strings at once
+_BUFFER = 1 << 18  # bytes
 
 
 def suffix_of(path: Path) -> str:
@@ -49,7 +51,10 @@ def open_text(path: Path) -> Iterator[TextIO]:
     check_file(path)
     with reading(path):
         try:
-            with TextIOWrapper(_open_bytes(path), encoding="utf-8-sig", newline="") as file:
+            with (
+                BufferedReader(_Watched(path), _BUFFER) as source,
+                TextIOWrapper(_uncompressed(source), encoding="utf-8-sig", newline="") as file,
+            ):
                 yield file
         except UnicodeDecodeError as error:
             raise DataError(
@@ -58,13 +63,27 @@ def open_text(path: Path) -> Iterator[TextIO]:
             ) from error
 
 
-def _open_bytes(path: Path) -> IO[bytes]:
-    with path.open("rb") as file:
-        start = file.read(8)
+class _Watched(FileIO):
+    """A file that says how much of it was read, where someone looks."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self._total, self._done = path.stat().st_size, 0
+        self._name = path.name
+
+    def readinto(self, buffer: Any) -> int:
+        n = super().readinto(buffer) or 0
+        self._done += n
+        tell_share(self._name, self._done, self._total)
+        return n
+
+
+def _uncompressed(source: Any) -> IO[bytes]:
+    start = source.peek(8)
     for mark, (opener, _) in _COMPRESSED.items():
         if start.startswith(mark):
-            return cast("IO[bytes]", opener(path, "rb"))
-    return path.open("rb")
+            return cast("IO[bytes]", opener(source, "rb"))
+    return cast("IO[bytes]", source)
 
 
 # ---- comma-separated text -------------------------------------------------------------
@@ -127,9 +146,11 @@ def coded_cells(
     for position in positions:
         position.default_factory = position.__len__  # a new text gets the next code
     parts: list[list[NDArray[np.int32]]] = [[np.empty(0, dtype=np.int32)] for _ in wanted]
-    while block := list(islice(rows, _ROWS)):
+    step = max(1, min(_ROWS, _CELLS // max(len(wanted), 1)))
+    while block := list(islice(rows, step)):
+        columns = list(zip(*block, strict=True))
         for column, position, part in zip(wanted, positions, parts, strict=True):
-            codes = (position[row[column]] for row in block)
+            codes = map(position.__getitem__, columns[column])
             part.append(np.fromiter(codes, np.int32, len(block)))
     texts = [list(position) for position in positions]
     return list(zip(texts, map(np.concatenate, parts), strict=True))

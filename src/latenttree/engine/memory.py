@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +18,10 @@ SHARE = 0.6
 
 FALLBACK = 4 * 2**30
 """Bytes by default where the system does not say how much is free."""
+
+FIRST_FIT = 72 * 2**20
+"""Bytes that the first fit of a process loads and does not give back: compiled kernels, and the
+parts of libraries that they call."""
 
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 _SIZE = re.compile(r"\s*([0-9]*\.?[0-9]+(?:[eE][0-9]+)?)\s*([KMGT]?)(?:i?B)?\s*", re.IGNORECASE)
@@ -64,6 +73,100 @@ def peak_memory() -> int | None:
 def current_memory() -> int | None:
     """Bytes that this process holds now; None where the system does not say."""
     return _status("VmRSS")
+
+
+def room_within(limit: int) -> int:
+    """Bytes that data may still take: the limit, less what the process holds and what the first
+    fit loads."""
+    return max(0, limit - (current_memory() or 0) - still_to_load())
+
+
+def still_to_load() -> int:
+    """Bytes that the next fit of this process will load."""
+    return 0 if _seen.fitted else FIRST_FIT
+
+
+def first_fit_done() -> None:
+    """From now on this process holds what a fit loads."""
+    _seen.fitted = True
+
+
+class _Seen:
+    """What this process has done."""
+
+    fitted = False
+
+
+_seen = _Seen()
+
+
+TABLE_SHARE = 4
+"""One part in so many of what is left may be taken by a table, else it lies in a scratch file."""
+
+
+def room_for_reading(limit: int) -> int:
+    """Bytes that reading may take: what the stages that follow leave, which need the table."""
+    return max(0, room_within(limit) - _reserved.get())
+
+
+def room_for_table(limit: int) -> int:
+    """Bytes that a table may take in memory."""
+    return room_for_reading(limit) // TABLE_SHARE
+
+
+@contextmanager
+def reserving(n_bytes: int) -> Iterator[None]:
+    """What is read inside is followed by stages that take so much."""
+    before = _reserved.set(n_bytes)
+    try:
+        yield
+    finally:
+        _reserved.reset(before)
+
+
+_reserved: ContextVar[int] = ContextVar("memory of the stages that follow", default=0)
+
+
+def enough(limit: int, needed: int) -> int:
+    """A limit that is enough where `needed` bytes, more than `limit`, would be held: of what it is
+    raised by, a table that was read part by part takes its share."""
+    return limit + (needed - limit) * TABLE_SHARE // (TABLE_SHARE - 1) + 2**20
+
+
+@contextmanager
+def within(limit: int) -> Iterator[None]:
+    """What happens inside is to hold to this limit, see `spare`."""
+    before = _limit.set(limit)
+    try:
+        yield
+    finally:
+        _limit.reset(before)
+
+
+def spare(most: int, least: int = 1 << 22) -> int:
+    """Bytes that a working array of the stage at work may take: a quarter of what is left under the
+    limit, `most` where there is none."""
+    limit = _limit.get()
+    if limit is None:
+        return most
+    return int(min(most, max(least, (limit - (current_memory() or 0)) // 4)))
+
+
+_limit: ContextVar[int | None] = ContextVar("memory limit", default=None)
+
+
+def give_back_freed() -> None:
+    """Return freed memory to the system, where the C library keeps it for later (glibc)."""
+    trim = _malloc_trim()
+    if trim is not None:
+        trim(0)
+
+
+@cache
+def _malloc_trim() -> Any:
+    with suppress(OSError, AttributeError, TypeError):
+        return ctypes.CDLL(None).malloc_trim
+    return None
 
 
 def shown(n_bytes: float) -> str:

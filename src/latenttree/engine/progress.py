@@ -7,9 +7,13 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 COMPILING = "compiling, once for this machine and this kind of table: later fits start at once"
+SECONDS, SECONDS_APART = 0.2, 10.0
+"""Seconds between two looks at how far a stage is: on a terminal, and in a file, where each is a
+line."""
 
 
 class Progress:
@@ -38,7 +42,7 @@ class Progress:
             if self._console is None:
                 yield
             else:
-                with _status(self._console, f"{name} ..."):
+                with _status(self._console, f"{name} ...") as status, _watching(self, name, status):
                     yield
         finally:
             self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
@@ -50,6 +54,10 @@ class Progress:
         if self._console is not None:
             self._console.print(f"  {text}", style="dim", highlight=False)
 
+    @property
+    def on_terminal(self) -> bool:
+        return self._console is not None and bool(self._console.is_terminal)
+
     @contextmanager
     def announcing_compilation(self) -> Iterator[None]:
         """Say on standard error that kernels are compiled, when that begins, verbose or not; on a
@@ -60,6 +68,60 @@ class Progress:
             listener = _listener(announcement)
             with event.install_listener("numba:compile", listener):
                 yield
+
+
+# ---- how far a stage is -------------------------------------------------------------------
+
+
+class _Watched:
+    """The stage that runs, where someone looks."""
+
+    def __init__(self, progress: Progress, name: str, status: Any) -> None:
+        self._progress, self._name, self._status = progress, name, status
+        self._wait = SECONDS if progress.on_terminal else SECONDS_APART
+        self._last = time.perf_counter()
+
+    def due(self) -> bool:
+        now = time.perf_counter()
+        if now - self._last < self._wait:
+            return False
+        self._last = now
+        return True
+
+    def show(self, text: str) -> None:
+        if self._progress.on_terminal:
+            self._status.update(f"{self._name} ... {text}")
+        else:
+            self._progress.note(text)
+
+
+_watched: ContextVar[_Watched | None] = ContextVar("stage that is watched", default=None)
+
+
+@contextmanager
+def _watching(progress: Progress, name: str, status: Any) -> Iterator[None]:
+    before = _watched.set(_Watched(progress, name, status))
+    try:
+        yield
+    finally:
+        _watched.reset(before)
+
+
+def tell_share(what: str, done: int, total: int) -> None:
+    """Say that so many of all bytes were read: now and then, where a stage runs and is shown."""
+    stage = _watched.get()
+    if stage is not None and stage.due():
+        stage.show(f"{what}: {done / 2**20:,.0f} of {total / 2**20:,.0f} MiB")
+
+
+def tell_number(what: str, n: int) -> None:
+    """The same of rows, of which it is not known how many there will be."""
+    stage = _watched.get()
+    if stage is not None and stage.due():
+        stage.show(f"{what}: {n:,} rows")
+
+
+# ---- compilation ---------------------------------------------------------------------------
 
 
 def _status(console: Any, text: str) -> Any:

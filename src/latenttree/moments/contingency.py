@@ -6,6 +6,7 @@ all categories, D in all, `E[z_a z_b^T] = basis_a^T C_ab basis_b / n`, exactly.
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -84,19 +85,14 @@ def _increment_cells(codes, offsets, counts, start, stop):  # type: ignore[no-un
 
 def _by_increments(table: Table, n_jobs: int) -> Counts:
     counts = np.zeros((int(table.offsets[-1]),) * 2, np.uint32)
-    codes, offsets = table.codes, table.offsets
-    parallel(
-        lambda a, b: _increment_cells(codes, offsets, counts, a, b),
-        table.n_vars,
-        n_jobs,
-        max(1, table.n_vars // 128),
-    )
+    for start, stop in table.stretches():
+        increment = partial(_increment_cells, table.rows(start, stop), table.offsets, counts)
+        parallel(increment, table.n_vars, n_jobs, max(1, table.n_vars // 128))
     return counts
 
 
 def _by_bits(table: Table, n_jobs: int) -> Counts:
-    assert table.codes is not None
-    bits = pack_categories(table.codes, table.offsets, 0, n_jobs)
+    bits = pack_categories(table, table.offsets, 0, n_jobs)
     counts = np.zeros((len(bits),) * 2, np.uint32)
     parallel(
         lambda a, b: count_bits(bits[a:b], bits[:b], counts[a:b, :b]), len(bits), n_jobs, STRIP

@@ -10,13 +10,11 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from latenttree.data import Table
+from latenttree.data.table import STRETCH
 from latenttree.engine import BLOCK, blocks, parallel
 from latenttree.engine.kernels import kernel
 
 Floats = NDArray[np.float64]
-
-CHUNK = 16 * BLOCK
-"""Samples read at once."""
 
 N_PIECES = 32
 
@@ -86,7 +84,7 @@ def without_unused(table: Table, rank: int) -> tuple[Table, NDArray[np.int64] | 
 def _code_moments(table: Table, n_jobs: int) -> tuple[Floats, Floats]:
     p = table.n_vars
     counts = np.zeros(int(table.offsets[-1]))
-    for start, stop in blocks(table.n_samples, CHUNK):
+    for start, stop in table.stretches():
         codes, weights = table.rows(start, stop), chunk_weights(table, start, stop)
         parallel(
             lambda a, b, codes=codes, weights=weights: _count_codes(  # type: ignore[misc]
@@ -106,7 +104,7 @@ def _presence_moments(table: Table, n_jobs: int) -> tuple[Floats, Floats]:
     if table.has_missing:
         return _vector_moments(table, n_jobs)
     counts = np.zeros(table.n_vars)
-    for start, stop in blocks(table.n_samples, CHUNK):
+    for start, stop in table.stretches(STRETCH // 4):
         rows: Any = table.rows(start, stop)
         weights = None
         if table.weights is not None:
@@ -123,7 +121,7 @@ def _vector_moments(table: Table, n_jobs: int) -> tuple[Floats, Floats]:
     first: Any = table.rows(0, BLOCK)
     middle = np.bincount(first.indices, first.data, width) / max(first.shape[0], 1)
     sums = np.zeros((width, 3))
-    for start, stop in blocks(table.n_samples, CHUNK):
+    for start, stop in table.stretches():
         rows: Any = table.rows(start, stop)
         weights = chunk_weights(table, start, stop)
         parallel(

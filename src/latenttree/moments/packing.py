@@ -14,14 +14,17 @@ some thirty times the work of bits: it counts only samples with weights.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from latenttree.data import Table
-from latenttree.engine import parallel
+from latenttree.data.scratch import about_to_read
+from latenttree.data.table import STRETCH
+from latenttree.engine import blocks, parallel
 from latenttree.engine.kernels import kernel
 
 Ints = NDArray[np.int64]
@@ -135,14 +138,34 @@ def _count_columns(indices, start, stop, out):  # type: ignore[no-untyped-def]
 
 def column_counts(matrix: Any, n_jobs: int) -> Ints:
     """Stored places `(p,)` of every column of a CSR matrix."""
-    n, p = matrix.shape
+    p = matrix.shape[1]
+    total = np.zeros(p, np.int64)
 
     def work(start: int, stop: int) -> Ints:
         out = np.zeros(p, np.int64)
         _count_columns(matrix.indices, int(matrix.indptr[start]), int(matrix.indptr[stop]), out)
         return out
 
-    return np.asarray(np.sum(parallel(work, n, n_jobs, max(ROWS, -(-n // 16))), axis=0))
+    for first, last in _row_ranges(matrix):
+        count = partial(_shifted, work, first)
+        total += np.sum(
+            parallel(count, last - first, n_jobs, max(ROWS, -(-(last - first) // 16))), axis=0
+        )
+    return total
+
+
+def _shifted(work: Any, first: int, start: int, stop: int) -> Any:
+    return work(first + start, first + stop)
+
+
+def _row_ranges(matrix: Any) -> Iterator[tuple[int, int]]:
+    """Rows of a CSR matrix, whole pieces with about `STRETCH` stored places, which are looked at
+    together: a matrix may lie in a scratch file."""
+    n = matrix.shape[0]
+    step = max(1, STRETCH * n // max(matrix.nnz, 1) // ROWS) * ROWS
+    for first, last in blocks(n, step):
+        about_to_read(matrix.indices, 4 * int(matrix.indptr[last] - matrix.indptr[first]))
+        yield first, last
 
 
 @kernel
@@ -182,13 +205,14 @@ def _list_rare(bounds, ranks, f, starts, samples):  # type: ignore[no-untyped-de
 
 
 @kernel
-def _pack_codes(codes, offsets, least, bits, start, stop):  # type: ignore[no-untyped-def]
-    """Bits of samples start:stop: category c >= `least` of variable a is row `offsets[a] + c -
-    least`."""
-    for n in range(start, stop):
+def _pack_codes(codes, offsets, least, bits, first, start, stop):  # type: ignore[no-untyped-def]
+    """Bits of rows start:stop of `codes`, of which the first is sample `first`: category c >=
+    `least` of variable a is row `offsets[a] + c - least`."""
+    for i in range(start, stop):
+        n = first + i
         word, bit = n // 64, np.uint64(1) << np.uint64(n % 64)
         for a in range(codes.shape[1]):
-            c = np.int64(codes[n, a])
+            c = np.int64(codes[i, a])
             if c >= least:
                 bits[offsets[a] + c - least, word] |= bit
 
@@ -198,15 +222,19 @@ def _no_bits(n_columns: int, n_samples: int) -> NDArray[np.uint64]:
     return np.zeros((n_columns, -(-n_samples // 512) * 8), dtype=np.uint64)
 
 
-def pack_categories(
-    codes: NDArray[Any], offsets: Ints, least: int, n_jobs: int
-) -> NDArray[np.uint64]:
-    """Bits of the categories from `least` on of codes `(n, p)`: one row each, those of variable a
+def pack_categories(table: Table, offsets: Ints, least: int, n_jobs: int) -> NDArray[np.uint64]:
+    """Bits of the categories from `least` on of a table of codes: one row each, those of variable a
     from `offsets[a]`."""
-    n = codes.shape[0]
-    bits = _no_bits(int(offsets[-1]), n)
-    parallel(lambda a, b: _pack_codes(codes, offsets, least, bits, a, b), n, n_jobs, ROWS)
+    bits = _no_bits(int(offsets[-1]), table.n_samples)
+    for first, last in blocks(table.n_samples, stretch_rows(table)):
+        pack = partial(_pack_codes, table.rows(first, last), offsets, least, bits, first)
+        parallel(pack, last - first, n_jobs, ROWS)
     return bits
+
+
+def stretch_rows(table: Table) -> int:
+    """Rows of codes that are looked at together, whole pieces of packing."""
+    return max(1, STRETCH // max(table.n_vars, 1) // ROWS) * ROWS
 
 
 def packed(table: Table, n_jobs: int = 1) -> Packed:
@@ -214,14 +242,36 @@ def packed(table: Table, n_jobs: int = 1) -> Packed:
     second counts. Nothing missing. Two looks at the samples."""
     if table.kind == "presence":
         return pack_matrix(table.matrix, n_jobs)
-    assert table.codes is not None
-    n, p = table.codes.shape
-    support = np.count_nonzero(table.codes, axis=0).astype(np.int64)
+    n, p = table.n_samples, table.n_vars
+    support = np.zeros(p, np.int64)
+    for start, stop in table.stretches():
+        support += np.count_nonzero(np.asarray(table.rows(start, stop)), axis=0)
     if support.sum() < SPARSE * n * p:
-        return pack_matrix(sparse.csr_array(table.codes), n_jobs)
+        return pack_matrix(_sparse_rows(table, int(support.sum())), n_jobs)
     own, none, short = np.arange(p), np.zeros(1, np.int64), np.zeros(0, np.uint32)
-    bits = pack_categories(table.codes, np.arange(p + 1), 1, n_jobs)
+    bits = pack_categories(table, np.arange(p + 1), 1, n_jobs)
     return Packed(own, own, support, bits, none, short, none, short, n)
+
+
+class _Rows(NamedTuple):
+    """Rows of a sparse matrix of ones."""
+
+    shape: tuple[int, int]
+    nnz: int
+    indptr: Ints
+    indices: NDArray[np.int32]
+
+
+def _sparse_rows(table: Table, nnz: int) -> _Rows:
+    """Where the codes of a table are not zero."""
+    ends, indices = np.zeros(table.n_samples + 1, np.int64), np.empty(nnz, np.int32)
+    done = 0
+    for start, stop in table.stretches():
+        rows, columns = np.nonzero(np.asarray(table.rows(start, stop)))
+        ends[start + 1 : stop + 1] = np.bincount(rows, minlength=stop - start)
+        indices[done : done + len(columns)] = columns
+        done += len(columns)
+    return _Rows((table.n_samples, table.n_vars), nnz, np.cumsum(ends), indices)
 
 
 def pack_matrix(matrix: Any, n_jobs: int = 1, frequent: NDArray[np.bool_] | None = None) -> Packed:
@@ -237,7 +287,8 @@ def pack_matrix(matrix: Any, n_jobs: int = 1, frequent: NDArray[np.bool_] | None
     f = int(frequent.sum())
     bits, ranks = _no_bits(f, n), np.empty(matrix.nnz if f < p else 0, np.uint32)
     own = (matrix.indptr, matrix.indices, rank, bits, ranks)
-    parallel(lambda a, b: _pack_rows(*own, a, b), n, n_jobs, ROWS)
+    for first, last in _row_ranges(matrix):
+        parallel(partial(_shifted, partial(_pack_rows, *own), first), last - first, n_jobs, ROWS)
     starts = np.concatenate([[0], np.cumsum(support[order[f:]])])
     samples = np.empty(int(starts[-1]), np.uint32)
     bounds = np.asarray(matrix.indptr if f < p else np.zeros(1), np.int64)

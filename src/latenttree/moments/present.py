@@ -18,7 +18,7 @@ from latenttree.moments.triples import LANES, Layout, TripleMoments, _dot, _time
 
 Floats = NDArray[np.float64]
 
-VALUES = 1 << 26
+VALUES = 1 << 23
 LEAST_PIECE, MOST_PIECE = 256, 4096
 """Values of views that are held at once, at most; samples of which they are."""
 

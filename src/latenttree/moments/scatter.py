@@ -22,7 +22,7 @@ from latenttree.moments.project import features, owners
 Float32 = NDArray[np.float32]
 Floats = NDArray[np.float64]
 
-CHUNK_FLOATS = 16_000_000
+CHUNK_FLOATS = 4_000_000
 """Features held at once; at least those of a block of samples."""
 
 N_PIECES = 64

@@ -19,7 +19,7 @@ from latenttree.engine.kernels import kernel, subroutine
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-VALUES = 1 << 24
+VALUES = 1 << 22
 LEAST_PIECE = 256
 """Values of views that are held at once, at most; at least so many samples."""
 

@@ -1,0 +1,73 @@
+"""Rows of arrays in scratch files are those of arrays in memory, and their pages are let go."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from latenttree.data.scratch import Arrays, ScratchMap, about_to_read, map_of
+from latenttree.data.taking import rows_to_scratch, taken
+
+RNG = np.random.default_rng(0)
+INDICES: dict[str, Any] = {
+    "slice": slice(100, 900),
+    "sorted": np.sort(RNG.integers(0, 3000, 700)),
+    "any order": RNG.permutation(3000),
+    "mask": RNG.random(3000) < 0.3,
+    "list": [5, 3, 2999],
+    "none": np.empty(0, dtype=np.int64),
+}
+
+
+def in_scratch(*arrays: Any) -> list[Any]:
+    files = Arrays(0)
+    for array in arrays:
+        files.add([array], array.shape, array.dtype)
+    return files.finish()
+
+
+def sparse_in_scratch(X: sparse.csr_array) -> sparse.csr_array:
+    data, indices, indptr = in_scratch(X.data, X.indices, X.indptr)
+    return sparse.csr_array((data, indices, indptr), shape=X.shape, copy=False)
+
+
+@pytest.mark.parametrize("index", INDICES.values(), ids=INDICES)
+@pytest.mark.parametrize("pages", [1, 1 << 23])
+def test_rows_of_arrays(monkeypatch: pytest.MonkeyPatch, index: Any, pages: int) -> None:
+    monkeypatch.setattr("latenttree.data.scratch.PAGES", pages)
+    for X in (RNG.integers(0, 9, (3000, 7)).astype(np.int8), RNG.normal(size=3000)):
+        (held,) = in_scratch(X)
+        assert isinstance(map_of(held), ScratchMap)
+        found = taken(held, index)
+        np.testing.assert_array_equal(found, X[index])
+        assert found.dtype == X.dtype
+        if isinstance(index, np.ndarray) and index.dtype != np.bool_ and len(index):
+            kept = rows_to_scratch(held, index)
+            assert isinstance(map_of(kept), ScratchMap)
+            np.testing.assert_array_equal(kept, X[index])
+
+
+@pytest.mark.parametrize("index", INDICES.values(), ids=INDICES)
+def test_rows_of_sparse_matrices(index: Any) -> None:
+    X = sparse.csr_array((RNG.random((3000, 20)) < 0.1).astype(np.float32))
+    held = sparse_in_scratch(X)
+    np.testing.assert_array_equal(taken(held, index).toarray(), X[index].toarray())
+    if isinstance(index, np.ndarray) and index.dtype != np.bool_ and len(index):
+        kept = rows_to_scratch(held, index)
+        assert isinstance(map_of(kept.indices), ScratchMap)
+        np.testing.assert_array_equal(kept.toarray(), X[index].toarray())
+
+
+def test_what_was_read_is_counted_and_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    released: list[Any] = []
+    monkeypatch.setattr("latenttree.data.scratch.release", released.append)
+    monkeypatch.setattr("latenttree.data.scratch.PAGES", 100)
+    (held,) = in_scratch(np.arange(1000))
+    for _ in range(5):
+        about_to_read(held, 40)
+    assert len(released) == 2
+    about_to_read(np.arange(1000), 4000)  # in memory: nothing to let go
+    assert len(released) == 2
