@@ -13,7 +13,7 @@ from scipy import sparse
 from latenttree.data import Table, as_table, read_table, reorder
 from latenttree.data import content_order as ordering
 from latenttree.data import table as tables
-from latenttree.data.content_order import distinct_rows, in_content_order
+from latenttree.data.content_order import in_content_order, ordered_rows
 from latenttree.data.rowkeys import order_keys, row_keys
 from latenttree.data.scratch import map_of
 from latenttree.distances import estimate_distances
@@ -169,7 +169,7 @@ def test_units_do_not_change_the_order() -> None:
         (mixed, mixed.assign(x=1e6 * mixed["x"])),
     ]
     for X, scaled in pairs:
-        found = [distinct_rows(as_table(x)) for x in (X, scaled)]
+        found = [ordered_rows(as_table(x)) for x in (X, scaled)]
         for one, other in zip(*found, strict=True):
             np.testing.assert_array_equal(one, other)
 
@@ -205,7 +205,8 @@ def mapped(path: Any) -> Table:
 def test_mapped_tables_are_put_in_order_in_files(
     pile: int, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reorder, "PILE_BYTES", pile)
+    monkeypatch.setattr(reorder, "LEAST_PILE", pile)
+    monkeypatch.setattr(reorder, "MOST_PILE", pile)
     rng = np.random.default_rng(0)
     n = 20_000
     X = pd.DataFrame({f"c{i}": rng.integers(0, 3, n) for i in range(6)})
@@ -223,7 +224,8 @@ def test_mapped_tables_are_put_in_order_in_files(
 def test_mapped_presence_is_put_in_order_in_files(
     pile: int, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reorder, "PILE_BYTES", pile)
+    monkeypatch.setattr(reorder, "LEAST_PILE", pile)
+    monkeypatch.setattr(reorder, "MOST_PILE", pile)
     rng = np.random.default_rng(0)
     X = sparse.csr_array(rng.random((5_000, 40)) < 0.1).astype(np.int8)
     expected = in_content_order(as_table(X))

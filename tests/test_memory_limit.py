@@ -97,10 +97,11 @@ def test_sizes_are_known_before_anything_is_read(tmp_path: Path) -> None:
 
 def test_a_limit_is_refused_before_the_file_is_read(tmp_path: Path) -> None:
     path = tmp_path / "x.npy"
-    with path.open("wb") as file:  # only the header of a large array: reading would fail
+    with path.open("wb") as file:  # a header, and nothing but a hole behind it
         np.lib.format.write_array_header_2_0(
             file, {"descr": "|u1", "fortran_order": False, "shape": (10_000_000, 60)}
         )
+        file.truncate(file.tell() + 600_000_000)
     with pytest.raises(DataError, match=r"60 variables in 10,000,000 samples need .*; raise it to"):
         LatentTree(2, memory_limit="64MiB").fit(path)
 

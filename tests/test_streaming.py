@@ -263,7 +263,7 @@ def test_a_cut_file_is_refused(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", arrays()["floats"])
     os.truncate(tmp_path / "x.npy", 5000)
     for limit in (None, 1000):
-        with pytest.raises(DataError, match=r"cannot read x.npy.*write it again"):
+        with pytest.raises(DataError, match=r"x\.npy.* it is cut.* again"):
             read_table(tmp_path / "x.npy", memory_limit=limit)
 
 

@@ -8,7 +8,7 @@ anything that follows.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,6 @@ from latenttree.data.rowkeys import order_keys, row_keys
 from latenttree.data.table import Table
 
 Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 MOST_COPIES = 8
 """Rows for each different one up to which equal rows are all there; kernels for rows without
@@ -28,13 +27,34 @@ SMALL = 1 << 24
 """Values of a table in which equal rows are all there, however many they are."""
 
 
-class Distinct(NamedTuple):
-    """The different rows of a table, in an order of their own: the place of one of each in the
-    table, and how often it counts. `places` `(n,)` are those of all rows."""
+Places = NDArray[Any]
+"""Numbers of rows: 4 bytes each, where 4 are enough."""
 
-    rows: Ints
-    copies: Floats
-    places: Ints
+SORTED_AT_ONCE = 1 << 18
+"""Rows that are sorted together: sorting takes several times their memory."""
+
+
+class Ordered(NamedTuple):
+    """The rows of a table in the order of their content, equal ones together: their places in the
+    table, and which of them are the first of their kind. 5 bytes for each row."""
+
+    places: Places
+    first: NDArray[np.bool_]
+
+    @property
+    def n_distinct(self) -> int:
+        return int(self.first.sum())
+
+    def rows(self) -> Places:
+        """The places of the different rows."""
+        return self.places[self.first]
+
+    def copies(self, weights: Floats | None) -> Floats:
+        """How often each different row counts."""
+        starts = np.flatnonzero(self.first)
+        if weights is None:
+            return np.diff(starts, append=len(self.first)).astype(np.float64)
+        return np.add.reduceat(weights[self.places], starts)
 
 
 def in_content_order(table: Table) -> Table:
@@ -42,52 +62,79 @@ def in_content_order(table: Table) -> Table:
 
     Whether equal rows are all there, or one of them with a weight, depends on how many there are,
     not on how they came: rows and whole weights are one table in the end, to the last bit."""
-    found = distinct_rows(table)
+    found = ordered_rows(table)
     if not _all_there(table, found):
-        return taken(table, found.rows, found.copies)
+        return taken(table, found.rows(), found.copies(table.weights))
     places = found.places
     if table.weights is not None:
-        places = np.repeat(found.rows, found.copies.astype(np.int64))
-    if table.weights is None and np.array_equal(places, np.arange(len(places))):
+        places = np.repeat(found.rows(), found.copies(table.weights).astype(np.int64))
+    elif _is_identity(places):
         return table
+    del found
     return taken(table, places, None)
 
 
-def distinct_rows(table: Table) -> Distinct:
-    """The different rows, and how often each counts."""
-    keys, weights = row_keys(table), table.weights
-    places = np.argsort(keys, kind="stable") if weights is None else np.lexsort((weights, keys))
-    keys = keys[places]
-    starts = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))
-    if weights is None:
-        copies = np.diff(starts, append=len(keys)).astype(np.float64)
-    else:  # by size: sums of equal rows round the same in any order
-        copies = np.add.reduceat(weights[places], starts)
-    found = Distinct(places[starts], copies, places)
-    return found if table.values is None else _by_ranks(table, found, starts)
+def ordered_rows(table: Table) -> Ordered:
+    """The rows in order, by their keys; where there are numbers, in an order in which the units of
+    these do not matter."""
+    keys = row_keys(table)
+    found = _sorted(keys, table.weights)
+    del keys
+    return found if table.values is None else _by_ranks(table, found)
 
 
-def _by_ranks(table: Table, found: Distinct, starts: Ints) -> Distinct:
-    """The same in an order in which units of numbers do not matter; `starts` says where each
-    different row begins among `found.places`."""
-    order = np.argsort(order_keys(table, found.rows), kind="stable")
+def _sorted(keys: NDArray[np.uint64], weights: Floats | None) -> Ordered:
+    """Rows by their keys, those of equal keys by their weights, so that sums of these round the
+    same in any order; sorted by the leading bits of keys first, a part after the other."""
+    n = len(keys)
+    places = np.empty(n, dtype=np.uint32 if n < 2**32 else np.int64)
+    first = np.ones(n, dtype=np.bool_)
+    n_parts = -(-n // SORTED_AT_ONCE)
+    bounds = [i * (2**64 // n_parts) for i in range(n_parts)]
+    done = 0
+    for low, high in zip(bounds, [*bounds[1:], 2**64 - 1], strict=True):
+        inside = keys >= np.uint64(low)
+        inside &= (keys < np.uint64(high)) if high < 2**64 - 1 else True
+        some = np.flatnonzero(inside)
+        own = keys[some]
+        order = (
+            np.argsort(own, kind="stable")
+            if weights is None
+            else (np.lexsort((weights[some], own)))
+        )
+        own = own[order]
+        stop = done + len(some)
+        places[done:stop] = some[order]
+        np.not_equal(own[1:], own[:-1], out=first[done + 1 : stop])
+        done = stop
+    return Ordered(places, first)
+
+
+def _by_ranks(table: Table, found: Ordered) -> Ordered:
+    """The same rows with different ones in the order of `order_keys`."""
+    order = np.argsort(order_keys(table, found.rows()), kind="stable")
     rank = np.empty_like(order)
     rank[order] = np.arange(len(order))
-    lengths = np.diff(starts, append=len(found.places))
-    places = found.places[np.argsort(np.repeat(rank, lengths), kind="stable")]
-    return Distinct(found.rows[order], found.copies[order], places)
+    lengths = np.diff(np.flatnonzero(found.first), append=len(found.first))
+    again = np.argsort(np.repeat(rank, lengths), kind="stable")
+    return Ordered(found.places[again], found.first[again])
 
 
-def _all_there(table: Table, found: Distinct) -> bool:
+def _is_identity(places: Places) -> bool:
+    return bool(np.array_equal(places, np.arange(len(places), dtype=places.dtype)))
+
+
+def _all_there(table: Table, found: Ordered) -> bool:
     """Whether equal rows are to be rows of their own."""
-    if (found.copies % 1 != 0).any():
+    if table.weights is not None and (found.copies(table.weights) % 1 != 0).any():
         return False
-    few = found.copies.sum() <= MOST_COPIES * len(found.rows)
+    few = table.total_weight <= MOST_COPIES * found.n_distinct
     return bool(few or _values(table, found) <= SMALL)
 
 
-def _values(table: Table, found: Distinct) -> float:
+def _values(table: Table, found: Ordered) -> float:
     """Values of the table in which equal rows are all there."""
     if table.kind == "presence" and table.matrix is not None:
-        return float(np.diff(table.matrix.indptr)[found.rows] @ found.copies)
-    return float(found.copies.sum() * table.n_vars)
+        lengths = np.diff(table.matrix.indptr)
+        return float(lengths.sum() if table.weights is None else lengths @ table.weights)
+    return float(table.total_weight * table.n_vars)

@@ -14,17 +14,20 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from latenttree.data.scratch import Arrays, Part, Scratch, map_of
+from latenttree.data.scratch import Arrays, Part, Scratch, about_to_read, map_of
 from latenttree.data.table import Table, Values
+from latenttree.engine import blocks
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Places = NDArray[Any]
 
-PILE_BYTES = 1 << 25
-"""Memory for the rows of a pile, and for rows that are dealt together."""
+LEAST_PILE, MOST_PILE = 1 << 21, 1 << 25
+"""Bytes of the rows of a pile, and of rows that are dealt together: more for large tables, so that
+what is written to a pile at once is not too little."""
 
 
-def taken(table: Table, places: Ints, weights: Floats | None) -> Table:
+def taken(table: Table, places: Places, weights: Floats | None) -> Table:
     """The rows at `places`, each perhaps several times, with these weights. What was mapped is
     mapped again, in a file in the same folder."""
     changes: dict[str, Any] = {"n_samples": len(places), "weights": weights}
@@ -39,7 +42,7 @@ def taken(table: Table, places: Ints, weights: Floats | None) -> Table:
     return table.replace(**changes)
 
 
-def _values(values: Values, places: Ints) -> Values:
+def _values(values: Values, places: Places) -> Values:
     arrays = {
         v: _csr(x, places) if sparse.issparse(x) else _rows(x, places)
         for v, x in values.arrays.items()
@@ -47,7 +50,7 @@ def _values(values: Values, places: Ints) -> Values:
     return Values(values.families, _rows(values.codes, places), arrays)
 
 
-def _rows(array: NDArray[Any], places: Ints) -> NDArray[Any]:
+def _rows(array: NDArray[Any], places: Places) -> NDArray[Any]:
     if not any(array.strides):  # a view of a single value
         return np.broadcast_to(array[:1], (len(places), *array.shape[1:]))
     memory = map_of(array)
@@ -61,7 +64,7 @@ def _rows(array: NDArray[Any], places: Ints) -> NDArray[Any]:
     return found.finish()[0]
 
 
-def _csr(matrix: sparse.csr_array, places: Ints) -> sparse.csr_array:
+def _csr(matrix: sparse.csr_array, places: Places) -> sparse.csr_array:
     """Rows of a CSR with sorted indices, which stay sorted."""
     memory = map_of(matrix.indices)
     if memory is None:
@@ -72,7 +75,7 @@ def _csr(matrix: sparse.csr_array, places: Ints) -> sparse.csr_array:
     return found
 
 
-def _mapped_csr(matrix: sparse.csr_array, places: Ints, folder: Any) -> sparse.csr_array:
+def _mapped_csr(matrix: sparse.csr_array, places: Places, folder: Any) -> sparse.csr_array:
     lengths = np.diff(matrix.indptr)[places]
     indptr = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(matrix.indptr.dtype)
     width = 8 * matrix.nnz // max(matrix.shape[0], 1) + 8
@@ -92,32 +95,36 @@ class Piles:
 
     `places` `(m,)` says which of `n` rows each of the new ones is; `width` are bytes of a row."""
 
-    def __init__(self, places: Ints, n: int, width: int, folder: Any) -> None:
-        self.folder, self.n = folder, n
-        self.size = max(1, PILE_BYTES // width)
-        self._to = np.argsort(places, kind="stable")  # new places by old ones
-        self._from = places[self._to]
+    def __init__(self, places: Places, n: int, width: int, folder: Any) -> None:
+        self.folder, self.n, self.places = folder, n, places
+        n_bytes = min(max(int(np.sqrt(n * width * 2**14)), LEAST_PILE), MOST_PILE)
+        self.size = max(1, n_bytes // width)
+        self._to = np.argsort(places, kind="stable").astype(places.dtype)  # new places by old ones
+        self._ends = np.searchsorted(
+            places, np.arange(0, n + self.size, self.size), sorter=self._to
+        )
 
     def dealt(self, values: NDArray[Any]) -> Iterator[NDArray[Any]]:
         """The rows of an array in a file at their new places, pile by pile."""
         scratch = Scratch(self.folder)
-        piles: list[list[tuple[Ints, Part]]] = [[] for _ in range(0, len(self._to), self.size)]
-        for start in range(0, self.n, self.size):
+        piles: list[list[Part]] = [[] for _ in range(0, len(self.places), self.size)]
+        for block, start in enumerate(range(0, self.n, self.size)):
             rows = self.read(values, start, min(start + self.size, self.n))
-            low, high = np.searchsorted(self._from, [start, start + self.size])
-            old, new = self._from[low:high] - start, self._to[low:high]
+            new = self._to[self._ends[block] : self._ends[block + 1]]
             pile = new // self.size
             order = np.argsort(pile, kind="stable")
             ends = np.searchsorted(pile[order], np.arange(len(piles) + 1))
             for i in np.flatnonzero(np.diff(ends)).tolist():
-                own = order[ends[i] : ends[i + 1]]
-                piles[i].append((new[own], scratch.add(self.pick(rows, old[own]))))
-        for parts in piles:
-            new = np.concatenate([place for place, _ in parts])
-            yield self.arranged([scratch.read(part) for _, part in parts], new)
+                own = self.places[new[order[ends[i] : ends[i + 1]]]].astype(np.int64) - start
+                piles[i].append(scratch.add(self.pick(rows, own)))
+        for i, parts in enumerate(piles):
+            places = self.places[i * self.size : (i + 1) * self.size]
+            order = np.argsort(places, kind="stable")  # rows came in the order of the file
+            yield self.arranged([scratch.read(part) for part in parts], i * self.size + order)
 
     def read(self, values: NDArray[Any], start: int, stop: int) -> Any:
         """Rows start:stop."""
+        about_to_read(values, values[start:stop].nbytes)
         return values[start:stop]
 
     def pick(self, rows: Any, which: Ints) -> NDArray[Any]:
@@ -129,15 +136,28 @@ class Piles:
         return np.asarray(np.concatenate(parts)[np.argsort(new)])
 
 
+def _by_old_place(places: Places, n: int) -> Places:
+    """New places in the order of the old ones: `np.argsort(places, kind="stable")`, for which a
+    permutation needs no sorting, and half the memory."""
+    if len(places) == n:
+        found = np.empty_like(places)
+        found[places] = np.arange(n, dtype=places.dtype)
+        steps = blocks(n, 1 << 20)
+        if all((places[found[i:j]] == np.arange(i, j)).all() for i, j in steps):
+            return found
+    return np.argsort(places, kind="stable").astype(places.dtype)
+
+
 class RaggedPiles(Piles):
     """The same where row `i` is `values[ends[i]:ends[i + 1]]`."""
 
-    def __init__(self, places: Ints, n: int, width: int, folder: Any, ends: NDArray[Any]) -> None:
+    def __init__(self, places: Places, n: int, width: int, folder: Any, ends: NDArray[Any]) -> None:
         super().__init__(places, n, width, folder)
-        self._ends, self._lengths = ends, np.diff(ends)[places]
+        self._offsets, self._lengths = ends, np.diff(ends)[places]
 
     def read(self, values: NDArray[Any], start: int, stop: int) -> Any:
-        ends = self._ends[start : stop + 1]
+        ends = self._offsets[start : stop + 1]
+        about_to_read(values, values[ends[0] : ends[-1]].nbytes)
         return _ragged(values[ends[0] : ends[-1]], ends - ends[0])
 
     def pick(self, rows: Any, which: Ints) -> NDArray[Any]:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from latenttree.data.blocks import one_hot_codes
+from latenttree.data.scratch import about_to_read
 from latenttree.data.table import Table
 
 Keys = NDArray[np.uint64]
@@ -37,7 +38,9 @@ def row_keys(table: Table) -> Keys:
         _add_codes(total, codes, rng)
     for block in blocks:
         _add_numbers(total, block, rng)
-    return _mixed(total)
+    for start, stop in _steps(len(total), 1):  # in parts, which take no memory beside
+        total[start:stop] = _mixed(total[start:stop])
+    return total
 
 
 def order_keys(table: Table, rows: NDArray[np.int64]) -> Keys:
@@ -102,11 +105,13 @@ def _add_codes(total: Keys, codes: Any, rng: np.random.Generator) -> None:
     factors = rng.integers(0, 2**64, codes.shape[1], dtype=np.uint64) | np.uint64(1)
     if sparse.issparse(codes):
         for start, stop in _steps(codes.shape[0], codes.nnz / max(codes.shape[0], 1)):
+            about_to_read(codes.indices, 8 * int(codes.indptr[stop] - codes.indptr[start]))
             indices, ends = _stored(codes, start, stop)
             values = codes.data[codes.indptr[start] : codes.indptr[stop]].astype(np.int64)
             total[start:stop] += _row_sums(factors[indices] * values.view(np.uint64), ends)
     elif any(codes.strides):  # not a view of a single -1
         for start, stop in _steps(*codes.shape):
+            about_to_read(codes, codes[start:stop].nbytes)
             part = codes[start:stop].astype(np.int64).view(np.uint64)
             total[start:stop] += part @ factors
 
@@ -124,6 +129,7 @@ def _add_numbers(total: Keys, x: Any, rng: np.random.Generator) -> None:
             total[start:stop] += _row_sums(found, ends)
     else:
         for start, stop in _steps(x.shape[0], width):
+            about_to_read(x, x[start:stop].nbytes)
             bits = _bits(x[start:stop].reshape(stop - start, width))
             total[start:stop] += (_mixed(bits ^ salt) - zero).sum(axis=1)
 
