@@ -24,7 +24,7 @@ KINDS = {
 
 Kinds = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[KIND]...", help=f"Of {', '.join(KINDS)}; all if left out."),
+    typer.Argument(metavar="KIND", help=f"Of {', '.join(KINDS)}; all if left out."),
 ]
 
 
@@ -58,7 +58,11 @@ def _in_processes(kinds: list[str], n_jobs: int) -> None:
 def _run(kind: str) -> None:
     start = time.perf_counter()
     command = [sys.executable, "-P", "-m", "latenttree.cli", "compile", kind]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        from latenttree.errors import DataError
+
+        raise DataError(f"compiling for {kind} failed: {done.stderr.strip()[-500:]}")
     typer.echo(f"{kind:<12} {time.perf_counter() - start:6.1f} s")
 
 
