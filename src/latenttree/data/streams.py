@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,6 +25,9 @@ from latenttree.errors import DataError
 
 ROWS = 1 << 20
 """Most rows in a chunk: how many different values a column has shows early."""
+
+TEXT_ROWS = 1 << 12
+"""Most rows of text in a chunk: the garbage collector visits the strings of them all."""
 
 LEAST_WIDTH = 64
 """Bytes that a row counts at least: so much is made of one value while its column is coded."""
@@ -242,10 +246,10 @@ def csv_source(path: Path, delimiter: str, roles: Roles) -> Source:
     others = [j for j, name in enumerate(header) if name in set(names)]
 
     def chunks(size: int) -> Iterator[Chunk]:
-        step, start = rows_in(size, 80 * len(header)), 0  # of a short text in Python
+        step, start = min(TEXT_ROWS, rows_in(size, 80 * len(header))), 0  # of a short text
         with rows_of_csv(path, delimiter) as (_, rows):
             while block := list(islice(rows, step)):
-                columns = list(zip(*block, strict=True))
+                columns = [list(map(itemgetter(j), block)) for j in range(len(header))]
                 counts = None
                 if weights is not None:
                     counts = _weights(columns[header.index(weights)], weights, start)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from io import BufferedReader, FileIO, TextIOWrapper
 from itertools import islice
+from operator import itemgetter
 from pathlib import Path
 from typing import IO, Any, TextIO, cast
 
@@ -27,7 +28,9 @@ _COMPRESSED: dict[bytes, tuple[Callable[..., Any], str]] = {
     b"\xfd7zXZ": (lzma.open, ".xz"),
     b"BZh": (bz2.open, ".bz2"),
 }
-_ROWS, _CELLS = 1 << 16, 1 << 22  # rows and cells held as Python strings at once
+_ROWS, _CELLS = 1 << 12, 1 << 22
+"""Rows and cells held as Python strings at once: few, since the garbage collector visits them all,
+and the cache holds them."""
 _BUFFER = 1 << 18  # bytes
 
 
@@ -148,9 +151,8 @@ def coded_cells(
     parts: list[list[NDArray[np.int32]]] = [[np.empty(0, dtype=np.int32)] for _ in wanted]
     step = max(1, min(_ROWS, _CELLS // max(len(wanted), 1)))
     while block := list(islice(rows, step)):
-        columns = list(zip(*block, strict=True))
         for column, position, part in zip(wanted, positions, parts, strict=True):
-            codes = map(position.__getitem__, columns[column])
+            codes = map(position.__getitem__, map(itemgetter(column), block))
             part.append(np.fromiter(codes, np.int32, len(block)))
     texts = [list(position) for position in positions]
     return list(zip(texts, map(np.concatenate, parts), strict=True))

@@ -19,7 +19,7 @@ SHARE = 0.6
 FALLBACK = 4 * 2**30
 """Bytes by default where the system does not say how much is free."""
 
-FIRST_FIT = 72 * 2**20
+FIRST_FIT = 76 * 2**20
 """Bytes that the first fit of a process loads and does not give back: compiled kernels, and the
 parts of libraries that they call."""
 
