@@ -17,8 +17,9 @@ import latenttree as lt
 from latenttree import compilation
 from latenttree.compilation import (
     Compiler,
+    compile_edges,
     compile_model,
-    compile_structure,
+    compile_sweeps,
     done_file,
     end_child,
     example,
@@ -68,13 +69,19 @@ def test_examples_are_of_their_kind(kind: str) -> None:
 @pytest.mark.parametrize(("kind", "n_states"), [("codes", 3), ("presence", 2), ("values", 2)])
 def test_a_fit_after_the_stages_compiles_nothing_of_theirs(kind: str, n_states: int) -> None:
     """The stages run the kernels that a fit of the kind runs, with arguments of the same types."""
-    from latenttree.sweeps import _judge
+    from latenttree.contraction import _refit
+    from latenttree.edges import _test
+    from latenttree.features import _update
+    from latenttree.sweeps import _choose, _judge
 
-    compile_structure(kind, n_states)
+    compile_sweeps(kind, n_states)
+    compile_edges(kind, n_states)
     compile_model(kind, n_states)
-    known = len(_judge.signatures)
+    kernels_of_structure = (_judge, _choose, _update, _test, _refit)
+    known = [len(kernel.signatures) for kernel in kernels_of_structure]
+    assert all(known)
     lt.LatentTree(n_states, random_state=0, n_jobs=1).fit(example(kind, n_states)[0])
-    assert len(_judge.signatures) == known
+    assert [len(kernel.signatures) for kernel in kernels_of_structure] == known
 
 
 def test_one_child_for_what_was_never_compiled(empty: Path) -> None:
@@ -127,6 +134,7 @@ def test_an_exception_ends_the_child(empty: Path) -> None:
 def test_a_hung_child_is_ended_after_one_wait(empty: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compilation, "LONGEST", 0.1)
     monkeypatch.setattr(compilation, "compile_model", lambda *_: None)
+    monkeypatch.setattr(compilation, "compile_edges", lambda *_: None)
     with Compiler(table(), 2, 2) as compiler:
         assert compiler._child is not None
         pid = compiler._child.pid

@@ -2,7 +2,7 @@
 
 Compiling takes many times as long as a small fit and holds Python's global lock, so threads do not
 help. While this process compiles what it needs first, a child compiles the kernels of the
-structure, by learning a tiny tree, and leaves them in the folder of kernels. The child is killed
+structure, on a tiny tree, and leaves them in the folder of kernels. The child is killed
 when the fit ends, however it ends; a fit that is killed takes it along, because the child ends when
 its standard input does.
 """
@@ -23,16 +23,21 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from latenttree.affinity import estimated_affinity
+from latenttree.affinity import Affinity, estimated_affinity
+from latenttree.contraction import refit_lengths
 from latenttree.data import Table, as_table
 from latenttree.distances import Distances
+from latenttree.edges import edge_tests
 from latenttree.engine import Progress
 from latenttree.engine.kernels import kernel_folder
 from latenttree.fitting import Options
 from latenttree.learning import Lesson, learn_model
 from latenttree.simulation import make_latent_tree
-from latenttree.structure import Structure, learn_structure
+from latenttree.structure import Structure
+from latenttree.sweeps import sweep
 from latenttree.tree import Tree
+from latenttree.widestars import join_star
+from latenttree.wiring import Wiring
 
 LONGEST = 120.0
 """Seconds to wait for a child; then the fit compiles for itself."""
@@ -64,12 +69,14 @@ class Compiler:
 
     def wait(self, stage: str) -> None:
         """Until the kernels of a stage are there, if a child compiles them. While it does so for
-        the structure, this process does it for the model."""
+        the structure, this process does it for the model, and for edges, with what the child has
+        left in the folder by then."""
         if self._child is None or self.stage != stage:
             return
         if stage == "structure":
             compile_model(self._kind, self._n_states)
             mark_done("model", self._kind, self._n_states)
+            compile_edges(self._kind, self._n_states)
         with suppress(subprocess.TimeoutExpired):
             self._child.wait(LONGEST)
         self.end()
@@ -177,18 +184,35 @@ def mark_done(stage: str, kind: str, n_states: int) -> None:
 # ---- what is compiled ------------------------------------------------------------------------
 
 
-def compile_structure(kind: str, n_states: int) -> None:
-    """Learn a small tree from its distances with some noise: the same kernels for all data."""
-    p, rank = 16, n_states - 1
+def compile_sweeps(kind: str, n_states: int) -> None:
+    """Sweep over a small tree, and fit the lengths of a star: the same kernels for all data."""
+    whole, wiring = _joined(n_states)
+    sweep(wiring, whole)
+    p = whole.n_variables
+    star = np.column_stack([np.arange(p), np.full(p, p)])
+    refit_lengths(Wiring.from_edges(p, star, np.full(p, 0.5)), whole)
+
+
+def compile_edges(kind: str, n_states: int) -> None:
+    """Test the edges of a small tree."""
+    whole, wiring = _joined(n_states)
+    edge_tests(wiring, whole)
+
+
+def _joined(n_states: int) -> tuple[Affinity, Wiring]:
+    """Similarities of a small tree with some noise, and the tree that joining finds."""
+    p, n_directions = 16, n_states - 1
     rng = np.random.default_rng(0)
     tree = make_latent_tree(p, 2, 2, n_samples=2, random_state=0).tree
     noise = np.triu(rng.normal(0, 0.02, (p, p)), 1)
-    similarity = np.exp(-rank * tree.path_lengths()[:p, :p] + noise + noise.T).astype(np.float32)
+    distances = n_directions * tree.path_lengths()[:p, :p] + noise + noise.T
+    similarity = np.exp(-distances).astype(np.float32)
     np.fill_diagonal(similarity, 1.0)
     errors = np.full((p, p), 0.02, dtype=np.float32)
-    tails = np.full((p, p), 3.0, dtype=np.float32)
-    whole = estimated_affinity(Distances(similarity, errors, rank, 2000, tails))
-    learn_structure(whole, [f"x{i}" for i in range(p)], n_jobs=1)
+    kurtosis = np.full((p, p), 3.0, dtype=np.float32)
+    whole = estimated_affinity(Distances(similarity, errors, n_directions, 2000, kurtosis))
+    rho = np.abs(whole.block(np.arange(p)))
+    return whole, Wiring.from_edges(p, *join_star(rho, whole.typical_samples, 1.0, False))
 
 
 def compile_model(kind: str, n_states: int) -> None:
@@ -199,7 +223,7 @@ def compile_model(kind: str, n_states: int) -> None:
 
 
 STAGES: dict[str, Callable[[str, int], None]] = {
-    "structure": compile_structure,
+    "structure": compile_sweeps,
     "model": compile_model,
 }
 
