@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from latenttree.data.docword import DOCWORD, Lines
 from latenttree.data.npyfiles import Npz, array_header, is_sparse
+from latenttree.data.sparsechecks import shape_of
 from latenttree.data.textfile import rows_of_csv, suffix_of
 
 _TIMES = {".npy": 3, ".csv": 6, ".tsv": 6, ".txt": 6}
@@ -128,5 +129,4 @@ def _sizes_of_archive(path: Path) -> Sizes | None:
         if not sparse:
             n, p = header.shape
             return Sizes(n, p)
-    n, p = (int(x) for x in archive.read("shape"))
-    return Sizes(n, p, header.n_values)
+    return Sizes(*shape_of(archive), header.n_values)
