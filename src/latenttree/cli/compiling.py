@@ -50,6 +50,7 @@ def compile_kernels(kinds: Kinds = None, threads: Threads = None) -> None:
 
 def _in_processes(kinds: list[str], n_jobs: int) -> None:
     """The first kind alone, since all share its kernels; the others side by side."""
+    typer.echo(f"compiling for {', '.join(kinds)}: some minutes")
     with ThreadPoolExecutor(n_jobs) as pool:
         _run(kinds[0])
         list(pool.map(_run, kinds[1:]))

@@ -135,7 +135,8 @@ class _Announcement:
     def __init__(self, console: Any) -> None:
         self._console = console
         self._status: Any = None
-        self._lock, self._count, self._start = threading.Lock(), 0, 0.0
+        self._lock, self._count = threading.Lock(), 0
+        self._start = self._last = 0.0
 
     def __enter__(self) -> _Announcement:
         return self
@@ -143,6 +144,8 @@ class _Announcement:
     def __exit__(self, *_: object) -> None:
         if self._status is not None:
             self._status.stop()
+        elif self._console is None and self._last > self._start:
+            self._say(f"compiled: {self._so_far()}")
 
     def one_more(self) -> None:
         """A kernel is compiled."""
@@ -151,8 +154,9 @@ class _Announcement:
             if self._count == 1:
                 self._begin()
             elif self._status is not None:
-                passed = time.perf_counter() - self._start
-                self._status.update(f"{COMPILING} ({self._count} kernels, {passed:.0f} s)")
+                self._status.update(f"{COMPILING} ({self._so_far()})")
+            elif self._console is None and time.perf_counter() - self._last > SECONDS_APART:
+                self._say(f"compiling: {self._so_far()}")
 
     def _begin(self) -> None:
         self._start = time.perf_counter()
@@ -163,8 +167,17 @@ class _Announcement:
 
             self._status = _status(Console(stderr=True), COMPILING)
             self._status.start()
-        elif sys.stderr is not None:
-            print(f"latenttree: {COMPILING}", file=sys.stderr, flush=True)
+        else:
+            self._say(COMPILING)
+            self._last = self._start  # what follows is said where it takes long
+
+    def _so_far(self) -> str:
+        return f"{self._count} kernels, {time.perf_counter() - self._start:.0f} s"
+
+    def _say(self, text: str) -> None:
+        self._last = time.perf_counter()
+        if sys.stderr is not None:
+            print(f"latenttree: {text}", file=sys.stderr, flush=True)
 
 
 def _listener(announcement: _Announcement) -> Any:
