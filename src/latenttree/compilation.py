@@ -14,7 +14,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -42,9 +42,6 @@ from latenttree.wiring import Wiring
 LONGEST = 120.0
 """Seconds to wait for a child; then the fit compiles for itself."""
 
-KINDS = ("codes", "presence", "values", "blocks")
-"""Kinds of tables that compile different kernels."""
-
 _CHILD = "from latenttree.compilation import serve; serve()"
 
 
@@ -55,10 +52,17 @@ class Compiler:
     """A child that compiles the first stage that was never compiled; use as a context, which ends
     the child."""
 
-    def __init__(self, table: Table, n_states: int, n_jobs: int) -> None:
-        self._kind, self._n_states = kind_of(table), n_states
+    def __init__(
+        self,
+        table: Table,
+        n_states: int,
+        n_jobs: int,
+        stages: Sequence[str] = ("structure", "model"),
+    ) -> None:
+        """`stages` are those that the fit will need."""
+        self._kind, self._n_states, self._stages = kind_of(table), n_states, stages
         self._child: subprocess.Popen[bytes] | None = None
-        self.stage = next((s for s in ("structure", "model") if not self._done(s).exists()), None)
+        self.stage = next((s for s in stages if not self._done(s).exists()), None)
         if n_jobs > 1 and self.stage is not None:
             self._child = start_child(self.stage, self._kind, n_states)
 
@@ -74,8 +78,9 @@ class Compiler:
         if self._child is None or self.stage != stage:
             return
         if stage == "structure":
-            compile_model(self._kind, self._n_states)
-            mark_done("model", self._kind, self._n_states)
+            if "model" in self._stages:
+                compile_model(self._kind, self._n_states)
+                mark_done("model", self._kind, self._n_states)
             compile_edges(self._kind, self._n_states)
         with suppress(subprocess.TimeoutExpired):
             self._child.wait(LONGEST)
@@ -125,9 +130,13 @@ def start_child(stage: str, kind: str, n_states: int) -> subprocess.Popen[bytes]
             env=os.environ | {"PYTHONPATH": os.pathsep.join(_import_path())},
         )
         assert child.stdin is not None
+    except OSError:
+        return None
+    try:
         child.stdin.write(json.dumps(order).encode() + b"\n")
         child.stdin.flush()
-    except OSError:
+    except OSError:  # it has ended already
+        end_child(child)
         return None
     return child
 

@@ -252,7 +252,7 @@ class LatentTree(Batchwise, Queries, BaseEstimator):
         lesson = self._lesson(most, seed, progress)
         with (
             progress.announcing_compilation(),
-            Compiler(table, rank + 1, lesson.n_jobs) as compiler,
+            Compiler(table, rank + 1, lesson.n_jobs, self._stages(table)) as compiler,
             single_threaded_blas(),
             within(memory_bytes(self.memory_limit)),
         ):
@@ -283,6 +283,11 @@ class LatentTree(Batchwise, Queries, BaseEstimator):
         if self.hidden == "gaussian":
             return measured, result, learn_gaussian(result, table, rank, lesson)
         return measured, *learn_model(result, table, rank + 1, measured.basis, lesson)
+
+    def _stages(self, table: Table) -> list[str]:
+        """Stages whose kernels this fit needs."""
+        structure = table.n_vars >= 3 and self.structure == "lrg"
+        return ["structure"] * structure + ["model"] * (self.hidden != "gaussian")
 
     @staticmethod
     def _wait(compiler: Compiler, stage: str, progress: Progress) -> None:

@@ -33,6 +33,9 @@ Places = NDArray[Any]
 SORTED_AT_ONCE = 1 << 18
 """Rows that are sorted together: sorting takes several times their memory."""
 
+MOST_PARTS = 32
+"""Parts that rows are sorted in: for each, all keys are looked at."""
+
 
 class Ordered(NamedTuple):
     """The rows of a table in the order of their content, equal ones together: their places in the
@@ -89,7 +92,7 @@ def _sorted(keys: NDArray[np.uint64], weights: Floats | None) -> Ordered:
     n = len(keys)
     places = np.empty(n, dtype=np.uint32 if n < 2**32 else np.int64)
     first = np.ones(n, dtype=np.bool_)
-    n_parts = -(-n // SORTED_AT_ONCE)
+    n_parts = min(-(-n // SORTED_AT_ONCE), MOST_PARTS)
     bounds = [i * (2**64 // n_parts) for i in range(n_parts)]
     done = 0
     for low, high in zip(bounds, [*bounds[1:], 2**64 - 1], strict=True):
@@ -97,11 +100,8 @@ def _sorted(keys: NDArray[np.uint64], weights: Floats | None) -> Ordered:
         inside &= (keys < np.uint64(high)) if high < 2**64 - 1 else True
         some = np.flatnonzero(inside)
         own = keys[some]
-        order = (
-            np.argsort(own, kind="stable")
-            if weights is None
-            else (np.lexsort((weights[some], own)))
-        )
+        by = (own,) if weights is None else (weights[some], own)
+        order = np.lexsort(by)
         own = own[order]
         stop = done + len(some)
         places[done:stop] = some[order]
@@ -129,10 +129,10 @@ def _all_there(table: Table, found: Ordered) -> bool:
     if table.weights is not None and (found.copies(table.weights) % 1 != 0).any():
         return False
     few = table.total_weight <= MOST_COPIES * found.n_distinct
-    return bool(few or _values(table, found) <= SMALL)
+    return bool(few or _values(table) <= SMALL)
 
 
-def _values(table: Table, found: Ordered) -> float:
+def _values(table: Table) -> float:
     """Values of the table in which equal rows are all there."""
     if table.kind == "presence" and table.matrix is not None:
         lengths = np.diff(table.matrix.indptr)
