@@ -7,9 +7,9 @@ CASES ?= 10000
 SEED ?= 0
 BENCHES := $(sort $(wildcard benchmarks/bench_*.py))
 TABLE ?= all
-# Arguments of pytest for the targets that test other settings: make oldest TESTS=tests/test_cli.py
-TESTS ?= -n 2 --ignore=tests/test_readme_installed.py
-SMOKE := $(addprefix tests/test_,readme.py estimator.py cli.py readers.py structure.py)
+# Arguments of pytest for the targets that test other settings: make oldest TESTS=tests/cli/test_commands.py
+TESTS ?= -n 2 --ignore=tests/repository/test_readme_installed.py
+SMOKE := tests/repository/test_readme.py tests/whole/test_estimator.py tests/cli/test_commands.py tests/data/test_readers.py tests/structure/test_learn.py
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint readme fuzz portability oldest newest pythons format bench studies clean
@@ -45,7 +45,7 @@ lint: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# tests/test_readme.py runs the README's examples, tests/test_readme_installed.py in a new environment.
+# tests/repository/test_readme.py runs the README's examples, tests/repository/test_readme_installed.py in a new environment.
 test: lint
 	$(BIN)/python -m pytest -n 2
 
@@ -54,7 +54,7 @@ fuzz: $(STAMP)
 	$(BIN)/python -m tests.fuzz.fuzz_files --cases $(CASES) --seed $(SEED) --kept $(OUT)/fuzz
 
 readme: $(STAMP)
-	$(BIN)/python -m pytest tests/test_readme.py tests/test_readme_installed.py
+	$(BIN)/python -m pytest tests/repository/test_readme.py tests/repository/test_readme_installed.py
 
 portability: $(STAMP)
 	$(BIN)/python tools/portability.py $(TESTS)

@@ -24,11 +24,11 @@ from scipy.optimize import linear_sum_assignment
 import latenttree as lt
 from common import console, mean_and_error, n_seeds, options, save, table, warm_up
 from latenttree.data import Table, as_table
-from latenttree.datasets import LatentTreeData
 from latenttree.engine import Progress, resolve_jobs
-from latenttree.fitting import Options, fit_model
-from latenttree.metrics import model_of, parameter_error, robinson_foulds
-from latenttree.model import TreeModel
+from latenttree.evaluation.datasets import LatentTreeData
+from latenttree.evaluation.metrics import model_of, parameter_error, robinson_foulds
+from latenttree.model.tree_model import TreeModel
+from latenttree.refinement.fitting import Options, fit_model
 from oracle import oracle
 
 DEPTH, K = 8, 2

@@ -28,14 +28,14 @@ from scipy.special import ndtr
 import latenttree as lt
 from common import console, n_seeds, options, save, source_hash, table
 from latenttree.data import as_table
-from latenttree.datasets import LatentTreeData
-from latenttree.emissions import Gaussian
 from latenttree.engine import resolve_jobs
-from latenttree.gaussian import GaussianTreeModel
-from latenttree.metrics import parameter_error
-from latenttree.model import TreeModel
-from latenttree.refine import refine
-from latenttree.samples import Samples
+from latenttree.evaluation.datasets import LatentTreeData
+from latenttree.evaluation.metrics import parameter_error
+from latenttree.model.emissions import Gaussian
+from latenttree.model.gaussian import GaussianTreeModel
+from latenttree.model.samples import Samples
+from latenttree.model.tree_model import TreeModel
+from latenttree.refinement.em import refine
 from oracle import oracle
 from oracle_gaussian import loading_error, oracle_error
 from oracle_gaussian import maximum_near_truth as gaussian_maximum

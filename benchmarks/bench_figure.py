@@ -31,9 +31,9 @@ from threadpoolctl import threadpool_limits
 
 import latenttree as lt
 from common import console, mean_and_error, n_seeds, options, save, table
-from latenttree.baselines import clrg_em, random_em
-from latenttree.datasets import LatentTreeData
-from latenttree.metrics import parameter_error, robinson_foulds
+from latenttree.evaluation.baselines import clrg_em, random_em
+from latenttree.evaluation.datasets import LatentTreeData
+from latenttree.evaluation.metrics import parameter_error, robinson_foulds
 from oracle import oracle
 
 P, K = 9, 2

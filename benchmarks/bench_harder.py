@@ -41,18 +41,24 @@ from threadpoolctl import threadpool_limits
 
 import latenttree as lt
 from common import console, learn, mean_and_error, n_seeds, options, save, source_hash, table
-from latenttree.affinity import estimated_affinity, mark_copies
 from latenttree.data import Table, as_table
-from latenttree.distances import Distances, estimate_distances, pairwise_distances
+from latenttree.distances.estimate import Distances, estimate_distances, pairwise_distances
+from latenttree.distances.similarity import estimated_affinity, mark_copies
 from latenttree.engine import Progress
-from latenttree.fitting import Options, fit_model
-from latenttree.model import TreeModel
-from latenttree.refine import refine, total_log_likelihood
-from latenttree.regions import bic
-from latenttree.reports import DetectionLimitError, check_detection
-from latenttree.samples import Samples
-from latenttree.search import RULES, Searcher, doubtful_regions, search_structure, settle
-from latenttree.structure import Structure, learn_structure
+from latenttree.model.samples import Samples
+from latenttree.model.tree_model import TreeModel
+from latenttree.refinement.em import refine, total_log_likelihood
+from latenttree.refinement.fitting import Options, fit_model
+from latenttree.reporting import DetectionLimitError, check_detection
+from latenttree.search.local_search import (
+    RULES,
+    Searcher,
+    doubtful_regions,
+    search_structure,
+    settle,
+)
+from latenttree.search.regions import bic
+from latenttree.structure.learn import Structure, learn_structure
 from rivals import estimate
 
 METHODS = ("ours", "probable", "off", "clrg", "merge", "pairwise", "nj_oracle")
@@ -99,7 +105,7 @@ def one_hot_moments(table: Table) -> NDArray[np.float64]:
 
 
 def fast_pairwise(table: Table, n_states: int) -> Distances:
-    """`latenttree.distances.pairwise_distances` of categorical variables, from their counts.
+    """`distances.estimate.pairwise_distances` of categorical variables, from their counts.
 
     The canonical correlations of two one-hot blocks are the singular values of
     `(P_ab - P_a P_b^T) / sqrt(P_a P_b^T)`: contingency tables instead of SVDs of the samples.

@@ -36,10 +36,10 @@ from scipy import sparse
 import latenttree as lt
 from clusters import best_cut, diameter_cut, inner_errors, nearest_share
 from common import DATA, console, data_file, options, save, table
-from latenttree.baselines import chow_liu
 from latenttree.bench.rivals.hierarchies import from_groups
 from latenttree.bench.rivals.scikit_bio import joined
 from latenttree.data import Events, read_events
+from latenttree.evaluation.baselines import chow_liu
 from rivals_trees import agglomerative, information, linked
 
 MIN_PATIENTS = 100

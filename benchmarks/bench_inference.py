@@ -23,7 +23,7 @@ from threadpoolctl import threadpool_limits
 import latenttree as lt
 from common import console, mib, n_seeds, options, save, table
 from latenttree.engine import parallel
-from latenttree.inference import (
+from latenttree.model.inference import (
     Evidence,
     expected_counts,
     log_likelihood,
@@ -31,7 +31,7 @@ from latenttree.inference import (
     most_probable,
     posteriors,
 )
-from latenttree.model import TreeModel
+from latenttree.model.tree_model import TreeModel
 
 K = 3
 

@@ -24,13 +24,13 @@ from scipy.special import logsumexp
 
 import latenttree as lt
 from common import console, n_seeds, options, save, table
-from latenttree import inference
 from latenttree.data import Table, as_table
-from latenttree.datasets import LatentTreeData
 from latenttree.engine import resolve_jobs
-from latenttree.metrics import parameter_error
-from latenttree.model import TreeModel
-from latenttree.samples import Chunk, chunk_of
+from latenttree.evaluation.datasets import LatentTreeData
+from latenttree.evaluation.metrics import parameter_error
+from latenttree.model import inference
+from latenttree.model.samples import Chunk, chunk_of
+from latenttree.model.tree_model import TreeModel
 from oracle import oracle
 
 N_SAMPLES, K, SHARE, TARGET = 50_000, 3, 0.3, 1.02

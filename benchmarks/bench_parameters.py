@@ -23,12 +23,12 @@ from numpy.typing import NDArray
 import latenttree as lt
 from common import console, mean_stages, n_seeds, options, save, table, warm_up
 from latenttree.data import as_table
-from latenttree.datasets import LatentTreeData
 from latenttree.engine import Progress, resolve_jobs
-from latenttree.fitting import Options, fit_model
-from latenttree.metrics import model_of, parameter_error
-from latenttree.model import TreeModel
-from latenttree.refine import refine
+from latenttree.evaluation.datasets import LatentTreeData
+from latenttree.evaluation.metrics import model_of, parameter_error
+from latenttree.model.tree_model import TreeModel
+from latenttree.refinement.em import refine
+from latenttree.refinement.fitting import Options, fit_model
 from oracle import oracle
 
 K, N_SAMPLES = 3, 50_000

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common import console, mean_and_error, n_seeds, options, save, table
-from latenttree.inference import Evidence, posteriors
 from latenttree.io.pgmpy import to_pgmpy
-from latenttree.model import TreeModel
+from latenttree.model.inference import Evidence, posteriors
+from latenttree.model.tree_model import TreeModel
 
 N_SAMPLES = 20
 N_MANY = 20_000

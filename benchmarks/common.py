@@ -24,9 +24,9 @@ from rich.console import Console
 from rich.table import Table as RichTable
 
 import latenttree as lt
-from latenttree.affinity import estimated_affinity
-from latenttree.distances import Distances
-from latenttree.structure import learn_structure
+from latenttree.distances.estimate import Distances
+from latenttree.distances.similarity import estimated_affinity
+from latenttree.structure.learn import learn_structure
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT.parent / "shared" / "data"

@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.datasets import LatentTreeData
 from latenttree.engine import resolve_jobs
-from latenttree.gaussian import GaussianTreeModel
-from latenttree.gaussian.em import maximise_likelihood
-from latenttree.gaussian.layout import Layout
-from latenttree.gaussian.moments import standardisation
-from latenttree.gaussian.rows import training_blocks
-from latenttree.gaussian.units import linear_of, model_of
+from latenttree.evaluation.datasets import LatentTreeData
+from latenttree.model.gaussian import GaussianTreeModel
+from latenttree.model.gaussian.em import maximise_likelihood
+from latenttree.model.gaussian.layout import Layout
+from latenttree.model.gaussian.moments import standardisation
+from latenttree.model.gaussian.rows import training_blocks
+from latenttree.model.gaussian.units import linear_of, model_of
 
 Floats = NDArray[np.float64]
 

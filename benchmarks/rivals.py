@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.baselines import best_contraction, clrg, neighbor_joining
+from latenttree.evaluation.baselines import best_contraction, clrg, neighbor_joining
 from latenttree.tree import Tree
 
 Matrix = NDArray[np.float64]

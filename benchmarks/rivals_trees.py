@@ -10,9 +10,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.baselines import chow_liu
 from latenttree.bench.rivals.hierarchies import from_linkage
 from latenttree.bench.rivals.scikit_bio import joined
+from latenttree.evaluation.baselines import chow_liu
 from latenttree.tree import Tree
 
 Matrix = NDArray[np.float64]

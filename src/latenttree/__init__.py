@@ -14,10 +14,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from latenttree import baselines, datasets, metrics
-    from latenttree.distances import information_distances
+    from latenttree.distances.estimate import information_distances
     from latenttree.estimator import LatentTree, load
-    from latenttree.structure import tree_from_distances
+    from latenttree.evaluation import baselines, datasets, metrics
+    from latenttree.structure.learn import tree_from_distances
     from latenttree.tree import Tree
 
 __version__ = "0.1.0"
@@ -37,16 +37,16 @@ __all__ = [
 _HOME = {
     "LatentTree": "latenttree.estimator",
     "Tree": "latenttree.tree",
-    "information_distances": "latenttree.distances",
+    "information_distances": "latenttree.distances.estimate",
     "load": "latenttree.estimator",
-    "tree_from_distances": "latenttree.structure",
+    "tree_from_distances": "latenttree.structure.learn",
 }
-_SUBMODULES = frozenset({"baselines", "datasets", "metrics"})
+_EVALUATION = frozenset({"baselines", "datasets", "metrics"})
 
 
 def __getattr__(name: str) -> Any:
-    if name in _SUBMODULES:
-        return import_module(f"latenttree.{name}")
+    if name in _EVALUATION:
+        return import_module(f"latenttree.evaluation.{name}")
     if name in _HOME:
         value = getattr(import_module(_HOME[name]), name)
         globals()[name] = value  # the next access does not come here

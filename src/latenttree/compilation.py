@@ -23,21 +23,21 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from latenttree.affinity import Affinity, estimated_affinity
-from latenttree.contraction import refit_lengths
 from latenttree.data import Table, as_table
-from latenttree.distances import Distances
-from latenttree.edges import edge_tests
+from latenttree.distances.estimate import Distances
+from latenttree.distances.similarity import Affinity, estimated_affinity
 from latenttree.engine import Progress
 from latenttree.engine.kernels import kernel_folder
-from latenttree.fitting import Options
-from latenttree.learning import Lesson, learn_model
-from latenttree.simulation import make_latent_tree
-from latenttree.structure import Structure
-from latenttree.sweeps import sweep
+from latenttree.evaluation.simulation import make_latent_tree
+from latenttree.refinement.fitting import Options
+from latenttree.search.learning import Lesson, learn_model
+from latenttree.structure.builder import Wiring
+from latenttree.structure.contraction import refit_lengths
+from latenttree.structure.edge_evidence import edge_tests
+from latenttree.structure.learn import Structure
+from latenttree.structure.sweeps import sweep
+from latenttree.structure.wide_joining import join_star
 from latenttree.tree import Tree
-from latenttree.widestars import join_star
-from latenttree.wiring import Wiring
 
 LONGEST = 120.0
 """Seconds to wait for a child; then the fit compiles for itself."""

@@ -11,8 +11,6 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from latenttree.baselines import BASELINES
-from latenttree.batchwise import Batchwise
 from latenttree.compilation import Compiler
 from latenttree.data import (
     Schema,
@@ -24,8 +22,16 @@ from latenttree.data import (
 )
 from latenttree.data.content_order import in_content_order
 from latenttree.data.limits import sizes_of
-from latenttree.diagnostics import Diagnostics
-from latenttree.distances import Distances, estimate_distances, pairwise_distances
+from latenttree.distances.estimate import Distances, estimate_distances, pairwise_distances
+from latenttree.distances.measure import (
+    Estimate,
+    Plan,
+    affinity_of,
+    check_least,
+    counted,
+    plan_memory,
+)
+from latenttree.distances.number_of_states import choose_states
 from latenttree.engine import Progress, resolve_jobs, single_threaded_blas
 from latenttree.engine.memory import (
     enough,
@@ -37,13 +43,14 @@ from latenttree.engine.memory import (
     within,
 )
 from latenttree.errors import DataError
-from latenttree.estimates import Estimate, Plan, affinity_of, check_least, counted, plan_memory
-from latenttree.fitting import Fitted, Options, check_refinement
-from latenttree.gaussian import GaussianTreeModel
-from latenttree.learning import Lesson, learn_gaussian, learn_model
-from latenttree.model import TreeModel
+from latenttree.evaluation.baselines import BASELINES
+from latenttree.model.gaussian import GaussianTreeModel
+from latenttree.model.tree_model import TreeModel
+from latenttree.partial_fit import Batchwise
 from latenttree.queries import Queries
-from latenttree.reports import (
+from latenttree.refinement.fitting import Fitted, Options, check_refinement
+from latenttree.report import Diagnostics
+from latenttree.reporting import (
     check_detection,
     check_enough,
     describe,
@@ -53,8 +60,8 @@ from latenttree.reports import (
     states_report,
     tree_report,
 )
-from latenttree.states import choose_states
-from latenttree.structure import Structure, check_options, learn_structure
+from latenttree.search.learning import Lesson, learn_gaussian, learn_model
+from latenttree.structure.learn import Structure, check_options, learn_structure
 from latenttree.tree import Tree
 
 if TYPE_CHECKING:

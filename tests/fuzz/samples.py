@@ -10,7 +10,7 @@ import pandas as pd
 from scipy import sparse
 
 from latenttree.data import Schema, as_table
-from latenttree.datasets import make_latent_tree
+from latenttree.evaluation.datasets import make_latent_tree
 from latenttree.io.archive import Saved, save_archive
 from latenttree.io.treefile import save_tree
 

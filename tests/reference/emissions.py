@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse, stats
 
-from latenttree.emissions import FullGaussian, Gaussian
+from latenttree.model.emissions import FullGaussian, Gaussian
 
 Floats = NDArray[np.float64]
 

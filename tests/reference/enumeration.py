@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 from tests.reference.random_trees import random_tree
 
-from latenttree.inference import Evidence
-from latenttree.model import TreeModel
+from latenttree.model.inference import Evidence
+from latenttree.model.tree_model import TreeModel
 from latenttree.tree import Tree
 
 Floats = NDArray[np.float64]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.wiring import Wiring
+from latenttree.structure.builder import Wiring
 
 Matrix = NDArray[np.float64]
 

@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 from scipy.stats import multivariate_normal
 from tests.reference.random_trees import random_tree
 
-from latenttree.gaussian import GaussianTreeModel
-from latenttree.model import default_root
+from latenttree.model.gaussian import GaussianTreeModel
+from latenttree.model.tree_model import default_root
 from latenttree.tree import Tree
 
 Floats = NDArray[np.float64]

@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse
 
-from latenttree.datasets import make_latent_tree
+from latenttree.evaluation.datasets import make_latent_tree
 
 N = 1_200
 

@@ -7,7 +7,7 @@ from itertools import permutations
 
 import numpy as np
 
-from latenttree.model import TreeModel
+from latenttree.model.tree_model import TreeModel
 
 
 def parameter_error(found: TreeModel, true: TreeModel) -> float:

@@ -10,12 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from latenttree.datasets import make_latent_tree
-from latenttree.decomposition import decompose
-from latenttree.metrics import model_of
-from latenttree.model import TreeModel
+from latenttree.evaluation.datasets import make_latent_tree
+from latenttree.evaluation.metrics import model_of
+from latenttree.evaluation.simulation import make_tree
+from latenttree.model.tree_model import TreeModel
 from latenttree.moments.triples import Layout, TripleMoments
-from latenttree.parameters import (
+from latenttree.parameters.decomposition import decompose
+from latenttree.parameters.estimate import (
     LEAST_TRUST,
     LEAST_WEIGHT,
     Parameters,
@@ -23,10 +24,9 @@ from latenttree.parameters import (
     layout_of,
     solve,
 )
-from latenttree.regressions import balanced, project_simplex
-from latenttree.simulation import make_tree
+from latenttree.parameters.regressions import balanced, project_simplex
+from latenttree.parameters.views import Views, choose_views, leaf_views
 from latenttree.tree import Tree
-from latenttree.views import Views, choose_views, leaf_views
 
 WRONG = 1e3
 """Stands where a moment must not be read."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from latenttree.patterns import FINE, LEAST
+from latenttree.search.region_patterns import FINE, LEAST
 
 
 def slow_patterns(codes, sent, weights, place, is_sent):  # type: ignore[no-untyped-def]

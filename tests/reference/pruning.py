@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from tests.reference.enumeration import joint, onto
 
-from latenttree.inference import Evidence
-from latenttree.model import TreeModel, default_root
-from latenttree.simulation.channels import base_marginal, information_length
+from latenttree.evaluation.simulation.channels import base_marginal, information_length
+from latenttree.model.inference import Evidence
+from latenttree.model.tree_model import TreeModel, default_root
 from latenttree.tree import Tree
 
 Floats = NDArray[np.float64]

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from tests.reference.enumeration import joint, onto
 
-from latenttree.inference import Evidence
-from latenttree.model import TreeModel
+from latenttree.model.inference import Evidence
+from latenttree.model.tree_model import TreeModel
 
 Floats = NDArray[np.float64]
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from latenttree.affinity import Affinity, affinity, matrix_affinity
+from latenttree.distances.similarity import Affinity, affinity, matrix_affinity
 
 Matrix = NDArray[np.float64]
 Pairs = list[tuple[int, int]]

@@ -7,12 +7,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.affinity import Affinity
-from latenttree.features import Features, leading, star_correlations
-from latenttree.lengths import fit_likelihood, path_matrix
-from latenttree.stars import join
-from latenttree.sweeps import topology_hash
-from latenttree.wiring import Wiring
+from latenttree.distances.similarity import Affinity
+from latenttree.structure.branch_features import Features, leading, star_correlations
+from latenttree.structure.builder import Wiring
+from latenttree.structure.joining import join
+from latenttree.structure.lengths import fit_likelihood, path_matrix
+from latenttree.structure.sweeps import topology_hash
 
 
 class Region(NamedTuple):

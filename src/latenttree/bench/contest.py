@@ -257,7 +257,7 @@ def _warm_up(rival: Rival, task: Task) -> None:
 def _few(task: Task) -> Task:
     """Nine variables of a known tree and 400 samples, in the form of the task's."""
     from latenttree.data import as_table
-    from latenttree.datasets import make_latent_tree
+    from latenttree.evaluation.datasets import make_latent_tree
 
     known = make_latent_tree(9, 2, 2 if is_binary(task.table) else 3, n_samples=400,
                              edge_length=0.4, random_state=0)  # fmt: skip

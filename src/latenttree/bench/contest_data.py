@@ -16,7 +16,7 @@ from scipy import sparse
 from latenttree.bench.works import Source
 from latenttree.data import Table, as_table, read_table
 from latenttree.data.table import presence_table
-from latenttree.model import TreeModel
+from latenttree.model.tree_model import TreeModel
 from latenttree.tree import Tree
 
 NAMES, TRAIN, TEST = "names.txt", "train.npz", "test.npz"

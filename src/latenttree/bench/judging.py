@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from latenttree.baselines import best_contraction
 from latenttree.bench.contest_data import Known
 from latenttree.bench.rivals import Answer
-from latenttree.metrics import group_rand_index, robinson_foulds
+from latenttree.evaluation.baselines import best_contraction
+from latenttree.evaluation.metrics import group_rand_index, robinson_foulds
 from latenttree.tree import Tree
 
 SCORES = ("rf", "rf_best", "found", "rand")

@@ -39,8 +39,8 @@ def peaks_of(settings: Settings) -> Peaks:
 
 def warm_up() -> None:
     """Compile the kernels, so that no row pays for it in time or memory."""
-    from latenttree.datasets import make_latent_tree
     from latenttree.estimator import LatentTree
+    from latenttree.evaluation.datasets import make_latent_tree
 
     for states, categories in ((2, 2), (3, 10)):
         data = make_latent_tree(9, states, categories, n_samples=3_000, random_state=0)
@@ -118,7 +118,7 @@ def _described(work: Work, model: Any) -> dict[str, Any]:
 def errors(model: Any, truth: Truth | None) -> dict[str, float | None]:
     """Robinson-Foulds (normalised), the paper's structure error, parameter error, the oracle's."""
     from latenttree.bench.trees import restricted
-    from latenttree.metrics import parameter_error, robinson_foulds, structure_error
+    from latenttree.evaluation.metrics import parameter_error, robinson_foulds, structure_error
 
     if truth is None:
         names = ("rf", "rf_frequent", "structure_error", "parameter_error", "oracle_error", "ratio")

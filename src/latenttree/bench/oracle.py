@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.datasets import LatentTreeData
-from latenttree.emissions import Emission, pooled, target_of
-from latenttree.model import TreeModel
+from latenttree.evaluation.datasets import LatentTreeData
+from latenttree.model.emissions import Emission, pooled, target_of
+from latenttree.model.tree_model import TreeModel
 
 Floats = NDArray[np.float64]
 

@@ -14,9 +14,9 @@ from latenttree.bench.bounds import Shape
 from latenttree.bench.rare import RareTree, draw, make_rare_tree, zipf_frequencies
 from latenttree.bench.simulated import keep_truth, kept_truth
 from latenttree.bench.works import Truth
-from latenttree.emissions import Emission, MultiHot
-from latenttree.model import TreeModel
-from latenttree.simulation import LatentTreeData
+from latenttree.evaluation.simulation import LatentTreeData
+from latenttree.model.emissions import Emission, MultiHot
+from latenttree.model.tree_model import TreeModel
 
 
 @dataclass(frozen=True)

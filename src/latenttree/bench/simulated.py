@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from latenttree.bench.bounds import Shape
 from latenttree.bench.works import Truth
-from latenttree.simulation import LatentTreeData
+from latenttree.evaluation.simulation import LatentTreeData
 
 TRUTH = "truth.pickle"
 NO_STATES = np.empty((0, 0), dtype=np.int32)
@@ -33,7 +33,7 @@ class Balanced:
     n_used: int | None = None
 
     def draw(self, folder: Path, seed: int) -> None:
-        from latenttree.datasets import make_latent_tree
+        from latenttree.evaluation.datasets import make_latent_tree
 
         data = make_latent_tree(
             self.p,
@@ -70,7 +70,7 @@ def keep_truth(
 ) -> None:
     """Write what is known, without the samples, and the oracle's error."""
     from latenttree.bench.oracle import oracle
-    from latenttree.metrics import parameter_error
+    from latenttree.evaluation.metrics import parameter_error
 
     error = parameter_error(oracle(data), data) if with_oracle else None
     without = replace(data, X=None, hidden=NO_STATES)

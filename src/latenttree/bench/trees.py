@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from latenttree.baselines._shared import tidy_hidden
+from latenttree.evaluation.baselines._shared import tidy_hidden
 from latenttree.tree import Tree
 
 

@@ -276,7 +276,7 @@ def _posteriors(
 def _parts(rows: Rows, width: int) -> Iterator[tuple[int, Rows]]:
     """Ranges of samples whose working arrays, `width` numbers a sample, fit in memory."""
     from latenttree.data.schema import Rows
-    from latenttree.queries.asked import spans
+    from latenttree.queries.evidence import spans
 
     for start, stop in spans(rows.n_samples, width):
         codes, arrays = rows.take(start, stop), rows.arrays_at(start, stop)

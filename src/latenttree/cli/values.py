@@ -51,7 +51,7 @@ def written(value: float, entries: Entries) -> str:
 
 def entries_of(model: Any, schema: Schema, v: int) -> Entries:
     """What `marginal(v)` and the rows of `conditional(v, parent)` say of a node."""
-    from latenttree.model import TreeModel
+    from latenttree.model.tree_model import TreeModel
 
     gaussian = not isinstance(model, TreeModel)
     if v >= schema.n_vars:
@@ -74,7 +74,7 @@ def expectation(model: LatentTree, record: Mapping[str, Any], v: int) -> NDArray
     """`E[node | record]` of a node that is no category, as `entries_of` names its numbers."""
     import numpy as np
 
-    from latenttree.model import TreeModel
+    from latenttree.model.tree_model import TreeModel
     from latenttree.queries import answers_of, read_samples
 
     fitted, schema = model.model_, model.schema_

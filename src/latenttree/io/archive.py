@@ -29,7 +29,6 @@ from numpy.typing import ArrayLike
 from latenttree.data import Schema
 from latenttree.data.reading import reading
 from latenttree.errors import DataError
-from latenttree.gaussian import GaussianTreeModel
 from latenttree.io.atomic import check_folder, replacing
 from latenttree.io.emitted import width_of
 from latenttree.io.jsontext import from_json, plain, to_json
@@ -38,6 +37,7 @@ from latenttree.io.packed import pack, packed_limit, unpack
 from latenttree.io.treefile import MAX_JSON_BYTES, parse_tree, tree_json
 from latenttree.io.treefile import MEMBER as TREE
 from latenttree.io.zipped import ZipReader, write_zip
+from latenttree.model.gaussian import GaussianTreeModel
 
 FORMAT = "latenttree model"
 VERSION = 2

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.emissions import Emission, restored
-from latenttree.emissions.common import FORMS
+from latenttree.model.emissions import Emission, restored
+from latenttree.model.emissions.common import FORMS
 
 Floats = NDArray[np.float64]
 

@@ -15,10 +15,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.gaussian import GaussianTreeModel
 from latenttree.io import emitted
 from latenttree.io.packed import VALUE, Dtype
-from latenttree.model import TreeModel
+from latenttree.model.gaussian import GaussianTreeModel
+from latenttree.model.tree_model import TreeModel
 from latenttree.tree import Tree
 
 Floats = NDArray[np.float64]

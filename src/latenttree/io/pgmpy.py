@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from latenttree.model import TreeModel
+from latenttree.model.tree_model import TreeModel
 
 States = Mapping[str, Sequence[Any]]
 

@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 from latenttree.data import Table
 from latenttree.engine import parallel
 from latenttree.engine.kernels import kernel, subroutine
-from latenttree.moments.available import available_moments, own_share
+from latenttree.moments.available_cases import available_moments, own_share
 from latenttree.moments.cooccurrence import Packed, packed, tile_counts
 from latenttree.moments.mirror import STRIP, mirrored
-from latenttree.moments.second import second_moments
+from latenttree.moments.second_moments import second_moments
 from latenttree.moments.subspace import coordinate_moments
 
 BINARY_DAMPING = 4.0

@@ -19,9 +19,9 @@ from latenttree.data.checks import free_dimensions
 from latenttree.engine import BLOCK, parallel
 from latenttree.engine.kernels import kernel
 from latenttree.moments.coordinates import coordinate_moments, feature_means, known_weights
+from latenttree.moments.cross_moments import cross_moments, rest_moments
 from latenttree.moments.krylov import leading_eigenvectors
-from latenttree.moments.project import weighted_features
-from latenttree.moments.scatter import cross_moments, rest_moments
+from latenttree.moments.projection import weighted_features
 
 Float32 = NDArray[np.float32]
 Floats = NDArray[np.float64]

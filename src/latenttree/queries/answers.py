@@ -12,13 +12,13 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree import inference
 from latenttree.data import Schema
 from latenttree.data.schema import Rows
 from latenttree.errors import DataError
-from latenttree.inference import Evidence
-from latenttree.model import TreeModel
-from latenttree.queries.asked import Asked, check_possible
+from latenttree.model import inference
+from latenttree.model.inference import Evidence
+from latenttree.model.tree_model import TreeModel
+from latenttree.queries.evidence import Asked, check_possible
 from latenttree.queries.filling import Filled, fill_by_draws, fill_by_modes
 from latenttree.queries.nodes import classes_of, hidden_names_out
 

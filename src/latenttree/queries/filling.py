@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from latenttree import inference
 from latenttree.data.schema import Rows, Schema
-from latenttree.inference import Evidence
-from latenttree.model import TreeModel
-from latenttree.queries.asked import check_possible, far_values, spans
-from latenttree.samples import Chunk
+from latenttree.model import inference
+from latenttree.model.inference import Evidence
+from latenttree.model.samples import Chunk
+from latenttree.model.tree_model import TreeModel
+from latenttree.queries.evidence import check_possible, far_values, spans
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

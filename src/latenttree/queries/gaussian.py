@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from latenttree import gaussian
 from latenttree.data import Schema
 from latenttree.data.schema import Rows
 from latenttree.errors import DataError
-from latenttree.gaussian import GaussianTreeModel
-from latenttree.queries.asked import Asked, far_values, spans
+from latenttree.model import gaussian
+from latenttree.model.gaussian import GaussianTreeModel
+from latenttree.queries.evidence import Asked, far_values, spans
 from latenttree.queries.filling import Filled
 
 Floats = NDArray[np.float64]

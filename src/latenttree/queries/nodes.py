@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from latenttree.data import Schema
 from latenttree.data.checks import listing
 from latenttree.errors import DataError
-from latenttree.model import TreeModel
+from latenttree.model.tree_model import TreeModel
 from latenttree.tree import Tree
 
 Node = str | int

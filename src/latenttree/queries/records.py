@@ -12,7 +12,7 @@ from latenttree.data import Schema
 from latenttree.data.lookup import known_codes, presence_codes
 from latenttree.data.schema import Rows
 from latenttree.errors import DataError
-from latenttree.model import TreeModel
+from latenttree.model.tree_model import TreeModel
 from latenttree.queries.nodes import Model, Node, classes_of, node_index
 
 Floats = NDArray[np.float64]

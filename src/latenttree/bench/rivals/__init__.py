@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from latenttree.data import Table
 from latenttree.errors import DataError
-from latenttree.model import TreeModel
+from latenttree.model.tree_model import TreeModel
 from latenttree.tree import Tree
 
 Floats = NDArray[np.float64]
@@ -68,7 +68,7 @@ class Task:
     def distances(self) -> Floats:
         """Our (p, p) information distances, for methods that start from some. Finite and not
         negative: what cannot be measured is as far as the farthest."""
-        from latenttree.distances import estimate_distances
+        from latenttree.distances.estimate import estimate_distances
 
         found = estimate_distances(
             self.table, self.n_states, random_state=self.seed, n_jobs=self.n_jobs
@@ -172,8 +172,8 @@ def of_model(model: TreeModel, more: dict[str, Any] | None = None, n_jobs: int =
 def likelihoods(model: TreeModel, table: Table, n_jobs: int = 1) -> Floats:
     """(n,) log-likelihood of each sample of a table over the variables of the model."""
     from latenttree.engine import blocks
-    from latenttree.inference import Evidence, log_likelihood
-    from latenttree.samples import chunk_of
+    from latenttree.model.inference import Evidence, log_likelihood
+    from latenttree.model.samples import chunk_of
 
     own = table if table.names == model.tree.observed_names else table.select(
         list(model.tree.observed_names)

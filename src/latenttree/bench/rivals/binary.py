@@ -7,7 +7,7 @@ from typing import Any
 from scipy import sparse
 
 from latenttree.data import Table
-from latenttree.samples import codes_of
+from latenttree.model.samples import codes_of
 
 
 def is_binary(table: Table) -> bool:

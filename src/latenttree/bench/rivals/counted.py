@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.baselines import chow_liu
 from latenttree.bench.rivals import Answer, Floats, Rival, Task, of_model
 from latenttree.data import Table
-from latenttree.model import TreeModel, default_root
-from latenttree.refine import maximise
-from latenttree.samples import codes_of, marginals
+from latenttree.evaluation.baselines import chow_liu
+from latenttree.model.samples import codes_of, marginals
+from latenttree.model.tree_model import TreeModel, default_root
+from latenttree.refinement.em import maximise
 from latenttree.tree import Tree
 
 SMOOTHING = 1.0

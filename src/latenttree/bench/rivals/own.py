@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from latenttree.baselines import BASELINES, clrg, random_em
 from latenttree.bench.rivals import Answer, Rival, Task, of_model
-from latenttree.model import TreeModel
+from latenttree.evaluation.baselines import BASELINES, clrg, random_em
+from latenttree.model.tree_model import TreeModel
 
 OURS = "latenttree"
 
@@ -30,7 +30,7 @@ class Ours(Rival):
 
 @dataclass(frozen=True)
 class FromDistances(Rival):
-    """A structure learner of `latenttree.baselines`."""
+    """A structure learner of `latenttree.evaluation.baselines`."""
 
     name: str
     method: str

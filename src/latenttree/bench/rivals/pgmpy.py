@@ -10,8 +10,8 @@ import numpy as np
 
 from latenttree.bench.rivals import Answer, Rival, Task, of_model
 from latenttree.data import Table
-from latenttree.model import TreeModel, default_root, normalised
-from latenttree.samples import codes_of
+from latenttree.model.samples import codes_of
+from latenttree.model.tree_model import TreeModel, default_root, normalised
 from latenttree.tree import Tree
 
 MOST_ROUNDS = 100

@@ -1,0 +1,224 @@
+"""Information distances between all pairs of variables, with signs and standard errors.
+
+With `C_ab` the cross-covariance of the whitened features of two variables, `k - 1` dimensions
+each, `d(a, b) = -log |det C_ab|`: additive along the tree, because a determinant of a product is
+a product of determinants. The sign of `det C_ab` is multiplicative along the tree too; it is kept
+because the mean over two halves of the samples, and the test whether two sides of an edge are
+dependent at all, need noise to cancel.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from latenttree.data import Table, as_table, check_n_states
+from latenttree.data.content_order import in_content_order
+from latenttree.engine import BLOCK, resolve_jobs, single_threaded_blas
+from latenttree.errors import DataError
+from latenttree.moments import Subspaces, full_subspaces, pooled_subspaces
+from latenttree.moments.coordinates import coordinate_moments, feature_means, without_unused
+from latenttree.moments.pairs import Pairs, all_pairs
+from latenttree.moments.projection import weighted_features
+
+Method = Literal["pooled", "pairwise"]
+
+UNMEASURABLE_ERROR = 0.5
+"""Distances with a larger standard error are not measurable: two standard errors from no signal."""
+
+
+@dataclass(frozen=True, eq=False)
+class Distances:
+    """Signed determinants `(p, p)` with relative standard errors; distances are minus their logs.
+
+    `rank` is the number of dimensions a determinant is over (states less one), `n_samples` the
+    samples in all. `tails[a, b]` says how much heavier than Gaussian a pair's fourth moment is (1
+    where it is not), times the reciprocal of the share of samples that have both variables: rare
+    categories that occur together make a correlation that few samples carry, and
+    `n_samples / tails` is the number that counts. `basis` `(coordinates, rank)`
+    spans the directions in which each variable was measured.
+    """
+
+    determinants: NDArray[Any]
+    standard_errors: NDArray[Any]
+    rank: int
+    n_samples: float
+    tails: NDArray[np.float32] | None = None
+    strengths: NDArray[np.float64] | None = None
+    n_rounds: int = 0
+    basis: NDArray[np.float32] | None = None
+
+    @cached_property
+    def values(self) -> NDArray[Any]:
+        """Distances `(p, p)`, zero on the diagonal."""
+        values = -np.log(np.clip(np.abs(self.determinants), 1e-30, 1.0))
+        return np.abs(values, out=values)  # no negative zeros
+
+    @property
+    def signs(self) -> NDArray[np.int8]:
+        return np.where(self.determinants < 0, -1, 1).astype(np.int8)
+
+    @property
+    def measurable(self) -> NDArray[np.bool_]:
+        """Pairs whose distance stands out of its noise."""
+        return np.asarray(self.standard_errors < UNMEASURABLE_ERROR)
+
+
+def _orientation(
+    table: Table, one: NDArray[np.float32], other: NDArray[np.float32], n_jobs: int
+) -> NDArray[np.int8]:
+    """Sign of `det Cov(z, z')` for every variable, z and z' its features by two bases."""
+    part = table.spread_rows(BLOCK)
+    mean = coordinate_moments(part, n_jobs)[0]
+    z, w = (
+        weighted_features(part, b, feature_means(part, b, mean), 0, part.n_samples, n_jobs)
+        for b in (one, other)
+    )
+    cross = np.einsum("nar,nas->ars", z, w, optimize=True)
+    return np.where(np.linalg.det(cross.astype(np.float64)) < 0, -1, 1).astype(np.int8)
+
+
+def estimate_distances(
+    table: Table,
+    n_states: int,
+    *,
+    random_state: int | np.random.Generator | None = None,
+    n_jobs: int | None = None,
+    cross_fit: bool = True,
+) -> Distances:
+    """Distances by pooled subspaces; cross-fitted unless every variable is used whole."""
+    with single_threaded_blas():
+        return _estimate(table, n_states - 1, random_state, resolve_jobs(n_jobs), cross_fit)
+
+
+def _estimate(
+    table: Table,
+    rank: int,
+    random_state: int | np.random.Generator | None,
+    jobs: int,
+    cross_fit: bool,
+) -> Distances:
+    rng = np.random.default_rng(random_state)
+    whole = full_subspaces(table, rank)
+    if whole is not None or not cross_fit:
+        found = whole or pooled_subspaces(table, rank, rng, jobs)
+        pairs = all_pairs(table, found.basis, jobs)
+        return _distances(pairs, table.total_weight, found)
+    small, used = without_unused(table, rank)
+    distances = _cross_fitted(small, rank, int(rng.integers(2**63)), jobs)
+    if used is None:
+        return distances
+    basis = np.zeros((int(table.offsets[-1]), rank), dtype=np.float32)
+    basis[used] = distances.basis
+    return replace(distances, basis=basis)
+
+
+def _cross_fitted(table: Table, rank: int, seed: int, jobs: int) -> Distances:
+    """The subspace from one half, the moments from the other: neither fits the other's noise."""
+    halves = table.halves()
+    found_by = [pooled_subspaces(h, rank, np.random.default_rng(seed), jobs) for h in halves]
+    first = all_pairs(halves[1], found_by[0].basis, jobs)
+    second = all_pairs(halves[0], found_by[1].basis, jobs)
+    sign = _orientation(table, found_by[0].basis, found_by[1].basis, jobs)
+    return _distances(_average(first, second, sign), table.total_weight, found_by[0])
+
+
+def _average(first: Pairs, second: Pairs, sign: NDArray[np.int8]) -> Pairs:
+    """Mean of two estimates of signed determinants; relative errors combined."""
+    other = second.det * (sign[:, None] * sign[None, :]).astype(np.float32)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        error = np.sqrt((first.det * first.error) ** 2 + (other * second.error) ** 2)
+        det = (first.det + other) / np.float32(2)
+        error = np.where(det != 0, error / (2 * np.abs(det)), np.inf).astype(np.float32)
+    error[~np.isfinite(error)] = np.inf
+    np.fill_diagonal(error, 0.0)
+    return Pairs(det, error, np.maximum(first.tails, second.tails))
+
+
+def _distances(pairs: Pairs, n_samples: float, found: Subspaces) -> Distances:
+    return Distances(
+        pairs.det,
+        pairs.error,
+        found.basis.shape[1],
+        n_samples,
+        pairs.tails,
+        found.strengths,
+        found.n_rounds,
+        found.basis,
+    )
+
+
+def pairwise_distances(table: Table, n_states: int) -> Distances:
+    """The paper's estimator: a k-SVD of every pair's scaled moment, p^2 of them. Slow, in-
+    sample."""
+    if table.has_missing:
+        raise DataError("distances='pairwise' takes no missing values; use 'pooled'")
+    p, rank, n = table.n_vars, n_states - 1, table.total_weight
+    det = np.eye(p)
+    errors = np.zeros((p, p))
+    columns = [_centred_block(table, a) for a in range(p)]
+    for a in range(p):
+        for b in range(a):
+            s = np.linalg.svd(columns[a].T @ columns[b], compute_uv=False)[:rank]
+            s = np.clip(s, 1e-15, 1.0)
+            det[a, b] = det[b, a] = s.prod()
+            errors[a, b] = errors[b, a] = np.sqrt(((1 - s**2) ** 2 / s**2).sum() / n)
+    return Distances(det, errors, rank, n)
+
+
+def _centred_block(table: Table, a: int) -> NDArray[np.float64]:
+    """Orthonormal columns that span a variable's centred samples times the roots of their weights,
+    `(n, free dimensions)`."""
+    rows: Any = table.rows(0, table.n_samples)
+    if table.kind == "codes":
+        x = np.eye(int(table.dims[a]))[rows[:, a]]
+    else:
+        x = rows[:, table.offsets[a] : table.offsets[a + 1]].toarray().astype(np.float64)
+    weights = np.ones(len(x)) if table.weights is None else table.weights
+    x = np.sqrt(weights)[:, None] * (x - np.average(x, axis=0, weights=weights))
+    u, s, _ = np.linalg.svd(x, full_matrices=False)
+    return np.asarray(u[:, s > 1e-9 * max(s[0], 1e-300)])
+
+
+def information_distances(
+    X: Any,
+    n_states: int = 2,
+    *,
+    method: Method = "pooled",
+    family: Any = "auto",
+    groups: Any = None,
+    sample_weight: Any = None,
+    random_state: int | np.random.Generator | None = None,
+    n_jobs: int | None = None,
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Information distances between all variables of a table, and their standard errors.
+
+    Parameters
+    ----------
+    X : anything `LatentTree.fit` takes.
+    n_states : states of the hidden variables.
+    method : "pooled" (one subspace for each variable, cross-fitted) or "pairwise" (the paper's SVD
+        of every pair; slow, and biased where a variable has many categories).
+    family, groups, sample_weight : as in `LatentTree`.
+
+    Returns
+    -------
+    distances, standard_errors : `(p, p)` arrays. Pairs with a standard error above 0.5 are not
+        measurable: their distance is noise.
+    """
+    table = as_table(X, groups=groups, family=family, sample_weight=sample_weight)
+    k = check_n_states(table, n_states)
+    if k == "auto":
+        raise DataError("n_states='auto' is for LatentTree; give information_distances a number")
+    table = in_content_order(table)
+    if method == "pairwise":
+        found = pairwise_distances(table, k)
+    elif method == "pooled":
+        found = estimate_distances(table, k, random_state=random_state, n_jobs=n_jobs)
+    else:
+        raise DataError(f"method={method!r} is unknown; choose 'pooled' or 'pairwise'")
+    return found.values, found.standard_errors

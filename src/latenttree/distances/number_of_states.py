@@ -1,0 +1,154 @@
+"""How many hidden states the data show: canonical correlations that hold up on other samples."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from latenttree.data import Table
+from latenttree.data.checks import free_dimensions
+from latenttree.engine import resolve_jobs, single_threaded_blas
+from latenttree.moments import pooled_subspaces
+from latenttree.moments.projection import weighted_features
+from latenttree.moments.subspace import coordinate_moments, feature_means, known_weights, nearest
+
+Floats = NDArray[np.float64]
+
+MAX_DIRECTIONS = 7
+MAX_ROWS = 20_000
+
+TAIL = 3.27
+"""Quantile 0.999 of the Tracy-Widom distribution of real matrices."""
+
+HALF = 0.5
+"""Share of variables in which a direction must show for distances to use it. Through a node with
+fewer states a determinant is zero, so a direction that few variables have makes pairs unmeasurable;
+one that most have and distances leave out costs accuracy. Simulated trees of nodes with two and
+three states are found better with three from about here on."""
+
+SOME = 0.1
+"""Share of variables in which a direction must show for hidden nodes to start with a state for it;
+where it is not needed it is merged away, so a direction too many costs time only."""
+
+
+class StatesEvidence(NamedTuple):
+    """`n_states` to learn a tree with, and one row `(correlation, share)` for each direction beyond
+    the mean: the held-out canonical correlation (median over variables), and the share of variables
+    in which it is significant."""
+
+    n_states: int
+    table: Floats
+
+    @property
+    def most_states(self) -> int:
+        """States that some part of the tree needs: what parameters start from, before hidden nodes
+        that need fewer lose the others. Not bounded by the narrowest variable."""
+        return max(self.n_states, 1 + _leading(self.table[:, 1] >= SOME))
+
+
+def choose_states(
+    table: Table, random_state: int | None = None, n_jobs: int | None = None
+) -> StatesEvidence:
+    """States = 1 + directions that are significant, on held-out samples, in half the variables.
+
+    Directions come from one half of the samples, correlations with each variable's nearest
+    neighbour from the other half. Every variable must have as many free dimensions."""
+    with single_threaded_blas():
+        return _choose(table, random_state, resolve_jobs(n_jobs))
+
+
+def _choose(table: Table, random_state: int | None, jobs: int) -> StatesEvidence:
+    # halves first: those of a part in which equal rows are evenly spread depend on each other
+    learn, test = (half.spread_rows(MAX_ROWS // 2) for half in table.halves())
+    free = free_dimensions(table)
+    m = int(min(MAX_DIRECTIONS, np.sort(free)[-2:].min()))  # a direction takes two variables
+    if (free > m).any() or (table.widths > free + 1).any():
+        basis = pooled_subspaces(learn, m, np.random.default_rng(random_state), jobs).basis
+    else:
+        basis = _whole(learn, m)
+    s, n = _held_out_correlations(learn, test, basis, jobs)
+    share = (s > _noise(n)).mean(axis=0)
+    kept = min(_leading(share >= HALF), int(free.min()))
+    return StatesEvidence(max(kept, 1) + 1, np.column_stack([np.median(s, axis=0), share]))
+
+
+def _leading(holds: NDArray[np.bool_]) -> int:
+    """How many hold before the first that does not."""
+    return int(np.argmin(holds)) if not holds.all() else len(holds)
+
+
+def _noise(n: Floats) -> Floats:
+    """What the r-th of `m` correlations in `n[:, r]` samples exceeds by chance in few cases, given
+    that those before it are real, `(p, m)`.
+
+    `n` times the square of the largest of `q = m - r` correlations of noise is the largest
+    eigenvalue of a `q x q` Wishart matrix with `q` degrees of freedom (Johnstone 2001)."""
+    m = n.shape[1]
+    root = np.sqrt(m - np.arange(m) - 0.5)
+    largest = 4 * root**2 + TAIL * 2 * root * (2 / root) ** (1 / 3)
+    return np.asarray(np.sqrt(largest / n))
+
+
+def _whole(table: Table, m: int) -> NDArray[np.float32]:
+    """The first `m` coordinates of every variable as its directions, zero where it has fewer."""
+    basis = np.zeros((int(table.offsets[-1]), m), dtype=np.float32)
+    for start, width in zip(table.offsets[:-1].tolist(), table.widths.tolist(), strict=True):
+        used = min(m, width)
+        basis[start : start + used, :used] = np.eye(used)
+    return basis
+
+
+def _held_out_correlations(
+    learn: Table, test: Table, basis: NDArray[np.float32], n_jobs: int
+) -> tuple[Floats, Floats]:
+    """Canonical correlations `(p, m)` of every variable's features with its nearest neighbour's,
+    and the samples `(p, m)` that they are worth.
+
+    The neighbour is chosen on the samples that are not tested."""
+    near = nearest(_whitened(learn, basis, n_jobs).astype(np.float32), 1, n_jobs)[:, 0]
+    z = _whitened(test, basis, n_jobs)
+    both = _together(test, near)
+    cross = np.einsum("nar,nas->ars", z, z[:, near], optimize=True) / both[:, None, None]
+    left, s, right = np.linalg.svd(cross)
+    one = np.einsum("nar,ars->nas", z, left, optimize=True)
+    other = np.einsum("nar,asr->nas", z[:, near], right, optimize=True)
+    return s, both[:, None] / _spread(one, other, test.weights, both)
+
+
+def _spread(one: Floats, other: Floats, weights: Floats | None, both: Floats) -> Floats:
+    """Variance `(p, m)` of a product of features `x, y` in the r-th direction, by which noise in
+    correlations grows: the larger of `E[x_r^2 y_r^2]` and its mean over the directions from r on.
+
+    One where variables are independent; more where both vary in the same hidden state."""
+    if weights is not None:  # features have the roots of the weights
+        other = other / np.sqrt(weights)[:, None, None]
+    square = np.einsum("nar,nas->ars", one**2, other**2, optimize=True) / both[:, None, None]
+    sums = square[:, ::-1, ::-1].cumsum(axis=1).cumsum(axis=2)[:, ::-1, ::-1]
+    means = np.einsum("arr->ar", sums) / np.arange(square.shape[1], 0, -1) ** 2
+    return np.maximum(np.maximum(means, np.einsum("arr->ar", square)), 1e-3)
+
+
+def _together(table: Table, near: NDArray[np.int64]) -> Floats:
+    """Weight `(p,)` of the samples that have a variable and its neighbour; a trifle where none."""
+    known = table.known(0, table.n_samples)
+    if known is None:
+        return np.full(table.n_vars, table.total_weight)
+    weights = np.ones(table.n_samples) if table.weights is None else table.weights
+    return np.maximum(weights @ (known & known[:, near]), 1e-300)
+
+
+def _whitened(table: Table, basis: NDArray[np.float32], n_jobs: int) -> Floats:
+    """Features `(n, p, m)` of unit covariance, times the roots of the weights; zero where missing.
+
+    A direction that repeats the others of its variable is left with next to nothing."""
+    offset = feature_means(table, basis, coordinate_moments(table)[0])
+    z = weighted_features(table, basis, offset, 0, table.n_samples, n_jobs).astype(np.float64)
+    total = known_weights(table)[:, None, None]
+    own = np.einsum("nar,nas->ars", z, z, optimize=True) / total
+    size = np.sqrt(np.einsum("arr->ar", own))
+    size = np.where(size > 0, size, 1.0)
+    own = own / size[:, :, None] / size[:, None, :] + 1e-6 * np.eye(z.shape[2])
+    root = np.linalg.inv(np.linalg.cholesky(own)) / size[:, None, :]
+    return np.asarray(np.einsum("nar,asr->nas", z, root, optimize=True))

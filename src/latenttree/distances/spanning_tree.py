@@ -1,0 +1,126 @@
+"""Exact minimum spanning trees of a dense matrix.
+
+Edges are in one strict order: by distance (or strength), ties by the lower node, then by the
+higher. So the tree is one and the same however it is found. Zero distances (duplicate variables)
+are real edges here; sparse-graph routines drop them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from latenttree.distances.estimate import UNMEASURABLE_ERROR
+from latenttree.engine.kernels import kernel, subroutine
+from latenttree.moments.binary import binary_pair
+
+MOST_DOUBT = 30.0
+"""Standard errors beyond which more makes no difference."""
+
+_NO_ERRORS = np.empty((0, 0), dtype=np.float32)
+_NO_NUMBERS = np.empty(0)
+_EXACT = (_NO_ERRORS, _NO_NUMBERS, _NO_NUMBERS, 1.0)
+"""No errors, means, roots, samples."""
+
+
+@subroutine
+def doubted(strength, error):  # type: ignore[no-untyped-def]
+    """Strength by which neighbours are chosen: one that does not stand out of its noise, as those
+    of a variable that few samples have, counts less by as much as it may err."""
+    if error < UNMEASURABLE_ERROR:
+        return strength
+    return strength * np.exp(-min(error, MOST_DOUBT))
+
+
+@subroutine
+def precedes(a, b, c, d):  # type: ignore[no-untyped-def]
+    """Whether edge (a, b) comes before edge (c, d) where both are equally long."""
+    low, other = min(a, b), min(c, d)
+    return low < other or (low == other and max(a, b) < max(c, d))
+
+
+@kernel
+def _prim(values, errors, mean, root, n, aside, by_strength):  # type: ignore[no-untyped-def]
+    """Prim's algorithm on a dense symmetric matrix, O(p^2) time, O(p) extra memory.
+
+    `values` are distances, or determinants by whose magnitude, doubted by `errors`, the strongest
+    edges are taken; of 0/1 variables with means `mean` errors follow. Nodes `aside` have strength
+    zero to all. Infinite distances are used last.
+    """
+    p = values.shape[0]
+    best = np.full(p, np.inf)
+    link = np.zeros(p, dtype=np.int64)
+    outside = np.ones(p, dtype=np.bool_)
+    edges = np.empty((max(p - 1, 0), 2), dtype=np.int64)
+    node = 0
+    outside[0] = False
+    for step in range(p - 1):
+        nearest = -1
+        row = values[node]
+        for j in range(p):
+            if not outside[j]:
+                continue
+            x: float = row[j]
+            if by_strength:
+                x = 0.0 if aside[j] or aside[node] else -abs(x)
+            if x <= best[j] or step == 0:
+                if by_strength and errors.shape[0] > 0:
+                    x = -doubted(-x, np.float64(errors[node, j]))
+                elif by_strength and len(mean) > 0:
+                    a, b = max(node, j), min(node, j)
+                    second = np.float64(row[j]) / (root[a] * root[b])
+                    found = binary_pair(second, mean[a], mean[b], root[a], root[b], n)
+                    x = -doubted(-x, np.float64(np.float32(found[1])))
+                if step == 0 or x < best[j] or (x == best[j] and precedes(node, j, link[j], j)):
+                    best[j] = x
+                    link[j] = node
+            if (
+                nearest < 0
+                or best[j] < best[nearest]
+                or (best[j] == best[nearest] and precedes(link[j], j, link[nearest], nearest))
+            ):
+                nearest = j
+        edges[step, 0] = link[nearest]
+        edges[step, 1] = nearest
+        outside[nearest] = False
+        node = nearest
+    return edges
+
+
+def minimum_spanning_tree(distances: NDArray[np.floating]) -> NDArray[np.int64]:
+    """Edges `(p - 1, 2)` of the minimum spanning tree, each as (lower, higher), sorted."""
+    aside = np.zeros(len(distances), dtype=np.bool_)
+    return sorted_edges(_prim(np.ascontiguousarray(distances), *_EXACT, aside, False))
+
+
+def strongest_tree(
+    determinants: NDArray[np.floating],
+    errors: NDArray[Any] | None = None,
+    aside: NDArray[np.bool_] | None = None,
+) -> NDArray[np.int64]:
+    """Edges of the spanning tree of strongest `|determinants|`, doubted by their `errors`, in the
+    form of `minimum_spanning_tree`. Variables `aside` are at strength zero from all others."""
+    if aside is None:
+        aside = np.zeros(len(determinants), dtype=np.bool_)
+    known = _NO_ERRORS if errors is None else np.ascontiguousarray(errors, dtype=np.float32)
+    given = (np.ascontiguousarray(determinants), known, *_EXACT[1:])
+    return sorted_edges(_prim(*given, aside, True))
+
+
+def strongest_binary_tree(
+    correlations: NDArray[np.float32],
+    mean: NDArray[np.float64],
+    root: NDArray[np.float64],
+    n: float,
+) -> NDArray[np.int64]:
+    """The same of 0/1 variables, from their correlations, means and damped `root`s of precision."""
+    aside = np.zeros(len(correlations), dtype=np.bool_)
+    return sorted_edges(_prim(correlations, _NO_ERRORS, mean, root, n, aside, True))
+
+
+def sorted_edges(edges: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Edges as (lower, higher), sorted."""
+    edges = np.sort(edges, axis=1)
+    return edges[np.lexsort((edges[:, 1], edges[:, 0]))]

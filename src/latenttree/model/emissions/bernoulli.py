@@ -1,0 +1,89 @@
+"""Presence or absence: 1, 0, or missing (NaN or -1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from latenttree.model.emissions.common import Exponential, expit, logit, probability, ratio
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Bernoulli(Exponential):
+    """`probability[j] = P(present | state j)`. Statistics: (absent, present), as one-hot."""
+
+    probability: Floats
+    family: str = "presence"
+
+    @classmethod
+    def pooled(
+        cls, family: str, values: Any, n_states: int, weights: Floats | None = None
+    ) -> Bernoulli:
+        blank = cls(np.full(n_states, 0.5), family)
+        x = np.ones(len(values)) if weights is None else weights
+        target = blank.sums(values, x[:, None])[:, 0]
+        return blank.from_sums(np.repeat(target[:, None], n_states, axis=1), 0.0, target)
+
+    @property
+    def n_states(self) -> int:
+        return len(self.probability)
+
+    @property
+    def n_parameters(self) -> int:
+        return self.n_states
+
+    def natural(self) -> Floats:
+        return np.array([np.log1p(-self.probability), np.log(self.probability)])
+
+    def expected_sums(self) -> Floats:
+        return self.mean()
+
+    def log_likelihood(self, values: Any) -> Floats:
+        return _indicators(values) @ self.natural()
+
+    def mean(self) -> Floats:
+        """Of the one-hot vector (absent, present), `(2, k)`."""
+        return np.array([1 - self.probability, self.probability])
+
+    def sums(self, values: Any, weights: Floats) -> Floats:
+        return np.asarray(_indicators(values).T @ weights)
+
+    def from_sums(self, sums: Floats, smoothing: float, target: Floats) -> Bernoulli:
+        total = sums + smoothing * target[:, None]
+        pooled = ratio(target[1:], target.sum(keepdims=True), 0.5)
+        share = ratio(total[1], total.sum(axis=0), pooled)
+        return replace(self, probability=probability(share, pooled))
+
+    def vector(self) -> Floats:
+        return logit(self.probability)
+
+    def with_vector(self, vector: Floats) -> Bernoulli:
+        return replace(self, probability=expit(vector))
+
+    def relabelled(self, order: Sequence[int] | NDArray[np.integer[Any]]) -> Bernoulli:
+        return replace(self, probability=self.probability[np.asarray(order)])
+
+    def sample(self, states: NDArray[np.integer[Any]], rng: np.random.Generator) -> Floats:
+        return (rng.random(len(states)) < self.probability[states]).astype(np.float64)
+
+    def impute(self, posterior: Floats) -> Floats:
+        return (posterior @ self.probability > 0.5).astype(np.float64)
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        return {"probability": self.probability}
+
+    @classmethod
+    def from_arrays(cls, family: str, arrays: dict[str, NDArray[Any]]) -> Bernoulli:
+        return cls(np.asarray(arrays["probability"], dtype=np.float64), family)
+
+
+def _indicators(values: Any) -> Floats:
+    """(absent, present), `(n, 2)`; both zero where missing."""
+    x = np.asarray(values, dtype=np.float64).reshape(-1)
+    return np.stack([x == 0, x > 0], axis=1).astype(np.float64)

@@ -1,0 +1,101 @@
+"""Categorical variables: codes 0..d-1, -1 where missing; binary ones have d = 2."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.special import softmax
+
+from latenttree.model.emissions.common import Exponential, draw_columns
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Categorical(Exponential):
+    """`table[c, j] = P(c | state j)`, `(d, k)`, columns on the simplex. Statistics: the one-hot
+    vector. Zeros are allowed, as in the tables of a model."""
+
+    table: Floats
+    family: str = "categorical"
+
+    @classmethod
+    def pooled(
+        cls,
+        family: str,
+        values: NDArray[Any],
+        n_states: int,
+        weights: Floats | None = None,
+        n_categories: int | None = None,
+    ) -> Categorical:
+        codes = np.asarray(values, dtype=np.int64)
+        d = int(codes.max(initial=0)) + 1 if n_categories is None else n_categories
+        known = codes >= 0
+        counted = np.ones(len(codes)) if weights is None else weights
+        counts = np.bincount(codes[known], counted[known], minlength=d)
+        share = counts / counts.sum() if counts.sum() > 0 else np.full(d, 1 / d)
+        return cls(np.repeat(share[:, None], n_states, axis=1), family)
+
+    @property
+    def n_states(self) -> int:
+        return int(self.table.shape[1])
+
+    @property
+    def n_parameters(self) -> int:
+        return int((len(self.table) - 1) * self.n_states)
+
+    def natural(self) -> Floats:
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self.table))
+
+    def expected_sums(self) -> Floats:
+        return self.table
+
+    def log_likelihood(self, values: NDArray[Any]) -> Floats:
+        rows = np.concatenate([self.natural(), np.zeros((1, self.n_states))])  # row -1: missing
+        return np.asarray(rows[np.asarray(values, dtype=np.int64)])
+
+    def mean(self) -> Floats:
+        """Of the one-hot vector: the table."""
+        return self.table
+
+    def sums(self, values: NDArray[Any], weights: Floats) -> Floats:
+        """Weighted counts `(d, m)`; missing values count nothing: their expected counts are in
+        the table's own proportions and would only slow EM down."""
+        codes = np.asarray(values, dtype=np.int64)
+        rows = np.flatnonzero(codes >= 0)
+        ones, shape = np.ones(len(rows)), (len(self.table), len(codes))
+        return np.asarray(sparse.csr_array((ones, (codes[rows], rows)), shape=shape) @ weights)
+
+    def from_sums(self, sums: Floats, smoothing: float, target: Floats) -> Categorical:
+        table = np.maximum(sums + smoothing * target[:, None], 0.0)
+        total = table.sum(axis=0)
+        table = np.where(total > 0, table, target[:, None])
+        return replace(self, table=table / table.sum(axis=0))
+
+    def vector(self) -> Floats:
+        return np.log(np.maximum(self.table, 1e-300)).ravel()
+
+    def with_vector(self, vector: Floats) -> Categorical:
+        return replace(self, table=softmax(vector.reshape(self.table.shape), axis=0))
+
+    def relabelled(self, order: Sequence[int] | NDArray[np.integer[Any]]) -> Categorical:
+        return replace(self, table=self.table[:, np.asarray(order)])
+
+    def sample(self, states: NDArray[np.integer[Any]], rng: np.random.Generator) -> NDArray[Any]:
+        return draw_columns(self.table, np.asarray(states), rng)
+
+    def impute(self, posterior: Floats) -> NDArray[np.int64]:
+        return np.asarray((posterior @ self.table.T).argmax(axis=1))
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        return {"table": self.table}
+
+    @classmethod
+    def from_arrays(cls, family: str, arrays: dict[str, NDArray[Any]]) -> Categorical:
+        return cls(np.asarray(arrays["table"], dtype=np.float64), family)

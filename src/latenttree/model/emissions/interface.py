@@ -1,0 +1,141 @@
+"""What every family provides, and how its likelihoods become evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from latenttree.engine import parallel, single_threaded_blas
+from latenttree.model.emissions.common import largest
+
+Floats = NDArray[np.float64]
+Self = TypeVar("Self", bound="Emission")
+
+
+class Emission(Protocol):
+    """The distribution of an observed variable given each of the k states of its neighbour.
+
+    Values are what `Table.values` holds of a variable: `(n,)` numbers with NaN where missing, an
+    `(n, d)` block with NaN, a CSR block, or codes with -1. The statistics `t(x)`, `(T,)`, are those
+    whose sums over samples decide a fit."""
+
+    @property
+    def family(self) -> str:
+        """Its name."""
+
+    @property
+    def n_states(self) -> int:
+        """k."""
+
+    @property
+    def n_parameters(self) -> int:
+        """Free parameters, for BIC."""
+
+    def log_likelihood(self, values: Any) -> Floats:
+        """`log P(value | state)`, `(n, k)`; a missing value is certain in every state: zeros."""
+
+    def mean(self) -> Floats:
+        """`E[x | state]` of the variable as a vector, `(d, k)`."""
+
+    def sums(self, values: Any, weights: Floats) -> Floats:
+        """`sum_i t(x_i) weights[i]`, `(T, m)`, for any real weights `(n, m)`: posteriors, or
+        functions of other variables. Sums of parts of the samples add; missing values add nothing.
+        The first rows count."""
+
+    def from_sums(self: Self, sums: Floats, smoothing: float, target: Floats) -> Self:
+        """The family's member of largest likelihood of `sums + smoothing * target`, `(T, k)`.
+
+        `target` `(T,)` are the mean statistics of the whole sample. Sums that no samples have (a
+        negative variance or rate, from noisy moments) give a possible member near the pooled."""
+
+    def log_prior(self, target: Floats) -> float:
+        """Log-likelihood of a pseudo-sample with statistics `target` in each state, summed: EM with
+        smoothing never decreases log-likelihood + smoothing * log_prior."""
+
+    def expected_sums(self) -> Floats:
+        """`E[t(x) | state]`, `(T, k)`."""
+
+    def natural(self) -> Floats:
+        """`(T, k)` with `log P(x | state) = t(x) . natural + base(x)`; so the expected complete
+        log-likelihood of sums is `(sums * natural).sum()`, up to what no parameter changes."""
+
+    def vector(self) -> Floats:
+        """All parameters as free real numbers (means, log-variances, logits), for extrapolation."""
+
+    def with_vector(self: Self, vector: Floats) -> Self:
+        """The member with these parameters; values out of range are clipped."""
+
+    def relabelled(self: Self, order: Sequence[int] | NDArray[np.integer[Any]]) -> Self:
+        """States in another order: new state `i` is old state `order[i]`."""
+
+    def mixed(self: Self, matrix: Floats) -> Self:
+        """States that are mixtures of the old, `matrix` `(k, k_new)` with columns on the simplex:
+        the member with `E[t | new] = E[t | old] matrix`."""
+
+    def sample(self, states: NDArray[np.integer[Any]], rng: np.random.Generator) -> Any:
+        """A value for each state, in the form of the values."""
+
+    def impute(self, posterior: Floats) -> Any:
+        """A value for each row of `posterior` `(n, k)`: the mean of numbers, the most probable
+        code or codes, the rounded mean of counts."""
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """Everything as arrays, for `restored`."""
+
+
+def target_of(emission: Emission, values: Any, weights: Floats | None = None) -> Floats:
+    """Mean statistics of a sample, `(T,)`: the `target` of `from_sums`. `weights` `(n,)`."""
+    weights = np.ones(values.shape[0]) if weights is None else weights
+    return np.asarray(emission.sums(values, weights[:, None])[:, 0] / weights.sum())
+
+
+def soft_evidence(
+    emissions: Mapping[int, Emission],
+    parents: Mapping[int, int] | Sequence[int],
+    values: Mapping[int, Any],
+    n_jobs: int = 1,
+) -> tuple[dict[int, Floats], Floats]:
+    """Likelihoods of the values of some variables as soft evidence on their hidden neighbours.
+
+    `emissions` and `values` by variable, `parents[v]` the neighbour of `v`. Returns weights
+    `(n, k)` by neighbour, each row scaled to a largest weight of 1, and `(n,)` the logarithm of
+    what the scaling took out, to be added to the log-likelihood."""
+    parts = _each(emissions, lambda v: emissions[v].log_likelihood(values[v]), n_jobs)
+    total: dict[int, Floats] = {}
+    for v, part in parts.items():
+        known = total.get(parents[v])
+        total[parents[v]] = part if known is None else known + part
+    n = next(iter(values.values())).shape[0] if values else 0
+    scale = np.zeros(n)
+    for u, log_weights in total.items():
+        top = largest(log_weights)
+        top = np.where(np.isfinite(top), top, 0.0)
+        scale += top
+        total[u] = np.exp(log_weights - top[:, None])
+    return total, scale
+
+
+def sums_of(
+    emissions: Mapping[int, Emission],
+    values: Mapping[int, Any],
+    weights: Mapping[int, Floats],
+    n_jobs: int = 1,
+) -> dict[int, Floats]:
+    """The sums of every emission, `weights[v]` `(n, m)` those of variable `v`."""
+    return _each(emissions, lambda v: emissions[v].sums(values[v], weights[v]), n_jobs)
+
+
+def _each(
+    emissions: Mapping[int, Emission], work: Callable[[int], Floats], n_jobs: int
+) -> dict[int, Floats]:
+    """`work(v)` for every variable, on several threads. Products of tall matrices gain nothing
+    from more threads of their own, and with one their sums keep their order."""
+    nodes = list(emissions)
+    if not nodes:
+        return {}
+    with single_threaded_blas():
+        found = parallel(lambda a, b: [work(v) for v in nodes[a:b]], len(nodes), n_jobs)
+    return dict(zip(nodes, (part for some in found for part in some), strict=True))

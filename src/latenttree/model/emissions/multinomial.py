@@ -1,0 +1,114 @@
+"""Bags of counts: how a row's total spreads over d kinds of items, dense or sparse."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln, softmax
+
+from latenttree.model.emissions.common import (
+    FORMS,
+    TINY,
+    Exponential,
+    Form,
+    draw_bags,
+    form_of,
+    log_factorials,
+    positive,
+    ratio,
+    row_totals,
+    shaped,
+    split_rows,
+)
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Multinomial(Exponential):
+    """`table[c, j] = P(item c | state j)`, `(d, k)`, columns on the simplex, all positive.
+
+    The row's total N is given (it says nothing about the state), so
+    `log P(x | j, N) = log N! - sum_c log x_c! + sum_c x_c log table[c, j]`; an empty row or one
+    with a gap is missing. Statistics: the counts. `size` is the total of samples drawn."""
+
+    table: Floats
+    size: int = 1
+    form: Form = "dense"
+    family: str = "multinomial"
+
+    @classmethod
+    def pooled(
+        cls, family: str, values: Any, n_states: int, weights: Floats | None = None
+    ) -> Multinomial:
+        ones = np.ones(values.shape[0]) if weights is None else weights
+        blank = cls(np.ones((values.shape[1], n_states)), 1, form_of(values), family)
+        target = blank.sums(values, ones[:, None])[:, 0]
+        x, _ = split_rows(values)
+        filled = float(ones[row_totals(x) > 0].sum())
+        blank = replace(blank, size=max(1, round(float(target.sum()) / max(filled, TINY))))
+        return blank.from_sums(np.repeat(target[:, None], n_states, axis=1), 0.0, target)
+
+    @property
+    def n_states(self) -> int:
+        return int(self.table.shape[1])
+
+    @property
+    def n_parameters(self) -> int:
+        return int((len(self.table) - 1) * self.n_states)
+
+    def natural(self) -> Floats:
+        return np.log(self.table)
+
+    def expected_sums(self) -> Floats:
+        return self.size * self.table
+
+    def log_likelihood(self, values: Any) -> Floats:
+        x, _ = split_rows(values)
+        orders = gammaln(row_totals(x) + 1) - log_factorials(x)
+        return np.asarray(x @ np.log(self.table) + orders[:, None])
+
+    def mean(self) -> Floats:
+        """Of the shares `x / N`: the table."""
+        return self.table
+
+    def sums(self, values: Any, weights: Floats) -> Floats:
+        x, _ = split_rows(values)
+        return np.asarray(x.T @ weights, dtype=np.float64)
+
+    def from_sums(self, sums: Floats, smoothing: float, target: Floats) -> Multinomial:
+        total = sums + smoothing * target[:, None]
+        pooled = ratio(target, target.sum(keepdims=True), 1 / len(target))[:, None]
+        table = positive(ratio(total, total.sum(axis=0), pooled), pooled)
+        return replace(self, table=table / table.sum(axis=0))
+
+    def vector(self) -> Floats:
+        return np.log(self.table).ravel()
+
+    def with_vector(self, vector: Floats) -> Multinomial:
+        table = np.maximum(softmax(vector.reshape(self.table.shape), axis=0), TINY)
+        return replace(self, table=table / table.sum(axis=0))
+
+    def relabelled(self, order: Sequence[int] | NDArray[np.integer[Any]]) -> Multinomial:
+        return replace(self, table=self.table[:, np.asarray(order)])
+
+    def sample(self, states: NDArray[np.integer[Any]], rng: np.random.Generator) -> Any:
+        totals = np.full(len(states), self.size)
+        return draw_bags(self.table, states, totals, self.form, rng)
+
+    def impute(self, posterior: Floats) -> Any:
+        """Expected counts of a bag of the usual size."""
+        return shaped(self.size * (posterior @ self.table.T), self.form)
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        form = np.array(FORMS.index(self.form))
+        return {"table": self.table, "size": np.array(self.size), "form": form}
+
+    @classmethod
+    def from_arrays(cls, family: str, arrays: dict[str, NDArray[Any]]) -> Multinomial:
+        table = np.asarray(arrays["table"], dtype=np.float64)
+        return cls(table, int(arrays["size"]), FORMS[int(arrays["form"])], family)

@@ -1,0 +1,109 @@
+"""Counts: whole numbers, or blocks of independent ones, dense or sparse; Poisson in each state."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from latenttree.model.emissions.common import (
+    FORMS,
+    TINY,
+    Exponential,
+    Form,
+    counted,
+    draw_bags,
+    form_of,
+    known_total,
+    log_factorials,
+    positive,
+    ratio,
+    shaped,
+    split,
+)
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Poisson(Exponential):
+    """`rates[c, j] = E[x_c | state j]`, `(d, k)`, all positive.
+
+    `log P(x | j) = sum_c x_c log rates[c, j] - rates[c, j] - log x_c!` over the known coordinates:
+    two matrix products. Statistics: (known, x) of every coordinate, `T = 2 d`."""
+
+    rates: Floats
+    form: Form = "scalar"
+    family: str = "poisson"
+
+    @classmethod
+    def pooled(
+        cls, family: str, values: Any, n_states: int, weights: Floats | None = None
+    ) -> Poisson:
+        d = 1 if values.ndim == 1 else values.shape[1]
+        blank = cls(np.ones((d, n_states)), form_of(values), family)
+        ones = np.ones(values.shape[0]) if weights is None else weights
+        target = blank.sums(values, ones[:, None])[:, 0]
+        return blank.from_sums(np.repeat(target[:, None], n_states, axis=1), 0.0, target)
+
+    @property
+    def n_states(self) -> int:
+        return int(self.rates.shape[1])
+
+    @property
+    def n_parameters(self) -> int:
+        return int(self.rates.size)
+
+    def natural(self) -> Floats:
+        return np.concatenate([-self.rates, np.log(self.rates)])
+
+    def expected_sums(self) -> Floats:
+        return np.concatenate([np.ones_like(self.rates), self.rates])
+
+    def log_likelihood(self, values: Any) -> Floats:
+        x, known = split(values)
+        found = x @ np.log(self.rates) - known_total(known, self.rates, x.shape[0])
+        return np.asarray(found - log_factorials(x)[:, None])
+
+    def mean(self) -> Floats:
+        return self.rates
+
+    def sums(self, values: Any, weights: Floats) -> Floats:
+        x, known = split(values)
+        return np.concatenate([counted(known, weights, x.shape[1]), np.asarray(x.T @ weights)])
+
+    def from_sums(self, sums: Floats, smoothing: float, target: Floats) -> Poisson:
+        count, total = np.split(sums + smoothing * target[:, None], 2)
+        pooled = ratio(target[len(count) :], target[: len(count)], 1.0)[:, None]
+        return replace(self, rates=positive(ratio(total, count, pooled), pooled))
+
+    def vector(self) -> Floats:
+        return np.log(self.rates).ravel()
+
+    def with_vector(self, vector: Floats) -> Poisson:
+        rates = np.exp(np.clip(vector, np.log(TINY), 100.0))
+        return replace(self, rates=rates.reshape(self.rates.shape))
+
+    def relabelled(self, order: Sequence[int] | NDArray[np.integer[Any]]) -> Poisson:
+        return replace(self, rates=self.rates[:, np.asarray(order)])
+
+    def sample(self, states: NDArray[np.integer[Any]], rng: np.random.Generator) -> Any:
+        """Sparse blocks as bags: the total is Poisson and its items are independent."""
+        if self.form == "sparse":
+            totals = rng.poisson(self.rates.sum(axis=0)[states])
+            return draw_bags(self.rates, states, totals, self.form, rng)
+        return shaped(rng.poisson(self.rates.T[states]).astype(np.float64), self.form)
+
+    def impute(self, posterior: Floats) -> Any:
+        return shaped(np.rint(posterior @ self.rates.T), self.form)
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        return {"rates": self.rates, "form": np.array(FORMS.index(self.form))}
+
+    @classmethod
+    def from_arrays(cls, family: str, arrays: dict[str, NDArray[Any]]) -> Poisson:
+        rates = np.asarray(arrays["rates"], dtype=np.float64)
+        return cls(rates, FORMS[int(arrays["form"])], family)

@@ -1,0 +1,203 @@
+"""Questions to a Gaussian tree about samples, with values missing anywhere: exact answers.
+
+`X` is `(n, D)`, the observed variables side by side in the order of the tree, NaN where a value is
+missing. Columns are measured in units of the model's own deviations, so that scales may be as far
+apart as floating point goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from latenttree.engine import parallel, single_threaded_blas
+from latenttree.errors import DataError
+from latenttree.model.gaussian.layout import Layout
+from latenttree.model.gaussian.model import GaussianTreeModel
+from latenttree.model.gaussian.propagation import (
+    Posterior,
+    Prepared,
+    block_posterior,
+    downward,
+    prepare,
+    upward,
+)
+from latenttree.model.gaussian.rows import Block, block_size, sample_block
+from latenttree.model.gaussian.units import linear_of, units
+
+Floats = NDArray[np.float64]
+
+
+class Posteriors(NamedTuple):
+    """Posterior of every hidden node: `means` `(n, m k)`, node by node, and with `covariances` also
+    `(n, m, k, k)`, else None."""
+
+    means: Floats
+    covariances: Floats | None
+
+
+def log_likelihood(model: GaussianTreeModel, X: ArrayLike, *, n_jobs: int = 1) -> Floats:
+    """`log p(x)` of what is known of each sample, `(n,)`; 0 where nothing is."""
+    data, (centre, scale) = checked(model, X), units(model)
+    found = np.zeros(len(data))
+    logs = np.log(scale)
+
+    def answer(ready: Prepared, block: Block) -> None:
+        state = upward(ready, block)
+        at = logs[ready.layout.columns] @ block.known
+        found[block.index] = state.quadratic + block.spread(state.constant - at)
+
+    _over_blocks(model, data, centre, scale, answer, n_jobs)
+    return found
+
+
+def posterior_means(model: GaussianTreeModel, X: ArrayLike, *, n_jobs: int = 1) -> Floats:
+    """`E[h | x]` of every hidden node, node by node, `(n, m k)`."""
+    return posteriors(model, X, n_jobs=n_jobs).means
+
+
+def posteriors(
+    model: GaussianTreeModel, X: ArrayLike, *, covariances: bool = False, n_jobs: int = 1
+) -> Posteriors:
+    """Posterior means, and with `covariances` also posterior covariances, of the hidden nodes."""
+    data, p = checked(model, X), model.tree.n_observed
+    at, k = model.hidden_offsets, int(max(model.dims[p:], default=0))
+    means = np.zeros((len(data), int(at[-1])))
+    spreads = np.zeros((len(data), model.tree.n_hidden, k, k)) if covariances else None
+
+    def answer(ready: Prepared, block: Block) -> None:
+        for c, here in enumerate(downward(ready, block, upward(ready, block))):
+            i, unit = ready.layout.nodes[c] - p, ready.unit[c]
+            if i >= 0:
+                mean = unit @ here.mean + model.means[p + i][:, None]
+                means[block.index, at[i] : at[i + 1]] = mean.T
+                if spreads is not None:
+                    spreads[block.index, i, : len(unit), : len(unit)] = _by_row(unit, here, block)
+
+    _over_blocks(model, data, *units(model), answer, n_jobs)
+    return Posteriors(means, spreads)
+
+
+def _by_row(unit: Floats, here: Posterior, block: Block) -> Floats:
+    """Covariances `(r, d, d)` of all rows."""
+    assert here.spread is not None  # a hidden node is never known
+    turned = np.einsum("ia,abg,jb->gij", unit, here.spread, unit, optimize=True)
+    return turned[block.pattern] if block.pattern is not None and len(turned) > 1 else turned
+
+
+def effective_samples(
+    model: GaussianTreeModel, X: ArrayLike, weights: Floats | None = None, *, n_jobs: int = 1
+) -> Floats:
+    """`N (1 - mean posterior variance)` of every hidden node of covariance I, `(m,)`: samples in
+    which it would have to be seen to know as much of it."""
+    data, p = checked(model, X), model.tree.n_observed
+    w = np.ones(len(data)) if weights is None else weights
+
+    def answer(ready: Prepared, block: Block) -> Floats:
+        count, left = block.gathered(w[block.index]), np.zeros(model.tree.n_hidden)
+        for c, here in enumerate(downward(ready, block, upward(ready, block))):
+            if ready.layout.is_hidden(c):
+                assert here.spread is not None
+                metric = ready.unit[c].T @ ready.unit[c]
+                variance = np.einsum("ijg,ij->g", here.spread, metric) / len(metric)
+                left[ready.layout.nodes[c] - p] = (variance * count).sum()
+        return left
+
+    total = w.sum()
+    left = sum(_over_blocks(model, data, *units(model), answer, n_jobs))
+    return np.clip(total - left, 0.0, total)
+
+
+def impute(model: GaussianTreeModel, X: ArrayLike, *, n_jobs: int = 1) -> Floats:
+    """X with `E[value | all that is known of the sample]` in the place of each NaN."""
+    data, (centre, scale) = checked(model, X), units(model)
+    filled = data.copy()
+
+    def answer(ready: Prepared, block: Block) -> None:
+        columns = ready.layout.columns
+        expected = _expected(ready, block) * scale[columns][:, None] + centre[columns][:, None]
+        place = np.ix_(block.index, columns)
+        filled[place] = np.where(np.isnan(data[place]), expected.T, data[place])
+
+    _over_blocks(model, data, centre, scale, answer, n_jobs)
+    return filled
+
+
+def _expected(ready: Prepared, block: Block) -> Floats:
+    """`E` of all coordinates `(D, r)` given what is known of each row."""
+    layout, state = ready.layout, upward(ready, block)
+    found = downward(ready, block, state)
+    expected = np.empty_like(block.values)
+    for c, here in enumerate(found):
+        if not layout.is_hidden(c):
+            expected[layout.own[c]] = here.mean
+        expected[layout.hung[c]] = ready.hung.loading[c] @ here.mean
+    for i, (rows, u) in enumerate(zip(layout.block_rows, layout.block_parents, strict=True)):
+        expected[rows] = block_posterior(ready, block, state, i, found[u]).mean
+    return np.asarray(expected + ready.column_mean[:, None])
+
+
+def sample(model: GaussianTreeModel, n: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """n samples `(n, D)` and the hidden values behind them `(n, m k)`."""
+    drawn: list[Any] = [None] * model.tree.n_nodes  # deviations from the mean
+    for v in model.order.tolist():
+        noise, u = model.noise[v], int(model.parents[v])
+        normal = rng.standard_normal((n, len(noise)))
+        drawn[v] = normal * np.sqrt(noise) if noise.ndim == 1 else normal @ _factor(noise).T
+        if u >= 0:
+            drawn[v] += drawn[u] @ model.loadings[v].T
+    values = [x + mean for x, mean in zip(drawn, model.means, strict=True)]
+    p = model.tree.n_observed
+    return np.hstack(values[:p]), np.hstack([np.empty((n, 0)), *values[p:]])
+
+
+def _factor(noise: Floats) -> Floats:
+    """Lower triangular root, found in units in which variances are one."""
+    unit = np.sqrt(np.diag(noise))
+    return np.asarray(unit[:, None] * np.linalg.cholesky(noise / np.outer(unit, unit)))
+
+
+def bic(model: GaussianTreeModel, X: ArrayLike, weights: Floats | None = None) -> float:
+    """Bayesian information criterion, `-2 log L + n_parameters log n`; lower is better."""
+    logs = log_likelihood(model, X)
+    w = np.ones(len(logs)) if weights is None else np.asarray(weights, dtype=np.float64)
+    return float(-2 * (w @ logs) + model.n_parameters * np.log(w.sum()))
+
+
+def checked(model: GaussianTreeModel, X: ArrayLike) -> Floats:
+    """X as floats, of the right width and without infinities."""
+    data = np.asarray(X, dtype=np.float64)
+    width = int(model.offsets[-1])
+    if data.ndim != 2 or data.shape[1] != width:
+        raise DataError(
+            f"the samples have shape {data.shape}; the model has {width} coordinates: pass "
+            f"(n_samples, {width}), NaN where a value is missing"
+        )
+    if np.isinf(data).any():
+        row, column = np.argwhere(np.isinf(data))[0]
+        raise DataError(
+            f"row {row}, column {column} is {data[row, column]}; use NaN for missing values"
+        )
+    return data
+
+
+def _over_blocks(
+    model: GaussianTreeModel,
+    data: Floats,
+    centre: Floats,
+    scale: Floats,
+    answer: Callable[[Prepared, Block], Any],
+    n_jobs: int,
+) -> list[Any]:
+    """`answer` for all samples, a block at a time; it may write where no other block does."""
+    layout = Layout.of(model)
+    ready = prepare(linear_of(model, layout, centre, scale), layout)
+
+    def work(start: int, stop: int) -> Any:
+        return answer(ready, sample_block(data, layout, centre, scale, start, stop))
+
+    with single_threaded_blas():
+        return parallel(work, len(data), n_jobs, block_size(layout))

@@ -1,0 +1,36 @@
+"""Exact inference on a tree model, batched over samples: belief propagation and what follows.
+
+Samples go through the tree in lanes of `LANE` at a time (`kernels`): the tree is walked once up
+and once down for a whole lane, and every step is a short loop over the samples of the lane.
+Probabilities are scaled, never logarithms; products keep an exponent for every state, so nothing
+underflows, however many children a node has. Samples that are given by what is present in them are
+walked one by one, through the nodes above what is present alone (`sparse`).
+"""
+
+from latenttree.model.inference.counting import Counter
+from latenttree.model.inference.evidence import Evidence
+from latenttree.model.inference.queries import (
+    Posteriors,
+    counts_and_posteriors,
+    expected_counts,
+    log_likelihood,
+    messages,
+    most_probable,
+    pairwise,
+    posteriors,
+    sample,
+)
+
+__all__ = [
+    "Counter",
+    "Evidence",
+    "Posteriors",
+    "counts_and_posteriors",
+    "expected_counts",
+    "log_likelihood",
+    "messages",
+    "most_probable",
+    "pairwise",
+    "posteriors",
+    "sample",
+]

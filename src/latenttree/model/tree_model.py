@@ -1,0 +1,271 @@
+"""`TreeModel`: a tree with every conditional distribution, as a directed model from a root.
+
+Categorical nodes have tables. An observed node of another family has an emission: the distribution
+of its values in each state of its neighbour. To the tree such a node is a leaf with a single state;
+what its value says comes in as evidence on the neighbour.
+
+A tree model has one joint distribution whatever its root; the arrays are kept as
+`P(root) prod_v P(v | parent(v))`, so both directions of an edge come from one table and agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from latenttree.model.emissions import Emission
+from latenttree.tree import Tree
+
+Floats = NDArray[np.float64]
+Node = str | int | np.integer[Any]
+
+SIMPLEX_TOLERANCE = 1e-8
+"""Columns may miss a sum of one by this much; they are then normalised."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TreeModel:
+    """A tree with `P(root)` and `P(v | parent)` for every other node.
+
+    Attributes
+    ----------
+    tree : observed nodes first.
+    root : where the arrows start; a hidden node wherever there is one.
+    tables : for every node `v` its `P(v | parent)`, `(dims[v], dims[parent])`, columns on the
+        simplex; for the root `P(root)` as a single column. Ones for nodes with an emission.
+    emissions : the distributions of observed leaves that are not categorical, by node.
+    """
+
+    tree: Tree
+    root: int
+    tables: tuple[Floats, ...]
+    emissions: Mapping[int, Emission] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if len(self.tables) != self.tree.n_nodes:
+            found, needed = len(self.tables), self.tree.n_nodes
+            raise ValueError(f"{found} tables for {needed} nodes; give one each")
+        shapes = [np.shape(table) for table in self.tables]
+        for v, (shape, u) in enumerate(zip(shapes, self.parents.tolist(), strict=True)):
+            width = 1 if u < 0 else (*shapes[u], 0)[0]
+            if len(shape) != 2 or shape[1] != width or not shape[0]:
+                raise ValueError(
+                    f"the table of node {self.tree.names[v]!r} has shape {shape}; its parent "
+                    f"needs {width} columns"
+                )
+        object.__setattr__(self, "tables", self._distributions(shapes))
+        self._check_emissions()
+
+    def _distributions(self, shapes: list[tuple[int, ...]]) -> tuple[Floats, ...]:
+        """The tables, normalised to the last bit and read-only; those of one shape together."""
+        alike: dict[tuple[int, ...], list[int]] = {}
+        for v, shape in enumerate(shapes):
+            alike.setdefault(shape, []).append(v)
+        found: list[Any] = [None] * len(shapes)
+        for nodes in alike.values():
+            stack = np.array([self.tables[v] for v in nodes], dtype=np.float64)
+            sums = stack.sum(axis=1)
+            fine = (stack >= 0).all(axis=(1, 2)) & (np.abs(sums - 1) <= SIMPLEX_TOLERANCE).all(1)
+            if not fine.all():
+                at = int(np.argmin(fine))
+                raise ValueError(
+                    f"columns of the table of node {self.tree.names[nodes[at]]!r} are not "
+                    f"distributions: smallest value {stack[at].min():g}, sums from "
+                    f"{sums[at].min():g} to {sums[at].max():g}"
+                )
+            stack /= sums[:, None, :]
+            stack.flags.writeable = False
+            for v, table in zip(nodes, stack, strict=True):
+                found[v] = table
+        return tuple(found)
+
+    def _check_emissions(self) -> None:
+        for v, emission in self.emissions.items():
+            u = int(self.parents[v])
+            if not 0 <= v < self.tree.n_observed or u < 0 or len(self.tree.neighbors(v)) != 1:
+                raise ValueError(f"node {self.tree.names[v]!r} has an emission but is no leaf")
+            expected = (1, emission.n_states)
+            if self.tables[v].shape != expected:
+                raise ValueError(
+                    f"the emission of {self.tree.names[v]!r} has {emission.n_states} states, its "
+                    f"table shape {self.tables[v].shape}; the table is ones of shape {expected}"
+                )
+
+    @classmethod
+    def from_joints(
+        cls,
+        tree: Tree,
+        joints: Sequence[ArrayLike],
+        prior: ArrayLike = (),
+        emissions: Mapping[int, Emission] | None = None,
+    ) -> TreeModel:
+        """The model whose edge `e = (a, b)` has joint `joints[e]`, `(dims[a], dims[b])`.
+
+        Rooted at `default_root(tree)`; `P(root)` is the mean of its edges' marginals, or `prior`
+        where there is no edge."""
+        root = default_root(tree)
+        parents = tree.rooted(root).parents
+        tables: list[Any] = [None] * tree.n_nodes
+        priors = []
+        for (a, b), joint in zip(tree.edges.tolist(), joints, strict=True):
+            j = np.asarray(joint, dtype=np.float64)
+            parent, child = (a, b) if parents[b] == a else (b, a)
+            j = j.T if parent == a else j  # (child, parent)
+            tables[child] = normalised(j)
+            if parent == root:
+                priors.append(j.sum(axis=0) / j.sum())
+        tables[root] = normalised(np.asarray(np.mean(priors, axis=0) if priors else prior)[:, None])
+        return cls(tree, root, tuple(tables), emissions or {})
+
+    @cached_property
+    def parents(self) -> NDArray[np.int64]:
+        """(n_nodes,) parent of each node, -1 at the root."""
+        return self.tree.rooted(self.root).parents
+
+    @cached_property
+    def order(self) -> NDArray[np.int64]:
+        """(n_nodes,) all nodes, parents before children."""
+        return self.tree.rooted(self.root).order
+
+    @cached_property
+    def dims(self) -> NDArray[np.int64]:
+        """(n_nodes,) states of each node."""
+        return np.array([len(table) for table in self.tables], dtype=np.int64)
+
+    @cached_property
+    def marginals(self) -> tuple[Floats, ...]:
+        """`P(v)` of every node."""
+        found: list[Any] = [None] * self.tree.n_nodes
+        for v in self.order.tolist():
+            u = self.parents[v]
+            found[v] = self.tables[v][:, 0] if u < 0 else self.tables[v] @ found[u]
+        return tuple(found)
+
+    @property
+    def n_parameters(self) -> int:
+        """Free parameters: one less than the states for every column of every table."""
+        emitted = sum(emission.n_parameters for emission in self.emissions.values())
+        return int(sum((len(t) - 1) * t.shape[1] for t in self.tables)) + emitted
+
+    def marginal(self, node: Node) -> Floats:
+        """`P(node)`, or the expectation of a node that is not categorical."""
+        v = self.tree.index(node)
+        if v in self.emissions:
+            return np.asarray(self.emissions[v].mean() @ self.marginals[self.parents[v]])
+        return self.marginals[v]
+
+    def joint(self, a: Node, b: Node) -> Floats:
+        """`P(a, b)` of the two ends of an edge, `(dims[a], dims[b])`."""
+        i, j = self.tree.index(a), self.tree.index(b)
+        if self.parents[i] == j:
+            return np.asarray(self.tables[i] * self.marginals[j])
+        if self.parents[j] == i:
+            return np.asarray((self.tables[j] * self.marginals[i]).T)
+        raise ValueError(
+            f"{self.tree.names[i]!r} and {self.tree.names[j]!r} are not the ends of an edge"
+        )
+
+    def conditional(self, node: Node, given: Node) -> Floats:
+        """`P(node | given)` of the two ends of an edge, `(dims[node], dims[given])`; `E[node |
+        given]` of a node that is not categorical."""
+        i, j = self.tree.index(node), self.tree.index(given)
+        if i in self.emissions and self.parents[i] == j:
+            return self.emissions[i].mean()
+        if j in self.emissions:
+            raise ValueError(
+                f"{self.tree.names[j]!r} has no states to condition on; turn the question round"
+            )
+        return self._table(i, j)
+
+    def _table(self, i: int, j: int) -> Floats:
+        """`P(i | j)` of the two ends of an edge."""
+        if self.parents[i] == j:
+            return self.tables[i]
+        return normalised(self.joint(i, j), self.marginals[i])
+
+    def rerooted(self, root: Node) -> TreeModel:
+        """The same distribution with the arrows from another root."""
+        target = self.tree.index(root)
+        parents = self.tree.rooted(target).parents
+        tables = [
+            self.marginals[v][:, None] if u < 0 else self._table(v, u)
+            for v, u in enumerate(parents.tolist())
+        ]
+        return TreeModel(self.tree, target, tuple(tables), self.emissions)
+
+    def relabelled(self, orders: Mapping[int, ArrayLike]) -> TreeModel:
+        """States of the given nodes in another order: new state `i` is old state `orders[v][i]`."""
+        tables = []
+        for v, (table, u) in enumerate(zip(self.tables, self.parents.tolist(), strict=True)):
+            if v not in orders and u not in orders:
+                tables.append(table)
+                continue
+            rows = np.asarray(orders.get(v, np.arange(len(table))))
+            columns = np.asarray(orders.get(u, np.arange(table.shape[1])) if u >= 0 else [0])
+            tables.append(table[np.ix_(rows, columns)])
+        emissions = {
+            v: emission.relabelled(np.asarray(orders[u])) if u in orders else emission
+            for v, emission in self.emissions.items()
+            for u in (int(self.parents[v]),)
+        }
+        return TreeModel(self.tree, self.root, tuple(tables), emissions)
+
+    def with_tables(
+        self, tables: Iterable[Floats], emissions: Mapping[int, Emission] | None = None
+    ) -> TreeModel:
+        """Other tables (and emissions) on the same tree, taken as they are: for a caller that has
+        normalised them and will not write to them."""
+        new = object.__new__(TreeModel)
+        known = {name: getattr(self, name) for name in ("tree", "root", "parents", "order", "dims")}
+        used = self.emissions if emissions is None else emissions
+        vars(new).update(known, tables=tuple(tables), emissions=used)
+        return new
+
+    @classmethod
+    def trusted(
+        cls,
+        tree: Tree,
+        root: int,
+        tables: Sequence[Floats],
+        emissions: Mapping[int, Emission] | None = None,
+    ) -> TreeModel:
+        """A model whose tables are known to be distributions, and are not looked at again."""
+        new = object.__new__(cls)
+        parents, order = tree.rooted(root)
+        dims = np.array([len(table) for table in tables], dtype=np.int64)
+        known = {"tree": tree, "root": root, "parents": parents, "order": order, "dims": dims}
+        vars(new).update(known, tables=tuple(tables), emissions=emissions or {})
+        return new
+
+    def canonical(self) -> TreeModel:
+        """The same model on the canonical tree, whose hidden nodes are named h0, h1, ... anew."""
+        tree, number = self.tree.renumbered()
+        root = default_root(tree)
+        turned = self.rerooted(int(np.flatnonzero(number == root)[0]))
+        tables: list[Any] = [None] * tree.n_nodes
+        for v, table in enumerate(turned.tables):
+            tables[number[v]] = table
+        emissions = {int(number[v]): emission for v, emission in self.emissions.items()}
+        return TreeModel(tree, root, tuple(tables), emissions)
+
+    def __repr__(self) -> str:
+        return f"TreeModel({self.tree!r}, {self.n_parameters:,} parameters)"
+
+
+def default_root(tree: Tree) -> int:
+    """The first hidden node, or the first node of a tree without hidden nodes."""
+    return tree.n_observed if tree.n_hidden else 0
+
+
+def normalised(table: Floats, fallback: Floats | None = None) -> Floats:
+    """Columns divided by their sums; an empty column becomes `fallback` (default: uniform)."""
+    table = np.maximum(np.asarray(table, dtype=np.float64), 0.0)
+    sums = table.sum(axis=0)
+    base = np.ones(len(table)) if fallback is None else fallback
+    table = np.where(sums > 0, table, base[:, None])
+    return np.asarray(table / table.sum(axis=0))

@@ -1,0 +1,212 @@
+"""How far samples spread the determinant of a pair: tails, and errors that any distribution has.
+
+Both are fourth moments of whitened features. They are measured on a part of the samples or, where
+categories were counted, on all of them at once (`Counted`).
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from latenttree.data import Table
+from latenttree.engine import parallel
+from latenttree.engine.kernels import kernel
+from latenttree.moments.contingency import Counts, projected
+from latenttree.moments.gram import gram
+from latenttree.moments.projection import project, root_weights
+from latenttree.moments.second_moments import Features
+
+Floats = NDArray[np.float64]
+
+CALIBRATION_SAMPLES = 8192
+TAIL_SAMPLES = 16_384
+
+
+class Spread(Protocol):
+    """What is known of fourth moments."""
+
+    def fourth(self, n_jobs: int) -> NDArray[np.float32]:
+        """`E[|z_a|^2 |z_b|^2]` of all pairs, `(p, p)`."""
+
+    def ratios(self, pairs: NDArray[np.int64], n_jobs: int) -> Floats:
+        """For each pair the standard error of its distance by the influence function over that of
+        the Gaussian formula; 1 where it is too noisy to tell."""
+
+
+class Sampled:
+    """Fourth moments of a part of the samples."""
+
+    def __init__(self, table: Table, seen: Features) -> None:
+        self._table, self._seen = table, seen
+
+    def fourth(self, n_jobs: int) -> NDArray[np.float32]:
+        part, p = self._table.spread_rows(TAIL_SAMPLES), self._table.n_vars
+
+        def norms(start: int, stop: int) -> NDArray[np.float32]:
+            squares = _squares(part, self._seen, start, stop, n_jobs)
+            known, roots = part.known(start, stop), root_weights(part, start, stop)
+            if known is not None:
+                squares = np.concatenate([squares, known], axis=1)
+            return np.asarray(squares if roots is None else squares * roots[:, None], np.float32)
+
+        sums = gram(norms, part.n_samples, 2 * p if part.has_missing else p, n_jobs)
+        if part.has_missing:
+            return np.asarray(sums[:p, :p] / np.maximum(sums[p:, p:], np.float32(1e-30)))
+        sums /= np.float32(part.total_weight)
+        return sums
+
+    def ratios(self, pairs: NDArray[np.int64], n_jobs: int) -> Floats:
+        part = self._table.spread_rows(CALIBRATION_SAMPLES)
+        z = self._seen.of(part, 0, part.n_samples, n_jobs)
+        gaps = part.known(0, part.n_samples)
+        known = np.ones((1, 1), np.bool_) if gaps is None else gaps
+        weights = np.ones(part.n_samples) if part.weights is None else part.weights
+        rank, m = z.shape[2], len(pairs)
+        joint = np.zeros((m, 2 * rank + 1, 2 * rank + 1))
+        given = (z, known, weights, pairs)
+        parallel(lambda a, b: _joint_moments(*given, joint, a, b), m, n_jobs, 8)
+        centre, form, gaussian = _influences(joint, gaps is not None)
+        sums = np.zeros((m, 2))
+        parallel(lambda a, b: _form_moments(*given, centre, form, sums, a, b), m, n_jobs, 8)
+        sums /= np.maximum(joint[:, 0, 0], 1e-300)[:, None]
+        return _ratio(sums[:, 1] - sums[:, 0] ** 2, gaussian)
+
+
+def _squares(
+    table: Table, seen: Features, start: int, stop: int, n_jobs: int
+) -> NDArray[np.float32]:
+    """`|z_a|^2` of some samples, `(n, p)`, zero where missing."""
+    if seen.coded is not None:
+        norms = np.einsum("ci,ci->c", seen.coded, seen.coded)[:, None]
+        return project(table, norms, start, stop, n_jobs)[:, :, 0]
+    z = seen.of(table, start, stop, n_jobs)
+    return np.asarray(np.einsum("nai,nai->na", z, z))
+
+
+class Counted:
+    """Fourth moments of all samples, from the counts of all pairs of categories."""
+
+    def __init__(self, counts: Counts, table: Table, seen: Features) -> None:
+        assert seen.coded is not None
+        self._counts, self._offsets, self._n = counts, table.offsets, table.n_samples
+        self._white = seen.coded.astype(np.float64)
+
+    def fourth(self, n_jobs: int) -> NDArray[np.float32]:
+        norms = (self._white**2).sum(axis=1, keepdims=True)
+        return (projected(self._counts, self._offsets, norms) / self._n).astype(np.float32)
+
+    def ratios(self, pairs: NDArray[np.int64], n_jobs: int) -> Floats:
+        rank, m = self._white.shape[1], len(pairs)
+        joint, spread = np.zeros((m, 2 * rank + 1, 2 * rank + 1)), np.zeros(m)
+        joint[:, 0, 0] = self._n
+        for i, (one, other, cells) in enumerate(map(self._pair, pairs)):
+            joint[i, rank + 1 :, 1 : rank + 1] = (one.T @ cells @ other).T
+        _, form, gaussian = _influences(joint, False)
+        for i, (one, other, cells) in enumerate(map(self._pair, pairs)):
+            own = [((z @ form[i, s, s]) * z).sum(1) for z, s in _sides(one, other, rank)]
+            psi = 2 * one @ form[i, :rank, rank:] @ other.T + own[0][:, None] + own[1]
+            share = cells / self._n
+            spread[i] = (share * psi**2).sum() - (share * psi).sum() ** 2
+        return _ratio(spread, gaussian)
+
+    def _pair(self, pair: NDArray[np.int64]) -> tuple[Floats, Floats, Counts]:
+        one, other = (slice(self._offsets[v], self._offsets[v + 1]) for v in pair)
+        return self._white[one], self._white[other], self._counts[one, other]
+
+
+def _sides(one: Floats, other: Floats, rank: int) -> list[tuple[Floats, slice]]:
+    return [(one, slice(None, rank)), (other, slice(rank, None))]
+
+
+@kernel
+def _joint_moments(z, known, weights, pairs, out, start, stop):  # type: ignore[no-untyped-def]
+    """`out[i] = sum w x x^T`, `x = (1, z_a, z_b)`, over the samples that have both of pair i; lower
+    triangle. Samples go by 64, so that they stay in the cache while the pairs take turns."""
+    rank = z.shape[2]
+    x = np.ones(2 * rank + 1)
+    for low in range(0, len(z), 64):
+        for i in range(start, stop):
+            a, b = pairs[i]
+            for n in range(low, min(low + 64, len(z))):
+                if len(known) > 1 and not (known[n, a] and known[n, b]):
+                    continue
+                for q in range(rank):
+                    x[1 + q] = z[n, a, q]
+                    x[1 + rank + q] = z[n, b, q]
+                for u in range(len(x)):
+                    t = weights[n] * x[u]
+                    for v in range(u + 1):
+                        out[i, u, v] += t * x[v]
+
+
+@kernel
+def _form_moments(z, known, weights, pairs, centre, form, out, start, stop):  # type: ignore[no-untyped-def]
+    """`out[i] = sum w (psi, psi^2)`, `psi = x^T form_i x`, `x = (z_a, z_b) - centre_i`."""
+    rank = z.shape[2]
+    x = np.ones(2 * rank)
+    for low in range(0, len(z), 64):
+        for i in range(start, stop):
+            a, b = pairs[i]
+            for n in range(low, min(low + 64, len(z))):
+                if len(known) > 1 and not (known[n, a] and known[n, b]):
+                    continue
+                for q in range(rank):
+                    x[q] = z[n, a, q] - centre[i, q]
+                    x[rank + q] = z[n, b, q] - centre[i, rank + q]
+                psi = 0.0
+                for u in range(len(x)):
+                    t = 0.0
+                    for v in range(len(x)):
+                        t += form[i, u, v] * x[v]
+                    psi += t * x[u]
+                out[i, 0] += weights[n] * psi
+                out[i, 1] += weights[n] * psi * psi
+
+
+def _influences(joint: Floats, gaps: bool) -> tuple[Floats, Floats, Floats]:
+    """The influence of a sample on `-log |det C|` of each pair as a quadratic form of its features.
+
+    `psi = -z_b^T C^-1 z_a + (|z_a|^2 + |z_b|^2) / 2`. From joint moments `(m, 2 r + 1, 2 r + 1)`:
+    centres `(m, 2 r)`, forms `(m, 2 r, 2 r)`, and the variance of the Gaussian formula `(m,)`, NaN
+    where C is noise, whose inverse says nothing about errors. With `gaps` features are whitened by
+    the samples that have both."""
+    rank = joint.shape[1] // 2
+    n = np.maximum(joint[:, 0, 0], 1e-300)
+    one, other = slice(1, rank + 1), slice(rank + 1, None)
+    moments = joint / n[:, None, None]
+    centre = moments[:, 1:, 0] if gaps else np.zeros((len(joint), 2 * rank))
+    cross = np.swapaxes(moments[:, other, one], 1, 2)
+    cross = cross - centre[:, :rank, None] * centre[:, None, rank:]
+    root_a, root_b = (_own_roots(moments, side, gaps) for side in (one, other))
+    cross = root_a @ cross @ np.swapaxes(root_b, 1, 2)
+    s = np.linalg.svd(cross, compute_uv=False)
+    told = s[:, -1] * np.sqrt(n) >= 3
+    inverse = np.linalg.inv(np.where(told[:, None, None], cross, np.eye(rank)))
+    form = np.empty((len(joint), 2 * rank, 2 * rank))
+    form[:, :rank, :rank] = np.swapaxes(root_a, 1, 2) @ root_a / 2
+    form[:, rank:, rank:] = np.swapaxes(root_b, 1, 2) @ root_b / 2
+    form[:, rank:, :rank] = -np.swapaxes(root_b, 1, 2) @ inverse @ root_a / 2
+    form[:, :rank, rank:] = np.swapaxes(form[:, rank:, :rank], 1, 2)
+    s = np.where(told[:, None], s, 1.0)
+    gaussian = ((1 - np.minimum(s, 1) ** 2) ** 2 / s**2).sum(axis=1)
+    return centre, form, np.where(told, gaussian, np.nan)
+
+
+def _own_roots(moments: Floats, side: slice, gaps: bool) -> Floats:
+    """Roots `(m, r, r)` that make features of unit covariance over the samples of the pair, but for
+    directions in which they do not vary; the identity where all samples have both."""
+    own, mean = moments[:, side, side], moments[:, side, 0]
+    if not gaps:
+        return np.broadcast_to(np.eye(own.shape[1]), own.shape)
+    values, vectors = np.linalg.eigh(own - mean[:, :, None] * mean[:, None])  # lower triangle
+    least = 1e-6 * np.maximum(values[:, -1:], 1e-12)
+    scale = np.sqrt(np.where(values > least, values, np.inf))
+    return np.swapaxes(vectors / scale[:, None], 1, 2)
+
+
+def _ratio(spread: Floats, gaussian: Floats) -> Floats:
+    ratio = np.sqrt(np.maximum(spread, 0.0) / np.maximum(gaussian, 1e-12))
+    return np.where(np.isnan(gaussian), 1.0, ratio)

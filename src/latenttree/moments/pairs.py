@@ -1,0 +1,268 @@
+"""All pairs of variables at once: signed determinants, their relative errors, and tails."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from latenttree.data import Table
+from latenttree.engine import parallel
+from latenttree.engine.kernels import kernel
+from latenttree.moments.available_cases import available_moments, whiten_pairs
+from latenttree.moments.binary import MAX_TAIL, binary_pairs, is_binary
+from latenttree.moments.contingency import (
+    Counts,
+    contingency,
+    marginals,
+    projected,
+    worth_counting,
+)
+from latenttree.moments.fourth_moments import Counted, Sampled, Spread
+from latenttree.moments.mirror import STRIP, mirrored
+from latenttree.moments.second_moments import features_of, second_moments
+from latenttree.moments.subspace import coordinate_moments, feature_means
+
+__all__ = ["Pairs", "all_pairs", "second_moments"]
+
+Matrix = NDArray[np.float32]
+Floats = NDArray[np.float64]
+
+
+class Pairs(NamedTuple):
+    """Signed determinants of all pairs, relative standard errors and tails, each `(p, p)`."""
+
+    det: Matrix
+    error: Matrix
+    tails: Matrix
+
+
+def all_pairs(
+    table: Table, basis: NDArray[np.float32], n_jobs: int, counts: Counts | None = None
+) -> Pairs:
+    """Signed determinants, errors and tails of all pairs, by whichever way is least work.
+
+    0/1 variables are counted (`moments.cooccurrence`), and so are few categories
+    (`moments.contingency`; `counts` where they were counted before); else features are multiplied,
+    in one pass over the samples, one more over some of them for tails, and one more where values
+    are missing."""
+    p = table.n_vars
+    pairs = Pairs(*(np.empty((p, p), np.float32) for _ in range(3)))
+    for matrix, own in zip(pairs, (1.0, 0.0, 1.0), strict=True):
+        np.fill_diagonal(matrix, own)
+    if is_binary(table):
+        binary_pairs(table, basis, tuple(pairs), n_jobs)
+    elif table.has_missing:
+        _pairs_with_gaps(table, basis, pairs, n_jobs)
+    else:
+        if counts is None and worth_counting(table, basis.shape[1]):
+            counts = contingency(table, n_jobs)
+        _whole_pairs(table, basis, counts, pairs, n_jobs)
+    return pairs
+
+
+def _whole_pairs(
+    table: Table, basis: NDArray[np.float32], counts: Counts | None, pairs: Pairs, n_jobs: int
+) -> None:
+    """Fill `pairs` where nothing is missing, from `counts` or, if None, from the samples."""
+    mean = coordinate_moments(table)[0] if counts is None else marginals(counts) / table.n_samples
+    offset = feature_means(table, basis, mean)
+    if counts is None:
+        second = second_moments(table, basis, offset, n_jobs)
+    else:
+        centred = features_of(table, basis, offset).coded
+        assert centred is not None
+        second = (projected(counts, table.offsets, centred) / table.n_samples).astype(np.float32)
+    root = _whitening(second, basis.shape[1])
+    _fill_determinants(second, root, table.total_weight, pairs, n_jobs)
+    seen = features_of(table, basis, offset, root)
+    spread = Sampled(table, seen) if counts is None else Counted(counts, table, seen)
+    _fill_spread(pairs, spread, basis.shape[1], n_jobs)
+
+
+def _pairs_with_gaps(table: Table, basis: NDArray[np.float32], pairs: Pairs, n_jobs: int) -> None:
+    """Fill `pairs`, each by the samples that have both."""
+    p, rank, n = table.n_vars, basis.shape[1], table.total_weight
+    offset = feature_means(table, basis, coordinate_moments(table)[0])
+    found = available_moments(table, basis, offset, n_jobs)
+    seen = features_of(table, basis, offset, _whitening(found.covariance, rank))
+    whiten_pairs(found, table, basis, offset, n_jobs)
+    white = np.tile(np.eye(rank), (p, 1, 1))
+    _fill_determinants(found.covariance, white, n, pairs, n_jobs)
+    _fill_spread(pairs, Sampled(table, seen), rank, n_jobs)
+    share = found.both / np.float32(n)  # fewer samples have both
+    np.fill_diagonal(share, 1.0)
+    pairs.error[...] /= np.sqrt(share)
+    pairs.tails[...] = np.clip(pairs.tails / share, 1.0, MAX_TAIL)
+
+
+def _whitening(second: Matrix, rank: int) -> Floats:
+    """Inverse Cholesky roots `(p, rank, rank)` of the features' own covariances."""
+    p = len(second) // rank
+    index = np.arange(p)
+    own = second.reshape(p, rank, p, rank)[index, :, index, :].astype(np.float64)
+    trace = np.trace(own, axis1=1, axis2=2)
+    # a variable that is constant in these samples (one half of few) has no correlation to show
+    own[trace <= 0] = np.eye(rank)
+    own += np.eye(rank) * (1e-6 * trace / rank)[:, None, None]
+    return np.linalg.inv(np.linalg.cholesky(own))
+
+
+# ---- determinants --------------------------------------------------------------------------
+
+
+@kernel(inline="always")
+def _invert_general(work, rank):  # type: ignore[no-untyped-def]
+    """Gauss-Jordan on `[C | I]` in place, leaving `[I | C^-1]`; returns det C, 0 if singular."""
+    value = 1.0
+    for i in range(rank):
+        pivot = i
+        for u in range(i + 1, rank):
+            if abs(work[u, i]) > abs(work[pivot, i]):
+                pivot = u
+        x = work[pivot, i]
+        if x == 0.0:
+            return 0.0
+        if pivot != i:
+            value = -value
+            for j in range(2 * rank):
+                work[i, j], work[pivot, j] = work[pivot, j], work[i, j]
+        value *= x
+        for j in range(2 * rank):
+            work[i, j] /= x
+        for u in range(rank):
+            f = work[u, i]
+            if u != i and f != 0.0:
+                for j in range(2 * rank):
+                    work[u, j] -= f * work[i, j]
+    return value
+
+
+@kernel(inline="always")
+def _determinant(work, rank, square):  # type: ignore[no-untyped-def]
+    """`det C` and `|C^-1|_F^2` of `C = work[:, :rank]`, whose `|C|_F^2` is `square`.
+
+    Closed forms up to rank 2: `|C^-1|_F = |C|_F / |det C|`. Else Gauss-Jordan, O(r^3)."""
+    if rank == 1:
+        return work[0, 0], 1 / square
+    if rank == 2:
+        value = work[0, 0] * work[1, 1] - work[0, 1] * work[1, 0]
+        return value, square / (value * value)
+    for i in range(rank):
+        for j in range(rank):
+            work[i, rank + j] = 1.0 if i == j else 0.0
+    value = _invert_general(work, rank)
+    inverse = 0.0
+    for i in range(rank):
+        for j in range(rank):
+            inverse += work[i, rank + j] ** 2
+    return value, inverse
+
+
+@kernel(inline="always")
+def _whiten_block(second, root, rank, a, b, half, work):  # type: ignore[no-untyped-def]
+    """`C = root_a second_ab root_b^T` in `work[:, :rank]`, for lower triangular roots; returns
+    `|C|_F^2`."""
+    for i in range(rank):
+        for v in range(rank):
+            t = 0.0
+            for u in range(i + 1):
+                t += root[a, i, u] * second[a * rank + u, b * rank + v]
+            half[i, v] = t
+    square = 0.0
+    for i in range(rank):
+        for j in range(rank):
+            t = 0.0
+            for v in range(j + 1):
+                t += half[i, v] * root[b, j, v]
+            work[i, j] = t
+            square += t * t
+    return square
+
+
+@kernel
+def _determinants(second, root, rank, n, out, start, stop):  # type: ignore[no-untyped-def]
+    """`det C`, its relative error and `|C|_F^2` of pairs b < a, start <= a < stop, `C` whitened,
+    into both triangles of the three of `out`; `start` is a multiple of `STRIP`.
+
+    Relative variance of `det C` for Gaussian features:
+    `sum (1 - s^2)^2 / s^2 / n = (|C^-1|_F^2 - 2 r + |C|_F^2) / n`."""
+    work, half = np.empty((rank, 2 * rank)), np.empty((rank, rank))
+    block = np.empty((3, STRIP, STRIP), np.float32)
+    variables = np.arange(stop)
+    for low in range(0, stop, STRIP):
+        high = min(low + STRIP, stop)
+        for a in range(start, stop):
+            for b in range(low, min(high, a)):
+                square = _whiten_block(second, root, rank, a, b, half, work)
+                value, inverse = _determinant(work, rank, square)
+                i, j = a - start, b - low
+                block[0, i, j] = value
+                block[1, i, j] = np.sqrt(max(inverse - 2 * rank + square, 0.0) / n)
+                block[2, i, j] = square
+                if value == 0.0:
+                    block[1, i, j] = np.inf
+        for q in range(3):
+            mirrored(block[q], variables[start:], variables[low:high], low == start, out[q])
+
+
+def _fill_determinants(second: Matrix, root: Floats, n: float, pairs: Pairs, n_jobs: int) -> None:
+    """Determinants and Gaussian errors off the diagonal; `|C|_F^2` where tails will be."""
+    p, rank = root.shape[:2]
+    given = (second, root, rank, n, tuple(pairs))
+    parallel(lambda a, b: _determinants(*given, a, b), p, n_jobs, STRIP)
+
+
+# ---- tails and calibrated errors -----------------------------------------------------------
+
+
+def _fill_spread(pairs: Pairs, spread: Spread, rank: int, n_jobs: int) -> None:
+    """Tails in the place of `|C|^2`: `E[|z_a|^2 |z_b|^2] / (r^2 + 2 |C_ab|^2)`, at least 1; errors
+    scaled to what the influence function says of some."""
+    fourth = spread.fourth(n_jobs)
+    norm = pairs.tails
+    norm *= 2
+    norm += rank**2
+    np.divide(fourth, norm, out=norm)
+    np.clip(norm, 1.0, MAX_TAIL, out=norm)
+    np.fill_diagonal(norm, 1.0)
+    _calibrate(pairs, spread, n_jobs)
+
+
+def _calibrate(pairs: Pairs, spread: Spread, n_jobs: int) -> None:
+    """Scale the errors, in place, to what the influence function says of a few pairs.
+
+    It is measured on some hundred pairs, each variable with its nearest and with others, and its
+    ratio to the Gaussian formula is carried to all pairs as a function of their distance."""
+    p = len(pairs.det)
+    chosen = _spread_pairs(pairs, p)
+    rows, columns = chosen.T
+    ratio = spread.ratios(chosen, n_jobs)
+    if len(chosen) == p * (p - 1) // 2:
+        pairs.error[rows, columns] *= ratio.astype(np.float32)
+        pairs.error[columns, rows] = pairs.error[rows, columns]
+        return
+    distance = -np.log(np.maximum(np.abs(pairs.det[rows, columns]).astype(np.float64), 1e-30))
+    order = np.argsort(distance)
+    bins = np.array_split(order, min(12, max(1, len(order) // 8)))
+    knots = [float(np.median(distance[x])) for x in bins]
+    values = [float(np.clip(np.median(ratio[x]), 0.7, 10.0)) for x in bins]
+
+    def scale(start: int, stop: int) -> None:
+        d = -np.log(np.clip(np.abs(pairs.det[start:stop]), 1e-30, 1.0))
+        pairs.error[start:stop] *= np.interp(d, knots, values).astype(np.float32)
+
+    parallel(scale, p, n_jobs, STRIP)
+
+
+def _spread_pairs(pairs: Pairs, p: int) -> NDArray[np.int64]:
+    """Some hundred pairs (a, b), b < a: all, or each variable with its nearest and a random one."""
+    if p * (p - 1) // 2 <= 400:
+        return np.column_stack(np.tril_indices(p, -1)).astype(np.int64)
+    rng = np.random.default_rng(0)
+    chosen = set()
+    for a in range(1, p, max(1, p // 200)):
+        chosen.add((a, int(np.argmax(np.abs(pairs.det[a, :a])))))
+        chosen.add((a, int(rng.integers(a))))
+    return np.array(sorted(chosen), dtype=np.int64)

@@ -1,0 +1,314 @@
+"""Questions to a fitted model in the words of its data: labels in, labels and probabilities out.
+
+`Queries` is the estimator's face: its methods read the data (`data.Schema`), ask the model's
+`Answers`, and put the answer into words. There is no mathematics here. Samples are answered a
+range at a time, so that memory is bounded by what is returned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from latenttree.data import Schema, check_weights
+from latenttree.engine import resolve_jobs
+from latenttree.errors import DataError
+from latenttree.queries.answers import Answers, answers_of
+from latenttree.queries.evidence import Asked, no_evidence, read_samples, read_to_fill
+from latenttree.queries.filling import filled_records
+from latenttree.queries.nodes import Node, node_index, node_indices
+
+Floats = NDArray[np.float64]
+
+
+class Queries(TransformerMixin):
+    """Everything that can be asked of a fitted model; a base of the estimator.
+
+    Needs `model_` (TreeModel or GaussianTreeModel), `schema_` (Schema), `n_features_in_` and the
+    parameters `n_jobs` and `random_state`. `X` is any input that `fit` takes, with gaps wherever
+    values are missing; also one sample as a record `{name: value}`, or a list of records. A record
+    names what is known and no more: a label, a number, a vector for a block; or weights over the
+    labels as `{label: weight}` (soft evidence), also on hidden nodes, whose labels are 0..k-1. A
+    dict that has a vector for every column is a table, not a record.
+
+    A node is given by its name or number. Where the columns of training had integers as names, an
+    integer that is one of them is that name; any other is a number.
+
+    A sample whose evidence has probability zero is an error that names its row, except in
+    `score_samples`, where it is -inf.
+    """
+
+    model_: Any
+    schema_: Schema
+    n_features_in_: int
+    n_jobs: int | None
+    random_state: Any
+
+    def transform(self, X: Any) -> Any:
+        """Posterior of every hidden node; of a Gaussian tree the posterior means.
+
+        Returns
+        -------
+        (n_samples, n_hidden * n_states) array, columns as in `get_feature_names_out`; a
+        DataFrame after `set_output`.
+        """
+        samples = self._samples(X)
+        return self._answers().hidden(samples, self._threads())
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """Names of the columns of `transform`: "h0=0", "h0=1", ...; `input_features` is only
+        checked."""
+        self._check_model()
+        _check_input_features(self, input_features)
+        return self._answers().names_out()
+
+    def predict(self, X: Any, joint: bool = False) -> NDArray[Any]:
+        """Most probable state of every hidden node; in a Gaussian tree, where that is the mean,
+        what `transform` gives.
+
+        Parameters
+        ----------
+        X : samples.
+        joint : the most probable states of all nodes together (max-product) instead of the most
+            probable state of each by itself.
+
+        Returns
+        -------
+        (n_samples, n_hidden) integers; ties go to the lower state.
+        """
+        samples = self._samples(X)
+        return self._answers().states(samples, joint, self._threads())
+
+    def predict_proba(
+        self,
+        X: Any,
+        query: Node | Sequence[Node] | None = None,
+        evidence: Sequence[Node] | None = None,
+    ) -> Any:
+        """Exact conditional probabilities of any nodes given any others.
+
+        Only of nodes that have states: of numbers, counts and groups of codes `impute` gives the
+        expectation (`impute({name: value})` for one sample), and a Gaussian tree has no states at
+        all.
+
+        Parameters
+        ----------
+        X : samples. The queried columns of a table are not used, and a DataFrame or dict need not
+            have them. A record with a value for a queried node is an error; weights (soft
+            evidence) on it are used. None only with `evidence=[]`.
+        query : a variable or hidden node, by name or number, or a list of them; None for all
+            hidden nodes.
+        evidence : use only these columns of `X`, and a DataFrame need not have others; hidden
+            nodes only with records. An empty list gives marginal probabilities, for each row of
+            `X`, or in one row if `X` is None.
+
+        Returns
+        -------
+        For one node an (n_samples, n_categories) array with columns as in `classes_of(node)`; for
+        a list a dict from its items to such arrays; for None the array that `transform` gives.
+        """
+        self._check_model()
+        model, answers, hidden = self.model_, self._answers(), query is None
+        nodes = [] if hidden else node_indices(model, query, "query", self.schema_)
+        if not hidden and not nodes:
+            raise DataError("query is an empty list; name a node, or pass None for hidden nodes")
+        for v in range(model.tree.n_observed, model.tree.n_nodes) if hidden else nodes:
+            answers.classes(v)  # an error where it has none
+        samples = self._evidence(X, nodes, evidence)
+        if hidden:
+            return answers.hidden(samples, self._threads())
+        parts = answers.probabilities(samples, nodes, self._threads())
+        if isinstance(query, str | int | np.integer):
+            return parts[0]
+        return dict(zip(query or (), parts, strict=True))
+
+    def classes_of(self, node: Node) -> NDArray[Any]:
+        """Labels of the states of a node, in the order of the columns of `predict_proba`."""
+        v = self._node(node)
+        return self._answers().classes(v)
+
+    def score_samples(self, X: Any) -> Floats:
+        """(n_samples,) log-likelihood of each sample, of what is known of it; -inf where the
+        model holds it impossible."""
+        samples = self._samples(X)
+        return self._answers().log_likelihoods(samples, self._threads())
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Mean log-likelihood of the samples, each counted as often as `sample_weight` says; `y`
+        is ignored."""
+        total, n = self._weighted(X, sample_weight)
+        return total / n
+
+    def bic(self, X: Any, sample_weight: Any = None) -> float:
+        """Bayesian information criterion, `-2 log L + n_parameters log n`, with `n` the sum of the
+        weights; lower is better."""
+        total, n = self._weighted(X, sample_weight)
+        return float(-2 * total + self.model_.n_parameters * np.log(n))
+
+    def aic(self, X: Any, sample_weight: Any = None) -> float:
+        """Akaike information criterion, `-2 log L + 2 n_parameters`; lower is better."""
+        total, _ = self._weighted(X, sample_weight)
+        return float(-2 * total + 2 * self.model_.n_parameters)
+
+    def _weighted(self, X: Any, sample_weight: Any) -> tuple[float, float]:
+        """Log-likelihood of all samples together, and how many they count for."""
+        logs = self.score_samples(X)
+        if sample_weight is None:
+            return float(logs.sum()), float(len(logs))
+        weights = check_weights(sample_weight, len(logs), least=0.0)
+        used = weights > 0  # a sample that does not count may be impossible
+        return float(weights[used] @ logs[used]), float(weights.sum())
+
+    def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[Any, NDArray[Any]]:
+        """Draw samples from the model.
+
+        Parameters
+        ----------
+        n_samples : how many.
+        random_state : int, Generator, RandomState or None, which uses the estimator's own.
+
+        Returns
+        -------
+        X : n_samples rows in the container, and with the labels, of the training data.
+        y : (n_samples, n_hidden) states of the hidden nodes; of a Gaussian tree their values, in
+            the columns of `transform`.
+        """
+        self._check_model()
+        if not isinstance(n_samples, int | np.integer) or n_samples < 1:
+            raise DataError(f"n_samples={n_samples!r}; pass a whole number from 1 on")
+        rng = self._generator(random_state)
+        drawn, hidden = self._answers().sample(int(n_samples), rng)
+        return self.schema_.decode(*drawn), hidden
+
+    def impute(
+        self, X: Any, method: Literal["mode", "sample"] = "mode", random_state: Any = None
+    ) -> Any:
+        """Fill the gaps of a table, or of records.
+
+        Parameters
+        ----------
+        X : a table with missing values (NaN, None, masked); or one sample as a record
+            `{name: value}`, or a list of records, whose gaps are all variables that they do not
+            name.
+        method : "mode" puts into each gap, given all that is known of its row, the most probable
+            category, the posterior median of an ordinal variable (the first level at which half of
+            the probability is reached), the expected number, the codes that are more likely there
+            than not; "sample" draws all the gaps of a row together from the model.
+        random_state : for "sample"; None uses the estimator's own.
+
+        Returns
+        -------
+        The table without gaps, in the container and with the types of the training data; a
+        DataFrame keeps its order of columns and its index. For a record a dict from all variables
+        to their values (a vector for a block), for a list of records a list of them.
+        """
+        self._check_model()
+        if method not in ("mode", "sample"):
+            raise DataError(f"method={method!r} is unknown; choose 'mode' or 'sample'")
+        rng = self._generator(random_state) if method == "sample" else None
+        asked = read_to_fill(self.model_, self.schema_, X)
+        if asked is not None:
+            filled = self._answers().filled(asked.rows, rng, self._threads())
+            found = filled_records(self.schema_, filled)
+            return found[0] if isinstance(X, Mapping) else found
+        filled = self._answers().filled(self.schema_.rows(X), rng, self._threads())
+        return self.schema_.decode(*filled, like=X)
+
+    def marginal(self, node: Node) -> Floats:
+        """`P(node)`, in the order of `classes_of(node)`; the expectation `(d,)` of a variable that
+        is no category."""
+        v = self._node(node)
+        return self._answers().marginal(v)
+
+    def conditional(self, node: Node, given: Node) -> Floats:
+        """`P(node | given)` of the two ends of an edge, `(states of node, states of given)`,
+        columns on the simplex; `E[node | given]`, `(d, states of given)`, of a variable that is no
+        category. In a Gaussian tree the matrix `L` of `E[node | given] = mean + L (given - its
+        mean)`. For other pairs use `predict_proba`."""
+        v, u = self._node(node), self._node(given)
+        if u not in self.model_.tree.neighbors(v):
+            raise DataError(
+                f"{node!r} and {given!r} are not the ends of an edge; for any pair ask "
+                f"{self._advice(node, given)}"
+            )
+        return self._answers().conditional(v, u)
+
+    def _advice(self, node: Node, given: Node) -> str:
+        """How to ask for what one node says of another that is no neighbour."""
+        v, n_vars = self._node(node), self.schema_.n_vars
+        if v < n_vars and not self.schema_.coded[v]:
+            return f"impute({{{given!r}: value}})[{self.schema_.names[v]!r}], its expectation"
+        return f"predict_proba({{{given!r}: label}}, query={node!r})"
+
+    # --- small helpers -----------------------------------------------------------------
+
+    def _check_model(self) -> None:
+        if hasattr(self, "tree_") and not hasattr(self, "model_"):
+            raise DataError(
+                "this tree has no probabilities; fit again to ask for more than the tree"
+            )
+        check_is_fitted(self, "model_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = []  # probabilities are float64, whatever X is
+        return tags
+
+    def _node(self, node: Node) -> int:
+        self._check_model()
+        return node_index(self.model_, node, self.schema_)
+
+    def _answers(self) -> Answers:
+        return answers_of(self.model_, self.schema_)
+
+    def _samples(self, X: Any) -> Asked:
+        self._check_model()
+        return read_samples(self.model_, self.schema_, X)
+
+    def _evidence(self, X: Any, asked: Sequence[int], evidence: Sequence[Node] | None) -> Asked:
+        """What `X` says of the nodes of `evidence`, but for those that are asked."""
+        given = None
+        if evidence is not None:
+            given = node_indices(self.model_, evidence, "evidence", self.schema_)
+        if given == [] and (X is None or (isinstance(X, Mapping) and not X)):
+            return no_evidence(self.model_)
+        return read_samples(self.model_, self.schema_, X, asked, given)
+
+    def _threads(self) -> int:
+        return resolve_jobs(self.n_jobs)
+
+    def _generator(self, random_state: Any) -> np.random.Generator:
+        return as_generator(self.random_state if random_state is None else random_state)
+
+
+def _check_input_features(estimator: Any, input_features: Any) -> None:
+    """Names given to `get_feature_names_out` must be those of the training data."""
+    if input_features is None:
+        return
+    names = np.asarray(input_features, dtype=object)
+    if len(names) != estimator.n_features_in_:
+        raise DataError(
+            "input_features should have length equal to number of features "
+            f"({estimator.n_features_in_}), got {len(names)}"
+        )
+    known = getattr(estimator, "feature_names_in_", None)
+    if known is not None and not np.array_equal(known, names):
+        raise DataError("input_features is not equal to feature_names_in_; pass None")
+
+
+def as_generator(random_state: Any) -> np.random.Generator:
+    """A generator from whatever scikit-learn accepts as random state, or from a generator."""
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(2**31 - 1, size=4))
+    if random_state is not None and not isinstance(
+        random_state, int | np.integer | np.random.Generator
+    ):
+        raise DataError(
+            f"random_state={random_state!r}; pass an integer, a Generator, a RandomState or None"
+        )
+    return np.random.default_rng(random_state)

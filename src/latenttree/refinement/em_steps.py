@@ -1,0 +1,121 @@
+"""Steps of EM over a whole tree: a pass over the samples, and the model that follows from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from latenttree.model.emissions import sums_of
+from latenttree.model.inference import Counter, Evidence, Posteriors, log_likelihood
+from latenttree.model.samples import Chunk, as_chunk
+from latenttree.model.tree_model import TreeModel
+from latenttree.refinement.group_counts import Groups
+from latenttree.refinement.parameter_vectors import Statistics, Vectors
+
+Floats = NDArray[np.float64]
+Chunks = Callable[[], Iterable[Chunk | Evidence | NDArray[Any]]]
+"""Calls give all samples, chunk by chunk: as they are, as evidence, or as codes."""
+
+
+class Sums(NamedTuple):
+    """What a step needs from the samples: expected counts of tables, statistics of emissions."""
+
+    counts: Floats  # of all tables, row after row
+    statistics: Statistics
+    value: float
+
+
+class State(NamedTuple):
+    """A model as one vector, what the samples say about it, and its objective."""
+
+    theta: Floats
+    sums: Sums
+    value: float
+
+
+class Steps:
+    """Steps of EM from one vector of parameters to the next."""
+
+    def __init__(self, space: Vectors, smoothing: float, n_jobs: int) -> None:
+        self.space, self.smoothing, self.n_jobs = space, smoothing, n_jobs
+        self.counter = Counter(space.model)
+        self.groups = Groups.of(space.model)
+
+    def expect(self, theta: Floats, chunks: Chunks) -> Sums:
+        """One pass over the samples."""
+        if self.groups is not None:
+            flat, model = theta[: self.space.size], self.space.as_model(theta)
+            found = self.groups.expect(flat, model, map(as_chunk, chunks()), self.n_jobs)
+            if found is not None:
+                return Sums(*found)
+        return _expect(self.counter, self.space, theta, chunks, self.n_jobs)
+
+    def visit(self, theta: Floats, chunks: Chunks) -> State:
+        """One pass over the samples, and the objective."""
+        sums = self.expect(theta, chunks)
+        return State(theta, sums, sums.value + self.smoothing * self.space.log_prior(theta))
+
+    def step(self, sums: Sums) -> Floats:
+        """The model of largest expected log-likelihood."""
+        return self.space.maximised(sums.counts, sums.statistics, self.smoothing)
+
+
+def total_log_likelihood(model: TreeModel, chunks: Chunks, n_jobs: int = 1) -> float:
+    """Log-likelihood of all samples."""
+    total = 0.0
+    groups = Groups.of(model)
+    flat = np.concatenate([t.ravel() for t in model.tables])
+    for chunk in map(as_chunk, chunks()):
+        found = None if groups is None else groups.log_likelihood(flat, model, chunk, n_jobs)
+        if found is None:
+            found = log_likelihood(model, chunk.evidence(model, n_jobs), n_jobs=n_jobs)
+        total += float(found.sum() if chunk.weights is None else chunk.weights @ found)
+    return total
+
+
+def _expect(counter: Counter, space: Vectors, theta: Floats, chunks: Chunks, n_jobs: int) -> Sums:
+    """Expected counts, statistics and log-likelihood, summed over the chunks, in one pass."""
+    summed = counter.under(theta, partial(space.as_model, theta))
+    model = summed.model if space.model.emissions else space.model
+    parents = sorted({int(model.parents[v]) for v in model.emissions})
+    statistics: Statistics = {}
+    for chunk in map(as_chunk, chunks()):
+        evidence = chunk.evidence(model, n_jobs)
+        found = summed.add(evidence, chunk.weights, parents, n_jobs)
+        if found is not None and parents:
+            for v, sums in _statistics(model, chunk, found, n_jobs).items():
+                statistics[v] = sums + statistics[v] if v in statistics else sums
+    return Sums(summed.counts(), statistics, summed.value)
+
+
+def _statistics(model: TreeModel, chunk: Chunk, found: Posteriors, n_jobs: int) -> Statistics:
+    """Sums of the statistics of every emission, weighted by the posteriors of its neighbour."""
+    weighted = dict(zip(found.nodes.tolist(), found.values, strict=True))
+    if chunk.weights is not None:
+        weighted = {u: x * chunk.weights[:, None] for u, x in weighted.items()}
+    by_variable = {v: weighted[int(model.parents[v])] for v in model.emissions}
+    return sums_of(model.emissions, chunk.arrays, by_variable, n_jobs)
+
+
+def mean_statistics(model: TreeModel, chunks: Chunks, n_jobs: int = 1) -> Statistics:
+    """Statistics `(T,)` of every emission, means over the samples."""
+    if not model.emissions:
+        return {}
+    groups = Groups.of(model)
+    found = None if groups is None else groups.means(map(as_chunk, chunks()))
+    if found is not None:
+        return found
+    sums: Statistics = {}
+    total = 0.0
+    for chunk in map(as_chunk, chunks()):
+        weights = np.ones((len(chunk), 1)) if chunk.weights is None else chunk.weights[:, None]
+        total += float(weights.sum())
+        found = sums_of(
+            model.emissions, chunk.arrays, dict.fromkeys(model.emissions, weights), n_jobs
+        )
+        sums = {v: part + sums[v] if v in sums else part for v, part in found.items()}
+    return {v: part[:, 0] / total for v, part in sums.items()}

@@ -1,0 +1,115 @@
+"""One pass of EM over many samples in small batches.
+
+Online EM (Cappe and Moulines 2009): with `s` the mean statistics of a sample, and `s_t` those of
+batch `t` under the model of `s`,
+
+    s <- s + g_t (s_t - s),    g_t = (t + 1)^-DECAY
+
+so that a pass makes as many steps as there are batches, each a fraction of a step of EM. Their
+mean over the last half of the pass (Polyak and Ruppert) is, from a consistent start, as good as
+the maximum of the likelihood up to what is smaller than its own error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from latenttree.model.samples import Chunk, as_chunk, spread_places
+from latenttree.refinement.em_steps import Chunks, Steps, Sums, total_log_likelihood
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+DECAY = 0.6
+"""Power by which the steps get smaller: between 1/2, where noise stays, and 1, where the start
+does."""
+
+BATCH, MOST_BATCHES = 1024, 256
+"""Samples in a batch, at least, and batches in a pass, at most."""
+
+OPENING_SHARE = 16
+"""One sample in so many is seen before the first step, and afterwards to measure what was
+gained."""
+
+
+class Seen:
+    """Parameters after a pass in batches, and some of the samples to compare parameters on."""
+
+    def __init__(self, steps: Steps, theta: Floats, chunks: Chunks) -> None:
+        parts = list(map(as_chunk, chunks()))
+        some = [part.take(_spread(len(part), OPENING_SHARE)) for part in parts]
+        self._steps, self._some = steps, partial(iter, some)
+        opening, share = steps.expect(theta, self._some), _weight(some) / _weight(parts)
+        self._before, self._share = opening.value, share
+        batches = [
+            partial(_taken, parts[which], index) for which, index in order(list(map(len, parts)))
+        ]
+        self.theta = walk(steps, _scaled(opening, 1 / _weight(some)), batches, _weight(parts))
+
+    def gained(self, theta: Floats) -> float:
+        """What parameters gain in log-likelihood of all samples, against the start, as far as some
+        of them tell."""
+        model, n_jobs = self._steps.space.as_model(theta), self._steps.n_jobs
+        return (total_log_likelihood(model, self._some, n_jobs) - self._before) / self._share
+
+
+def walk(
+    steps: Steps, mean: Sums, batches: Sequence[Callable[[], list[Chunk]]], n: float
+) -> Floats:
+    """The parameters after a pass, from the mean statistics of some samples, as if of `n`."""
+    theta = steps.step(_scaled(mean, n))
+    late = _scaled(mean, 0.0)
+    for t, take in enumerate(batches, start=1):
+        batch, pace = take(), (t + 1) ** -DECAY
+        found = steps.expect(theta, partial(iter, batch))
+        mean = _sum(_scaled(mean, 1 - pace), _scaled(found, pace / _weight(batch)))
+        theta = steps.step(_scaled(mean, n))
+        if 2 * t > len(batches):
+            late = _sum(late, mean)
+    return steps.step(_scaled(late, n / (len(batches) - len(batches) // 2)))
+
+
+def order(sizes: list[int]) -> list[tuple[int, Ints]]:
+    """Batches of chunks of these sizes, as (chunk, samples of it), each sample in one of them.
+
+    The samples of a batch are spread over its chunk at random, and those of a chunk over the whole
+    pass, so that an order of the samples does not show."""
+    rng = np.random.default_rng(0)
+    n = sum(sizes)
+    batches = min(max(n // BATCH, 1), MOST_BATCHES)
+    found = []
+    for which, size in enumerate(sizes):
+        count = max(round(size * batches / n), 1)
+        pieces = np.array_split(rng.permutation(size), count)
+        times = (np.arange(count) + rng.random(count)) / count
+        found += [(t, which, np.sort(x)) for t, x in zip(times.tolist(), pieces, strict=True)]
+    found.sort(key=lambda batch: batch[:2])
+    return [(which, index) for _, which, index in found if len(index)]
+
+
+def _spread(n: int, share: int) -> Ints:
+    """One in `share` of `n` places."""
+    return spread_places(n, -(-n // share))
+
+
+def _weight(parts: list[Chunk]) -> float:
+    """Samples, each as often as it counts."""
+    return float(sum(len(c) if c.weights is None else c.weights.sum() for c in parts))
+
+
+def _scaled(sums: Sums, factor: float) -> Sums:
+    statistics = {v: factor * x for v, x in sums.statistics.items()}
+    return Sums(factor * sums.counts, statistics, factor * sums.value)
+
+
+def _sum(one: Sums, other: Sums) -> Sums:
+    statistics = {v: x + other.statistics[v] for v, x in one.statistics.items()}
+    return Sums(one.counts + other.counts, statistics, one.value + other.value)
+
+
+def _taken(part: Chunk, index: Ints) -> list[Chunk]:
+    return [part.take(index)]

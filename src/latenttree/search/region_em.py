@@ -1,0 +1,357 @@
+"""EM over a model of a few nodes, all in one kernel: thousands of small fits cost milliseconds.
+
+The same algorithm as `refine`, for a tree whose leaves are branches of a larger one: a branch is a
+column of codes, or a message over the states of the node that sends it. Parameters live in one flat
+vector: `P(root)`, then `P(child | parent)` of every other hidden node, then of every branch.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from latenttree.engine.kernels import kernel, subroutine
+from latenttree.refinement.em import LEAST_SHARE, OPENING
+from latenttree.search.region_patterns import LANE, Branches
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+TRIAL = 6
+AHEAD = 6.0
+"""After so many steps a fit is given up that so many more gains like the last would not save."""
+
+FEW_CATEGORIES = 4
+"""Up to so many categories each is counted by itself, side by side."""
+
+TINY = 1e-100
+"""Beliefs that sum to less are scaled up before more is multiplied in."""
+
+
+class Small(NamedTuple):
+    """A model of a few nodes: hidden ones, parents first, then the branches that hang from them."""
+
+    parent: Ints  # (H,) place of the parent among the hidden nodes, -1 at the root
+    branch_parent: Ints  # (m,)
+    tables: list[Floats]  # (H + m,) `P(root)` (k, 1), then `P(child | parent)` (rows, k)
+
+    @property
+    def n_states(self) -> int:
+        return len(self.tables[0])
+
+    def marginals(self) -> list[Floats]:
+        """`P(v)` of the hidden nodes and the branches."""
+        found = [self.tables[0][:, 0]]
+        above = [*self.parent[1:].tolist(), *self.branch_parent.tolist()]
+        for table, u in zip(self.tables[1:], above, strict=True):
+            found.append(table @ found[u])
+        return found
+
+
+def fit_small(
+    model: Small,
+    branches: Branches,
+    smoothing: float,
+    max_steps: int,
+    least_gain: float,
+    bar: float = -np.inf,
+) -> tuple[Small, float]:
+    """EM from `model` until two steps gain less than `least_gain`, or too little to reach `bar`;
+    the model and its objective."""
+    k = model.n_states
+    rows = np.array([len(t) for t in model.tables], dtype=np.int64)
+    start = np.concatenate([[0, k], k + k * np.cumsum(rows[1:])])[:-1]
+    theta = np.concatenate([t.ravel() for t in model.tables])
+    target = _spread(model)
+    theta = (1 - OPENING) * theta + OPENING * target
+    problem = _Problem(
+        model.parent, model.branch_parent, start, rows, k, target * smoothing, *branches
+    )
+    value = _climb(theta, problem, _work(problem, len(theta)), max_steps, least_gain, bar)
+    ends = zip(start.tolist(), model.tables, strict=True)
+    tables = [theta[a : a + t.size].reshape(t.shape) for a, t in ends]
+    return model._replace(tables=tables), float(value)
+
+
+def _spread(model: Small) -> Floats:
+    """Where pseudo-samples go: as a branch's marginal, evenly over the states of a hidden node."""
+    n_hidden, k = len(model.parent), model.n_states
+    hidden = np.full(k + (n_hidden - 1) * k * k, 1 / k)
+    branches = [np.repeat(x, k) for x in model.marginals()[n_hidden:]]
+    return np.concatenate([hidden, *branches])
+
+
+class _Problem(NamedTuple):
+    """What a fit does not change: the small tree, the prior counts and the branches."""
+
+    parent: Ints
+    branch_parent: Ints
+    start: Ints
+    rows: Ints
+    k: int
+    prior: Floats
+    codes: NDArray[np.int32]
+    sent: NDArray[np.float32]
+    is_sent: NDArray[np.bool_]
+    weights: Floats
+
+
+class _Work(NamedTuple):
+    """Buffers of a fit: counts like the parameters, and the messages of a lane of samples."""
+
+    counts: Floats
+    up: Floats  # (hidden, k, LANE) message of a hidden node to its parent
+    down: Floats  # (hidden, k, LANE) posterior, times the weight of the sample
+    arrived: Floats  # (branches, k, LANE) message of a branch
+    belief: Floats  # (hidden, k, LANE) likelihood of all that is behind a hidden node
+    lane: Floats  # (2, LANE) totals and ratios; logarithms of what was taken out
+
+
+def _work(problem: _Problem, size: int) -> _Work:
+    hidden, branches = len(problem.parent), len(problem.branch_parent)
+    up, down, belief = (np.empty((hidden, problem.k, LANE)) for _ in range(3))
+    arrived = np.empty((branches, problem.k, LANE))
+    return _Work(np.empty(size), up, down, arrived, belief, np.empty((2, LANE)))
+
+
+@kernel
+def _climb(theta, problem, work, max_steps, least_gain, bar):  # type: ignore[no-untyped-def]
+    """Squared-extrapolation EM, in place on `theta`; the objective reached, never lower than
+    before.
+
+    From `theta` to `one`, `two` and `far` beyond; where that is too far, on from `two`. Counting
+    is called in one place, for it takes long to compile."""
+    one, two, point = np.empty_like(theta), np.empty_like(theta), theta.copy()
+    before, value, taken, halfway = -np.inf, 0.0, 0, False
+    while True:
+        reached = _expect(point, problem, work)
+        if halfway:
+            value, halfway = reached, False
+            _maximise(problem, work.counts, two)
+            _extrapolate(theta, one, two, point)
+            _normalise(point, problem)
+            taken += 2
+            continue
+        if before > -np.inf and not reached >= value:
+            point[:] = two
+            value = -np.inf
+            taken += 1
+            continue
+        theta[:] = point
+        gain = reached - before
+        if taken >= max_steps or gain < least_gain:
+            return reached
+        if taken >= TRIAL and reached + AHEAD * gain < bar:
+            return reached
+        before, halfway = reached, True
+        _maximise(problem, work.counts, one)
+        point[:] = one
+
+
+@subroutine
+def _extrapolate(theta, one, two, out):  # type: ignore[no-untyped-def]
+    """As `refine` does from three models in a row, kept positive; not yet normalised."""
+    step = 0.0
+    bend = 0.0
+    for i in range(len(theta)):
+        step += (one[i] - theta[i]) ** 2
+        bend += (two[i] - 2 * one[i] + theta[i]) ** 2
+    stride = max(1.0, np.sqrt(step / max(bend, 1e-300)))
+    for i in range(len(theta)):
+        x = theta[i] + 2 * stride * (one[i] - theta[i])
+        x += stride * stride * (two[i] - 2 * one[i] + theta[i])
+        out[i] = max(x, LEAST_SHARE * two[i])
+
+
+@subroutine
+def _maximise(problem, counts, out):  # type: ignore[no-untyped-def]
+    for i in range(len(out)):
+        out[i] = counts[i] + problem.prior[i]
+    _normalise(out, problem)
+
+
+@subroutine
+def _normalise(theta, problem):  # type: ignore[no-untyped-def]
+    """Columns of all tables to sum one; the root's table has a single column."""
+    start, rows = problem.start, problem.rows
+    for t in range(len(start)):
+        width = 1 if t == 0 else problem.k
+        for j in range(width):
+            total = 0.0
+            for i in range(rows[t]):
+                total += theta[start[t] + i * width + j]
+            for i in range(rows[t]):
+                at = start[t] + i * width + j
+                theta[at] = theta[at] / total if total > 0 else 1.0 / rows[t]
+
+
+@subroutine
+def _expect(theta, problem, work):  # type: ignore[no-untyped-def]
+    """Expected counts, written to `work.counts`; log-likelihood plus `prior . log theta`.
+
+    Samples go by lanes, side by side. O(n k^2 (hidden nodes + messages)); a sample of probability
+    zero is left out."""
+    value = 0.0
+    for i in range(len(theta)):
+        work.counts[i] = 0.0
+        if problem.prior[i] > 0.0:
+            value += problem.prior[i] * np.log(max(theta[i], 1e-300))
+    n = len(problem.weights)
+    for low in range(0, n, LANE):
+        _arrive(theta, low, problem, work)
+        _ascend(theta, problem, work)
+        value += _close(theta, low, problem, work)
+        _descend(theta, problem, work)
+        _count_branches(theta, low, problem, work)
+    return value
+
+
+@subroutine
+def _take_in(belief, message, k, lane):  # type: ignore[no-untyped-def]
+    """`belief *= message`, `(k, LANE)`; samples that become tiny are scaled to a sum of one."""
+    total, taken = lane[0], lane[1]
+    for j in range(k):
+        to, own = belief[j], message[j]
+        for s in range(LANE):
+            to[s] *= own[s]
+            total[s] = to[s] if j == 0 else total[s] + to[s]
+    least = 1.0
+    for s in range(LANE):
+        least = min(least, total[s])
+    if least >= TINY:
+        return
+    for s in range(LANE):
+        if 0.0 < total[s] < TINY:
+            taken[s] += np.log(total[s])
+            for j in range(k):
+                belief[j, s] /= total[s]
+
+
+@subroutine
+def _mix(theta, begin, rows, k, values, out):  # type: ignore[no-untyped-def]
+    """`out[j] = sum_i theta[i, j] values[i]` for a table `(rows, k)` that begins at `begin`."""
+    for j in range(k):
+        to = out[j]
+        for i in range(rows):
+            p, own = theta[begin + i * k + j], values[i]
+            for s in range(LANE):
+                to[s] = p * own[s] if i == 0 else to[s] + p * own[s]
+
+
+@subroutine
+def _arrive(theta, low, problem, work):  # type: ignore[no-untyped-def]
+    """Messages of the branches of samples `low` on, multiplied into `belief`."""
+    n_hidden, k = len(problem.parent), problem.k
+    work.belief[:] = 1.0
+    work.lane[1, :] = 0.0
+    for b in range(len(problem.branch_parent)):
+        begin, arrived = problem.start[n_hidden + b], work.arrived[b]
+        if problem.is_sent[b]:
+            for j in range(k):
+                to = arrived[j]
+                for i in range(k):
+                    p, own = theta[begin + i * k + j], problem.sent[b, i, low : low + LANE]
+                    for s in range(LANE):
+                        to[s] = p * own[s] if i == 0 else to[s] + p * own[s]
+        else:
+            codes = problem.codes[b, low : low + LANE]
+            for j in range(k):
+                to = arrived[j]
+                for s in range(LANE):
+                    to[s] = theta[begin + codes[s] * k + j] if codes[s] >= 0 else 1.0
+        _take_in(work.belief[problem.branch_parent[b]], arrived, k, work.lane)
+
+
+@subroutine
+def _ascend(theta, problem, work):  # type: ignore[no-untyped-def]
+    """From the branches to the root."""
+    k = problem.k
+    for h in range(len(problem.parent) - 1, 0, -1):
+        _mix(theta, problem.start[h], k, k, work.belief[h], work.up[h])
+        _take_in(work.belief[problem.parent[h]], work.up[h], k, work.lane)
+
+
+@subroutine
+def _close(theta, low, problem, work):  # type: ignore[no-untyped-def]
+    """Posteriors of the root, times weights, to `down[0]`; the weighted log-likelihood."""
+    k, total, value = problem.k, work.lane[0], 0.0
+    for j in range(k):
+        to, own, p = work.down[0, j], work.belief[0, j], theta[j]
+        for s in range(LANE):
+            to[s] = p * own[s]
+            total[s] = to[s] if j == 0 else total[s] + to[s]
+    weights = problem.weights[low : low + LANE]
+    for s in range(LANE):
+        possible = total[s] > 0.0
+        found = np.log(total[s]) + work.lane[1, s] if possible else 0.0
+        value += weights[s] * found
+        total[s] = weights[s] / total[s] if possible else 0.0
+    for j in range(k):
+        to = work.down[0, j]
+        for s in range(LANE):
+            to[s] *= total[s]
+    return value
+
+
+@subroutine(fastmath={"reassoc", "contract"})
+def _sum(values):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for s in range(LANE):
+        total += values[s]
+    return total
+
+
+@subroutine
+def _ratio(above, below, out):  # type: ignore[no-untyped-def]
+    """`out = above / below`, 0 / 0 = 0."""
+    for s in range(LANE):
+        out[s] = above[s] / below[s] if below[s] > 0.0 else 0.0
+
+
+@subroutine(fastmath={"reassoc", "contract"})
+def _descend(theta, problem, work):  # type: ignore[no-untyped-def]
+    """From the root to all hidden nodes: posteriors, and counts of their tables."""
+    k, down, counts, r = problem.k, work.down, work.counts, work.lane[0]
+    for j in range(k):
+        counts[j] += _sum(down[0, j])
+    for h in range(1, len(problem.parent)):
+        begin = problem.start[h]
+        for j in range(k):
+            _ratio(down[problem.parent[h], j], work.up[h, j], r)
+            for i in range(k):
+                p, own, to, total = theta[begin + i * k + j], work.belief[h, i], down[h, i], 0.0
+                for s in range(LANE):
+                    x = p * own[s] * r[s]
+                    total += x
+                    to[s] = x if j == 0 else to[s] + x
+                counts[begin + i * k + j] += total
+
+
+@subroutine(fastmath={"reassoc", "contract"})
+def _count_branches(theta, low, problem, work):  # type: ignore[no-untyped-def]
+    """Counts of the tables of the branches, given the posteriors of the hidden nodes."""
+    n_hidden, k, counts, r = len(problem.parent), problem.k, work.counts, work.lane[0]
+    for b in range(len(problem.branch_parent)):
+        begin, h = problem.start[n_hidden + b], problem.branch_parent[b]
+        codes = problem.codes[b, low : low + LANE]
+        for j in range(k):
+            own = work.down[h, j]
+            if problem.is_sent[b]:
+                _ratio(own, work.arrived[b, j], r)
+                for i in range(k):
+                    sent, total = problem.sent[b, i, low : low + LANE], 0.0
+                    for s in range(LANE):
+                        total += sent[s] * r[s]
+                    counts[begin + i * k + j] += theta[begin + i * k + j] * total
+            elif problem.rows[n_hidden + b] <= FEW_CATEGORIES:
+                for c in range(problem.rows[n_hidden + b]):
+                    total = 0.0
+                    for s in range(LANE):
+                        total += own[s] if codes[s] == c else 0.0
+                    counts[begin + c * k + j] += total
+            else:
+                for s in range(LANE):
+                    if codes[s] >= 0:
+                        counts[begin + codes[s] * k + j] += own[s]

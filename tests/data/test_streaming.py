@@ -1,0 +1,549 @@
+"""Tables that are read part by part are those that are read at once, to the last bit."""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+from typer.testing import CliRunner
+
+from latenttree.cli import app
+from latenttree.data import (
+    DataError,
+    Table,
+    as_table,
+    check_identifiers,
+    read_events,
+    read_table,
+)
+from latenttree.data.bins import quantile_edges, varies
+from latenttree.data.scratch import Arrays, Scratch, map_of, release
+from latenttree.data.selection import range_of, streamed_edges, streamed_varies
+from latenttree.data.spooled import Plan, spooled_table
+from latenttree.data.streams import Source, array_source, weighed
+from latenttree.estimator import LatentTree
+from latenttree.evaluation.datasets import make_latent_tree
+
+SMALL = 1 << 14  # bytes read at once: a few hundred rows
+
+
+def assert_same(found: Table, expected: Table) -> None:
+    """Every field, with its types."""
+    assert found.names == expected.names
+    assert (found.kind, found.n_samples) == (expected.kind, expected.n_samples)
+    assert (found.dropped, found.notes) == (expected.dropped, expected.notes)
+    for name in ("dims", "offsets", "codes", "missing", "weights"):
+        same_array(getattr(found, name), getattr(expected, name), name)
+    for one, other in zip(found.categories, expected.categories, strict=True):
+        same_array(one, other, "categories")
+    same_matrix(found.matrix, expected.matrix)
+    assert (found.values is None) == (expected.values is None)
+    if found.values is not None and expected.values is not None:
+        assert found.values.families == expected.values.families
+        same_array(found.values.codes, expected.values.codes, "codes of values")
+        assert list(found.values.arrays) == list(expected.values.arrays)
+        for v, array in found.values.arrays.items():
+            same = same_matrix if sparse.issparse(array) else same_array
+            same(array, expected.values.arrays[v])
+
+
+def same_array(found: Any, expected: Any, what: str = "values") -> None:
+    if found is None or expected is None:
+        assert found is expected, what
+        return
+    assert found.dtype == expected.dtype, what
+    np.testing.assert_array_equal(found, expected, err_msg=what)
+
+
+def same_matrix(found: Any, expected: Any) -> None:
+    if found is None or expected is None:
+        assert found is expected
+        return
+    assert found.shape == expected.shape
+    for name in ("data", "indices", "indptr"):
+        same_array(getattr(found, name), getattr(expected, name), name)
+    assert found.has_canonical_format
+
+
+def streamed(source: Source, mapped: bool = True, **options: Any) -> Table:
+    plan = Plan(0 if mapped else 1 << 30, **options)
+    return spooled_table(source.header, source.chunks(SMALL), plan, source.texts)
+
+
+# ---- arrays -----------------------------------------------------------------------------
+
+
+def arrays() -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(0)
+    floats = rng.normal(size=(6000, 4))
+    gappy = np.where(rng.random(floats.shape) < 0.1, np.nan, np.round(floats, 1))
+    gappy[:, 2] = rng.integers(0, 6, 6000)  # floats that are few whole numbers
+    gappy[0, 3] = -0.0
+    one = np.where(rng.random((9000, 2)) < 0.97, 5.0, rng.random((9000, 2)))
+    one[:, 1] = -one[:, 1]
+    return {
+        "bytes": rng.integers(0, 5, (500, 3), dtype=np.uint8),
+        "integers": rng.choice([0, 7, 70_000, 2**40], (700, 4)),
+        "unsigned": rng.choice([0, 2**63 + 1, 2**63 + 2], (700, 2)).astype(np.uint64),
+        "many categories": rng.integers(0, 400, (3000, 2)).astype(np.int16),
+        "booleans": rng.random((300, 3)) < 0.3,
+        "text": rng.choice(["ant", "bee", "crocodile"], (400, 2)),
+        "floats": floats,
+        "single floats": floats.astype(np.float32),
+        "gaps": gappy,
+        "whole floats": rng.integers(0, 5000, (20_000, 2)).astype(np.float64),
+        "mostly one value": one,
+        "mostly one value of many": np.where(
+            rng.random((99_000, 1)) < 0.93, 5.0, rng.random((99_000, 1))
+        ),
+    }
+
+
+@pytest.mark.parametrize("mapped", [True, False])
+@pytest.mark.parametrize("name", arrays())
+def test_rows_of_an_array(name: str, mapped: bool) -> None:
+    X = arrays()[name]
+    assert_same(streamed(array_source(X), mapped), as_table(X))
+
+
+@pytest.mark.parametrize(
+    ("name", "family"),
+    [
+        ("many categories", "gaussian"),
+        ("many categories", "poisson"),
+        ("integers", "ordinal"),
+        ("integers", {"x1": "gaussian"}),
+        ("whole floats", "poisson"),
+        ("whole floats", "categorical"),
+        ("floats", {"x2": "gaussian_full"}),
+        ("booleans", "presence"),
+    ],
+)
+def test_families_that_are_asked_for(name: str, family: Any) -> None:
+    X = arrays()[name]
+    assert_same(streamed(array_source(X), family=family), as_table(X, family=family))
+
+
+def test_rows_have_weights() -> None:
+    rng = np.random.default_rng(1)
+    for name in ("bytes", "floats", "gaps"):
+        X = arrays()[name]
+        weights = rng.integers(0, 4, len(X)).astype(np.float64)
+        found = streamed(weighed(array_source(X), weights))
+        assert_same(found, as_table(X, sample_weight=weights))
+    ones = np.ones(len(X))
+    assert_same(streamed(weighed(array_source(X), ones)), as_table(X, sample_weight=ones))
+
+
+def test_constant_and_empty_columns_are_dropped() -> None:
+    X = arrays()["gaps"].copy()
+    X[:, 1] = 3.5
+    X[:, 2] = np.nan
+    found = streamed(array_source(X), drop_constant=True)
+    assert found.dropped == ("x1", "x2")
+    assert_same(found, as_table(X, drop_constant=True))
+
+
+WRONG: dict[str, tuple[np.ndarray, Any]] = {
+    "constant": (np.column_stack([np.ones(900), np.arange(900) % 3]), "auto"),
+    "infinite": (
+        np.where(np.arange(6000)[:, None] == [5432, -1], np.inf, arrays()["floats"][:, :2]),
+        "auto",
+    ),
+    "negative": (np.where(np.arange(9000)[:, None] == 8765, -3, [[1, 2, 3]]), "auto"),
+    "numbers of rows": (np.column_stack([np.arange(9000.0), arrays()["mostly one value"]]), "auto"),
+    "identifiers": (np.column_stack([np.arange(900), np.arange(900) % 7]), "auto"),
+    "no counts": (arrays()["floats"] + 50, "poisson"),
+    "text as numbers": (arrays()["text"], "gaussian"),
+    "one row": (np.ones((1, 2)), "auto"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_errors_are_the_same(name: str) -> None:
+    X, family = WRONG[name]
+    with pytest.raises(DataError) as expected:
+        check_identifiers(as_table(X, family=family))
+    with pytest.raises(DataError) as found:
+        check_identifiers(streamed(array_source(X), family=family))
+    assert str(found.value) == str(expected.value)
+
+
+# ---- files ------------------------------------------------------------------------------
+
+
+def read_both(path: Path, **options: Any) -> tuple[Table, Table]:
+    """The file read part by part, and at once."""
+    return read_table(path, memory_limit=1000, **options), read_table(path, **options)
+
+
+@pytest.mark.parametrize("name", ["bytes", "text", "floats", "gaps", "many categories"])
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("kind", ["npy", "npz", "compressed"])
+def test_arrays_in_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, order: Any, kind: str
+) -> None:
+    monkeypatch.setattr("latenttree.data.streams.ROWS", 500)
+    X = np.asarray(arrays()[name], order=order)
+    path = tmp_path / ("x.npy" if kind == "npy" else "x.npz")
+    save = {"npy": np.save, "npz": np.savez, "compressed": np.savez_compressed}[kind]
+    save(path, X)
+    found, expected = read_both(path, names=[f"n{j}" for j in range(X.shape[1])])
+    assert_same(found, expected)
+    assert map_of(found.codes) is not None
+
+
+def test_mapped_arrays(tmp_path: Path) -> None:
+    X = arrays()["gaps"]
+    np.save(tmp_path / "x.npy", X)
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
+    weights = np.arange(len(X)) % 3
+    for options in ({}, {"sample_weight": weights}, {"names": list("abcd")}):
+        found = as_table(mapped, memory_limit=1000, **options)
+        assert map_of(found.codes) is not None
+        assert_same(found, as_table(X, **options))
+        assert_same(as_table(mapped, **options), as_table(X, **options))
+    with pytest.raises(DataError, match=r"shape \(5,\), but X has 6000 rows"):
+        as_table(mapped, sample_weight=np.ones(5), memory_limit=1000)
+
+
+CUT = """
+import os, sys
+from pathlib import Path
+import numpy as np
+from latenttree.data import DataError, streams
+from latenttree.data.spooled import Plan, spooled_table
+
+path, order = Path(sys.argv[1]), sys.argv[2]
+np.save(path, np.asarray(np.random.default_rng(0).integers(0, 3, (200_000, 8)), order=order))
+source = getattr(streams, "npy_source", lambda p: streams.array_source(np.load(p, mmap_mode="r")))
+
+def chunks(found):
+    for i, chunk in enumerate(found):
+        if i == 2:
+            os.truncate(path, 1 << 20)
+        yield chunk
+
+found = source(path)
+try:
+    spooled_table(found.header, chunks(found.chunks(1 << 19)), Plan(1000))
+except DataError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_a_file_that_is_cut_while_it_is_read_is_named(tmp_path: Path, order: str) -> None:
+    command = [sys.executable, "-c", CUT, str(tmp_path / "x.npy"), order]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert re.search(r"cannot read x.npy: .* values expected.*; it is cut", done.stdout)
+
+
+def test_a_map_of_a_file_that_was_cut_is_refused(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", arrays()["floats"])
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
+    os.truncate(tmp_path / "x.npy", 5000)
+    with pytest.raises(DataError, match=r"a map of x.npy, which has only 5,000 of 192,128 bytes"):
+        as_table(mapped, memory_limit=1000)
+
+
+def test_a_cut_file_is_refused(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", arrays()["floats"])
+    os.truncate(tmp_path / "x.npy", 5000)
+    for limit in (None, 1000):
+        with pytest.raises(DataError, match=r"x\.npy.* it is cut.* again"):
+            read_table(tmp_path / "x.npy", memory_limit=limit)
+
+
+def test_cells_are_the_same_with_blanks_around_them(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    lines = ["a,b", *(["x, 1", " x,1", "y ,NA", " ,2", "?,\t1"] * 40)]
+    path.write_text("\n".join(lines))
+    found, expected = read_both(path)
+    assert_same(found, expected)
+    assert [list(labels) for labels in expected.categories] == [["x", "y"], [1, 2]]
+
+
+def frame(n: int = 3000) -> Any:
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(2)
+    data = pandas.DataFrame(
+        {
+            "colour": rng.choice(["red", "green", None], n),
+            "size": pandas.Categorical(rng.choice(["S", "M", "L"], n), ["S", "M", "L"]),
+            "count": rng.integers(0, 5, n),
+            "sick": rng.random(n) < 0.2,
+            "age": rng.integers(0, 900, n),
+            "weight": np.where(rng.random(n) < 0.1, np.nan, rng.normal(size=n)),
+            "dose": rng.integers(0, 4, n) / 4,
+            "often": rng.integers(0, 3, n),
+        }
+    )
+    data["gappy"] = pandas.array(rng.integers(0, 4, n), dtype="Int64")
+    data.loc[::7, "gappy"] = None
+    data["late"] = np.where(np.arange(n) < n // 2, np.nan, rng.integers(0, 3, n))
+    return data
+
+
+@pytest.mark.parametrize("weights", [None, "often"])
+def test_parquet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, weights: str | None) -> None:
+    monkeypatch.setattr("latenttree.data.streams.ROWS", 400)
+    path = tmp_path / "x.parquet"
+    frame().to_parquet(path, row_group_size=1000)
+    found, expected = read_both(path, weights=weights, ignore=["sick", "dose"])
+    assert_same(found, expected)
+    assert "age" in expected.names
+    assert not {"sick", "dose", weights} & set(expected.names)
+    for options in ({"ignore": ["no"]}, {"weights": "no"}):
+        with pytest.raises(DataError, match=r"no column 'no' (to ignore|of weights); the columns"):
+            read_table(path, memory_limit=1000, **options)
+
+
+def test_index_of_pandas_is_no_column(tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    data = frame()[::-1]
+    data.to_parquet(path)
+    found, expected = read_both(path)
+    assert found.names == tuple(data.columns)
+    assert_same(found, expected)
+
+
+@pytest.mark.parametrize("weights", [None, "often"])
+@pytest.mark.parametrize("suffix", [".csv", ".csv.gz"])
+def test_csv(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, weights: str | None, suffix: str
+) -> None:
+    monkeypatch.setattr("latenttree.data.streams.ROWS", 400)
+    path = tmp_path / f"x{suffix}"
+    data = frame()
+    data["numbers"] = ["1", " 1.0", "2", "nan", "-0", "NA", "+nan", "3.5"] * (len(data) // 8)
+    data["whole"] = ["1", " 1", "01", "2"] * (len(data) // 4)
+    data["mixed"] = ["1", "2", "x", ""] * (len(data) // 4)
+    data.to_csv(path, index=False)
+    family = {"age": "gaussian"}
+    found, expected = read_both(path, weights=weights, family=family, ignore=["sick"])
+    assert_same(found, expected)
+    assert not {"sick", weights} & set(expected.names)
+
+
+def test_csv_of_many_decimals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("latenttree.data.streams.ROWS", 400)
+    monkeypatch.setattr("latenttree.data.textcolumns.MOST_PLACES", 1000)
+    path, data = tmp_path / "x.csv", frame()
+    data.to_csv(path, index=False)
+    assert_same(*read_both(path))
+    data["weight"] = data["weight"].astype(object)
+    data.loc[2900, "weight"] = "heavy"
+    data.to_csv(path, index=False)
+    with pytest.raises(DataError, match="'weight' holds decimal numbers, but 'heavy' at row 2900"):
+        read_table(path, memory_limit=1000)
+    data.loc[2900, "weight"] = "inf"
+    data.to_csv(path, index=False)
+    for limit in (1000, None):
+        with pytest.raises(DataError, match=r"infinity \(inf\) at row 2900, column 'weight'"):
+            read_table(path, memory_limit=limit)
+
+
+# ---- presence ---------------------------------------------------------------------------
+
+
+def counts() -> np.ndarray:
+    rng = np.random.default_rng(3)
+    found = rng.poisson(rng.gamma(0.3, 1.0, 30), (900, 30))
+    found[:, 7] = 0
+    found[:, 8] = 1
+    found[40:60] = 0  # documents without words
+    found[40:60, 8] = 1
+    return found
+
+
+@pytest.mark.parametrize("pile", [64, 16_384])
+@pytest.mark.parametrize("form", ["csr", "csc", "coo", "bsr"])
+def test_sparse_matrices(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str, pile: int
+) -> None:
+    monkeypatch.setattr("latenttree.data.pairspool.ROWS", pile)
+    monkeypatch.setattr("latenttree.data.sparsestream.ENTRIES", 300)
+    path = tmp_path / "x.npz"
+    sparse.save_npz(path, sparse.csr_array(counts().astype(np.float64)).asformat(form))
+    assert_same(*read_both(path, min_support=3))
+
+
+@pytest.mark.parametrize("value", [-1.0, np.nan])
+def test_wrong_values_of_sparse_matrices(tmp_path: Path, value: float) -> None:
+    matrix = sparse.csr_array(counts().astype(np.float64))
+    matrix.data[1234] = value
+    sparse.save_npz(tmp_path / "x.npz", matrix)
+    told = []
+    for limit in (1000, None):
+        with pytest.raises(DataError) as error:
+            read_table(tmp_path / "x.npz", memory_limit=limit)
+        told.append(str(error.value))
+    assert told[0] == told[1]
+
+
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_docword(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shuffled: bool) -> None:
+    monkeypatch.setattr("latenttree.data.pairspool.ROWS", 64)
+    monkeypatch.setattr("latenttree.data.docword._READ", 5000)
+    found = counts()
+    entries = zip(*np.nonzero(found), strict=True)
+    lines = [f"{d + 1} {w + 1} {found[d, w]}" for d, w in entries]
+    if shuffled:
+        lines = [lines[i] for i in np.random.default_rng(0).permutation(len(lines))]
+    text = "\n".join(["900", "30", str(len(lines)), *lines]) + "\n"
+    path = tmp_path / "docword.few.txt.gz"
+    path.write_bytes(gzip.compress(text.encode()))
+    (tmp_path / "vocab.few.txt").write_text("\n".join(f"w{j}" for j in range(30)))
+    assert_same(*read_both(path))
+    assert_same(*read_both(path, min_support=900 // 3))
+
+
+EVENT_OPTIONS: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "window": {"since": "2020-03-01", "until": "2020-09"},
+    "rolled up": {"roll_up": {f"c{j}": [f"p{j // 3}", f"q{j // 7}"] for j in range(25)}},
+    "grouped": {"groups": {f"c{j}": f"g{j // 5}" for j in range(28)}},
+    "codes": {"codes": [f"c{j}" for j in range(20, 0, -2)]},
+    "samples": {"all_samples": list(range(5, 700))},
+    "supported": {"min_support": 40},
+}
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".parquet"])
+@pytest.mark.parametrize("name", EVENT_OPTIONS)
+def test_events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, suffix: str) -> None:
+    pandas = pytest.importorskip("pandas")
+    monkeypatch.setattr("latenttree.data.pairspool.ROWS", 64)
+    monkeypatch.setattr("latenttree.data.streams.ROWS", 500)
+    rng = np.random.default_rng(4)
+    n = 6000
+    days = pandas.Timestamp("2020-01-01") + pandas.to_timedelta(rng.integers(0, 366, n), "D")
+    data = pandas.DataFrame(
+        {
+            "patient": rng.integers(0, 800, n),
+            "code": [f"c{j}" for j in rng.integers(0, 30, n)],
+            "date": days.strftime("%Y-%m-%d") if suffix != ".parquet" else days,
+        }
+    )
+    data.loc[::50, "code"] = None
+    path = tmp_path / f"x{suffix}"
+    data.to_parquet(path) if suffix == ".parquet" else data.to_csv(path, index=False)
+    options = EVENT_OPTIONS[name]
+    found, expected = read_events(path, memory_limit=1000, **options), read_events(path, **options)
+    assert map_of(found.matrix.indices) is not None
+    same_matrix(found.matrix, expected.matrix)
+    same_array(found.samples, expected.samples, "samples")
+    assert (found.names, found.notes) == (expected.names, expected.notes)
+    assert found.report == expected.report
+    assert list(found.groups or {}) == list(expected.groups or {})
+    if name != "codes":
+        assert_same(found.table(), expected.table())
+
+
+# ---- pieces -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_streamed_edges_are_those_of_all_values(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 3000))
+    x = rng.choice([rng.normal(size=n) * 10.0 ** rng.integers(-300, 300), rng.poisson(2, n) - 1.0])
+    x[rng.random(n) < 0.5] = rng.choice([0.0, -0.0, x[0], x.max(), 5e-324])
+    weights = rng.integers(1, 5, n).astype(np.float64) if seed % 2 else None
+    cuts = np.sort(rng.integers(0, n, 4))
+    rows = np.split(np.arange(n), cuts)
+    parts = [(x[i], None if weights is None else weights[i]) for i in rows]
+    found = range_of(lambda: parts)
+    np.testing.assert_array_equal(streamed_edges(lambda: parts, found), quantile_edges(x, weights))
+    assert streamed_varies(lambda: parts, found) == varies(x, weights)
+
+
+def test_scratch_files_have_no_name_and_say_where_there_is_no_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scratch = Scratch(tmp_path)
+    part = scratch.add(np.arange(6).reshape(2, 3))
+    np.testing.assert_array_equal(scratch.read(part), np.arange(6).reshape(2, 3))
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(DataError, match=r"cannot write scratch files in .*none.*scratch="):
+        Scratch(tmp_path / "none")
+
+    def full(_: Any) -> None:
+        raise OSError(errno.ENOSPC, "full")
+
+    monkeypatch.setattr(scratch, "_file", SimpleNamespace(seek=lambda _: None, write=full))
+    with pytest.raises(DataError, match=r"no room for scratch files .* raise memory_limit"):
+        scratch.add(np.arange(3))
+
+
+def test_arrays_beyond_their_room_are_mapped_and_may_be_written_to(tmp_path: Path) -> None:
+    arrays = Arrays(100, tmp_path)
+    parts = [np.arange(10), np.arange(10, 20)]
+    for dtype in (np.int32, np.int64, np.uint8):
+        arrays.add(parts, (20,), dtype)
+    held, mapped, small = arrays.finish()
+    assert [map_of(found) is None for found in (held, mapped, small)] == [True, False, True]
+    for found in (held, mapped, small):
+        np.testing.assert_array_equal(found, np.arange(20))
+    release(mapped)
+    mapped[3] = 7
+    assert mapped[3] == 7
+    with pytest.raises(ValueError, match="parts of"):
+        arrays.add(parts, (21,), np.int64)
+
+
+# ---- fits -------------------------------------------------------------------------------
+
+
+def test_a_fit_of_a_file_is_that_of_its_data(tmp_path: Path) -> None:
+    truth = make_latent_tree(9, n_samples=3000, random_state=0)
+    X = np.asarray(truth.X)
+    np.save(tmp_path / "x.npy", X)
+    expected = LatentTree(random_state=0).fit(X)
+    mapped = read_table(tmp_path / "x.npy", memory_limit=1000)
+    assert map_of(mapped.codes) is not None
+    for source in (tmp_path / "x.npy", str(tmp_path / "x.npy"), mapped):
+        model = LatentTree(random_state=0).fit(source)
+        assert model.tree_.names == expected.tree_.names
+        np.testing.assert_array_equal(model.tree_.edges, expected.tree_.edges)
+        np.testing.assert_array_equal(model.tree_.lengths, expected.tree_.lengths)
+        assert model.score(mapped) == expected.score(X)
+        assert model.n_features_in_ == X.shape[1]
+
+
+def test_the_command_line_reads_part_by_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    truth = make_latent_tree(9, n_samples=3000, random_state=0)
+    data = pytest.importorskip("pandas").DataFrame(np.asarray(truth.X)).rename(columns="v{}".format)
+    data.insert(0, "id", np.arange(len(data)))
+    data.to_parquet(tmp_path / "x.parquet")
+    trees = []
+    for limit in (None, 10_000):
+        if limit is not None:
+            monkeypatch.setattr("latenttree.data.readers.memory_bytes", lambda _, n=limit: n)
+        out = tmp_path / f"tree{limit}.json"
+        command = ["fit", tmp_path / "x.parquet", "-o", out, "--ignore", "id", "--seed", "0"]
+        result = CliRunner().invoke(app, [*map(str, command), "--no-search"])
+        assert result.exit_code == 0, result.output
+        trees.append(json.loads(out.read_text()))
+        del trees[-1]["stage_seconds"]
+    assert trees[0] == trees[1]
+    result = CliRunner().invoke(app, [*map(str, command), "--memory-limit", "1MiB"])
+    assert "memory_limit is 1.0 MiB; raise" in result.stderr
+    monkeypatch.undo()
+    result = CliRunner().invoke(app, [*map(str, command), "--memory-limit", "much"])
+    assert "memory_limit='much': give bytes" in result.stderr

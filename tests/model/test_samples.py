@@ -1,0 +1,147 @@
+"""Samples as codes: the same from every kind of table, in bounded chunks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import latenttree.model.samples as samples_module
+from latenttree.data import Table, as_table
+from latenttree.engine import BLOCK
+from latenttree.model.samples import Samples, category_bases, codes_of, is_one_hot, marginals
+
+RNG = np.random.default_rng(0)
+DIMS = (3, 2, 5)
+
+
+def codes_array(n: int = 300) -> Any:
+    codes = np.stack([RNG.integers(0, d, n) for d in DIMS], axis=1)
+    codes[: max(DIMS)] = np.minimum(np.arange(max(DIMS))[:, None], np.array(DIMS) - 1)
+    return codes
+
+
+def one_hot(codes: Any, form: type = np.asarray) -> list[Any]:  # type: ignore[assignment]
+    return [form(np.eye(d)[codes[:, i]]) for i, d in enumerate(DIMS)]
+
+
+def read(samples: Samples) -> Any:
+    return np.concatenate([chunk.codes for chunk in samples()])
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int64, np.uint16])
+def test_codes_come_back(dtype: Any) -> None:
+    codes = codes_array().astype(dtype)
+    np.testing.assert_array_equal(read(Samples(as_table(codes))), codes)
+
+
+@pytest.mark.parametrize("form", [sparse.csr_array, sparse.csc_matrix, sparse.coo_array])
+def test_presence_is_one(form: Any) -> None:
+    dense = (RNG.random((200, 6)) < 0.3).astype(float)
+    table = as_table(form(dense))
+    assert table.kind == "presence"
+    found = read(Samples(table))
+    np.testing.assert_array_equal(found, dense.astype(int))
+    assert found.dtype == np.uint8
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_one_hot_blocks_are_codes(form: Any) -> None:
+    codes = codes_array()
+    table = as_table(one_hot(codes, form))
+    assert table.kind == "blocks"
+    assert is_one_hot(table)
+    np.testing.assert_array_equal(read(Samples(table)), codes)
+
+
+def block_table(first: Any) -> Table:
+    return as_table([first, np.eye(3)[RNG.integers(0, 3, len(first))]])
+
+
+def changed(place: tuple[int, int], value: float) -> Any:
+    """One-hot rows of three categories with one entry changed."""
+    block = np.eye(3)[np.arange(30) % 3]
+    block[place] = value
+    return block
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        changed((0, 1), 1.0),  # two categories in a sample
+        changed((0, 0), 0.0),  # none
+        changed((0, 0), 2.0),  # twice the same
+        changed((0, 0), 0.5),
+        np.roll(changed((0, 1), 1.0), 1, axis=0) * (np.arange(30) != 5)[:, None],  # 2 here, 0 there
+    ],
+)
+def test_what_is_not_one_category_in_every_sample(block: Any) -> None:
+    assert is_one_hot(block_table(np.eye(3)[np.arange(30) % 3]))
+    assert not is_one_hot(block_table(block))
+
+
+def test_codes_and_presence_are_always_one_category() -> None:
+    assert is_one_hot(as_table(codes_array()))
+    assert is_one_hot(as_table(sparse.csr_array(RNG.random((50, 4)) < 0.5)))
+
+
+def every_kind() -> list[Table]:
+    codes = codes_array(3 * BLOCK + 17)
+    present = sparse.csr_array((RNG.random((3 * BLOCK + 17, 3)) < 0.4).astype(float))
+    return [as_table(codes), as_table(one_hot(codes)), as_table(present)]
+
+
+@pytest.mark.parametrize("kind", range(3))
+def test_chunks_are_bounded_and_the_same_every_time(
+    kind: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = every_kind()[kind]
+    whole = read(Samples(table))
+    monkeypatch.setattr(samples_module, "CHUNK_CODES", 3 * 2 * BLOCK)
+    samples = Samples(table)
+    chunks = [[chunk.codes for chunk in samples()] for _ in range(2)]
+    assert [len(c) for c in chunks[0]] == [2 * BLOCK, BLOCK + 17]
+    for one, two in zip(*chunks, strict=True):
+        np.testing.assert_array_equal(one, two)
+    np.testing.assert_array_equal(np.concatenate(chunks[0]), whole)
+    monkeypatch.setattr(samples_module, "CHUNK_CODES", 1)
+    assert max(len(c) for c in samples()) == BLOCK
+
+
+def test_some_samples_are_held_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = every_kind()[0]
+    keep = RNG.random(table.n_samples) < 0.3
+    monkeypatch.setattr(samples_module, "CHUNK_CODES", 1)
+    kept, rest = Samples(table, keep), Samples(table, ~keep)
+    assert kept.n_samples + rest.n_samples == table.n_samples
+    whole = read(Samples(table))
+    np.testing.assert_array_equal(read(kept), whole[keep])
+    np.testing.assert_array_equal(read(rest), whole[~keep])
+
+
+@pytest.mark.parametrize("kind", range(3))
+def test_marginals_are_frequencies(kind: int) -> None:
+    table = every_kind()[kind]
+    codes = read(Samples(table)).astype(int)
+    for i, found in enumerate(marginals(table)):
+        expected = np.bincount(codes[:, i], minlength=int(table.dims[i])) / len(codes)
+        np.testing.assert_allclose(found, expected, atol=1e-9)
+        np.testing.assert_allclose(found.sum(), 1, atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", range(3))
+def test_bases_by_category_are_those_of_the_stored_values(kind: int) -> None:
+    table = every_kind()[kind]
+    basis = RNG.normal(size=(int(table.offsets[-1]), 2))
+    codes = codes_of(table, 0, 50)
+    if table.kind == "codes":
+        stored = np.concatenate([np.eye(d)[codes[:, i]] for i, d in enumerate(DIMS)], axis=1)
+    else:
+        rows: Any = table.rows(0, 50)
+        stored = rows.toarray()
+    for i, by_category in enumerate(category_bases(table, basis)):
+        assert by_category.shape == (table.dims[i], 2)
+        part = slice(table.offsets[i], table.offsets[i + 1])
+        np.testing.assert_allclose(by_category[codes[:, i]], stored[:, part] @ basis[part])

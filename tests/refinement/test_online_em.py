@@ -1,0 +1,127 @@
+"""A pass of EM in small batches: against the slow twin, and as good as EM on all samples."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+from tests.reference.minibatches import slow_walk
+from tests.reference.refine import even_targets
+
+from latenttree.evaluation.datasets import make_latent_tree
+from latenttree.evaluation.metrics import model_of
+from latenttree.model.samples import Chunk
+from latenttree.model.tree_model import TreeModel
+from latenttree.refinement import em as refine
+from latenttree.refinement import online_em as minibatches
+from latenttree.refinement.em_steps import Steps
+from latenttree.refinement.parameter_vectors import Vectors
+
+
+def steps_of(model: TreeModel, n_jobs: int = 1) -> Steps:
+    target = even_targets(model, model.marginals[: model.tree.n_observed])
+    return Steps(Vectors(model, tuple(target), {}), 1.0, n_jobs)
+
+
+def data_of(seed: int, n: int, p: int = 5, **options: Any) -> tuple[TreeModel, Any]:
+    settings = {"edge_length": 0.5, "n_samples": n} | options
+    data = make_latent_tree(p, 2, 2, random_state=seed, **settings)
+    return model_of(data), np.asarray(data.X)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_pass_is_the_slow_one(seed: int) -> None:
+    model, codes = data_of(seed, 30, shape="caterpillar")
+    steps, target = steps_of(model), even_targets(model, model.marginals[:5])
+    start = steps.space.flat(model.tables, {})
+    opening = steps.expect(start, lambda: iter([codes[::3]]))
+    mean = opening._replace(counts=opening.counts / len(codes[::3]))
+    batches = [codes[:7], codes[7:12], codes[12:30]]
+    found = minibatches.walk(steps, mean, [partial(list, [Chunk(b)]) for b in batches], 30.0)
+    expected = slow_walk(model, codes[::3], batches, target, minibatches.DECAY)
+    for x, y in zip(steps.space.as_model(found).tables, expected.tables, strict=True):
+        np.testing.assert_allclose(x, y, atol=1e-10)
+
+
+def test_every_sample_is_in_one_batch() -> None:
+    sizes = [5000, 1, 3000]
+    found = minibatches.order(sizes)
+    for which, size in enumerate(sizes):
+        index = np.concatenate([x for w, x in found if w == which])
+        assert np.array_equal(np.sort(index), np.arange(size))
+    assert len(found) == 8  # 8,001 samples, 1,024 in a batch, and a chunk of one sample
+    assert len(minibatches.order([10**6])) == minibatches.MOST_BATCHES
+    # chunks take turns: those of the first do not come first
+    assert {w for w, _ in found[:4]} >= {0, 2}
+
+
+def test_weights_count_as_copies_do() -> None:
+    model, codes = data_of(0, 400)
+    rng = np.random.default_rng(0)
+    weights = rng.integers(1, 3, 400).astype(float)
+    steps = steps_of(model)
+    start = steps.space.flat(model.tables, {})
+    mean = steps.expect(start, lambda: iter([codes]))
+    halves = slice(0, 150), slice(150, 400)
+    heavy = [partial(list, [Chunk(codes[s], weights=weights[s])]) for s in halves]
+    times = weights.astype(int)
+    copied = [partial(list, [Chunk(np.repeat(codes[s], times[s], axis=0))]) for s in halves]
+    one, other = (minibatches.walk(steps, mean, b, 400.0) for b in (heavy, copied))
+    np.testing.assert_allclose(one, other, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["codes", "sparse"])
+def test_threads_do_not_change_a_pass(kind: str) -> None:
+    model, codes = data_of(1, 6000, p=12)
+    rows = codes if kind == "codes" else sparse.csr_array(codes)
+    chunks = partial(iter, [Chunk(rows)])
+    found = [
+        minibatches.Seen(steps_of(model, n), steps_of(model).space.flat(model.tables, {}), chunks)
+        for n in (1, 2)
+    ]
+    assert np.array_equal(found[0].theta, found[1].theta)
+
+
+def test_many_samples_need_few_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pass in batches and one or two steps lose less than a twentieth of sampling noise (1/2
+    for each parameter) against EM to the end, and `converged` says by what it ended."""
+    data = make_latent_tree(16, 2, 3, edge_length=0.4, n_samples=40_000, random_state=3)
+    truth, codes = model_of(data), np.asarray(data.X)
+    rng = np.random.default_rng(0)
+    tables = [t * np.exp(0.3 * rng.normal(size=t.shape)) for t in truth.tables]
+    start = TreeModel(truth.tree, truth.root, tuple(t / t.sum(axis=0) for t in tables))
+    chunks = partial(iter, [codes[:25_000], codes[25_000:]])
+    best = refine.refine(start, chunks, max_steps=500, tolerance=1e-9)
+    monkeypatch.setattr(refine, "MANY", 40_000)
+    quick = refine.refine(start, chunks, max_steps=500)
+    assert quick.converged
+    assert len(quick.trace) < len(best.trace) / 2
+    reached = refine.total_log_likelihood(quick.model, chunks)
+    assert reached > best.trace[-1] - 0.025 * truth.n_parameters - 10  # 10: the prior
+    # asked for more, it gives more
+    exact = refine.refine(start, chunks, max_steps=500, tolerance=1e-12)
+    assert exact.trace[-1] == pytest.approx(best.trace[-1], abs=0.01)
+    # the first steps bring whole units of log-likelihood, so that five of them cannot be enough
+    monkeypatch.setattr(refine, "LEAST_STEPS", 5)
+    short = refine.refine(start, chunks, max_steps=5, tolerance=1e-12)
+    assert len(short.trace) == 6
+    assert not short.converged
+
+
+@pytest.mark.parametrize("family", ["gaussian", "poisson"])
+def test_families_are_seen_in_batches_too(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(refine, "MANY", 1000)
+    data = make_latent_tree(6, 2, family=family, n_samples=4000, random_state=0)
+    chunks = partial(iter, [chunk_of_values(data)])
+    best, quick = (refine.refine(data.model, chunks, tolerance=t) for t in (1e-9, 1e-7))
+    assert quick.trace[-1] > best.trace[-1] - 0.1 * data.model.n_parameters
+
+
+def chunk_of_values(data: Any) -> Chunk:
+    from latenttree.data import as_table
+    from latenttree.model.samples import Samples
+
+    return next(iter(Samples(as_table(data.X, family=data.family))()))
