@@ -1,5 +1,118 @@
-"""Exceptions that callers may want to catch by name."""
+"""Errors with fields: what is wrong, the value received, the place, and the remedy.
+
+A text names a parameter of the library as an `Option`, and whatever else each surface says in its
+own words as a `Phrase`. Python shows `drop_constant=True` where the command line shows
+`--drop-constant`, from the same fields.
+
+>>> error = DataError("column 'age' has one value (42) in all 500 rows",
+...                   Text("drop it or pass ", Option("drop_constant", True)),
+...                   value=42, column="age")
+>>> print(error)
+column 'age' has one value (42) in all 500 rows; drop it or pass drop_constant=True
+>>> error.place.column, error.value, error.options
+('age', 42, (Option(name='drop_constant', value=True),))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+NO_VALUE: Any = ...
+"""Value of an `Option` that is only named."""
+
+
+@dataclass(frozen=True)
+class Option:
+    """A parameter of the library, and the value to give it, if the text says one."""
+
+    name: str
+    value: Any = NO_VALUE
+
+    def __str__(self) -> str:
+        """As Python writes it: `name=value`, or `name` alone."""
+        return self.name if self.value is NO_VALUE else f"{self.name}={self.value!r}"
+
+
+@dataclass(frozen=True)
+class Phrase:
+    """A piece of text that other surfaces word differently, which they find by `key`."""
+
+    key: str
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class Text(str):
+    """A sentence made of parts: a string in the words of Python that remembers its parts."""
+
+    parts: tuple[str | Option | Phrase, ...]
+
+    def __new__(cls, *parts: str | Option | Phrase) -> Text:
+        """Join the parts; those of a `Text` among them become parts of this one."""
+        flat: list[str | Option | Phrase] = []
+        for part in parts:
+            flat.extend(part.parts if isinstance(part, Text) else [part])
+        text = super().__new__(cls, "".join(str(part) for part in flat))
+        text.parts = tuple(flat)
+        return text
+
+
+def worded(text: str, words: Callable[[Option | Phrase], str]) -> str:
+    """`text` with its options and phrases in other words; plain strings as they are."""
+    if not isinstance(text, Text):
+        return text
+    return "".join(part if isinstance(part, str) else words(part) for part in text.parts)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a value stands, as far as it is known."""
+
+    column: str | None = None
+    row: int | None = None
+    path: str | None = None
+    option: str | None = None
+    node: str | None = None
 
 
 class DataError(ValueError):
-    """The data cannot be used as given; the message says where, why, and what to do."""
+    """Input that cannot be used as given.
+
+    Parameters
+    ----------
+    what : what is wrong, with the value and the place in words
+    remedy : what to do
+    value : the value received
+    column, row, path, option, node : the place, see `Place`
+    """
+
+    def __init__(
+        self,
+        what: str,
+        remedy: str = "",
+        *,
+        value: Any = None,
+        column: str | None = None,
+        row: int | None = None,
+        path: str | None = None,
+        option: str | None = None,
+        node: str | None = None,
+    ) -> None:
+        super().__init__(f"{what}; {remedy}" if remedy else str(what))
+        self.what, self.remedy, self.value = what, remedy, value
+        self.place = Place(column, row, path, option, node)
+
+    @property
+    def options(self) -> tuple[Option, ...]:
+        """The parameters that the text names, in its order."""
+        texts = [text.parts for text in (self.what, self.remedy) if isinstance(text, Text)]
+        return tuple(part for parts in texts for part in parts if isinstance(part, Option))
+
+    def worded(self, words: Callable[[Option | Phrase], str]) -> str:
+        """The message with options and phrases in other words."""
+        what, remedy = worded(self.what, words), worded(self.remedy, words)
+        return f"{what}; {remedy}" if remedy else what
