@@ -286,7 +286,7 @@ BAD: dict[str, tuple[Any, dict[str, Any], str]] = {
     ),
     "no columns, sparse": (sparse.csr_array((10, 0)), {}, r"0 feature\(s\)"),
     "no blocks": ({}, {}, r"0 feature\(s\)"),
-    "one row": (np.array([[0, 1]]), {}, r"1 sample\(s\) .* Pass more rows"),
+    "one row": (np.array([[0, 1]]), {}, r"1 sample\(s\) .* pass more rows"),
     "one dimension": (np.array([0, 1, 1]), {}, "Reshape your data"),
     "three dimensions": (np.zeros((2, 2, 2), int), {}, r"got 3D .*\(2, 2, 2\).*Reshape your data"),
     "a number": (3, {}, "Reshape your data"),
@@ -374,8 +374,16 @@ BAD: dict[str, tuple[Any, dict[str, Any], str]] = {
     "block of text": ([np.array([["a"], ["b"]])], {}, "must be numeric.*1-D vector"),
     "group labels too few": (S, {"groups": [0, 1]}, "got 2 labels for 3 columns"),
     "group labels too many": (S, {"groups": [0, 1, 1, 2]}, "got 4 labels for 3 columns"),
-    "group label missing": (S, {"groups": ["a", None, "b"]}, r"groups\[1\] is None"),
-    "group label NaN": (S, {"groups": [1.0, np.nan, 2.0]}, r"groups\[1\] is nan"),
+    "group label missing": (
+        S,
+        {"groups": ["a", None, "b"]},
+        r"groups has the label None for column 1",
+    ),
+    "group label NaN": (
+        S,
+        {"groups": [1.0, np.nan, 2.0]},
+        r"groups has the label nan for column 1",
+    ),
     "group out of range": (
         S,
         {"groups": {"a": [0, 1], "b": [3]}},
