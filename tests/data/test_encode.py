@@ -372,8 +372,8 @@ BAD: dict[str, tuple[Any, dict[str, Any], str]] = {
     "block of three dimensions": ([np.zeros((3, 2, 2))], {}, "'x0' has 3 dimensions"),
     "block without columns": ([np.zeros((3, 0))], {}, "'x0' has 0 columns"),
     "block of text": ([np.array([["a"], ["b"]])], {}, "must be numeric.*1-D vector"),
-    "group labels too few": (S, {"groups": [0, 1]}, "got 2 labels for 3 columns"),
-    "group labels too many": (S, {"groups": [0, 1, 1, 2]}, "got 4 labels for 3 columns"),
+    "group labels too few": (S, {"groups": [0, 1]}, "has 2 labels for 3 columns"),
+    "group labels too many": (S, {"groups": [0, 1, 1, 2]}, "has 4 labels for 3 columns"),
     "group label missing": (
         S,
         {"groups": ["a", None, "b"]},
