@@ -26,8 +26,8 @@ from scipy.sparse import csr_array
 from latenttree.config import FitConfig
 from latenttree.data import Table, as_table
 from latenttree.distances.estimate import Distances
-from latenttree.distances.stage import Measured, States
 from latenttree.distances.similarity import Affinity, estimated_affinity
+from latenttree.distances.stage import Measured, States
 from latenttree.engine.kernels import kernel_folder
 from latenttree.evaluation.simulation import make_latent_tree
 from latenttree.parameters.stage import estimate_parameters

@@ -59,14 +59,10 @@ class FitConfig:
         check_choice("tree", self.tree, ("majority", "most_probable"))
         check_structure_options(self.min_support, self.epsilon)
         memory_bytes(self.memory_limit)
-        check_refinement_options(
-            self.max_iter, self.tol, self.smoothing, self.validation_fraction
-        )
+        check_refinement_options(self.max_iter, self.tol, self.smoothing, self.validation_fraction)
 
     @classmethod
-    def from_params(
-        cls, params: dict[str, Any], baselines: dict[str, Baseline]
-    ) -> FitConfig:
+    def from_params(cls, params: dict[str, Any], baselines: dict[str, Baseline]) -> FitConfig:
         """The configuration of an estimator with these parameters (`get_params`)."""
         chosen = dict(params)
         check_choice("structure", chosen["structure"], ("lrg", *baselines))

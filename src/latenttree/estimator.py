@@ -17,6 +17,7 @@ from latenttree.data import Schema, Table
 from latenttree.data.limits import sizes_of
 from latenttree.data.stage import read
 from latenttree.distances.detection import check_enough_samples
+from latenttree.distances.estimate import Distances
 from latenttree.distances.memory_plan import check_least
 from latenttree.distances.stage import Measured, States, count_states, measure
 from latenttree.engine import resolve_jobs, single_threaded_blas

@@ -21,9 +21,9 @@ from typer.testing import CliRunner
 import latenttree as lt
 from latenttree.cli import app
 from latenttree.data import read_table
+from latenttree.distances.detection import DetectionLimitError
 from latenttree.errors import DataError
 from latenttree.evaluation.datasets import make_latent_tree
-from latenttree.reporting import DetectionLimitError
 
 
 def codes(n: int = 200, p: int = 4, d: int = 2, seed: int = 0) -> NDArray[np.int64]:

@@ -8,24 +8,20 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from tests.reference.stages import fit_tree
 
 import latenttree as lt
+from latenttree.config import FitConfig
 from latenttree.data import as_table
-from latenttree.engine import Progress
 from latenttree.errors import DataError
 from latenttree.evaluation.datasets import make_latent_tree
 from latenttree.evaluation.metrics import model_of, parameter_error
+from latenttree.model.held_out import split_samples
 from latenttree.model.inference import Evidence, posteriors
 from latenttree.model.samples import Samples, marginals
 from latenttree.model.tree_model import TreeModel
-from latenttree.refinement import fitting
-from latenttree.refinement.fitting import (
-    Options,
-    canonical_states,
-    effective_samples,
-    fit_model,
-    split,
-)
+from latenttree.refinement import evidence
+from latenttree.refinement.evidence import canonical_states, effective_samples
 from latenttree.tree import Tree
 
 
@@ -93,7 +89,7 @@ def test_some_samples_say_how_well_states_are_known(
 ) -> None:
     samples = Samples(as_table(data.X))
     whole = effective_samples(data.model, samples, 1)
-    monkeypatch.setattr(fitting, "ENOUGH", 1000)
+    monkeypatch.setattr(evidence, "ENOUGH", 1000)
     some = effective_samples(data.model, samples, 1)
     # a mean of 1,000 values in [0, 1]: four standard errors are below 0.07
     np.testing.assert_allclose(some, whole, atol=0.07 * 3000)
@@ -120,8 +116,7 @@ def test_the_start_has_not_seen_held_out_samples() -> None:
     n_gain = 0
     for seed in range(5):
         few = make_latent_tree(9, 2, 30, n_samples=1500, random_state=seed)
-        options = Options(validation_fraction=0.3)
-        found = fit_model(few.tree, as_table(few.X), 2, None, options, 0, 1, Progress(False))
+        found = fit_tree(few.tree, as_table(few.X), 2, validation_fraction=0.3)
         n_gain += int(np.argmax(found.held_out) > 0)
     # in 37 of 40 other seeds there was a gain: two or fewer of five have probability 0.4%
     assert n_gain >= 3
@@ -130,7 +125,7 @@ def test_the_start_has_not_seen_held_out_samples() -> None:
 @pytest.mark.parametrize("fraction", [1e-9, 0.3, 1 - 1e-9])
 def test_a_split_leaves_some_on_both_sides(fraction: float) -> None:
     table = as_table(np.arange(10)[:, None] % 2)
-    train, held = split(table, Options(validation_fraction=fraction), 0)
+    train, held = split_samples(table, FitConfig(validation_fraction=fraction))
     assert held is not None
     assert train.n_samples + held.n_samples == 10
     assert train.n_samples >= 1
@@ -139,8 +134,8 @@ def test_a_split_leaves_some_on_both_sides(fraction: float) -> None:
 
 def test_no_split_without_a_reason() -> None:
     table = as_table(np.arange(10)[:, None] % 2)
-    for options in (Options(), Options(refine=False, validation_fraction=0.5)):
-        train, held = split(table, options, 0)
+    for options in (FitConfig(), FitConfig(refine=None, validation_fraction=0.5)):
+        train, held = split_samples(table, options)
         assert train.n_samples == 10
         assert held is None
 
@@ -274,8 +269,7 @@ def test_copies_hang_from_each_other(data: Any) -> None:
     edges = [(0, 5), (1, 5), (2, 5), (0, 3), (1, 4)]
     tree = Tree.build([f"x{i}" for i in range(5)], edges, [0.5, 0.5, 0.5, 0.0, 0.0])
     for refine in (True, False):
-        options = Options(refine=refine)
-        found = fit_model(tree, as_table(X), 3, None, options, 0, 1, Progress(False))
+        found = fit_tree(tree, as_table(X), 3, refine="em" if refine else None)
         table = found.model.conditional(3, 0)
         assert (np.diag(table) > 0.98).all()
         assert np.isfinite(found.samples).all()
@@ -301,13 +295,12 @@ def test_a_column_that_is_constant_among_the_samples_to_learn_from() -> None:
     truth = make_latent_tree(6, 2, 3, n_samples=500, random_state=0)
     X = truth.X.copy()
     table = as_table(X)
-    options = Options(validation_fraction=0.2)
-    held = split(table, options, 0)[1]
+    held = split_samples(table, FitConfig(validation_fraction=0.2))[1]
     assert held is not None
     where = np.flatnonzero(held.keep)  # type: ignore[arg-type]
     X[:, 0] = 0
     X[where[:3], 0] = 1
-    found = fit_model(truth.tree, as_table(X), 2, None, options, 0, 1, Progress(False))
+    found = fit_tree(truth.tree, as_table(X), 2, validation_fraction=0.2)
     assert np.isfinite(found.held_out).all()
     assert found.model.marginals[0][1] > 0
     for t in found.model.tables:
@@ -355,7 +348,7 @@ def test_effective_samples_are_what_posteriors_say(monkeypatch: pytest.MonkeyPat
         assert found[i] == pytest.approx(expected, rel=1e-9)
     assert (found > 0).all()
     assert (found <= 700).all()
-    monkeypatch.setattr("latenttree.refinement.fitting.STEP_VALUES", 1000)
+    monkeypatch.setattr("latenttree.refinement.evidence.STEP_VALUES", 1000)
     np.testing.assert_allclose(effective_samples(model, samples, 2), found, rtol=1e-12)
 
 

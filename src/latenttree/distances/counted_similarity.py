@@ -1,4 +1,4 @@
-"""Similarities of 0/1 variables from counts: all pairs at once, or each pair when it is asked for."""
+"""Similarities of 0/1 variables from counts: all pairs at once, or a pair when asked for."""
 
 from __future__ import annotations
 

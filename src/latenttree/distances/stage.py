@@ -112,14 +112,20 @@ def measure(table: Table, states: States, config: FitConfig) -> Measured:
         if config.distances == "pooled":
             plan = _plan(table, states, config)
             if plan.mode != "matrices":
-                return _counted(table, plan, config.n_jobs)
+                return measure_counts(table, plan, config.n_jobs)
         distances = _all_pairs(table, states, config)
     check_detection(distances, table, config.gaussian, config.seed, config.n_jobs)
     if config.baseline is not None:
         return Measured(None, distances, distances.basis, plan)
     with config.progress.stage("spanning tree"):
-        similarity = mark_copies(estimated_affinity(distances, hardly_known(table)), table)
+        similarity = similarity_of(distances, table)
     return Measured(similarity, distances, distances.basis, plan)
+
+
+def similarity_of(distances: Distances, table: Table) -> Affinity:
+    """Similarities of estimated distances, without variables that are hardly known; exact copies
+    are marked."""
+    return mark_copies(estimated_affinity(distances, hardly_known(table)), table)
 
 
 def _all_pairs(table: Table, states: States, config: FitConfig) -> Distances:
@@ -130,7 +136,7 @@ def _all_pairs(table: Table, states: States, config: FitConfig) -> Distances:
     )
 
 
-def _counted(table: Table, plan: Plan, n_jobs: int) -> Measured:
+def measure_counts(table: Table, plan: Plan, n_jobs: int) -> Measured:
     """Similarities of 0/1 variables from counts: all at once, or when they are asked for."""
     if plan.mode == "on demand":
         similarity, n_unmeasurable = counted_affinity(table, n_jobs, plan.kept), 0
@@ -144,9 +150,7 @@ def _counted(table: Table, plan: Plan, n_jobs: int) -> Measured:
 def _plan(table: Table, states: States, config: FitConfig) -> Plan:
     """How distances fit in memory; `DataError` where they do not, before any work."""
     matrices = bool(_matrices_asked(config))
-    plan = plan_memory(
-        table, states.n_directions + 1, config.memory_limit, config.n_jobs, matrices
-    )
+    plan = plan_memory(table, states.n_directions + 1, config.memory_limit, config.n_jobs, matrices)
     if plan.mode == "on demand":
         _check_on_demand(plan, table, config)
     return plan

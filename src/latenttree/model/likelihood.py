@@ -15,6 +15,7 @@ from latenttree.model.tree_model import TreeModel, normalised
 Floats = NDArray[np.float64]
 Tables = tuple[Floats, ...]
 
+
 def total_log_likelihood(model: TreeModel, chunks: Chunks, n_jobs: int = 1) -> float:
     """Log-likelihood of all samples."""
     total = 0.0

@@ -14,13 +14,13 @@ from latenttree.data.scratch import about_to_read
 from latenttree.data.table import CODED
 from latenttree.model.emissions import pooled, target_of
 from latenttree.model.held_out import split_samples
+from latenttree.model.likelihood import smoothed, total_log_likelihood
 from latenttree.model.samples import category_bases, is_one_hot, marginals, model_dims
 from latenttree.model.tree_model import TreeModel
 from latenttree.moments import full_subspaces, pooled_subspaces
 from latenttree.moments.subspace import coordinate_moments, feature_means
 from latenttree.parameters.estimate import Parameters, Pooled, estimate_parameters, node_conditions
 from latenttree.parameters.views import Looks, VectorLooks, all_leaf_views
-from latenttree.model.likelihood import smoothed, total_log_likelihood
 from latenttree.tree import Tree
 
 Floats = NDArray[np.float64]

@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.model.emissions import sums_of
-from latenttree.model.inference import Counter, Posteriors
 from latenttree.model.group_counts import Groups, Statistics
+from latenttree.model.inference import Counter, Posteriors
 from latenttree.model.samples import Chunk, Chunks, as_chunk
 from latenttree.model.tree_model import TreeModel
 from latenttree.refinement.parameter_vectors import Vectors
 
 Floats = NDArray[np.float64]
+
 
 class Sums(NamedTuple):
     """What a step needs from the samples: expected counts of tables, statistics of emissions."""

@@ -15,9 +15,12 @@ from latenttree.model.likelihood import smoothed
 from latenttree.model.samples import Samples, marginals
 from latenttree.model.tree_model import TreeModel
 from latenttree.parameters.estimate import Parameters
+from latenttree.parameters.gaussian import GaussianStart
+from latenttree.parameters.stage import Start
 from latenttree.refinement.em import MANY, Refinement
 from latenttree.refinement.em import refine as maximise_likelihood
 from latenttree.refinement.evidence import canonical_states, effective_samples
+from latenttree.refinement.gaussian.fitting import refine_gaussian
 
 Floats = NDArray[np.float64]
 
@@ -49,8 +52,10 @@ class Fitted:
     rough: bool = False
 
 
-def refine(start: Parameters, table: Table, config: FitConfig) -> Fitted:
+def refine(start: Start, table: Table, config: FitConfig) -> Fitted:
     """The model after EM, on some of many samples where a search will change it anyway."""
+    if isinstance(start, GaussianStart):
+        return _refine_gaussian(start, config)
     if config.searches and table.n_samples >= MANY:
         return _refine_roughly(start, table, config)
     return refine_fully(start, table, config)
@@ -102,3 +107,23 @@ def _refine_roughly(start: Parameters, table: Table, config: FitConfig) -> Fitte
         )
     unknown = np.full(start.model.tree.n_hidden, np.nan)
     return Fitted(refinement.model, start.condition, unknown, refinement.trace, rough=True)
+
+
+def _refine_gaussian(start: GaussianStart, config: FitConfig) -> Fitted:
+    """A Gaussian tree after EM, or as it is without."""
+    with config.progress.stage("refinement"):
+        refined = refine_gaussian(
+            start,
+            refine=config.refine is not None,
+            max_iter=config.max_iter,
+            tol=config.tol,
+            smoothing=config.smoothing,
+            n_jobs=config.n_jobs,
+        )
+    return Fitted(
+        refined.model,
+        refined.condition,
+        refined.samples,
+        refined.trace,
+        converged=refined.converged,
+    )

@@ -18,14 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from latenttree.config import FitConfig
 from latenttree.engine import parallel
 from latenttree.engine.memory import spare
 from latenttree.model.emissions import Emission
 from latenttree.model.inference import messages
+from latenttree.model.likelihood import total_log_likelihood
 from latenttree.model.samples import Chunk, Samples
 from latenttree.model.tree_model import TreeModel, default_root, normalised
-from latenttree.config import FitConfig
-from latenttree.model.likelihood import total_log_likelihood
 from latenttree.refinement.em import MANY, refine
 from latenttree.search.region_patterns import Branches, as_patterns
 from latenttree.search.region_topologies import Shape, other_shapes

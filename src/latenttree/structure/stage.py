@@ -30,7 +30,8 @@ def learn_structure(measured: Measured, table: Table, config: FitConfig) -> Stru
 def _learn(measured: Measured, table: Table, config: FitConfig) -> Structure:
     similarity, distances = measured.similarity, measured.distances
     if similarity is None:
-        assert distances is not None and config.baseline is not None
+        assert distances is not None
+        assert config.baseline is not None
         with config.progress.stage(config.structure):
             values = distances.values.astype(np.float64)
             return Structure.of_tree(config.baseline(values, distances.n_samples, table.names))
