@@ -65,6 +65,7 @@ from latenttree.search.local_search import (
     Searcher,
     doubtful_regions,
     search_structure,
+    search_tree,
 )
 from latenttree.search.regions import bic
 from latenttree.structure.learn import Structure, structure_of_similarities

@@ -214,9 +214,7 @@ def mib(n_bytes: float) -> str:
     return f"{n_bytes / 2**20:,.0f} MiB"
 
 
-def fit_tree(
-    tree: lt.Tree, table: Table, n_states: int, basis: Any = None, **options: Any
-) -> Fitted:
+def fit_tree(tree: lt.Tree, table: Any, n_states: int, basis: Any = None, **options: Any) -> Fitted:
     """The model of a given tree: moments, then EM; `options` as those of `FitConfig`."""
     config = FitConfig(**options)
     return refine_fully(moment_start(tree, table, n_states, basis, config), table, config)
