@@ -182,7 +182,7 @@ BAD_OPTIONS: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "min_support high": (
         {"min_support": 1.5},
-        "min_support=1.5 is no probability; give a number from 0 to 1",
+        "min_support=1.5 is no probability",
     ),
     "min_support low": ({"min_support": -0.1}, "min_support=-0.1 is no probability"),
     "min_support NaN": ({"min_support": np.nan}, "min_support=nan is no probability"),

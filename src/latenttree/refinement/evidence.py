@@ -25,21 +25,28 @@ def canonical_states(model: TreeModel) -> TreeModel:
     return model.relabelled({v: np.argsort(-model.marginals[v], kind="stable") for v in hidden})
 
 
-def effective_samples(model: TreeModel, samples: Samples, n_jobs: int) -> Floats:
+def effective_samples(
+    model: TreeModel,
+    samples: Samples,
+    n_jobs: int = 1,
+    *,
+    n_used: int = ENOUGH,
+    n_values: int = STEP_VALUES,
+) -> Floats:
     """`N (sum_j E[q_j^2] - sum_j w_j^2) / (1 - sum_j w_j^2)` for every hidden node, `(m,)`.
 
     With posteriors `q` and marginals `w`: the samples in which the state would have to be seen to
     know as much about it; N where the observed variables determine it, 0 where they are silent.
-    A sample of probability zero tells nothing. The mean is over some `ENOUGH` samples: its error
-    is then about a hundredth of N."""
+    A sample of probability zero tells nothing. The mean is over `n_used` of the samples: its error
+    is then about a hundredth of N. `n_values` posteriors are held at once."""
     p = model.tree.n_observed
     dims = model.dims[p:]
     if not len(dims):
         return np.zeros(0)
-    some = samples.about(ENOUGH)
+    some = samples.about(n_used)
     square = np.zeros(int(dims.sum()))
     for chunk in some():
-        square += _squares(model, chunk, n_jobs)
+        square += _squares(model, chunk, n_jobs, n_values)
     starts = np.cumsum(dims) - dims
     weight = np.array([float((w**2).sum()) for w in model.marginals[p:]])
     n = samples.n_samples
@@ -48,7 +55,7 @@ def effective_samples(model: TreeModel, samples: Samples, n_jobs: int) -> Floats
     return np.clip(gain, 0.0, n)
 
 
-def _squares(model: TreeModel, chunk: Chunk, n_jobs: int) -> Floats:
+def _squares(model: TreeModel, chunk: Chunk, n_jobs: int, n_values: int) -> Floats:
     """`sum_n w q^2` of the posteriors of all hidden nodes, side by side."""
     sender = Sender.of(model, chunk.rows)
     p = model.tree.n_observed
@@ -57,7 +64,7 @@ def _squares(model: TreeModel, chunk: Chunk, n_jobs: int) -> Floats:
         found = sender.squares(chunk.rows, weights, n_jobs)[sender.place[p:]]
         return np.asarray(found[np.arange(found.shape[1]) < model.dims[p:, None]])
     total = np.zeros(int(model.dims[p:].sum()))
-    step = max(1, STEP_VALUES // len(total))
+    step = max(1, n_values // len(total))
     for start in range(0, len(chunk), step):
         part = chunk.take(slice(start, start + step))
         q = np.nan_to_num(posteriors(model, part.evidence(model, n_jobs), n_jobs=n_jobs).hidden)
