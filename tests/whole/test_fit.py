@@ -62,10 +62,10 @@ def test_moments_alone_or_refined(data: Any) -> None:
     assert refined.n_iter_ == len(refined.diagnostics_.log_likelihood_trace) - 1
     assert refined.score(data.X) > moments.score(data.X)
     assert refined.tree_.same_topology(data.tree)
-    # the oracle counts the hidden states: other seeds were at most 1.5 and 1.1 times as far away
+    # the oracle counts the hidden states; in six seeds errors were at most 1.20 and 1.13 of its
     best = parameter_error(oracle(data), data)
-    assert parameter_error(moments, data) < 3 * best
-    assert parameter_error(refined, data) < 2 * best
+    assert parameter_error(moments, data) < 2 * best
+    assert parameter_error(refined, data) < 1.5 * best
 
 
 def test_moments_alone_expect_every_category_they_have_seen() -> None:
