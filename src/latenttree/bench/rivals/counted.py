@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 from latenttree.bench.rivals import Answer, Floats, Rival, Task, of_model
 from latenttree.data import Table
 from latenttree.evaluation.baselines import chow_liu
+from latenttree.model.likelihood import maximise
 from latenttree.model.samples import codes_of, marginals
 from latenttree.model.tree_model import TreeModel, default_root
-from latenttree.refinement.em import maximise
 from latenttree.tree import Tree
 
 SMOOTHING = 1.0

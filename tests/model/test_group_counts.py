@@ -12,10 +12,11 @@ from latenttree import LatentTree
 from latenttree.data import as_table
 from latenttree.evaluation.simulation import make_latent_tree
 from latenttree.model.emissions import MultiHot, from_many_sums
+from latenttree.model.group_counts import Groups
+from latenttree.model.likelihood import total_log_likelihood
 from latenttree.model.samples import Chunk, Samples
 from latenttree.model.tree_model import TreeModel
-from latenttree.refinement.em_steps import Steps, mean_statistics, total_log_likelihood
-from latenttree.refinement.group_counts import Groups
+from latenttree.refinement.em_steps import Steps, mean_statistics
 from latenttree.refinement.parameter_vectors import Vectors
 
 

@@ -1,34 +1,20 @@
-"""Samples -> affinities within a limit of memory: from matrices of all pairs, or pair by pair.
+"""Which form of the distances fits in memory: matrices of all pairs, or pairs counted on demand.
 
-Matrices of p variables take some `12 p^2` bytes; of 0/1 variables correlations are enough, `4
-p^2`, since errors follow from them. Beyond the limit, the spanning tree comes from a
-sweep over strips of pairs (`tiles`), and what the structure asks for later is counted anew from
-packed samples: the same numbers, O(p) memory beside the samples, more time.
+Matrices of p variables take some `12 p^2` bytes; for 0/1 variables correlations are enough, `4
+p^2`, since standard errors follow from them. Beyond the limit, pairs are counted from packed
+samples when they are needed: the same numbers, O(p) memory beside the samples, more time.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from latenttree.data import Table
 from latenttree.data.limits import COLUMN_BYTES, Sizes
-from latenttree.distances.correlations import binary_source, counted_source, without_rows
-from latenttree.distances.estimate import UNMEASURABLE_ERROR, Distances, estimate_distances
-from latenttree.distances.similarity import (
-    WIDTH,
-    Affinity,
-    estimated_affinity,
-    hardly_known,
-    mark_copies,
-    oriented,
-)
-from latenttree.distances.spanning_tree import strongest_binary_tree
-from latenttree.distances.streaming_spanning_tree import STRIP, strongest_counted_tree, weighed
-from latenttree.engine import resolve_jobs
+from latenttree.distances.streaming_spanning_tree import STRIP
 from latenttree.engine.memory import (
     available_memory,
     current_memory,
@@ -38,15 +24,10 @@ from latenttree.engine.memory import (
     shown,
     still_to_load,
 )
-from latenttree.errors import DataError
+from latenttree.errors import DataError, Option, Text
 from latenttree.moments import full_subspaces
-from latenttree.moments.binary import counted_correlations
-from latenttree.moments.cooccurrence import packed
 
 Mode = Literal["matrices", "correlations", "on demand"]
-
-COUNTED_WIDTH = 8
-"""Leaves that stand for a branch where every correlation is counted anew."""
 
 STRUCTURE_BYTES, MODEL_BYTES, THREAD_BYTES = 12_000, 3_000, 2_000
 """Bytes for each variable: of features and regions while the structure is learned; of tables and
@@ -95,29 +76,6 @@ class Plan:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class Estimate:
-    """Affinities of a table, where they are asked for; `distances` is None where no matrices were
-    made. `basis` `(coordinates, rank)` spans the directions in which each variable was measured;
-    `n_unmeasurable` are the pairs whose distance does not stand out of its noise, where counted."""
-
-    affinity: Affinity | None = None
-    distances: Distances | None = None
-    basis: NDArray[np.float32] | None = None
-    plan: Plan | None = None
-    n_unmeasurable: int = 0
-    n_rounds: int = 0
-
-    def reduced(self) -> Estimate:
-        """Without what has a number for each pair of variables: the tree is known."""
-        found = self.distances
-        if found is None:
-            return replace(self, affinity=None)
-        p = len(found.values)
-        unmeasurable = (p * p - int(found.measurable.sum())) // 2
-        return Estimate(None, None, self.basis, self.plan, unmeasurable, found.n_rounds)
-
-
 def plan_memory(
     table: Table,
     n_states: int,
@@ -142,7 +100,7 @@ def plan_memory(
         room = available_memory() if memory_limit is None else None
         if room is not None and beside + matrices <= room:
             return Plan("matrices", limit, held, matrices, 0, beside=beside)
-        raise DataError(_refusal(table, held, beside + matrices, limit))
+        raise _refusal(table, held, beside + matrices, limit)
     needed = on_demand_bytes(sizes, n_jobs)
     beside = beside_bytes(sizes, n_states, n_jobs, needed)
     kept = int(np.clip(KEPT_SHARE * (limit - held - beside - needed) / 8, 0, MOST_KEPT))
@@ -168,8 +126,10 @@ def check_least(sizes: Sizes | None, n_states: int, memory_limit: Any, n_jobs: i
     if held + needed > limit:
         raise DataError(
             f"{sizes.n_vars:,} variables in {sizes.n_samples:,} samples need {shown(needed)} at "
-            f"least beside the {shown(held)} held already, and memory_limit is {shown(limit)}; "
-            f"raise it to {shown(held + needed)} or more"
+            f"least beside the {shown(held)} held already, and memory_limit is {shown(limit)}",
+            Text("raise ", Option("memory_limit"), f" to {shown(held + needed)} or more"),
+            value=memory_limit,
+            option="memory_limit",
         )
     return needed - still_to_load()
 
@@ -246,7 +206,8 @@ def matrix_bytes(table: Table, rank: int) -> int:
     return each * p * p
 
 
-def _refusal(table: Table, held: int, needed: int, limit: int) -> str:
+def _refusal(table: Table, held: int, needed: int, limit: int) -> DataError:
+    """The error of a table whose distances need more than the limit in every form."""
     why = {
         "blocks": "vectors",
         "codes": "variables with more than two categories",
@@ -254,69 +215,12 @@ def _refusal(table: Table, held: int, needed: int, limit: int) -> str:
     }[table.kind]
     if table.has_missing:
         why = "missing values"
-    return (
+    least = shown(enough(limit, held + needed))
+    return DataError(
         f"distances and model of {table.n_vars:,} variables need {shown(needed)} beside the "
-        f"{shown(held)} held already, memory_limit is {shown(limit)}, and with {why} they cannot "
-        f"be had in less; raise memory_limit to {shown(enough(limit, held + needed))} or more"
+        f"{shown(held)} held already, memory_limit is {shown(limit)}, and with {why} there is no "
+        "form that takes less",
+        Text("raise ", Option("memory_limit"), f" to {least} or more"),
+        value=limit,
+        option="memory_limit",
     )
-
-
-def estimate_affinity(
-    table: Table,
-    n_states: int,
-    *,
-    memory_limit: Any = None,
-    random_state: int | np.random.Generator | None = None,
-    n_jobs: int | None = None,
-) -> Estimate:
-    """Affinities of the variables of a table, oriented, with their spanning tree and copies
-    marked, within a limit of memory (see `memory_bytes`)."""
-    jobs = resolve_jobs(n_jobs)
-    plan = plan_memory(table, n_states, memory_limit, jobs)
-    if plan.mode != "matrices":
-        return counted(table, plan, jobs)
-    found = estimate_distances(table, n_states, random_state=random_state, n_jobs=n_jobs)
-    return Estimate(affinity_of(found, table), found, found.basis, plan)
-
-
-def counted(table: Table, plan: Plan, n_jobs: int) -> Estimate:
-    """Affinities of 0/1 variables from counts: all at once, or when they are asked for."""
-    if plan.mode == "on demand":
-        whole, doubtful = counted_affinity(table, n_jobs, plan.kept), 0
-    else:
-        whole, doubtful = stored_affinity(table, n_jobs)
-    return Estimate(mark_copies(whole, table), None, _basis(table), plan, doubtful)
-
-
-def stored_affinity(table: Table, n_jobs: int = 1) -> tuple[Affinity, int]:
-    """Affinities of 0/1 variables from the matrix of their correlations, and the number of pairs
-    that do not stand out of their noise."""
-    store = packed(table, n_jobs)
-    sides = weighed(store)
-    rho, doubtful = counted_correlations(store, UNMEASURABLE_ERROR, n_jobs)
-    mean, root = sides.mean[store.rank], sides.root[store.rank]
-    mst = strongest_binary_tree(rho, mean, root, sides.n)
-    return oriented(binary_source(rho, mean, root, sides.n), mst), doubtful
-
-
-def affinity_of(found: Distances, table: Table) -> Affinity:
-    """Affinities of estimated distances, without variables that are hardly known, copies marked."""
-    return mark_copies(estimated_affinity(found, hardly_known(table)), table)
-
-
-def counted_affinity(
-    table: Table, n_jobs: int = 1, n_kept: int = 0, width: int = COUNTED_WIDTH
-) -> Affinity:
-    """Affinities of 0/1 variables that are counted when they are asked for."""
-    store = packed(table, n_jobs)
-    sides = weighed(store)
-    mst = strongest_counted_tree(sides, n_jobs)
-    source = counted_source(
-        without_rows(store), sides.mean[store.rank], sides.root[store.rank], sides.n, n_kept
-    )
-    return replace(oriented(source, mst), width=min(width, WIDTH))
-
-
-def _basis(table: Table) -> NDArray[np.float32] | None:
-    found = full_subspaces(table, 1)
-    return None if found is None else found.basis

@@ -31,10 +31,11 @@ from latenttree.model.inference.sparse_forms import (
 )
 from latenttree.model.samples import Chunk
 from latenttree.model.tree_model import TreeModel
-from latenttree.refinement.parameter_vectors import Statistics
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Statistics = dict[int, Floats]
+"""Sums of the statistics of emissions, `(T, n_states)`, by node."""
 
 
 class GroupSums(NamedTuple):
