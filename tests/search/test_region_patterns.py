@@ -25,9 +25,9 @@ def drawn(seed: int, n: int = 500, k: int = 2) -> Any:
 def test_patterns_are_those_of_a_dictionary(k: int) -> None:
     for seed in range(5):
         codes, sent, weights = drawn(seed, k=k)
-        place, is_sent = np.array([2, 1, 0, 0]), np.array([False, True, False, True])
-        found = as_patterns(codes, sent, weights, place, is_sent)
-        expected = slow_patterns(codes, sent, weights, place, is_sent)
+        place, is_message = np.array([2, 1, 0, 0]), np.array([False, True, False, True])
+        found = as_patterns(codes, sent, weights, place, is_message)
+        expected = slow_patterns(codes, sent, weights, place, is_message)
         n = len(found.weights)
         assert n % LANE == 0
         assert n - len(expected) < LANE
@@ -35,7 +35,7 @@ def test_patterns_are_those_of_a_dictionary(k: int) -> None:
         for c, (weight, own, told) in enumerate(expected):
             assert found.weights[c] == weight
             assert found.codes[:, c].tolist() == own
-            for b in np.flatnonzero(is_sent):
+            for b in np.flatnonzero(is_message):
                 np.testing.assert_allclose(found.sent[b, :, c], told[b], rtol=1e-6)
 
 

@@ -51,7 +51,7 @@ def check_equal(one: lt.LatentTree, other: lt.LatentTree) -> None:
     assert one.schema_.to_json() == other.schema_.to_json()
     assert one.n_features_in_ == other.n_features_in_
     assert one.n_iter_ == other.n_iter_
-    for name in ("tables", "means", "loadings", "noise"):
+    for name in ("cpts", "means", "loadings", "noise"):
         pairs = zip(getattr(one.model_, name, ()), getattr(other.model_, name, ()), strict=True)
         assert all(np.array_equal(a, b) for a, b in pairs), name
     emissions = getattr(one.model_, "emissions", {})
