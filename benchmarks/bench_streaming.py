@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 import latenttree as lt
 from common import console, options, save, table
-from latenttree.data.scratch import map_of
+from latenttree.data.streaming.scratch import map_of
 from latenttree.tree import Tree
 
 BLOCK = 100_000  # rows drawn at once

@@ -21,7 +21,7 @@ from latenttree.data import (
     free_dimensions,
 )
 from latenttree.data.content_order import in_content_order
-from latenttree.data.limits import sizes_of
+from latenttree.data.files.sizes import sizes_of
 from latenttree.distances.estimate import Distances, estimate_distances, pairwise_distances
 from latenttree.distances.measure import (
     Estimate,
@@ -461,7 +461,7 @@ class LatentTree(Batchwise, Queries, BaseEstimator):
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> LatentTree:
         """The model in a `.ltree` file, ready to answer questions."""
-        from latenttree.data.reading import reading
+        from latenttree.data.files.boundary import reading
         from latenttree.io.archive import load_archive
 
         with reading(path, "model"):

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from latenttree.data import Table
 from latenttree.data.checks import free_dimensions
-from latenttree.data.limits import Sizes
+from latenttree.data.files.sizes import Sizes
 from latenttree.distances.estimate import Distances, estimate_distances
 from latenttree.distances.measure import Estimate, Plan
 from latenttree.distances.number_of_states import choose_states

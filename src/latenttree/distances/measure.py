@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.data import Table
-from latenttree.data.limits import COLUMN_BYTES, Sizes
+from latenttree.data.files.sizes import COLUMN_BYTES, Sizes
 from latenttree.distances.correlations import binary_source, counted_source, without_rows
 from latenttree.distances.estimate import UNMEASURABLE_ERROR, Distances, estimate_distances
 from latenttree.distances.similarity import (

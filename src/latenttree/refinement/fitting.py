@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.data import Table
-from latenttree.data.scratch import about_to_read
+from latenttree.data.streaming.scratch import about_to_read
+from latenttree.data.subsets import draw_weights, n_draws
 from latenttree.data.table import CODED
 from latenttree.engine import Progress
 from latenttree.errors import DataError
@@ -282,10 +283,10 @@ def view_basis(
 
 def split(table: Table, options: Options, seed: int) -> tuple[Samples, Samples | None]:
     """Samples to learn from, and samples to stop refinement by; at least one of each."""
-    n, fraction = table.n_places, options.validation_fraction
+    n, fraction = n_draws(table), options.validation_fraction
     if not fraction or not options.refine:
         return Samples(table), None
-    held = table.drawn(min(max(round(fraction * n), 1), n - 1), np.random.default_rng(seed))
+    held = draw_weights(table, min(max(round(fraction * n), 1), n - 1), np.random.default_rng(seed))
     if table.weights is None:
         return Samples(table, held == 0), Samples(table, held > 0)
     rest = table.weights - held
