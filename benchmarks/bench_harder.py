@@ -40,7 +40,17 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 import latenttree as lt
-from common import console, learn, mean_and_error, n_seeds, options, save, source_hash, table
+from benchmarks.common import (
+    console,
+    learn,
+    mean_and_error,
+    n_seeds,
+    options,
+    save,
+    source_hash,
+    table,
+)
+from benchmarks.rivals_distances import estimate
 from latenttree.data import Table, as_table
 from latenttree.distances.estimate import Distances, estimate_distances, pairwise_distances
 from latenttree.distances.similarity import estimated_affinity, mark_copies
@@ -59,7 +69,6 @@ from latenttree.search.local_search import (
 )
 from latenttree.search.regions import bic
 from latenttree.structure.learn import Structure, learn_structure
-from rivals import estimate
 
 METHODS = ("ours", "probable", "off", "clrg", "merge", "pairwise", "nj_oracle")
 COUNTED = ("off", "clrg", "merge", "pairwise")

@@ -21,7 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import latenttree as lt
-from common import console, mean_stages, n_seeds, options, save, table, warm_up
+from benchmarks.common import console, mean_stages, n_seeds, options, save, table, warm_up
+from benchmarks.oracle import oracle
 from latenttree.data import as_table
 from latenttree.engine import Progress, resolve_jobs
 from latenttree.evaluation.datasets import LatentTreeData
@@ -29,7 +30,6 @@ from latenttree.evaluation.metrics import model_of, parameter_error
 from latenttree.model.tree_model import TreeModel
 from latenttree.refinement.em import refine
 from latenttree.refinement.fitting import Options, fit_model
-from oracle import oracle
 
 K, N_SAMPLES = 3, 50_000
 MOMENTS_TARGET, EM_TARGET = 1.5, 1.15
