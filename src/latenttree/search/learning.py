@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from latenttree.data import Table
 from latenttree.engine import Progress
-from latenttree.model.gaussian.fitting import fit_gaussian
 from latenttree.model.samples import marginals
 from latenttree.model.tree_model import TreeModel
 from latenttree.refinement.distinct_rows import distinct
 from latenttree.refinement.em import MANY
 from latenttree.refinement.fitting import Fitted, Options, conditions, fit_model, polish, split
+from latenttree.refinement.gaussian.fitting import fit_gaussian
 from latenttree.search.local_search import settle
 from latenttree.search.node_states import Pruner, prune
 from latenttree.search.split_keys import signatures

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from latenttree.engine import parallel
 from latenttree.model.gaussian.algebra import times
-from latenttree.model.gaussian.layout import Layout, Linear
+from latenttree.model.gaussian.layout import GaussianLayout, Linear
 from latenttree.model.gaussian.propagation import (
     BlockPosterior,
     Posterior,
@@ -30,14 +30,15 @@ Floats = NDArray[np.float64]
 
 
 class Products(NamedTuple):
-    """Sums of expected products of a regression's two sides, `z = (1, parent)`, over the samples
-    that say something of it."""
+    """Sums of expected products of the two sides of regressions, with `z = (1, parent)`, over the
+    samples in which the child is known at least in part."""
 
     own: list[Floats]
     shared: list[Floats]
     parent: list[Floats]
 
     def plus(self, other: Products) -> Products:
+        """Sums over the samples of both."""
         return Products(
             *([a + b for a, b in zip(x, y, strict=True)] for x, y in zip(self, other, strict=True))
         )
@@ -58,6 +59,7 @@ class Statistics(NamedTuple):
     value: float
 
     def plus(self, other: Statistics) -> Statistics:
+        """Sums over the samples of both."""
         return Statistics(
             self.core.plus(other.core),
             self.hung.plus(other.hung),
@@ -67,9 +69,9 @@ class Statistics(NamedTuple):
 
 
 def expected_statistics(
-    linear: Linear, layout: Layout, blocks: Sequence[Block], n_jobs: int = 1
+    linear: Linear, layout: GaussianLayout, blocks: Sequence[Block], n_jobs: int = 1
 ) -> Statistics:
-    """The E-step over all blocks; the same for any number of threads."""
+    """The E-step over all blocks; the result does not depend on `n_jobs`."""
     model = prepare(linear, layout)
     parts = parallel(lambda start, stop: _of_block(model, blocks[start]), len(blocks), n_jobs, 1)
     total = parts[0]
@@ -79,7 +81,7 @@ def expected_statistics(
 
 
 def _of_block(model: Prepared, block: Block) -> Statistics:
-    """Sums in the units of propagation."""
+    """Sums over one block, in the units of propagation."""
     layout, state, count = model.layout, upward(model, block), block.count
     found = downward(model, block, state)
     rows = [np.concatenate([block.ones[None], here.mean]) for here in found]
@@ -107,7 +109,8 @@ def _product(a: Floats, b: Floats, spread: Floats | None, weight: Floats) -> Flo
 def _add_hung(
     block: Block, rows: slice, here: Posterior, z: Floats, whole: Floats, sums: Products
 ) -> None:
-    """Coordinates hung on a node; `whole` is the sum of products of z over all rows."""
+    """Append the sums of the coordinates hung on a node; `whole` is the sum of products of z over
+    all rows."""
     x, known, width = block.values[rows], block.known[rows], len(z)
     sums.own.append((x * x).sum(axis=1))
     sums.shared.append(x @ z.T)
@@ -135,8 +138,9 @@ def _add_block(
     whole: Floats,
     sums: Products,
 ) -> None:
-    """A leaf with full noise, over the rows in which some of it is known. The spread of the parent
-    is summed over the patterns of each kind before it is carried to the leaf."""
+    """Append the sums of a leaf with full noise, over the rows in which some of it is known. The
+    covariance of the parent is summed over the patterns of each kind before it is carried to the
+    leaf."""
     some = np.asarray(kinds.known.any(axis=0), dtype=np.float64)
     own = np.concatenate([block.ones[None], here.mean])
     kept = z

@@ -12,15 +12,14 @@ from tests.reference.random_trees import random_tree
 from latenttree.engine import Progress
 from latenttree.errors import DataError
 from latenttree.model.gaussian import (
-    FittedGaussian,
     GaussianTreeModel,
-    fit_gaussian,
     impute,
     log_likelihood,
     posterior_means,
     sample,
 )
-from latenttree.model.gaussian.gauge import fixed
+from latenttree.model.gaussian.gauge import canonical_gauge
+from latenttree.refinement.gaussian import FittedGaussian, fit_gaussian
 from latenttree.tree import Tree
 
 
@@ -28,7 +27,7 @@ def truth(seed: int, p: int, k: int, d: int, strength: Any = (0.6, 0.8)) -> Gaus
     rng = np.random.default_rng(seed)
     tree = random_tree(rng, p, shape="balanced", max_degree=4)
     dims = np.where(np.arange(tree.n_nodes) < p, d, k)
-    return fixed(random_gaussian(rng, tree, dims, strength=strength))
+    return canonical_gauge(random_gaussian(rng, tree, dims, strength=strength))
 
 
 def drawn(model: GaussianTreeModel, seed: int, n: int, share: float = 0.0) -> tuple[Any, Any]:
@@ -271,12 +270,12 @@ def test_the_result_says_how_it_came_about() -> None:
         ({"weights": -np.ones(5)}, "range from -1"),
         ({"weights": np.zeros(5)}, "not all zero"),
         ({"weights": np.ones(4)}, "give 5 finite numbers"),
-        ({"k": 0}, "k=0"),
+        ({"n_dims": 0}, "0 dimensions; give n_dims, 1 or more"),
     ],
 )
 def test_wrong_input_is_refused(change: dict[str, Any], message: str) -> None:
     tree = random_tree(np.random.default_rng(0), 3)
     X = np.random.default_rng(0).standard_normal((5, 3))
-    fine = {"X": X, "offsets": np.arange(4), "k": 1}
+    fine = {"X": X, "offsets": np.arange(4), "n_dims": 1}
     with pytest.raises(DataError, match=message):
         fit_gaussian(tree, **(fine | change))

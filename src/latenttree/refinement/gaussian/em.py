@@ -1,8 +1,8 @@
-"""EM for Gaussian trees: every node regressed on its parent, by expected products.
+"""EM for Gaussian trees: every node is regressed on its parent, by expected products.
 
-Each step estimates the hidden nodes' means and covariances freely and then takes them out again
-(a shift and a scaling that no sample can tell): the same likelihood, in far fewer steps than with
-hidden nodes held at mean zero and covariance I. The objective never falls.
+Each M-step estimates the hidden nodes' means and covariances freely and then normalises them to
+zero and I, which leaves the likelihood unchanged. This parameter expansion takes far fewer steps
+than hidden nodes held at mean zero and covariance I. The objective never decreases.
 """
 
 from __future__ import annotations
@@ -16,25 +16,27 @@ from numpy.typing import NDArray
 
 from latenttree.engine import single_threaded_blas
 from latenttree.model.gaussian.algebra import at_least, root_pair, solve
-from latenttree.model.gaussian.layout import Layout, Linear, Regressions, core_means
+from latenttree.model.gaussian.layout import GaussianLayout, Linear, Regressions, core_means
+from latenttree.model.gaussian.model import NOISE_FLOOR
 from latenttree.model.gaussian.rows import Block
-from latenttree.model.gaussian.statistics import Products, Statistics, expected_statistics
-from latenttree.model.gaussian.vectors import flat, unflat
+from latenttree.refinement.gaussian.statistics import Products, Statistics, expected_statistics
+from latenttree.refinement.gaussian.vectors import flat, unflat
 
 Floats = NDArray[np.float64]
 Fitted = tuple[Floats, Floats, Floats]  # offset, loading, noise
 
-FLOOR = 1e-6
-"""Noise is at least this share of a variable's variance: where a hidden node would equal an
-observed variable (a Heywood case), the likelihood has no largest value inside."""
-
 GAIN_SCALE = 1000.0
-"""Log-likelihood for each parameter beyond which the tolerance no longer grows."""
+"""The tolerance is relative to at most this much log-likelihood for each parameter."""
 
 
 @dataclass(frozen=True, eq=False)
 class Maximum:
-    """Where EM ended. `trace`: the objective before each step, never decreasing."""
+    """Result of EM.
+
+    linear : the parameters after the last step.
+    trace : the objective before each step, never decreasing.
+    converged : whether the last gain was within the tolerance.
+    """
 
     linear: Linear
     trace: list[float] = field(default_factory=list)
@@ -42,6 +44,8 @@ class Maximum:
 
 
 class _State(NamedTuple):
+    """Parameters with their E-step."""
+
     linear: Linear
     sums: Statistics
 
@@ -52,7 +56,7 @@ class _State(NamedTuple):
 
 def maximise_likelihood(
     linear: Linear,
-    layout: Layout,
+    layout: GaussianLayout,
     blocks: Sequence[Block],
     *,
     max_steps: int = 200,
@@ -61,10 +65,11 @@ def maximise_likelihood(
     n_parameters: int = 1,
     n_jobs: int = 1,
 ) -> Maximum:
-    """EM until a step gains less than `tolerance` of the size of the log-likelihood: one for each
-    value, or `GAIN_SCALE` for each parameter where that is less.
+    """The EM loop, at most `max_steps` E-steps.
 
-    `accelerate`: extrapolate every two steps (squared extrapolation, Varadhan and Roland 2008)."""
+    It stops when a step gains at most `tolerance * min(n_values, GAIN_SCALE * n_parameters)` of
+    log-likelihood. With `accelerate` every second step is a SQUAREM step (Varadhan and Roland
+    2008)."""
     n_values = sum(float((block.known @ block.count).sum()) for block in blocks)
     scale = min(n_values, GAIN_SCALE * n_parameters)
 
@@ -79,47 +84,49 @@ def maximise_likelihood(
             state = visit(step(before.linear, layout, before.sums))
             if accelerate and len(trace) + 2 <= max_steps:
                 trace.append(state.value)
-                state = _leap(before, state, layout, visit)
+                state = _squarem_step(before, state, layout, visit)
             trace.append(state.value)
             converged = state.value - before.value <= tolerance * scale
         return Maximum(step(state.linear, layout, state.sums), trace, converged)
 
 
-def _leap(
-    first: _State, second: _State, layout: Layout, visit: Callable[[Linear], _State]
+def _squarem_step(
+    first: _State, second: _State, layout: GaussianLayout, visit: Callable[[Linear], _State]
 ) -> _State:
-    """The extrapolation of three models in a row, or the third where that is no better than the
-    second: `a + 2 s (b - a) + s^2 (c - 2 b + a)`, with `s = |b - a| / |c - 2 b + a|`."""
+    """The extrapolation of three successive parameter vectors a, b, c, or c where the
+    extrapolation is less likely than b: `a + 2 s (b - a) + s^2 (c - 2 b + a)`, with
+    `s = |b - a| / |c - 2 b + a|`."""
     third = step(second.linear, layout, second.sums)
     a, b, c = (flat(x) for x in (first.linear, second.linear, third))
     move, bend = b - a, c - 2 * b + a
     stride = float(np.sqrt(move @ move / max(float(bend @ bend), 1e-300)))
-    far = unflat(a + 2 * stride * move + stride**2 * bend, third) if stride > 1.0 else None
-    if far is not None:
-        found = visit(regauged(floored(far, layout), layout))
-        if found.value >= second.value:
-            return found
+    extrapolated = unflat(a + 2 * stride * move + stride**2 * bend, third) if stride > 1 else None
+    if extrapolated is not None:
+        proposal = visit(regauged(floored(extrapolated, layout), layout))
+        if proposal.value >= second.value:
+            return proposal
     return visit(third)
 
 
 # ---- one step -------------------------------------------------------------------------
 
 
-def step(linear: Linear, layout: Layout, sums: Statistics) -> Linear:
-    """The parameters of largest expected log-likelihood, hidden nodes back at mean 0 and
-    covariance I."""
+def step(linear: Linear, layout: GaussianLayout, sums: Statistics) -> Linear:
+    """The M-step: parameters of largest expected log-likelihood, with hidden nodes normalised to
+    mean 0 and covariance I."""
     core = []
     for c in range(layout.n_core):
-        least = FLOOR
-        if layout.is_hidden(c):  # measured as in this step, and not so that it is forced down
-            least = min(FLOOR, float(np.linalg.eigvalsh(linear.core.noise[c])[0]))
+        least = NOISE_FLOOR
+        if layout.is_hidden(c):  # a floor above its present noise would lower the likelihood
+            least = min(NOISE_FLOOR, float(np.linalg.eigvalsh(linear.core.noise[c])[0]))
         core.append(_regression(sums.core, c, least, bool(layout.diagonal[layout.nodes[c]])))
     hung = [_coordinates(*products) for products in zip(*sums.hung, strict=True)]
-    blocks = [_regression(sums.blocks, i, FLOOR, False) for i in range(len(layout.blocks))]
+    blocks = [_regression(sums.blocks, i, NOISE_FLOOR, False) for i in range(len(layout.blocks))]
     return regauged(Linear(*(_together(part) for part in (core, hung, blocks))), layout)
 
 
 def _together(parts: Sequence[Fitted]) -> Regressions:
+    """Regressions one by one, as one tuple for each kind of parameter."""
     return Regressions(*(tuple(part[i] for part in parts) for i in range(3)))
 
 
@@ -137,22 +144,23 @@ def _regression(sums: Products, i: int, least: float, diagonal: bool) -> Fitted:
 
 
 def _coordinates(own: Floats, shared: Floats, parent: Floats) -> Fitted:
-    """Offsets, loadings and noise of the coordinates hung on one node, each by its own samples."""
+    """Offsets, loadings and noise of the coordinates hung on one node, each from the samples in
+    which it is known."""
     if not len(own):
         return own, np.empty((0, shared.shape[1] - 1)), own
     both = solve(parent, shared[:, :, None])[:, :, 0]
     noise = (own - (both * shared).sum(axis=1)) / parent[:, 0, 0]
-    return both[:, 0], both[:, 1:], np.maximum(noise, FLOOR)
+    return both[:, 0], both[:, 1:], np.maximum(noise, NOISE_FLOOR)
 
 
-def floored(linear: Linear, layout: Layout) -> Linear:
-    """The same with noise of at least `FLOOR`."""
+def floored(linear: Linear, layout: GaussianLayout) -> Linear:
+    """The same parameters with noise of at least `NOISE_FLOOR`."""
     core = tuple(
-        at_least(a, FLOOR, bool(layout.diagonal[v]))
+        at_least(a, NOISE_FLOOR, bool(layout.diagonal[v]))
         for a, v in zip(linear.core.noise, layout.nodes, strict=True)
     )
-    hung = tuple(np.maximum(a, FLOOR) for a in linear.hung.noise)
-    blocks = tuple(at_least(a, FLOOR) for a in linear.blocks.noise)
+    hung = tuple(np.maximum(a, NOISE_FLOOR) for a in linear.hung.noise)
+    blocks = tuple(at_least(a, NOISE_FLOOR) for a in linear.blocks.noise)
     return Linear(
         linear.core._replace(noise=core),
         linear.hung._replace(noise=hung),
@@ -163,10 +171,10 @@ def floored(linear: Linear, layout: Layout) -> Linear:
 # ---- gauge ----------------------------------------------------------------------------
 
 
-def regauged(linear: Linear, layout: Layout) -> Linear:
+def regauged(linear: Linear, layout: GaussianLayout) -> Linear:
     """The same distribution with hidden nodes of mean 0 and covariance I.
 
-    By symmetric roots: hidden nodes are turned as little as possible from step to step."""
+    Symmetric roots rotate hidden nodes as little as possible from step to step."""
     means = core_means(linear, layout)
     roots: list[Floats | None] = []  # h = mean + root h', for hidden nodes
     core: list[Fitted] = []
@@ -192,11 +200,12 @@ def regauged(linear: Linear, layout: Layout) -> Linear:
 
 
 def _parts(many: Regressions) -> list[Fitted]:
+    """Regressions one by one, the inverse of `_together`."""
     return list(zip(*many, strict=True))
 
 
 def _on_parent(part: Fitted, mean: Floats, root: Floats | None) -> Fitted:
-    """A regression on `u = mean + root u'`, as one on u'."""
+    """A regression on `u = mean + root u'`, rewritten as one on u'."""
     offset, loading, noise = part
     if root is None:
         return part

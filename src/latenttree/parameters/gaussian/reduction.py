@@ -1,10 +1,10 @@
-"""Wide leaves through the few directions of theirs that covary with the rest.
+"""Wide leaves projected to the few directions that covary with other variables.
 
 All covariances of a leaf `x` with other variables share the column space of its loadings, which has
-k dimensions. It is found first from a sketch of all variables, then from the directions so found of
-the variables nearest in the tree. The closed form sees k numbers for each wide leaf, and the
-loadings of its coordinates follow by regression. A missing coordinate counts as zero in a
-direction: what is left is still linear in the hidden nodes.
+`n_dims` dimensions. It is estimated first from a random sketch of all variables, then from the
+projections of the variables nearest in the tree. The closed form uses `n_dims` numbers for each
+wide leaf, and the loadings of its coordinates follow by regression. A missing coordinate counts as
+zero in a projection, which stays linear in the hidden nodes.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.engine import BLOCK, parallel, single_threaded_blas
-from latenttree.model.gaussian.closed_form import Wide, nearest
 from latenttree.model.gaussian.model import MAX_FULL
-from latenttree.model.gaussian.moments import PairMoments, pair_moments
+from latenttree.parameters.gaussian.closed_form import Wide, nearest
+from latenttree.parameters.gaussian.moments import PairMoments, pair_moments
 from latenttree.tree import Tree
 
 Floats = NDArray[np.float64]
@@ -27,7 +27,7 @@ Ints = NDArray[np.int64]
 SKETCH_WIDTH = 32
 N_ROUNDS = 2
 NEAR = 4
-"""Variables of each branch by which the directions are found."""
+"""Variables of each branch from which the directions are estimated."""
 
 
 def wide_leaves(tree: Tree, offsets: Ints) -> list[int]:
@@ -41,37 +41,38 @@ def reduced_moments(
     tree: Tree,
     X: Floats,
     offsets: Ints,
-    k: int,
+    n_dims: int,
     weights: Floats | None,
     units: tuple[Floats, Floats],
     n_jobs: int = 1,
 ) -> tuple[PairMoments, Ints, Wide | None]:
-    """Moments of the variables as they are, but of wide leaves in k directions each, the offsets of
-    what is left of the variables, and moments of all coordinates of the wide with that.
+    """Moments with wide leaves projected to `n_dims` directions each.
 
-    `O(n D (SKETCH_WIDTH + p k))`."""
+    Returns the moments of the reduced variables, their offsets, and the correlations of all
+    coordinates of wide leaves with the reduced variables; None where no leaf is wide. Cost
+    `O(n D (SKETCH_WIDTH + p n_dims))`."""
     leaves = wide_leaves(tree, offsets)
     if not leaves:
         return pair_moments(X, weights, units, n_jobs), offsets, None
     root = np.ones(len(X)) if weights is None else np.sqrt(weights)
     with single_threaded_blas():
-        bases = _bases(tree, X, offsets, k, leaves, root, units, n_jobs)
+        bases = _bases(tree, X, offsets, n_dims, leaves, root, units, n_jobs)
         blocks = [
             _filled(X, offsets, v, units) @ bases[v] if v in bases else X[:, _columns(offsets, v)]
             for v in range(tree.n_observed)
         ]
-        seen = np.hstack(blocks)
+        reduced = np.hstack(blocks)
         at = np.concatenate([[0], np.cumsum([b.shape[1] for b in blocks])]).astype(np.int64)
-        moments = pair_moments(seen, weights, n_jobs=n_jobs)
-        near = (seen - moments.mean) / moments.deviation
-        there = ~np.isnan(near)
-        near = np.nan_to_num(near, copy=False) * root[:, None]
+        moments = pair_moments(reduced, weights, n_jobs=n_jobs)
+        standard = (reduced - moments.mean) / moments.deviation
+        is_known = ~np.isnan(standard)
+        standard = np.nan_to_num(standard, copy=False) * root[:, None]
         cross = {}
         for v in leaves:
             own = X[:, _columns(offsets, v)]
             known = ~np.isnan(own) * root[:, None]
-            total = _product(_filled(X, offsets, v, units) * root[:, None], near, n_jobs)
-            count = _product(known, there * root[:, None], n_jobs)
+            total = _product(_filled(X, offsets, v, units) * root[:, None], standard, n_jobs)
+            count = _product(known, is_known * root[:, None], n_jobs)
             cross[v] = np.divide(total, count, out=np.zeros_like(total), where=count > 0)
     return moments, at, Wide(*units, cross)
 
@@ -87,7 +88,7 @@ def _filled(X: Floats, offsets: Ints, v: int, units: tuple[Floats, Floats]) -> F
 
 
 def _product(a: Floats, b: Floats, n_jobs: int) -> Floats:
-    """`a^T b` over fixed blocks of samples."""
+    """`a^T b`, summed over fixed blocks of samples."""
 
     def part(start: int, stop: int) -> Any:
         return a[start:stop].T @ b[start:stop]
@@ -99,16 +100,16 @@ def _bases(
     tree: Tree,
     X: Floats,
     offsets: Ints,
-    k: int,
+    n_dims: int,
     leaves: list[int],
     root: Floats,
     units: tuple[Floats, Floats],
     n_jobs: int,
 ) -> Mapping[int, Floats]:
-    """Orthonormal directions `(d, k)` of every wide leaf."""
+    """Orthonormal directions `(d, n_dims)` of every wide leaf."""
     rng = np.random.default_rng(0)
     p = tree.n_observed
-    signs = [rng.choice([-1.0, 1.0], (int(d), SKETCH_WIDTH + k)) for d in np.diff(offsets)]
+    signs = [rng.choice([-1.0, 1.0], (int(d), SKETCH_WIDTH + n_dims)) for d in np.diff(offsets)]
 
     def standard(v: int) -> Floats:
         return _filled(X, offsets, v, units) * root[:, None]
@@ -116,24 +117,24 @@ def _bases(
     sketches = {v: standard(v) @ signs[v] for v in leaves}
     others = (standard(v) @ signs[v] for v in range(p) if v not in sketches)
     total = sum(sketches.values()) + sum(others)
-    bases = {v: _top(_product(standard(v), total - sketches[v], n_jobs), k) for v in leaves}
+    bases = {v: _top(_product(standard(v), total - sketches[v], n_jobs), n_dims) for v in leaves}
     for _ in range(N_ROUNDS):
         views = {v: standard(v) @ bases[v] for v in leaves}
         bases = {
-            v: _top(_product(standard(v), _around(tree, v, views, standard), n_jobs), k)
+            v: _top(_product(standard(v), _nearby(tree, v, views, standard), n_jobs), n_dims)
             for v in leaves
         }
     return bases
 
 
-def _around(tree: Tree, v: int, views: Mapping[int, Floats], standard: Any) -> Floats:
-    """What is seen of the variables nearest to a leaf, in each of the other branches."""
+def _nearby(tree: Tree, v: int, views: Mapping[int, Floats], standard: Any) -> Floats:
+    """Projections, or all coordinates, of the variables nearest to a leaf, in each other branch."""
     hidden = int(tree.neighbors(v)[0])
     branches = [u for u in tree.neighbors(hidden).tolist() if u != v]
     near = [u for b in branches for u in nearest(tree, hidden, b, NEAR)]
     return np.hstack([views[u] if u in views else standard(u) for u in near])
 
 
-def _top(moment: Floats, k: int) -> Floats:
-    """The k directions on the left of largest covariance."""
-    return np.asarray(np.linalg.svd(moment, full_matrices=False)[0][:, :k])
+def _top(moment: Floats, n_dims: int) -> Floats:
+    """The first `n_dims` left singular vectors."""
+    return np.asarray(np.linalg.svd(moment, full_matrices=False)[0][:, :n_dims])

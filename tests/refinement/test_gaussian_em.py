@@ -9,13 +9,15 @@ import pytest
 from tests.reference.gaussian import joint_covariance, random_case, slow_step, with_gaps
 
 from latenttree.model.gaussian import GaussianTreeModel, log_likelihood, sample
-from latenttree.model.gaussian.em import FLOOR, maximise_likelihood, regauged, step
-from latenttree.model.gaussian.layout import Layout, Linear
-from latenttree.model.gaussian.moments import standardisation
-from latenttree.model.gaussian.rows import Block, sample_block, training_blocks
-from latenttree.model.gaussian.statistics import Statistics, expected_statistics
+from latenttree.model.gaussian.layout import GaussianLayout, Linear
+from latenttree.model.gaussian.model import NOISE_FLOOR
+from latenttree.model.gaussian.rows import Block, sample_block
 from latenttree.model.gaussian.units import linear_of, model_of
-from latenttree.model.gaussian.vectors import flat, unflat
+from latenttree.parameters.gaussian.moments import standardisation
+from latenttree.refinement.gaussian.condensed_rows import training_blocks
+from latenttree.refinement.gaussian.em import maximise_likelihood, regauged, step
+from latenttree.refinement.gaussian.statistics import Statistics, expected_statistics
+from latenttree.refinement.gaussian.vectors import flat, unflat
 
 Units = tuple[Any, Any]
 
@@ -26,12 +28,12 @@ def case(seed: int, n: int, share: float, **options: Any) -> tuple[GaussianTreeM
     return model, with_gaps(rng, sample(model, n, rng)[0], share)
 
 
-def ready(model: GaussianTreeModel, X: Any) -> tuple[Linear, Layout, Units]:
-    units, layout = standardisation(X), Layout.of(model)
+def ready(model: GaussianTreeModel, X: Any) -> tuple[Linear, GaussianLayout, Units]:
+    units, layout = standardisation(X), GaussianLayout.of(model)
     return linear_of(model, layout, *units), layout, units
 
 
-def as_they_are(X: Any, layout: Layout, units: Units) -> list[Block]:
+def as_they_are(X: Any, layout: GaussianLayout, units: Units) -> list[Block]:
     return [sample_block(X, layout, *units, i, min(i + 7, len(X))) for i in range(0, len(X), 7)]
 
 
@@ -122,7 +124,7 @@ def test_heywood_case_stays_inside() -> None:
     blocks = training_blocks(X, layout, *units)
     found = maximise_likelihood(linear, layout, blocks, max_steps=200)
     assert np.diff(found.trace).min() > -1e-9 * abs(found.trace[-1])
-    assert min(float(a.min(initial=1)) for a in found.linear.hung.noise) >= FLOOR
+    assert min(float(a.min(initial=1)) for a in found.linear.hung.noise) >= NOISE_FLOOR
     assert np.isfinite(log_likelihood(model_of(found.linear, layout, *units), X)).all()
 
 

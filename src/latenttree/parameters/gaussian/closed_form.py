@@ -5,10 +5,10 @@ any coordinates `x_i` in branch i, `Cov[x_i, x_j] = A_i A_j^T`, hence for three 
 
     Cov[a, b] Cov[c, b]^-1 Cov[c, a] = A_a A_a^T,
 
-for k = 1: `rho_ah^2 = rho_ab rho_ac / rho_bc`. The branches of a node are gathered in three groups,
-each seen through its k directions that covary most with the others; a few rounds of weighted least
-squares over all pairs of branches then use what each says. An edge between hidden nodes follows by
-regression from the coordinates on its two sides.
+for one dimension: `rho_ah^2 = rho_ab rho_ac / rho_bc`. The branches of a node are gathered in three
+sets, each projected to the `n_dims` directions that covary most with the others. A few rounds of
+weighted least squares over all pairs of branches then refine the loadings. The covariance of two
+hidden neighbours follows by regression from the coordinates on the two sides of their edge.
 """
 
 from __future__ import annotations
@@ -22,10 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.model.gaussian.algebra import at_least, limited, root_pair, solve
-from latenttree.model.gaussian.em import FLOOR
-from latenttree.model.gaussian.model import MAX_FULL, GaussianTreeModel
-from latenttree.model.gaussian.moments import PairMoments
+from latenttree.model.gaussian.model import MAX_FULL, NOISE_FLOOR, GaussianTreeModel
 from latenttree.model.gaussian.units import rescaled
+from latenttree.parameters.gaussian.moments import PairMoments
 from latenttree.tree import Tree
 
 Floats = NDArray[np.float64]
@@ -33,32 +32,37 @@ Ints = NDArray[np.int64]
 
 MOST_VARIABLES = 8
 NODE_VARIABLES = 96
-"""Observed variables by which a branch, and all branches of a node, are seen; the nearest."""
+"""Number of observed variables that represent a branch, and all branches of a node; the nearest."""
 
 ENOUGH_COORDINATES = 32
-"""A branch that has as many needs no more variables."""
+"""A branch with this many coordinates takes no more variables."""
 
 N_ROUNDS = 10
 LEAST_UNSHARED = 0.1
-"""Correlations nearer to one than this leaves are weighed as if they were not."""
+"""Lower bound of `1 - rho^2` in the weights of correlations `rho`."""
 
 LARGEST_SHARE = 0.999
-"""At most this share of the variance of anything is explained by a hidden neighbour, or of a hidden
-node by another; on exact moments below it, nothing is cut."""
+"""Upper bound of the share of variance that a hidden neighbour explains of a node. Exact moments
+below it are left unchanged."""
 
 CONDITION_FLOOR = 1e-8
 
 
 class Branch(NamedTuple):
-    """A neighbour of a hidden node, and coordinates behind it by which it is seen."""
+    """A neighbour of a hidden node, and the coordinates beyond it that represent the branch."""
 
     neighbor: int
     coordinates: Ints
 
 
 class HiddenNode(NamedTuple):
-    """A hidden node: its branches, their coordinates one after another, and loadings `(y, k)` of
-    the standardised coordinates; `condition`: how much errors of moments grew."""
+    """A hidden node with loadings of the observed coordinates in its branches.
+
+    coordinates : (y,) coordinates of all branches, one branch after another.
+    owner : (y,) the branch of each coordinate.
+    loadings : (y, n_dims) of the standardised coordinates.
+    condition : factor by which errors of the moments are amplified.
+    """
 
     branches: list[Branch]
     coordinates: Ints
@@ -67,13 +71,16 @@ class HiddenNode(NamedTuple):
     condition: float
 
     def number(self, neighbor: int) -> int:
-        """The branch of a neighbour."""
+        """Number of the branch that starts at a neighbour."""
         return next(i for i, branch in enumerate(self.branches) if branch.neighbor == neighbor)
 
 
 class Wide(NamedTuple):
-    """What moments of a few directions leave out of wide leaves: the units of all coordinates, and
-    correlations `(d, D')` of all coordinates of a wide leaf with the coordinates of the moments."""
+    """Moments of wide leaves beyond those of their projections.
+
+    mean, deviation : (D,) units of all coordinates.
+    cross : for each wide leaf `(d, D')` correlations of its coordinates with the reduced ones.
+    """
 
     mean: Floats
     deviation: Floats
@@ -82,23 +89,26 @@ class Wide(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ClosedForm:
-    """The model that the moments imply, and for every hidden node `(m,)` by how much errors of the
-    moments grow in it."""
+    """The model that the moments imply, and `(m,)` for every hidden node the factor by which errors
+    of the moments are amplified."""
 
     model: GaussianTreeModel
     condition: Floats
 
 
 def closed_form(
-    tree: Tree, moments: PairMoments, offsets: Ints, k: int, wide: Wide | None = None
+    tree: Tree, moments: PairMoments, offsets: Ints, n_dims: int, wide: Wide | None = None
 ) -> ClosedForm:
-    """Parameters of all nodes; exact where the moments are, if `3 k` coordinates and three branches
-    tell of every hidden node. Directions of a hidden node that fewer tell of have no loadings.
+    """Parameters of all nodes by the identity of three branches (see the module).
 
-    With `wide`, moments and offsets are of the directions in which wide leaves are seen."""
+    Exact for exact moments if every hidden node has three branches with `n_dims` coordinates each.
+    Directions of a hidden node that fewer coordinates identify get zero loadings. With `wide`,
+    moments and offsets are those of the projections of wide leaves."""
     p, degree = tree.n_observed, tree.degree()
-    nodes = [solve_node(branches_of(tree, h, offsets), moments, k) for h in range(p, tree.n_nodes)]
-    whole = [_own(moments, offsets, v) for v in range(p)] + [np.eye(k)] * tree.n_hidden
+    nodes = [
+        solve_node(branches_of(tree, h, offsets), moments, n_dims) for h in range(p, tree.n_nodes)
+    ]
+    whole = [_own(moments, offsets, v) for v in range(p)] + [np.eye(n_dims)] * tree.n_hidden
     cross = [_edge(a, b, nodes, moments, offsets, whole, wide) for a, b in tree.edges.tolist()]
     own = []
     for v, spread in enumerate(whole):
@@ -118,8 +128,8 @@ def closed_form(
 
 
 def branches_of(tree: Tree, node: int, offsets: Ints) -> list[Branch]:
-    """The branches of a hidden node with their nearest observed variables: none behind another,
-    which would add nothing."""
+    """The branches of a hidden node with their nearest observed variables. A variable beyond
+    another is left out: it adds no information about the node."""
     neighbors = tree.neighbors(node).tolist()
     most = int(np.clip(NODE_VARIABLES // len(neighbors), 2, MOST_VARIABLES))
     found = []
@@ -133,7 +143,8 @@ def branches_of(tree: Tree, node: int, offsets: Ints) -> list[Branch]:
 
 
 def nearest(tree: Tree, node: int, first: int, most: int) -> list[int]:
-    """Observed variables nearest to `node` behind its neighbour `first`, by lengths then steps."""
+    """At most `most` observed variables nearest to `node` beyond its neighbour `first`, by path
+    length, then by number of edges."""
     indptr, indices, edges = tree.adjacency()
     found: list[int] = []
     heap = [(0.0, 0, first, node)]
@@ -149,7 +160,7 @@ def nearest(tree: Tree, node: int, first: int, most: int) -> list[int]:
     return found
 
 
-def solve_node(branches: list[Branch], moments: PairMoments, k: int) -> HiddenNode:
+def solve_node(branches: list[Branch], moments: PairMoments, n_dims: int) -> HiddenNode:
     """Loadings on one hidden node of the coordinates in its branches."""
     coordinates = np.concatenate([b.coordinates for b in branches])
     owner = np.repeat(np.arange(len(branches)), [len(b.coordinates) for b in branches])
@@ -158,32 +169,33 @@ def solve_node(branches: list[Branch], moments: PairMoments, k: int) -> HiddenNo
     correlation = np.where(apart, moments.correlation[seen], 0.0)
     unshared = np.maximum(1 - correlation**2, LEAST_UNSHARED)
     weights = np.where(apart, moments.counts[seen], 0.0) / unshared**2
-    group = _three_groups(correlation, owner, k)
-    start, condition = _from_triple(correlation, group, k)
+    group = _three_groups(correlation, owner, n_dims)
+    start, condition = _from_triple(correlation, group, n_dims)
     loadings = _least_squares(correlation, weights, owner, start)
-    padded = np.zeros((len(coordinates), k))
+    padded = np.zeros((len(coordinates), n_dims))
     padded[:, : loadings.shape[1]] = loadings
     return HiddenNode(branches, coordinates, owner, padded, condition)
 
 
-def _three_groups(correlation: Floats, owner: Ints, k: int) -> Ints:
-    """A group 0, 1 or 2 for each coordinate: whole branches, the strongest first, to the group
-    that is still narrowest (up to k), then weakest."""
+def _three_groups(correlation: Floats, owner: Ints, n_dims: int) -> Ints:
+    """A set 0, 1 or 2 for each coordinate, whole branches together. The strongest branches come
+    first; each joins the set with the fewest coordinates (up to n_dims), then the weakest."""
     strength = np.bincount(owner, (correlation**2).sum(axis=1))
     widths = np.bincount(owner)
     width, power = np.zeros(3), np.zeros(3)
     group_of = np.zeros(len(widths), dtype=np.int64)
     for branch in np.argsort(-strength, kind="stable").tolist():
-        chosen = min(range(3), key=lambda g: (min(width[g], k), power[g]))
+        chosen = min(range(3), key=lambda g: (min(width[g], n_dims), power[g]))
         group_of[branch] = chosen
         width[chosen] += widths[branch]
         power[chosen] += strength[branch]
     return group_of[owner]
 
 
-def _from_triple(correlation: Floats, group: Ints, k: int) -> tuple[Floats, float]:
-    """Loadings `(y, r)` by the identity of three groups, `r` the directions that all three have."""
-    rank = min(k, *np.bincount(group, minlength=3).tolist())
+def _from_triple(correlation: Floats, group: Ints, n_dims: int) -> tuple[Floats, float]:
+    """Loadings `(y, r)` by the identity of three sets, and the condition; `r <= n_dims` is the
+    number of directions that each of the three sets has."""
+    rank = min(n_dims, *np.bincount(group, minlength=3).tolist())
     parts = [np.flatnonzero(group == g) for g in range(3)]
     views = np.zeros((len(group), 3, rank))
     for g, rows in enumerate(parts):
@@ -211,16 +223,17 @@ def _from_triple(correlation: Floats, group: Ints, k: int) -> tuple[Floats, floa
 
 
 def _positive_root(square: Floats, like: Floats) -> Floats:
-    """A with `A A^T` the nearest symmetric matrix whose eigenvalues are positive."""
+    """A with `A A^T` the nearest symmetric positive definite matrix."""
     values, vectors = np.linalg.eigh((square + square.T) / 2)
-    # noise can make a small one negative; a strong loading is not invented in its place
+    # sampling noise can make a small eigenvalue negative: it becomes small, not large
     least = CONDITION_FLOOR * max(float(np.abs(like).max()), CONDITION_FLOOR)
     return np.asarray(vectors * np.sqrt(np.maximum(values, least)))
 
 
 def _least_squares(correlation: Floats, weights: Floats, owner: Ints, start: Floats) -> Floats:
-    """`min sum w (r_ij - a_i a_j)^2` over pairs in different branches, branch by branch in turns;
-    a solution stays where it is. `O(y^2 k^2)` a round."""
+    """Minimise `sum w (r_ij - a_i a_j)^2` over pairs in different branches, one branch at a time.
+
+    A solution is a fixed point. Cost `O(y^2 n_dims^2)` a round."""
     loadings, rank = start.copy(), start.shape[1]
     rows_of = [np.flatnonzero(owner == b) for b in range(int(owner.max()) + 1)]
     ridge = CONDITION_FLOOR * np.eye(rank)
@@ -242,7 +255,7 @@ def _least_squares(correlation: Floats, weights: Floats, owner: Ints, start: Flo
 
 
 def _shortened(loadings: Floats) -> Floats:
-    """No coordinate is explained beyond `LARGEST_SHARE`."""
+    """Loadings scaled so that they explain at most `LARGEST_SHARE` of each coordinate."""
     share = (loadings**2).sum(axis=1, keepdims=True)
     return loadings * np.sqrt(LARGEST_SHARE / np.maximum(share, LARGEST_SHARE))
 
@@ -280,29 +293,29 @@ def _edge(
 def _hidden_edge(
     one: HiddenNode, other: HiddenNode, a: int, b: int, moments: PairMoments
 ) -> Floats:
-    """`Cov[a, b]` of hidden neighbours, by the best linear predictors of both from the coordinates
-    on their own sides."""
+    """`Cov[a, b]` of hidden neighbours: the covariance of their best linear predictors, each from
+    the coordinates on its own side of the edge."""
     predictor_a, rows_a = _predictor(one, b, moments)
     predictor_b, rows_b = _predictor(other, a, moments)
     return np.asarray(predictor_a @ moments.correlation[np.ix_(rows_a, rows_b)] @ predictor_b.T)
 
 
 def _predictor(node: HiddenNode, without: int, moments: PairMoments) -> tuple[Floats, Ints]:
-    """`G^-1 A^T S^-1` over the coordinates in all branches but one: unbiased for the hidden node,
-    as `G = A^T S^-1 A`; S the covariance of the coordinates as the loadings have it."""
+    """`G^-1 A^T S^-1` with `G = A^T S^-1 A`, over the coordinates in all branches but one: an
+    unbiased predictor of the hidden node. S is the covariance that the loadings imply."""
     kept = node.owner != node.number(without)
     rows, owner, loadings = node.coordinates[kept], node.owner[kept], node.loadings[kept]
     own = moments.correlation[np.ix_(rows, rows)]
     unexplained = np.where(owner[:, None] == owner, own - loadings @ loadings.T, 0.0)
     # S = A A^T + unexplained, and either of the two gives the same predictor
     weighed = solve(at_least(unexplained, 1 - LARGEST_SHARE), loadings)
-    told = np.linalg.pinv(loadings.T @ weighed, rcond=CONDITION_FLOOR, hermitian=True)
-    return told @ weighed.T, rows
+    inverse = np.linalg.pinv(loadings.T @ weighed, rcond=CONDITION_FLOOR, hermitian=True)
+    return inverse @ weighed.T, rows
 
 
 def _whitened(shared: Floats, one: Floats, other: Floats) -> Floats:
-    """A covariance of two nodes with covariances `one` and `other`, limited so that neither
-    explains all of the other."""
+    """A cross-covariance of two nodes with covariances `one` and `other`, limited so that neither
+    explains more than `LARGEST_SHARE` of the other."""
     a, b = root_pair(one), root_pair(other)
     return np.asarray(a[0] @ limited(a[1] @ shared @ b[1], LARGEST_SHARE**0.5) @ b[0])
 
@@ -310,4 +323,4 @@ def _whitened(shared: Floats, one: Floats, other: Floats) -> Floats:
 def _own(moments: PairMoments, offsets: Ints, v: int) -> Floats:
     """Correlations of one variable's coordinates, made positive definite."""
     here = slice(offsets[v], offsets[v + 1])
-    return at_least(moments.correlation[here, here], FLOOR)
+    return at_least(moments.correlation[here, here], NOISE_FLOOR)

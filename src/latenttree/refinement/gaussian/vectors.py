@@ -1,4 +1,4 @@
-"""Parameters as one vector without constraints, for extrapolation."""
+"""Parameters of a Gaussian tree as one unconstrained vector, for extrapolation."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from latenttree.model.gaussian.layout import Linear, Regressions
 Floats = NDArray[np.float64]
 
 LARGEST_LOG = 30.0
-"""Logarithms of noise beyond this come from an extrapolation that went astray."""
+"""Larger logarithms of noise variances come from a diverging extrapolation."""
 
 
 def flat(linear: Linear) -> Floats:
-    """Offsets, loadings, and noise by the logarithms of variances (of coordinates one after
-    another, each given those before it) and regressions between coordinates."""
+    """Offsets, loadings, and for each noise covariance the log of its Cholesky diagonal squared
+    (conditional variances of the coordinates in turn) and the scaled rest of the factor."""
     parts = []
     for part in linear:
         parts += [*part.offset, *(a.ravel() for a in part.loading), *map(_logs, part.noise)]
@@ -23,7 +23,8 @@ def flat(linear: Linear) -> Floats:
 
 
 def unflat(vector: Floats, like: Linear) -> Linear | None:
-    """Parameters of the shapes of `like`; None where they would be absurd."""
+    """Parameters with the shapes of `like`; None where a value is not finite or a noise variance
+    out of range."""
     at, fine = 0, bool(np.isfinite(vector).all())
 
     def take(size: int) -> Floats:
@@ -45,6 +46,7 @@ def unflat(vector: Floats, like: Linear) -> Linear | None:
 
 
 def _logs(noise: Floats) -> Floats:
+    """A noise covariance, or variances, without constraints."""
     if noise.ndim == 1 or len(noise) == 1:
         return np.log(noise.ravel())
     root = np.linalg.cholesky(noise)
@@ -55,6 +57,7 @@ def _logs(noise: Floats) -> Floats:
 
 
 def _noise(logs: Floats, like: Floats) -> Floats:
+    """The inverse of `_logs`."""
     if like.ndim == 1 or len(like) == 1:
         return np.exp(logs).reshape(like.shape)
     d = len(like)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.reference.gaussian import joint_covariance, random_gaussian, with_gaps
+from tests.reference.gaussian import canonical, joint_covariance, random_gaussian, with_gaps
 from tests.reference.random_trees import random_tree
 
 from latenttree.errors import DataError
 from latenttree.model.gaussian import GaussianTreeModel, sample
-from latenttree.model.gaussian.closed_form import closed_form
-from latenttree.model.gaussian.moments import PairMoments, pair_moments, standardisation
-from latenttree.model.gaussian.reduction import reduced_moments
+from latenttree.parameters.gaussian.closed_form import closed_form
+from latenttree.parameters.gaussian.moments import PairMoments, pair_moments, standardisation
+from latenttree.parameters.gaussian.reduction import reduced_moments
 from latenttree.tree import Tree
 
 SHAPES = ("uniform", "caterpillar", "star", "balanced")
@@ -50,7 +50,7 @@ def test_exact_on_exact_moments(seed: int, k: int) -> None:
     found = closed_form(tree, exact_moments(truth), truth.offsets, k)
     assert error(found.model, truth) < 1e-10
     # the loadings themselves, in the canonical gauge
-    for a, b in zip(found.model.canonical().loadings, truth.canonical().loadings, strict=True):
+    for a, b in zip(canonical(found.model).loadings, canonical(truth).loadings, strict=True):
         np.testing.assert_allclose(a, b, rtol=0, atol=1e-8 * float(np.abs(b).max(initial=1e-300)))
 
 
@@ -68,7 +68,7 @@ def test_the_formula_of_three() -> None:
     tree = Tree.build(["a", "b", "c"], [(0, 3), (1, 3), (2, 3)], [1, 1, 1])
     correlation = np.array([[1, -0.42, 0.56], [-0.42, 1, -0.48], [0.56, -0.48, 1]])
     moments = PairMoments.of(np.zeros(3), correlation, 100.0)
-    found = closed_form(tree, moments, np.arange(4), 1).model.canonical()
+    found = canonical(closed_form(tree, moments, np.arange(4), 1).model)
     loadings = [float(found.loadings[v][0, 0]) for v in range(3)]
     np.testing.assert_allclose(loadings, [0.7, -0.6, 0.8], rtol=1e-12)
 
