@@ -333,8 +333,8 @@ def test_weights() -> None:
     ("weights", "message"),
     [
         ([1.0], r"batch 2: sample_weight has shape \(1,\), but X has 2 rows"),
-        ([1.0, -1.0], r"batch 2: sample_weight\[1\] is -1.0"),
-        ([1.0, np.nan], r"batch 2: sample_weight\[1\] is nan"),
+        ([1.0, -1.0], r"batch 2: sample_weight of row 1 is -1.0"),
+        ([1.0, np.nan], r"batch 2: sample_weight of row 1 is nan"),
         (["a", "b"], "batch 2: sample_weight must hold numbers"),
     ],
 )
@@ -376,7 +376,7 @@ FIRST_AND_WRONG = {
     "order": (
         ORDERED,
         ORDERED.assign(a=pd.Categorical(["x"], categories=["y", "x"], ordered=True)),
-        r"ordered categories that are not those of earlier batches \(y, x; before x, y\)",
+        r"ordered categories that are not those of earlier batches \(y, x, before x, y\)",
     ),
     "category type": (
         pd.DataFrame({"a": pd.Categorical(["x"])}),

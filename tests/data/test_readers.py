@@ -57,7 +57,7 @@ def test_min_support(tmp_path: Path) -> None:
     assert read_table(path, min_support=1).dropped == ("gnu",)
     with pytest.raises(DataError, match="min_support must be >= 1, got 0"):
         read_table(path, min_support=0)
-    with pytest.raises(DataError, match=r"none of 8 variables .* min_support=31 .* lower min_supp"):
+    with pytest.raises(DataError, match=r"none of 8 variables .* at least 31 of .* lower min_supp"):
         read_table(path, min_support=31)
 
 
@@ -344,7 +344,7 @@ def test_weights_are_repeated_rows(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("a,w\nx,1\ny,-2\n", r"sample_weight\[1\] is -2"),
+        ("a,w\nx,1\ny,-2\n", r"sample_weight of row 1 is -2"),
         ("a,w\nx,1\ny,\n", "column 'w' of weights has '' in row 1, which is no number"),
         ("a,w\nx,1\ny,heavy\n", "has 'heavy' in row 1"),
         ("a,w\nx,0\ny,0\n", "all 2 sample weights are zero"),
@@ -362,7 +362,7 @@ def test_bad_weights(tmp_path: Path, content: str, message: str) -> None:
 
 def test_weights_are_a_column_of_a_csv(tmp_path: Path) -> None:
     sparse.save_npz(tmp_path / "data.npz", sparse.eye_array(3, format="csr"))
-    with pytest.raises(DataError, match=r"weights= names a column of a \.csv"):
+    with pytest.raises(DataError, match=r"weights names a column of a \.csv"):
         read_table(tmp_path / "data.npz", weights="w")
 
 

@@ -103,7 +103,7 @@ class Batches:
         try:
             self._held = self._added(X, sample_weight)
         except DataError as error:
-            raise DataError(f"batch {self.n_batches + 1}: {error}") from error
+            raise error.within(f"batch {self.n_batches + 1}") from None
 
     def _added(self, X: Any, sample_weight: Any) -> _Held:
         kind, rows = _recognised(X)
@@ -112,8 +112,9 @@ class Batches:
             held = _Held(kind, _empty(kind, rows))
         elif held.kind != kind:
             raise DataError(
-                f"it is {_article(kind)}, earlier batches were {_article(held.kind)}; pass them "
-                "all in one kind of container"
+                f"it is {_article(kind)}, earlier batches were {_article(held.kind)}",
+                "pass them all in one kind of container",
+                value=kind,
             )
         _check_width(kind, rows, held.kept)
         n = n_rows(X)
@@ -132,7 +133,7 @@ class Batches:
         The rows are what the caller would have had by joining the batches, also in the types of
         their columns; categories are those of all batches. Nothing that is kept is handed out."""
         if self._held is None:
-            raise DataError("there are no batches to join; add one first")
+            raise DataError("there are no batches to join", "add one first")
         weights = self._held.weights
         return self._held.kept.joined(), None if weights is None else np.concatenate(weights)
 
@@ -144,7 +145,7 @@ def _recognised(X: Any) -> tuple[str, Any]:
     """The kind of a container, and its rows in the form that `Kept` takes."""
     reject_unreadable(X)
     if isinstance(X, Table):
-        raise DataError("it is a Table, which cannot be joined; pass the rows it was made of")
+        raise DataError("it is a Table, which cannot be joined", "pass the rows it was made of")
     if sparse.issparse(X):
         check_shape(X.shape, 1)
         return "sparse matrix", X
@@ -177,8 +178,10 @@ def _numbered(p: int) -> tuple[str, ...]:
 def _check_width(kind: str, X: Any, kept: Any) -> None:
     if kind in ("array", "sparse matrix") and X.shape[1] != len(kept.names):
         raise DataError(
-            f"X has {X.shape[1]} features, but LatentTree is expecting {len(kept.names)} features "
-            "as input, as in earlier batches; give every batch the same columns"
+            f"X has {X.shape[1]} features, but LatentTree is expecting {len(kept.names)} "
+            "features as input, as in earlier batches",
+            "give every batch the same columns",
+            value=X.shape[1],
         )
 
 

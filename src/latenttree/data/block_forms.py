@@ -61,8 +61,10 @@ def dense_block(array: NDArray[Any], columns: Sequence[str], mask: Mask | None =
     """(n, d) float64 with NaN where missing."""
     if array.dtype.kind not in "biuf":
         raise DataError(
-            f"a block must be numeric, but {columns[0]!r} has type {array.dtype}; pass categories "
-            "as a 1-D vector"
+            f"a block must be numeric, but {columns[0]!r} has type {array.dtype}",
+            "pass categories as a 1-D vector",
+            value=array.dtype,
+            column=columns[0],
         )
     check_finite(array, columns)
     x = np.array(array, dtype=np.float64, order="C")
@@ -112,8 +114,11 @@ def variable_of_block(
     family = block_family(asked, look, width, name)
     if family in JOINT and sparse.issparse(x):
         raise DataError(
-            f"family {family!r} needs a dense block, but {name!r} is sparse; use "
-            "'gaussian_diagonal' or 'gaussian_spherical', or pass it dense"
+            f"family {family!r} needs a dense block, but {name!r} is sparse",
+            "use 'gaussian_diagonal' or 'gaussian_spherical', or pass it dense",
+            value=family,
+            column=name,
+            option="family",
         )
     if family in CODED:
         return _coded(x, name, family)
@@ -199,8 +204,12 @@ def _check_holds(x: Any, look: Look, family: str, columns: Sequence[str]) -> Non
     if family != "multihot":
         raise wrong_count(value[at], row, column, family)
     raise DataError(
-        f"value {value[at]:g} at row {row}, column {column!r}: family 'multihot' holds codes that "
-        "are absent (0) or present (1); use 'multinomial' or 'poisson' for counts"
+        f"value {value[at]:g} at row {row}, column {column!r}: family 'multihot' "
+        "holds codes that are absent (0) or present (1)",
+        "use 'multinomial' or 'poisson' for counts",
+        value=value[at],
+        row=row,
+        column=column,
     )
 
 

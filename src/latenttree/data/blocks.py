@@ -13,7 +13,7 @@ from latenttree.data.checks import check_shape, constant_variables, resolve_name
 from latenttree.data.table import Table, presence_table
 from latenttree.data.variables import one_hot
 from latenttree.data.vectors import unsupported_dtype
-from latenttree.errors import DataError
+from latenttree.errors import DataError, Option, Text
 
 __all__ = [
     "Groups",
@@ -68,7 +68,9 @@ def canonical_csr(X: Any, names: Sequence[str], negative: bool = False) -> spars
     if X.dtype.kind == "c":
         raise complex_data()
     if X.dtype.kind not in "biuf":
-        raise DataError(f"a sparse matrix must be numeric, got type {X.dtype}; convert it")
+        raise DataError(
+            f"a sparse matrix must be numeric, got type {X.dtype}", "convert it", value=X.dtype
+        )
     matrix = sparse.csr_array(X)
     _check_stored(matrix, names, negative)
     is_canonical = matrix.has_canonical_format and bool(matrix.data.all())
@@ -93,15 +95,21 @@ def _check_stored(matrix: sparse.csr_array, names: Sequence[str], negative: bool
         if bad.any():
             row, name, value = _stored_position(matrix, bad, names)
             raise DataError(
-                f"NaN or infinity (value {value}) at row {row}, column {name!r} of a sparse "
-                "matrix; values must be finite: drop or fill it"
+                f"NaN or infinity (value {value}) at row {row}, column {name!r} of a sparse matrix",
+                "values must be finite: drop or fill it",
+                value=value,
+                row=row,
+                column=name,
             )
     if negative or data.dtype.kind not in "if" or not data.size or data.min() >= 0:
         return
     row, name, value = _stored_position(matrix, data < 0, names)
     raise DataError(
-        f"negative value {value} at row {row}, column {name!r} of a sparse matrix; counts and "
-        "presence must be >= 0: correct it, or pass real vectors as dense blocks"
+        f"negative value {value} at row {row}, column {name!r} of a sparse matrix",
+        "counts and presence must be >= 0: correct it, or pass real vectors as dense blocks",
+        value=value,
+        row=row,
+        column=name,
     )
 
 
@@ -120,7 +128,7 @@ def _as_float(data: NDArray[Any]) -> NDArray[Any]:
 
 
 def complex_data() -> DataError:
-    return DataError("Complex data not supported: pass real and imaginary parts as a block")
+    return DataError("Complex data not supported", "pass real and imaginary parts as a block")
 
 
 # --- groups of columns ---------------------------------------------------------------
@@ -133,15 +141,20 @@ def group_columns(groups: Groups, n_columns: int) -> tuple[list[Any], list[NDArr
     nested = isinstance(groups, np.ndarray) and groups.ndim != 1
     if isinstance(groups, str) or nested or len(groups) != n_columns:
         raise DataError(
-            f"groups must have one label for each column: got {len(groups)} labels for "
-            f"{n_columns} columns"
+            Text(Option("groups"), f" has {len(groups)} labels for {n_columns} columns"),
+            "give one label for each column",
+            value=len(groups),
+            option="groups",
         )
     position: dict[Any, list[int]] = {}
     for column, label in enumerate(groups):
         if label is None or label != label:
             raise DataError(
-                f"groups[{column}] is {label!r}; give every column a label, or select the "
-                "columns first"
+                Text(Option("groups"), f" has the label {label!r} for column {column}"),
+                "give every column a label, or select the columns first",
+                value=label,
+                column=str(column),
+                option="groups",
             )
         position.setdefault(label, []).append(column)
     return list(position), [np.asarray(member, dtype=np.int64) for member in position.values()]
@@ -153,26 +166,42 @@ def _groups_by_name(
     owner: dict[int, Any] = {}
     for label, member in groups.items():
         if isinstance(member, str) or not hasattr(member, "__len__"):
-            raise DataError(f"group {label!r} must be a list of column numbers, got {member!r}")
+            raise DataError(
+                f"group {label!r} must be a list of column numbers, got {member!r}",
+                value=member,
+                option="groups",
+            )
         if len(member) == 0:
-            raise DataError(f"group {label!r} is empty; give it columns or remove it")
+            raise DataError(
+                f"group {label!r} is empty",
+                "give it columns or remove it",
+                value=label,
+                option="groups",
+            )
         for column in member:
             if not isinstance(column, int | np.integer) or not 0 <= column < n_columns:
                 raise DataError(
-                    f"group {label!r} has column {column!r}, out of range: columns are integers "
-                    f"0..{n_columns - 1}"
+                    f"group {label!r} has column {column!r}, out of range",
+                    f"columns are integers 0..{n_columns - 1}",
+                    value=column,
+                    option="groups",
                 )
             if int(column) in owner:
                 raise DataError(
-                    f"column {column} is in two groups, {owner[int(column)]!r} and {label!r}; "
-                    "keep it in one"
+                    f"column {column} is in two groups, {owner[int(column)]!r} and {label!r}",
+                    "keep it in one",
+                    value=column,
+                    option="groups",
                 )
             owner[int(column)] = label
     left_out = next((j for j in range(n_columns) if j not in owner), None)
     if left_out is not None:
         raise DataError(
-            f"column {left_out} is in no group ({n_columns - len(owner)} of {n_columns} columns "
-            "are left out); add it to a group, or select the columns first"
+            f"column {left_out} is in no group ({n_columns - len(owner)} of {n_columns} "
+            "columns are left out)",
+            "add it to a group, or select the columns first",
+            value=left_out,
+            option="groups",
         )
     return list(groups), [np.asarray(member, dtype=np.int64) for member in groups.values()]
 
@@ -185,11 +214,18 @@ def as_block(value: Any, name: str) -> Any:
     block = value if sparse.issparse(value) else np.asarray(value)
     if block.ndim not in (1, 2):
         raise DataError(
-            f"block {name!r} has {block.ndim} dimensions (shape {block.shape}); a block is (n, d) "
-            "or a vector of n categories. Reshape your data"
+            f"block {name!r} has {block.ndim} dimensions (shape {block.shape})",
+            "a block is (n, d) or a vector of n categories. Reshape your data",
+            column=name,
+            value=block.shape,
         )
     if block.ndim == 2 and block.shape[1] == 0:
-        raise DataError(f"block {name!r} has 0 columns (shape {block.shape}); drop it")
+        raise DataError(
+            f"block {name!r} has 0 columns (shape {block.shape})",
+            "drop it",
+            column=name,
+            value=block.shape,
+        )
     if block.dtype.kind == "c":
         raise complex_data()
     return block
@@ -202,8 +238,11 @@ def common_length(arrays: Sequence[Any], names: Sequence[str], n_min: int = 2) -
     for array, name in zip(arrays, names, strict=True):
         if array.shape[0] != n:
             raise DataError(
-                f"blocks must have the same number of samples: {names[0]!r} has {n}, {name!r} has "
-                f"{array.shape[0]}; align the rows"
+                f"blocks must have the same number of samples: {names[0]!r} has {n}, {name!r} "
+                f"has {array.shape[0]}",
+                "align the rows",
+                value=array.shape[0],
+                column=name,
             )
     return n
 
@@ -245,8 +284,11 @@ def hot_positions(block: Any, name: str) -> NDArray[np.int64]:
         row = int(wrong.argmax())
         values = matrix[[row]].toarray()[0]
         raise DataError(
-            f"row {row} of block {name!r} is not one-hot: {np.array2string(values, threshold=6)}; "
-            "give a single 1 among zeros, or all zeros or NaN where the value is missing"
+            f"row {row} of block {name!r} is not one-hot: {np.array2string(values, threshold=6)}",
+            "give a single 1 among zeros, or all zeros or NaN where the value is missing",
+            row=row,
+            column=name,
+            value=values,
         )
     positions = np.full(len(stored), -1, dtype=np.int64)
     positions[stored == 1] = matrix.indices

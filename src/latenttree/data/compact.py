@@ -102,8 +102,8 @@ def _distinct(values: Sequence[Any]) -> tuple[list[Any], NDArray[np.int64]]:
         found = np.fromiter((place.setdefault(k, len(place)) for k in keys), np.int64, len(values))
     except TypeError as error:
         raise DataError(
-            f"it holds values that cannot be compared ({error}); each value must be a string or a "
-            "number: convert it, for example astype(str)"
+            f"it holds values that cannot be compared ({error})",
+            "convert it, for example astype(str): each value must be a string or a number",
         ) from None
     return list(place) if keys is values else [value for _, value in place], found
 
@@ -210,13 +210,17 @@ def same_kind(known: str | None, found: set[str], name: str) -> str | None:
     """The kind of a column, given that of its earlier batches (None: all missing)."""
     if len(found) > 1:
         raise DataError(
-            f"column {name!r} mixes {' and '.join(sorted(found))}; convert it to one type, for "
-            "example astype(str)"
+            f"column {name!r} mixes {' and '.join(sorted(found))}",
+            "convert it to one type, for example astype(str)",
+            column=name,
+            value=tuple(sorted(found)),
         )
     now = next(iter(found), None)
     if known is not None and now is not None and known != now:
         raise DataError(
-            f"column {name!r} holds {now}, but {known} in earlier batches; convert it to the type "
-            "of the first batch"
+            f"column {name!r} holds {now}, but {known} in earlier batches",
+            "convert it to the type of the first batch",
+            column=name,
+            value=now,
         )
     return known if now is None else now

@@ -325,5 +325,7 @@ def _library(name: str) -> Any:
         return import_module(name)
     except ImportError as error:
         raise DataError(
-            f"the model was fitted on a {name} DataFrame, but {name} is not installed; install it"
+            f"the model was fitted on a {name} DataFrame, but {name} is not installed",
+            "install it",
+            value=name,
         ) from error

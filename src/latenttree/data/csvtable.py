@@ -33,11 +33,21 @@ class Roles(NamedTuple):
         """The names of the other columns."""
         if self.weights is not None and self.weights not in header:
             raise DataError(
-                f"no column {self.weights!r} of weights; the columns are {listing(header)}"
+                f"no column {self.weights!r} of weights",
+                f"the columns are {listing(header)}",
+                column=self.weights,
+                value=self.weights,
+                option="weights",
             )
         absent = [name for name in self.ignore if name not in header]
         if absent:
-            raise DataError(f"no column {absent[0]!r} to ignore; the columns are {listing(header)}")
+            raise DataError(
+                f"no column {absent[0]!r} to ignore",
+                f"the columns are {listing(header)}",
+                column=absent[0],
+                value=absent[0],
+                option="ignore",
+            )
         return [name for name in header if name != self.weights and name not in self.ignore]
 
 
@@ -84,8 +94,10 @@ def check_header(header: Sequence[str], path: Path) -> None:
     """The first line has names, not numbers."""
     if all(number_of(text) is not None for text in header):
         raise DataError(
-            f"the first line of {path.name} holds numbers ({', '.join(header[:5])}), not names; "
-            "add a line with the names of the columns"
+            f"the first line of {path.name} holds numbers ({', '.join(header[:5])}), not names",
+            "add a line with the names of the columns",
+            value=tuple(header),
+            path=str(path),
         )
 
 
@@ -100,8 +112,12 @@ def _weighed(
         wrong = numbers.index(None)
         row = int((codes == wrong).argmax())
         raise DataError(
-            f"column {weights!r} of weights has {texts[wrong]!r} in row {row}, which is no number; "
-            "correct it"
+            f"column {weights!r} of weights has {texts[wrong]!r} in row {row}, which is no number",
+            "correct it",
+            column=weights,
+            row=row,
+            value=texts[wrong],
+            option="weights",
         )
     found = check_weights(np.asarray(numbers, dtype=np.float64)[codes], len(codes))
     keep = found > 0

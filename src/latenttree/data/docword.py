@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from latenttree.data.checks import check_shape, resolve_names
 from latenttree.data.sparsechecks import check_size
 from latenttree.data.textfile import open_text
-from latenttree.errors import DataError
+from latenttree.errors import DataError, Option, Phrase, Text
 
 DOCWORD = re.compile(r"docword\.(?P<name>.+)\.txt(\.gz)?$")
 _READ = 1 << 20  # bytes read at once
@@ -24,7 +24,9 @@ _READ = 1 << 20  # bytes read at once
 def read_vocabulary(path: Path) -> list[str]:
     """A name on each line."""
     if not path.is_file():
-        raise DataError(f"no vocabulary file {str(path)!r}; check the path")
+        raise DataError(
+            f"no vocabulary file {str(path)!r}", "check the path", path=str(path), option="vocab"
+        )
     if not path.stat().st_size:
         return []
     with open_text(path) as file:
@@ -38,14 +40,20 @@ def word_names(path: Path, names: Sequence[Any] | None, n_words: int) -> list[st
     if names is None:
         if not beside.is_file():
             raise DataError(
-                f"no vocabulary {beside.name!r} beside {path.name!r}; put it there, or pass "
-                "vocab= or names="
+                f"no vocabulary {beside.name!r} beside {path.name!r}",
+                Text("put it there, or pass ", Option("vocab"), Phrase("or names", " or names")),
+                path=str(beside),
+                option="vocab",
             )
         names = read_vocabulary(beside)
     if len(names) != n_words:
         raise DataError(
             f"the header of {path.name} says W={n_words} words, but the vocabulary has "
-            f"{len(names)}; pass the vocabulary that belongs to this file"
+            f"{len(names)}",
+            "pass the vocabulary that belongs to this file",
+            value=len(names),
+            path=str(path),
+            option="vocab",
         )
     return resolve_names(names, n_words)
 
@@ -72,15 +80,20 @@ def entry_blocks(
         if found[:, 2].min() < 0:
             bad = int(found[:, 2].argmin())
             raise DataError(
-                f"{lines.name}, line {line + bad}: negative count {found[bad, 2]}; counts must "
-                "be >= 0"
+                f"{lines.name}, line {line + bad}: negative count {found[bad, 2]}",
+                "counts must be >= 0",
+                value=int(found[bad, 2]),
+                row=line + bad,
+                path=lines.name,
             )
         some = found[:, 2] > 0
         yield (found[some, 0] - 1).astype(np.int32), (found[some, 1] - 1).astype(np.int32)
     if n_read != n_entries:
         raise DataError(
-            f"the header of {lines.name} says NNZ={n_entries} entries, but the file has {n_read}; "
-            "it is cut or its header is wrong: download it again, or correct the third line"
+            f"the header of {lines.name} says NNZ={n_entries} entries, but the file has {n_read}",
+            "it is cut or its header is wrong: download it again, or correct the third line",
+            value=n_read,
+            path=lines.name,
         )
 
 
@@ -91,8 +104,12 @@ def _check_range(
         return
     bad = int(((values < 1) | (values > high)).argmax())
     raise DataError(
-        f"{name}, line {line + bad}: {what} {values[bad]} is out of range, the header says "
-        f"{symbol}={high} (numbered from 1); correct the header or the line"
+        f"{name}, line {line + bad}: {what} {values[bad]} is out of range, the header "
+        f"says {symbol}={high} (numbered from 1)",
+        "correct the header or the line",
+        value=int(values[bad]),
+        row=line + bad,
+        path=name,
     )
 
 
@@ -117,7 +134,11 @@ class Lines:
         if not line.strip().isdigit():
             raise DataError(
                 f"{self.name}, line {self.n_lines}: expected the whole number {symbol}, got "
-                f"{_show(line)}; a docword file starts with the lines D, W and NNZ"
+                f"{_show(line)}",
+                "a docword file starts with the lines D, W and NNZ",
+                value=_show(line),
+                row=self.n_lines,
+                path=self.name,
             )
         return int(line)
 
@@ -166,7 +187,11 @@ class Lines:
             except ValueError as error:
                 raise DataError(
                     f"{self.name}, line {self.n_lines + 1 + i}: expected three whole numbers "
-                    f"'document word count', got {_show(line)}; correct or remove the line"
+                    f"'document word count', got {_show(line)}",
+                    "correct or remove the line",
+                    value=_show(line),
+                    row=self.n_lines + 1 + i,
+                    path=self.name,
                 ) from error
             rows.append((doc, word, count))
         return np.asarray(rows, dtype=np.int64).ravel()
@@ -178,7 +203,10 @@ class Lines:
             complete = n_read + self._rest.count(b"\n")
             raise DataError(
                 f"{self.name} is cut or damaged: the gzip stream ends early ({error}), after "
-                f"{complete} of {n_expected or 'unknown'} rows; download it again"
+                f"{complete} of {n_expected or 'unknown'} rows",
+                "download it again",
+                value=complete,
+                path=self.name,
             ) from error
 
 

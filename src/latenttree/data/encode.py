@@ -58,7 +58,7 @@ from latenttree.data.vectors import (
 )
 from latenttree.data.weights import weighted_rows
 from latenttree.engine.memory import memory_bytes, room_for_reading
-from latenttree.errors import DataError
+from latenttree.errors import DataError, Option, Text
 
 __all__ = ["as_table", "check_n_states"]
 
@@ -129,8 +129,10 @@ def _table_of_file(path: Any, sample_weight: Any, options: Mapping[str, Any]) ->
 
     if sample_weight is not None:
         raise DataError(
-            f"X is the path {str(path)!r}, whose rows have no weights of their own; pass "
-            "read_table(path, weights=COLUMN), or the data themselves"
+            f"X is the path {str(path)!r}, whose rows have no weights of their own",
+            "pass read_table(path, weights=COLUMN), or the data themselves",
+            path=str(path),
+            option="sample_weight",
         )
     return read_table(path, **options)
 
@@ -154,11 +156,23 @@ def _table_again(
 ) -> Table:
     if groups is not None or names is not None or family != AUTO:
         raise DataError(
-            "X is a Table, which has its names, blocks and families; pass it alone, or pass "
-            "groups=, names= and family= where it is made"
+            "X is a Table, which has its names, blocks and families",
+            Text(
+                "pass it alone, or pass ",
+                Option("groups"),
+                ", ",
+                Option("names"),
+                " and ",
+                Option("family"),
+                " where it is made",
+            ),
         )
     if sample_weight is not None and table.weights is not None:
-        raise DataError("X is a Table that has weights; pass it without sample_weight")
+        raise DataError(
+            "X is a Table that has weights",
+            Text("pass it without ", Option("sample_weight")),
+            option="sample_weight",
+        )
     if sample_weight is not None:
         rows, weights = weighted_rows(np.arange(table.n_samples), sample_weight)
         table = table if len(rows) == table.n_samples else table.subset_rows(rows)
@@ -170,13 +184,17 @@ def reject_unreadable(X: Any) -> None:
     """What is no table at all, and damaged sparse matrices; Dask collections are still to come."""
     if isinstance(X, str | bytes | os.PathLike):
         raise DataError(
-            f"X is {X!r}; pass a table, not a path (latenttree.data.read_table reads files)"
+            f"X is {X!r}",
+            "pass a table, not a path (latenttree.data.read_table reads files)",
+            value=X,
         )
     if X is None:
-        raise DataError("X is None; pass a table: a DataFrame, an array or a sparse matrix")
+        raise DataError("X is None", "pass a table: a DataFrame, an array or a sparse matrix")
     if type(X).__module__.split(".")[0] == "dask":
         raise DataError(
-            f"Dask collections are not supported yet, got {type(X).__name__}; call .compute() first"
+            f"Dask collections are not supported yet, got {type(X).__name__}",
+            "call .compute() first",
+            value=type(X).__name__,
         )
     for part in [X] if sparse.issparse(X) else _items(X):
         if sparse.issparse(part):
@@ -201,8 +219,9 @@ def as_matrix(X: Any, n_min: int = 2) -> NDArray[Any]:
     try:
         array = np.ma.asarray(X) if isinstance(X, np.ma.MaskedArray) else np.asarray(X)
     except ValueError as error:
-        message = f"X is not a rectangular table ({error}); give all rows one length"
-        raise DataError(message) from error
+        raise DataError(
+            f"X is not a rectangular table ({error})", "give all rows one length"
+        ) from error
     if array.dtype.kind == "c":
         raise complex_data()
     check_shape(array.shape, n_min)
@@ -218,11 +237,16 @@ def as_frame(X: Any) -> nw.DataFrame[Any] | None:
         resolve_names(None, len(X.columns), list(X.columns))
     frame = nw.from_native(X, pass_through=True, allow_series=True)
     if isinstance(frame, nw.LazyFrame):
-        raise DataError(f"X is a lazy frame ({type(X).__name__}); call .collect() first")
+        raise DataError(
+            f"X is a lazy frame ({type(X).__name__})",
+            "call .collect() first",
+            value=type(X).__name__,
+        )
     if isinstance(frame, nw.Series):
         raise DataError(
-            f"expected a table, got a single series of length {len(frame)}. Reshape your data: "
-            "X.to_frame()"
+            f"expected a table, got a single series of length {len(frame)}",
+            "Reshape your data: X.to_frame()",
+            value=len(frame),
         )
     return frame if isinstance(frame, nw.DataFrame) else None
 
@@ -232,8 +256,10 @@ def _check_levels(columns: Any) -> None:
     if getattr(columns, "nlevels", 1) > 1:
         first = tuple(map(str, columns[0]))
         raise DataError(
-            f"the columns of X have {columns.nlevels} levels (the first is {first}), a variable "
-            "has one name; join them: X.columns = ['/'.join(map(str, c)) for c in X.columns]"
+            f"the columns of X have {columns.nlevels} levels (the first is {first}), a "
+            "variable has one name",
+            "join them: X.columns = ['/'.join(map(str, c)) for c in X.columns]",
+            value=first,
         )
 
 
@@ -298,9 +324,19 @@ class _Reader:
         blocks = frame is None and is_blocks(X)
         if groups is not None and (frame is not None or blocks):
             raise DataError(
-                f"groups= is for a sparse or numeric matrix, got {type(X).__name__}; pass a "
-                "matrix, or without groups= a dict with a block for each group, for example "
-                "{name: X[columns].to_numpy() for name, columns in groups.items()}"
+                Text(
+                    Option("groups"), f" is for a sparse or numeric matrix, got {type(X).__name__}"
+                ),
+                Text(
+                    "pass a matrix, or without ",
+                    Option("groups"),
+                    (
+                        " a dict with a block for each group, for example {name: "
+                        "X[columns].to_numpy() for name, columns in groups.items()}"
+                    ),
+                ),
+                value=type(X).__name__,
+                option="groups",
             )
         if frame is not None:
             return self.frame(frame)
@@ -442,8 +478,14 @@ class _Reader:
         )
         if other is not None:
             raise DataError(
-                f"family {other!r}: a sparse matrix without groups is read as presence or absence; "
-                "pass X.toarray() to read its numbers, or groups= to join columns to vectors"
+                f"family {other!r}: a sparse matrix without groups is read as presence or absence",
+                Text(
+                    "pass X.toarray() to read its numbers, or ",
+                    Option("groups"),
+                    " to join columns to vectors",
+                ),
+                value=other,
+                option="family",
             )
 
 

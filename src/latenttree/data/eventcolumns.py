@@ -22,7 +22,7 @@ from latenttree.data.encode import as_frame
 from latenttree.data.reading import reading
 from latenttree.data.streams import parquet_columns, parquet_file
 from latenttree.data.textfile import check_file, read_cells, suffix_of
-from latenttree.errors import DataError
+from latenttree.errors import DataError, Option, Phrase, Text
 
 IntArray = NDArray[np.int64]
 Choose = Callable[[Sequence[str]], Sequence[int]]
@@ -64,8 +64,10 @@ def read_columns(source: Any, choose: Choose, delimiter: str | None = None) -> l
     frame = as_frame(source)
     if frame is None:
         raise DataError(
-            f"events are a {type(source).__name__}; pass a DataFrame with a row for each event, a "
-            "tuple (samples, codes) of two arrays of one length, or the path of a file"
+            f"events are a {type(source).__name__}",
+            "pass a DataFrame with a row for each event, a tuple (samples, codes) of two "
+            "arrays of one length, or the path of a file",
+            value=type(source).__name__,
         )
     return columns_of_frame(frame, choose)
 
@@ -94,7 +96,9 @@ def delimiter_of(path: Path, delimiter: str | None) -> str:
     suffix = suffix_of(path)
     if suffix not in (".csv", ".tsv", ".txt"):
         check_file(path)
-        raise DataError(f"do not know how to read {path.name!r}; known are {FILES}")
+        raise DataError(
+            f"do not know how to read {path.name!r}", f"known are {FILES}", path=str(path)
+        )
     return delimiter or ("\t" if suffix == ".tsv" else ",")
 
 
@@ -123,13 +127,19 @@ def _columns_of_arrays(
     flat = next((j for j, array in enumerate(arrays) if array.ndim != 1), None)
     if flat is not None:
         raise DataError(
-            f"{names[flat]!r} of the events has shape {arrays[flat].shape}; pass arrays of one "
-            "dimension, with a value for each event"
+            f"{names[flat]!r} of the events has shape {arrays[flat].shape}",
+            "pass arrays of one dimension, with a value for each event",
+            value=arrays[flat].shape,
+            column=names[flat],
         )
     lengths = {name: len(array) for name, array in zip(names, arrays, strict=True)}
     if len(set(lengths.values())) > 1:
         told = ", ".join(f"{name!r} has {n}" for name, n in lengths.items())
-        raise DataError(f"columns of events differ in length: {told}; give each event one of each")
+        raise DataError(
+            f"columns of events differ in length: {told}",
+            "give each event one of each",
+            value=lengths,
+        )
     return [_of_array(names[j], arrays[j]) for j in choose(names)]
 
 
@@ -160,7 +170,9 @@ def _of_array(name: str, array: NDArray[Any]) -> Labelled:
     try:
         codes = [position.setdefault(value, len(position)) for value in array.tolist()]
     except TypeError as error:
-        raise DataError(f"column {name!r} of the events: {error}; use texts or numbers") from error
+        raise DataError(
+            f"column {name!r} of the events: {error}", "use texts or numbers", column=name
+        ) from error
     return _labelled(name, _objects(position), np.asarray(codes, dtype=np.int64))
 
 
@@ -237,15 +249,24 @@ def choose_columns(
             chosen[role] = _first_left(names, role, chosen.values())
     if time == "" and chosen["time"] is None:
         raise DataError(
-            f"no column of times among {listing(names)}: since= and until= need one; pass time= "
-            "with its name"
+            Text(
+                f"no column of times among {listing(names)}: ",
+                Option("since"),
+                " and ",
+                Option("until"),
+                " need one",
+            ),
+            Text("pass ", Option("time"), " with its name"),
+            option="time",
         )
     roles = ("sample", "code") if time is None else ("sample", "code", "time")
     found = [j for j in (chosen[role] for role in roles) if j is not None]
     if len(set(found)) < len(found):
         raise DataError(
-            f"sample, code and time must be different columns, got {sample!r}, {code!r} and "
-            f"{time!r}; the columns are {listing(names)}"
+            f"sample, code and time must be different columns, got {sample!r}, {code!r} "
+            f"and {time!r}",
+            f"the columns are {listing(names)}",
+            value=(sample, code, time),
         )
     return found
 
@@ -255,7 +276,10 @@ def _position(names: Sequence[str], name: Any, role: str) -> int | None:
         return None
     if str(name) not in names:
         raise DataError(
-            f"no column {name!r} in the events ({role}=); the columns are {listing(names)}"
+            Text(f"no column {name!r} in the events (", Option(role), ")"),
+            f"the columns are {listing(names)}",
+            value=name,
+            option=role,
         )
     return list(names).index(str(name))
 
@@ -273,8 +297,10 @@ def _first_left(names: Sequence[str], role: str, taken: Iterable[int | None]) ->
         if j not in used:
             return j
     raise DataError(
-        f"events need a column of samples and one of codes, but the columns are {listing(names)}; "
-        f"pass {role}= with the name of the column"
+        f"events need a column of samples and one of codes, but the columns are {listing(names)}",
+        Text("pass ", Option(role), " with the name of the column"),
+        value=tuple(names),
+        option=role,
     )
 
 
@@ -294,7 +320,11 @@ def read_map(source: Any, what: str) -> dict[str, list[str]]:
         if target not in targets:
             targets.append(target)
     if not found:
-        raise DataError(f"{what}= is a map without any code; pass code and target of each")
+        raise DataError(
+            Text(Option(what), " is a map without any code"),
+            "pass code and target of each",
+            option=what,
+        )
     return found
 
 
@@ -314,8 +344,11 @@ def _pairs(source: Any, what: str) -> Iterable[tuple[str, str]]:
     if isinstance(source, tuple):
         if len(source) != 3:
             raise DataError(
-                f"{what}= is a tuple of {len(source)}; pass a mapping, a table of two columns, or "
-                "(table, column of codes, column of targets)"
+                Text(Option(what), f" is a tuple of {len(source)}"),
+                "pass a mapping, a table of two columns, or (table, column of codes, "
+                "column of targets)",
+                value=len(source),
+                option=what,
             )
         table, wanted = source[0], [str(name) for name in source[1:]]
     codes, targets = read_columns(table, lambda names: _map_columns(names, wanted, what))
@@ -327,13 +360,26 @@ def _map_columns(names: Sequence[str], wanted: Sequence[str] | None, what: str) 
     if wanted is None:
         if len(names) != 2:
             raise DataError(
-                f"the map {what}= has {len(names)} columns ({listing(names)}), not two; name them: "
-                f"{what}=(table, column of codes, column of targets)"
+                Text(
+                    "the map ",
+                    Option(what),
+                    f" has {len(names)} columns ({listing(names)}), not two",
+                ),
+                Text(
+                    "name them: ",
+                    Option(what),
+                    Phrase("map columns", "=(table, column of codes, column of targets)"),
+                ),
+                value=tuple(names),
+                option=what,
             )
         return [0, 1]
     absent = [name for name in wanted if name not in names]
     if absent:
         raise DataError(
-            f"no column {listing(absent)} in the map {what}=; the columns are {listing(names)}"
+            Text(f"no column {listing(absent)} in the map ", Option(what)),
+            f"the columns are {listing(names)}",
+            value=tuple(absent),
+            option=what,
         )
     return [list(names).index(name) for name in wanted]

@@ -6,15 +6,16 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from latenttree.data.checks import N_SHOWN, listing
-from latenttree.errors import DataError
+from latenttree.errors import DataError, Option, Phrase, Text
 
 
 class NothingLeft(DataError):
     """No code is left; `report` says, as that of `Events`, where they went."""
 
     def __init__(self, report: Mapping[str, Any]) -> None:
-        told = " ".join(sentences(report))
-        super().__init__(f"no code is left. {told} Check the columns, the maps and the bounds")
+        left_out_of = [part for sentence in sentences(report) for part in (" ", sentence)]
+        remedy = Text("check the columns, the maps and the bounds.", *left_out_of)
+        super().__init__("no code is left", remedy)
         self.report = dict(report)
 
 
@@ -61,7 +62,7 @@ def _number(text: str) -> float | None:
 
 
 def sentences(report: Mapping[str, Any]) -> Iterator[str]:
-    """The report for people; what is zero is left out."""
+    """The report in sentences, each with its options and phrases; counts of zero are omitted."""
     sample, code = report["columns"][:2]
     yield f"{report['events']:,} events: samples from column {sample!r}, codes from {code!r}."
     if report["decimal_codes"]:
@@ -71,47 +72,54 @@ def sentences(report: Mapping[str, Any]) -> Iterator[str]:
         )
     for name, words in _EVENTS.items():
         if report.get(name):
-            yield f"{_many(report[name], 'event')} {words}."
-    for name, words in _CODES.items():
+            yield Text(f"{_many(report[name], 'event')} ", words, ".")
+    for name, words in (_CODES | _rare(report)).items():
         if report.get(name) and report[name]["codes"]:
-            yield from _codes_left_out(report[name], words.format(**report))
+            yield from _codes_left_out(report[name], words)
     if report.get("empty_groups"):
         groups = report["empty_groups"]
         yield f"{_many(len(groups), 'group')} without a code that is left: {listing(groups)}."
     if report.get("samples_without"):
-        yield (
-            f"{_many(report['samples_without'], 'sample')} without an event that counts left out; "
-            "pass all_samples= to keep them."
-        )
+        samples = _many(report["samples_without"], "sample")
+        keep = Phrase("keep all samples", "; pass all_samples to keep them")
+        yield Text(f"{samples} without an event that counts left out", keep, ".")
 
 
-_EVENTS = {
+_EVENTS: dict[str, str] = {
     "incomplete": "without a sample or a code left out",
     "outside_time": "outside the time span left out",
-    "outside_samples": "of samples that are not in all_samples left out",
+    "outside_samples": Text(
+        Phrase("other samples", "of samples that are not in all_samples"), " left out"
+    ),
     "duplicates": "repeated (a code counts once in a sample)",
 }
-_CODES = {
-    "outside_roll_up": "outside the map roll_up=",
-    "outside_groups": "outside the map groups=",
-    "outside_codes": "outside codes=",
-    "rare": "in fewer than min_support={min_support} samples",
-    "everywhere": "in all samples",
+_CODES: dict[str, str] = {
+    "outside_roll_up": Text("outside the map ", Option("roll_up")),
+    "outside_groups": Text("outside the map ", Option("groups")),
+    "outside_codes": Text(Phrase("outside codes", "outside codes=")),
 }
 
 
-def _codes_left_out(found: Mapping[str, Any], why: str) -> Iterator[str]:
-    examples = [f"{code!r} ({n:,})" for code, n in found["examples"].items()]
-    n_more = found["codes"] - len(examples)
+def _rare(report: Mapping[str, Any]) -> dict[str, str]:
+    return {
+        "rare": f"in fewer than {report.get('min_support')} samples",
+        "everywhere": "in all samples",
+    }
+
+
+def _codes_left_out(counts: Mapping[str, Any], why: str) -> Iterator[str]:
+    examples = [f"{code!r} ({n:,})" for code, n in counts["examples"].items()]
+    n_more = counts["codes"] - len(examples)
     more = f" and {n_more:,} more" if n_more else ""
-    yield (
-        f"{_many(found['codes'], 'code')} {why} left out, {_many(found['pairs'], 'occurrence')} "
-        f"in samples: {', '.join(examples)}{more}."
+    occurrences = _many(counts["pairs"], "occurrence")
+    shown = f"{', '.join(examples)}{more}"
+    yield Text(
+        f"{_many(counts['codes'], 'code')} ", why, f" left out, {occurrences} in samples: {shown}."
     )
-    if found["alike"]:
-        code, other = next(iter(found["alike"].items()))
+    if counts["alike"]:
+        code, other = next(iter(counts["alike"].items()))
         yield (
-            f"{len(found['alike']):,} of them differ from a known code in zeros alone, like "
+            f"{len(counts['alike']):,} of them differ from a known code in zeros alone, like "
             f"{code!r} from {other!r}: write the codes alike."
         )
 

@@ -41,7 +41,7 @@ from latenttree.data.spooled import Plan
 from latenttree.data.table import Table
 from latenttree.data.textfile import check_file
 from latenttree.engine.memory import memory_bytes, room_for_reading
-from latenttree.errors import DataError
+from latenttree.errors import DataError, Option, Text
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,7 +144,11 @@ def read_events(
     [[1, 1, 0], [1, 0, 1], [0, 0, 1]]
     """
     if isinstance(min_support, bool) or not isinstance(min_support, int) or min_support < 1:
-        raise DataError(f"min_support must be a whole number >= 1, got {min_support!r}")
+        raise DataError(
+            Text(Option("min_support"), f" must be a whole number >= 1, got {min_support!r}"),
+            value=min_support,
+            option="min_support",
+        )
     path = isinstance(events, str | os.PathLike)
     with reading(events) if path else nullcontext():
         report: dict[str, Any] = {}
@@ -253,13 +257,22 @@ def _cohort(all_samples: Any) -> Growing | Listed:
     labels = np.asarray(all_samples)
     if labels.ndim != 1 or not len(labels):
         raise DataError(
-            f"all_samples must be a list of identifiers, got shape {labels.shape}; pass one for "
-            "each sample"
+            Text(
+                Option("all_samples"), f" must be a list of identifiers, got shape {labels.shape}"
+            ),
+            "pass one for each sample",
+            value=labels.shape,
+            option="all_samples",
         )
     position: dict[str, int] = {}
     for row, label in enumerate(labels.tolist()):
         if position.setdefault(text_of(label), row) != row:
-            raise DataError(f"all_samples has {label!r} more than once; list each sample once")
+            raise DataError(
+                Text(Option("all_samples"), f" has {label!r} more than once"),
+                "list each sample once",
+                value=label,
+                option="all_samples",
+            )
     return Listed(position, labels)
 
 
@@ -308,8 +321,17 @@ def _group_of(
     for code, found in groups.items():
         if len(found) > 1 and code in used:
             raise DataError(
-                f"groups= has code {code!r} in {len(found)} groups ({listing(found)}); a code has "
-                "one group: keep one of them, or use roll_up= for several parents"
+                Text(
+                    Option("groups"),
+                    f" has code {code!r} in {len(found)} groups ({listing(found)})",
+                ),
+                Text(
+                    "a code has one group: keep one of them, or use ",
+                    Option("roll_up"),
+                    " for several parents",
+                ),
+                value=code,
+                option="groups",
             )
     return {code: found[0] for code, found in groups.items()}
 
@@ -318,10 +340,21 @@ def _given_codes(codes: Sequence[Any], group_of: Mapping[str, str] | None) -> di
     """The columns that are asked for."""
     given = [text_of(code) for code in ([] if isinstance(codes, str) else codes)]
     if not given or len(set(given)) < len(given):
-        raise DataError(f"codes= must be a list of different codes, got {codes!r:.200}")
+        raise DataError(
+            Text(Option("codes"), f" must be a list of different codes, got {codes!r:.200}"),
+            value=codes,
+            option="codes",
+        )
     outside = [code for code in given if group_of is not None and code not in group_of]
     if outside:
-        raise DataError(f"codes= has {listing(outside)}, which groups= does not; add a group")
+        raise DataError(
+            Text(
+                Option("codes"), f" has {listing(outside)}, which ", Option("groups"), " does not"
+            ),
+            "add a group",
+            value=tuple(outside),
+            option="codes",
+        )
     return {code: i for i, code in enumerate(given)}
 
 

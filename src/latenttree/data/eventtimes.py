@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.data.eventcolumns import Labelled
-from latenttree.errors import DataError
+from latenttree.errors import DataError, Option, Text
 
 _DAY = re.compile(r"\d{4}(-\d\d(-\d\d)?)?$")  # a year, a month or a day: all of it counts
 
@@ -51,8 +51,11 @@ def _parsed(value: Any, name: str) -> np.datetime64:
         return _moment(value)
     except (TypeError, ValueError) as error:
         raise DataError(
-            f"time {value!r} in column {name!r} is neither a number nor a date like 2020-12-31 or "
-            "2020-12-31 23:59; correct it"
+            f"time {value!r} in column {name!r} is neither a number nor a date like "
+            "2020-12-31 or 2020-12-31 23:59",
+            "correct it",
+            column=name,
+            value=value,
         ) from error
 
 
@@ -83,6 +86,12 @@ def _bound(value: Any, name: str, moments: NDArray[Any], column: Labelled) -> An
     except (TypeError, ValueError) as error:
         wanted = "dates" if dates else "numbers"
         raise DataError(
-            f"{name}={value!r}, but column {column.name!r} holds {wanted} (the first is "
-            f"{column.texts[0]!r}); pass {name}= as one of these"
+            Text(
+                Option(name, value),
+                f", but column {column.name!r} holds {wanted} (the first is {column.texts[0]!r})",
+            ),
+            Text("pass ", Option(name), " as one of these"),
+            value=value,
+            column=column.name,
+            option=name,
         ) from error

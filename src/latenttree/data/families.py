@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from latenttree.data.checks import MOST_UNIQUE, listing
 from latenttree.data.table import FAMILIES
-from latenttree.errors import DataError
+from latenttree.errors import DataError, Option, Phrase, Text
 
 Family = str | Mapping[Any, str]
 Look = Literal["one-hot", "binary", "counts", "real"]
@@ -62,8 +62,11 @@ def asked_families(family: Family, names: Sequence[str]) -> list[str]:
         return [_known(family, "")] * len(names)
     if not isinstance(family, Mapping):
         raise DataError(
-            f"family={family!r}: give 'auto', the name of a family for all variables, or a dict "
-            f"from columns to names; names are {list(NAMES)}"
+            Text(Option("family", family), " is neither a name nor a dict"),
+            "give 'auto', the name of a family for all variables, or a dict from "
+            f"columns to names; names are {list(NAMES)}",
+            value=family,
+            option="family",
         )
     wanted = {str(column): name for column, name in family.items()}
     known = set(names)
@@ -71,7 +74,11 @@ def asked_families(family: Family, names: Sequence[str]) -> list[str]:
     if unknown is not None:
         raise DataError(
             f"family names column {unknown!r}, which the data do not have"
-            f"{_did_you_mean(unknown, names)}; the columns are {listing(names)}"
+            f"{_did_you_mean(unknown, names)}",
+            f"the columns are {listing(names)}",
+            column=unknown,
+            value=wanted[unknown],
+            option="family",
         )
     found = {column: _known(name, f" of column {column!r}") for column, name in wanted.items()}
     return [found.get(name, AUTO) for name in names]
@@ -81,7 +88,10 @@ def _known(name: Any, of: str) -> str:
     if isinstance(name, str) and name in (AUTO, *NAMES):
         return name
     raise DataError(
-        f"family {name!r}{of} is unknown{_meant(str(name))}; choose one of {[AUTO, *NAMES]}"
+        f"family {name!r}{of} is unknown{_meant(str(name))}",
+        f"choose one of {[AUTO, *NAMES]}",
+        value=name,
+        option="family",
     )
 
 
@@ -99,8 +109,15 @@ def check_scores(asked: str, name: str) -> None:
     """A Gaussian tree reads numbers: no family may say otherwise."""
     if asked not in (AUTO, "ordinal", "presence", *GAUSSIAN):
         raise DataError(
-            f"family {asked!r} of {name!r} does not go with hidden='gaussian', which reads every "
-            "variable as a number; leave it out, or use hidden='categorical'"
+            Text(
+                f"family {asked!r} of {name!r} does not go with ",
+                Option("hidden", "gaussian"),
+                ", which reads every variable as a number",
+            ),
+            Text("leave it out, or use ", Option("hidden", "categorical")),
+            value=asked,
+            column=name,
+            option="family",
         )
 
 
@@ -127,14 +144,23 @@ def vector_family(
         return _suggested(known, max(n_rows, n_known), loose, n_known, total)
     if asked in ("multinomial", "multihot"):
         raise DataError(
-            f"family {asked!r} is for a block of several columns, but {name!r} is a single one; "
-            "pass a dict with an (n, d) block, or a matrix with groups="
+            f"family {asked!r} is for a block of several columns, but {name!r} is a single one",
+            Text(
+                "pass a dict with an (n, d) block", Phrase("or groups", ", or a matrix with groups")
+            ),
+            value=asked,
+            column=name,
+            option="family",
         )
     if asked in NUMBERS and not number:
         first = known[:1].tolist()[0]
         raise DataError(
-            f"family {asked!r} needs numbers, but column {name!r} holds {type(first).__name__} "
-            f"values (first {first!r}); convert it, or leave its family to 'auto'"
+            f"family {asked!r} needs numbers, but column {name!r} holds "
+            f"{type(first).__name__} values (first {first!r})",
+            "convert it, or leave its family to 'auto'",
+            column=name,
+            value=first,
+            option="family",
         )
     if asked == "presence":
         return "categorical"
@@ -194,13 +220,19 @@ def block_family(asked: str, look: Look, width: int, name: str) -> str:
         return {"one-hot": "categorical", "binary": "multihot"}.get(look, "gaussian_diagonal")
     if asked == "presence":
         raise DataError(
-            f"family 'presence' is for a single column, but {name!r} is a block of {width} "
-            "columns; 'multihot' reads it as a group of codes that are present or absent"
+            f"family 'presence' is for a single column, but {name!r} is a block of {width} columns",
+            "'multihot' reads it as a group of codes that are present or absent",
+            value=asked,
+            column=name,
+            option="family",
         )
     if asked == "multinomial" and width == 1:
         raise DataError(
-            f"family 'multinomial' is for a bag of several counts, but {name!r} has one column; "
-            "use 'poisson'"
+            f"family 'multinomial' is for a bag of several counts, but {name!r} has one column",
+            "use 'poisson'",
+            value=asked,
+            column=name,
+            option="family",
         )
     if asked == "multihot" and look == "one-hot":
         return "categorical"

@@ -14,7 +14,7 @@ from latenttree.data.checks import check_shape, listing
 from latenttree.data.reading import reading
 from latenttree.data.table import Table, codes_table
 from latenttree.data.textfile import open_text, suffix_of
-from latenttree.errors import DataError
+from latenttree.errors import DataError, Phrase, Text
 
 Alphabet = Literal["auto", "dna", "protein"]
 
@@ -83,7 +83,12 @@ def read_fasta(path: str | Path, alphabet: Alphabet = "auto", *, learning: bool 
     """
     path = Path(path)
     if alphabet not in ("auto", "dna", "protein"):
-        raise DataError(f"alphabet is {alphabet!r}; pass 'auto', 'dna' or 'protein'")
+        raise DataError(
+            f"alphabet is {alphabet!r}",
+            "pass 'auto', 'dna' or 'protein'",
+            value=alphabet,
+            option="alphabet",
+        )
     with reading(path):
         with open_text(path) as file:
             records = _records(file, path.name)
@@ -111,11 +116,17 @@ def _records(file: TextIO, name: str) -> list[_Record]:
             if not records:
                 raise DataError(
                     f"{name}, line {number}: expected a line '>NAME' before the first sequence, "
-                    f"got {text[:40]!r}; is it a FASTA file?"
+                    f"got {text[:40]!r}",
+                    "is it a FASTA file?",
+                    value=text[:40],
+                    row=number,
+                    path=name,
                 )
             records[-1].lines.append("".join(text.split()))
     if not records:
-        raise DataError(f"{name} has no sequence; a FASTA file has a line '>NAME' before each")
+        raise DataError(
+            f"{name} has no sequence", "a FASTA file has a line '>NAME' before each", path=name
+        )
     return records
 
 
@@ -123,7 +134,12 @@ def _names(records: Sequence[_Record], name: str) -> list[str]:
     """First words where they are all different, else whole headers."""
     for record in records:
         if not record.header:
-            raise DataError(f"{name}, line {record.line}: '>' without a name; name the sequence")
+            raise DataError(
+                f"{name}, line {record.line}: '>' without a name",
+                "name the sequence",
+                row=record.line,
+                path=name,
+            )
     words = [record.header.split()[0] for record in records]
     if len(set(words)) == len(words):
         return words
@@ -132,8 +148,10 @@ def _names(records: Sequence[_Record], name: str) -> list[str]:
     if repeated:
         lines = [str(r.line) for r in records if r.header == repeated[0]]
         raise DataError(
-            f"{name} has {len(lines)} sequences called {repeated[0]!r} (lines {', '.join(lines)}); "
-            "names must be different: rename or remove"
+            f"{name} has {len(lines)} sequences called {repeated[0]!r} (lines {', '.join(lines)})",
+            "names must be different: rename or remove",
+            value=repeated[0],
+            path=name,
         )
     return headers
 
@@ -143,7 +161,13 @@ def _check_lengths(
 ) -> None:
     for record, text, name in zip(records, sequences, names, strict=True):
         if not text:
-            raise DataError(f"{file}, line {record.line}: {name!r} has no sequence; remove it")
+            raise DataError(
+                f"{file}, line {record.line}: {name!r} has no sequence",
+                "remove it",
+                column=name,
+                row=record.line,
+                path=file,
+            )
     lengths = [len(text) for text in sequences]
     usual = max(set(lengths), key=lambda length: (lengths.count(length), length))
     odd = [i for i, length in enumerate(lengths) if length != usual]
@@ -151,8 +175,12 @@ def _check_lengths(
         told = ", ".join(f"{names[i]!r} has {lengths[i]}" for i in odd[:_SITES_SHOWN])
         more = f" and {len(odd) - _SITES_SHOWN} more differ" if len(odd) > _SITES_SHOWN else ""
         raise DataError(
-            f"{file}: sequences of an alignment have one length; {len(lengths) - len(odd)} have "
-            f"{usual} sites, but {told}{more}: align them first"
+            f"{file}: sequences of an alignment have one length, but "
+            f"{len(lengths) - len(odd)} have {usual} sites and {told}{more}",
+            "align them first",
+            value=lengths[odd[0]],
+            column=names[odd[0]],
+            path=file,
         )
 
 
@@ -192,8 +220,11 @@ def _check_known(codes: NDArray[np.int8], names: Sequence[str], file: str) -> No
     empty = [names[j] for j in np.flatnonzero((codes < 0).all(axis=0)).tolist()]
     if empty:
         raise DataError(
-            f"{file}: {listing(empty)} {'has' if len(empty) == 1 else 'have'} no known letter, "
-            "only gaps; remove"
+            f"{file}: {listing(empty)} {'has' if len(empty) == 1 else 'have'} no "
+            "known letter, only gaps",
+            "remove " + ("it" if len(empty) == 1 else "them"),
+            column=empty[0],
+            path=file,
         )
 
 
@@ -212,10 +243,15 @@ def _lookup(kind: str) -> NDArray[np.int8]:
 
 def _wrong_character(character: str, site: int, name: str, kind: str, file: str) -> DataError:
     what = "a nucleotide" if kind == "dna" else "an amino acid"
-    other = "" if kind == "protein" else "; if these are proteins, pass alphabet='protein'"
+    protein = Phrase("try protein", "if these are proteins, pass alphabet='protein'")
     return DataError(
         f"{file}: {character!r} in {name!r}, site {site + 1}, is neither {what} nor a gap "
-        f"(letters {_LETTERS[kind]}, gaps {_GAPS}){other}"
+        f"(letters {_LETTERS[kind]}, gaps {_GAPS})",
+        "" if kind == "protein" else Text(protein),
+        value=character,
+        column=name,
+        row=site + 1,
+        path=file,
     )
 
 

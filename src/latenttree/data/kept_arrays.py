@@ -182,15 +182,21 @@ class KeptSparse:
         if X.dtype.kind == "c":
             raise complex_data()
         if X.dtype.kind not in NUMBERS:
-            raise DataError(f"a sparse matrix must be numeric, got type {X.dtype}; convert it")
+            raise DataError(
+                f"a sparse matrix must be numeric, got type {X.dtype}", "convert it", value=X.dtype
+            )
         found = sparse.csr_array(X)
         bad = ~np.isfinite(found.data) if X.dtype.kind == "f" else np.zeros(0, dtype=np.bool_)
         if bad.any():
             at = int(bad.argmax())
             row = int(np.searchsorted(found.indptr, at, side="right")) - 1
             raise DataError(
-                f"NaN or infinity at row {row}, column {self.names[found.indices[at]]!r} of a "
-                "sparse matrix; values must be finite: drop or fill it"
+                f"NaN or infinity at row {row}, column {self.names[found.indices[at]]!r}"
+                " of a sparse matrix",
+                "values must be finite: drop or fill it",
+                value=found.data[at],
+                row=row,
+                column=self.names[found.indices[at]],
             )
         run = Run(found.dtype, (Csr(_small_csr(found)),))
         return replace(self, runs=with_run(self.runs, run, _join_csr))
@@ -263,7 +269,11 @@ def _blocks_of(X: Any, keys: tuple[Any, ...] | None, names: tuple[str, ...]) -> 
     if keys is not None:
         check_names(list(X), keys)
     elif len(X) != len(names):
-        raise DataError(f"the list has {len(X)} blocks, earlier batches had {len(names)}")
+        raise DataError(
+            f"the list has {len(X)} blocks, earlier batches had {len(names)}",
+            "give every batch the same blocks",
+            value=len(X),
+        )
     values = list(X) if keys is None else [X[key] for key in keys]
     return [
         value if np.ma.isMaskedArray(value) else as_block(value, name)
@@ -282,7 +292,10 @@ def _check_form(block: Any, part: KeptArray | KeptSparse, name: str) -> None:
     if sparse.issparse(block) != isinstance(part, KeptSparse):
         now, before = ("sparse", "dense") if sparse.issparse(block) else ("dense", "sparse")
         raise DataError(
-            f"block {name!r} is {now}, but {before} in earlier batches; pass it as in the first"
+            f"block {name!r} is {now}, but {before} in earlier batches",
+            "pass it as in the first",
+            column=name,
+            value=now,
         )
     vector = isinstance(part, KeptArray) and part.vector
     expected = 0 if vector else len(part.names)
@@ -290,8 +303,10 @@ def _check_form(block: Any, part: KeptArray | KeptSparse, name: str) -> None:
     if width != expected:
         shown = ["a vector" if w == 0 else f"{w} columns wide" for w in (width, expected)]
         raise DataError(
-            f"block {name!r} is {shown[0]}, but {shown[1]} in earlier batches; give every batch "
-            "the same columns"
+            f"block {name!r} is {shown[0]}, but {shown[1]} in earlier batches",
+            "give every batch the same columns",
+            column=name,
+            value=shown[0],
         )
 
 
@@ -302,13 +317,15 @@ def check_names(found: Sequence[Any], expected: Sequence[Any]) -> None:
     extra = [name for name in found if name not in before]
     if missing:
         raise DataError(
-            f"column {missing[0]!r} is not there{_and_more(missing)}; give every batch the columns "
-            "of the first"
+            f"column {missing[0]!r} is not there{_and_more(missing)}",
+            "give every batch the columns of the first",
+            column=str(missing[0]),
         )
     if extra:
         raise DataError(
-            f"column {extra[0]!r} was not in earlier batches{_and_more(extra)}; leave it out, or "
-            "begin anew with it in every batch"
+            f"column {extra[0]!r} was not in earlier batches{_and_more(extra)}",
+            "leave it out, or begin anew with it in every batch",
+            column=str(extra[0]),
         )
 
 

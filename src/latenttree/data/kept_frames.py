@@ -213,7 +213,10 @@ def _united(known: Any, new: Any, name: str) -> Any:
     if known.ordered or new.ordered:
         raise DataError(
             f"column {name!r} has ordered categories that are not those of earlier batches "
-            f"({_listed(new)}; before {_listed(known)}); give every batch the same categories"
+            f"({_listed(new)}, before {_listed(known)})",
+            "give every batch the same categories",
+            value=tuple(new.categories),
+            column=name,
         )
     if not len(known.categories):
         return new
@@ -221,7 +224,10 @@ def _united(known: Any, new: Any, name: str) -> Any:
     if len(new.categories) and new.categories.dtype != known.categories.dtype:
         raise DataError(
             f"column {name!r} has categories of type {new.categories.dtype}, but "
-            f"{known.categories.dtype} in earlier batches; convert them"
+            f"{known.categories.dtype} in earlier batches",
+            "convert them",
+            column=name,
+            value=new.categories.dtype,
         )
     return type(known)(known.categories.append(fresh)) if len(fresh) else known
 
@@ -258,8 +264,9 @@ class Polars:
         last = column.runs[-1].dtype if column.runs else series.dtype
         if isinstance(last, enum) and last != series.dtype:
             raise DataError(
-                f"column {column.name!r} is an Enum of other categories than in earlier batches; "
-                "give every batch the same categories"
+                f"column {column.name!r} is an Enum of other categories than in earlier batches",
+                "give every batch the same categories",
+                column=column.name,
             )
         values = smallest(series.to_physical().fill_null(0).to_numpy())
         piece = Piece(values, gaps if gaps.any() else None)
@@ -323,7 +330,10 @@ class KeptOther:
             known = self.pieces[0].schema[name] if self.pieces else dtype
             if dtype != known:
                 raise DataError(
-                    f"column {name!r} has type {dtype}, but {known} in earlier batches; cast it"
+                    f"column {name!r} has type {dtype}, but {known} in earlier batches",
+                    "cast it",
+                    column=name,
+                    value=dtype,
                 )
         return replace(self, pieces=with_piece(self.pieces, ordered.clone(), nw.concat))
 

@@ -13,6 +13,7 @@ from latenttree.data.checks import N_SHOWN, is_missing, widened
 from latenttree.errors import DataError
 
 MISSING = -1
+PLACE = "\0"  # stands for the place of a value while its error is worded
 
 Codes = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -49,15 +50,21 @@ def presence_codes(values: NDArray[Any], name: str, missing: Mask | None = None)
     if text:
         first = values[rows[0]]
         raise DataError(
-            f"column {name!r} holds {type(first).__name__} values (first {first!r}); the model was "
-            "fitted on presence or absence: pass numbers or booleans, present where > 0"
+            f"column {name!r} holds {type(first).__name__} values (first {first!r})",
+            "the model was fitted on presence or absence: pass numbers or booleans, "
+            "present where > 0",
+            column=name,
+            value=first,
         )
     bad = ~((present >= 0) & np.isfinite(present))
     if bad.any():
         row = int(bad.argmax())
         raise DataError(
-            f"value {present[row]} at row {rows[row]}, column {name!r}; presence must be finite "
-            "and >= 0: correct it, or mark it as missing (NaN)"
+            f"value {present[row]} at row {rows[row]}, column {name!r}",
+            "presence must be finite and >= 0: correct it, or mark it as missing (NaN)",
+            value=present[row],
+            row=int(rows[row]),
+            column=name,
         )
     codes = np.full(len(values), MISSING, dtype=np.int64)
     codes[rows] = present > 0
@@ -157,31 +164,31 @@ def _checked(
 
 
 def unknown_value(value: Any, row: int | None, name: str, labels: NDArray[Any]) -> DataError:
-    """What is wrong with a value that is not among the labels of its column."""
+    """The error about a value that is not among the labels of its column."""
+    what, remedy = _unknown(value, labels.tolist())
     place = f"column {name!r}" if row is None else f"row {row}, column {name!r}"
-    known = labels.tolist()
-    seen = f"in training it had {_some(known)}"
-    remedy = "use one of these, or mark it as missing (NaN or None)"
+    return DataError(what.replace(PLACE, place, 1), remedy, value=value, row=row, column=name)
+
+
+def _unknown(value: Any, known: list[Any]) -> tuple[str, str]:
+    """What is wrong with a value, with `PLACE` where its place goes, and what to do."""
+    observed = f"in training it had {_some(known)}"
+    use_known = "use one of these, or mark it as missing (NaN or None)"
     if isinstance(value, float) and math.isinf(value):
-        return DataError(f"infinity ({value}) at {place}; {seen}: {remedy}")
+        return f"infinity ({value}) at {PLACE}: {observed}", use_known
     number = isinstance(value, numbers.Number)
+    type_name = type(known[0]).__name__
     if number and not any(isinstance(label, numbers.Number) for label in known):
-        return DataError(
-            f"number {value!r} at {place}, but {seen}, which are of type "
-            f"{type(known[0]).__name__}; convert the column, for example astype(str)"
-        )
+        what = f"number {value!r} at {PLACE}, but {observed}, which are of type {type_name}"
+        return what, "convert the column, for example astype(str)"
     if isinstance(value, str) and not any(isinstance(label, str) for label in known):
-        return DataError(
-            f"string {value!r} at {place}, but {seen}, which are of type "
-            f"{type(known[0]).__name__}; convert the column, for example astype(int)"
-        )
+        what = f"string {value!r} at {PLACE}, but {observed}, which are of type {type_name}"
+        return what, "convert the column, for example astype(int)"
     whole = all(isinstance(label, numbers.Integral) for label in known)
     if number and whole and value != math.floor(value):
-        return DataError(
-            f"fraction {value!r} at {place}, but {seen}, which are whole numbers; round or "
-            "discretise it as in training"
-        )
-    return DataError(f"unseen category {value!r} at {place}: {seen}; {remedy}")
+        what = f"fraction {value!r} at {PLACE}, but {observed}, which are whole numbers"
+        return what, "round or discretise it as in training"
+    return f"unseen category {value!r} at {PLACE}: {observed}", use_known
 
 
 def _some(labels: list[Any]) -> str:

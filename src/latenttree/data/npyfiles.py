@@ -42,16 +42,20 @@ def array_header(file: Any, size: int) -> Header:
         warnings.simplefilter("ignore")  # NumPy reads the header as a Python literal
         version = np.lib.format.read_magic(file)
         if version not in _HEADERS:
-            raise DataError(f"version {version} of the .npy format is not known; save it again")
+            raise DataError(
+                f"version {version} of the .npy format is not known", "save it again", value=version
+            )
         shape, by_columns, dtype = _HEADERS[version](file)
     if dtype.hasobject:
-        raise DataError("it holds Python objects, which are not read; save numbers or text")
+        raise DataError("it holds Python objects, which are not read", "save numbers or text")
     header = Header(shape, by_columns and len(shape) > 1, dtype)
     there = size - file.tell()
     if min(shape, default=0) < 0 or not dtype.itemsize or header.n_values * dtype.itemsize > there:
         raise DataError(
-            f"an array of shape {shape} and type {dtype} is declared, but {max(there, 0):,} bytes "
-            "are there; it is cut or damaged: save it again"
+            f"an array of shape {shape} and type {dtype} is declared, but "
+            f"{max(there, 0):,} bytes are there",
+            "it is cut or damaged: save it again",
+            value=header.shape,
         )
     return header
 
@@ -92,7 +96,12 @@ class Npz:
     def opened(self, name: str) -> Iterator[tuple[IO[bytes], Header]]:
         """The values of an array as a stream, and what it declares."""
         if name not in self._infos:
-            raise DataError(f"it has no array {name!r}, only {', '.join(self.names[:5])}")
+            raise DataError(
+                f"it has no array {name!r}",
+                f"its arrays are {', '.join(self.names[:5])}",
+                value=name,
+                path=str(self.path),
+            )
         info = self._infos[name]
         _check_member(info, self.path.stat().st_size)
         with zipfile.ZipFile(self.path) as archive, archive.open(info) as file:
@@ -107,8 +116,10 @@ class Npz:
         """The name of the one array that there is."""
         if len(self._infos) != 1:
             raise DataError(
-                f"{self.path.name} has {len(self._infos)} arrays ({', '.join(self.names[:5])}); it "
-                "must hold one array, or a sparse matrix written by scipy.sparse.save_npz"
+                f"{self.path.name} has {len(self._infos)} arrays ({', '.join(self.names[:5])})",
+                "it must hold one array, or a sparse matrix written by scipy.sparse.save_npz",
+                value=tuple(self.names),
+                path=str(self.path),
             )
         return self.names[0]
 
@@ -122,11 +133,14 @@ def _check_member(info: zipfile.ZipInfo, size: int) -> None:
     known = info.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
     if not known or info.flag_bits & 0x1:
         raise DataError(
-            f"its member {info.filename!r} is encrypted or packed by method {info.compress_type}; "
-            "write it with numpy.savez or scipy.sparse.save_npz"
+            f"its member {info.filename!r} is encrypted or packed by method {info.compress_type}",
+            "write it with numpy.savez or scipy.sparse.save_npz",
+            value=info.compress_type,
         )
     if info.file_size > DEFLATED_MOST * min(info.compress_size, size):
         raise DataError(
             f"its member {info.filename!r} declares {info.file_size:,} bytes, which "
-            f"{info.compress_size:,} of {size:,} cannot hold; it is cut or damaged: write it again"
+            f"{info.compress_size:,} of {size:,} cannot hold",
+            "it is cut or damaged: write it again",
+            value=info.file_size,
         )

@@ -57,8 +57,12 @@ def _as_floats(values: NDArray[Any], rows: NDArray[np.int64], family: str, name:
         return np.array(values, dtype=np.float64)
     value = values[wrong : wrong + 1].tolist()[0]
     raise DataError(
-        f"{type(value).__name__} {value!r} at row {rows[wrong]}, column {name!r}; the model was "
-        f"fitted on numbers of family {family!r}: convert the column, for example astype(float)"
+        f"{type(value).__name__} {value!r} at row {rows[wrong]}, column {name!r}",
+        f"the model was fitted on numbers of family {family!r}: convert the column, "
+        "for example astype(float)",
+        row=int(rows[wrong]),
+        column=name,
+        value=value,
     )
 
 
@@ -83,13 +87,17 @@ def block_values(
     """
     if block.ndim != 2 or block.shape[1] != width:
         raise DataError(
-            f"block {name!r} has shape {block.shape}; the model expects (n, {width}), as in "
-            "training"
+            f"block {name!r} has shape {block.shape}",
+            f"the model expects (n, {width}), as in training",
+            column=name,
+            value=block.shape,
         )
     if block.dtype.kind not in "biufO":
         raise DataError(
-            f"block {name!r} has type {block.dtype}; a block must be numeric: convert it, for "
-            "example astype(float)"
+            f"block {name!r} has type {block.dtype}",
+            "a block must be numeric: convert it, for example astype(float)",
+            column=name,
+            value=block.dtype,
         )
     if sparse.issparse(block):
         known, lost = split_gaps(block)
@@ -140,8 +148,11 @@ def _check_range(values: NDArray[Any], family: str, place: Any) -> None:
     if bad.any():
         row, name = place(int(bad.argmax()))
         raise DataError(
-            f"infinity ({values[bad.argmax()]}) at row {row}, column {name!r}; values must be "
-            f"finite: {REMEDY}"
+            f"infinity ({values[bad.argmax()]}) at row {row}, column {name!r}",
+            f"values must be finite: {REMEDY}",
+            row=row,
+            column=name,
+            value=values[bad.argmax()],
         )
     if family in COUNTS:
         bad, what = (values < 0) | (values != np.floor(values)), "counts: whole numbers >= 0"
@@ -154,5 +165,9 @@ def _check_range(values: NDArray[Any], family: str, place: Any) -> None:
         row, name = place(int(bad.argmax()))
         value = values[bad.argmax()]
         raise DataError(
-            f"value {value:g} at row {row}, column {name!r}, which holds {what}; {REMEDY}"
+            f"value {value:g} at row {row}, column {name!r}, which holds {what}",
+            REMEDY,
+            value=value,
+            row=row,
+            column=name,
         )

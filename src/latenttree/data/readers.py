@@ -50,7 +50,7 @@ from latenttree.data.table import Table, presence_table
 from latenttree.data.textfile import check_file, suffix_of
 from latenttree.data.weights import checked_numbers
 from latenttree.engine.memory import memory_bytes, room_for_reading
-from latenttree.errors import DataError
+from latenttree.errors import DataError, Option, Text
 
 KNOWN = (
     ".csv, .parquet, .npy, .npz, docword.NAME.txt, .fasta (also .csv.gz, docword.NAME.txt.gz, ...)"
@@ -115,10 +115,18 @@ def read_table(
     path = Path(path)
     check_file(path)
     if min_support < 1:
-        raise DataError(f"min_support must be >= 1, got {min_support}")
+        raise DataError(
+            Text(Option("min_support"), f" must be >= 1, got {min_support}"),
+            value=min_support,
+            option="min_support",
+        )
     if vocab is not None:
         if names is not None:
-            raise DataError("vocab= and names= both give names; pass one of them")
+            raise DataError(
+                Text(Option("vocab"), " and ", Option("names"), " both give names"),
+                "pass one of them",
+                option="names",
+            )
         names = read_vocabulary(Path(vocab))
     plan = Plan(memory_bytes(memory_limit), names, family, drop_constant, scratch)
     with reading(path):
@@ -144,7 +152,14 @@ def _read_file(
     for option, given in roles._asdict().items():
         if given and suffix not in (".csv", ".parquet"):
             raise DataError(
-                f"{option}= names a column of a .csv or .parquet, but the file is {path.name!r}"
+                Text(
+                    Option(option),
+                    f" names a column of a .csv or .parquet, but the file is {path.name!r}",
+                ),
+                "leave it out",
+                value=given,
+                path=str(path),
+                option=option,
             )
     if is_fasta(path):
         return _alignment(path, family, scores)
@@ -156,7 +171,7 @@ def _read_file(
         return _read_parquet(path, names, options, roles)
     if suffix in (".npy", ".npz"):
         return _read_arrays(path, groups, names, min_support, options)
-    raise DataError(f"do not know how to read {path.name!r}; known are {KNOWN}")
+    raise DataError(f"do not know how to read {path.name!r}", f"known are {KNOWN}", path=str(path))
 
 
 # --- presence tables -----------------------------------------------------------------
@@ -183,8 +198,11 @@ def _supported(
     keep = ~(rare | everywhere)
     if not keep.any():
         raise DataError(
-            f"none of {len(keep)} variables is present in at least min_support={min_support} of "
-            f"{n} samples and absent in one (largest support {support.max()}); lower min_support"
+            f"none of {len(keep)} variables is present in at least {min_support} of {n} samples "
+            f"and absent in one (the most frequent is in {support.max()})",
+            Text("lower ", Option("min_support")),
+            value=min_support,
+            option="min_support",
         )
     return keep, (
         f"kept {keep.sum():,} of {len(keep):,} variables: {rare.sum():,} are present in fewer than "
@@ -222,16 +240,24 @@ def _presence(table: Table, family: Family, scores: bool) -> Table:
     other = next((name for name in asked if name not in (AUTO, "presence", "categorical")), None)
     if other is not None:
         raise DataError(
-            f"family {other!r}: this file is read as presence or absence; load the numbers with "
-            "another library and pass them as a dense array"
+            f"family {other!r}: this file is read as presence or absence",
+            "load the numbers with another library and pass them as a dense array",
+            value=other,
+            option="family",
         )
     return as_table(table, scores=scores)
 
 
 def _alignment(path: Path, family: Family, scores: bool) -> Table:
     if family != AUTO or scores:
-        asked = "scores=True" if scores else f"family={family!r}"
-        raise DataError(f"the letters of {path.name} are categories; leave out {asked}")
+        asked = Option("scores", True) if scores else Option("family", family)
+        raise DataError(
+            f"the letters of {path.name} are categories",
+            Text("leave out ", asked),
+            value=asked.value,
+            path=str(path),
+            option=asked.name,
+        )
     return read_fasta(path)
 
 

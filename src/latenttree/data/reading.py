@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from latenttree.errors import DataError
+from latenttree.errors import DataError, Option, Text
 
 
 @contextmanager
@@ -24,20 +24,25 @@ def reading(
     except FileNotFoundError:
         raise  # it names the file, and is what Python calls it
     except DataError as error:
-        if name not in str(error):
-            error.args = (f"{name}: {error}",)
+        error.within("" if name in str(error) else name, path=str(path))
         raise
     except MemoryError as error:
         raise DataError(
-            f"reading {name} takes more memory than there is ({_told(error)}); if it is so large, "
-            "pass a lower memory_limit, which reads it part by part; if not, it is damaged: "
-            f"{remedy}"
+            f"reading {name} takes more memory than there is ({_told(error)})",
+            Text(
+                "if it is so large, pass a lower ",
+                Option("memory_limit"),
+                f", which reads it part by part; if not, it is damaged: {remedy}",
+            ),
+            path=str(path),
         ) from error
     except Exception as error:  # parsers promise no closed list
         if valid:
-            raise DataError(f"{name} holds no valid {valid}: {_told(error)}") from error
+            raise DataError(
+                f"{name} holds no valid {valid}: {_told(error)}", path=str(path)
+            ) from error
         raise DataError(
-            f"cannot read {name}: {_told(error)}; it is cut or damaged: {remedy}"
+            f"cannot read {name}: {_told(error)}", f"it is cut or damaged: {remedy}", path=str(path)
         ) from error
 
 

@@ -89,9 +89,11 @@ def labels_to_json(
     wrong = next((v for v in values if type(v) not in allowed), None)
     if kind not in LABEL_TYPES or wrong is not None:
         raise DataError(
-            f"column {name!r} has labels of type {type(wrong).__name__} (as {wrong!r}), which "
-            "cannot be saved: only booleans, integers, floats and strings can; fit on "
-            "astype(str)"
+            f"column {name!r} has labels of type {type(wrong).__name__} (as {wrong!r}), "
+            "which cannot be saved: only booleans, integers, floats and strings can",
+            "fit on astype(str)",
+            column=name,
+            value=wrong,
         )
     return {"type": kind, "values": values}
 
@@ -134,7 +136,7 @@ def schema_from_json(record: Any) -> dict[str, Any]:
 
 
 def damaged(what: str) -> DataError:
-    return DataError(f"the schema of the data is damaged: {what}; save the model again")
+    return DataError(f"the schema of the data is damaged: {what}", "save the model again")
 
 
 def labels_from_json(record: Any, what: str, gaps: bool = False) -> NDArray[Any] | None:

@@ -169,8 +169,10 @@ class Reader:
         schema = self.schema
         if schema.kind != "presence" and schema.n_coded:
             raise DataError(
-                f"X is a sparse matrix, but the model was fitted on {schema.container} data with "
-                "categories; pass X.toarray()"
+                f"X is a sparse matrix, but the model was fitted on {schema.container} data "
+                "with categories",
+                "pass X.toarray()",
+                value=schema.container,
             )
         self._check_count(X.shape[1])
         if schema.kind == "presence":
@@ -242,8 +244,10 @@ class Reader:
         if not blocks or values.shape[1] != d:
             wanted = f"(n, {d}) or a vector" if blocks else "a vector of n values"
             raise DataError(
-                f"block {name!r} has shape {values.shape}; the model expects {wanted}, as in "
-                "training"
+                f"block {name!r} has shape {values.shape}",
+                f"the model expects {wanted}, as in training",
+                column=name,
+                value=values.shape,
             )
         return hot_positions(values, name)
 
@@ -256,8 +260,10 @@ class Reader:
             return block_values(values, width, form == "sparse", family, name, missing)
         if values.ndim != 1:
             raise DataError(
-                f"block {name!r} has shape {values.shape}; the model expects a vector of n "
-                "numbers, as in training"
+                f"block {name!r} has shape {values.shape}",
+                "the model expects a vector of n numbers, as in training",
+                column=name,
+                value=values.shape,
             )
         levels = schema.columns[schema.index[i]].levels
         if levels is not None and schema.ranked(i):
@@ -270,9 +276,11 @@ class Reader:
         expected = self.schema.n_features
         if n_columns != expected:
             raise DataError(
-                f"X has {n_columns} features, but {MODEL} is expecting {expected} features "
-                "as input; without names, columns are found by position: pass all of them in the "
-                "order of training"
+                f"X has {n_columns} features, but {MODEL} is expecting {expected} features as "
+                "input",
+                "without names, columns are found by position: pass all of them in the order "
+                "of training",
+                value=n_columns,
             )
         if self.schema.named:
             warnings.warn(

@@ -257,15 +257,20 @@ class Schema:
     def _check_codes(self, codes: NDArray[Any]) -> None:
         if codes.ndim != 2 or codes.shape[1] != self.n_vars:
             raise DataError(
-                f"codes have shape {codes.shape}; give one column for each of {self.n_vars} "
-                "variables"
+                f"codes have shape {codes.shape}",
+                f"give one column for each of {self.n_vars} variables",
+                value=codes.shape,
             )
         wrong = ((codes < 0) | (codes >= self.dims)) & self.coded
         if wrong.any():
             row, i = np.argwhere(wrong)[0]
             raise DataError(
                 f"code {codes[row, i]} at row {row}, variable {self.names[i]!r}, is outside "
-                f"0..{self.dims[i] - 1}; only known values can be decoded"
+                f"0..{self.dims[i] - 1}",
+                "only known values can be decoded",
+                value=int(codes[row, i]),
+                row=int(row),
+                column=self.names[i],
             )
 
     def _check_arrays(self, arrays: Mapping[int, Any], n: int) -> None:
@@ -275,13 +280,17 @@ class Schema:
             if values is None or values.shape != expected:
                 found = "none" if values is None else f"shape {values.shape}"
                 raise DataError(
-                    f"values of {self.names[i]!r} have {found}; give an array of shape {expected}"
+                    f"values of {self.names[i]!r} have {found}",
+                    f"give an array of shape {expected}",
+                    column=self.names[i],
+                    value=found,
                 )
             stored = values.data if hasattr(values, "indptr") else values
             if not np.isfinite(stored).all():
                 raise DataError(
-                    f"values of {self.names[i]!r} hold NaN or infinity; only known values can be "
-                    "decoded"
+                    f"values of {self.names[i]!r} hold NaN or infinity",
+                    "only known values can be decoded",
+                    column=self.names[i],
                 )
 
     def to_json(self) -> dict[str, Any]:

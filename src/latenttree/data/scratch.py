@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.errors import DataError
+from latenttree.errors import DataError, Option, Text
 
 _ALIGNED = 64  # arrays begin at multiples of this
 
@@ -44,8 +44,11 @@ class Scratch:
             self._file: Any = tempfile.TemporaryFile(dir=folder, prefix="latenttree-")  # noqa: SIM115
         except OSError as error:
             raise DataError(
-                f"cannot write scratch files in {str(folder or tempfile.gettempdir())!r} "
-                f"({error.strerror}); pass scratch= with a folder that exists and has room"
+                f"cannot write scratch files in {str(folder or tempfile.gettempdir())!r} ("
+                f"{error.strerror})",
+                Text("pass ", Option("scratch"), " with a folder that exists and has room"),
+                path=str(folder or tempfile.gettempdir()),
+                option="scratch",
             ) from error
         self.size = 0
 
@@ -99,9 +102,17 @@ class Scratch:
             self._file.flush()  # or a full disk would show later, elsewhere
         except OSError as error:
             raise DataError(
-                f"no room for scratch files in {str(self.folder or tempfile.gettempdir())!r} after "
-                f"{self.size / 2**30:.2f} GiB ({error.strerror}); pass scratch= with a folder that "
-                "has room, or raise memory_limit"
+                f"no room for scratch files in {str(self.folder or tempfile.gettempdir())!r} "
+                f"after {self.size / 2**30:.2f} GiB ({error.strerror})",
+                Text(
+                    "pass ",
+                    Option("scratch"),
+                    " with a folder that has room, or raise ",
+                    Option("memory_limit"),
+                ),
+                value=self.size,
+                path=str(self.folder or tempfile.gettempdir()),
+                option="scratch",
             ) from error
         self.size += array.nbytes
 

@@ -68,7 +68,9 @@ def format_of(archive: Npz) -> str:
     kind = value.astype("S").item() if value.size == 1 and value.dtype.kind in "US" else b""
     name = kind.decode("ascii", "replace")
     if name not in PARTS:
-        raise DataError(f"its format {name[:20]!r} is none of {', '.join(PARTS)}; {REMEDY}")
+        raise DataError(
+            f"its format {name[:20]!r} is none of {', '.join(PARTS)}", REMEDY, value=name
+        )
     return name
 
 
@@ -76,7 +78,9 @@ def shape_of(archive: Npz) -> tuple[int, int]:
     shape = archive.read("shape")
     if shape.shape != (2,) or shape.dtype.kind not in "iu" or int(shape.min()) < 0:
         raise DataError(
-            f"its shape {shape.tolist()!r:.80} is no number of rows and columns; {REMEDY}"
+            f"its shape {shape.tolist()!r:.80} is no number of rows and columns",
+            REMEDY,
+            value=shape.tolist(),
         )
     return int(shape[0]), int(shape[1])
 
@@ -90,9 +94,11 @@ def check_size(shape: tuple[int, int], n_stored: int) -> None:
         empty = size - n_stored
         if empty > MOST_EMPTY[what]:
             raise DataError(
-                f"a sparse matrix of {size:,} {what}s has {n_stored:,} stored values: at least "
-                f"{empty:,} {what}s are empty, more than {MOST_EMPTY[what]:,}; correct its shape, "
-                "or leave out what is empty (X = X[:, X.count_nonzero(axis=0) > 0])"
+                f"a sparse matrix of {size:,} {what}s has {n_stored:,} stored values: at "
+                f"least {empty:,} {what}s are empty, more than {MOST_EMPTY[what]:,}",
+                "correct its shape, or leave out what is empty (X = X[:, "
+                "X.count_nonzero(axis=0) > 0])",
+                value=shape,
             )
 
 
@@ -180,4 +186,4 @@ def _check_lists(X: Any) -> None:
 
 
 def _damaged(what: str) -> DataError:
-    return DataError(f"a sparse matrix is damaged: {what}; {REMEDY}")
+    return DataError(f"a sparse matrix is damaged: {what}", REMEDY)

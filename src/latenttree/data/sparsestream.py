@@ -46,7 +46,9 @@ class SparseFile:
             if dtype.kind == "c":
                 raise complex_data()
             if dtype.kind not in "biuf":
-                raise DataError(f"a sparse matrix must be numeric, got type {dtype}; convert it")
+                raise DataError(
+                    f"a sparse matrix must be numeric, got type {dtype}", "convert it", value=dtype
+                )
             for rows, columns in self._places():
                 values = read_values(data, len(rows), dtype)
                 _check(values, rows, columns, names)
@@ -73,8 +75,10 @@ class SparseFile:
         with self._archive.opened(name) as (file, header):
             if header.shape != (self._n_stored,):
                 raise DataError(
-                    f"a sparse matrix is damaged: {self._n_stored:,} values, but {name!r} of shape "
-                    f"{header.shape}; write it again"
+                    f"a sparse matrix is damaged: {self._n_stored:,} values, but {name!r} of "
+                    f"shape {header.shape}",
+                    "write it again",
+                    value=header.shape,
                 )
             total = self._n_stored if total is None else total
             for start in range(0, total, ENTRIES):
@@ -89,13 +93,20 @@ def _check(
     if values.dtype.kind == "f" and not np.isfinite(values).all():
         i = int((~np.isfinite(values)).argmax())
         raise DataError(
-            f"NaN or infinity (value {values[i]}) at row {rows[i]}, column {names[columns[i]]!r} "
-            "of a sparse matrix; values must be finite: drop or fill it"
+            f"NaN or infinity (value {values[i]}) at row {rows[i]}, column "
+            f"{names[columns[i]]!r} of a sparse matrix",
+            "values must be finite: drop or fill it",
+            value=values[i],
+            row=int(rows[i]),
+            column=names[columns[i]],
         )
     if values.dtype.kind in "if" and values.size and values.min() < 0:
         i = int((values < 0).argmax())
         raise DataError(
-            f"negative value {values[i]} at row {rows[i]}, column {names[columns[i]]!r} of a "
-            "sparse matrix; counts and presence must be >= 0: correct it, or pass real vectors as "
-            "dense blocks"
+            f"negative value {values[i]} at row {rows[i]}, column {names[columns[i]]!r} "
+            "of a sparse matrix",
+            "counts and presence must be >= 0: correct it, or pass real vectors as dense blocks",
+            value=values[i],
+            row=int(rows[i]),
+            column=names[columns[i]],
         )

@@ -84,8 +84,10 @@ def _check_still_there(array: NDArray[Any]) -> None:
         size, needed = Path(path).stat().st_size, offset + array.nbytes
         if size < needed:
             raise DataError(
-                f"X is a map of {Path(path).name}, which has only {size:,} of {needed:,} bytes "
-                "now; write it again, and do not change it while it is read"
+                f"X is a map of {Path(path).name}, which has only {size:,} of {needed:,} bytes now",
+                "write it again, and do not change it while it is read",
+                value=size,
+                path=str(path),
             )
 
 
@@ -131,8 +133,9 @@ def _told(chunks: Callable[[int], Iterator[Chunk]], path: Path) -> Callable[[int
             yield from chunks(size)
         except EOFError as error:
             raise DataError(
-                f"cannot read {path.name}: {error}; it is cut, or was changed while it was read: "
-                "write it again"
+                f"cannot read {path.name}: {error}",
+                "it is cut, or was changed while it was read: write it again",
+                path=str(path),
             ) from error
 
     return told
@@ -193,7 +196,9 @@ def parquet_file(path: Path) -> Any:
         from pyarrow import parquet
     except ImportError as error:
         raise DataError(
-            "reading .parquet needs pyarrow; pip install 'latenttree[io]', or pass a .csv"
+            "reading .parquet needs pyarrow",
+            "pip install 'latenttree[io]', or pass a .csv",
+            path=str(path),
         ) from error
     with reading(path):
         return parquet.ParquetFile(path)
@@ -264,7 +269,12 @@ def _weights(texts: Sequence[str], name: str, start: int) -> Floats:
     if None in numbers:
         row = numbers.index(None)
         raise DataError(
-            f"column {name!r} of weights has {texts[row]!r} in row {start + row}, which is no "
-            "number; correct it"
+            f"column {name!r} of weights has {texts[row]!r} in row {start + row}, which "
+            "is no number",
+            "correct it",
+            column=name,
+            row=start + row,
+            value=texts[row],
+            option="weights",
         )
     return np.asarray(numbers, dtype=np.float64)

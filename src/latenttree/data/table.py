@@ -364,12 +364,18 @@ class Table:
             found = position.get(variable) if isinstance(variable, str) else int(variable)
             if found is None or not -self.n_vars <= found < self.n_vars:
                 raise DataError(
-                    f"no variable {variable!r} in a table of {self.n_vars} variables "
-                    f"({', '.join(self.names[:5])}, ...); use one of its names or 0..p-1"
+                    f"no variable {variable!r} in a table of {self.n_vars} variables ("
+                    f"{', '.join(self.names[:5])}, ...)",
+                    "use one of its names or 0..p-1",
+                    value=variable,
                 )
             index.append(found % self.n_vars)
         if len(set(index)) != len(index):
-            raise DataError(f"a variable is selected twice in {list(variables)!r}; list it once")
+            raise DataError(
+                f"a variable is selected twice in {list(variables)!r}",
+                "list it once",
+                value=list(variables),
+            )
         return np.asarray(index, dtype=np.int64)
 
     def replace(self, **changes: Any) -> Table:

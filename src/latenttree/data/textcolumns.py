@@ -59,8 +59,11 @@ class TextColumn(Column):
                 numbers[i] = np.nan if text in MISSING_TEXTS else float(text)
             except ValueError:
                 raise DataError(
-                    f"column {self.name!r} holds decimal numbers, but {text!r} at row "
-                    f"{self.n + i}; correct it, or leave the cell empty"
+                    f"column {self.name!r} holds decimal numbers, but {text!r} at row {self.n + i}",
+                    "correct it, or leave the cell empty",
+                    column=self.name,
+                    row=self.n + i,
+                    value=text,
                 ) from None
         return vector_of_array(numbers, self.name, None, self.n)
 

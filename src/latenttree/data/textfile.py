@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from latenttree.data.reading import reading
 from latenttree.engine.progress import tell_share
-from latenttree.errors import DataError
+from latenttree.errors import DataError, Option, Text
 
 # How a compressed file starts, what opens it, and how its name ends.
 _COMPRESSED: dict[bytes, tuple[Callable[..., Any], str]] = {
@@ -43,9 +43,15 @@ def suffix_of(path: Path) -> str:
 
 def check_file(path: Path) -> None:
     if not path.is_file():
-        raise DataError(f"no file {str(path)!r}; check the path (current folder: {Path.cwd()})")
+        raise DataError(
+            f"no file {str(path)!r}",
+            f"check the path (current folder: {Path.cwd()})",
+            path=str(path),
+        )
     if path.stat().st_size == 0:
-        raise DataError(f"file {str(path)!r} is empty (0 bytes)")
+        raise DataError(
+            f"file {str(path)!r} is empty (0 bytes)", "write or download it again", path=str(path)
+        )
 
 
 @contextmanager
@@ -61,8 +67,10 @@ def open_text(path: Path) -> Iterator[TextIO]:
                 yield file
         except UnicodeDecodeError as error:
             raise DataError(
-                f"{path.name} is not UTF-8 text (byte {error.object[error.start]:#x} at position "
-                f"{error.start}); save it as UTF-8"
+                f"{path.name} is not UTF-8 text (byte {error.object[error.start]:#x} at "
+                f"position {error.start})",
+                "save it as UTF-8",
+                path=str(path),
             ) from error
 
 
@@ -114,18 +122,26 @@ def rows_of_csv(path: Path, delimiter: str) -> Iterator[tuple[list[str], Iterato
             yield header, _rows(reader, len(header), path.name)
     except csv.Error as error:
         raise DataError(
-            f"{path.name}, line {reader.line_num}: {error}; correct the line"
+            f"{path.name}, line {reader.line_num}: {error}",
+            "correct the line",
+            row=reader.line_num,
+            path=str(path),
         ) from error
 
 
 def _header(header: list[str], name: str, delimiter: str) -> list[str]:
     if not header:
-        raise DataError(f"{name} starts with an empty line; its first line must name the columns")
+        raise DataError(
+            f"{name} starts with an empty line", "its first line must name the columns", path=name
+        )
     other = next((mark for mark in ";\t|," if mark != delimiter and mark in header[0]), None)
     if len(header) == 1 and other is not None:
         raise DataError(
-            f"{name} seems to be separated by {other!r}, not {delimiter!r}; pass "
-            f"delimiter={other!r}"
+            f"{name} seems to be separated by {other!r}, not {delimiter!r}",
+            Text("pass ", Option("delimiter", other)),
+            value=delimiter,
+            path=name,
+            option="delimiter",
         )
     return header
 
@@ -137,7 +153,11 @@ def _rows(reader: Any, width: int, name: str) -> Iterator[list[str]]:
         elif row:  # an empty line is no row
             raise DataError(
                 f"{name}, line {reader.line_num}: {len(row)} cells where the first line has "
-                f"{width}; correct or quote the line"
+                f"{width}",
+                "correct or quote the line",
+                value=len(row),
+                row=reader.line_num,
+                path=name,
             )
 
 

@@ -13,6 +13,7 @@ from scipy import sparse
 from latenttree.data.checks import N_SHOWN, constant_variables, listing
 from latenttree.data.columns import CodeStack, code_dtype
 from latenttree.data.table import CODED, Table, Values
+from latenttree.errors import Option, Text
 
 Remark = Literal["", "whole", "many", "rare", "bag", "lost"]
 
@@ -208,15 +209,14 @@ def _notes(found: Sequence[Variable], n: int) -> list[str]:
         ("rare", f"{many} with few rows for each", "numbers", "categorical", "categories"),
         ("bag", "whole numbers", "bags of counts", "gaussian_diagonal", "a real vector"),
     ]
-    notes = []
+    notes: list[str] = []
     for remark, what, read, other, otherwise in sentences:
         chosen = [variable for variable in found if variable.remark == remark]
         if chosen:
             name = chosen[0].name
-            notes.append(
-                f"{_hold(chosen, what)}, read as {read}; family={{{name!r}: {other!r}}} reads it "
-                f"as {otherwise}"
-            )
+            option = Option("family", {name: other})
+            holds = f"{_hold(chosen, what)}, read as {read}; "
+            notes.append(Text(holds, option, f" reads it as {otherwise}"))
     return notes + _gap_notes(found, n)
 
 

@@ -23,7 +23,7 @@ from latenttree.data.columns import Encoded, encode_integers, encode_labels, lab
 from latenttree.data.families import AUTO, MANY, check_scores, vector_family, whole
 from latenttree.data.table import CODED
 from latenttree.data.variables import Remark, Variable
-from latenttree.errors import DataError
+from latenttree.errors import DataError, Option, Text
 
 Floats = NDArray[np.float64]
 
@@ -148,8 +148,10 @@ def _plain(values: NDArray[Any], name: str) -> NDArray[Any]:
     if len(kinds) > 1:
         names = ", ".join(sorted(type_.__name__ for type_ in kinds.values()))
         raise DataError(
-            f"object column {name!r} mixes types ({names}); convert it to one type, for example "
-            "astype(str)"
+            f"object column {name!r} mixes types ({names})",
+            "convert it to one type, for example astype(str)",
+            column=name,
+            value=names,
         )
     kind, type_ = next(iter(kinds.items()))
     if kind == "str":
@@ -158,8 +160,11 @@ def _plain(values: NDArray[Any], name: str) -> NDArray[Any]:
         raise unsupported_dtype(name, type_.__name__)
     if kind not in ("bool", "int"):
         raise DataError(
-            f"object column {name!r} holds {type_.__name__} values (first {values[0]!r}); each "
-            "value or argument must be a string or a number: convert it, for example astype(str)"
+            f"object column {name!r} holds {type_.__name__} values (first {values[0]!r})",
+            "each value or argument must be a string or a number: convert it, for "
+            "example astype(str)",
+            column=name,
+            value=values[0],
         )
     try:
         return values.astype(np.bool_ if kind == "bool" else np.int64)
@@ -182,12 +187,17 @@ def _kind_of(type_: type) -> str:
 def unsupported_dtype(name: str, dtype: object) -> DataError:
     if str(dtype).lower().startswith(("date", "time", "duration")):
         return DataError(
-            f"column {name!r} has type {dtype}: dates and times are not supported; drop it, or "
-            "make a number of it, for example (d - d.min()).dt.days"
+            f"column {name!r} has type {dtype}: dates and times are not supported",
+            "drop it, or make a number of it, for example (d - d.min()).dt.days",
+            column=name,
+            value=dtype,
         )
     return DataError(
-        f"column {name!r} has type {dtype}, which is not supported: columns may be boolean, "
-        "integer, float, string or categorical; convert it"
+        f"column {name!r} has type {dtype}, which is not supported: columns may be "
+        "boolean, integer, float, string or categorical",
+        "convert it",
+        column=name,
+        value=dtype,
     )
 
 
@@ -230,8 +240,12 @@ def _coded(vector: Vector, name: str, family: str, asked: str) -> Variable:
     labels, codes = _encoded(vector, name, family)
     if asked == "presence" and len(labels) > 2:
         raise DataError(
-            f"family 'presence' of column {name!r} allows two values, but it has {len(labels)} "
-            f"({', '.join(map(str, labels[:3]))}, ...); use 'categorical' or 'poisson'"
+            f"family 'presence' of column {name!r} allows two values, but it has "
+            f"{len(labels)} ({', '.join(map(str, labels[:3]))}, ...)",
+            "use 'categorical' or 'poisson'",
+            column=name,
+            value=len(labels),
+            option="family",
         )
     return Variable(
         name,
@@ -276,9 +290,13 @@ def _ranked(vector: Vector, name: str) -> Encoded:
         return encode_labels(vector.known)
     if vector.levels is None:
         raise DataError(
-            f"family 'ordinal' of column {name!r}: {vector.known[:1].tolist()[0]!r} and the other "
-            "labels have no order; pass integers, or an ordered category "
-            "(pandas.Categorical(..., ordered=True), polars.Enum)"
+            f"family 'ordinal' of column {name!r}: {vector.known[:1].tolist()[0]!r} and "
+            "the other labels have no order",
+            "pass integers, or an ordered category (pandas.Categorical(..., "
+            "ordered=True), polars.Enum)",
+            column=name,
+            value=vector.known[:1].tolist()[0],
+            option="family",
         )
     labels, codes = encode_integers(_positions(vector.known, vector.levels))
     return label_array([vector.levels[i] for i in labels.tolist()]), codes
@@ -307,8 +325,12 @@ def check_counts(x: Floats, vector: Vector, name: str) -> None:
 def wrong_count(value: float, row: int, name: str, family: str) -> DataError:
     what = "negative count" if value < 0 else "count that is no whole number,"
     return DataError(
-        f"{what} {value:g} at row {row}, column {name!r}: family {family!r} holds whole numbers "
-        ">= 0; correct it, mark it as missing (NaN), or use a 'gaussian' family"
+        f"{what} {value:g} at row {row}, column {name!r}: family {family!r} holds "
+        "whole numbers >= 0",
+        "correct it, mark it as missing (NaN), or use a 'gaussian' family",
+        row=row,
+        column=name,
+        value=value,
     )
 
 
@@ -354,8 +376,20 @@ def _scores(vector: Vector, name: str) -> Floats:
     if known.dtype.kind not in "biuf":
         first = known[:1].tolist()[0]
         raise DataError(
-            f"column {name!r} holds {'unordered labels' if vector.labelled else 'text'} (first "
-            f"{first!r}), but hidden='gaussian' reads every column as a number; drop it, make it "
-            "numbers or an ordered category, or use hidden='categorical'"
+            Text(
+                (
+                    f"column {name!r} holds {'unordered labels' if vector.labelled else 'text'} "
+                    f"(first {first!r}), but "
+                ),
+                Option("hidden", "gaussian"),
+                " reads every column as a number",
+            ),
+            Text(
+                "drop it, make it numbers or an ordered category, or use ",
+                Option("hidden", "categorical"),
+            ),
+            column=name,
+            value=first,
+            option="hidden",
         )
     return known.astype(np.float64)
