@@ -12,9 +12,9 @@ from benchmarks.registry import Table
 from benchmarks.runs import Run, run_cases
 from benchmarks.settings import Settings
 from benchmarks.timing import timed
+from latenttree.distances.detection import DetectionLimitError
 from latenttree.estimator import LatentTree
 from latenttree.evaluation.metrics import robinson_foulds
-from latenttree.reporting import DetectionLimitError
 
 ABOUT = """p = 9, k = 3, d up to 100,000. RF, and the bias of the edges between hidden nodes in
 percent, mean over those edges and seeds (estimated over true length, less one; only trees of the
