@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import latenttree as lt
-from common import console, options, save, table
+from benchmarks.common import console, options, save, table
 from latenttree.data.streaming.scratch import map_of
 from latenttree.tree import Tree
 

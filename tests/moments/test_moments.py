@@ -16,8 +16,7 @@ from latenttree.data.table import Values
 from latenttree.engine import BLOCK
 from latenttree.evaluation.datasets import make_latent_tree
 from latenttree.moments import cross_moments as scatter
-from latenttree.moments import full_subspaces, gram, pooled_subspaces
-from latenttree.moments import projection as project
+from latenttree.moments import full_subspaces, gram, pooled_subspaces, project
 from latenttree.moments import subspace as passes
 from latenttree.moments.available_cases import available_moments, whiten_pairs
 from latenttree.moments.pairs import second_moments

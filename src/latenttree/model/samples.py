@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -141,6 +141,10 @@ def chunk_of(table: Table, start: int, stop: int) -> Chunk:
     part: Values = table.values.rows(start, stop)
     known = None if table.kind == "codes" else table.known(start, stop)
     return Chunk(part.codes, part.arrays, weights, table.rows(start, stop), known)
+
+
+Chunks = Callable[[], Iterable[Chunk | Evidence | NDArray[Any]]]
+"""Gives all samples, chunk by chunk, at every call: as they are, as evidence, or as codes."""
 
 
 def as_chunk(part: Chunk | Evidence | NDArray[Any]) -> Chunk:
