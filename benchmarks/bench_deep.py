@@ -22,13 +22,22 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 import latenttree as lt
-from common import console, fit_tree, mean_and_error, n_seeds, options, save, table, warm_up
+from benchmarks.common import (
+    console,
+    fit_tree,
+    mean_and_error,
+    n_seeds,
+    options,
+    save,
+    table,
+    warm_up,
+)
+from benchmarks.oracle import oracle
 from latenttree.data import Table, as_table
 from latenttree.engine import resolve_jobs
 from latenttree.evaluation.datasets import LatentTreeData
 from latenttree.evaluation.metrics import model_of, parameter_error, robinson_foulds
 from latenttree.model.tree_model import TreeModel
-from oracle import oracle
 
 DEPTH, K = 8, 2
 CORRELATIONS = (0.75, 0.8, 0.85)

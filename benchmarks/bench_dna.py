@@ -23,9 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import latenttree as lt
-from clusters import inner_errors
-from common import DATA, console, data_file, options, save, table
-from latenttree.bench.rivals.scikit_bio import joined
+from benchmarks.clusters import inner_errors
+from benchmarks.common import DATA, console, data_file, options, save, table
+from benchmarks.rivals.scikit_bio import joined
 from latenttree.data import Table, read_fasta
 from latenttree.engine import resolve_jobs
 from latenttree.model.likelihood import total_log_likelihood

@@ -40,7 +40,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 import latenttree as lt
-from common import (
+from benchmarks.common import (
     console,
     fit_tree,
     learn,
@@ -51,6 +51,7 @@ from common import (
     source_hash,
     table,
 )
+from benchmarks.rivals_distances import estimate
 from latenttree.config import FitConfig
 from latenttree.data import Table, as_table
 from latenttree.distances.detection import DetectionLimitError, check_detection
@@ -63,7 +64,6 @@ from latenttree.refinement.em import refine
 from latenttree.search.local_search import doubtful_regions, search_structure, search_tree
 from latenttree.search.search_config import RULES, SearchConfig
 from latenttree.structure.learn import Structure, structure_of_similarities
-from rivals import estimate
 
 METHODS = ("ours", "probable", "off", "clrg", "merge", "pairwise", "nj_oracle")
 COUNTED = ("off", "clrg", "merge", "pairwise")

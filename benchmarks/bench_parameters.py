@@ -21,14 +21,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 import latenttree as lt
-from common import console, fit_tree, mean_stages, n_seeds, options, save, table, warm_up
+from benchmarks.common import console, fit_tree, mean_stages, n_seeds, options, save, table, warm_up
+from benchmarks.oracle import oracle
 from latenttree.data import as_table
 from latenttree.engine import resolve_jobs
 from latenttree.evaluation.datasets import LatentTreeData
 from latenttree.evaluation.metrics import model_of, parameter_error
 from latenttree.model.tree_model import TreeModel
 from latenttree.refinement.em import refine
-from oracle import oracle
 
 K, N_SAMPLES = 3, 50_000
 MOMENTS_TARGET, EM_TARGET = 1.5, 1.15

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from latenttree.compilation import Compiler
 from latenttree.config import FitConfig, seed_of
 from latenttree.data import Schema, Table
-from latenttree.data.limits import sizes_of
+from latenttree.data.files.sizes import sizes_of
 from latenttree.data.stage import read
 from latenttree.distances.detection import check_enough_samples
 from latenttree.distances.estimate import Distances
@@ -267,7 +267,7 @@ class LatentTree(Batchwise, Queries, BaseEstimator):
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> LatentTree:
         """The model in a `.ltree` file, ready to answer questions."""
-        from latenttree.data.reading import reading
+        from latenttree.data.files.boundary import reading
         from latenttree.io.archive import load_archive
 
         with reading(path, "model"):

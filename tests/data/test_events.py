@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.reference.events import presence
 
-from latenttree.data.events import Events, read_events
+from latenttree.data.events.read import Events, read_events
 from latenttree.errors import DataError
 
 #          250.1  250.2  401  008

@@ -67,7 +67,7 @@ def test_docword_is_read_the_same_in_any_pieces(
     path = write_docword(tmp_path, docword_text(COUNTS).rstrip("\n"))  # no newline at the end
     whole = presence(read_table(path))
     for size in (1, 7, 64):
-        monkeypatch.setattr("latenttree.data.docword._READ", size)
+        monkeypatch.setattr("latenttree.data.files.docword._READ", size)
         np.testing.assert_array_equal(presence(read_table(path)), whole)
 
 
@@ -223,7 +223,7 @@ def test_csv_is_read_the_same_in_any_pieces(
     rows = "\n".join(",".join(map(str, row)) for row in codes)
     path = write_csv(tmp_path, "a,b,c,d,e\n" + rows)
     for size in (1, 7, 4096):
-        monkeypatch.setattr("latenttree.data.textfile._ROWS", size)
+        monkeypatch.setattr("latenttree.data.files.text._ROWS", size)
         table = read_table(path)
         for i, labels in enumerate(table.categories):
             assert labels is not None

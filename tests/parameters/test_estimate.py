@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from benchmarks.oracle import oracle
 from numpy.typing import NDArray
 from tests.reference.parameters import (
     exact_moments,
@@ -19,6 +18,7 @@ from tests.reference.parameters import (
     solve_exactly,
 )
 
+from benchmarks.oracle import oracle
 from latenttree.config import FitConfig
 from latenttree.data import as_table
 from latenttree.evaluation.datasets import LatentTreeData, make_latent_tree
@@ -50,7 +50,7 @@ from latenttree.tree import Tree
 
 # The decomposition holds weights at 1e-6 (its FLOOR), so rarer states cannot come back. Where
 # none is rarer and errors are amplified less than 1e6 times, as in 952 of 1,000 models, the largest
-# error was 5e-9: see benchmarks/bench_exact_parameters.py.
+# error was 5e-9: see benchmarks/tables/exact_parameters.py.
 RAREST, WORST_CONDITION = 2e-6, 1e6
 
 

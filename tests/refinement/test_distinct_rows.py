@@ -11,7 +11,7 @@ from scipy import sparse
 
 from latenttree.data import Table, as_table, read_table
 from latenttree.data.content_order import in_content_order
-from latenttree.data.scratch import map_of
+from latenttree.data.streaming.scratch import map_of
 from latenttree.model.samples import codes_of
 from latenttree.refinement.distinct_rows import distinct_rows
 

@@ -36,7 +36,6 @@ ORDER = (
     "compilation",
     "partial_fit",
     "estimator",
-    "bench",
     "cli",
 )
 

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from benchmarks.oracle import oracle
 
 import latenttree as lt
+from benchmarks.oracle import oracle
 from latenttree.data import as_table
 from latenttree.evaluation.datasets import LatentTreeData, make_latent_tree
 from latenttree.evaluation.metrics import parameter_error, robinson_foulds

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from benchmarks.oracle import oracle
 from scipy import sparse
 from tests.reference.stages import fit_tree
 
 import latenttree as lt
+from benchmarks.oracle import oracle
 from latenttree.config import FitConfig
 from latenttree.data import as_table
 from latenttree.errors import DataError

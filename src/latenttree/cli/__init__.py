@@ -12,7 +12,6 @@ from typing import Annotated
 import typer
 
 from latenttree.cli.answers import impute, sample, score, transform
-from latenttree.cli.bench import bench
 from latenttree.cli.compiling import compile_kernels
 from latenttree.cli.describe import show
 from latenttree.cli.digits import demo
@@ -47,6 +46,6 @@ def _top(
         raise typer.Exit
 
 
-for _command in (demo, fit, show, query, score, transform, impute, sample, bench):
+for _command in (demo, fit, show, query, score, transform, impute, sample):
     app.command()(with_typed_names(_command))
 app.command("compile")(compile_kernels)

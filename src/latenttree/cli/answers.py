@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from latenttree.cli.newdata import NewData
-    from latenttree.data.schema import Rows
+    from latenttree.data.schema.new_data import Rows
     from latenttree.estimator import LatentTree
     from latenttree.queries import Answers, Filled
 
@@ -275,7 +275,7 @@ def _posteriors(
 
 def _parts(rows: Rows, width: int) -> Iterator[tuple[int, Rows]]:
     """Ranges of samples whose working arrays, `width` numbers a sample, fit in memory."""
-    from latenttree.data.schema import Rows
+    from latenttree.data.schema.new_data import Rows
     from latenttree.queries.evidence import spans
 
     for start, stop in spans(rows.n_samples, width):

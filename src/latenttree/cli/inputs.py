@@ -65,7 +65,7 @@ def read_event_table(
     """The table of a file of events: binary codes, or a multi-hot variable for each group."""
     from dataclasses import replace
 
-    from latenttree.data.events import read_events
+    from latenttree.data.events.read import read_events
 
     events = read_events(
         file,
@@ -132,7 +132,7 @@ def read_training(
 def _check_columns(file: Path, ignore: Sequence[str], delimiter: str) -> None:
     """The columns to leave out are there; the names of a .csv are looked at."""
     from latenttree.cli.aside import check_aside, header_of
-    from latenttree.data.textfile import check_file, suffix_of
+    from latenttree.data.files.text import check_file, suffix_of
 
     check_file(file)
     if suffix_of(file) in (".csv", ".parquet"):

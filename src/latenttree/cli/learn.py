@@ -145,7 +145,7 @@ def fit(
 ) -> None:
     """Learn a tree and its probabilities from a file."""
     with clean_exit():
-        from latenttree.data.fasta import is_fasta
+        from latenttree.data.files.fasta import is_fasta
         from latenttree.io.treefile import check_tree_path
 
         n_states = parse_states(states, 1 if hidden == "gaussian" else 2)

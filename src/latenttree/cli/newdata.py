@@ -19,15 +19,19 @@ from scipy import sparse
 from latenttree.cli.aside import check_aside, column_of_weights
 from latenttree.cli.inputs import EventOptions, event_delimiter
 from latenttree.cli.words import Labels, number
-from latenttree.data import docword, readers
 from latenttree.data.checks import N_SHOWN, check_shape, listing, resolve_names
-from latenttree.data.csvtable import MISSING_TEXTS, csv_cells
-from latenttree.data.fasta import is_fasta, read_fasta
-from latenttree.data.lookup import MISSING
-from latenttree.data.reading import reading as reading_file
-from latenttree.data.schema import Rows
+from latenttree.data.files import docword
+from latenttree.data.files.boundary import reading as reading_file
+from latenttree.data.files.csv_cells import MISSING_TEXTS
+from latenttree.data.files.csv_table import csv_cells
+from latenttree.data.files.fasta import is_fasta, read_fasta
+from latenttree.data.files.parquet import parquet_frame
+from latenttree.data.files.sparse_npz import load_arrays
+from latenttree.data.files.text import check_file, suffix_of
+from latenttree.data.reader import KNOWN
+from latenttree.data.schema.lookup import MISSING
+from latenttree.data.schema.new_data import Rows
 from latenttree.data.table import presence_table
-from latenttree.data.textfile import check_file, suffix_of
 from latenttree.errors import DataError
 
 if TYPE_CHECKING:
@@ -121,8 +125,8 @@ def _read_samples(path: Path, schema: Schema, reading: Reading) -> NewData:
     if suffix_of(path) in (".npy", ".npz"):
         return NewData(_read_arrays(path, schema, names))
     if suffix_of(path) == ".parquet":
-        return NewData(schema.rows(readers.parquet_frame(path)))
-    raise DataError(f"do not know how to read {path.name!r}; known are {readers.KNOWN}")
+        return NewData(schema.rows(parquet_frame(path)))
+    raise DataError(f"do not know how to read {path.name!r}; known are {KNOWN}")
 
 
 # ---- comma-separated text --------------------------------------------------------------
@@ -239,7 +243,7 @@ def _column_numbers(cells: Cells, j: int, schema: Schema, i: int, file: str) -> 
 
 
 def _read_arrays(path: Path, schema: Schema, names: list[str] | None) -> Rows:
-    content = readers.load_arrays(path)
+    content = load_arrays(path)
     check_shape(content.shape, 1)
     found = resolve_names(names, content.shape[1])
     if names is None and not {schema.columns[j].name for j in schema.index} <= set(found):
@@ -265,8 +269,8 @@ def _read_docword(path: Path, schema: Schema, names: list[str] | None) -> Rows:
 
 def _read_events(path: Path, schema: Schema, events: EventOptions, reading: Reading) -> NewData:
     """Events in the codes of a model; codes that it does not know are counted and left out."""
-    from latenttree.data.eventreport import NothingLeft
-    from latenttree.data.events import read_events
+    from latenttree.data.events.read import read_events
+    from latenttree.data.events.report import NothingLeft
 
     codes, groups = _codes(schema)
     options = events.arguments() | {"delimiter": event_delimiter(reading.delimiter)}

@@ -7,7 +7,7 @@ from typing import Any
 from latenttree.config import FitConfig
 from latenttree.data.checks import check_identifiers
 from latenttree.data.content_order import in_content_order
-from latenttree.data.encode import as_table
+from latenttree.data.inputs import as_table
 from latenttree.data.table import Table
 from latenttree.engine.memory import give_back_freed, reserving
 

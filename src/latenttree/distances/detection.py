@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from latenttree.data import Table
 from latenttree.data.checks import free_dimensions
-from latenttree.data.limits import Sizes
+from latenttree.data.files.sizes import Sizes
 from latenttree.distances.estimate import Distances, estimate_distances
 from latenttree.distances.number_of_states import choose_states
 from latenttree.errors import DataError, Option, Text

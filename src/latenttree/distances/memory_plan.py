@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from latenttree.data import Table
-from latenttree.data.limits import COLUMN_BYTES, Sizes
+from latenttree.data.files.sizes import COLUMN_BYTES, Sizes
 from latenttree.distances.streaming_spanning_tree import STRIP
 from latenttree.engine.memory import (
     available_memory,

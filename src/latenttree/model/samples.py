@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from latenttree.data import Table, one_hot_codes
-from latenttree.data.table import CODED, Taken, Values
-from latenttree.data.taking import taken
+from latenttree.data.row_access import take_rows
+from latenttree.data.table import CODED, LazyRows, Values
 from latenttree.engine import BLOCK, blocks
 from latenttree.model.emissions import soft_evidence
 from latenttree.model.inference import Evidence
@@ -81,10 +81,10 @@ class Chunk:
     def take(self, index: Any) -> Chunk:
         """The samples of `index`."""
         others = (self.weights, self.stored, self.known)
-        weights, stored, known = (None if x is None else taken(x, index) for x in others)
-        arrays = Taken(self.arrays, index)
+        weights, stored, known = (None if x is None else take_rows(x, index) for x in others)
+        arrays = LazyRows(self.arrays, index)
         soft = {v: x[index] if np.ndim(x) == 2 else x for v, x in self.soft.items()}
-        return Chunk(taken(self.rows, index), arrays, weights, stored, known, soft)
+        return Chunk(take_rows(self.rows, index), arrays, weights, stored, known, soft)
 
 
 class Samples:

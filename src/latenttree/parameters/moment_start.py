@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from latenttree.config import FitConfig
 from latenttree.data import Table
-from latenttree.data.scratch import about_to_read
+from latenttree.data.streaming.scratch import about_to_read
 from latenttree.data.table import CODED
 from latenttree.model.emissions import pooled, target_of
 from latenttree.model.held_out import split_samples

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.data import Table
-from latenttree.data.rowkeys import row_keys
-from latenttree.data.taking import rows_to_scratch, scratch_map
+from latenttree.data.row_access import rows_to_scratch, scratch_map
+from latenttree.data.row_keys import row_keys
 
 MOST_DISTINCT = 0.8
 """Share of different rows up to which equal ones are taken together."""
