@@ -16,8 +16,8 @@ from latenttree.model.emissions import MultiHot, from_many_sums
 from latenttree.model.likelihood import total_log_likelihood
 from latenttree.model.samples import Chunk, Samples
 from latenttree.model.tree_model import TreeModel
-from latenttree.refinement.em_steps import Steps, mean_statistics
-from latenttree.refinement.parameter_vectors import Vectors
+from latenttree.refinement.em_steps import EMSteps, mean_statistics
+from latenttree.refinement.parameter_vectors import ParameterVectors
 
 
 def model_of(seed: int, p: int = 6, k: int = 3) -> TreeModel:
@@ -48,10 +48,10 @@ def samples_of(
     return Samples(table)
 
 
-def steps_of(model: TreeModel, chunks: Samples) -> Steps:
+def steps_of(model: TreeModel, chunks: Samples) -> EMSteps:
     p, k = model.tree.n_observed, int(model.dims[-1])
     target = tuple(np.ones(1) if v < p else np.full(k, 1 / k) for v in range(model.tree.n_nodes))
-    return Steps(Vectors(model, target, mean_statistics(model, chunks)), 1.0, 1)
+    return EMSteps(ParameterVectors(model, target, mean_statistics(model, chunks)), 1.0, 1)
 
 
 @pytest.mark.parametrize("seed", range(4))

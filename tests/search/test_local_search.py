@@ -198,8 +198,8 @@ def test_estimator_gives_both_trees() -> None:
     majority = lt.LatentTree(2, random_state=0).fit(data.X)
     probable = lt.LatentTree(2, random_state=0, tree="most_probable").fit(data.X)
     off = lt.LatentTree(2, random_state=0, search=False).fit(data.X)
-    assert probable.bic_score(data.X) <= majority.bic_score(data.X) + 0.1
-    assert majority.bic_score(data.X) <= off.bic_score(data.X) + 0.1
+    assert probable.bic(data.X) <= majority.bic(data.X) + 0.1
+    assert majority.bic(data.X) <= off.bic(data.X) + 0.1
     for model in (majority, probable, off):
         assert len(model.diagnostics_.support) == len(model.tree_.edges)
         assert model.tree_.same_topology(model.model_.tree)

@@ -18,12 +18,10 @@ from latenttree.search.region_em import fit_region_model as fit_arrays
 from latenttree.search.region_patterns import LANE, Branches
 
 
-def region(seed: int, n: int = 200, k: int = 2, topology: Any = "caterpillar", p: int = 5) -> Any:
+def region(seed: int, n: int = 200, k: int = 2, shape: Any = "caterpillar", p: int = 5) -> Any:
     """A model whose branches are half codes, half messages over k states, and evidence on it."""
     rng = np.random.default_rng(seed)
-    data = make_latent_tree(
-        p, k, topology=topology, edge_length=0.4, n_samples=n, random_state=seed
-    )
+    data = make_latent_tree(p, k, shape=shape, edge_length=0.4, n_samples=n, random_state=seed)
     codes = data.X.copy()
     soft = {}
     for b in range(0, p, 2):
@@ -42,10 +40,10 @@ def as_branches(evidence: Evidence, k: int) -> Branches:
     wide = -(-n // LANE) * LANE
     codes = np.full((m, wide), -1, dtype=np.int32)
     codes[:, :n] = evidence.codes.T
-    sent, is_message = np.ones((m, k, wide), dtype=np.float32), np.zeros(m, dtype=np.bool_)
-    for b, told in evidence.soft.items():
-        sent[b, :, :n], is_message[b] = told.T, True
-    return Branches(codes, sent, is_message, (np.arange(wide) < n).astype(float))
+    messages, is_message = np.ones((m, k, wide), dtype=np.float32), np.zeros(m, dtype=np.bool_)
+    for b, message in evidence.soft.items():
+        messages[b, :, :n], is_message[b] = message.T, True
+    return Branches(codes, messages, is_message, (np.arange(wide) < n).astype(float))
 
 
 def fit_region_model(model: TreeModel, *args: Any) -> tuple[TreeModel, float]:
@@ -67,16 +65,16 @@ def large_fit(model: TreeModel, evidence: Evidence, **options: Any) -> Any:
     return refine(model, lambda: iter([evidence]), marginals=model.marginals[:p], **settings)
 
 
-@pytest.mark.parametrize("topology", ["star", "caterpillar", "random"])
+@pytest.mark.parametrize("shape", ["star", "caterpillar", "random"])
 @pytest.mark.parametrize("k", [2, 3])
-def test_it_ends_where_the_large_one_ends(k: int, topology: str) -> None:
+def test_it_ends_where_the_large_one_ends(k: int, shape: str) -> None:
     for seed in range(2):
-        model, evidence = region(seed, k=k, topology=topology)
+        model, evidence = region(seed, k=k, shape=shape)
         found, value = fit_region_model(model, as_branches(evidence, k), 1.0, 20_000, 1e-11)
         expected = large_fit(model, evidence)
         np.testing.assert_allclose(value, expected.trace[-1], rtol=0, atol=1e-6)
         target = even_targets(model, model.marginals[: model.tree.n_observed])
-        if topology == "star" or k == 2:
+        if shape == "star" or k == 2:
             own = slow_objective(found, evidence, 1.0, target)
             np.testing.assert_allclose(value, own, rtol=1e-9)
 

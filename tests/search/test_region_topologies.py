@@ -42,7 +42,7 @@ def correlations(tree: Tree, noise: float = 0.0, seed: int = 0) -> np.ndarray:
     return np.triu(r, 1) + np.triu(r, 1).T + np.eye(p)
 
 
-def random_shape(m: int, seed: int) -> tuple[Topology, Tree]:
+def random_topology(m: int, seed: int) -> tuple[Topology, Tree]:
     data = lt.datasets.make_latent_tree(
         m, 2, shape="random", edge_length=(0.2, 0.6), n_samples=2, random_state=seed
     )
@@ -66,7 +66,7 @@ def test_either_side_of_an_edge_names_it() -> None:
 
 @pytest.mark.parametrize("seed", range(10))
 def test_a_shape_is_its_tree(seed: int) -> None:
-    topology, tree = random_shape(9, seed)
+    topology, tree = random_topology(9, seed)
     built = as_tree(topology)
     assert built.n_hidden == topology.n_hidden == tree.n_hidden
     assert built.same_topology(Tree.build(built.observed_names, tree.edges, tree.lengths))
@@ -74,7 +74,7 @@ def test_a_shape_is_its_tree(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_paths_are_those_of_the_edges(seed: int) -> None:
-    topology, _ = random_shape(7, seed)
+    topology, _ = random_topology(7, seed)
     np.testing.assert_array_equal(paths([topology])[0], path_matrix(7, edges_of(topology)))
 
 
@@ -92,7 +92,7 @@ def test_interchanges_of_a_quartet_are_the_two_other_trees() -> None:
 @pytest.mark.parametrize("seed", range(5))
 def test_interchanges_swap_two_branches_of_an_edge(seed: int) -> None:
     """Against trees whose edges are changed by hand."""
-    topology, _ = random_shape(8, seed)
+    topology, _ = random_topology(8, seed)
     m, edges = topology.m, edges_of(topology)
     for i, split in enumerate(topology.splits):
         a, b = edges[m + i]
@@ -117,7 +117,7 @@ def test_contractions_end_in_the_star() -> None:
 
 @pytest.mark.parametrize("seed", range(10))
 def test_exact_correlations_join_to_their_tree(seed: int) -> None:
-    truth, tree = random_shape(9, seed)
+    truth, tree = random_topology(9, seed)
     topology, lengths = joined(correlations(tree), 1e4, 1.0)
     assert set(truth.splits) <= set(topology.splits)
     assert set(lengths) == set(topology.splits)
@@ -126,20 +126,20 @@ def test_exact_correlations_join_to_their_tree(seed: int) -> None:
 @pytest.mark.parametrize("size", [None, 0])
 def test_other_shapes_are_others(size: int | None) -> None:
     for seed in range(10):
-        present, tree = random_shape(7, seed)
+        current, tree = random_topology(7, seed)
         r = correlations(tree, 0.05, seed)
-        found = other_topologies(present, r, 3000.0, None if size is None else present.n_hidden)
-        assert present not in found
+        found = other_topologies(current, r, 3000.0, None if size is None else current.n_hidden)
+        assert current not in found
         assert len(set(found)) == len(found)
         for topology in found:
             assert topology == topology_of(7, topology.splits)
-            assert size is None or topology.n_hidden == present.n_hidden
+            assert size is None or topology.n_hidden == current.n_hidden
 
 
 def test_the_true_shape_is_proposed() -> None:
     """From a wrong interchange, with correlations that are nearly exact."""
     for seed in range(10):
-        truth, tree = random_shape(7, seed)
+        truth, tree = random_topology(7, seed)
         wrong = next(iter(interchanges(truth, truth.splits[0])))
         r = correlations(tree, 0.005, seed)
         assert truth in other_topologies(wrong, r, 3000.0, truth.n_hidden)

@@ -75,7 +75,7 @@ def log_likelihoods(small: RegionModel, evidence: Evidence) -> np.ndarray:
 
 def pattern_value(small: RegionModel, branches: Branches) -> float:
     """Log-likelihood of the patterns of a region."""
-    soft = {b: branches.sent[b].T for b in np.flatnonzero(branches.is_message).tolist()}
+    soft = {b: branches.messages[b].T for b in np.flatnonzero(branches.is_message).tolist()}
     return float(branches.weights @ log_likelihoods(small, Evidence(branches.codes.T, soft)))
 
 
@@ -172,7 +172,7 @@ def test_correlations_are_determinants_of_whitened_pairs(k: int) -> None:
     seen = []
     for i in range(len(region.branches)):
         if branches.is_message[i]:
-            own = branches.sent[i].T * whole.marginals[i]
+            own = branches.messages[i].T * whole.marginals[i]
             own = own / own.sum(axis=1, keepdims=True)
         else:
             own = np.eye(4)[branches.codes[i]]
@@ -235,10 +235,10 @@ def test_the_true_shape_wins() -> None:
         )
         model = model_of(data)
         region, evidence = cut(data, model, inner_edges(model.tree)[0])
-        present, small = cut_out(model, region)
+        current, small = cut_out(model, region)
         branches = evidence.patterns(region)
-        best = fit_region(small, present, branches, 1.0).log_likelihood
-        for topology in interchanges(present, present.splits[0]):
+        best = fit_region(small, current, branches, 1.0).log_likelihood
+        for topology in interchanges(current, current.splits[0]):
             assert fit_topology(small, topology, branches, 1.0).log_likelihood < best - 3
 
 

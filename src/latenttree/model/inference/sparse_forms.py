@@ -19,7 +19,7 @@ from latenttree.model.inference.sparse_kernels import (
     LIKELIHOOD,
     POSTERIORS,
     Numbers,
-    SparseShape,
+    Shape,
 )
 from latenttree.model.tree_model import TreeModel
 
@@ -96,7 +96,7 @@ class SparseLayout:
         ]
         start = np.where(is_leaf, start, sparse.INNER)
         above, home32, begin = (x.astype(np.uint32) for x in (self.parent, home, start))
-        self.shape = SparseShape(above, home32, begin, own, dims[self.nodes])
+        self.shape = Shape(above, home32, begin, own, dims[self.nodes])
 
     def _place_inner(self, dims: Ints, width: Ints, first: Ints) -> None:
         """`inner_at` `(H, k, k)`: entries of inner nodes in the flat tables; padding at a zero."""

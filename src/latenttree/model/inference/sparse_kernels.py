@@ -52,7 +52,7 @@ OPTIONS: dict[str, Any] = {"fastmath": {"contract"}}
 ONCE: dict[str, Any] = {"inline": "always"}
 
 
-class SparseShape(NamedTuple):
+class Shape(NamedTuple):
     """What stays the same from model to model. Unsigned, so that no index is taken from the end."""
 
     parent: NDArray[np.uint32]  # (H,) inner node above each; the root, which is the first: itself
@@ -90,7 +90,7 @@ class Scratch(NamedTuple):
     ratio: Floats  # (k,)
 
 
-def make_scratch(shape: SparseShape, k: int) -> Scratch:
+def make_scratch(shape: Shape, k: int) -> Scratch:
     """Buffers for one thread."""
     n = len(shape.parent)
     return Scratch(

@@ -69,6 +69,9 @@ class MessageRequest(NamedTuple):
     first: int
 
 
+Wanted = MessageRequest  # stale kernel caches unpickle this name
+
+
 class SparseMessages:
     """Messages under one model."""
 

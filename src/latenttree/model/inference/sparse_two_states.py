@@ -27,7 +27,7 @@ from latenttree.model.inference.sparse_kernels import (
     OPTIONS,
     OWN,
     SMALL,
-    SparseShape,
+    Shape,
     settle,
 )
 
@@ -46,7 +46,7 @@ class Scratch(NamedTuple):
     q: Floats  # (H, 2) the posterior times the weight, by place
 
 
-def make_scratch(shape: SparseShape) -> Scratch:
+def make_scratch(shape: Shape) -> Scratch:
     """Buffers for one thread."""
     n = len(shape.parent)
     return Scratch(
