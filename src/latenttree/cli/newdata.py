@@ -31,7 +31,7 @@ from latenttree.data.files.text import check_file, suffix_of
 from latenttree.data.reader import KNOWN
 from latenttree.data.schema.lookup import MISSING
 from latenttree.data.schema.new_data import Rows
-from latenttree.data.table import presence_table
+from latenttree.data.table import sparse_binary_table
 from latenttree.errors import DataError
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ def _rows_of_cells(cells: Cells, schema: Schema, file: str) -> Rows:
     for i, column in enumerate(schema.index.tolist()):
         j = position[schema.columns[column].name]
         if schema.coded[i]:
-            labels = Labels(schema.labels[i], schema.kind == "presence")
+            labels = Labels(schema.labels[i], schema.kind == "sparse_binary")
             codes[:, i] = _column_codes(cells, j, labels, file)
         else:
             arrays[i] = schema.numbers(i, _column_numbers(cells, j, schema, i, file))
@@ -252,7 +252,7 @@ def _read_arrays(path: Path, schema: Schema, names: list[str] | None) -> Rows:
             f"name on each line for its {content.shape[1]} columns"
         )
     if sparse.issparse(content):
-        return schema.rows(presence_table(found, sparse.csr_array(content)))
+        return schema.rows(sparse_binary_table(found, sparse.csr_array(content)))
     columns: dict[str, Any] = {name: content[:, j] for j, name in enumerate(found)}
     return schema.rows(columns)
 
@@ -264,7 +264,7 @@ def _read_docword(path: Path, schema: Schema, names: list[str] | None) -> Rows:
     docs, entries = docword.entries(lines, n_docs, n_words, n_entries)
     ones = np.ones(len(docs), dtype=np.float32)
     matrix = sparse.csr_array((ones, (docs, entries)), shape=(n_docs, n_words))
-    return schema.rows(presence_table(words, matrix))
+    return schema.rows(sparse_binary_table(words, matrix))
 
 
 def _read_events(path: Path, schema: Schema, events: EventOptions, reading: Reading) -> NewData:
@@ -281,7 +281,7 @@ def _read_events(path: Path, schema: Schema, events: EventOptions, reading: Read
         raise
     _check_unknown(found.report, reading)
     if groups is None:
-        rows = schema.rows(presence_table(found.names, found.matrix))
+        rows = schema.rows(sparse_binary_table(found.names, found.matrix))
     else:
         blocks = {name: found.matrix[:, columns] for name, columns in groups.items()}
         rows = schema.rows(blocks)
@@ -309,7 +309,7 @@ def _check_unknown(report: Mapping[str, Any], reading: Reading) -> None:
 
 def _codes(schema: Schema) -> tuple[list[str], dict[str, slice] | None]:
     """The codes that a model knows, and those of each group; None where it has no groups."""
-    if schema.kind == "presence":
+    if schema.kind == "sparse_binary":
         return list(schema.names), None
     codes: list[str] = []
     groups = {}

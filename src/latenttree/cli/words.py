@@ -69,7 +69,7 @@ def labels_of(model: LatentTree, node: int) -> Labels:
     """The labels of a node of a model, observed or hidden, given by its number."""
     from latenttree.queries import answers_of
 
-    presence = model.schema_.kind == "presence" and node < model.tree_.n_observed
+    presence = model.schema_.kind == "sparse_binary" and node < model.tree_.n_observed
     return Labels(answers_of(model.model_, model.schema_).classes(node), presence)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.data import Schema
-from latenttree.data.schema.lookup import known_codes, presence_codes
+from latenttree.data.schema.lookup import binary_codes, known_codes
 from latenttree.data.schema.new_data import Rows
 from latenttree.errors import DataError
 from latenttree.model.tree_model import TreeModel
@@ -95,8 +95,8 @@ def _code_of(schema: Schema, v: int, value: Any, row: int) -> int:
     single = np.empty(1, dtype=object)
     single[0] = value
     try:
-        if schema.kind == "presence":
-            return int(presence_codes(single, schema.names[v])[0])
+        if schema.kind == "sparse_binary":
+            return int(binary_codes(single, schema.names[v])[0])
         return int(known_codes(single, schema.labels[v], schema.names[v])[0])
     except DataError as error:
         raise DataError(str(error).replace("at row 0,", f"at row {row},")) from None
