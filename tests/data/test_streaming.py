@@ -127,7 +127,7 @@ def test_rows_of_an_array(name: str, mapped: bool) -> None:
         ("whole floats", "poisson"),
         ("whole floats", "categorical"),
         ("floats", {"x2": "gaussian_full"}),
-        ("booleans", "sparse_binary"),
+        ("booleans", "binary"),
     ],
 )
 def test_families_that_are_asked_for(name: str, family: Any) -> None:
