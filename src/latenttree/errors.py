@@ -16,7 +16,7 @@ column 'age' has one value (42) in all 500 rows; drop it or pass drop_constant=T
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 NO_VALUE: Any = ...
@@ -111,6 +111,14 @@ class DataError(ValueError):
         """The parameters that the text names, in its order."""
         texts = [text.parts for text in (self.what, self.remedy) if isinstance(text, Text)]
         return tuple(part for parts in texts for part in parts if isinstance(part, Option))
+
+    def in_file(self, name: str) -> None:
+        """Add, in place, the name of the file that holds the input, unless the message has it."""
+        if name in str(self):
+            return
+        self.what = Text(f"{name}: ", self.what)
+        self.args = (f"{name}: {self}",)
+        self.place = replace(self.place, path=self.place.path or name)
 
     def worded(self, words: Callable[[Option | Phrase], str]) -> str:
         """The message with options and phrases in other words."""

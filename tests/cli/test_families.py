@@ -15,7 +15,8 @@ from typer.testing import CliRunner, Result
 
 import latenttree as lt
 from latenttree import cli
-from latenttree.cli.inputs import map_source, parse_families
+from latenttree.cli.options import map_source
+from latenttree.cli.training_data import parse_families
 
 N = 3000
 

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from latenttree.bench import TABLES
-from latenttree.cli.common import Threads, clean_exit, new_console
+from latenttree.cli.exits import clean_exit
+from latenttree.cli.options import Threads
+from latenttree.cli.printing import new_console
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -80,6 +82,6 @@ def run(name: str, settings: Settings) -> list[str]:
 
 def write_page(out: Path, page: Path, quick: bool, console: Console) -> None:
     from latenttree.bench.report import write_report
-    from latenttree.cli.common import print_file
+    from latenttree.cli.printing import print_file
 
     print_file(console, "page", write_report(out, page, quick))

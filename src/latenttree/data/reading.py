@@ -24,8 +24,7 @@ def reading(
     except FileNotFoundError:
         raise  # it names the file, and is what Python calls it
     except DataError as error:
-        if name not in str(error):
-            error.args = (f"{name}: {error}",)
+        error.in_file(name)
         raise
     except MemoryError as error:
         raise DataError(

@@ -21,10 +21,10 @@ from latenttree.refinement.em import MANY
 from latenttree.refinement.fitting import Fitted, Options, conditions, fit_model, polish, split
 from latenttree.search.local_search import settle
 from latenttree.search.node_states import Pruner, prune
-from latenttree.search.split_keys import signatures
 from latenttree.structure.leaf_variables import as_leaves
 from latenttree.structure.learn import Structure
 from latenttree.tree import Tree
+from latenttree.tree.split_keys import signatures
 
 Floats = NDArray[np.float64]
 
