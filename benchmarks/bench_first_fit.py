@@ -15,7 +15,7 @@ import sys
 import tempfile
 from typing import Any
 
-from common import console, options, save, table
+from benchmarks.common import console, options, save, table
 
 FIT = """
 import json, resource, sys, time

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 NO_VALUE: Any = ...
 """Value of an `Option` that is only named."""
@@ -106,19 +106,21 @@ class DataError(ValueError):
         self.what, self.remedy, self.value = what, remedy, value
         self.place = Place(column, row, path, option, node)
 
+    def within(self, context: str, **place: Any) -> Self:
+        """This error, changed in place: told within a context ("data.csv", "batch 3"), and with
+        fields of its place (see `Place`) that were not known where it was raised."""
+        if context:
+            self.what = Text(f"{context}: ", self.what)
+            self.args = (f"{self.what}; {self.remedy}" if self.remedy else str(self.what),)
+        known = {name: x for name, x in vars(self.place).items() if x is not None}
+        self.place = replace(self.place, **(place | known))
+        return self
+
     @property
     def options(self) -> tuple[Option, ...]:
         """The parameters that the text names, in its order."""
         texts = [text.parts for text in (self.what, self.remedy) if isinstance(text, Text)]
         return tuple(part for parts in texts for part in parts if isinstance(part, Option))
-
-    def in_file(self, name: str) -> None:
-        """Add, in place, the name of the file that holds the input, unless the message has it."""
-        if name in str(self):
-            return
-        self.what = Text(f"{name}: ", self.what)
-        self.args = (f"{name}: {self}",)
-        self.place = replace(self.place, path=self.place.path or name)
 
     def worded(self, words: Callable[[Option | Phrase], str]) -> str:
         """The message with options and phrases in other words."""

@@ -10,6 +10,7 @@ import pytest
 from scipy import sparse
 
 from latenttree.data import DataError, Table, as_table
+from latenttree.data.subsets import halves
 
 CODES = np.array([[0, 2, 1], [1, 0, 0], [0, 1, 1], [1, 2, 0], [0, 0, 1]])
 ONES = np.array([[1, 0, 1, 0], [0, 1, 1, 0], [1, 1, 0, 1], [0, 0, 1, 0], [1, 0, 0, 1]])
@@ -115,7 +116,7 @@ def test_spread_rows_of_sparse_tables() -> None:
 def test_halves_do_not_see_the_period_of_the_rows(period: int) -> None:
     """About as many samples of every phase in each half: 2,000, up to four standard deviations."""
     number = np.arange(4000 * period)
-    one, other = as_table(np.column_stack([number % period, number % 7])).halves()
+    one, other = halves(as_table(np.column_stack([number % period, number % 7])))
     assert abs(one.n_samples - other.n_samples) <= 1
     for half in (one, other):
         assert half.codes is not None

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from benchmarks.oracle import oracle
 from scipy import sparse
 
+from benchmarks.oracle import oracle
 from latenttree.data import Table, as_table
 from latenttree.errors import DataError
 from latenttree.evaluation.datasets import LatentTreeData, make_latent_tree

@@ -11,12 +11,12 @@ from scipy import sparse
 from tests.reference import moments as slow
 
 from latenttree.data import Table, as_table
+from latenttree.data.subsets import halves
 from latenttree.data.table import Values
 from latenttree.engine import BLOCK
 from latenttree.evaluation.datasets import make_latent_tree
 from latenttree.moments import cross_moments as scatter
-from latenttree.moments import full_subspaces, gram, pooled_subspaces
-from latenttree.moments import projection as project
+from latenttree.moments import full_subspaces, gram, pooled_subspaces, project
 from latenttree.moments import subspace as passes
 from latenttree.moments.available_cases import available_moments, whiten_pairs
 from latenttree.moments.pairs import second_moments
@@ -354,7 +354,7 @@ def test_parts_of_a_weighted_table_are_those_of_repeated_rows(make, n: int) -> N
     numbered = table.replace(values=numbers(table.n_samples))
     again = slow.repeated(numbered)
     pairs = [(numbered.spread_rows(n), again.spread_rows(n))]
-    pairs += zip(numbered.halves(), again.halves(), strict=True)
+    pairs += zip(halves(numbered), halves(again), strict=True)
     for weighted, plain in pairs:
         np.testing.assert_array_equal(counts(weighted, N), counts(plain, N))
         assert weighted.total_weight == plain.n_samples
@@ -378,7 +378,7 @@ def counts(table: Table, n: int) -> NDArray[np.float64]:
 def test_weights_that_are_no_integers_are_shared_out() -> None:
     table = codes_table().replace(weights=np.random.default_rng(0).uniform(0.1, 4.0, N))
     numbered = table.replace(values=numbers(N))
-    even, odd = numbered.halves()
+    even, odd = halves(numbered)
     np.testing.assert_allclose(counts(even, N) + counts(odd, N), table.weights)
     # a place of weight 1 goes to one half or is cut once: halves differ by less than 2
     assert abs(even.total_weight - odd.total_weight) < 2

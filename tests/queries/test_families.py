@@ -413,8 +413,8 @@ def test_weights_are_repetitions(model: Fitted) -> None:
         (np.ones(3), r"sample_weight has shape \(3,\), but X has 80 rows"),
         (np.ones((N, 1)), "as a vector"),
         (np.zeros(N), "all 80 sample weights are zero"),
-        (np.where(np.arange(N) == 4, -1.0, 1.0), r"sample_weight\[4\] is -1.0"),
-        (np.where(np.arange(N) == 4, np.nan, 1.0), r"sample_weight\[4\] is nan"),
+        (np.where(np.arange(N) == 4, -1.0, 1.0), r"sample_weight of row 4 is -1.0"),
+        (np.where(np.arange(N) == 4, np.nan, 1.0), r"sample_weight of row 4 is nan"),
         (["x"] * N, "sample_weight must hold numbers"),
     ],
 )

@@ -15,6 +15,7 @@ from latenttree.data import as_table
 from latenttree.evaluation.datasets import make_latent_tree
 from latenttree.evaluation.metrics import model_of
 from latenttree.model.inference import Evidence, log_likelihood
+from latenttree.model.likelihood import smoothed, total_log_likelihood
 from latenttree.model.samples import Chunk, Samples
 from latenttree.model.tree_model import TreeModel
 from latenttree.refinement.em import (
@@ -23,8 +24,6 @@ from latenttree.refinement.em import (
     Refinement,
     random_model,
     refine,
-    smoothed,
-    total_log_likelihood,
 )
 from latenttree.tree import Tree
 

@@ -19,6 +19,7 @@ ORDER = (
     "errors",
     "tree",
     "engine",
+    "config",
     "data",
     "moments",
     "distances",
@@ -28,7 +29,6 @@ ORDER = (
     "refinement",
     "search",
     "report",
-    "reporting",
     "queries",
     "evaluation",
     "io",
@@ -36,7 +36,6 @@ ORDER = (
     "compilation",
     "partial_fit",
     "estimator",
-    "bench",
     "cli",
 )
 

@@ -7,14 +7,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from benchmarks.oracle import oracle
 
 import latenttree as lt
+from benchmarks.oracle import oracle
 from latenttree.data import as_table
 from latenttree.evaluation.datasets import LatentTreeData, make_latent_tree
 from latenttree.evaluation.metrics import parameter_error, robinson_foulds
+from latenttree.model.likelihood import total_log_likelihood
 from latenttree.model.samples import Samples
-from latenttree.refinement.em import refine, total_log_likelihood
+from latenttree.refinement.em import refine
 
 N = 10_000
 SIZES = (9, 10, 15)

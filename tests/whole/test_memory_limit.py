@@ -12,8 +12,8 @@ from scipy import sparse
 
 from latenttree import LatentTree
 from latenttree.data import as_table
-from latenttree.data.limits import Sizes, sizes_of
-from latenttree.distances.measure import check_least, plan_memory
+from latenttree.data.files.sizes import Sizes, sizes_of
+from latenttree.distances.memory_plan import check_least, plan_memory
 from latenttree.engine.memory import give_back_freed
 from latenttree.errors import DataError
 

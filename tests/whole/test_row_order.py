@@ -14,7 +14,7 @@ from tests.reference.kinds import CASES, N, parameters, rows_of
 
 import latenttree as lt
 from latenttree.data import content_order, read_table
-from latenttree.data.scratch import map_of
+from latenttree.data.streaming.scratch import map_of
 from latenttree.evaluation.datasets import make_latent_tree
 from latenttree.refinement import em as refine
 

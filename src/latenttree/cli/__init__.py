@@ -14,7 +14,6 @@ from typing import Annotated
 
 import typer
 
-from latenttree.cli.bench import bench
 from latenttree.cli.compile import compile_command
 from latenttree.cli.demo import demo_command
 from latenttree.cli.fit import fit_command
@@ -36,7 +35,6 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "transform": transform_command,
     "impute": impute_command,
     "sample": sample_command,
-    "bench": bench,
     "compile": compile_command,
 }
 """Commands in the order of ``--help``."""

@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.data import csvtable
 from latenttree.data.checks import listing
-from latenttree.data.streams import parquet_columns, parquet_file
-from latenttree.data.textfile import open_text, suffix_of
+from latenttree.data.files.csv_cells import number_of
+from latenttree.data.files.parquet import parquet_columns, parquet_file
+from latenttree.data.files.text import open_text, suffix_of
 from latenttree.data.weights import check_weights
 from latenttree.errors import DataError
 
@@ -59,7 +59,7 @@ def column_of_weights(
 ) -> NDArray[np.float64]:
     """(n,) how often each row counts, from the distinct texts of a column and the code of each
     row."""
-    numbers = [csvtable.number_of(text.strip()) for text in texts]
+    numbers = [number_of(text.strip()) for text in texts]
     if None in numbers:
         wrong = numbers.index(None)
         row = int((codes == wrong).argmax())

@@ -157,7 +157,7 @@ def _states_of_letters(console: Console, table: Table, file: Path) -> int | None
     All nucleotides that occur, but not all amino acids, whose conditional distributions would have
     hundreds of parameters each.
     """
-    from latenttree.data.fasta import is_fasta
+    from latenttree.data.files.fasta import is_fasta
 
     if not is_fasta(file):
         return None

@@ -20,15 +20,19 @@ from latenttree.cli.excluded_columns import check_excluded, column_of_weights
 from latenttree.cli.labels import StateLabels, parse_number
 from latenttree.cli.options import NewEvents, TableOptions
 from latenttree.cli.training_data import event_delimiter, recorded
-from latenttree.data import docword, readers
 from latenttree.data.checks import N_SHOWN, check_shape, listing, resolve_names
-from latenttree.data.csvtable import MISSING_TEXTS, csv_cells
-from latenttree.data.fasta import is_fasta, read_fasta
-from latenttree.data.lookup import MISSING
-from latenttree.data.reading import reading
-from latenttree.data.schema import Rows
+from latenttree.data.files import docword
+from latenttree.data.files.boundary import reading
+from latenttree.data.files.csv_cells import MISSING_TEXTS
+from latenttree.data.files.csv_table import csv_cells
+from latenttree.data.files.fasta import is_fasta, read_fasta
+from latenttree.data.files.parquet import parquet_frame
+from latenttree.data.files.sparse_npz import load_arrays
+from latenttree.data.files.text import check_file, suffix_of
+from latenttree.data.reader import KNOWN
+from latenttree.data.schema.lookup import MISSING
+from latenttree.data.schema.new_data import Rows
 from latenttree.data.table import presence_table
-from latenttree.data.textfile import check_file, suffix_of
 from latenttree.errors import DataError
 
 if TYPE_CHECKING:
@@ -123,10 +127,8 @@ def _read_samples(path: Path, schema: Schema, table: TableOptions, weights: str 
     if suffix_of(path) in (".npy", ".npz"):
         return NewData(_read_arrays(path, schema, names))
     if suffix_of(path) == ".parquet":
-        return NewData(schema.rows(readers.parquet_frame(path)))
-    raise DataError(
-        f"do not know how to read {path.name!r}", f"known are {readers.KNOWN}", path=path.name
-    )
+        return NewData(schema.rows(parquet_frame(path)))
+    raise DataError(f"do not know how to read {path.name!r}", f"known are {KNOWN}", path=path.name)
 
 
 # ---- comma-separated text --------------------------------------------------------------
@@ -264,7 +266,7 @@ def _column_numbers(cells: CsvCells, j: int, schema: Schema, i: int, file: str) 
 
 
 def _read_arrays(path: Path, schema: Schema, names: list[str] | None) -> Rows:
-    content = readers.load_arrays(path)
+    content = load_arrays(path)
     check_shape(content.shape, 1)
     columns_read = resolve_names(names, content.shape[1])
     if names is None and not {schema.columns[j].name for j in schema.index} <= set(columns_read):
@@ -295,8 +297,8 @@ def _read_docword(path: Path, schema: Schema, names: list[str] | None) -> Rows:
 
 def _read_events(path: Path, model: LatentTree, options: NewEvents, separator: str) -> NewData:
     """Events in the codes of a model; codes that it does not know are counted and left out."""
-    from latenttree.data.eventreport import NothingLeft
-    from latenttree.data.events import read_events
+    from latenttree.data.events.read import read_events
+    from latenttree.data.events.report import NothingLeft
 
     schema = model.schema_
     codes, groups = _codes(schema)

@@ -78,7 +78,7 @@ def _read_events(
     memory_limit: str | None,
 ) -> Table:
     """The table of a file of events: binary codes, or a multi-hot variable for each group."""
-    from latenttree.data.events import read_events
+    from latenttree.data.events.read import read_events
 
     counted = read_events(
         file,
@@ -112,7 +112,7 @@ def _check_event_table(table: TrainingTable, gaussian: bool) -> None:
 def _check_columns(file: Path, ignore: Sequence[str], delimiter: str) -> None:
     """The columns to leave out are in the file, which must have names of columns."""
     from latenttree.cli.excluded_columns import check_excluded, header_of
-    from latenttree.data.textfile import check_file, suffix_of
+    from latenttree.data.files.text import check_file, suffix_of
 
     check_file(file)
     if suffix_of(file) in (".csv", ".parquet"):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from latenttree.data.schema import Rows
+    from latenttree.data.schema.new_data import Rows
     from latenttree.queries import Answers
 
 
@@ -73,7 +73,7 @@ def _posteriors(
 
 def _parts(rows: Rows, width: int) -> Iterator[tuple[int, Rows]]:
     """Ranges of samples whose working arrays, `width` numbers a sample, fit in memory."""
-    from latenttree.data.schema import Rows
+    from latenttree.data.schema.new_data import Rows
     from latenttree.queries.evidence import sample_ranges
 
     for start, stop in sample_ranges(rows.n_samples, width):

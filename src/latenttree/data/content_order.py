@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.data.reorder import taken
-from latenttree.data.rowkeys import order_keys, row_keys
+from latenttree.data.row_keys import order_keys, row_keys
 from latenttree.data.table import Table
 
 Floats = NDArray[np.float64]
@@ -67,14 +66,14 @@ def in_content_order(table: Table) -> Table:
     not on how they came: rows and whole weights are one table in the end, to the last bit."""
     found = ordered_rows(table)
     if not _all_there(table, found):
-        return taken(table, found.rows(), found.copies(table.weights))
+        return table.rearranged(found.rows(), found.copies(table.weights))
     places = found.places
     if table.weights is not None:
         places = np.repeat(found.rows(), found.copies(table.weights).astype(np.int64))
     elif _is_identity(places):
         return table
     del found
-    return taken(table, places, None)
+    return table.rearranged(places, None)
 
 
 def ordered_rows(table: Table) -> Ordered:

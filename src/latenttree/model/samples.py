@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from latenttree.data import Table, one_hot_codes
-from latenttree.data.table import CODED, Taken, Values
-from latenttree.data.taking import taken
+from latenttree.data.row_access import take_rows
+from latenttree.data.table import CODED, LazyRows, Values
 from latenttree.engine import BLOCK, blocks
 from latenttree.model.emissions import soft_evidence
 from latenttree.model.inference import Evidence
@@ -81,10 +81,10 @@ class Chunk:
     def take(self, index: Any) -> Chunk:
         """The samples of `index`."""
         others = (self.weights, self.stored, self.known)
-        weights, stored, known = (None if x is None else taken(x, index) for x in others)
-        arrays = Taken(self.arrays, index)
+        weights, stored, known = (None if x is None else take_rows(x, index) for x in others)
+        arrays = LazyRows(self.arrays, index)
         soft = {v: x[index] if np.ndim(x) == 2 else x for v, x in self.soft.items()}
-        return Chunk(taken(self.rows, index), arrays, weights, stored, known, soft)
+        return Chunk(take_rows(self.rows, index), arrays, weights, stored, known, soft)
 
 
 class Samples:
@@ -141,6 +141,10 @@ def chunk_of(table: Table, start: int, stop: int) -> Chunk:
     part: Values = table.values.rows(start, stop)
     known = None if table.kind == "codes" else table.known(start, stop)
     return Chunk(part.codes, part.arrays, weights, table.rows(start, stop), known)
+
+
+Chunks = Callable[[], Iterable[Chunk | Evidence | NDArray[Any]]]
+"""Gives all samples, chunk by chunk, at every call: as they are, as evidence, or as codes."""
 
 
 def as_chunk(part: Chunk | Evidence | NDArray[Any]) -> Chunk:

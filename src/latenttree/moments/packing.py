@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.data import Table
-from latenttree.data.scratch import about_to_read
+from latenttree.data.streaming.scratch import about_to_read
 from latenttree.data.table import STRETCH
 from latenttree.engine import blocks, parallel
 from latenttree.engine.kernels import kernel

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.data import Schema
-from latenttree.data.schema import Rows
+from latenttree.data.schema.new_data import Rows
 from latenttree.errors import DataError
 from latenttree.model import inference
 from latenttree.model.inference import Evidence

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from latenttree.data import Schema
 from latenttree.data.checks import listing
-from latenttree.data.schema import Rows
+from latenttree.data.schema.new_data import Rows
 from latenttree.engine import blocks
 from latenttree.errors import DataError
 from latenttree.model.emissions import soft_evidence

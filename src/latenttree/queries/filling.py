@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from latenttree.data.schema import Rows, Schema
+from latenttree.data.schema.new_data import Rows
+from latenttree.data.schema.schema import Schema
 from latenttree.model import inference
 from latenttree.model.inference import Evidence
 from latenttree.model.samples import Chunk

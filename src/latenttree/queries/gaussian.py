@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from latenttree.data import Schema
-from latenttree.data.schema import Rows
+from latenttree.data.schema.new_data import Rows
 from latenttree.errors import DataError
 from latenttree.model import gaussian
 from latenttree.model.gaussian import GaussianTreeModel

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.data import Schema
-from latenttree.data.lookup import known_codes, presence_codes
-from latenttree.data.schema import Rows
+from latenttree.data.schema.lookup import known_codes, presence_codes
+from latenttree.data.schema.new_data import Rows
 from latenttree.errors import DataError
 from latenttree.model.tree_model import TreeModel
 from latenttree.queries.nodes import FittedModel, Node, classes_of, node_index

@@ -18,14 +18,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from latenttree.config import FitConfig
 from latenttree.engine import parallel
 from latenttree.engine.memory import spare
 from latenttree.model.emissions import Emission
 from latenttree.model.inference import messages
+from latenttree.model.likelihood import total_log_likelihood
 from latenttree.model.samples import Chunk, Samples
 from latenttree.model.tree_model import TreeModel, default_root, normalised
-from latenttree.refinement.em import MANY, refine, total_log_likelihood
-from latenttree.refinement.fitting import Options
+from latenttree.refinement.em import MANY, refine
 from latenttree.search.region_patterns import Branches, as_patterns
 from latenttree.search.region_topologies import Shape, other_shapes
 from latenttree.search.regions import (
@@ -509,34 +510,17 @@ def search_structure(
     return changed, replace(found.model, tree=tree)
 
 
-def settle(
-    structure: Structure,
-    model: TreeModel,
-    samples: Samples,
-    options: Options,
-    tree: Literal["majority", "most_probable"],
-    n_jobs: int,
+def search_tree(
+    structure: Structure, model: TreeModel, samples: Samples, config: FitConfig
 ) -> tuple[Structure, TreeModel]:
     """Doubtful regions by likelihood; then, for the most probable tree, by BIC as well."""
-    judges: tuple[Judge, ...] = ("likelihood",) if tree == "majority" else ("likelihood", "bic")
+    judges: tuple[Judge, ...] = (
+        ("likelihood",) if config.tree == "majority" else ("likelihood", "bic")
+    )
     for judge in judges:
-        searcher = Searcher(
-            samples,
-            judge,
-            smoothing=options.smoothing,
-            tol=options.tol,
-            n_jobs=n_jobs,
-        )
+        searcher = Searcher(samples, judge, config.smoothing, config.tol, config.n_jobs)
         structure, model = search_structure(structure, model, searcher)
     return structure, model
-
-
-def in_doubt(support: Floats, tree: Literal["majority", "most_probable"] | None) -> bool:
-    """Whether a search for this tree would look at some edge; None for no search."""
-    if tree is None:
-        return False
-    doubt = RULES["likelihood" if tree == "majority" else "bic"].doubt
-    return bool(((support > 0) & (support < doubt)).any())
 
 
 def model_lengths(model: TreeModel) -> Floats:
