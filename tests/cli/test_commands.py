@@ -16,7 +16,7 @@ from typer.testing import CliRunner, Result
 
 import latenttree as lt
 from latenttree import __version__, cli
-from latenttree.cli import exits, fit, wording
+from latenttree.cli import exits, fit
 from latenttree.cli.labels import StateLabels
 from latenttree.io.treefile import load_tree, save_tree
 from latenttree.model.tree_model import TreeModel
@@ -618,27 +618,6 @@ def test_files_that_are_no_models(tmp_path: Path, gaps: Path) -> None:
     assert "bad.ltree holds no valid" in refused(run("score", tmp_path / "bad.ltree", gaps))
     assert "bad.ltree holds no valid" in refused(run("show", tmp_path / "bad.ltree"))
     assert "No such file" in refused(run("query", tmp_path / "none.ltree", "a"))
-
-
-@pytest.mark.parametrize(
-    ("library", "words"),
-    [
-        ("3 samples are fewer than n_states=5; lower n_states", "than --states 5; lower --states"),
-        ("use n_states=2 or n_states='auto'", "use --states 2 or --states 'auto'"),
-        ("put it there, or pass vocab= or names=", "put it there, or pass --vocab FILE"),
-        ("rename the columns or pass names=", "rename the columns"),
-        ("present in at least min_support=2 of 9", "present in at least 2 of 9"),
-        ("; family={'kids': 'gaussian'} reads", "; --family kids=gaussian reads"),
-        ("; family={\"his kids'\": 'poisson'} reads", "--family 'his kids'\"'\"'=poisson' reads"),
-        ("drop them or pass drop_constant=True", "drop them or pass --drop-constant"),
-        ("a missing value, replace it by NaN or None; if", "a missing value, empty the cell; if"),
-        ("; pass delimiter=';'", "; pass --delimiter ';'"),
-        ("3 codes outside codes= left out", "3 codes that the model does not know left out"),
-        ("like an identifier; drop it, or group", "leave it out by --ignore NAME, or group"),
-    ],
-)
-def test_remedies_are_in_the_words_of_the_command_line(library: str, words: str) -> None:
-    assert words in wording.error_in_words(ValueError(library))
 
 
 # ---- columns that are no variables ----------------------------------------------------

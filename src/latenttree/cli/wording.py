@@ -10,7 +10,6 @@ import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from latenttree.cli import remedies
 from latenttree.errors import NO_VALUE, DataError, Option, Phrase, worded
 
 FLAGS: Mapping[str, str] = {
@@ -26,8 +25,7 @@ FLAGS: Mapping[str, str] = {
     "max_lines": "--max-lines",
     "memory_limit": "--memory-limit",
     "method": "--method",
-    "min_count": "--min-count",
-    "min_support": "--min-support",
+    "min_support": "--min-count",  # of readers; Typer checks that of LatentTree
     "n_jobs": "--threads",
     "n_samples": "-n",
     "n_states": "--states",
@@ -35,6 +33,7 @@ FLAGS: Mapping[str, str] = {
     "refine": "--refine",
     "roll_up": "--roll-up",
     "sample": "--sample",
+    "sample_weight": "--weights",
     "search": "--search",
     "since": "--since",
     "smoothing": "--smoothing",
@@ -46,27 +45,59 @@ FLAGS: Mapping[str, str] = {
 }
 """The flag of each parameter of the library that the command line has."""
 
-LIBRARY_ONLY: frozenset[str] = frozenset()
-"""Parameters that only Python has; texts that reach the command line can name them."""
+LIBRARY_ONLY = frozenset(
+    {
+        "all_samples",
+        "codes",
+        "keep_distances",
+        "max_depth",
+        "n_dims",
+        "names",
+        "positions",
+        "scratch",
+        "shape",
+        "structure",
+        "style",
+        "support",
+    }
+)
+"""Parameters that only Python has."""
 
-PHRASES: Mapping[str, str] = {}
-"""What the command line says for a `Phrase`, by its key."""
+SPECIAL: Mapping[tuple[str, Any], str] = {
+    ("delimiter", "\t"): "--delimiter tab",
+    ("scores", True): "--hidden gaussian",
+}
+"""Options that the command line writes in its own way, by name and value."""
 
-VALUES: Mapping[tuple[str, Any], str] = {("delimiter", "\t"): "tab"}
-"""Values that are written differently on the command line."""
+PHRASES: Mapping[str, str] = {
+    "drop column": "leave it out by --ignore NAME",
+    "keep all samples": "",
+    "make categorical": "write it as a word",
+    "map columns": " FILE:CODE:TARGET",
+    "mark missing": "empty the cell",
+    "or groups": "",
+    "or names": "",
+    "other samples": "of other samples",
+    "outside codes": "that the model does not know",
+    "try protein": "",
+}
+"""What the command line says for a `Phrase`, by its key; nothing where it has no such option."""
 
 
 def words(part: Option | Phrase) -> str:
     """A part of a text as the command line writes it."""
     if isinstance(part, Phrase):
         return PHRASES.get(part.key, part.text)
+    special = next((text for key, text in SPECIAL.items() if key == (part.name, part.value)), None)
+    if special is not None:
+        return special
     flag = FLAGS.get(part.name)
-    return str(part) if flag is None else " ".join(_arguments(part.name, flag, part.value))
+    return str(part) if flag is None else " ".join(_arguments(flag, part.value))
 
 
 def in_words(text: str) -> str:
     """A note of the library in the words of the command line, on one line."""
-    return remedies.in_words(" ".join(worded(text, words).split()))
+    return " ".join(worded(text, words).split())
 
 
 def error_in_words(error: BaseException) -> str:
@@ -74,10 +105,10 @@ def error_in_words(error: BaseException) -> str:
     if isinstance(error, OSError) and error.strerror and error.filename:
         return f"{error.filename}: {error.strerror}"
     text = error.worded(words) if isinstance(error, DataError) else str(error)
-    return remedies.in_words(" ".join(text.split()) or type(error).__name__)
+    return " ".join(text.split()) or type(error).__name__
 
 
-def _arguments(name: str, flag: str, value: Any) -> Iterator[str]:
+def _arguments(flag: str, value: Any) -> Iterator[str]:
     """`flag` with its value, repeated where it has several: `--family age=poisson`."""
     if value is NO_VALUE or value is True:
         yield flag
@@ -88,4 +119,4 @@ def _arguments(name: str, flag: str, value: Any) -> Iterator[str]:
     elif isinstance(value, list | tuple):
         yield from (f"{flag} {shlex.quote(str(item))}" for item in value)
     else:
-        yield f"{flag} {shlex.quote(VALUES.get((name, value), str(value)))}"
+        yield f"{flag} {shlex.quote(str(value))}"
