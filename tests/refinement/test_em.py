@@ -25,6 +25,7 @@ from latenttree.refinement.em import (
     random_model,
     refine,
 )
+from latenttree.refinement.parameter_vectors import OPENING
 from latenttree.tree import Tree
 
 
@@ -54,7 +55,7 @@ def other_start(model: TreeModel, codes: Any, seed: int) -> TreeModel:
 
 def opened(model: TreeModel, target: list[Any]) -> TreeModel:
     """What refinement starts from: a little independence mixed in."""
-    share = refine_module.OPENING
+    share = OPENING
     mixed = [(1 - share) * t + share * w[:, None] for t, w in zip(model.cpts, target, strict=True)]
     return TreeModel(model.tree, model.root, tuple(mixed), model.emissions)
 

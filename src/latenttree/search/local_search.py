@@ -22,9 +22,9 @@ from latenttree.search.region_proposals import Proposal, propose_changes
 from latenttree.search.region_replacement import replace_regions
 from latenttree.search.regions import Region, region_around
 from latenttree.search.search_config import Criterion, SearchConfig, SearchRules
-from latenttree.search.split_keys import signatures, split_keys
 from latenttree.structure.learn import Structure
 from latenttree.tree import Tree
+from latenttree.tree.split_keys import signatures, split_keys
 
 Floats = NDArray[np.float64]
 

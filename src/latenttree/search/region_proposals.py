@@ -29,7 +29,7 @@ from latenttree.search.regions import (
     fit_topology,
 )
 from latenttree.search.search_config import SearchConfig
-from latenttree.search.split_keys import Sides
+from latenttree.tree.split_keys import BranchKeys
 
 Floats = NDArray[np.float64]
 
@@ -66,7 +66,7 @@ def propose_changes(
     proposals: list[Proposal] = []
     n_states = int(model.dims[-1])
     room = max(1, spare(MESSAGE_BYTES) // (4 * n_states * max(len(config.scored_samples.table), 1)))
-    sides = Sides(model.tree)
+    sides = BranchKeys(model.tree)
     while regions:
         batch, edges = _next_batch(regions, model, room)
         regions = regions[len(batch) :]
@@ -171,7 +171,11 @@ def _joined(parts: list[Any], axis: int = 0) -> Any:
 
 
 def _propose(
-    model: TreeModel, region: Region, evidence: RegionEvidence, config: SearchConfig, sides: Sides
+    model: TreeModel,
+    region: Region,
+    evidence: RegionEvidence,
+    config: SearchConfig,
+    sides: BranchKeys,
 ) -> Proposal:
     """The best topology of one region."""
     topology, small = cut_out(model, region)
@@ -194,7 +198,7 @@ def _propose(
     return Proposal(region, winner, best - first, _weights(sides, region, tried), tried[0])
 
 
-def _weights(sides: Sides, region: Region, tried: list[Alternative]) -> dict[int, float]:
+def _weights(sides: BranchKeys, region: Region, tried: list[Alternative]) -> dict[int, float]:
     """For each split its share of likelihood among the most resolved topologies."""
     most = max(t.topology.n_hidden for t in tried)
     full = [t for t in tried if t.topology.n_hidden == most]
