@@ -28,7 +28,7 @@ from latenttree.model.gaussian import GaussianTreeModel
 from latenttree.model.tree_model import TreeModel
 from latenttree.parameters.stage import estimate_parameters
 from latenttree.partial_fit import PartialFitMixin
-from latenttree.queries import Queries
+from latenttree.queries import QueryMixin
 from latenttree.refinement.distinct_rows import distinct_rows
 from latenttree.refinement.stage import refine
 from latenttree.report import Diagnostics, diagnose
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from latenttree.io.archive import Saved
 
 
-class LatentTree(PartialFitMixin, Queries, BaseEstimator):
+class LatentTree(PartialFitMixin, QueryMixin, BaseEstimator):
     """Learn the hidden variables behind a table, and the tree that connects all variables.
 
     Parameters
@@ -300,7 +300,7 @@ class LatentTree(PartialFitMixin, Queries, BaseEstimator):
     def plot(self, layout: Literal["radial", "top_down"] = "radial", **options: Any) -> Any:
         """Draw the tree with matplotlib, edge width by support; returns the axes."""
         check_is_fitted(self, "tree_")
-        from latenttree.plots.figure import plot_tree
+        from latenttree.plots.tree_figure import plot_tree
 
         return plot_tree(self.tree_, layout, support=self.diagnostics_.support, **options)
 
@@ -312,9 +312,7 @@ class LatentTree(PartialFitMixin, Queries, BaseEstimator):
     def to_networkx(self) -> Any:
         """The tree as a NetworkX graph, with lengths and supports."""
         check_is_fitted(self, "tree_")
-        from latenttree.io.networkx import to_networkx
-
-        return to_networkx(self.tree_, self.diagnostics_.support)
+        return self.tree_.to_networkx(self.diagnostics_.support)
 
     def to_graphml(self) -> str:
         """The tree as GraphML text, with lengths and supports."""

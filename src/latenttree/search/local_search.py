@@ -40,9 +40,9 @@ from latenttree.search.regions import (
     fit_shape,
     region_around,
 )
-from latenttree.search.split_keys import Sides, signatures, split_keys
 from latenttree.structure.learn import FARTHEST, Structure
 from latenttree.tree import Tree
+from latenttree.tree.split_keys import BranchKeys, signatures, split_keys
 
 Floats = NDArray[np.float64]
 Judge = Literal["likelihood", "bic"]
@@ -217,7 +217,7 @@ def judge_regions(model: TreeModel, regions: list[Region], searcher: Searcher) -
     found: list[_Verdict] = []
     k = int(model.dims[-1])
     room = max(1, spare(MESSAGE_BYTES) // (4 * k * max(len(searcher.some.table), 1)))
-    sides = Sides(model.tree)
+    sides = BranchKeys(model.tree)
     while regions:
         batch, edges = _next_batch(regions, model, room)
         regions = regions[len(batch) :]
@@ -315,7 +315,7 @@ def _joined(parts: list[Any], axis: int = 0) -> Any:
 
 
 def _judge(
-    model: TreeModel, region: Region, heard: _Heard, searcher: Searcher, sides: Sides
+    model: TreeModel, region: Region, heard: _Heard, searcher: Searcher, sides: BranchKeys
 ) -> _Verdict:
     shape, small = cut_out(model, region)
     branches = heard.patterns(region)
@@ -335,7 +335,7 @@ def _judge(
     return _Verdict(region, winner, best - first, _weights(sides, region, tried), tried[0])
 
 
-def _weights(sides: Sides, region: Region, tried: list[Alternative]) -> dict[int, float]:
+def _weights(sides: BranchKeys, region: Region, tried: list[Alternative]) -> dict[int, float]:
     """Share of the likelihood of all most resolved shapes that have each split."""
     most = max(t.shape.n_hidden for t in tried)
     full = [t for t in tried if t.shape.n_hidden == most]

@@ -19,9 +19,9 @@ from latenttree.parameters.moment_start import conditions, moment_start
 from latenttree.refinement.stage import Fitted, refine_fully
 from latenttree.search.local_search import search_tree
 from latenttree.search.node_states import Pruner, prune
-from latenttree.search.split_keys import signatures
 from latenttree.structure.learn import Structure
 from latenttree.tree import Tree
+from latenttree.tree.split_keys import signatures
 
 Floats = NDArray[np.float64]
 
