@@ -59,7 +59,7 @@ def _vectors(family: str, dim: int = 5) -> Case:
 CASES = {
     "categorical": Case((2, 3), {"n_categories": 10}),
     "ordinal": Case((2, 3), {"family": "gaussian"}),  # cut at quantiles, see `as_ordinal`
-    "presence": Case((2,), {"family": "presence"}),
+    "sparse_binary": Case((2,), {"family": "binary"}),
     "gaussian": Case((2, 3), {"family": "gaussian"}),
     "spherical": _vectors("gaussian_spherical"),
     "diagonal": _vectors("gaussian_diagonal"),
@@ -148,7 +148,7 @@ def run(cell: Cell, seed: int, n_samples: int) -> dict[str, Any]:
 def families(data: LatentTreeData) -> dict[str, str]:
     """What a user would say: nothing of presence, which is categorical."""
     return {
-        name: "categorical" if family == "presence" else family
+        name: "categorical" if family == "binary" else family
         for name, family in data.family.items()
     }
 

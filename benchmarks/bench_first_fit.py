@@ -50,7 +50,7 @@ print(json.dumps({
 }))
 """
 
-CASES = [("codes", 2), ("presence", 2), ("values", 2), ("codes", 3)]
+CASES = [("codes", 2), ("sparse_binary", 2), ("values", 2), ("codes", 3)]
 
 
 def first_fit(kind: str, n_states: int, n_jobs: int) -> dict[str, Any]:

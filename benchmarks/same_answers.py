@@ -1143,7 +1143,7 @@ def _asked(model: Any, given: Task) -> Arrays:
         "states": model.predict(few),
         "joint states": model.predict(few, joint=True),
     }
-    known = ("categorical", "ordinal", "presence")
+    known = ("categorical", "ordinal", "binary", "presence")
     coded = [name for name, family in model.families_.items() if family in known]
     if coded:
         found["probabilities"] = model.predict_proba(few, query=coded[0])

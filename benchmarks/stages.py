@@ -58,6 +58,6 @@ def maximum_near_truth(data: LatentTreeData) -> TreeModel:
 def families_of(data: LatentTreeData) -> dict[str, str]:
     """What a user would say: nothing of presence, which is categorical."""
     return {
-        name: "categorical" if family == "presence" else family
+        name: "categorical" if family == "binary" else family
         for name, family in data.family.items()
     }

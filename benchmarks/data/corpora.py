@@ -17,7 +17,7 @@ from benchmarks.data.rare_sources import presence_shape
 from benchmarks.sources import Truth
 from benchmarks.trees import families, nearest, neighbourhood
 from latenttree.data import Table, read_table
-from latenttree.data.table import presence_table
+from latenttree.data.table import sparse_binary_table
 from latenttree.tree import Tree
 
 NAMES, TRAIN, TEST = "names.txt", "train.npz", "test.npz"
@@ -63,7 +63,7 @@ def presence(matrix: Any, names: Sequence[str]) -> Table:
     ones.sum_duplicates()
     ones.eliminate_zeros()
     ones.data[:] = 1
-    return presence_table(names, ones)
+    return sparse_binary_table(names, ones)
 
 
 def by_support(matrix: Any) -> tuple[Any, Any]:

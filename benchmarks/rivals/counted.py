@@ -55,7 +55,7 @@ class Independent(Rival):
 
 def independent_likelihoods(table: Table, logs: list[Floats]) -> Floats:
     """(n,) sums over variables of the logarithms of their categories' probabilities."""
-    if table.kind == "presence":
+    if table.kind == "sparse_binary":
         absent, present = np.array(logs).T
         found = table.rows(0, table.n_samples) @ (present - absent)
         return np.asarray(found, dtype=np.float64) + absent.sum()
@@ -71,7 +71,7 @@ def independent_likelihoods(table: Table, logs: list[Floats]) -> Floats:
 
 def mutual_information(table: Table, n_jobs: int = 1) -> Floats:
     """(p, p) nats, from counts of all pairs of categories; the diagonal is the entropy."""
-    if table.kind == "presence":
+    if table.kind == "sparse_binary":
         return _of_presence(table, n_jobs)
     from latenttree.moments.contingency import contingency
 
@@ -133,7 +133,7 @@ class _Columns:
 
     def __init__(self, table: Table) -> None:
         self.table = table
-        self.matrix = table.matrix.tocsc() if table.kind == "presence" else None  # type: ignore[union-attr]
+        self.matrix = table.matrix.tocsc() if table.kind == "sparse_binary" else None  # type: ignore[union-attr]
 
     def pair(self, v: int, u: int) -> Floats:
         """(d_v, d_u) samples with each two categories."""

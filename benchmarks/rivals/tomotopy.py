@@ -27,7 +27,7 @@ class HierarchicalLda(Rival):
     told = "depth"
 
     def suits(self, task: Task) -> bool:
-        return task.table.kind == "presence" and bool(task.layers)
+        return task.table.kind == "sparse_binary" and bool(task.layers)
 
     def fit(self, task: Task) -> Answer:
         task.is_late()  # the clock starts

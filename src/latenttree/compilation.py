@@ -249,12 +249,12 @@ STAGES: dict[str, Callable[[str, int], None]] = {
 
 def example(kind: str, n_states: int) -> tuple[Any, Tree]:
     """Data of a kind that `fit` takes, drawn from a small tree, and the tree."""
-    d = 2 if kind == "presence" else max(n_states, 3)
+    d = 2 if kind == "sparse_binary" else max(n_states, 3)
     drawn = make_latent_tree(9, min(n_states, d), d, n_samples=500, random_state=0)
     codes = np.asarray(drawn.X)
     if kind == "codes":
         return codes, drawn.tree
-    if kind == "presence":
+    if kind == "sparse_binary":
         return csr_array(codes.astype(np.int32)), drawn.tree
     noise = np.random.default_rng(0).normal(0, 0.3, (9, len(codes), max(n_states, 2)))
     values = codes.T[:, :, None] + noise

@@ -110,14 +110,14 @@ def test_some_rivals_do_not_suit() -> None:
 # ---- counting ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("table", [words(), mixed()], ids=["presence", "codes"])
+@pytest.mark.parametrize("table", [words(), mixed()], ids=["sparse_binary", "codes"])
 def test_information_is_that_of_the_definition(table: Table) -> None:
     codes = codes_of(table, 0, table.n_samples).astype(np.int64)
     # sums of some dozen logarithms in another order
     np.testing.assert_allclose(mutual_information(table), slow_information(codes), atol=1e-12)
 
 
-@pytest.mark.parametrize("table", [words(), mixed()], ids=["presence", "codes"])
+@pytest.mark.parametrize("table", [words(), mixed()], ids=["sparse_binary", "codes"])
 def test_chow_liu_counts_along_the_edges_of_most_information(table: Table) -> None:
     answer = named("Chow-Liu").fit(Task(table))
     assert answer.tree is not None
@@ -144,7 +144,7 @@ def test_counted_tables_by_hand() -> None:
     assert np.exp(likelihoods(model, table)).max() < 1
 
 
-@pytest.mark.parametrize("table", [words(), mixed()], ids=["presence", "codes"])
+@pytest.mark.parametrize("table", [words(), mixed()], ids=["sparse_binary", "codes"])
 def test_independent_variables_by_hand(table: Table) -> None:
     answer = named("independent").fit(Task(table))
     assert answer.log_likelihood is not None

@@ -394,7 +394,7 @@ def test_binary_codes_and_roll_up(events: Path, tmp_path: Path) -> None:
     options = ["--no-search", "--no-refine", "--threads", "1"]
     accepted("fit", events, "--events", "-o", out, "--roll-up", event_map(events), *options)
     model = lt.load(out)
-    assert model.schema_.kind == "presence"
+    assert model.schema_.kind == "sparse_binary"
     assert set(model.tree_.observed_names) == {f"G{j}{k}" for j in range(3) for k in range(3)}
     output = accepted("score", out, events, "--events", "--roll-up", event_map(events))
     assert "samples               2,99" in output  # a few have no event at all

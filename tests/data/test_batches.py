@@ -19,7 +19,7 @@ from scipy import sparse
 
 from latenttree.data import as_table
 from latenttree.data.batches.batches import Batches
-from latenttree.data.batches.pieces import MERGED, Labels, smallest, with_piece
+from latenttree.data.batches.pieces import MERGED, Labels, smallest_dtype, with_piece
 from latenttree.errors import DataError
 
 
@@ -550,8 +550,8 @@ def test_labels() -> None:
 def test_smallest() -> None:
     cases = {255: "u1", -128: "i1", 256: "u2", -129: "i2", 2**16: "u4", -(2**31): "i4", 2**32: "i8"}
     for value, dtype in cases.items():
-        assert smallest(np.array([0, value])).dtype == np.dtype(dtype)
-    assert smallest(np.array([2**64 - 1], dtype=np.uint64)).dtype == np.uint64
+        assert smallest_dtype(np.array([0, value])).dtype == np.dtype(dtype)
+    assert smallest_dtype(np.array([2**64 - 1], dtype=np.uint64)).dtype == np.uint64
 
 
 CONTAINERS = {

@@ -205,8 +205,8 @@ def mapped(path: Any) -> Table:
 def test_mapped_tables_are_put_in_order_in_files(
     pile: int, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(row_access, "LEAST_BUCKET", pile)
-    monkeypatch.setattr(row_access, "MOST_BUCKET", pile)
+    monkeypatch.setattr(row_access, "MIN_BUCKET", pile)
+    monkeypatch.setattr(row_access, "MAX_BUCKET", pile)
     rng = np.random.default_rng(0)
     n = 20_000
     X = pd.DataFrame({f"c{i}": rng.integers(0, 3, n) for i in range(6)})
@@ -224,8 +224,8 @@ def test_mapped_tables_are_put_in_order_in_files(
 def test_mapped_presence_is_put_in_order_in_files(
     pile: int, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(row_access, "LEAST_BUCKET", pile)
-    monkeypatch.setattr(row_access, "MOST_BUCKET", pile)
+    monkeypatch.setattr(row_access, "MIN_BUCKET", pile)
+    monkeypatch.setattr(row_access, "MAX_BUCKET", pile)
     rng = np.random.default_rng(0)
     X = sparse.csr_array(rng.random((5_000, 40)) < 0.1).astype(np.int8)
     expected = in_content_order(as_table(X))
@@ -291,7 +291,7 @@ def test_noise_in_equal_rows_is_not_taken_for_signal(
     stands out by two standard errors; were equal rows shared out evenly between the halves, one in
     three would, because the subspaces of one half would fit the other's noise. 180 pairs."""
     monkeypatch.setattr(ordering, "SMALL", 0)
-    monkeypatch.setattr(ordering, "MOST_COPIES", 1 << 30 if rows else 0)
+    monkeypatch.setattr(ordering, "MAX_COPIES", 1 << 30 if rows else 0)
     pairs, seen = np.tril_indices(4, -1), []
     for seed in range(30):
         X = np.random.default_rng(seed).integers(0, 4, (5_000, 4))

@@ -337,7 +337,7 @@ def test_the_table_of_groups() -> None:
 
 def test_the_table_of_codes() -> None:
     table = read_events(frame()).table()
-    assert table.kind == "presence"
+    assert table.kind == "sparse_binary"
     assert table.names == NAMES
     assert table.matrix is not None
     assert table.matrix.toarray().tolist() == MATRIX
@@ -389,7 +389,7 @@ def test_wrong_maps(source: Any, message: str) -> None:
         read_events(frame(), roll_up=source)
 
 
-# ---- samples and codes that are asked for ---------------------------------------------
+# ---- samples and codes that are requested ---------------------------------------------
 
 
 def test_all_samples() -> None:

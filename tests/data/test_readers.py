@@ -32,7 +32,7 @@ def write_docword(folder: Path, text: str | bytes, zipped: bool = False) -> Path
 
 
 def presence(table: Table) -> np.ndarray:
-    assert table.kind == "presence"
+    assert table.kind == "sparse_binary"
     assert table.matrix is not None
     assert table.matrix.has_canonical_format
     return np.asarray(table.matrix.toarray())
@@ -260,7 +260,7 @@ def test_families_of_files(tmp_path: Path) -> None:
     scores = read_table(path, scores=True)
     assert scores.families == ("gaussian", "gaussian")
     words = write_docword(tmp_path, docword_text(COUNTS))
-    assert read_table(words, family="presence").kind == "presence"
+    assert read_table(words, family="binary").kind == "sparse_binary"
     with pytest.raises(DataError, match="family 'poisson': this file is read as presence"):
         read_table(words, family="poisson")
     assert read_table(words, scores=True).families == ("gaussian",) * 6

@@ -28,10 +28,10 @@ from latenttree.data import (
     read_table,
 )
 from latenttree.data.columns.bins import quantile_edges, varies
-from latenttree.data.streaming.assemble import Plan, spooled_table
+from latenttree.data.streaming.assemble import ReadPlan, streamed_table
 from latenttree.data.streaming.quantiles import range_of, streamed_edges, streamed_varies
 from latenttree.data.streaming.scratch import Arrays, Scratch, map_of, release
-from latenttree.data.streaming.sources import Source, array_source, weighed
+from latenttree.data.streaming.sources import Source, array_source, with_weights
 from latenttree.estimator import LatentTree
 from latenttree.evaluation.datasets import make_latent_tree
 
@@ -77,8 +77,8 @@ def same_matrix(found: Any, expected: Any) -> None:
 
 
 def streamed(source: Source, mapped: bool = True, **options: Any) -> Table:
-    plan = Plan(0 if mapped else 1 << 30, **options)
-    return spooled_table(source.header, source.chunks(SMALL), plan, source.texts)
+    plan = ReadPlan(0 if mapped else 1 << 30, **options)
+    return streamed_table(source.header, source.chunks(SMALL), plan, source.texts)
 
 
 # ---- arrays -----------------------------------------------------------------------------
@@ -127,7 +127,7 @@ def test_rows_of_an_array(name: str, mapped: bool) -> None:
         ("whole floats", "poisson"),
         ("whole floats", "categorical"),
         ("floats", {"x2": "gaussian_full"}),
-        ("booleans", "presence"),
+        ("booleans", "binary"),
     ],
 )
 def test_families_that_are_asked_for(name: str, family: Any) -> None:
@@ -140,10 +140,10 @@ def test_rows_have_weights() -> None:
     for name in ("bytes", "floats", "gaps"):
         X = arrays()[name]
         weights = rng.integers(0, 4, len(X)).astype(np.float64)
-        found = streamed(weighed(array_source(X), weights))
+        found = streamed(with_weights(array_source(X), weights))
         assert_same(found, as_table(X, sample_weight=weights))
     ones = np.ones(len(X))
-    assert_same(streamed(weighed(array_source(X), ones)), as_table(X, sample_weight=ones))
+    assert_same(streamed(with_weights(array_source(X), ones)), as_table(X, sample_weight=ones))
 
 
 def test_constant_and_empty_columns_are_dropped() -> None:
@@ -222,7 +222,7 @@ CUT = """
 import os, sys
 from pathlib import Path
 import numpy as np
-from latenttree.data.streaming.assemble import Plan, spooled_table
+from latenttree.data.streaming.assemble import ReadPlan, streamed_table
 from latenttree.data.streaming.sources import npy_source
 from latenttree.errors import DataError
 
@@ -237,7 +237,7 @@ def chunks(found):
 
 found = npy_source(path)
 try:
-    spooled_table(found.header, chunks(found.chunks(1 << 19)), Plan(1000))
+    streamed_table(found.header, chunks(found.chunks(1 << 19)), ReadPlan(1000))
 except DataError as error:
     print(error)
 """
@@ -340,7 +340,7 @@ def test_csv(
 
 def test_csv_of_many_decimals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("latenttree.data.streaming.sources.ROWS", 400)
-    monkeypatch.setattr("latenttree.data.streaming.text_columns.MOST_PLACES", 1000)
+    monkeypatch.setattr("latenttree.data.streaming.text_columns.MAX_DISTINCT", 1000)
     path, data = tmp_path / "x.csv", frame()
     data.to_csv(path, index=False)
     assert_same(*read_both(path))

@@ -138,7 +138,7 @@ def test_some_of_the_variables_are_a_source_without_a_copy() -> None:
 # ---- whole trees ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("form", ["codes", "presence"])
+@pytest.mark.parametrize("form", ["codes", "sparse_binary"])
 def test_a_tight_limit_gives_the_same_tree(form: str) -> None:
     truth = lt.datasets.make_latent_tree(27, 2, 2, n_samples=400, random_state=3)
     X = np.column_stack([truth.X, truth.X[:, 3], 1 - truth.X[:, 5]])
@@ -197,7 +197,7 @@ def test_beyond_the_limit_what_cannot_be_counted_is_refused(
         plan_memory(table, 2, 1000)
 
 
-@pytest.mark.parametrize("form", ["codes", "presence"])
+@pytest.mark.parametrize("form", ["codes", "sparse_binary"])
 def test_correlations_alone_say_what_all_matrices_do(form: str) -> None:
     truth = lt.datasets.make_latent_tree(27, 2, 2, n_samples=150, random_state=4)
     table = as_table(truth.X) if form == "codes" else presence(truth.X)

@@ -31,7 +31,7 @@ from latenttree.data import as_table
 from latenttree.engine import Progress, kernels
 
 SOURCE = Path(compilation.__file__).parents[1]
-KINDS = ("codes", "presence", "values", "blocks")
+KINDS = ("codes", "sparse_binary", "values", "blocks")
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def test_examples_are_of_their_kind(kind: str) -> None:
     assert tree.n_observed == 9
 
 
-@pytest.mark.parametrize(("kind", "n_states"), [("codes", 3), ("presence", 2), ("values", 2)])
+@pytest.mark.parametrize(("kind", "n_states"), [("codes", 3), ("sparse_binary", 2), ("values", 2)])
 def test_a_fit_after_the_stages_compiles_nothing_of_theirs(kind: str, n_states: int) -> None:
     """The stages run the kernels that a fit of the kind runs, with arguments of the same types."""
     from latenttree.structure.branch_features import _update

@@ -141,12 +141,12 @@ def test_one_hot_blocks_give_the_tree_of_the_codes(form: str, ternary: Any) -> N
     np.testing.assert_allclose(found.tree_.lengths, base.tree_.lengths, atol=1e-4)
 
 
-@pytest.mark.parametrize("form", ["bool", "presence", "flipped"])
+@pytest.mark.parametrize("form", ["bool", "sparse_binary", "flipped"])
 def test_two_categories_in_any_form(form: str, binary: Any) -> None:
     base = learn(binary.X)
     X = {
         "bool": binary.X.astype(bool),
-        "presence": sparse.csr_array(binary.X),
+        "sparse_binary": sparse.csr_array(binary.X),
         "flipped": 1 - binary.X,
     }[form]
     found = learn(X)

@@ -23,7 +23,7 @@ SIZES = (9, 10, 15)
 
 CASES: dict[str, dict[str, Any]] = {
     "categories": {"family": "categorical", "n_categories": 4},
-    "presence": {"family": "presence"},
+    "binary": {"family": "binary"},
     "numbers": {"family": "gaussian"},
     "spherical": {"family": "gaussian_spherical", "dim": 4},
     "diagonal": {"family": "gaussian_diagonal", "dim": 4},
@@ -37,7 +37,7 @@ CASES: dict[str, dict[str, Any]] = {
     "mixed": {"family": "mixed", "n_categories": 4},
 }
 RUNS = [
-    (case, k) for case in CASES for k in (2, 3) if (case, k) not in (("presence", 3), ("wide", 3))
+    (case, k) for case in CASES for k in (2, 3) if (case, k) not in (("binary", 3), ("wide", 3))
 ]
 
 
@@ -125,5 +125,5 @@ def test_blocks_of_all_families_in_one_table() -> None:
     check_best(model, data)
     assert {e.family for e in model.model_.emissions.values()} == set(families) - {
         "categorical",
-        "presence",
+        "binary",
     }

@@ -17,7 +17,7 @@ from latenttree.errors import DataError
 KINDS = {
     "categories": ("codes", 2),
     "more-states": ("codes", 3),
-    "sparse": ("presence", 2),
+    "sparse": ("sparse_binary", 2),
     "numbers": ("values", 2),
     "blocks": ("blocks", 3),
     "gaussian": ("values", 1),

@@ -32,7 +32,7 @@ from latenttree.data.files.text import check_file, suffix_of
 from latenttree.data.reader import KNOWN
 from latenttree.data.schema.lookup import MISSING
 from latenttree.data.schema.new_data import Rows
-from latenttree.data.table import presence_table
+from latenttree.data.table import sparse_binary_table
 from latenttree.errors import DataError
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ def _rows_of_cells(cells: CsvCells, schema: Schema, file: str) -> Rows:
     for i, column in enumerate(schema.index.tolist()):
         j = position[schema.columns[column].name]
         if schema.coded[i]:
-            labels = StateLabels(schema.labels[i], schema.kind == "presence")
+            labels = StateLabels(schema.labels[i], schema.kind == "sparse_binary")
             codes[:, i] = _column_codes(cells, j, labels, file)
         else:
             arrays[i] = schema.numbers(i, _column_numbers(cells, j, schema, i, file))
@@ -277,7 +277,7 @@ def _read_arrays(path: Path, schema: Schema, names: list[str] | None) -> Rows:
             option="vocab",
         )
     if sparse.issparse(content):
-        return schema.rows(presence_table(columns_read, sparse.csr_array(content)))
+        return schema.rows(sparse_binary_table(columns_read, sparse.csr_array(content)))
     columns: dict[str, Any] = {name: content[:, j] for j, name in enumerate(columns_read)}
     return schema.rows(columns)
 
@@ -289,7 +289,7 @@ def _read_docword(path: Path, schema: Schema, names: list[str] | None) -> Rows:
     docs, entries = docword.entries(lines, n_docs, n_words, n_entries)
     ones = np.ones(len(docs), dtype=np.float32)
     matrix = sparse.csr_array((ones, (docs, entries)), shape=(n_docs, n_words))
-    return schema.rows(presence_table(words, matrix))
+    return schema.rows(sparse_binary_table(words, matrix))
 
 
 # ---- events ----------------------------------------------------------------------------
@@ -310,7 +310,7 @@ def _read_events(path: Path, model: LatentTree, options: NewEvents, separator: s
         raise
     _check_unknown(events.report, model, options)
     if groups is None:
-        rows = schema.rows(presence_table(events.names, events.matrix))
+        rows = schema.rows(sparse_binary_table(events.names, events.matrix))
     else:
         blocks = {name: events.matrix[:, columns] for name, columns in groups.items()}
         rows = schema.rows(blocks)
@@ -340,7 +340,7 @@ def _check_unknown(report: Mapping[str, Any], model: LatentTree, options: NewEve
 
 def _codes(schema: Schema) -> tuple[list[str], dict[str, slice] | None]:
     """The codes that a model knows, and those of each group; None where it has no groups."""
-    if schema.kind == "presence":
+    if schema.kind == "sparse_binary":
         return list(schema.names), None
     codes: list[str] = []
     groups = {}

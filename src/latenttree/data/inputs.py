@@ -17,7 +17,7 @@ from latenttree.data.columns.blocks import Groups
 from latenttree.data.columns.builder import table_in_memory, table_of_scores
 from latenttree.data.columns.families import AUTO, Family
 from latenttree.data.reader import mapped_table, read_table
-from latenttree.data.streaming.assemble import Plan
+from latenttree.data.streaming.assemble import ReadPlan
 from latenttree.data.streaming.scratch import map_of
 from latenttree.data.table import Table
 from latenttree.data.weights import weighted_rows
@@ -94,7 +94,7 @@ def _table_of_map(
     X: Any, sample_weight: Any, options: Mapping[str, Any], large: Mapping[str, Any]
 ) -> Table | None:
     """The table of an array in a mapped file, None where it is small, or no plain matrix."""
-    plan = Plan(memory_bytes(large["memory_limit"]), scratch=large["scratch"], **options)
+    plan = ReadPlan(memory_bytes(large["memory_limit"]), scratch=large["scratch"], **options)
     plain = not np.ma.isMaskedArray(X) and X.ndim == 2
     if not plain or X.dtype.kind not in "biufUS" or X.nbytes <= room_for_reading(plan.limit):
         return None

@@ -16,7 +16,7 @@ from scipy import sparse
 from latenttree.data.checks import check_shape, resolve_names
 from latenttree.data.columns.blocks import Groups, canonical_csr
 from latenttree.data.columns.builder import table_in_memory, table_of_scores
-from latenttree.data.columns.families import AUTO, Family, asked_families
+from latenttree.data.columns.families import AUTO, Family, requested_families
 from latenttree.data.files.boundary import reading
 from latenttree.data.files.csv_cells import Roles
 from latenttree.data.files.csv_table import read_csv
@@ -34,8 +34,8 @@ from latenttree.data.files.parquet import parquet_frame
 from latenttree.data.files.sizes import memory_needed
 from latenttree.data.files.sparse_npz import SparseFile, load_arrays, load_sparse
 from latenttree.data.files.text import check_file, suffix_of
-from latenttree.data.streaming.assemble import Plan, spooled_table
-from latenttree.data.streaming.pairs import PairBuckets
+from latenttree.data.streaming.assemble import ReadPlan, streamed_table
+from latenttree.data.streaming.pairs import DiskPairCollector
 from latenttree.data.streaming.scratch import Scratch
 from latenttree.data.streaming.sources import (
     Source,
@@ -44,9 +44,9 @@ from latenttree.data.streaming.sources import (
     npy_source,
     npz_source,
     parquet_source,
-    weighed,
+    with_weights,
 )
-from latenttree.data.table import Table, presence_table
+from latenttree.data.table import Table, sparse_binary_table
 from latenttree.data.weights import checked_numbers
 from latenttree.engine.memory import memory_bytes, room_for_reading
 from latenttree.errors import DataError, Option, Text
@@ -127,7 +127,7 @@ def read_table(
                 option="names",
             )
         names = read_vocabulary(Path(vocab))
-    plan = Plan(memory_bytes(memory_limit), names, family, drop_constant, scratch)
+    plan = ReadPlan(memory_bytes(memory_limit), names, family, drop_constant, scratch)
     with reading(path):
         roles = Roles(weights, ignore)
         return _read_file(path, plan, groups, min_support, delimiter, scores, roles)
@@ -135,7 +135,7 @@ def read_table(
 
 def _read_file(
     path: Path,
-    plan: Plan,
+    plan: ReadPlan,
     groups: Groups | None,
     min_support: int,
     delimiter: str,
@@ -147,7 +147,7 @@ def _read_file(
     options = {"drop_constant": plan.drop_constant, "family": family, "scores": scores}
     if DOCWORD.search(path.name):
         found = _read_docword(path, names, min_support, plan if large else None)
-        return _presence(found, family, scores)
+        return _binary_table(found, family, scores)
     for option, given in roles._asdict().items():
         if given and suffix not in (".csv", ".parquet"):
             raise DataError(
@@ -176,15 +176,15 @@ def _read_file(
 # --- presence tables -----------------------------------------------------------------
 
 
-def supported_presence(matrix: sparse.csr_array, names: list[str], min_support: int) -> Table:
+def supported_binary_table(matrix: sparse.csr_array, names: list[str], min_support: int) -> Table:
     """Presence table of the columns with enough support that do not cover every sample."""
     n, p = matrix.shape
     keep, note = _supported(np.bincount(matrix.indices, minlength=p), n, min_support)
     if keep.all():
-        return presence_table(names, matrix)
+        return sparse_binary_table(names, matrix)
     kept = sparse.csr_array(matrix[:, np.flatnonzero(keep)])
     kept.sort_indices()
-    return presence_table(
+    return sparse_binary_table(
         _chosen(names, keep), kept, dropped=tuple(_chosen(names, ~keep)), notes=(note,)
     )
 
@@ -213,30 +213,30 @@ def _chosen(names: Sequence[str], keep: NDArray[np.bool_]) -> list[str]:
     return [name for name, kept in zip(names, keep, strict=True) if kept]
 
 
-def _spooled_presence(
+def _streamed_binary_table(
     blocks: Iterable[tuple[NDArray[Any], NDArray[Any]]],
     n: int,
     names: list[str],
     min_support: int,
-    plan: Plan,
+    plan: ReadPlan,
 ) -> Table:
     """The same of rows and columns that come in parts, in any order."""
-    piles = PairBuckets(Scratch(plan.scratch))
+    piles = DiskPairCollector(Scratch(plan.scratch))
     for rows, columns in blocks:
         piles.add(rows, columns)
     pairs = piles.sorted(n, names)
     keep, note = _supported(pairs.support(), n, min_support)
     if keep.all():
-        return presence_table(names, pairs.matrix(plan.arrays()))
+        return sparse_binary_table(names, pairs.matrix(plan.arrays()))
     kept = _chosen(names, keep)
     matrix = pairs.limited(kept).matrix(plan.arrays())
-    return presence_table(kept, matrix, dropped=tuple(_chosen(names, ~keep)), notes=(note,))
+    return sparse_binary_table(kept, matrix, dropped=tuple(_chosen(names, ~keep)), notes=(note,))
 
 
-def _presence(table: Table, family: Family, scores: bool) -> Table:
-    """A table of presence or absence, unless its numbers are asked for."""
-    asked = asked_families(family, table.names)
-    other = next((name for name in asked if name not in (AUTO, "presence", "categorical")), None)
+def _binary_table(table: Table, family: Family, scores: bool) -> Table:
+    """A table of presence or absence, unless its numbers are requested."""
+    requested = requested_families(family, table.names)
+    other = next((name for name in requested if name not in (AUTO, "binary", "categorical")), None)
     if other is not None:
         raise DataError(
             f"family {other!r}: this file is read as presence or absence",
@@ -249,32 +249,34 @@ def _presence(table: Table, family: Family, scores: bool) -> Table:
 
 def _alignment(path: Path, family: Family, scores: bool) -> Table:
     if family != AUTO or scores:
-        asked = Option("scores", True) if scores else Option("family", family)
+        requested = Option("scores", True) if scores else Option("family", family)
         raise DataError(
             f"the letters of {path.name} are categories",
-            Text("leave out ", asked),
-            value=asked.value,
+            Text("leave out ", requested),
+            value=requested.value,
             path=str(path),
-            option=asked.name,
+            option=requested.name,
         )
     return read_fasta(path)
 
 
 def _read_docword(
-    path: Path, names: Sequence[Any] | None, min_support: int, plan: Plan | None
+    path: Path, names: Sequence[Any] | None, min_support: int, plan: ReadPlan | None
 ) -> Table:
     """Part by part where there is a plan."""
     lines = Lines(path)
     sizes = n_docs, n_words, _ = lines.sizes()
     labels = word_names(path, names, n_words)
     if plan is not None:
-        return _spooled_presence(entry_blocks(lines, *sizes), n_docs, labels, min_support, plan)
+        return _streamed_binary_table(
+            entry_blocks(lines, *sizes), n_docs, labels, min_support, plan
+        )
     docs, words = entries(lines, *sizes)
     ones = np.ones(len(docs), dtype=np.float32)
     matrix = sparse.csr_array((ones, (docs, words)), shape=(n_docs, n_words))
     matrix.data[:] = 1  # a pair that the file lists twice was summed
     matrix.sort_indices()
-    return supported_presence(matrix, labels, min_support)
+    return supported_binary_table(matrix, labels, min_support)
 
 
 # --- NumPy and SciPy archives --------------------------------------------------------
@@ -299,7 +301,7 @@ def _of_matrix(content: Any, names: list[str], min_support: int, family: Family)
     found = canonical_csr(content, names)
     ones = np.ones(found.nnz, dtype=np.float32)
     matrix = sparse.csr_array((ones, found.indices, found.indptr), shape=found.shape)
-    return _presence(supported_presence(matrix, names, min_support), family, False)
+    return _binary_table(supported_binary_table(matrix, names, min_support), family, False)
 
 
 # --- DataFrames in files -------------------------------------------------------------
@@ -330,36 +332,38 @@ def _in_memory(
 
 
 def mapped_table(
-    X: NDArray[Any], names: Sequence[Any] | None, sample_weight: Any, plan: Plan
+    X: NDArray[Any], names: Sequence[Any] | None, sample_weight: Any, plan: ReadPlan
 ) -> Table:
     """The table of an array that lies in a mapped file."""
     weights = None if sample_weight is None else checked_numbers(sample_weight, len(X))
-    return _spooled(weighed(array_source(X, names), weights), plan)
+    return _streamed(with_weights(array_source(X, names), weights), plan)
 
 
-def _read_parts(path: Path, plan: Plan, min_support: int, delimiter: str, roles: Roles) -> Table:
+def _read_parts(
+    path: Path, plan: ReadPlan, min_support: int, delimiter: str, roles: Roles
+) -> Table:
     suffix = suffix_of(path)
     if suffix == ".csv":
-        return _spooled(csv_source(path, delimiter, roles), plan)
+        return _streamed(csv_source(path, delimiter, roles), plan)
     if suffix == ".parquet":
-        return _spooled(parquet_source(path, roles), plan)
+        return _streamed(parquet_source(path, roles), plan)
     if suffix == ".npy":
-        return _spooled(npy_source(path), plan)
+        return _streamed(npy_source(path), plan)
     return _archive_parts(path, plan, min_support)
 
 
-def _spooled(source: Source, plan: Plan) -> Table:
-    return spooled_table(source.header, source.chunks(plan.chunk_bytes), plan, source.texts)
+def _streamed(source: Source, plan: ReadPlan) -> Table:
+    return streamed_table(source.header, source.chunks(plan.chunk_bytes), plan, source.texts)
 
 
-def _archive_parts(path: Path, plan: Plan, min_support: int) -> Table:
+def _archive_parts(path: Path, plan: ReadPlan, min_support: int) -> Table:
     archive = Npz(path)
     if not is_sparse(archive.names):
-        return _spooled(npz_source(path, archive.only()), plan)
+        return _streamed(npz_source(path, archive.only()), plan)
     file = SparseFile(path)
     check_shape(file.shape)
     names = resolve_names(plan.names, file.shape[1])
     if not file.streams:
         return _of_matrix(load_sparse(archive), names, min_support, plan.family)
-    table = _spooled_presence(file.present(names), file.shape[0], names, min_support, plan)
-    return _presence(table, plan.family, False)
+    table = _streamed_binary_table(file.present(names), file.shape[0], names, min_support, plan)
+    return _binary_table(table, plan.family, False)

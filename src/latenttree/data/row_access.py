@@ -35,9 +35,9 @@ Ints = NDArray[np.int64]
 Positions = NDArray[Any]
 
 ROWS_AT_ONCE = 256
-READ_AHEAD = 1 << 16  # bytes that Linux reads around one that is asked for
+READ_AHEAD = 1 << 16  # bytes that Linux reads around one that is requested
 
-LEAST_BUCKET, MOST_BUCKET = 1 << 21, 1 << 25
+MIN_BUCKET, MAX_BUCKET = 1 << 21, 1 << 25
 """Bytes of the rows of a bucket, and of rows that are distributed together: more for large tables,
 so that each write to a bucket is large enough."""
 
@@ -171,7 +171,7 @@ class RowBuckets:
 
     def __init__(self, positions: Positions, n: int, width: int, folder: Any) -> None:
         self.folder, self.n, self.positions = folder, n, positions
-        n_bytes = min(max(int(np.sqrt(n * width * 2**14)), LEAST_BUCKET), MOST_BUCKET)
+        n_bytes = min(max(int(np.sqrt(n * width * 2**14)), MIN_BUCKET), MAX_BUCKET)
         self.size = max(1, n_bytes // width)
         # New positions in the order of the old ones.
         self._to = np.argsort(positions, kind="stable").astype(positions.dtype)

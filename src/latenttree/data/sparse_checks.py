@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from latenttree.data.checks import check_shape
 from latenttree.errors import DataError
 
-MOST_EMPTY = {"row": 1 << 26, "column": 1 << 22}
+MAX_EMPTY = {"row": 1 << 26, "column": 1 << 22}
 """Rows and columns without any stored value beyond which a size is held to be wrong: every column
 has a name, and every row a place in an index."""
 
@@ -53,12 +53,12 @@ def check_sparse(X: Any) -> None:
 
 def check_size(shape: tuple[int, int], n_stored: int) -> None:
     """A matrix has no more rows or columns without a value than somebody could mean."""
-    for size, what in zip(shape, MOST_EMPTY, strict=True):
+    for size, what in zip(shape, MAX_EMPTY, strict=True):
         empty = size - n_stored
-        if empty > MOST_EMPTY[what]:
+        if empty > MAX_EMPTY[what]:
             raise DataError(
                 f"a sparse matrix of {size:,} {what}s has {n_stored:,} stored values: at "
-                f"least {empty:,} {what}s are empty, more than {MOST_EMPTY[what]:,}",
+                f"least {empty:,} {what}s are empty, more than {MAX_EMPTY[what]:,}",
                 "correct its shape, or leave out what is empty (X = X[:, "
                 "X.count_nonzero(axis=0) > 0])",
                 value=shape,

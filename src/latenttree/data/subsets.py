@@ -1,6 +1,6 @@
 """Random parts of a table that copy nothing: two halves, or a part held out.
 
-`TableSubset` reads the rows of the whole table as they are asked for. Weights are frequencies: a
+`TableSubset` reads the rows of the whole table as they are requested. Weights are frequencies: a
 sample of weight w stands for w draws, the last of them perhaps a fraction.
 
 `distances` and `refinement` call this module.
@@ -21,14 +21,14 @@ from latenttree.data.table import IntArray, Table, Values
 
 Floats = NDArray[np.float64]
 
-MOST_DRAWS = 1 << 26
+MAX_DRAWS = 1 << 26
 """Draws that are permuted one by one; beyond, each weight is thinned by a binomial number."""
 
 
 class TableSubset(Table):
     """The samples `positions` of the table `whole`, perhaps with other weights; itself a table.
 
-    `rows` and `known` read from `whole` what they are asked for. `codes`, `matrix`, `missing` and
+    `rows` and `known` read from `whole` what they are requested. `codes`, `matrix`, `missing` and
     `values` copy all their rows when they are first used.
     """
 
@@ -122,12 +122,12 @@ def n_draws(table: Table) -> int:
 
 
 def draw_weights(
-    table: Table, m: int, rng: np.random.Generator, most_draws: int = MOST_DRAWS
+    table: Table, m: int, rng: np.random.Generator, max_draws: int = MAX_DRAWS
 ) -> Floats:
     """(n,) the weight of each sample in a part of `m` draws at random, without replacement; with
-    weights and more than `most_draws` draws, of about `m`."""
+    weights and more than `max_draws` draws, of about `m`."""
     n = n_draws(table)
-    if table.weights is not None and n > most_draws:
+    if table.weights is not None and n > max_draws:
         return _thinned(table.weights, m / n, rng)
     chosen = rng.permutation(n) < m
     if table.weights is None:

@@ -5,7 +5,7 @@ stored is the table's kind:
 
 - ``"codes"``: `codes` holds one coordinate in use for each variable: its category, or the bin of a
   number; -1 where the value is missing.
-- ``"presence"``: every variable is absent or present; `matrix` stores the present ones.
+- ``"sparse_binary"``: every variable is absent or present; `matrix` stores the present ones.
 - ``"blocks"``: variable `i` is a vector, columns ``offsets[i]:offsets[i + 1]`` of `matrix`;
   `missing` marks the variables that a sample lacks.
 
@@ -28,7 +28,7 @@ from latenttree.data.row_access import rearranged_rows, take_rows
 from latenttree.data.streaming.scratch import about_to_read
 from latenttree.errors import DataError
 
-Kind = Literal["codes", "presence", "blocks"]
+Kind = Literal["codes", "sparse_binary", "blocks"]
 IntArray = NDArray[np.int64]
 
 
@@ -48,7 +48,7 @@ FAMILIES = (
 
 CODED = ("categorical", "ordinal")
 
-STRETCH = 1 << 22
+VALUES_PER_RANGE = 1 << 22
 """Stored values that are read at once by what only counts."""
 
 
@@ -118,7 +118,7 @@ class Table:
     Attributes
     ----------
     names : (p,) names of the variables, all different.
-    kind : "codes", "presence" or "blocks".
+    kind : "codes", "sparse_binary" or "blocks".
     n_samples : n.
     dims : (p,) dimension of each variable: its number of categories, 2 for presence, or
         the width of its block.
@@ -129,7 +129,7 @@ class Table:
     codes : (n, p) C-contiguous uint8, uint16 or int32, values 0..dims[i] - 1; kind "codes". With
         missing values int8, int16 or int32, -1 where missing.
     matrix : (n, offsets[-1]) CSR with sorted indices and no stored zeros; float32 ones
-        for "presence", float32 or float64 for "blocks".
+        for "sparse_binary", float32 or float64 for "blocks".
     missing : (n, p) True where a variable is missing; kind "blocks"; None where none is.
     values : the samples as they are; None where every variable is categorical and none is missing
         but for codes of -1.
@@ -192,7 +192,7 @@ class Table:
     def has_missing(self) -> bool:
         codes = self.codes
         if codes is not None:
-            parts = self.stretches() if codes.dtype.kind == "i" else ()
+            parts = self.row_ranges() if codes.dtype.kind == "i" else ()
             return any(bool((take_rows(codes, slice(*part)) < 0).any()) for part in parts)
         return self.missing is not None and bool(self.missing.any())
 
@@ -205,7 +205,7 @@ class Table:
         assert self.missing is not None
         return ~self.missing[start:stop]
 
-    def stretches(self, n_values: int = STRETCH) -> Iterator[tuple[int, int]]:
+    def row_ranges(self, n_values: int = VALUES_PER_RANGE) -> Iterator[tuple[int, int]]:
         """Ranges `(start, stop)` of samples with about so many stored values each."""
         width = self.n_vars
         if self.kind != "codes":
@@ -285,7 +285,7 @@ class Table:
 
     def _is_copy_of_codes(self, a: int, b: int, least: int) -> bool:
         counts = np.zeros((int(self.dims[a]), int(self.dims[b])))
-        for start, stop in self.stretches():
+        for start, stop in self.row_ranges():
             one, other = np.asarray(self.rows(start, stop))[:, [a, b]].T.astype(np.int64)
             both = (one >= 0) & (other >= 0)
             weights = None if self.weights is None else self.weights[start:stop][both]
@@ -296,10 +296,10 @@ class Table:
                 return False
         return bool(counts.sum() - counts.max(initial=0) >= least)
 
-    def spread_rows(self, n: int) -> Table:
+    def thinned(self, n: int) -> Table:
         """About `n` samples spread evenly over the table, whatever its order; all if it has fewer.
 
-        One place at random in each of `n` stretches, so that no period of the rows shows. A sample
+        One place at random in each of `n` ranges, so that no period of the rows shows. A sample
         of weight w takes w places."""
         total = int(self.total_weight)
         step = total // max(n, 1)
@@ -399,7 +399,7 @@ def codes_table(
     )
 
 
-def presence_table(
+def sparse_binary_table(
     names: Sequence[str],
     matrix: sparse.csr_array,
     dropped: tuple[str, ...] = (),
@@ -409,7 +409,7 @@ def presence_table(
     p = len(names)
     return Table(
         names=tuple(names),
-        kind="presence",
+        kind="sparse_binary",
         n_samples=matrix.shape[0],
         dims=np.full(p, 2, dtype=np.int64),
         categories=(None,) * p,

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from latenttree.data.containers import filter_rows, n_rows
 from latenttree.errors import DataError, Option, Text
 
-LEAST_TOTAL = 2.0
+MIN_TOTAL = 2.0
 """Weights are counts of rows, and nothing is learned from fewer than two."""
 
-MOST_TOTAL = 2.0**53
+MAX_TOTAL = 2.0**53
 """Beyond it a sum loses rows of weight one."""
 
 RESCALE = "rescale them to counts, for example sample_weight * n / sample_weight.sum()"
@@ -47,7 +47,7 @@ def checked_numbers(sample_weight: Any, n: int) -> NDArray[np.float64]:
             row=row,
             option="sample_weight",
         )
-    if weights.max(initial=0) > MOST_TOTAL:
+    if weights.max(initial=0) > MAX_TOTAL:
         row = int(weights.argmax())
         what = Text(Option("sample_weight"), f" of row {row} is {weights[row]:.4g}")
         raise _too_large(what, weights[row], row)
@@ -64,7 +64,7 @@ def _too_large(what: str, value: float, row: int | None = None) -> DataError:
     )
 
 
-def check_weights(sample_weight: Any, n: int, least: float = LEAST_TOTAL) -> NDArray[np.float64]:
+def check_weights(sample_weight: Any, n: int, least: float = MIN_TOTAL) -> NDArray[np.float64]:
     """(n,) float64 weights: finite, none negative, worth at least `least` rows together."""
     weights = checked_numbers(sample_weight, n)
     total = float(weights.sum())
@@ -75,7 +75,7 @@ def check_weights(sample_weight: Any, n: int, least: float = LEAST_TOTAL) -> NDA
             value=0.0,
             option="sample_weight",
         )
-    if total > MOST_TOTAL:
+    if total > MAX_TOTAL:
         raise _too_large(f"sample weights add up to {total:.4g}", total)
     if total < least:
         raise DataError(

@@ -73,7 +73,7 @@ def _orientation(
     table: Table, one: NDArray[np.float32], other: NDArray[np.float32], n_jobs: int
 ) -> NDArray[np.int8]:
     """Sign of `det Cov(z, z')` for every variable, z and z' its features by two bases."""
-    part = table.spread_rows(BLOCK)
+    part = table.thinned(BLOCK)
     mean = coordinate_moments(part, n_jobs)[0]
     z, w = (
         weighted_features(part, b, feature_means(part, b, mean), 0, part.n_samples, n_jobs)

@@ -185,7 +185,9 @@ def model_bytes(sizes: Sizes, n_states: int, n_jobs: int) -> int:
 
 def can_count(table: Table) -> bool:
     """Whether pairs can be counted when they are asked for: 0/1 variables, none missing."""
-    binary = table.kind == "presence" or (table.kind == "codes" and bool((table.dims == 2).all()))
+    binary = table.kind == "sparse_binary" or (
+        table.kind == "codes" and bool((table.dims == 2).all())
+    )
     return binary and not table.has_missing and table.weights is None
 
 
@@ -211,7 +213,7 @@ def _refusal(table: Table, held: int, needed: int, limit: int) -> DataError:
     why = {
         "blocks": "vectors",
         "codes": "variables with more than two categories",
-        "presence": "weighted samples",
+        "sparse_binary": "weighted samples",
     }[table.kind]
     if table.has_missing:
         why = "missing values"

@@ -91,7 +91,7 @@ def start_samples(table: Table, n_nodes: int) -> tuple[int, int]:
     of that), as far as `START_VALUES` allow."""
     coded = np.array([family in CODED or family == "multihot" for family in table.families])
     mean = coordinate_moments(table)[0]
-    present = table.kind == "presence"
+    present = table.kind == "sparse_binary"
     share = mean if present else mean[np.repeat(coded, np.diff(table.offsets))]
     share = np.minimum(share, 1 - share)
     share = share[share > 0]
@@ -147,7 +147,7 @@ def looks_of(table: Table, basis: NDArray[Any]) -> Looks:
             np.asarray(basis, dtype=np.float32), feature_means(table, basis, mean), table.offsets
         )
     by_variable = category_bases(table, basis)
-    if table.kind == "presence":
+    if table.kind == "sparse_binary":
         shares = [np.array([1 - m, m]) for m in mean]
     else:
         shares = np.split(mean, table.offsets[1:-1])

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.data import Schema
-from latenttree.data.schema.lookup import known_codes, presence_codes
+from latenttree.data.schema.lookup import binary_codes, known_codes
 from latenttree.data.schema.new_data import Rows
 from latenttree.errors import DataError
 from latenttree.model.tree_model import TreeModel
@@ -108,8 +108,8 @@ def _codes(schema: Schema, v: int, labels: Sequence[Any]) -> NDArray[np.int64]:
     """(n,) codes of the labels of variable `v` in every record, -1 where it is missing."""
     column = np.empty(len(labels), dtype=object)
     column[:] = labels
-    if schema.kind == "presence":
-        return presence_codes(column, schema.names[v])
+    if schema.kind == "sparse_binary":
+        return binary_codes(column, schema.names[v])
     return known_codes(column, schema.labels[v], schema.names[v])
 
 

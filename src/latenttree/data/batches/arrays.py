@@ -18,7 +18,7 @@ from latenttree.data.batches.pieces import (
     kinds_of,
     object_array,
     same_kind,
-    smallest,
+    smallest_dtype,
     with_run,
 )
 from latenttree.data.checks import check_finite, is_missing, resolve_names
@@ -31,7 +31,7 @@ NUMBERS, TEXT = "biuf", "US"
 
 
 @dataclass(frozen=True, eq=False)
-class KeptArray:
+class ArrayBuffer:
     """Rows of arrays of one width.
 
     Attributes
@@ -51,7 +51,7 @@ class KeptArray:
     kinds: tuple[str | None, ...] = ()
     masked: bool = False
 
-    def added(self, array: NDArray[Any]) -> KeptArray:
+    def added(self, array: NDArray[Any]) -> ArrayBuffer:
         """With the rows of one more array, whose shape the caller has checked."""
         mask = np.ma.getmaskarray(array) if np.ma.isMaskedArray(array) else None
         data = np.asarray(array)
@@ -73,7 +73,7 @@ class KeptArray:
         if kind in NUMBERS:
             if kind == "f":
                 check_finite(data.reshape(len(data), -1), self.names)
-            values = smallest(data) if kind in "iu" else data.copy()
+            values = smallest_dtype(data) if kind in "iu" else data.copy()
             return Run(data.dtype, (Piece(values, gaps),))
         codes = self._codes(data)
         dtype = _common_text(self.runs, data.dtype)
@@ -172,14 +172,14 @@ class Csr:
 
 
 @dataclass(frozen=True, eq=False)
-class KeptSparse:
+class SparseBuffer:
     """Rows of sparse matrices of one width, as CSR; `matrix` says of which of SciPy's kinds."""
 
     names: tuple[str, ...]
     matrix: bool
     runs: tuple[Run[Csr], ...] = ()
 
-    def added(self, X: Any) -> KeptSparse:
+    def added(self, X: Any) -> SparseBuffer:
         if X.dtype.kind == "c":
             raise complex_data()
         if X.dtype.kind not in NUMBERS:
@@ -219,7 +219,7 @@ class KeptSparse:
 def _small_csr(X: Any) -> Any:
     """A copy in few bytes."""
     whole = X.data.dtype.kind in "iu" and X.data.size
-    data = smallest(X.data) if whole else X.data.copy()
+    data = smallest_dtype(X.data) if whole else X.data.copy()
     index = np.int32 if max(X.shape[1], X.nnz) < 2**31 else np.int64
     indices, indptr = X.indices.astype(index), X.indptr.astype(index)
     return sparse.csr_array((data, indices, indptr), shape=X.shape)
@@ -233,22 +233,22 @@ def _join_csr(pieces: list[Csr]) -> Csr:
 
 
 @dataclass(frozen=True, eq=False)
-class KeptBlocks:
+class BlockBuffer:
     """A block, or a vector, for each variable. `keys` of a dict; None for a list."""
 
     keys: tuple[Any, ...] | None
     names: tuple[str, ...]
-    parts: tuple[KeptArray | KeptSparse, ...]
+    parts: tuple[ArrayBuffer | SparseBuffer, ...]
 
     @classmethod
-    def like(cls, X: Sequence[Any] | Mapping[Any, Any]) -> KeptBlocks:
+    def like(cls, X: Sequence[Any] | Mapping[Any, Any]) -> BlockBuffer:
         """Nothing yet, of the form of `X`."""
         keys = tuple(X) if isinstance(X, Mapping) else None
         names = tuple(resolve_names(None, len(X), keys))
         blocks = _blocks_of(X, keys, names)
         return cls(keys, names, tuple(map(_empty_like, blocks, names)))
 
-    def added(self, X: Sequence[Any] | Mapping[Any, Any]) -> KeptBlocks:
+    def added(self, X: Sequence[Any] | Mapping[Any, Any]) -> BlockBuffer:
         blocks = _blocks_of(X, self.keys, self.names)
         common_length(blocks, self.names, n_min=1)
         for block, name, part in zip(blocks, self.names, self.parts, strict=True):
@@ -282,15 +282,15 @@ def _blocks_of(X: Any, keys: tuple[Any, ...] | None, names: tuple[str, ...]) -> 
     ]
 
 
-def _empty_like(block: Any, name: str) -> KeptArray | KeptSparse:
+def _empty_like(block: Any, name: str) -> ArrayBuffer | SparseBuffer:
     columns = tuple(f"{name}[{j}]" for j in range(block.shape[1])) if block.ndim == 2 else (name,)
     if sparse.issparse(block):
-        return KeptSparse(columns, not isinstance(block, sparse.sparray))
-    return KeptArray(columns, block.ndim == 1)
+        return SparseBuffer(columns, not isinstance(block, sparse.sparray))
+    return ArrayBuffer(columns, block.ndim == 1)
 
 
-def _check_form(block: Any, part: KeptArray | KeptSparse, name: str) -> None:
-    if sparse.issparse(block) != isinstance(part, KeptSparse):
+def _check_form(block: Any, part: ArrayBuffer | SparseBuffer, name: str) -> None:
+    if sparse.issparse(block) != isinstance(part, SparseBuffer):
         now, before = ("sparse", "dense") if sparse.issparse(block) else ("dense", "sparse")
         raise DataError(
             f"block {name!r} is {now}, but {before} in earlier batches",
@@ -298,7 +298,7 @@ def _check_form(block: Any, part: KeptArray | KeptSparse, name: str) -> None:
             column=name,
             value=now,
         )
-    vector = isinstance(part, KeptArray) and part.vector
+    vector = isinstance(part, ArrayBuffer) and part.vector
     expected = 0 if vector else len(part.names)
     width = 0 if block.ndim == 1 else block.shape[1]
     if width != expected:

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from latenttree.data.batches.arrays import KeptArray, KeptBlocks, KeptSparse
-from latenttree.data.batches.frames import KeptFrame, KeptOther
+from latenttree.data.batches.arrays import ArrayBuffer, BlockBuffer, SparseBuffer
+from latenttree.data.batches.frames import FrameBuffer, OtherFrameBuffer
 from latenttree.data.batches.pieces import with_piece
 from latenttree.data.checks import check_shape
 from latenttree.data.containers import as_frame, as_matrix, is_blocks, n_rows, reject_unreadable
@@ -21,7 +21,7 @@ from latenttree.errors import DataError
 Floats = NDArray[np.float64]
 
 
-class Kept(Protocol):
+class Buffer(Protocol):
     """Batches of one kind of container."""
 
     def added(self, X: Any) -> Any:
@@ -53,7 +53,7 @@ class Batches:
     DataFrames of one library. Columns of DataFrames and dicts are found by name, in any order;
     those of arrays and lists by position.
 
-    Kept is a copy in few bytes for each cell: 1 for a boolean, 1, 2, 4 or 8 for an integer as its
+    Buffer is a copy in few bytes for each cell: 1 for a boolean, 1, 2, 4 or 8 for an integer as its
     batch needs it (and 1 more in a batch with gaps where the type has no NaN), 1, 2 or 4 for text
     and categories (and each different one once), 4 or 8 for a float as it came; 4 and that of its
     value for a stored value of a sparse matrix; 8 for the weight of a row. Other DataFrames than
@@ -142,7 +142,7 @@ class Batches:
 
 
 def _recognised(X: Any) -> tuple[str, Any]:
-    """The kind of a container, and its rows in the form that `Kept` takes."""
+    """The kind of a container, and its rows in the form that `Buffer` takes."""
     reject_unreadable(X)
     if isinstance(X, Table):
         raise DataError("it is a Table, which cannot be joined", "pass the rows it was made of")
@@ -158,17 +158,17 @@ def _recognised(X: Any) -> tuple[str, Any]:
     return "array", as_matrix(X, 1)
 
 
-def _empty(kind: str, X: Any) -> Kept:
+def _empty(kind: str, X: Any) -> Buffer:
     """Nothing yet, of the form of `X`."""
     if kind == "array":
-        return KeptArray(_numbered(X.shape[1]), False)
+        return ArrayBuffer(_numbered(X.shape[1]), False)
     if kind == "sparse matrix":
-        return KeptSparse(_numbered(X.shape[1]), not isinstance(X, sparse.sparray))
+        return SparseBuffer(_numbered(X.shape[1]), not isinstance(X, sparse.sparray))
     if kind in ("dict of blocks", "list of blocks"):
-        return KeptBlocks.like(X)
+        return BlockBuffer.like(X)
     if X.implementation.is_pandas() or X.implementation.is_polars():
-        return KeptFrame.empty(X)
-    return KeptOther(tuple(X.columns))
+        return FrameBuffer.empty(X)
+    return OtherFrameBuffer(tuple(X.columns))
 
 
 def _numbered(p: int) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ from latenttree.data.batches.pieces import (
     kinds_of,
     object_array,
     same_kind,
-    smallest,
+    smallest_dtype,
     with_piece,
     with_run,
 )
@@ -39,7 +39,7 @@ Encoded = tuple[Run[Any], set[str]]
 class Library(Protocol):
     """What a library of DataFrames has of its own."""
 
-    def encoded(self, series: Any, column: KeptColumn) -> Encoded:
+    def encoded(self, series: Any, column: ColumnBuffer) -> Encoded:
         """A column of a batch, kept small."""
 
     def decoded(self, run: Run[Any], labels: Labels) -> Any:
@@ -59,7 +59,7 @@ class Library(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class KeptColumn:
+class ColumnBuffer:
     """Rows of one column: runs of one type, labels for all of them, what kind its values are."""
 
     name: str
@@ -67,7 +67,7 @@ class KeptColumn:
     labels: Labels = field(default_factory=Labels)
     kind: str | None = None
 
-    def added(self, series: Any, library: Library) -> KeptColumn:
+    def added(self, series: Any, library: Library) -> ColumnBuffer:
         run, found = library.encoded(series, self)
         kind = same_kind(self.kind, found, self.name)
         join = join_pieces if isinstance(run.pieces[0], Piece) else library.concatenated
@@ -84,22 +84,22 @@ class KeptColumn:
 
 
 @dataclass(frozen=True, eq=False)
-class KeptFrame:
+class FrameBuffer:
     """Rows of DataFrames of pandas or polars."""
 
     library: Library
     header: Any
     names: tuple[Any, ...]
-    columns: tuple[KeptColumn, ...]
+    columns: tuple[ColumnBuffer, ...]
 
     @classmethod
-    def empty(cls, frame: nw.DataFrame[Any]) -> KeptFrame:
+    def empty(cls, frame: nw.DataFrame[Any]) -> FrameBuffer:
         names = tuple(frame.columns)
         library: Library = Pandas() if frame.implementation.is_pandas() else Polars()
-        columns = tuple(KeptColumn(str(name)) for name in names)
+        columns = tuple(ColumnBuffer(str(name)) for name in names)
         return cls(library, library.header(frame.to_native()), names, columns)
 
-    def added(self, frame: nw.DataFrame[Any]) -> KeptFrame:
+    def added(self, frame: nw.DataFrame[Any]) -> FrameBuffer:
         check_names(frame.columns, self.names)
         native = self.library.columns(frame.to_native())
         ordered = (native[name] for name in self.names)
@@ -133,7 +133,7 @@ def _numbers(values: NDArray[Any], gaps: NDArray[np.bool_], dtype: Any, name: st
     kind = values.dtype.kind
     if kind == "f":
         check_finite(values[:, None], [name])
-    kept = smallest(values) if kind in "iu" else values.copy()
+    kept = smallest_dtype(values) if kind in "iu" else values.copy()
     lost = gaps | np.isnan(values) if kind == "f" else gaps
     found = set() if lost.all() else {"booleans" if kind == "b" else "numbers"}
     return Run(dtype, (Piece(kept, gaps.copy() if gaps.any() else None),)), found
@@ -145,7 +145,7 @@ def _numbers(values: NDArray[Any], gaps: NDArray[np.bool_], dtype: Any, name: st
 class Pandas:
     """Columns of pandas; the index is not kept."""
 
-    def encoded(self, series: Any, column: KeptColumn) -> Encoded:
+    def encoded(self, series: Any, column: ColumnBuffer) -> Encoded:
         pd, dtype = import_module("pandas"), series.dtype
         if isinstance(dtype, pd.CategoricalDtype):
             return self._categories(series, column)
@@ -163,14 +163,14 @@ class Pandas:
         _check_type(nw.from_native(series, series_only=True), column.name)
         return Run(dtype, (series.reset_index(drop=True).copy(),)), kinds_of(series.tolist()[:1])
 
-    def _categories(self, series: Any, column: KeptColumn) -> Encoded:
+    def _categories(self, series: Any, column: ColumnBuffer) -> Encoded:
         """Codes among the categories of all batches, those of the first first."""
         dtype, last = series.dtype, column.runs[-1].dtype if column.runs else None
         if last is not None and hasattr(last, "categories"):
             dtype = _united(last, dtype, column.name)
         place = dtype.categories.get_indexer(series.dtype.categories)
         own = series.cat.codes.to_numpy()
-        codes = smallest(np.where(own < 0, -1, np.append(place, -1)[own]))
+        codes = smallest_dtype(np.where(own < 0, -1, np.append(place, -1)[own]))
         used = series.dtype.categories[np.unique(own[own >= 0])]
         run = Run(dtype, (Piece(codes),), coded=True, growing="category")
         return run, kinds_of(used.tolist())
@@ -243,7 +243,7 @@ def _listed(dtype: Any) -> str:
 class Polars:
     """Columns of polars."""
 
-    def encoded(self, series: Any, column: KeptColumn) -> Encoded:
+    def encoded(self, series: Any, column: ColumnBuffer) -> Encoded:
         pl, dtype = import_module("polars"), series.dtype
         gaps = series.is_null().to_numpy()
         if dtype == pl.Null:
@@ -259,7 +259,7 @@ class Polars:
         _check_type(nw.from_native(series, series_only=True), column.name)
         return Run(dtype, (series.clone(),)), kinds_of(series.head(1).to_list())
 
-    def _levels(self, series: Any, gaps: NDArray[np.bool_], column: KeptColumn) -> Encoded:
+    def _levels(self, series: Any, gaps: NDArray[np.bool_], column: ColumnBuffer) -> Encoded:
         enum = import_module("polars").Enum
         last = column.runs[-1].dtype if column.runs else series.dtype
         if isinstance(last, enum) and last != series.dtype:
@@ -268,7 +268,7 @@ class Polars:
                 "give every batch the same categories",
                 column=column.name,
             )
-        values = smallest(series.to_physical().fill_null(0).to_numpy())
+        values = smallest_dtype(series.to_physical().fill_null(0).to_numpy())
         piece = Piece(values, gaps if gaps.any() else None)
         return Run(series.dtype, (piece,)), set() if gaps.all() else {"text"}
 
@@ -316,13 +316,13 @@ def _plain_types(pl: Any) -> tuple[Any, ...]:
 
 
 @dataclass(frozen=True, eq=False)
-class KeptOther:
+class OtherFrameBuffer:
     """Rows of DataFrames of any other library that narwhals reads, as they are."""
 
     names: tuple[str, ...]
     pieces: tuple[nw.DataFrame[Any], ...] = ()
 
-    def added(self, frame: nw.DataFrame[Any]) -> KeptOther:
+    def added(self, frame: nw.DataFrame[Any]) -> OtherFrameBuffer:
         check_names(frame.columns, self.names)
         ordered = frame.select(self.names)
         for name, dtype in ordered.schema.items():

@@ -49,7 +49,7 @@ def with_piece(pieces: tuple[P, ...], piece: P, join: Callable[[list[P]], P]) ->
 # ---- integers and labels ----------------------------------------------------------------
 
 
-def smallest(values: NDArray[Any]) -> NDArray[Any]:
+def smallest_dtype(values: NDArray[Any]) -> NDArray[Any]:
     """A copy of integers in the smallest type that holds them."""
     low, high = int(values.min()), int(values.max())
     fitting = (t for t in SMALL if np.iinfo(t).min <= low and high <= np.iinfo(t).max)
@@ -78,7 +78,7 @@ class Labels:
         local, found = _distinct(values)
         place = self._place
         places = [place.setdefault(_key(value), len(place)) for value in local]
-        return smallest(np.asarray(places, dtype=np.int64)[found]), local
+        return smallest_dtype(np.asarray(places, dtype=np.int64)[found]), local
 
     @property
     def nbytes(self) -> int:

@@ -16,7 +16,7 @@ from scipy.special import ndtri
 Floats = NDArray[np.float64]
 
 SAMPLES_PER_BIN = 40
-FEWEST_BINS, MOST_BINS = 4, 16
+MIN_BINS, MAX_BINS = 4, 16
 
 NEGLIGIBLE = 1e-12
 """A spread below this share of the largest value is rounding, not variation."""
@@ -24,7 +24,7 @@ NEGLIGIBLE = 1e-12
 
 def number_of_bins(total: float) -> int:
     """Bins for so many values: 40 values in each, from 4 to 16 bins."""
-    return int(np.clip(total // SAMPLES_PER_BIN, FEWEST_BINS, MOST_BINS))
+    return int(np.clip(total // SAMPLES_PER_BIN, MIN_BINS, MAX_BINS))
 
 
 def quantile_edges(values: NDArray[Any], weights: Floats | None = None) -> NDArray[Any]:

@@ -28,7 +28,7 @@ from latenttree.data.columns.families import (
     AUTO,
     GAUSSIAN,
     NUMBERS,
-    Look,
+    BlockContent,
     block_family,
     check_scores,
     whole,
@@ -51,7 +51,7 @@ JOINT = ("gaussian_full", "gaussian_tied")
 ROUNDING = 1e-6
 """Shares of single precision that differ by less are equal."""
 
-_GLANCE = 100  # rows that are looked at first
+_PREVIEW = 100  # rows that are looked at first
 
 
 # --- reading -------------------------------------------------------------------------
@@ -76,18 +76,18 @@ def dense_block(array: NDArray[Any], columns: Sequence[str], mask: Mask | None =
     return x
 
 
-def sparse_block(matrix: Any, columns: Sequence[str], asked: str) -> sparse.csr_array:
-    """Canonical CSR; negative values only where a real family is asked for."""
-    return canonical_csr(matrix, columns, negative=asked in GAUSSIAN)
+def sparse_block(matrix: Any, columns: Sequence[str], requested: str) -> sparse.csr_array:
+    """Canonical CSR; negative values only where a real family is requested."""
+    return canonical_csr(matrix, columns, negative=requested in GAUSSIAN)
 
 
-def look_of(x: Block) -> Look:
+def content_of(x: Block) -> BlockContent:
     """What the known values of a block are."""
     if sparse.issparse(x):
         if (x.data == 1).all():
             return "one-hot" if (np.diff(x.indptr) == 1).all() else "binary"
         return "counts" if whole(x.data) else "real"
-    if len(x) > _GLANCE and look_of(x[:_GLANCE]) == "real":
+    if len(x) > _PREVIEW and content_of(x[:_PREVIEW]) == "real":
         return "real"
     gaps = np.isnan(x)
     known = x[~gaps] if gaps.any() else x
@@ -106,12 +106,12 @@ def variable_of_block(
     x: Block,
     name: str,
     columns: Sequence[str],
-    asked: str,
+    requested: str,
     weights: Floats | None,
 ) -> Variable:
-    """The variable of a block, of the family asked for or of the one its values suggest."""
-    look, width = look_of(x), x.shape[1]
-    family = block_family(asked, look, width, name)
+    """The variable of a block, of the family requested or of the one its values suggest."""
+    content, width = content_of(x), x.shape[1]
+    family = block_family(requested, content, width, name)
     if family in JOINT and sparse.issparse(x):
         raise DataError(
             f"family {family!r} needs a dense block, but {name!r} is sparse",
@@ -122,7 +122,7 @@ def variable_of_block(
         )
     if family in CODED:
         return _coded(x, name, family)
-    _check_holds(x, look, family, columns)
+    _check_holds(x, content, family, columns)
     if family in NUMBERS and (width == 1 or (family in GAUSSIAN and _is_narrow(x))):
         dense = x.toarray().astype(np.float64) if sparse.issparse(x) else x
         structural = _bins(dense, weights)
@@ -131,13 +131,15 @@ def variable_of_block(
     else:
         makers = {"poisson": _scaled, "multinomial": _shares, "multihot": _hot}
         structural = makers[family](x, weights)
-    remark = "bag" if asked == AUTO and family == "multinomial" else ""
+    remark = "bag" if requested == AUTO and family == "multinomial" else ""
     return _finished(x, structural, name, family, weights, remark)
 
 
-def score_of_block(x: Block, name: str, asked: str, weights: Floats | None) -> Variable:
+def score_variable_of_block(
+    x: Block, name: str, requested: str, weights: Floats | None
+) -> Variable:
     """The variable of a block in a Gaussian tree: normal scores of its coordinates."""
-    check_scores(asked, name)
+    check_scores(requested, name)
     check_squares(x.data if sparse.issparse(x) else x, name)
     structural = _scaled(x, weights) if sparse.issparse(x) else normal_scores(x, weights)
     return _finished(x, structural, name, "gaussian", weights, "")
@@ -185,11 +187,11 @@ def _coded(x: Any, name: str, family: str) -> Variable:
     )
 
 
-def _check_holds(x: Any, look: Look, family: str, columns: Sequence[str]) -> None:
+def _check_holds(x: Any, content: BlockContent, family: str, columns: Sequence[str]) -> None:
     """Counts are whole numbers from 0 on, and codes 0 or 1."""
-    if family in GAUSSIAN or look in ("one-hot", "binary"):
+    if family in GAUSSIAN or content in ("one-hot", "binary"):
         return
-    if look == "counts" and family != "multihot":
+    if content == "counts" and family != "multihot":
         return
     matrix = sparse.coo_array(x)
     value = matrix.data

@@ -13,7 +13,7 @@ from latenttree.data.checks import check_shape, constant_variables, resolve_name
 from latenttree.data.columns.variables import one_hot
 from latenttree.data.columns.vectors import unsupported_dtype
 from latenttree.data.containers import complex_data
-from latenttree.data.table import Table, presence_table
+from latenttree.data.table import Table, sparse_binary_table
 from latenttree.errors import DataError, Option, Text
 
 __all__ = [
@@ -60,7 +60,7 @@ def table_from_sparse(X: Any, names: Sequence[Any] | None, drop_constant: bool) 
         matrix = sparse.csr_array(matrix[:, np.flatnonzero(varies)])
         matrix.sort_indices()
         labels = [name for name, keep in zip(labels, varies, strict=True) if keep]
-    return presence_table(labels, matrix, dropped=dropped)
+    return sparse_binary_table(labels, matrix, dropped=dropped)
 
 
 def canonical_csr(X: Any, names: Sequence[str], negative: bool = False) -> sparse.csr_array:

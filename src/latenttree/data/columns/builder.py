@@ -16,17 +16,17 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from latenttree.data.checks import (
-    MOST_UNIQUE,
+    MAX_ALL_UNIQUE,
     check_known,
     check_shape,
+    combined_error,
     constant_column,
     identifier,
     resolve_names,
-    together,
 )
 from latenttree.data.columns.block_variables import (
     dense_block,
-    score_of_block,
+    score_variable_of_block,
     sparse_block,
     variable_of_block,
 )
@@ -39,18 +39,18 @@ from latenttree.data.columns.blocks import (
     table_from_sparse,
 )
 from latenttree.data.columns.codes import contiguous_columns
-from latenttree.data.columns.families import AUTO, Family, asked_families
+from latenttree.data.columns.families import AUTO, Family, requested_families
 from latenttree.data.columns.variables import Variable, blocks_of_variables, codes_of_variables
 from latenttree.data.columns.vectors import (
     Vector,
-    score_of,
+    all_missing_variable,
+    score_variable,
     variable_of,
     vector_of_array,
     vector_of_series,
-    without_values,
 )
 from latenttree.data.containers import as_frame, as_matrix, is_blocks, reject_unreadable
-from latenttree.data.streaming.columns import Wide
+from latenttree.data.streaming.columns import NumericOnDisk
 from latenttree.data.table import Table
 from latenttree.data.weights import weighted_rows
 from latenttree.errors import DataError, Option, Text
@@ -120,12 +120,15 @@ class TableBuilder:
         if groups is not None:
             return self.grouped(X, groups)
         if not self.scores:
-            self._check_presence(X)
+            self._check_binary(X)
             return table_from_sparse(X, self.names, self.drop_constant)
         names = resolve_names(self.names, X.shape[1])
         matrix = sparse_block(X, names, "gaussian").tocsc()
         columns = (matrix[:, [j]].toarray().ravel() for j in range(X.shape[1]))
-        vectors = (_tried(vector_of_array, column, name) for column, name in _pairs(columns, names))
+        vectors = (
+            _result_or_error(vector_of_array, column, name)
+            for column, name in _pairs(columns, names)
+        )
         return self.columns(vectors, names, X.shape[0])
 
     def other(self, X: Any, groups: Groups | None) -> Table:
@@ -158,7 +161,10 @@ class TableBuilder:
         check_shape(frame.shape)
         names = resolve_names(self.names, frame.shape[1], frame.columns)
         series = (frame.get_column(column) for column in frame.columns)
-        vectors = (_tried(vector_of_series, column, name) for column, name in _pairs(series, names))
+        vectors = (
+            _result_or_error(vector_of_series, column, name)
+            for column, name in _pairs(series, names)
+        )
         return self.columns(vectors, names, frame.shape[0])
 
     def array(self, array: NDArray[Any]) -> Table:
@@ -168,7 +174,7 @@ class TableBuilder:
         data = np.asarray(array)
         columns = contiguous_columns(data) if data.dtype.kind in "biuf" else iter(data.T)
         vectors = (
-            _tried(vector_of_array, column, name, None if mask is None else mask[:, j])
+            _result_or_error(vector_of_array, column, name, None if mask is None else mask[:, j])
             for j, (column, name) in enumerate(_pairs(columns, names))
         )
         return self.columns(vectors, names, n)
@@ -184,42 +190,42 @@ class TableBuilder:
         self, vectors: Iterable[Vector | DataError], names: Sequence[str], n: int
     ) -> Iterator[Variable]:
         """The variables; where some cannot be made, one error about all that is wrong."""
-        asked, wrong, failed = asked_families(self.family, names), [], False
-        for vector, name, family in zip(vectors, names, asked, strict=True):
+        requested, wrong, failed = requested_families(self.family, names), [], False
+        for vector, name, family in zip(vectors, names, requested, strict=True):
             found: Variable | DataError = (
                 vector
                 if isinstance(vector, DataError)
-                else _tried(self.variable, vector, name, family)
+                else _result_or_error(self.variable, vector, name, family)
             )
             if isinstance(found, DataError):
                 failed = True
                 wrong.append(found)
                 continue
-            wrong += self._doubts(found, n)
+            wrong += self._later_errors(found, n)
             if not failed:
                 yield found
         if failed:
-            raise together(wrong)
+            raise combined_error(wrong)
 
-    def _doubts(self, variable: Variable, n: int) -> list[DataError]:
+    def _later_errors(self, variable: Variable, n: int) -> list[DataError]:
         """What later checks would say of a variable that can be read."""
         if variable.constant is not None:
             found = constant_column(variable.name, variable.only_value, n)
             return [] if self.drop_constant else [found]
         labels, known = variable.labels, n - variable.n_missing
-        if labels is None or not MOST_UNIQUE < known == len(labels):
+        if labels is None or not MAX_ALL_UNIQUE < known == len(labels):
             return []
         return [identifier(variable.name, known, labels.dtype.kind in "iuf")]
 
-    def variable(self, vector: Vector, name: str, asked: str) -> Variable:
+    def variable(self, vector: Vector, name: str, requested: str) -> Variable:
         if not len(vector.known):
             if not self.drop_constant:
                 check_known(0, vector.n, name)
-            return without_values(vector, name)
-        if isinstance(vector, Wide):
-            return vector.variable(name, asked)
-        make = score_of if self.scores else variable_of
-        return make(vector, name, asked, self.weights)
+            return all_missing_variable(vector, name)
+        if isinstance(vector, NumericOnDisk):
+            return vector.variable(name, requested)
+        make = score_variable if self.scores else variable_of
+        return make(vector, name, requested, self.weights)
 
     def blocks(self, blocks: Sequence[Any] | Mapping[Any, Any]) -> Table:
         """A variable for each block: (n, d) dense or sparse vectors, or a 1-D vector. Where every
@@ -232,15 +238,16 @@ class TableBuilder:
         masks = [np.ma.getmaskarray(v) if np.ma.isMaskedArray(v) else None for v in values]
         if all(array.ndim == 1 for array in arrays):
             vectors = (
-                _tried(vector_of_array, *item) for item in zip(arrays, names, masks, strict=True)
+                _result_or_error(vector_of_array, *item)
+                for item in zip(arrays, names, masks, strict=True)
             )
             return self.columns(vectors, names, n)
-        asked = asked_families(self.family, names)
+        requested = requested_families(self.family, names)
         variables = [
             self.variable(vector_of_array(array, name, mask), name, family)
             if array.ndim == 1
             else self.block(array, name, _numbered(name, array.shape[1]), family, mask)
-            for array, name, family, mask in zip(arrays, names, asked, masks, strict=True)
+            for array, name, family, mask in zip(arrays, names, requested, masks, strict=True)
         ]
         return blocks_of_variables(variables, n, self.drop_constant)
 
@@ -249,23 +256,23 @@ class TableBuilder:
         array: Any,
         name: str,
         columns: Sequence[str],
-        asked: str,
+        requested: str,
         mask: NDArray[np.bool_] | None = None,
     ) -> Variable:
         x: Any
         if sparse.issparse(array):
-            x = sparse_block(array, columns, "gaussian" if self.scores else asked)
+            x = sparse_block(array, columns, "gaussian" if self.scores else requested)
         else:
             x = dense_block(array, columns, mask)
         if self.scores:
-            return score_of_block(x, name, asked, self.weights)
-        return variable_of_block(x, name, columns, asked, self.weights)
+            return score_variable_of_block(x, name, requested, self.weights)
+        return variable_of_block(x, name, columns, requested, self.weights)
 
     def grouped(self, X: Any, groups: Groups) -> Table:
         """A vector variable for each group of columns."""
         labels, members = group_columns(groups, X.shape[1])
         names = resolve_names(self.names, len(labels), labels)
-        asked = asked_families(self.family, names)
+        requested = requested_families(self.family, names)
         matrix = X.tocsc() if sparse.issparse(X) else np.asarray(X)
         mask = np.ma.getmaskarray(X) if np.ma.isMaskedArray(X) else None
         variables = [
@@ -276,14 +283,14 @@ class TableBuilder:
                 family,
                 None if mask is None else mask[:, member],
             )
-            for name, member, family in zip(names, members, asked, strict=True)
+            for name, member, family in zip(names, members, requested, strict=True)
         ]
         return blocks_of_variables(variables, X.shape[0], self.drop_constant)
 
-    def _check_presence(self, X: Any) -> None:
-        asked = asked_families(self.family, resolve_names(self.names, X.shape[1]))
+    def _check_binary(self, X: Any) -> None:
+        requested = requested_families(self.family, resolve_names(self.names, X.shape[1]))
         other = next(
-            (name for name in asked if name not in (AUTO, "presence", "categorical")), None
+            (name for name in requested if name not in (AUTO, "binary", "categorical")), None
         )
         if other is not None:
             raise DataError(
@@ -298,7 +305,7 @@ class TableBuilder:
             )
 
 
-def _tried(make: Callable[..., Made], *arguments: Any) -> Made | DataError:
+def _result_or_error(make: Callable[..., Made], *arguments: Any) -> Made | DataError:
     """What is made, or what is wrong: told later, together with what is wrong elsewhere."""
     try:
         return make(*arguments)
@@ -332,7 +339,7 @@ def _numbers(table: Table, v: int) -> Any:
     labels = table.categories[v]
     if table.matrix is not None and labels is None:
         block = table.matrix[:, table.offsets[v] : table.offsets[v + 1]]
-        return block.toarray().ravel() if table.kind == "presence" else block
+        return block.toarray().ravel() if table.kind == "sparse_binary" else block
     coded = table.codes if table.values is None else table.values.codes
     codes = one_hot_codes(table) if coded is None else coded
     assert codes is not None

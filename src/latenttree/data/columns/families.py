@@ -1,4 +1,4 @@
-"""Which family a variable has: the one asked for, or the one its values suggest.
+"""Which family a variable has: the one requested, or the one its values suggest.
 
 - Booleans, integers, text and categories are categorical; but in a DataFrame, integers with more
   than 50 different values and on average fewer than 20 rows for each are numbers.
@@ -19,25 +19,25 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.data.checks import MOST_UNIQUE, listing
+from latenttree.data.checks import MAX_ALL_UNIQUE, listing
 from latenttree.data.table import FAMILIES
 from latenttree.errors import DataError, Option, Phrase, Text
 
 Family = str | Mapping[Any, str]
-Look = Literal["one-hot", "binary", "counts", "real"]
+BlockContent = Literal["one-hot", "binary", "counts", "real"]
 
 AUTO = "auto"
-NAMES = (*FAMILIES, "presence")
+NAMES = (*FAMILIES, "binary")
 GAUSSIAN = tuple(name for name in FAMILIES if name.startswith("gaussian"))
 NUMBERS = (*GAUSSIAN, "poisson")
 
-MOST_WHOLE = 20
+MAX_WHOLE = 20
 """Floats with at most so many different whole values are categories."""
 
-MANY = 50
+MANY_VALUES = 50
 """Integers with more different values than this are read with a note."""
 
-FEW_ROWS = 20
+MIN_ROWS_PER_VALUE = 20
 """Many integers of a DataFrame with fewer rows than this for each are numbers, not categories."""
 
 ALIASES = {
@@ -47,17 +47,17 @@ ALIASES = {
 }
 """What other libraries call the families."""
 
-MOST_EXACT = 2.0**53
+MAX_EXACT = 2.0**53
 """Below this, floats hold every whole number."""
 
-_GLANCE = 1000  # values that are looked at first: most real columns show a fraction soon
+_PREVIEW = 1000  # values that are looked at first: most real columns show a fraction soon
 
 
-# --- what is asked -------------------------------------------------------------------
+# --- what is requested -------------------------------------------------------------------
 
 
-def asked_families(family: Family, names: Sequence[str]) -> list[str]:
-    """(p,) the name asked for each variable, or "auto"."""
+def requested_families(family: Family, names: Sequence[str]) -> list[str]:
+    """(p,) the family requested for each variable, or "auto"."""
     if isinstance(family, str):
         return [_known(family, "")] * len(names)
     if not isinstance(family, Mapping):
@@ -105,17 +105,17 @@ def _did_you_mean(name: str, known: Sequence[str]) -> str:
     return f" (did you mean {close[0]!r}?)" if close else ""
 
 
-def check_scores(asked: str, name: str) -> None:
+def check_scores(requested: str, name: str) -> None:
     """A Gaussian tree reads numbers: no family may say otherwise."""
-    if asked not in (AUTO, "ordinal", "presence", *GAUSSIAN):
+    if requested not in (AUTO, "ordinal", "binary", *GAUSSIAN):
         raise DataError(
             Text(
-                f"family {asked!r} of {name!r} does not go with ",
+                f"family {requested!r} of {name!r} does not go with ",
                 Option("hidden", "gaussian"),
                 ", which reads every variable as a number",
             ),
             Text("leave it out, or use ", Option("hidden", "categorical")),
-            value=asked,
+            value=requested,
             column=name,
             option="family",
         )
@@ -125,7 +125,7 @@ def check_scores(asked: str, name: str) -> None:
 
 
 def vector_family(
-    asked: str,
+    requested: str,
     known: NDArray[Any],
     name: str,
     n_rows: int = 0,
@@ -138,102 +138,102 @@ def vector_family(
     different values alone, with the number of their rows in `n_known`; `total` is what these rows
     count together, where they have weights."""
     number = known.dtype.kind in "biuf"
-    if asked == AUTO:
+    if requested == AUTO:
         n_known = max(n_known, len(known))
         total = n_known if total is None else total
         return _suggested(known, max(n_rows, n_known), loose, n_known, total)
-    if asked in ("multinomial", "multihot"):
+    if requested in ("multinomial", "multihot"):
         raise DataError(
-            f"family {asked!r} is for a block of several columns, but {name!r} is a single one",
+            f"family {requested!r} is for a block of several columns, but {name!r} is a single one",
             Text(
                 "pass a dict with an (n, d) block", Phrase("or groups", ", or a matrix with groups")
             ),
-            value=asked,
+            value=requested,
             column=name,
             option="family",
         )
-    if asked in NUMBERS and not number:
+    if requested in NUMBERS and not number:
         first = known[:1].tolist()[0]
         raise DataError(
-            f"family {asked!r} needs numbers, but column {name!r} holds "
+            f"family {requested!r} needs numbers, but column {name!r} holds "
             f"{type(first).__name__} values (first {first!r})",
             "convert it, or leave its family to 'auto'",
             column=name,
             value=first,
             option="family",
         )
-    if asked == "presence":
+    if requested == "binary":
         return "categorical"
     alike = ("gaussian_spherical", "gaussian_diagonal", "gaussian_full")  # of a single number
-    return "gaussian" if asked in alike else asked
+    return "gaussian" if requested in alike else requested
 
 
 def _suggested(known: NDArray[Any], n_rows: int, loose: bool, n_known: int, total: float) -> str:
     kind = known.dtype.kind
     if kind == "f":
-        category = few_whole(known) or numbers_rows(known, n_rows, n_known)
+        category = is_few_whole_numbers(known) or is_row_number(known, n_rows, n_known)
     else:
         rare = loose and kind in "iu" and _many_and_rare(known, total)
-        category = not rare or numbers_rows(known, n_rows, n_known)
+        category = not rare or is_row_number(known, n_rows, n_known)
     return "categorical" if category else "gaussian"
 
 
 def _many_and_rare(known: NDArray[Any], total: float) -> bool:
     """Whether integers have more than 50 values with fewer than 20 rows for each."""
-    if int(known.max()) - int(known.min()) < MANY:  # most codes, without a sort
+    if int(known.max()) - int(known.min()) < MANY_VALUES:  # most codes, without a sort
         return False
     n_values = len(np.unique(known))
-    return n_values > MANY and total < FEW_ROWS * n_values
+    return n_values > MANY_VALUES and total < MIN_ROWS_PER_VALUE * n_values
 
 
-def numbers_rows(known: NDArray[Any], n_rows: int, n_known: int) -> bool:
+def is_row_number(known: NDArray[Any], n_rows: int, n_known: int) -> bool:
     """Whether values number the rows: more than 20 whole numbers, all different, that run over
     less than twice as many whole numbers as there are rows."""
-    if n_known <= MOST_UNIQUE or float(known.max()) - float(known.min()) + 1 >= 2 * n_rows:
+    if n_known <= MAX_ALL_UNIQUE or float(known.max()) - float(known.min()) + 1 >= 2 * n_rows:
         return False
-    if known.dtype.kind == "f" and not (whole(known[:_GLANCE]) and whole(known)):
+    if known.dtype.kind == "f" and not (whole(known[:_PREVIEW]) and whole(known)):
         return False
     return len(np.unique(known)) == n_known
 
 
-def few_whole(known: NDArray[Any]) -> bool:
+def is_few_whole_numbers(known: NDArray[Any]) -> bool:
     """Whether floats are at most 20 different whole numbers from 0 on."""
-    if not whole(known[:_GLANCE]) or not whole(known):
+    if not whole(known[:_PREVIEW]) or not whole(known):
         return False
-    return len(np.unique(known[:_GLANCE])) <= MOST_WHOLE and len(np.unique(known)) <= MOST_WHOLE
+    return len(np.unique(known[:_PREVIEW])) <= MAX_WHOLE and len(np.unique(known)) <= MAX_WHOLE
 
 
 def whole(values: NDArray[Any]) -> bool:
     """Whether all values are whole numbers from 0 on that integers hold exactly."""
-    exact = (values >= 0) & (values == np.floor(values)) & (values < MOST_EXACT)
+    exact = (values >= 0) & (values == np.floor(values)) & (values < MAX_EXACT)
     return bool(exact.all())
 
 
 # --- blocks --------------------------------------------------------------------------
 
 
-def block_family(asked: str, look: Look, width: int, name: str) -> str:
+def block_family(requested: str, content: BlockContent, width: int, name: str) -> str:
     """Family of a vector a sample."""
-    if asked == AUTO:
-        if look == "counts":
+    if requested == AUTO:
+        if content == "counts":
             return "multinomial" if width > 1 else "poisson"
-        return {"one-hot": "categorical", "binary": "multihot"}.get(look, "gaussian_diagonal")
-    if asked == "presence":
+        return {"one-hot": "categorical", "binary": "multihot"}.get(content, "gaussian_diagonal")
+    if requested == "binary":
         raise DataError(
-            f"family 'presence' is for a single column, but {name!r} is a block of {width} columns",
+            f"family 'binary' is for a single column, but {name!r} is a block of {width} columns",
             "'multihot' reads it as a group of codes that are present or absent",
-            value=asked,
+            value=requested,
             column=name,
             option="family",
         )
-    if asked == "multinomial" and width == 1:
+    if requested == "multinomial" and width == 1:
         raise DataError(
             f"family 'multinomial' is for a bag of several counts, but {name!r} has one column",
             "use 'poisson'",
-            value=asked,
+            value=requested,
             column=name,
             option="family",
         )
-    if asked == "multihot" and look == "one-hot":
+    if requested == "multihot" and content == "one-hot":
         return "categorical"
-    return "gaussian_diagonal" if asked == "gaussian" else asked
+    return "gaussian_diagonal" if requested == "gaussian" else requested

@@ -69,28 +69,28 @@ def codes_of_variables(
         found.append(replace(variable, codes=None))
     codes = stack.finish()
     kept, dropped = varying(found, n, drop_constant)
-    lost = lost_notes(found)
+    lost = all_missing_notes(found)
     if dropped:
         codes = np.ascontiguousarray(codes[:, kept])
         found = [found[i] for i in kept]
     values = None if all_categorical(found) else _values(found, _without_bins(found, codes))
-    return described(found, n, dropped, lost, codes=codes, values=values)
+    return table_of(found, n, dropped, lost, codes=codes, values=values)
 
 
 def blocks_of_variables(variables: Sequence[Variable], n: int, drop_constant: bool) -> Table:
     """A table of kind "blocks": every variable as its vector, side by side in one CSR."""
     kept, dropped = varying(variables, n, drop_constant)
-    lost = lost_notes(variables)
+    lost = all_missing_notes(variables)
     found = [variables[i] for i in kept]
     missing = None
     if any(variable.n_missing for variable in found):
         missing = np.column_stack([_gaps(variable, n) for variable in found])
     matrix = _side_by_side([_structural(variable) for variable in found])
     values = None if all_categorical(found) else _values(found, _codes(found, n))
-    return described(found, n, dropped, lost, matrix=matrix, missing=missing, values=values)
+    return table_of(found, n, dropped, lost, matrix=matrix, missing=missing, values=values)
 
 
-def described(
+def table_of(
     found: Sequence[Variable], n: int, dropped: tuple[str, ...], lost: list[str], **stored: Any
 ) -> Table:
     """The table of variables whose stored forms are given."""
@@ -234,7 +234,7 @@ def _hold(chosen: Sequence[Variable], what: str) -> str:
     return f"{', '.join(shown)}{more} hold many {what}"
 
 
-def lost_notes(found: Sequence[Variable]) -> list[str]:
+def all_missing_notes(found: Sequence[Variable]) -> list[str]:
     """A note on variables that have no value at all; they are constant and so left out."""
     names = [variable.name for variable in found if variable.remark == "lost"]
     if not names:

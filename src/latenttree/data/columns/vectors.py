@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from latenttree.data.checks import check_finite, check_squares, is_missing, negative_code, widened
 from latenttree.data.columns.bins import bin_codes, normal_scores, quantile_edges, varies
 from latenttree.data.columns.codes import Encoded, encode_integers, encode_labels, label_array
-from latenttree.data.columns.families import AUTO, MANY, check_scores, vector_family, whole
+from latenttree.data.columns.families import AUTO, MANY_VALUES, check_scores, vector_family, whole
 from latenttree.data.columns.variables import Remark, Variable
 from latenttree.data.table import CODED
 from latenttree.errors import DataError, Option, Text
@@ -198,24 +198,26 @@ def unsupported_dtype(name: str, dtype: object) -> DataError:
 # --- to variables --------------------------------------------------------------------
 
 
-def variable_of(vector: Vector, name: str, asked: str, weights: Floats | None) -> Variable:
-    """The variable of a column, of the family asked for or of the one its values suggest."""
-    known = _numbers_of_labels(vector.known) if vector.labelled and asked != AUTO else vector.known
+def variable_of(vector: Vector, name: str, requested: str, weights: Floats | None) -> Variable:
+    """The variable of a column, of the family requested or of the one its values suggest."""
+    known = (
+        _numbers_of_labels(vector.known) if vector.labelled and requested != AUTO else vector.known
+    )
     mass = vector.weights(weights)
     total = vector.n_known if mass is None else float(mass.sum())
-    family = vector_family(asked, known, name, vector.n, vector.loose, vector.n_known, total)
+    family = vector_family(requested, known, name, vector.n, vector.loose, vector.n_known, total)
     if family in CODED:
-        return _coded(vector, name, family, asked)
+        return _coded(vector, name, family, requested)
     x = known.astype(np.float64)
     if family == "poisson":
         check_counts(x, vector, name)
     variable = _number(vector, x, name, family, weights)
-    if asked == AUTO and known.dtype.kind in "iu":
+    if requested == AUTO and known.dtype.kind in "iu":
         return replace(variable, remark="rare", n_values=len(np.unique(known)))
     return variable
 
 
-def without_values(vector: Vector, name: str) -> Variable:
+def all_missing_variable(vector: Vector, name: str) -> Variable:
     """A column that is missing in all rows: it has no value that could vary."""
     codes = np.full(vector.n, -1)
     constant = "missing"
@@ -230,11 +232,11 @@ def _numbers_of_labels(labels: NDArray[Any]) -> NDArray[Any]:
     return labels.astype(np.float64) if number else labels
 
 
-def _coded(vector: Vector, name: str, family: str, asked: str) -> Variable:
+def _coded(vector: Vector, name: str, family: str, requested: str) -> Variable:
     labels, codes = _encoded(vector, name, family)
-    if asked == "presence" and len(labels) > 2:
+    if requested == "binary" and len(labels) > 2:
         raise DataError(
-            f"family 'presence' of column {name!r} allows two values, but it has "
+            f"family 'binary' of column {name!r} allows two values, but it has "
             f"{len(labels)} ({', '.join(map(str, labels[:3]))}, ...)",
             "use 'categorical' or 'poisson'",
             column=name,
@@ -249,15 +251,15 @@ def _coded(vector: Vector, name: str, family: str, asked: str) -> Variable:
         labels=labels,
         n_missing=vector.n_missing,
         constant=str(labels[0]) if len(labels) == 1 else None,
-        remark=_remark(vector.known.dtype.kind, len(labels), asked),
+        remark=_remark(vector.known.dtype.kind, len(labels), requested),
         n_values=len(labels),
     )
 
 
-def _remark(kind: str, n_labels: int, asked: str) -> Remark:
-    if asked == AUTO and kind == "f":
+def _remark(kind: str, n_labels: int, requested: str) -> Remark:
+    if requested == AUTO and kind == "f":
         return "whole"
-    return "many" if asked == AUTO and kind in "iu" and n_labels > MANY else ""
+    return "many" if requested == AUTO and kind in "iu" and n_labels > MANY_VALUES else ""
 
 
 def _encoded(vector: Vector, name: str, family: str) -> Encoded:
@@ -344,9 +346,9 @@ def _number(vector: Vector, x: Floats, name: str, family: str, weights: Floats |
     )
 
 
-def score_of(vector: Vector, name: str, asked: str, weights: Floats | None) -> Variable:
+def score_variable(vector: Vector, name: str, requested: str, weights: Floats | None) -> Variable:
     """The variable of a column in a Gaussian tree: a standardised number."""
-    check_scores(asked, name)
+    check_scores(requested, name)
     x = vector.spread(_scores(vector, name), np.nan)
     known = x if vector.gaps is None else x[~vector.gaps]
     check_squares(known, name)

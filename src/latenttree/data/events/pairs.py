@@ -1,4 +1,4 @@
-"""Distinct pairs of sample and code in memory; `pairspool.SpooledPairs` are the same on disk."""
+"""Distinct pairs of sample and code in memory; `pairspool.DiskPairs` are the same on disk."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Collector(Protocol):
         """The pairs, each once, by sample and code."""
 
 
-class Gathered:
+class MemoryPairCollector:
     """Pairs as they come, in memory."""
 
     def __init__(self) -> None:
@@ -58,15 +58,15 @@ class Gathered:
     def add(self, rows: NDArray[Any], codes: NDArray[Any]) -> None:
         self._parts.append((rows, codes))
 
-    def sorted(self, n_rows: int, texts: Sequence[str]) -> HeldPairs:
+    def sorted(self, n_rows: int, texts: Sequence[str]) -> MemoryPairs:
         empty = [np.empty(0, dtype=np.int64)]
         rows = np.concatenate(empty + [rows for rows, _ in self._parts])
         codes = np.concatenate(empty + [codes for _, codes in self._parts])
-        return HeldPairs.distinct(rows, codes, tuple(texts), n_rows)
+        return MemoryPairs.distinct(rows, codes, tuple(texts), n_rows)
 
 
 @dataclass(frozen=True, eq=False)
-class HeldPairs:
+class MemoryPairs:
     """Pairs in memory: `texts[codes[i]]` is a code of sample `rows[i]` of `n_rows`."""
 
     rows: IntArray
@@ -77,7 +77,7 @@ class HeldPairs:
     @classmethod
     def distinct(
         cls, rows: IntArray, codes: IntArray, texts: tuple[str, ...], n_rows: int
-    ) -> HeldPairs:
+    ) -> MemoryPairs:
         """The pairs, each once, ordered by sample and code."""
         width = max(len(texts), 1)
         keys = np.unique(rows * width + codes)
@@ -90,15 +90,15 @@ class HeldPairs:
         support = np.bincount(self.codes, minlength=len(self.texts)).tolist()
         return {text: n for text, n in sorted(zip(self.texts, support, strict=True)) if n}
 
-    def limited(self, texts: Sequence[str]) -> HeldPairs:
+    def limited(self, texts: Sequence[str]) -> MemoryPairs:
         return self.changed(limiting(self.texts, texts), texts)
 
-    def changed(self, change: Change, texts: Sequence[str]) -> HeldPairs:
-        return HeldPairs.distinct(*change(self.rows, self.codes), tuple(texts), self.n_rows)
+    def changed(self, change: Change, texts: Sequence[str]) -> MemoryPairs:
+        return MemoryPairs.distinct(*change(self.rows, self.codes), tuple(texts), self.n_rows)
 
-    def present(self) -> tuple[HeldPairs, IntArray]:
+    def present(self) -> tuple[MemoryPairs, IntArray]:
         rows, number = np.unique(self.rows, return_inverse=True)
-        return HeldPairs(number.ravel(), self.codes, self.texts, len(rows)), rows
+        return MemoryPairs(number.ravel(), self.codes, self.texts, len(rows)), rows
 
     def matrix(self, arrays: Arrays) -> sparse.csr_array:
         dtype = index_dtype(len(self), self.n_rows, len(self.texts))

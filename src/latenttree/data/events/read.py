@@ -22,16 +22,16 @@ from scipy import sparse
 from latenttree.data.checks import listing
 from latenttree.data.events.columns import IntArray, Labelled, choose_columns, read_columns, text_of
 from latenttree.data.events.maps import read_map
-from latenttree.data.events.pairs import Collector, Gathered, Pairs
+from latenttree.data.events.pairs import Collector, MemoryPairCollector, Pairs
 from latenttree.data.events.report import NothingLeft, left_out, sentences
-from latenttree.data.events.stream import Growing, Listed, event_blocks
+from latenttree.data.events.stream import FixedIndex, GrowingIndex, event_blocks
 from latenttree.data.events.times import within
 from latenttree.data.files.boundary import reading
 from latenttree.data.files.sizes import memory_needed
 from latenttree.data.files.text import check_file
 from latenttree.data.inputs import as_table
-from latenttree.data.streaming.assemble import Plan
-from latenttree.data.streaming.pairs import PairBuckets
+from latenttree.data.streaming.assemble import ReadPlan
+from latenttree.data.streaming.pairs import DiskPairCollector
 from latenttree.data.streaming.scratch import Arrays, Scratch
 from latenttree.data.table import Table
 from latenttree.engine.memory import memory_bytes, room_for_reading
@@ -184,11 +184,11 @@ def _reading(
         path, limit = Path(events), memory_bytes(memory_limit)
         check_file(path)
         if memory_needed(path) > room_for_reading(limit):
-            plan = Plan(limit, scratch=scratch)
+            plan = ReadPlan(limit, scratch=scratch)
             blocks = event_blocks(path, window.choose, delimiter, plan.chunk_bytes)
-            return plan.arrays(), PairBuckets(Scratch(scratch)), blocks
+            return plan.arrays(), DiskPairCollector(Scratch(scratch)), blocks
     columns = read_columns(events, window.choose, delimiter)
-    return Arrays(sys.maxsize), Gathered(), [columns]
+    return Arrays(sys.maxsize), MemoryPairCollector(), [columns]
 
 
 class _Window(NamedTuple):
@@ -217,7 +217,7 @@ def _read(
     report: dict[str, Any],
 ) -> tuple[Pairs, NDArray[Any]]:
     """The distinct pairs of the complete events in the time span, and the samples."""
-    samples, codes = _cohort(all_samples), Growing()
+    samples, codes = _cohort(all_samples), GrowingIndex()
     tally: Counter[str] = Counter()
     names: tuple[str, ...] = ()
     for columns in blocks:
@@ -244,10 +244,10 @@ def _read(
     return found, samples.values
 
 
-def _cohort(all_samples: Any) -> Growing | Listed:
+def _cohort(all_samples: Any) -> GrowingIndex | FixedIndex:
     """The row of each sample: as they come, or as they are given."""
     if all_samples is None:
-        return Growing()
+        return GrowingIndex()
     labels = np.asarray(all_samples)
     if labels.ndim != 1 or not len(labels):
         raise DataError(
@@ -267,7 +267,7 @@ def _cohort(all_samples: Any) -> Growing | Listed:
                 value=label,
                 option="all_samples",
             )
-    return Listed(position, labels)
+    return FixedIndex(position, labels)
 
 
 # ---- maps and limits ------------------------------------------------------------------
@@ -310,7 +310,7 @@ def _limited(
 def _group_of(
     groups: Mapping[str, Sequence[str]], pairs: Pairs, codes: Sequence[Any] | None
 ) -> dict[str, str]:
-    """The one group of each code; of codes that neither occur nor are asked for the first."""
+    """The one group of each code; of codes that neither occur nor are requested the first."""
     used = {*pairs.counts(), *map(text_of, () if codes is None else codes)}
     for code, found in groups.items():
         if len(found) > 1 and code in used:
@@ -331,7 +331,7 @@ def _group_of(
 
 
 def _given_codes(codes: Sequence[Any], group_of: Mapping[str, str] | None) -> dict[str, int]:
-    """The columns that are asked for."""
+    """The columns that are requested."""
     given = [text_of(code) for code in ([] if isinstance(codes, str) else codes)]
     if not given or len(set(given)) < len(given):
         raise DataError(

@@ -50,7 +50,7 @@ def _blocks_of_parquet(path: Path, choose: Choose, size: int) -> Iterator[list[L
         yield columns_of_frame(frame, lambda found: [list(found).index(c) for c in columns])
 
 
-class Growing:
+class GrowingIndex:
     """Different texts of a column in the order in which they came, each with its number."""
 
     def __init__(self) -> None:
@@ -79,7 +79,7 @@ class Growing:
         return some[0] if len(some) == 1 else np.concatenate(some)
 
 
-class Listed:
+class FixedIndex:
     """Samples that are given: a row for each."""
 
     def __init__(self, rows: dict[str, int], values: NDArray[Any]) -> None:

@@ -28,7 +28,7 @@ def reading(
         raise
     except MemoryError as error:
         raise DataError(
-            f"reading {name} takes more memory than there is ({_told(error)})",
+            f"reading {name} takes more memory than there is ({_message(error)})",
             Text(
                 "if it is so large, pass a lower ",
                 Option("memory_limit"),
@@ -39,13 +39,15 @@ def reading(
     except Exception as error:  # parsers promise no closed list
         if valid:
             raise DataError(
-                f"{name} holds no valid {valid}: {_told(error)}", path=str(path)
+                f"{name} holds no valid {valid}: {_message(error)}", path=str(path)
             ) from error
         raise DataError(
-            f"cannot read {name}: {_told(error)}", f"it is cut or damaged: {remedy}", path=str(path)
+            f"cannot read {name}: {_message(error)}",
+            f"it is cut or damaged: {remedy}",
+            path=str(path),
         ) from error
 
 
-def _told(error: BaseException) -> str:
+def _message(error: BaseException) -> str:
     """The words of an error, which may quote a hostile file."""
     return str(error)[:500] or type(error).__name__

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from latenttree.errors import DataError
 
-DEFLATED_MOST = 1032
+MAX_DEFLATE_RATIO = 1032
 """No byte of a deflated file unpacks to more bytes than this."""
 
 _HEADERS = {
@@ -137,7 +137,7 @@ def _check_member(info: zipfile.ZipInfo, size: int) -> None:
             "write it with numpy.savez or scipy.sparse.save_npz",
             value=info.compress_type,
         )
-    if info.file_size > DEFLATED_MOST * min(info.compress_size, size):
+    if info.file_size > MAX_DEFLATE_RATIO * min(info.compress_size, size):
         raise DataError(
             f"its member {info.filename!r} declares {info.file_size:,} bytes, which "
             f"{info.compress_size:,} of {size:,} cannot hold",

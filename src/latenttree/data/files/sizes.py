@@ -21,7 +21,7 @@ than less."""
 
 _COMPRESSED = 4  # of text
 
-_LOOKED_AT = 32  # rows of text
+_PREVIEW_ROWS = 32  # rows of text
 
 COLUMN_BYTES = 24
 """Bytes for each value of a column while it is coded."""
@@ -115,9 +115,9 @@ def _sizes_of_text(path: Path, delimiter: str) -> Sizes:
     """From the first lines of a .csv: rows are counted where they are all among these, else as
     many as there are at least, if others are not twice as long."""
     with rows_of_csv(path, delimiter) as (header, rows):
-        lengths = [sum(map(len, row)) + len(row) for row in islice(rows, _LOOKED_AT)]
+        lengths = [sum(map(len, row)) + len(row) for row in islice(rows, _PREVIEW_ROWS)]
     n = len(lengths)
-    if n == _LOOKED_AT:
+    if n == _PREVIEW_ROWS:
         n = max(n, n * path.stat().st_size // (2 * sum(lengths)))
     return Sizes(n, len(header))
 

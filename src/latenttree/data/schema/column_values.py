@@ -45,7 +45,7 @@ def table_values(table: Table, j: int) -> Read:
     else:
         assert table.matrix is not None
         block = table.matrix[:, table.offsets[j] : table.offsets[j + 1]]
-        if table.kind == "presence":
+        if table.kind == "sparse_binary":
             return block.toarray().ravel(), None
         if labels is None:
             return block, None

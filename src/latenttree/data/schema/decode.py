@@ -24,7 +24,7 @@ from latenttree.data.columns.variables import (
 from latenttree.data.columns.vectors import Vector, variable_of
 from latenttree.data.containers import as_frame
 from latenttree.data.schema.fields import FRAMES, InputColumn, SchemaFields
-from latenttree.data.table import Table, codes_table, presence_table
+from latenttree.data.table import Table, codes_table, sparse_binary_table
 from latenttree.errors import DataError
 
 
@@ -124,8 +124,10 @@ def _table(known: Known) -> Table:
         if any(variable.codes is None for variable in variables):
             return blocks_of_variables(variables, len(known.codes), False)
         return codes_of_variables(variables, schema.names, len(known.codes), False)
-    if schema.kind == "presence":
-        return presence_table(schema.names, sparse.csr_array(known.codes > 0, dtype=np.float32))
+    if schema.kind == "sparse_binary":
+        return sparse_binary_table(
+            schema.names, sparse.csr_array(known.codes > 0, dtype=np.float32)
+        )
     return codes_table(schema.names, np.ascontiguousarray(known.codes), schema.labels)
 
 

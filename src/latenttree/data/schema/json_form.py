@@ -13,7 +13,7 @@ from latenttree.data.schema.fields import CONTAINERS, FORMS, FRAMES, InputColumn
 from latenttree.data.table import CODED, FAMILIES
 from latenttree.errors import DataError
 
-KINDS = ("codes", "presence", "blocks")
+KINDS = ("codes", "sparse_binary", "blocks")
 PLAIN = ("array", "sparse array", "sparse matrix")
 INTEGERS = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
 FLOATS = ("float16", "float32", "float64")
@@ -183,7 +183,7 @@ def _column_from_json(record: dict[str, Any]) -> InputColumn:
 def _dims(dims: NDArray[Any], kind: str, n_vars: int) -> NDArray[np.int64]:
     if len(dims) != n_vars or not n_vars:
         raise damaged(f"it has {len(dims)} dims for {n_vars} names")
-    least, most = (2, 2) if kind == "presence" else (1, 2**31 - 1)
+    least, most = (2, 2) if kind == "sparse_binary" else (1, 2**31 - 1)
     wrong = next((d for d in dims if not least <= d <= most), None)
     if wrong is not None:
         raise damaged(f"a variable has dimension {wrong}, outside {least}..{most}")
@@ -266,7 +266,7 @@ def _check_variables(fields: dict[str, Any]) -> None:
         if fields["families"][i] in CODED:
             if fields["categories"][i] is None and vector and kind == "codes":
                 raise damaged(f"variable {name!r} has no categories")
-        elif kind == "presence":
+        elif kind == "sparse_binary":
             raise damaged(f"variable {name!r} is no presence, but the table is")
         elif vector and fields["dims"][i] != 1:
             raise damaged(f"variable {name!r} is a number of dimension {fields['dims'][i]}")
@@ -277,10 +277,15 @@ def _check_variables(fields: dict[str, Any]) -> None:
 def _check_container(fields: dict[str, Any]) -> None:
     container, kind, members = fields["container"], fields["kind"], fields["members"]
     some_coded = any(family in CODED for family in fields["families"])
-    if container.startswith("sparse") and kind != "presence" and members is None and some_coded:
+    if (
+        container.startswith("sparse")
+        and kind != "sparse_binary"
+        and members is None
+        and some_coded
+    ):
         raise damaged(f"kind {kind!r} does not come from a {container}")
     only_coded = all(family in CODED for family in fields["families"])
-    if members is not None and (kind == "presence" or container not in PLAIN):
+    if members is not None and (kind == "sparse_binary" or container not in PLAIN):
         raise damaged(f"groups do not go with kind {kind!r} from {container!r}")
     if only_coded and (members is not None) != (kind == "blocks" and container in PLAIN):
         raise damaged(f"groups do not go with kind {kind!r} from {container!r}")

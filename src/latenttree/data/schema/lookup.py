@@ -38,7 +38,7 @@ def known_codes(
     return codes
 
 
-def presence_codes(values: NDArray[Any], name: str, missing: Mask | None = None) -> Codes:
+def binary_codes(values: NDArray[Any], name: str, missing: Mask | None = None) -> Codes:
     """(n,) 1 where a value is greater than zero, 0 where it is zero, -1 where it is missing."""
     gaps = gaps_of(values, missing)
     rows = np.arange(len(values)) if gaps is None else np.flatnonzero(~gaps)

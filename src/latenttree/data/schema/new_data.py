@@ -24,7 +24,7 @@ from latenttree.data.columns.codes import contiguous_columns, stack_columns
 from latenttree.data.containers import as_frame, as_matrix, is_blocks, reject_unreadable
 from latenttree.data.schema.column_values import Mask, Read, series_values, table_values
 from latenttree.data.schema.fields import SchemaFields
-from latenttree.data.schema.lookup import MISSING, known_codes, presence_codes
+from latenttree.data.schema.lookup import MISSING, binary_codes, known_codes
 from latenttree.data.schema.quantities import block_values, number_values, rank_values
 from latenttree.data.table import Table
 from latenttree.errors import DataError
@@ -165,7 +165,7 @@ class Reader:
     def _sparse(self, X: Any) -> Rows:
         """A sparse matrix, each of its columns a variable: presence, or numbers."""
         schema = self.schema
-        if schema.kind != "presence" and schema.n_coded:
+        if schema.kind != "sparse_binary" and schema.n_coded:
             raise DataError(
                 f"X is a sparse matrix, but the model was fitted on {schema.container} data "
                 "with categories",
@@ -173,14 +173,14 @@ class Reader:
                 value=schema.container,
             )
         self._check_count(X.shape[1])
-        if schema.kind == "presence":
-            return self._presence(X, self._kept(), schema.input_names)
+        if schema.kind == "sparse_binary":
+            return self._binary_table(X, self._kept(), schema.input_names)
         columns = X.tocsc()
         return self._by_position(
             X.shape[0], self._kept(), lambda j: (columns[:, [j]].toarray().ravel(), None)
         )
 
-    def _presence(self, X: Any, positions: NDArray[np.int64], names: Sequence[str]) -> Rows:
+    def _binary_table(self, X: Any, positions: NDArray[np.int64], names: Sequence[str]) -> Rows:
         """1 where a value is > 0, missing where it is NaN."""
         known, lost = split_gaps(X)
         present = canonical_csr(known, names)
@@ -194,8 +194,8 @@ class Reader:
 
     def _table(self, table: Table) -> Rows:
         check_shape((table.n_samples, table.n_vars), self.n_min)
-        if table.kind == "presence" and self.schema.kind == "presence":
-            return self._presence(table.matrix, self._match(table.names), table.names)
+        if table.kind == "sparse_binary" and self.schema.kind == "sparse_binary":
+            return self._binary_table(table.matrix, self._match(table.names), table.names)
         positions = self._match(table.names)
         return self._by_position(table.n_samples, positions, lambda j: table_values(table, j))
 
@@ -234,8 +234,8 @@ class Reader:
     def _code(self, i: int, values: Any, missing: Mask | None) -> NDArray[Any]:
         """(n,) codes of variable `i`, from a vector of labels or a one-hot block."""
         schema, name, d = self.schema, self.schema.names[i], int(self.schema.dims[i])
-        if values.ndim == 1 and schema.kind == "presence":
-            return presence_codes(values, name, missing)
+        if values.ndim == 1 and schema.kind == "sparse_binary":
+            return binary_codes(values, name, missing)
         if values.ndim == 1:
             return known_codes(values, schema.labels[i], name, missing)
         blocks = schema.kind == "blocks" or schema.form_of(i) != "vector"

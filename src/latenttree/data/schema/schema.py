@@ -36,7 +36,7 @@ class Schema(SchemaFields):
 
     Attributes
     ----------
-    kind : kind of the table: "codes", "presence" or "blocks".
+    kind : kind of the table: "codes", "sparse_binary" or "blocks".
     names : (p,) variables of the model.
     dims : (p,) categories of each variable; of those of other families the width, 1 for a number.
     categories : labels of each variable in the order of its codes, or None (presence, blocks,
@@ -87,7 +87,7 @@ class Schema(SchemaFields):
             columns = [column.replace(name=n) for column, n in zip(columns, resolved, strict=True)]
         dropped = np.setdiff1d(np.arange(len(columns)), index)
         for j in dropped.tolist():
-            value = constant_value(X, j, members, table.kind == "presence")
+            value = constant_value(X, j, members, table.kind == "sparse_binary")
             columns[j] = columns[j].replace(constant=value)
         return cls(
             table.kind,

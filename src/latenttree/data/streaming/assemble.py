@@ -12,16 +12,16 @@ from numpy.typing import NDArray
 from latenttree.data.checks import check_shape, resolve_names
 from latenttree.data.columns.builder import variables_of_vectors
 from latenttree.data.columns.codes import code_dtype
-from latenttree.data.columns.families import AUTO, Family, asked_families
+from latenttree.data.columns.families import AUTO, Family, requested_families
 from latenttree.data.columns.variables import (
     Variable,
     all_categorical,
-    described,
-    lost_notes,
+    all_missing_notes,
+    table_of,
     varying,
 )
 from latenttree.data.columns.vectors import Vector
-from latenttree.data.streaming.columns import StreamedColumn, WideVariable
+from latenttree.data.streaming.columns import NumericOnDiskVariable, StreamedColumn
 from latenttree.data.streaming.scratch import Arrays, Scratch
 from latenttree.data.streaming.text_columns import TextColumn
 from latenttree.data.table import CODED, Table, Values
@@ -40,7 +40,7 @@ class Chunk(NamedTuple):
     weights: Floats | None = None
 
 
-class Plan(NamedTuple):
+class ReadPlan(NamedTuple):
     """How a table is read.
 
     Attributes
@@ -66,18 +66,18 @@ class Plan(NamedTuple):
         return Arrays(room_for_table(self.limit), self.scratch)
 
 
-def spooled_table(
-    header: Sequence[str], chunks: Iterable[Chunk], plan: Plan, texts: bool = False
+def streamed_table(
+    header: Sequence[str], chunks: Iterable[Chunk], plan: ReadPlan, texts: bool = False
 ) -> Table:
     """The table of rows that come in chunks; the same, to the last bit, as of all rows at once.
 
     Memory: a chunk, the different values of each column (but for decimal numbers), and the table
     where it fits. Scratch: 1 to 8 bytes for each value, and the table where it does not."""
     names = resolve_names(plan.names, len(header), header)
-    asked = asked_families(plan.family, names)
+    requested = requested_families(plan.family, names)
     scratch = Scratch(plan.scratch)
     kind = TextColumn if texts else StreamedColumn
-    columns = [kind(name, family, scratch) for name, family in zip(names, asked, strict=True)]
+    columns = [kind(name, family, scratch) for name, family in zip(names, requested, strict=True)]
     sizes, weights = _written(columns, chunks)
     n = sum(sizes)
     check_shape((n, len(names)))
@@ -157,7 +157,7 @@ class _Rows:
             for j, variable in enumerate(self.found):
                 if not bins and variable.family not in CODED:
                     block[:, j] = -1
-                elif isinstance(variable, WideVariable):
+                elif isinstance(variable, NumericOnDiskVariable):
                     block[:, j] = variable.bins(self.columns[j].numbers(i, tables[j]))
                 else:
                     block[:, j] = self.columns[j].codes(i, tables[j])
@@ -165,7 +165,7 @@ class _Rows:
 
     def _table(self, column: StreamedColumn, variable: Variable) -> NDArray[Any]:
         """What each place means, and what -1 does: a code, or a number that has a bin."""
-        if isinstance(variable, WideVariable):
+        if isinstance(variable, NumericOnDiskVariable):
             return column.number_table()
         assert variable.codes is not None
         return np.append(variable.codes, -1)
@@ -173,7 +173,7 @@ class _Rows:
     def numbers(self, j: int) -> Iterator[Floats]:
         """(rows,) numbers of column j in each part."""
         column, variable = self.columns[j], self.found[j]
-        if isinstance(variable, WideVariable):
+        if isinstance(variable, NumericOnDiskVariable):
             table = column.number_table()
         else:
             table = np.append(variable.values, np.nan)
@@ -181,17 +181,17 @@ class _Rows:
             yield column.numbers(i, table)
 
 
-def _table(rows: _Rows, plan: Plan) -> Table:
+def _table(rows: _Rows, plan: ReadPlan) -> Table:
     kept, dropped = varying(rows.found, rows.n, plan.drop_constant)
     largest = max(2, *(variable.dim for variable in rows.found))
     dtype = code_dtype(largest, any(variable.n_missing for variable in rows.found))
-    notes = lost_notes(rows.found)
+    notes = all_missing_notes(rows.found)
     rows = rows.kept(kept)
     arrays, shape = plan.arrays(), (rows.n, len(kept))
     arrays.add(rows.codes(dtype, True), shape, dtype)
     if all_categorical(rows.found):
         (codes,) = arrays.finish()
-        return described(rows.found, rows.n, dropped, notes, codes=codes)
+        return table_of(rows.found, rows.n, dropped, notes, codes=codes)
     coded = [variable.dim for variable in rows.found if variable.family in CODED]
     signed: Any = code_dtype(max(coded), signed=True) if coded else np.int8
     if coded:
@@ -203,4 +203,4 @@ def _table(rows: _Rows, plan: Plan) -> Table:
     categories = others.pop(0) if coded else np.broadcast_to(np.int8(-1), shape)
     families = tuple(variable.family for variable in rows.found)
     values = Values(families, categories, dict(zip(numbers, others, strict=True)))
-    return described(rows.found, rows.n, dropped, notes, codes=codes, values=values)
+    return table_of(rows.found, rows.n, dropped, notes, codes=codes, values=values)

@@ -2,7 +2,7 @@
 
 What a column is depends on all its rows. So a first reading writes every part to disk in few bytes
 and keeps the different values with their counts; then the column is known, and a second reading of
-what was written gives its codes. A column of numbers with more than `MOST_PLACES` different values
+what was written gives its codes. A column of numbers with more than `MAX_DISTINCT` different values
 is written as it is.
 """
 
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.data.checks import MOST_UNIQUE, identifier
+from latenttree.data.checks import MAX_ALL_UNIQUE, identifier
 from latenttree.data.columns.bins import bin_codes
 from latenttree.data.columns.codes import code_dtype, encode_integers
 from latenttree.data.columns.families import AUTO, NUMBERS, vector_family
@@ -34,7 +34,7 @@ Floats = NDArray[np.float64]
 
 Different = tuple[Sequence[Any], NDArray[np.int64], NDArray[np.int64]]
 
-MOST_PLACES = 4096
+MAX_DISTINCT = 4096
 """Different values up to which numbers are kept as places; more than any column of categories
 that are written as floats has."""
 
@@ -84,11 +84,11 @@ class Written(NamedTuple):
 class StreamedColumn:
     """A column that grows by vectors; see the module.
 
-    `numbers` says whether the family that is asked for allows numbers."""
+    `numbers` says whether the family that is requested allows numbers."""
 
-    def __init__(self, name: str, asked: str, scratch: Scratch) -> None:
-        self.name, self.asked = name, asked
-        self._numbers = asked == AUTO or asked in NUMBERS
+    def __init__(self, name: str, requested: str, scratch: Scratch) -> None:
+        self.name, self.requested = name, requested
+        self._numbers = requested == AUTO or requested in NUMBERS
         self._scratch = scratch
         self._place: dict[Any, int] = {}
         self._rows = self._mass = np.zeros(0)
@@ -109,10 +109,10 @@ class StreamedColumn:
 
     def _too_many(self, known: NDArray[Any]) -> bool:
         kind = known.dtype.kind
-        if not self._numbers or kind not in "iuf" or (kind != "f" and self.asked == AUTO):
+        if not self._numbers or kind not in "iuf" or (kind != "f" and self.requested == AUTO):
             return False
         new = set(np.unique(known).tolist()) - self._place.keys()
-        return len(new) + len(self._place) > MOST_PLACES
+        return len(new) + len(self._place) > MAX_DISTINCT
 
     def _add_wide(self, vector: Vector) -> None:
         self.wide = True
@@ -158,7 +158,7 @@ class StreamedColumn:
         """What the column is made of: its different values, or all its numbers; `weights` are
         those of the rows of each part."""
         if self.wide:
-            return Wide(np.zeros(1), column=self, weights_of=weights)
+            return NumericOnDisk(np.zeros(1), column=self, weights_of=weights)
         return self._summary(self.different(), None)
 
     def _summary(self, known: NDArray[Any], gaps: NDArray[np.bool_] | None) -> Summary:
@@ -191,7 +191,7 @@ class StreamedColumn:
 
 
 @dataclass(frozen=True, eq=False)
-class Wide(Vector):
+class NumericOnDisk(Vector):
     """A column of numbers that lies on disk."""
 
     column: StreamedColumn = field(kw_only=True)
@@ -209,17 +209,17 @@ class Wide(Vector):
             known = ~np.isnan(x)
             yield x[known], None if self.weights_of is None else self.weights_of[i][known]
 
-    def variable(self, name: str, asked: str) -> WideVariable:
+    def variable(self, name: str, requested: str) -> NumericOnDiskVariable:
         """The variable, as `vectors.variable_of` would make it of the rows."""
-        family = "gaussian" if asked == AUTO else vector_family(asked, np.zeros(1), name)
+        family = "gaussian" if requested == AUTO else vector_family(requested, np.zeros(1), name)
         found = range_of(self.parts)
-        if asked == AUTO and self._numbers_rows(found):
+        if requested == AUTO and self._numbers_rows(found):
             raise identifier(name, found.rows, True)
         if family == "poisson":
             self._check_counts(name)
         edges = streamed_edges(self.parts, found)
         varies = edges.size and streamed_varies(self.parts, found)
-        return WideVariable(
+        return NumericOnDiskVariable(
             name,
             family,
             len(edges) + 1,
@@ -229,8 +229,8 @@ class Wide(Vector):
         )
 
     def _numbers_rows(self, found: Range) -> bool:
-        """`families.numbers_rows`."""
-        near = found.rows > MOST_UNIQUE and found.high - found.low + 1 < 2 * self.n
+        """`families.is_row_number`."""
+        near = found.rows > MAX_ALL_UNIQUE and found.high - found.low + 1 < 2 * self.n
         return found.whole and near and all_different(self.parts, found)
 
     def _check_counts(self, name: str) -> None:
@@ -245,7 +245,7 @@ class Wide(Vector):
 
 
 @dataclass(frozen=True, eq=False)
-class WideVariable(Variable):
+class NumericOnDiskVariable(Variable):
     """A number whose values lie on disk; `edges` are those of its bins."""
 
     edges: Floats = field(default_factory=lambda: np.empty(0))

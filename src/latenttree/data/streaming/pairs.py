@@ -21,7 +21,7 @@ ROWS = 1 << 14
 """Samples in a pile."""
 
 
-class PairBuckets:
+class DiskPairCollector:
     """Pairs as they come."""
 
     def __init__(self, scratch: Scratch) -> None:
@@ -47,9 +47,9 @@ class PairBuckets:
         parts = self.scratch.add(local), self.scratch.add(codes.astype(np.int32))
         self._piles[pile].append(parts)
 
-    def sorted(self, n_rows: int, texts: Sequence[str]) -> SpooledPairs:
+    def sorted(self, n_rows: int, texts: Sequence[str]) -> DiskPairs:
         """The pairs, each once, by sample and code."""
-        found = SpooledPairs(self.scratch, [], tuple(texts), n_rows)
+        found = DiskPairs(self.scratch, [], tuple(texts), n_rows)
         for pile in range(-(-n_rows // ROWS)):
             parts = self._piles[pile] if pile < len(self._piles) else []
             read = self.scratch.read
@@ -62,7 +62,7 @@ class PairBuckets:
 
 
 @dataclass(frozen=True, eq=False)
-class SpooledPairs:
+class DiskPairs:
     """Distinct (sample, code), by numbers, on disk: `texts[i]` is code i.
 
     Attributes
@@ -107,20 +107,20 @@ class SpooledPairs:
         pairs = sorted(zip(self.texts, self.support().tolist(), strict=True))
         return {text: n for text, n in pairs if n}
 
-    def limited(self, texts: Sequence[str]) -> SpooledPairs:
+    def limited(self, texts: Sequence[str]) -> DiskPairs:
         """The pairs of these codes, which are numbered in this order; they need not occur."""
         return self.changed(limiting(self.texts, texts), texts)
 
-    def changed(self, change: Change, texts: Sequence[str]) -> SpooledPairs:
+    def changed(self, change: Change, texts: Sequence[str]) -> DiskPairs:
         """The same samples with other codes, pile by pile."""
-        found = SpooledPairs(self.scratch, [], tuple(texts), self.n_rows)
+        found = DiskPairs(self.scratch, [], tuple(texts), self.n_rows)
         for rows, codes in self._read():
             found.add(*change(rows, codes))
         return found
 
-    def present(self) -> tuple[SpooledPairs, IntArray]:
+    def present(self) -> tuple[DiskPairs, IntArray]:
         """Without the samples that have no code, and the numbers of the others."""
-        rest, kept, n_kept = PairBuckets(self.scratch), [np.empty(0, np.int64)], 0
+        rest, kept, n_kept = DiskPairCollector(self.scratch), [np.empty(0, np.int64)], 0
         for pile, (rows, codes) in enumerate(self._read()):
             some = np.unique(rows)
             rest.add(n_kept + np.searchsorted(some, rows), codes)

@@ -25,15 +25,15 @@ from latenttree.errors import DataError
 ROWS = 1 << 20
 """Most rows in a chunk: how many different values a column has shows early."""
 
-LEAST_WIDTH = 64
+MIN_ROW_BYTES = 64
 """Bytes that a row counts at least: so much is made of one value while its column is coded."""
 
 TEXT_ROWS = 1 << 12
 """Most rows of text in a chunk: the garbage collector visits the strings of them all."""
 
 
-MOST_READ = 1 << 26
-"""Bytes asked of a file at once: systems have limits."""
+MAX_READ = 1 << 26
+"""Bytes requested of a file at once: systems have limits."""
 
 
 class Source(NamedTuple):
@@ -44,7 +44,7 @@ class Source(NamedTuple):
     texts: bool = False
 
 
-def weighed(source: Source, weights: NDArray[Any] | None) -> Source:
+def with_weights(source: Source, weights: NDArray[Any] | None) -> Source:
     """The rows with their weights, one for each."""
     if weights is None:
         return source
@@ -111,7 +111,7 @@ def npy_source(path: Path, names: Sequence[Any] | None = None) -> Source:
                     block = read_values(file, n * shape[1], dtype).reshape(n, shape[1])
                 yield _chunk_of_block(block, header, start)
 
-    return Source(header, _told(chunks, path))
+    return Source(header, _message(chunks, path))
 
 
 def _rows_by_columns(
@@ -125,7 +125,9 @@ def _rows_by_columns(
     return found.T
 
 
-def _told(chunks: Callable[[int], Iterator[Chunk]], path: Path) -> Callable[[int], Iterator[Chunk]]:
+def _message(
+    chunks: Callable[[int], Iterator[Chunk]], path: Path
+) -> Callable[[int], Iterator[Chunk]]:
     """The same chunks; a file that ends early is named."""
 
     def told(size: int) -> Iterator[Chunk]:
@@ -183,7 +185,7 @@ def _chunk_of_block(block: NDArray[Any], names: Sequence[str], start: int) -> Ch
 
 def rows_in(size: int, width: int) -> int:
     """Rows of so many bytes that `size` bytes hold."""
-    return max(1, min(ROWS, size // max(width, LEAST_WIDTH)))
+    return max(1, min(ROWS, size // max(width, MIN_ROW_BYTES)))
 
 
 # ---- Parquet ----------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from latenttree.data.checks import check_finite
 from latenttree.data.columns.vectors import Vector, vector_of_array
 from latenttree.data.files.csv_cells import MISSING_TEXTS, number_of, numbers_or_texts
-from latenttree.data.streaming.columns import MOST_PLACES, Floats, StreamedColumn
+from latenttree.data.streaming.columns import MAX_DISTINCT, Floats, StreamedColumn
 from latenttree.data.streaming.scratch import Scratch
 from latenttree.errors import DataError
 
@@ -23,8 +23,8 @@ class TextColumn(StreamedColumn):
     Decimal numbers with many different values are written as numbers; a text that is none, behind
     them, is an error then, where a column in memory would become text."""
 
-    def __init__(self, name: str, asked: str, scratch: Scratch) -> None:
-        super().__init__(name, asked, scratch)
+    def __init__(self, name: str, requested: str, scratch: Scratch) -> None:
+        super().__init__(name, requested, scratch)
         self._judged, self._whole = 0, True
         self._like = Vector(np.empty(0, dtype=object))
 
@@ -50,7 +50,7 @@ class TextColumn(StreamedColumn):
         self._judged = len(texts)
         self._numbers = self._numbers and None not in found
         self._whole = self._whole and all(isinstance(number, int) for number in found)
-        self.wide = self._numbers and not self._whole and len(texts) > MOST_PLACES
+        self.wide = self._numbers and not self._whole and len(texts) > MAX_DISTINCT
 
     def _parsed(self, texts: Sequence[str]) -> Vector:
         numbers = np.empty(len(texts))
