@@ -43,7 +43,7 @@ import latenttree as lt
 from common import console, learn, mean_and_error, n_seeds, options, save, source_hash, table
 from latenttree.data import Table, as_table
 from latenttree.distances.estimate import Distances, estimate_distances, pairwise_distances
-from latenttree.distances.similarity import estimated_affinity, mark_copies
+from latenttree.distances.similarity import estimated_similarity, mark_copies
 from latenttree.engine import Progress
 from latenttree.model.samples import Samples
 from latenttree.model.tree_model import TreeModel
@@ -201,7 +201,7 @@ def ours(
         rf[method] = lt.metrics.robinson_foulds(truth, tree, normalized=True)
 
     start = time.perf_counter()
-    whole = mark_copies(estimated_affinity(found), data)
+    whole = mark_copies(estimated_similarity(found), data)
     result = learn_structure(whole, data.names)
     took("off", start, result.tree)
     if result.tree.same_topology(truth) and not has_doubts(result):

@@ -25,7 +25,7 @@ from rich.table import Table as RichTable
 
 import latenttree as lt
 from latenttree.distances.estimate import Distances
-from latenttree.distances.similarity import estimated_affinity
+from latenttree.distances.similarity import estimated_similarity
 from latenttree.structure.learn import learn_structure
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -172,7 +172,7 @@ def learn(
     found: Distances, names: tuple[str, ...], *, sweeps: bool = True, n_jobs: int = 1
 ) -> lt.Tree:
     """Estimated distances to a tree, as `LatentTree` does it, so that distances can be reused."""
-    return learn_structure(estimated_affinity(found), names, sweeps=sweeps, n_jobs=n_jobs).tree
+    return learn_structure(estimated_similarity(found), names, sweeps=sweeps, n_jobs=n_jobs).tree
 
 
 def warm_up(n_states: int = 3, n_categories: int = 10) -> None:

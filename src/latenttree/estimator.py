@@ -356,7 +356,7 @@ class LatentTree(Batchwise, Queries, BaseEstimator):
         if asked == "auto":
             with progress.stage("states"):
                 evidence = choose_states(table, seed, self.n_jobs)
-            report.n_states_evidence, most = evidence.table, evidence.most_states
+            report.n_states_evidence, most = evidence.directions, evidence.most_states
             if evidence.n_states <= int(free_dimensions(table).min()):
                 most = max(most, evidence.n_states + 1)  # one more, for BIC to decide
             report.messages += states_report(table, evidence.n_states)

@@ -99,7 +99,7 @@ def check_detection(
     alone = _alone(found)
     if alone.mean() <= 0.5:
         return
-    rank, n = found.rank, table.total_weight
+    rank, n = found.n_directions, table.total_weight
     lost = f"{int(alone.sum())} of {table.n_vars} variables"
     shown = choose_states(table, seed, n_jobs).n_states - 1 if rank > 1 else rank
     if shown < rank:

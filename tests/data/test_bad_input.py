@@ -180,12 +180,12 @@ BAD_OPTIONS: dict[str, tuple[dict[str, Any], str]] = {
         {"family": "real"},
         "family 'real' is unknown (did you mean 'gaussian'?); choose one of ['auto'",
     ),
-    "min_support high": ({"min_support": 1.5}, "min_support=1.5: give a probability from 0 to 1"),
-    "min_support low": ({"min_support": -0.1}, "min_support=-0.1: give a probability"),
-    "min_support NaN": ({"min_support": np.nan}, "min_support=nan: give a probability"),
-    "epsilon": ({"epsilon": -1.0}, "epsilon=-1.0: give a distance above 0, or None"),
-    "epsilon zero": ({"epsilon": 0}, "epsilon=0: give a distance above 0, or None"),
-    "n_jobs": ({"n_jobs": 0}, "n_jobs=0: give a number of threads, or None for all cores"),
+    "min_support high": ({"min_support": 1.5}, "min_support=1.5; give a probability from 0 to 1"),
+    "min_support low": ({"min_support": -0.1}, "min_support=-0.1; give a probability"),
+    "min_support NaN": ({"min_support": np.nan}, "min_support=nan; give a probability"),
+    "epsilon": ({"epsilon": -1.0}, "epsilon=-1.0; give a distance above 0, or None"),
+    "epsilon zero": ({"epsilon": 0}, "epsilon=0; give a distance above 0, or None"),
+    "n_jobs": ({"n_jobs": 0}, "n_jobs=0; give a number of threads, or None for all cores"),
 }
 
 

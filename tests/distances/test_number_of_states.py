@@ -94,7 +94,7 @@ def test_noise_stays_below_its_bound() -> None:
     false = 0.0
     for seed in range(20):
         data = make_latent_tree(18, 2, 8, n_samples=4_000, random_state=seed)
-        false += 18 * choose_states(as_table(data.X), seed).table[1, 1]
+        false += 18 * choose_states(as_table(data.X), seed).directions[1, 1]
     assert false <= 8
 
 
@@ -102,7 +102,7 @@ def test_independent_variables_have_two_states_at_least() -> None:
     """No direction holds up (the share says so), and two states are the least a tree can have."""
     found = choose_states(as_table(np.random.default_rng(0).integers(0, 4, (4_000, 8))), 0)
     assert found.n_states == 2
-    assert (found.table[:, 1] < 0.5).all()
+    assert (found.directions[:, 1] < 0.5).all()
 
 
 def test_threads_do_not_change_the_evidence() -> None:

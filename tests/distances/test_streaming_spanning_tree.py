@@ -13,7 +13,14 @@ from tests.reference.spanning import kruskal
 
 import latenttree as lt
 from latenttree.data import Table, as_table
-from latenttree.distances.correlations import correlation, cross, excess, gather, gather_pairs, tail
+from latenttree.distances.correlations import (
+    correlation,
+    correlation_block,
+    cross_block,
+    kurtosis_ratio,
+    pair_values,
+    variance_inflation,
+)
 from latenttree.distances.estimate import estimate_distances
 from latenttree.distances.measure import (
     affinity_of,
@@ -22,8 +29,8 @@ from latenttree.distances.measure import (
     matrix_bytes,
     plan_memory,
 )
-from latenttree.distances.similarity import Affinity, component
-from latenttree.distances.streaming_spanning_tree import strongest_counted_tree, weighed
+from latenttree.distances.similarity import Similarity, component
+from latenttree.distances.streaming_spanning_tree import packed_marginals, strongest_counted_tree
 from latenttree.errors import DataError
 from latenttree.moments.cooccurrence import pack_matrix
 from latenttree.structure.learn import learn_structure
@@ -71,7 +78,7 @@ def test_strips_give_a_tree_of_largest_strength(seed: int) -> None:
     X = random_words(seed)
     strength = strengths(X)
     best = sum(strength[e] for e in kruskal(-strength))
-    edges = strongest_counted_tree(weighed(pack_matrix(sparse.csr_array(X))), 1)
+    edges = strongest_counted_tree(packed_marginals(pack_matrix(sparse.csr_array(X))), 1)
     # strengths in single precision, at most 49 of them
     assert sum(strength[a, b] for a, b in edges.tolist()) == pytest.approx(best, abs=1e-5)
 
@@ -86,7 +93,7 @@ def test_strips_give_the_tree_of_the_matrix(largest: int) -> None:
         whole = affinity_of(estimate_distances(table, 2, n_jobs=1), table)
         for frequent in (None, rng.random(table.n_vars) < 0.5):
             store = pack_matrix(table.matrix, 1, frequent)
-            found = strongest_counted_tree(weighed(store), 2, largest)
+            found = strongest_counted_tree(packed_marginals(store), 2, largest)
             np.testing.assert_array_equal(found, whole.mst)
 
 
@@ -94,10 +101,10 @@ def presence(X: NDArray[Any]) -> Table:
     return as_table(sparse.csr_array(X.astype(np.float32)), drop_constant=True)
 
 
-def all_pairs_of(whole: Affinity) -> NDArray[np.float64]:
-    """Correlation, tail and excess of every pair, `(3, pairs)`."""
+def all_pairs_of(whole: Similarity) -> NDArray[np.float64]:
+    """Correlation, kurtosis ratio and variance inflation of every pair, `(3, pairs)`."""
     pairs = [(a, b) for a in range(whole.n_variables) for b in range(a)]
-    read = (correlation, tail, excess)
+    read = (correlation, kurtosis_ratio, variance_inflation)
     return np.array([[f(whole.source, a, b) for a, b in pairs] for f in read])
 
 
@@ -109,9 +116,9 @@ def test_pairs_on_demand_are_those_of_the_matrices(n_kept: int) -> None:
         stored = affinity_of(estimate_distances(table, 2, n_jobs=1), table)
         counted = counted_affinity(table, n_kept=n_kept)
         assert len(counted.source.memory) == n_kept
-        assert (stored.source.heavy, stored.source.measured) == (
-            counted.source.heavy,
-            counted.source.measured,
+        assert (stored.source.use_kurtosis, stored.source.use_inflation) == (
+            counted.source.use_kurtosis,
+            counted.source.use_inflation,
         )
         for _ in range(2):  # counted, then from memory
             np.testing.assert_array_equal(all_pairs_of(stored), all_pairs_of(counted))
@@ -123,8 +130,8 @@ def test_blocks_on_demand_are_made_of_pairs(n_kept: int) -> None:
     source = counted_affinity(presence(random_words(3, n=200, p=30)), n_kept=n_kept).source
     one, other = np.arange(0, 30, 2), np.arange(1, 30, 2)
     within, between = np.empty((15, 15)), np.empty((15, 15))
-    gather(source, one, within)
-    cross(source, one, other, between)
+    correlation_block(source, one, within)
+    cross_block(source, one, other, between)
     for found, columns in ((within, one), (between, other)):
         expected = [[correlation(source, a, b) for b in columns] for a in one]
         np.testing.assert_array_equal(found, expected)
@@ -213,9 +220,14 @@ def test_correlations_alone_say_what_all_matrices_do(form: str) -> None:
     every = np.column_stack(np.triu_indices(27, 1))
     for kind in range(3):
         one, other = np.empty(len(every)), np.empty(len(every))
-        sources = (x.source._replace(heavy=True, measured=True) for x in (alone.affinity, whole))
+        sources = (
+            x.source._replace(use_kurtosis=True, use_inflation=True)
+            for x in (alone.affinity, whole)
+        )
         for source, out in zip(sources, (one, other), strict=True):
-            gather_pairs(source, every, kind, out)
+            pair_values(source, every, kind, out)
         np.testing.assert_allclose(one, other, rtol=1e-5 if kind else 0)
     few = np.array([0, 3, 7, 11, 19])
-    assert alone.affinity.samples(few) == pytest.approx(whole.samples(few), rel=1e-5)
+    assert alone.affinity.effective_samples(few) == pytest.approx(
+        whole.effective_samples(few), rel=1e-5
+    )

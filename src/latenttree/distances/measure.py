@@ -16,18 +16,22 @@ from numpy.typing import NDArray
 
 from latenttree.data import Table
 from latenttree.data.limits import COLUMN_BYTES, Sizes
-from latenttree.distances.correlations import binary_source, counted_source, without_rows
+from latenttree.distances.correlation_source import binary_source, counted_source, without_rows
 from latenttree.distances.estimate import UNMEASURABLE_ERROR, Distances, estimate_distances
 from latenttree.distances.similarity import (
     WIDTH,
-    Affinity,
-    estimated_affinity,
-    hardly_known,
+    Similarity,
+    estimated_similarity,
     mark_copies,
     oriented,
+    rarely_known,
 )
 from latenttree.distances.spanning_tree import strongest_binary_tree
-from latenttree.distances.streaming_spanning_tree import STRIP, strongest_counted_tree, weighed
+from latenttree.distances.streaming_spanning_tree import (
+    STRIP,
+    packed_marginals,
+    strongest_counted_tree,
+)
 from latenttree.engine import resolve_jobs
 from latenttree.engine.memory import (
     available_memory,
@@ -101,7 +105,7 @@ class Estimate:
     made. `basis` `(coordinates, rank)` spans the directions in which each variable was measured;
     `n_unmeasurable` are the pairs whose distance does not stand out of its noise, where counted."""
 
-    affinity: Affinity | None = None
+    affinity: Similarity | None = None
     distances: Distances | None = None
     basis: NDArray[np.float32] | None = None
     plan: Plan | None = None
@@ -288,31 +292,31 @@ def counted(table: Table, plan: Plan, n_jobs: int) -> Estimate:
     return Estimate(mark_copies(whole, table), None, _basis(table), plan, doubtful)
 
 
-def stored_affinity(table: Table, n_jobs: int = 1) -> tuple[Affinity, int]:
+def stored_affinity(table: Table, n_jobs: int = 1) -> tuple[Similarity, int]:
     """Affinities of 0/1 variables from the matrix of their correlations, and the number of pairs
     that do not stand out of their noise."""
     store = packed(table, n_jobs)
-    sides = weighed(store)
+    sides = packed_marginals(store)
     rho, doubtful = counted_correlations(store, UNMEASURABLE_ERROR, n_jobs)
-    mean, root = sides.mean[store.rank], sides.root[store.rank]
+    mean, root = sides.mean[store.rank], sides.inverse_sd[store.rank]
     mst = strongest_binary_tree(rho, mean, root, sides.n)
     return oriented(binary_source(rho, mean, root, sides.n), mst), doubtful
 
 
-def affinity_of(found: Distances, table: Table) -> Affinity:
+def affinity_of(found: Distances, table: Table) -> Similarity:
     """Affinities of estimated distances, without variables that are hardly known, copies marked."""
-    return mark_copies(estimated_affinity(found, hardly_known(table)), table)
+    return mark_copies(estimated_similarity(found, rarely_known(table)), table)
 
 
 def counted_affinity(
     table: Table, n_jobs: int = 1, n_kept: int = 0, width: int = COUNTED_WIDTH
-) -> Affinity:
+) -> Similarity:
     """Affinities of 0/1 variables that are counted when they are asked for."""
     store = packed(table, n_jobs)
-    sides = weighed(store)
+    sides = packed_marginals(store)
     mst = strongest_counted_tree(sides, n_jobs)
     source = counted_source(
-        without_rows(store), sides.mean[store.rank], sides.root[store.rank], sides.n, n_kept
+        without_rows(store), sides.mean[store.rank], sides.inverse_sd[store.rank], sides.n, n_kept
     )
     return replace(oriented(source, mst), width=min(width, WIDTH))
 
