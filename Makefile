@@ -5,14 +5,14 @@ STAMP := .venv/.installed-for-tests
 OUT ?= out
 CASES ?= 10000
 SEED ?= 0
-BENCHES := $(sort $(wildcard benchmarks/bench_*.py))
-TABLE ?= all
+TABLE ?=
+BENCH ?=
 # Arguments of pytest for the targets that test other settings: make oldest TESTS=tests/cli/test_commands.py
 TESTS ?= -n 2 --ignore=tests/repository/test_readme_installed.py
 SMOKE := tests/repository/test_readme.py tests/whole/test_estimator.py tests/cli/test_commands.py tests/data/test_readers.py tests/structure/test_learn.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint readme fuzz portability oldest newest pythons format bench studies clean
+.PHONY: help demo test lint readme fuzz portability oldest newest pythons format bench clean
 
 help:
 	@echo "make demo    learn the tree over the pixels of handwritten digits; picture in $(OUT)/"
@@ -25,8 +25,7 @@ help:
 	@echo "make lint    ruff and mypy alone"
 	@echo "make fuzz    read CASES=$(CASES) damaged files of every format, from SEED=$(SEED)"
 	@echo "make format  let ruff rewrite the sources"
-	@echo "make bench   the paper's tables and figures here; TABLE=nips for one of them"
-	@echo "make studies the research runners in benchmarks/, one after another"
+	@echo "make bench   list the benchmarks; TABLE=nips measures one, TABLE=all every one, BENCH=--quick small"
 	@echo "make clean   remove .venv, caches and results"
 
 # Installed once; again when the dependencies change.
@@ -83,12 +82,9 @@ format: $(STAMP)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+# TABLE: a name, several in quotes, all, or report for docs/benchmarks.md; BENCH: further options.
 bench: $(STAMP)
-	$(BIN)/latenttree bench $(TABLE) --out $(OUT)/benchmarks
-
-studies: $(STAMP)
-	@test -n "$(BENCHES)" || { echo "no benchmarks/bench_*.py here yet"; exit 1; }
-	@set -e; for bench in $(BENCHES); do echo "== $$bench"; $(BIN)/python $$bench; done
+	$(BIN)/python -m benchmarks $(TABLE) --out $(OUT)/benchmarks $(BENCH)
 
 clean:
 	rm -rf .venv .venv-* $(OUT) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import latenttree as lt
-from common import (
+from benchmarks.common import (
     console,
     in_fresh_process,
     learn,

@@ -22,14 +22,22 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 import latenttree as lt
-from common import console, mean_and_error, n_seeds, options, save, table, warm_up
+from benchmarks.common import (
+    console,
+    fit_tree,
+    mean_and_error,
+    n_seeds,
+    options,
+    save,
+    table,
+    warm_up,
+)
+from benchmarks.oracle import oracle
 from latenttree.data import Table, as_table
-from latenttree.engine import Progress, resolve_jobs
+from latenttree.engine import resolve_jobs
 from latenttree.evaluation.datasets import LatentTreeData
 from latenttree.evaluation.metrics import model_of, parameter_error, robinson_foulds
 from latenttree.model.tree_model import TreeModel
-from latenttree.refinement.fitting import Options, fit_model
-from oracle import oracle
 
 DEPTH, K = 8, 2
 CORRELATIONS = (0.75, 0.8, 0.85)
@@ -86,9 +94,10 @@ def run(cell: Cell, seed: int) -> dict[str, Any]:
 
 def on_true_tree(data: LatentTreeData, data_table: Table, features: bool, seed: int) -> TreeModel:
     """Moments alone with the structure given, so that only the views differ."""
-    settings = Options(refine=False, hidden_features=features)
     jobs = resolve_jobs(None)
-    return fit_model(data.tree, data_table, K, None, settings, seed, jobs, Progress(False)).model
+    return fit_tree(
+        data.tree, data_table, K, refine=None, hidden_features=features, seed=seed, n_jobs=jobs
+    ).model
 
 
 def hidden_error(model: TreeModel, data: LatentTreeData) -> float:

@@ -23,14 +23,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 import latenttree as lt
-from clusters import inner_errors
-from common import DATA, console, data_file, options, save, table
-from latenttree.bench.rivals.scikit_bio import joined
+from benchmarks.clusters import inner_errors
+from benchmarks.common import DATA, console, data_file, options, save, table
+from benchmarks.rivals.scikit_bio import joined
 from latenttree.data import Table, read_fasta
 from latenttree.engine import resolve_jobs
+from latenttree.model.likelihood import total_log_likelihood
 from latenttree.model.samples import Samples, marginals
-from latenttree.refinement.em import refine, total_log_likelihood
-from latenttree.refinement.fitting import copying_model
+from latenttree.parameters.moment_start import copying_model
+from latenttree.refinement.em import refine
 
 SETS = ("DS1", "DS2", "DS3", "DS4")
 POSTERIOR = "phylo/{}.raw_data_DS1-8.rep1.trprobs.gz"

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 import latenttree as lt
-from common import console, n_seeds, options, save, table
+from benchmarks.common import console, n_seeds, options, save, table
 
 MAX_OBSERVED, MAX_DEGREE, MAX_DEPTH = 200, 20, 30
 LENGTHS = (0.01, 10.0)

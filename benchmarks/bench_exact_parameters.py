@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from common import console, n_seeds, options, save, table
+from benchmarks.common import console, n_seeds, options, save, table
 
 WORST_CONDITION, RAREST = 1e6, 2e-6
 EXACT = 1e-6

@@ -26,7 +26,10 @@ import numpy as np
 from scipy.special import ndtr
 
 import latenttree as lt
-from common import console, n_seeds, options, save, source_hash, table
+from benchmarks.common import console, n_seeds, options, save, source_hash, table
+from benchmarks.oracle import oracle
+from benchmarks.oracle_gaussian import loading_error, oracle_error
+from benchmarks.oracle_gaussian import maximum_near_truth as gaussian_maximum
 from latenttree.data import as_table
 from latenttree.engine import resolve_jobs
 from latenttree.evaluation.datasets import LatentTreeData
@@ -36,9 +39,6 @@ from latenttree.model.gaussian import GaussianTreeModel
 from latenttree.model.samples import Samples
 from latenttree.model.tree_model import TreeModel
 from latenttree.refinement.em import refine
-from oracle import oracle
-from oracle_gaussian import loading_error, oracle_error
-from oracle_gaussian import maximum_near_truth as gaussian_maximum
 
 N_SAMPLES, EDGE, TARGET = 50_000, 0.5, 1.3
 N_VARS, N_ANSWERS = (27, 81), 6
@@ -59,7 +59,7 @@ def _vectors(family: str, dim: int = 5) -> Case:
 CASES = {
     "categorical": Case((2, 3), {"n_categories": 10}),
     "ordinal": Case((2, 3), {"family": "gaussian"}),  # cut at quantiles, see `as_ordinal`
-    "presence": Case((2,), {"family": "presence"}),
+    "sparse_binary": Case((2,), {"family": "binary"}),
     "gaussian": Case((2, 3), {"family": "gaussian"}),
     "spherical": _vectors("gaussian_spherical"),
     "diagonal": _vectors("gaussian_diagonal"),
@@ -148,7 +148,7 @@ def run(cell: Cell, seed: int, n_samples: int) -> dict[str, Any]:
 def families(data: LatentTreeData) -> dict[str, str]:
     """What a user would say: nothing of presence, which is categorical."""
     return {
-        name: "categorical" if family == "presence" else family
+        name: "categorical" if family == "binary" else family
         for name, family in data.family.items()
     }
 

@@ -30,11 +30,11 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 import latenttree as lt
-from common import console, mean_and_error, n_seeds, options, save, table
+from benchmarks.common import console, mean_and_error, n_seeds, options, save, table
+from benchmarks.oracle import oracle
 from latenttree.evaluation.baselines import clrg_em, random_em
 from latenttree.evaluation.datasets import LatentTreeData
 from latenttree.evaluation.metrics import parameter_error, robinson_foulds
-from oracle import oracle
 
 P, K = 9, 2
 SAMPLES = (1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000)

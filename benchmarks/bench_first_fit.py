@@ -15,7 +15,7 @@ import sys
 import tempfile
 from typing import Any
 
-from common import console, options, save, table
+from benchmarks.common import console, options, save, table
 
 FIT = """
 import json, resource, sys, time
@@ -50,7 +50,7 @@ print(json.dumps({
 }))
 """
 
-CASES = [("codes", 2), ("presence", 2), ("values", 2), ("codes", 3)]
+CASES = [("codes", 2), ("sparse_binary", 2), ("values", 2), ("codes", 3)]
 
 
 def first_fit(kind: str, n_states: int, n_jobs: int) -> dict[str, Any]:

@@ -40,26 +40,36 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 import latenttree as lt
-from common import console, learn, mean_and_error, n_seeds, options, save, source_hash, table
+from benchmarks.common import (
+    console,
+    fit_tree,
+    learn,
+    mean_and_error,
+    n_seeds,
+    options,
+    save,
+    source_hash,
+    table,
+)
+from benchmarks.rivals_distances import estimate
+from latenttree.config import FitConfig
 from latenttree.data import Table, as_table
+from latenttree.distances.detection import DetectionLimitError, check_detection
 from latenttree.distances.estimate import Distances, estimate_distances, pairwise_distances
 from latenttree.distances.similarity import estimated_similarity, mark_copies
-from latenttree.engine import Progress
+from latenttree.model.likelihood import total_log_likelihood
 from latenttree.model.samples import Samples
 from latenttree.model.tree_model import TreeModel
-from latenttree.refinement.em import refine, total_log_likelihood
-from latenttree.refinement.fitting import Options, fit_model
-from latenttree.reporting import DetectionLimitError, check_detection
+from latenttree.refinement.em import refine
 from latenttree.search.local_search import (
     RULES,
     Searcher,
     doubtful_regions,
     search_structure,
-    settle,
+    search_tree,
 )
 from latenttree.search.regions import bic
-from latenttree.structure.learn import Structure, learn_structure
-from rivals import estimate
+from latenttree.structure.learn import Structure, structure_of_similarities
 
 METHODS = ("ours", "probable", "off", "clrg", "merge", "pairwise", "nj_oracle")
 COUNTED = ("off", "clrg", "merge", "pairwise")
@@ -194,7 +204,7 @@ def ours(
     seconds: dict[str, float],
 ) -> dict[str, Any]:
     """`LatentTree`'s stages one by one, so that each tree on the way can be judged."""
-    settings, samples = Options(), Samples(data)
+    settings, samples = FitConfig(), Samples(data)
 
     def took(method: str, start: float, tree: lt.Tree) -> None:
         seconds[method] = time.perf_counter() - start
@@ -202,24 +212,24 @@ def ours(
 
     start = time.perf_counter()
     whole = mark_copies(estimated_similarity(found), data)
-    result = learn_structure(whole, data.names)
+    result = structure_of_similarities(whole, data.names)
     took("off", start, result.tree)
     if result.tree.same_topology(truth) and not has_doubts(result):
         rf["ours"], model = 0.0, None  # no region to search: the same tree
     else:
-        fitted = fit_model(result.tree, data, cell.k, found.basis, settings, 0, 1, Progress())
-        result, model = settle(result, fitted.model, samples, settings, "majority", 1)
+        fitted = fit_tree(result.tree, data, cell.k, found.basis)
+        result, model = search_tree(result, fitted.model, samples, settings)
         took("ours", start, result.tree)
     row = {"edges": stated_support(result, truth), "bic": [0.0] * 3}
     if result.tree.same_topology(truth) and cell.n > LARGE:
         rf["probable"] = float("nan")  # slow; and BIC only grows from the true tree's
         return row
     if model is None:
-        model = fit_model(result.tree, data, cell.k, found.basis, settings, 0, 1, Progress()).model
+        model = fit_tree(result.tree, data, cell.k, found.basis).model
     searcher = Searcher(samples, "bic", smoothing=settings.smoothing)
     best, probable = search_structure(result, model, searcher)
     took("probable", start, best.tree)
-    known = fit_model(truth, data, cell.k, found.basis, settings, 0, 1, Progress()).model
+    known = fit_tree(truth, data, cell.k, found.basis).model
     return row | {"bic": converged_bics([model, probable, known], samples)}
 
 

@@ -34,13 +34,13 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 import latenttree as lt
-from clusters import best_cut, diameter_cut, inner_errors, nearest_share
-from common import DATA, console, data_file, options, save, table
-from latenttree.bench.rivals.hierarchies import from_groups
-from latenttree.bench.rivals.scikit_bio import joined
+from benchmarks.clusters import best_cut, diameter_cut, inner_errors, nearest_share
+from benchmarks.common import DATA, console, data_file, options, save, table
+from benchmarks.rivals.hierarchies import from_groups
+from benchmarks.rivals.scikit_bio import joined
+from benchmarks.rivals_trees import agglomerative, information, linked
 from latenttree.data import Events, read_events
 from latenttree.evaluation.baselines import chow_liu
-from rivals_trees import agglomerative, information, linked
 
 MIN_PATIENTS = 100
 QUICK_PATIENTS, QUICK_MIN = 20_000, 200

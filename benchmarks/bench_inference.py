@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 import latenttree as lt
-from common import console, mib, n_seeds, options, save, table
+from benchmarks.common import console, mib, n_seeds, options, save, table
 from latenttree.engine import parallel
 from latenttree.model.inference import (
     Evidence,

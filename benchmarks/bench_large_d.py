@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import latenttree as lt
-from common import console, mean_and_error, n_seeds, options, save, table, warm_up
-from latenttree.reporting import DetectionLimitError
+from benchmarks.common import console, mean_and_error, n_seeds, options, save, table, warm_up
+from latenttree.distances.detection import DetectionLimitError
 
 P, K = 9, 3
 

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 import latenttree as lt
-from common import console, options, save, table
+from benchmarks.common import console, options, save, table
 from latenttree.engine.memory import memory_bytes, peak_memory
 from latenttree.errors import DataError
 

@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 import latenttree as lt
-from common import console, n_seeds, options, save, table
+from benchmarks.common import console, n_seeds, options, save, table
+from benchmarks.oracle import oracle
 from latenttree.data import Table, as_table
 from latenttree.engine import resolve_jobs
 from latenttree.evaluation.datasets import LatentTreeData
@@ -31,7 +32,6 @@ from latenttree.evaluation.metrics import parameter_error
 from latenttree.model import inference
 from latenttree.model.samples import Chunk, chunk_of
 from latenttree.model.tree_model import TreeModel
-from oracle import oracle
 
 N_SAMPLES, K, SHARE, TARGET = 50_000, 3, 0.3, 1.02
 N_JUDGED = 10_000

@@ -21,15 +21,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 import latenttree as lt
-from common import console, mean_stages, n_seeds, options, save, table, warm_up
+from benchmarks.common import console, fit_tree, mean_stages, n_seeds, options, save, table, warm_up
+from benchmarks.oracle import oracle
 from latenttree.data import as_table
-from latenttree.engine import Progress, resolve_jobs
+from latenttree.engine import resolve_jobs
 from latenttree.evaluation.datasets import LatentTreeData
 from latenttree.evaluation.metrics import model_of, parameter_error
 from latenttree.model.tree_model import TreeModel
 from latenttree.refinement.em import refine
-from latenttree.refinement.fitting import Options, fit_model
-from oracle import oracle
 
 K, N_SAMPLES = 3, 50_000
 MOMENTS_TARGET, EM_TARGET = 1.5, 1.15
@@ -102,8 +101,8 @@ def moments_alone(model: lt.LatentTree, X: NDArray[Any], seed: int) -> lt.Latent
     """What `refine=None` gives on the tree that was learned, without learning it again."""
     alone = copy(model)
     basis, jobs = model.distances_.basis, resolve_jobs(None)
-    alone.model_ = fit_model(
-        model.tree_, as_table(X), K, basis, Options(refine=False), seed, jobs, Progress(False)
+    alone.model_ = fit_tree(
+        model.tree_, as_table(X), K, basis, refine=None, seed=seed, n_jobs=jobs
     ).model
     return alone
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from common import console, mean_and_error, n_seeds, options, save, table
+from benchmarks.common import console, mean_and_error, n_seeds, options, save, table
 from latenttree.io.pgmpy import to_pgmpy
 from latenttree.model.inference import Evidence, posteriors
 from latenttree.model.tree_model import TreeModel

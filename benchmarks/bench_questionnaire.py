@@ -21,9 +21,9 @@ import numpy as np
 import pandas as pd
 
 import latenttree as lt
-from clusters import best_clade, best_cut, diameter_cut, own_subtrees
-from common import console, data_file, options, save, table
-from rivals_trees import correlation_rivals
+from benchmarks.clusters import best_clade, best_cut, diameter_cut, own_subtrees
+from benchmarks.common import console, data_file, options, save, table
+from benchmarks.rivals_trees import correlation_rivals
 
 OURS: dict[str, dict[str, Any]] = {
     "ours, categorical, k = 2": {"n_states": 2},

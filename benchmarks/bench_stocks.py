@@ -24,9 +24,9 @@ import numpy as np
 import pandas as pd
 
 import latenttree as lt
-from clusters import best_cut, diameter_cut, nearest_share
-from common import console, data_file, options, save, table
-from rivals_trees import correlation_rivals
+from benchmarks.clusters import best_cut, diameter_cut, nearest_share
+from benchmarks.common import console, data_file, options, save, table
+from benchmarks.rivals_trees import correlation_rivals
 
 JUMP = 0.35
 """Log-returns beyond this are splits, mergers or errors."""

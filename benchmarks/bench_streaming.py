@@ -26,8 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import latenttree as lt
-from common import console, options, save, table
-from latenttree.data.scratch import map_of
+from benchmarks.common import console, options, save, table
+from latenttree.data.streaming.scratch import map_of
 from latenttree.tree import Tree
 
 BLOCK = 100_000  # rows drawn at once

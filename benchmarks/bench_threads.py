@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 import latenttree as lt
-from common import console, mib, n_seeds, options, save, table, warm_up
+from benchmarks.common import console, mib, n_seeds, options, save, table, warm_up
 
 K = 3
 

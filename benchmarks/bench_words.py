@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import latenttree as lt
-from common import (
+from benchmarks.common import (
     console,
     data_file,
     in_fresh_process,

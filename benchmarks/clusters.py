@@ -1,7 +1,7 @@
 """Scores of trees against known groups, and cuts of a tree into clusters.
 
 Every method is scored as an unrooted `Tree` with lengths: a dendrogram becomes one by
-`from_linkage` of `latenttree.bench.rivals.hierarchies` (its path lengths are the cophenetic
+`from_linkage` of `benchmarks.rivals.hierarchies` (its path lengths are the cophenetic
 distances), a Chow-Liu tree has observed nodes inside. A *cut* removes edges; the observed nodes of
 each piece are a cluster.
 """

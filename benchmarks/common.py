@@ -24,9 +24,12 @@ from rich.console import Console
 from rich.table import Table as RichTable
 
 import latenttree as lt
+from latenttree.config import FitConfig
 from latenttree.distances.estimate import Distances
 from latenttree.distances.similarity import estimated_similarity
-from latenttree.structure.learn import learn_structure
+from latenttree.parameters.moment_start import moment_start
+from latenttree.refinement.stage import Fitted, refine_fully
+from latenttree.structure.learn import structure_of_similarities
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT.parent / "shared" / "data"
@@ -172,7 +175,9 @@ def learn(
     found: Distances, names: tuple[str, ...], *, sweeps: bool = True, n_jobs: int = 1
 ) -> lt.Tree:
     """Estimated distances to a tree, as `LatentTree` does it, so that distances can be reused."""
-    return learn_structure(estimated_similarity(found), names, sweeps=sweeps, n_jobs=n_jobs).tree
+    return structure_of_similarities(
+        estimated_similarity(found), names, sweeps=sweeps, n_jobs=n_jobs
+    ).tree
 
 
 def warm_up(n_states: int = 3, n_categories: int = 10) -> None:
@@ -207,3 +212,9 @@ def in_fresh_process(work: Callable[..., Any], *arguments: Any) -> Any:
 def mib(n_bytes: float) -> str:
     """Bytes as text."""
     return f"{n_bytes / 2**20:,.0f} MiB"
+
+
+def fit_tree(tree: lt.Tree, table: Any, n_states: int, basis: Any = None, **options: Any) -> Fitted:
+    """The model of a given tree: moments, then EM; `options` as those of `FitConfig`."""
+    config = FitConfig(**options)
+    return refine_fully(moment_start(tree, table, n_states, basis, config), table, config)

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from latenttree.engine import resolve_jobs
 from latenttree.evaluation.datasets import LatentTreeData
 from latenttree.model.gaussian import GaussianTreeModel
-from latenttree.model.gaussian.em import maximise_likelihood
-from latenttree.model.gaussian.layout import Layout
-from latenttree.model.gaussian.moments import standardisation
-from latenttree.model.gaussian.rows import training_blocks
+from latenttree.model.gaussian.layout import GaussianLayout
 from latenttree.model.gaussian.units import linear_of, model_of
+from latenttree.parameters.gaussian.moments import standardisation
+from latenttree.refinement.gaussian.condensed_rows import training_blocks
+from latenttree.refinement.gaussian.em import maximise_likelihood
 
 Floats = NDArray[np.float64]
 
@@ -64,7 +64,7 @@ def maximum_near_truth(data: LatentTreeData, max_steps: int = 200) -> GaussianTr
     """EM on the true tree, started at the truth."""
     truth, jobs = data.model, resolve_jobs(None)
     X = _columns(data)
-    layout = Layout.for_tree(data.tree, truth.offsets, int(truth.dims[-1]))
+    layout = GaussianLayout.for_tree(data.tree, truth.offsets, int(truth.dims[-1]))
     units = standardisation(X, None)
     blocks = training_blocks(X, layout, *units, None, 1.0, jobs)
     found = maximise_likelihood(

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.bench.rivals.hierarchies import from_linkage
-from latenttree.bench.rivals.scikit_bio import joined
+from benchmarks.rivals.hierarchies import from_linkage
+from benchmarks.rivals.scikit_bio import joined
 from latenttree.evaluation.baselines import chow_liu
 from latenttree.tree import Tree
 

@@ -16,8 +16,8 @@ column 'age' has one value (42) in all 500 rows; drop it or pass drop_constant=T
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 NO_VALUE: Any = ...
 """Value of an `Option` that is only named."""
@@ -105,6 +105,16 @@ class DataError(ValueError):
         super().__init__(f"{what}; {remedy}" if remedy else str(what))
         self.what, self.remedy, self.value = what, remedy, value
         self.place = Place(column, row, path, option, node)
+
+    def within(self, context: str, **place: Any) -> Self:
+        """This error, changed in place: told within a context ("data.csv", "batch 3"), and with
+        fields of its place (see `Place`) that were not known where it was raised."""
+        if context:
+            self.what = Text(f"{context}: ", self.what)
+            self.args = (f"{self.what}; {self.remedy}" if self.remedy else str(self.what),)
+        known = {name: x for name, x in vars(self.place).items() if x is not None}
+        self.place = replace(self.place, **(place | known))
+        return self
 
     @property
     def options(self) -> tuple[Option, ...]:

@@ -12,19 +12,21 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import sparse
-from typer.testing import CliRunner
+from scipy.io import savemat
 
-from latenttree.bench import TABLES, contest, growth, measure, rivals_table, threads
-from latenttree.bench.bounds import Shape, lower_bound, operations
-from latenttree.bench.columns import ROWS, grid, peaks_line, stage_grid
-from latenttree.bench.exponents import Exponent, fit_exponent, is_worse, worse_than_stored
-from latenttree.bench.machine import Peaks, measure_peaks
-from latenttree.bench.record import check, file_of, read
-from latenttree.bench.report import markdown, write_report
-from latenttree.bench.runner import run_table, table
-from latenttree.bench.settings import Settings, data_file, data_folder
-from latenttree.bench.works import Target, reached
-from latenttree.cli import app
+from benchmarks import contest, fits
+from benchmarks.__main__ import main
+from benchmarks.bounds import Shape, lower_bound, operations
+from benchmarks.exponents import Exponent, fit_exponent, is_worse, worse_than_stored
+from benchmarks.fits import COLUMNS, body_of_fits, reached
+from benchmarks.grids import make_grid, markdown, stage_grid
+from benchmarks.machine import Peaks, measure_peaks
+from benchmarks.recording import check, file_of, read, run_table, write_page
+from benchmarks.registry import MODULE_OF, find_table
+from benchmarks.settings import Choice, Settings, data_file, data_folder, with_choices
+from benchmarks.sources import Target
+from benchmarks.tables import growth, threads
+from benchmarks.tables import rivals as rivals_table
 from latenttree.errors import DataError
 
 PEAKS = Peaks(n_jobs=1, multiply_adds=100.0, bytes=50.0, increments=10.0, bit_words=20.0)
@@ -154,7 +156,7 @@ def row(**changes: Any) -> dict[str, Any]:
 
 
 def test_columns_without_a_word_are_left_out() -> None:
-    made = grid([row(parameter_error=None, structure_error=None)], ROWS)
+    made = make_grid([row(parameter_error=None, structure_error=None)], COLUMNS)
     assert "parameter error (x oracle)" not in made.headings
     assert "RF, frequent" not in made.headings
     assert dict(zip(made.headings, made.cells[0], strict=True)) == {
@@ -173,9 +175,9 @@ def test_columns_without_a_word_are_left_out() -> None:
 
 
 def test_what_was_not_reached_is_named() -> None:
-    made = grid([row(reached={"seconds": False, "rf": True, "ratio": False})], ROWS)
+    made = make_grid([row(reached={"seconds": False, "rf": True, "ratio": False})], COLUMNS)
     assert "no: time, parameters" in made.cells[0]
-    assert "failed" in grid([row(failure="MemoryError")], ROWS).cells[0]
+    assert "failed" in make_grid([row(failure="MemoryError")], COLUMNS).cells[0]
 
 
 def test_reached_judges_what_is_known() -> None:
@@ -191,12 +193,12 @@ def test_stages_that_never_count_are_left_out() -> None:
 
 
 def test_peaks_in_words() -> None:
-    assert "1 thread(s)" in (peaks_line([row()]) or "")
-    assert peaks_line([{"label": "x"}]) is None
+    assert "1 thread(s)" in body_of_fits({"rows": [row()]})[2]
+    assert body_of_fits({"rows": [row(peaks=None)]})[2] == ""
 
 
 def test_markdown_escapes_bars() -> None:
-    made = grid([row(label="a | b")], ROWS[:1])
+    made = make_grid([row(label="a | b")], COLUMNS[:1])
     assert markdown(made).splitlines() == ["| work |", "| --- |", "| a \\| b |"]
 
 
@@ -229,7 +231,7 @@ def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     few = ("latenttree", "CLRG", "CorEx topic", "Chow-Liu", "independent")
     monkeypatch.setattr(rivals_table, "ORDER", few)
     monkeypatch.setattr(contest, "within_limits", lambda work, *a, **_: work(*a))
-    for module in (measure, threads, growth, contest):
+    for module in (fits, threads, growth, contest):
         monkeypatch.setattr(module, "in_fresh_process", here)
         if hasattr(module, "warm_up"):
             monkeypatch.setattr(module, "warm_up", lambda: None)
@@ -237,7 +239,7 @@ def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def corpora(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two tiny corpora in the forms of the real ones: 12 words in three topics."""
+    """Three tiny corpora in the forms of the real ones: 12 words in three topics."""
     folder = tmp_path_factory.mktemp("data")
     rng = np.random.default_rng(0)
     topics = rng.random((600, 3)) < 0.4
@@ -255,32 +257,36 @@ def corpora(tmp_path_factory: pytest.TempPathFactory) -> Path:
     sparse.save_npz(folder / "nytimes" / "counts.npz", counts)
     names = ["game", "stock", *names[2:]]
     (folder / "nytimes" / "vocab.txt").write_text("\n".join(names) + "\n")
+    (folder / "news20").mkdir()
+    names = np.array(["space", "windows", *names[2:]], dtype=object)
+    content = {"documents": sparse.csc_matrix(words.T.astype(float)), "wordlist": names}
+    savemat(folder / "news20" / "20news_w100.mat", content)
     return folder
 
 
 @pytest.mark.usefixtures("in_this_process")
-@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("name", MODULE_OF)
 def test_every_table_runs_and_leaves_json_and_a_figure(
     name: str, tmp_path: Path, corpora: Path
 ) -> None:
-    arguments = ["bench", name, "--quick", "--out", str(tmp_path), "--data", str(corpora)]
-    done = CliRunner().invoke(app, [*arguments, "--threads", "1", "--seeds", "1"])
-    assert done.exit_code == 0, done.output
+    arguments = [name, "--quick", "--out", str(tmp_path), "--data", str(corpora)]
+    assert main([*arguments, "--threads", "1", "--seeds", "1"]) == 0
     record = read(file_of(name, tmp_path, quick=True))
     assert record["rows"]
     assert all(found["seconds"] > 0 for found in record["rows"] if not found.get("failure"))
     assert record["options"]["threads"] == 1
     assert file_of(name, tmp_path, True, ".png").stat().st_size > 5_000
     page = tmp_path / "docs" / "page.md"
-    write_report(tmp_path, page, quick=True)
+    write_page(tmp_path, page, quick=True)
     assert record["title"] in page.read_text()
+    assert record["title"] in file_of(name, tmp_path, True, ".md").read_text()
     assert (page.parent / "images" / "benchmarks" / f"{name.replace('-', '_')}.png").is_file()
 
 
 @pytest.mark.usefixtures("in_this_process")
 def test_a_row_of_whole_fits_has_all_that_the_table_shows(tmp_path: Path) -> None:
     settings = Settings(quick=True, out=tmp_path, threads=1, rows=("d = 10",))
-    record = run_table("synthetic", settings)
+    record = run_table(find_table("synthetic"), settings)
     (found,) = record["rows"]
     assert found["rf"] == 0.0  # p = 9, d = 10, N = 4,000: edges of 0.5 are 20 standard errors
     assert found["failure"] is None
@@ -297,44 +303,60 @@ def test_a_row_that_fails_says_why_and_stops_nothing(
     def refuse(*_: Any) -> None:
         raise DataError("too little data")
 
-    monkeypatch.setattr(measure, "fit_drawn", refuse)
-    record = run_table("synthetic", Settings(quick=True, out=tmp_path, threads=1))
+    monkeypatch.setattr(fits, "fit_drawn", refuse)
+    record = run_table(find_table("synthetic"), Settings(quick=True, out=tmp_path, threads=1))
     assert [found["failure"] for found in record["rows"]] == ["DataError: too little data"] * 2
-    assert "too little data" in write_report(tmp_path, tmp_path / "page.md", True).read_text()
+    assert "too little data" in write_page(tmp_path, tmp_path / "page.md", True).read_text()
 
 
 @pytest.mark.usefixtures("in_this_process")
 def test_growth_fails_where_an_exponent_got_worse(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     stored = tmp_path / "stored.json"
     monkeypatch.setattr(growth, "STORED", stored)
 
-    def timed(sweep: growth.Sweep, size: int, repeats: int) -> dict[str, Any]:
+    def fit_size(sweep: growth.Sweep, size: int, repeats: int) -> dict[str, Any]:
         return {"label": "x", "sweep": sweep.name, "size": size, "seconds": size**power,
                 "stages": {"distances": float(size)}}  # fmt: skip
 
-    monkeypatch.setattr(growth, "timed", timed)
-    arguments = ["bench", "growth", "--quick", "--out", str(tmp_path), "--check"]
+    monkeypatch.setattr(growth, "fit_size", fit_size)
+    arguments = ["growth", "--quick", "--out", str(tmp_path), "--set", "check=yes"]
     power = 1.0
-    assert CliRunner().invoke(app, [*arguments, "--store"]).exit_code == 0
+    assert main([*arguments, "--set", "store=yes"]) == 0
     assert json.loads(stored.read_text())["quick"]["N"]["slope"] == 1.0
-    assert CliRunner().invoke(app, arguments).exit_code == 0
+    assert main(arguments) == 0
     power = 1.5
-    done = CliRunner().invoke(app, arguments)
-    assert done.exit_code == 1
-    assert "N: time grows with exponent 1.50" in done.output
+    assert main(arguments) == 1
+    assert "N: time grows with exponent 1.50" in capsys.readouterr().out
 
 
-def test_unknown_names_are_refused(tmp_path: Path) -> None:
-    done = CliRunner().invoke(app, ["bench", "nothing"])
-    assert done.exit_code == 2
-    assert "no table is called 'nothing'" in done.output
-    with pytest.raises(DataError, match="no table is called"):
-        table("nothing")
-    done = CliRunner().invoke(app, ["bench", "report", "--out", str(tmp_path)])
-    assert done.exit_code == 2
-    assert "has no results" in done.output
+def test_what_is_unknown_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments, text in (
+        (["nothing"], "no table is called 'nothing'"),
+        (["growth", "--set", "power=2"], "is called 'power'"),
+        (["growth", "--set", "check"], "--set check has no value"),
+        (["growth", "--set", "check=perhaps"], "'perhaps' is neither yes nor no"),
+        (["report", "--out", str(tmp_path)], "has no results of full size"),
+    ):
+        assert main(arguments) == 2
+        assert text in capsys.readouterr().out
+
+
+def test_the_list_has_every_table(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    shown = capsys.readouterr().out
+    assert all(name in shown for name in MODULE_OF)
+    assert main(["growth", "--about"]) == 0
+    assert "--set check=False" in capsys.readouterr().out
+
+
+def test_choices_are_read_as_their_defaults_are() -> None:
+    known = {"a": Choice(3, ""), "b": Choice((0.5, 1.0), ""), "c": Choice(True, "", quick=False)}
+    found = with_choices(Settings(quick=True), "x", known, {"b": "1,2,3"})
+    assert found.choices == {"a": 3, "b": (1.0, 2.0, 3.0), "c": False}
+    with pytest.raises(DataError, match="--set a=x cannot be used"):
+        with_choices(Settings(), "x", known, {"a": "x"})
 
 
 def test_a_record_of_another_form_is_refused() -> None:
@@ -344,15 +366,14 @@ def test_a_record_of_another_form_is_refused() -> None:
     with pytest.raises(DataError, match="has schema 99"):
         check(whole | {"schema": 99, "rows": []})
     with pytest.raises(DataError, match=r"has no \['seconds'\]"):
-        check(whole | {"schema": 1, "rows": [{"label": "x"}]})
+        check(whole | {"schema": 2, "rows": [{"label": "x"}]})
 
 
-def test_absent_data_are_skipped(tmp_path: Path) -> None:
-    arguments = ["bench", "nips", "--quick", "--out", str(tmp_path / "out")]
-    done = CliRunner().invoke(app, [*arguments, "--data", str(tmp_path)])
-    assert done.exit_code == 0
-    assert "skipped: no nips/docword.nips.txt.gz" in done.output
-    assert not (tmp_path / "out").exists()
+def test_absent_data_are_skipped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out"
+    assert main(["nips", "--quick", "--out", str(out), "--data", str(tmp_path)]) == 0
+    assert "skipped: no nips/docword.nips.txt.gz" in capsys.readouterr().out
+    assert not out.exists()
 
 
 def test_thread_counts_double_up_to_all() -> None:
@@ -364,5 +385,5 @@ def test_thread_counts_double_up_to_all() -> None:
 @pytest.mark.slow
 def test_rows_have_processes_of_their_own(tmp_path: Path) -> None:
     settings = Settings(quick=True, out=tmp_path, threads=1, rows=("d = 10",))
-    (found,) = run_table("synthetic", settings)["rows"]
+    (found,) = run_table(find_table("synthetic"), settings)["rows"]
     assert 50 * 2**20 < found["peak_bytes"] < 2**31  # interpreter and libraries, and no more

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from tests.reference.random_trees import random_tree
 
-from latenttree.bench.rare import RareTree, draw, make_rare_tree, ones, zipf_frequencies
-from latenttree.bench.rare_sources import RareCodes, RareGroups
-from latenttree.bench.rivals import Task, rival, rivals
-from latenttree.bench.trees import families, neighbourhood, restricted
+from benchmarks.data.rare import RareTree, draw, make_rare_tree, ones, zipf_frequencies
+from benchmarks.data.rare_sources import RareCodes, RareGroups
+from benchmarks.rivals import Task, rival, rivals
+from benchmarks.trees import families, neighbourhood, restricted
 from latenttree.data import as_table
 from latenttree.errors import DataError
 from latenttree.evaluation.datasets import make_latent_tree

@@ -12,17 +12,18 @@ import pytest
 from scipy import sparse
 from tests.reference.mutual_information import mutual_information as slow_information
 
-from latenttree.bench import contest
-from latenttree.bench.contest import Contest, Limit, Outcome, bic, run_contests
-from latenttree.bench.contest_data import Documents, Known, Simulated, layers_of, presence
-from latenttree.bench.judging import judged
-from latenttree.bench.limits import Exceeded, Failed, at_most, within_limits
-from latenttree.bench.rivals import Answer, Rival, Task, likelihoods, named, rival, rivals, versions
-from latenttree.bench.rivals.binary import is_binary, ones
-from latenttree.bench.rivals.counted import counted, mutual_information
-from latenttree.bench.rivals.hierarchies import from_groups, from_layers
-from latenttree.bench.settings import Settings
-from latenttree.bench.simulated import Balanced
+from benchmarks import contest
+from benchmarks.contest import Contest, Limit, Outcome, bic, run_contests
+from benchmarks.data.corpora import Documents, presence
+from benchmarks.data.halves import Known, Simulated, layers_of
+from benchmarks.data.simulated import Balanced
+from benchmarks.judging import judged
+from benchmarks.limits import Exceeded, Failed, at_most, within_limits
+from benchmarks.rivals import Answer, Rival, Task, likelihoods, named, rival, rivals, versions
+from benchmarks.rivals.binary import is_binary, ones
+from benchmarks.rivals.counted import counted, mutual_information
+from benchmarks.rivals.hierarchies import from_groups, from_layers
+from benchmarks.settings import Settings
 from latenttree.data import Table, as_table
 from latenttree.errors import DataError
 from latenttree.evaluation.datasets import make_latent_tree
@@ -109,14 +110,14 @@ def test_some_rivals_do_not_suit() -> None:
 # ---- counting ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("table", [words(), mixed()], ids=["presence", "codes"])
+@pytest.mark.parametrize("table", [words(), mixed()], ids=["sparse_binary", "codes"])
 def test_information_is_that_of_the_definition(table: Table) -> None:
     codes = codes_of(table, 0, table.n_samples).astype(np.int64)
     # sums of some dozen logarithms in another order
     np.testing.assert_allclose(mutual_information(table), slow_information(codes), atol=1e-12)
 
 
-@pytest.mark.parametrize("table", [words(), mixed()], ids=["presence", "codes"])
+@pytest.mark.parametrize("table", [words(), mixed()], ids=["sparse_binary", "codes"])
 def test_chow_liu_counts_along_the_edges_of_most_information(table: Table) -> None:
     answer = named("Chow-Liu").fit(Task(table))
     assert answer.tree is not None
@@ -143,7 +144,7 @@ def test_counted_tables_by_hand() -> None:
     assert np.exp(likelihoods(model, table)).max() < 1
 
 
-@pytest.mark.parametrize("table", [words(), mixed()], ids=["presence", "codes"])
+@pytest.mark.parametrize("table", [words(), mixed()], ids=["sparse_binary", "codes"])
 def test_independent_variables_by_hand(table: Table) -> None:
     answer = named("independent").fit(Task(table))
     assert answer.log_likelihood is not None
@@ -208,7 +209,7 @@ def test_words_are_chosen_by_the_documents_to_learn_from(tmp_path: Path) -> None
     counts = rng.poisson(np.linspace(0.02, 1.0, 20), (200, 20))
     sparse.save_npz(tmp_path / "counts.npz", sparse.csr_matrix(counts))
     (tmp_path / "vocab.txt").write_text("\n".join(f"w{i}" for i in range(20)) + "\n")
-    data = Documents(tmp_path / "counts.npz", tmp_path / "vocab.txt", top=8)
+    data = Documents(tmp_path / "counts.npz", top=8)
     folder = tmp_path / "drawn"
     folder.mkdir()
     data.draw(folder, 0)

@@ -11,7 +11,7 @@ from scipy.cluster.hierarchy import cophenet, fcluster, linkage
 from scipy.spatial.distance import squareform
 from sklearn.metrics import adjusted_rand_score
 
-from latenttree.bench.rivals.hierarchies import from_groups, from_linkage
+from benchmarks.rivals.hierarchies import from_groups, from_linkage
 from latenttree.evaluation.datasets import make_latent_tree
 from latenttree.evaluation.metrics import split_errors
 from latenttree.tree import Tree

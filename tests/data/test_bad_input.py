@@ -21,9 +21,9 @@ from typer.testing import CliRunner
 import latenttree as lt
 from latenttree.cli import app
 from latenttree.data import read_table
+from latenttree.distances.detection import DetectionLimitError
 from latenttree.errors import DataError
 from latenttree.evaluation.datasets import make_latent_tree
-from latenttree.reporting import DetectionLimitError
 
 
 def codes(n: int = 200, p: int = 4, d: int = 2, seed: int = 0) -> NDArray[np.int64]:
@@ -55,10 +55,10 @@ def learn(X: Any, **options: Any) -> lt.LatentTree:
 BAD_DATA: dict[str, tuple[Any, dict[str, Any], str]] = {
     "nothing": (None, {}, r"X is None; pass a table"),
     "empty list": ([], {}, r"got 1D data of shape \(0,\). Reshape"),
-    "empty dict": ({}, {}, r"0 feature\(s\) .* Pass at least one column"),
+    "empty dict": ({}, {}, r"0 feature\(s\) .* pass at least one column"),
     "no rows": (codes(0), {}, r"0 sample\(s\) \(shape=\(0, 4\)\) .* minimum of 2 .* more rows"),
     "no columns": (codes(9, 0), {}, r"0 feature\(s\) \(shape=\(9, 0\)\) .* minimum of 1"),
-    "one row": (codes(1), {}, r"1 sample\(s\) \(shape=\(1, 4\)\) .* Pass more rows"),
+    "one row": (codes(1), {}, r"1 sample\(s\) \(shape=\(1, 4\)\) .* pass more rows"),
     "no rows, DataFrame": (pd.DataFrame({"a": [], "b": []}), {}, r"0 sample\(s\)"),
     "no rows, sparse": (sparse.csr_array((0, 4)), {}, r"0 sample\(s\)"),
     "one dimension": (codes()[:, 0], {}, r"got 1D data of shape \(200,\). Reshape"),
@@ -112,12 +112,12 @@ BAD_DATA: dict[str, tuple[Any, dict[str, Any], str]] = {
     "too few groups": (
         sparse.csr_array(codes()),
         {"groups": [0, 1]},
-        r"one label for each column: got 2 labels for 4 columns",
+        r"groups has 2 labels for 4 columns; give one label for each column",
     ),
     "group out of range": (
         sparse.csr_array(codes()),
         {"groups": {"a": [0, 1, 2], "b": [7]}},
-        r"group 'b' has column 7, out of range: columns are integers 0..3",
+        r"group 'b' has column 7, out of range; columns are integers 0..3",
     ),
     "group twice": (
         sparse.csr_array(codes()),
@@ -132,7 +132,7 @@ BAD_DATA: dict[str, tuple[Any, dict[str, Any], str]] = {
     "groups of a DataFrame": (
         pd.DataFrame(codes()),
         {"groups": [0, 0, 1, 1]},
-        r"groups= is for a sparse or numeric matrix, got DataFrame",
+        r"groups is for a sparse or numeric matrix, got DataFrame",
     ),
     "blocks of different length": (
         {"a": np.eye(3)[codes(9, 1, 3)[:, 0]], "b": np.eye(3)[codes(8, 1, 3)[:, 0]]},
@@ -180,11 +180,14 @@ BAD_OPTIONS: dict[str, tuple[dict[str, Any], str]] = {
         {"family": "real"},
         "family 'real' is unknown (did you mean 'gaussian'?); choose one of ['auto'",
     ),
-    "min_support high": ({"min_support": 1.5}, "min_support=1.5; give a probability from 0 to 1"),
-    "min_support low": ({"min_support": -0.1}, "min_support=-0.1; give a probability"),
-    "min_support NaN": ({"min_support": np.nan}, "min_support=nan; give a probability"),
-    "epsilon": ({"epsilon": -1.0}, "epsilon=-1.0; give a distance above 0, or None"),
-    "epsilon zero": ({"epsilon": 0}, "epsilon=0; give a distance above 0, or None"),
+    "min_support high": (
+        {"min_support": 1.5},
+        "min_support=1.5 is no probability",
+    ),
+    "min_support low": ({"min_support": -0.1}, "min_support=-0.1 is no probability"),
+    "min_support NaN": ({"min_support": np.nan}, "min_support=nan is no probability"),
+    "epsilon": ({"epsilon": -1.0}, "epsilon=-1.0 is no distance; give a number above 0, or None"),
+    "epsilon zero": ({"epsilon": 0}, "epsilon=0 is no distance; give a number above 0, or None"),
     "n_jobs": ({"n_jobs": 0}, "n_jobs=0; give a number of threads, or None for all cores"),
 }
 

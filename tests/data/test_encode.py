@@ -188,7 +188,7 @@ def test_sparse_without_groups_is_presence(layout: str) -> None:
     counts = RNG.poisson(0.7, (40, 6))
     for wrap in (sparse.csr_array, sparse.csr_matrix):
         table = as_table(wrap(counts).asformat(layout))
-        assert table.kind == "presence"
+        assert table.kind == "sparse_binary"
         assert table.matrix is not None
         assert table.matrix.dtype == np.float32
         assert table.matrix.indices.dtype == np.int32
@@ -286,7 +286,7 @@ BAD: dict[str, tuple[Any, dict[str, Any], str]] = {
     ),
     "no columns, sparse": (sparse.csr_array((10, 0)), {}, r"0 feature\(s\)"),
     "no blocks": ({}, {}, r"0 feature\(s\)"),
-    "one row": (np.array([[0, 1]]), {}, r"1 sample\(s\) .* Pass more rows"),
+    "one row": (np.array([[0, 1]]), {}, r"1 sample\(s\) .* pass more rows"),
     "one dimension": (np.array([0, 1, 1]), {}, "Reshape your data"),
     "three dimensions": (np.zeros((2, 2, 2), int), {}, r"got 3D .*\(2, 2, 2\).*Reshape your data"),
     "a number": (3, {}, "Reshape your data"),
@@ -372,10 +372,18 @@ BAD: dict[str, tuple[Any, dict[str, Any], str]] = {
     "block of three dimensions": ([np.zeros((3, 2, 2))], {}, "'x0' has 3 dimensions"),
     "block without columns": ([np.zeros((3, 0))], {}, "'x0' has 0 columns"),
     "block of text": ([np.array([["a"], ["b"]])], {}, "must be numeric.*1-D vector"),
-    "group labels too few": (S, {"groups": [0, 1]}, "got 2 labels for 3 columns"),
-    "group labels too many": (S, {"groups": [0, 1, 1, 2]}, "got 4 labels for 3 columns"),
-    "group label missing": (S, {"groups": ["a", None, "b"]}, r"groups\[1\] is None"),
-    "group label NaN": (S, {"groups": [1.0, np.nan, 2.0]}, r"groups\[1\] is nan"),
+    "group labels too few": (S, {"groups": [0, 1]}, "has 2 labels for 3 columns"),
+    "group labels too many": (S, {"groups": [0, 1, 1, 2]}, "has 4 labels for 3 columns"),
+    "group label missing": (
+        S,
+        {"groups": ["a", None, "b"]},
+        r"groups has the label None for column 1",
+    ),
+    "group label NaN": (
+        S,
+        {"groups": [1.0, np.nan, 2.0]},
+        r"groups has the label nan for column 1",
+    ),
     "group out of range": (
         S,
         {"groups": {"a": [0, 1], "b": [3]}},

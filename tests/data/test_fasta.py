@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from latenttree.data.fasta import is_fasta, read_fasta
+from latenttree.data.files.fasta import is_fasta, read_fasta
 from latenttree.data.table import Table
 from latenttree.errors import DataError
 
@@ -132,10 +132,10 @@ def test_names_of_files(name: str, expected: bool) -> None:
         ("#NEXUS\nbegin data;\n", "line 1: expected a line '>NAME'.*'#NEXUS'"),
         (">a\nACGT\n>\nACGT\n", "line 3: '>' without a name"),
         (">a\nACGT\n>b\n>c\nACGT\n", "line 3: 'b' has no sequence"),
-        (">a\nACGT\n>b\nACG\n>c\nACGT\n", "2 have 4 sites, but 'b' has 3: align them first"),
+        (">a\nACGT\n>b\nACG\n>c\nACGT\n", "2 have 4 sites and 'b' has 3; align them first"),
         (
             ">a\nAC\n>b\nACG\n>c\nACGT\n>d\nA\n>e\nACGTA\n>f\nACGTA\n",
-            "2 have 5 sites, but 'a' has 2, 'b' has 3, 'c' has 4 and 1 more differ",
+            "2 have 5 sites and 'a' has 2, 'b' has 3, 'c' has 4 and 1 more differ",
         ),
         (">a\nAC\n>b\nAC\n>a\nGT\n", r"2 sequences called 'a' \(lines 1, 5\)"),
         (">a\nACGT\nAC5T\n>b\nACGTACGT\n", "'5' in 'a', site 7, is neither a nucleotide nor a gap"),

@@ -12,7 +12,7 @@ import pytest
 from scipy import sparse
 
 from latenttree.data import DataError, Table, as_table, check_n_states, check_weights
-from latenttree.data.weights import n_rows
+from latenttree.data.containers import n_rows
 
 RNG = np.random.default_rng(2)
 CODES = RNG.integers(0, 3, (40, 3))
@@ -23,11 +23,14 @@ BAD: dict[str, tuple[Any, str]] = {
     "too few": ([1, 2], r"shape \(2,\), but X has 3 rows; give one weight for each row"),
     "two dimensions": (np.ones((3, 1)), r"shape \(3, 1\), but X has 3 rows"),
     "a number": (1.0, r"shape \(\), but X has 3 rows"),
-    "negative": ([1, -0.5, 3], r"sample_weight\[1\] is -0.5; weights must be finite and >= 0"),
-    "NaN": ([1, 2, np.nan], r"sample_weight\[2\] is nan"),
-    "infinite": ([np.inf, 2, 3], r"sample_weight\[0\] is inf"),
+    "negative": (
+        [1, -0.5, 3],
+        r"sample_weight of row 1 is -0.5; .*weights must be finite and >= 0",
+    ),
+    "NaN": ([1, 2, np.nan], r"sample_weight of row 2 is nan"),
+    "infinite": ([np.inf, 2, 3], r"sample_weight of row 0 is inf"),
     "all zero": ([0, 0, 0], "all 3 sample weights are zero"),
-    "shares": ([0.2, 0.3, 0.5], "add up to 1, but they are frequencies.*Rescale them to counts"),
+    "shares": ([0.2, 0.3, 0.5], "add up to 1, but they are frequencies.*rescale them to counts"),
     "text": (["a", "b", "c"], "must hold numbers, got type <U1"),
     "objects": ([None, 1, 2], "must hold numbers, got type object"),
 }

@@ -248,7 +248,7 @@ def rare(rng: np.random.Generator, n: int, share: float = 0.01) -> NDArray[np.in
     return np.hstack([seen, common ^ (rng.random((n, 2)) < 0.1)]).astype(np.int64)
 
 
-@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array], ids=["codes", "presence"])
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array], ids=["codes", "sparse_binary"])
 def test_rare_variables_that_occur_together_have_large_kurtosis_ratios(
     form: Callable[[Any], Any],
 ) -> None:
@@ -362,10 +362,10 @@ def test_one_hot_blocks_with_as_many_columns_as_states(n_states: int) -> None:
 
 def test_presence_or_absence_is_a_binary_variable() -> None:
     X = make_latent_tree(9, 2, n_samples=6_000, random_state=0).X
-    codes, presence = estimate(X, 2), estimate(sparse.csr_array(X * 3.0), 2)
-    # codes keep category 0, presence keeps 1: float32 sums of other numbers
-    np.testing.assert_allclose(presence.values, codes.values, rtol=0, atol=1e-4)
-    np.testing.assert_array_equal(presence.signs, codes.signs)
+    codes, sparse_binary = estimate(X, 2), estimate(sparse.csr_array(X * 3.0), 2)
+    # codes keep category 0, sparse_binary keeps 1: float32 sums of other numbers
+    np.testing.assert_allclose(sparse_binary.values, codes.values, rtol=0, atol=1e-4)
+    np.testing.assert_array_equal(sparse_binary.signs, codes.signs)
 
 
 def test_linearly_dependent_columns_of_a_block_change_nothing_inside_the_tree() -> None:

@@ -21,19 +21,15 @@ from latenttree.distances.correlations import (
     pair_values,
     variance_inflation,
 )
+from latenttree.distances.counted_similarity import counted_similarity
 from latenttree.distances.estimate import estimate_distances
-from latenttree.distances.measure import (
-    affinity_of,
-    counted_affinity,
-    estimate_affinity,
-    matrix_bytes,
-    plan_memory,
-)
+from latenttree.distances.memory_plan import matrix_bytes, plan_memory
 from latenttree.distances.similarity import Similarity, component
+from latenttree.distances.stage import measure_counts, similarity_of
 from latenttree.distances.streaming_spanning_tree import packed_marginals, strongest_counted_tree
 from latenttree.errors import DataError
 from latenttree.moments.cooccurrence import pack_matrix
-from latenttree.structure.learn import learn_structure
+from latenttree.structure.learn import structure_of_similarities
 
 
 def random_words(seed: int, n: int | None = None, p: int | None = None) -> NDArray[np.int8]:
@@ -89,15 +85,15 @@ def test_strips_give_the_tree_of_the_matrix(largest: int) -> None:
     for seed in range(20):
         X = random_words(seed)
         rng = np.random.default_rng(seed)
-        table = presence(X)
-        whole = affinity_of(estimate_distances(table, 2, n_jobs=1), table)
+        table = sparse_binary(X)
+        whole = similarity_of(estimate_distances(table, 2, n_jobs=1), table)
         for frequent in (None, rng.random(table.n_vars) < 0.5):
             store = pack_matrix(table.matrix, 1, frequent)
             found = strongest_counted_tree(packed_marginals(store), 2, largest)
             np.testing.assert_array_equal(found, whole.mst)
 
 
-def presence(X: NDArray[Any]) -> Table:
+def sparse_binary(X: NDArray[Any]) -> Table:
     return as_table(sparse.csr_array(X.astype(np.float32)), drop_constant=True)
 
 
@@ -108,14 +104,14 @@ def all_pairs_of(whole: Similarity) -> NDArray[np.float64]:
     return np.array([[f(whole.source, a, b) for a, b in pairs] for f in read])
 
 
-@pytest.mark.parametrize("n_kept", [0, 4, 1 << 12])
-def test_pairs_on_demand_are_those_of_the_matrices(n_kept: int) -> None:
+@pytest.mark.parametrize("cache_size", [0, 4, 1 << 12])
+def test_pairs_on_demand_are_those_of_the_matrices(cache_size: int) -> None:
     """Kept in a memory of four places, which pairs take from each other, or of many, or nowhere."""
     for seed in range(4):
-        table = presence(random_words(seed, n=200, p=30))
-        stored = affinity_of(estimate_distances(table, 2, n_jobs=1), table)
-        counted = counted_affinity(table, n_kept=n_kept)
-        assert len(counted.source.memory) == n_kept
+        table = sparse_binary(random_words(seed, n=200, p=30))
+        stored = similarity_of(estimate_distances(table, 2, n_jobs=1), table)
+        counted = counted_similarity(table, cache_size=cache_size)
+        assert len(counted.source.cache) == cache_size
         assert (stored.source.use_kurtosis, stored.source.use_inflation) == (
             counted.source.use_kurtosis,
             counted.source.use_inflation,
@@ -124,10 +120,12 @@ def test_pairs_on_demand_are_those_of_the_matrices(n_kept: int) -> None:
             np.testing.assert_array_equal(all_pairs_of(stored), all_pairs_of(counted))
 
 
-@pytest.mark.parametrize("n_kept", [0, 4, 1 << 12])
-def test_blocks_on_demand_are_made_of_pairs(n_kept: int) -> None:
+@pytest.mark.parametrize("cache_size", [0, 4, 1 << 12])
+def test_blocks_on_demand_are_made_of_pairs(cache_size: int) -> None:
     """Within a set and between two, as `correlation` has every pair."""
-    source = counted_affinity(presence(random_words(3, n=200, p=30)), n_kept=n_kept).source
+    source = counted_similarity(
+        sparse_binary(random_words(3, n=200, p=30)), cache_size=cache_size
+    ).source
     one, other = np.arange(0, 30, 2), np.arange(1, 30, 2)
     within, between = np.empty((15, 15)), np.empty((15, 15))
     correlation_block(source, one, within)
@@ -138,8 +136,8 @@ def test_blocks_on_demand_are_made_of_pairs(n_kept: int) -> None:
 
 
 def test_some_of_the_variables_are_a_source_without_a_copy() -> None:
-    table = presence(random_words(1, n=200, p=20))
-    whole = counted_affinity(table)
+    table = sparse_binary(random_words(1, n=200, p=20))
+    whole = counted_similarity(table)
     members = np.array([2, 3, 7, 11])
     part = component(whole, members)
     assert part.source.store is whole.source.store
@@ -149,19 +147,19 @@ def test_some_of_the_variables_are_a_source_without_a_copy() -> None:
 # ---- whole trees ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("form", ["codes", "presence"])
+@pytest.mark.parametrize("form", ["codes", "sparse_binary"])
 def test_a_tight_limit_gives_the_same_tree(form: str) -> None:
     truth = lt.datasets.make_latent_tree(27, 2, 2, n_samples=400, random_state=3)
     X = np.column_stack([truth.X, truth.X[:, 3], 1 - truth.X[:, 5]])
-    table = as_table(X) if form == "codes" else presence(X)
-    wide = estimate_affinity(table, 2, memory_limit="1TiB", random_state=0)
-    tight = estimate_affinity(table, 2, memory_limit=1, random_state=0)
+    table = as_table(X) if form == "codes" else sparse_binary(X)
+    wide = measure_counts(table, plan_memory(table, 2, "1TiB"), 1)
+    tight = measure_counts(table, plan_memory(table, 2, 1), 1)
     assert (wide.plan.mode, tight.plan.mode) == ("correlations", "on demand")
     assert wide.distances is tight.distances is None
     np.testing.assert_array_equal(wide.basis, tight.basis)
-    np.testing.assert_array_equal(wide.affinity.copies, tight.affinity.copies)
+    np.testing.assert_array_equal(wide.similarity.copies, tight.similarity.copies)
     one, other = (
-        learn_structure(replace(found.affinity, width=32), table.names).tree
+        structure_of_similarities(replace(found.similarity, width=32), table.names).tree
         for found in (wide, tight)
     )
     np.testing.assert_array_equal(one.edges, other.edges)
@@ -172,7 +170,7 @@ def test_a_tight_limit_gives_the_same_tree(form: str) -> None:
 
 
 def test_matrices_are_taken_where_they_fit() -> None:
-    table = presence(random_words(0, n=50, p=40))
+    table = sparse_binary(random_words(0, n=50, p=40))
     p = table.n_vars
     assert matrix_bytes(table, 1) == 12 * p * p
     roomy = plan_memory(table, 2, "1TiB")
@@ -208,26 +206,26 @@ def test_beyond_the_limit_what_cannot_be_counted_is_refused(
         plan_memory(table, 2, 1000)
 
 
-@pytest.mark.parametrize("form", ["codes", "presence"])
+@pytest.mark.parametrize("form", ["codes", "sparse_binary"])
 def test_correlations_alone_say_what_all_matrices_do(form: str) -> None:
     truth = lt.datasets.make_latent_tree(27, 2, 2, n_samples=150, random_state=4)
-    table = as_table(truth.X) if form == "codes" else presence(truth.X)
-    alone = estimate_affinity(table, 2, memory_limit="1TiB")
+    table = as_table(truth.X) if form == "codes" else sparse_binary(truth.X)
+    alone = measure_counts(table, plan_memory(table, 2, "1TiB"), 1)
     found = estimate_distances(table, 2)
-    whole = affinity_of(found, table)
-    np.testing.assert_array_equal(alone.affinity.mst, whole.mst)
+    whole = similarity_of(found, table)
+    np.testing.assert_array_equal(alone.similarity.mst, whole.mst)
     assert alone.n_unmeasurable == (27 * 27 - int(found.measurable.sum())) // 2
     every = np.column_stack(np.triu_indices(27, 1))
     for kind in range(3):
         one, other = np.empty(len(every)), np.empty(len(every))
         sources = (
             x.source._replace(use_kurtosis=True, use_inflation=True)
-            for x in (alone.affinity, whole)
+            for x in (alone.similarity, whole)
         )
         for source, out in zip(sources, (one, other), strict=True):
             pair_values(source, every, kind, out)
         np.testing.assert_allclose(one, other, rtol=1e-5 if kind else 0)
     few = np.array([0, 3, 7, 11, 19])
-    assert alone.affinity.effective_samples(few) == pytest.approx(
+    assert alone.similarity.effective_samples(few) == pytest.approx(
         whole.effective_samples(few), rel=1e-5
     )

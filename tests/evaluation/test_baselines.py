@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from benchmarks.rivals import RIVALS, estimate
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import minimum_spanning_tree
 from skbio import DistanceMatrix
@@ -15,6 +14,7 @@ from skbio.tree import nj as skbio_nj
 from tests.reference.random_trees import SHAPES, random_tree
 
 import latenttree as lt
+from benchmarks.rivals_distances import RIVALS, estimate
 from latenttree.distances.estimate import estimate_distances
 from latenttree.evaluation.baselines import (
     BASELINES,

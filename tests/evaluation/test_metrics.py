@@ -8,7 +8,6 @@ from types import SimpleNamespace
 import dendropy
 import numpy as np
 import pytest
-from benchmarks.oracle import oracle
 from dendropy.calculate import treecompare
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -17,6 +16,7 @@ from tests.reference import metrics as slow
 from tests.reference import tree as reference
 from tests.reference.random_trees import SHAPES, random_tree, trees
 
+from benchmarks.oracle import oracle
 from latenttree.evaluation.datasets import make_latent_tree
 from latenttree.evaluation.metrics import (
     group_rand_index,

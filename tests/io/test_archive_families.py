@@ -37,7 +37,7 @@ BLOCKS = ("gaussian_spherical", "gaussian_diagonal", "gaussian_full", "gaussian_
 FORMS = {
     "categorical": ("codes",),
     "ordinal": ("codes",),
-    "presence": ("bits",),
+    "binary": ("bits",),
     "gaussian": ("scalar",),
     "gaussian_spherical": ("dense", "sparse"),
     "gaussian_diagonal": ("dense", "sparse"),

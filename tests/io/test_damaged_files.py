@@ -22,9 +22,9 @@ from scipy import sparse
 
 import latenttree as lt
 from latenttree.data import as_table, read_events, read_fasta, read_table
-from latenttree.data.reading import reading
-from latenttree.data.scratch import Scratch
-from latenttree.data.sparsechecks import check_sparse
+from latenttree.data.files.boundary import reading
+from latenttree.data.sparse_checks import check_sparse
+from latenttree.data.streaming.scratch import Scratch
 from latenttree.errors import DataError
 from latenttree.io.archive import Saved, save_archive
 from latenttree.io.treefile import load_tree

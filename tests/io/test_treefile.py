@@ -118,7 +118,7 @@ def test_missing_field_is_named(tmp_path: Path) -> None:
         ("t.json", b"\xff\xfe", "no valid tree"),
         ("t.json", b'{"format": NaN}', "NaN is not a number"),
         ("t.ltree", b"not a zip", "archive is damaged"),
-        ("t.nwk", b"((a,b", "no valid tree"),
+        ("t.nwk", b"((a,b", "t.nwk: Newick text has a missing"),
         ("t.txt", b"", "must end in one of"),
     ],
 )

@@ -136,8 +136,11 @@ def test_bic_is_by_weight() -> None:
 
 def test_wrong_samples_are_refused() -> None:
     model, X = case(3)
-    with pytest.raises(DataError, match="coordinates: pass"):
+    with pytest.raises(DataError, match="coordinates; pass") as wrong_width:
         log_likelihood(model, X[:, :-1])
+    assert wrong_width.value.value == (len(X), X.shape[1] - 1)
     X[1, 0] = np.inf
-    with pytest.raises(DataError, match="row 1, column 0 is inf"):
+    with pytest.raises(DataError, match="row 1, column 0 is inf") as infinite:
         impute(model, X)
+    assert (infinite.value.place.row, infinite.value.place.column) == (1, "0")
+    assert infinite.value.value == np.inf

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.reference.gaussian import joint_covariance, random_case, random_gaussian
+from tests.reference.gaussian import canonical, joint_covariance, random_case, random_gaussian
 from tests.reference.random_trees import random_tree
 
 from latenttree.model.gaussian import GaussianTreeModel
-from latenttree.model.gaussian.gauge import fixed, posterior_covariances, turned
+from latenttree.model.gaussian.gauge import canonical_gauge, posterior_covariances, turned
 from latenttree.tree import Tree
 
 SEEDS = range(40)
@@ -59,31 +59,31 @@ def test_canonical_form(seed: int) -> None:
     """Hidden nodes of covariance I; one form for all gauges and rootings of a distribution."""
     rng = np.random.default_rng(seed)
     model = random_case(rng, p=int(rng.integers(3, 9)))
-    canonical = model.canonical()
+    first = canonical(model)
     hidden = range(model.tree.n_observed, model.tree.n_nodes)
     for v in hidden:
-        k = int(canonical.dims[v])
-        np.testing.assert_allclose(canonical.marginal_covariance(v), np.eye(k), atol=1e-9)
+        k = int(first.dims[v])
+        np.testing.assert_allclose(first.marginal_covariance(v), np.eye(k), atol=1e-9)
     # other units of the hidden nodes, another root: the same canonical arrays
     maps = {
         v: rng.standard_normal((int(model.dims[v]),) * 2) + 2 * np.eye(int(model.dims[v]))
         for v in hidden
     }
-    other = turned(model, maps).rerooted(int(rng.integers(model.tree.n_nodes))).canonical()
+    other = canonical(turned(model, maps).rerooted(int(rng.integers(model.tree.n_nodes))))
     observed = range(model.tree.n_observed)
     for name in ("means", "loadings", "noise"):
-        for a, b in zip(getattr(canonical, name), getattr(other, name), strict=True):
+        for a, b in zip(getattr(first, name), getattr(other, name), strict=True):
             size = float(np.abs(b).max(initial=0))
             np.testing.assert_allclose(a, b, rtol=0, atol=1e-6 * size)
     np.testing.assert_allclose(
-        canonical.covariance(observed), model.covariance(observed), rtol=1e-8, atol=1e-300
+        first.covariance(observed), model.covariance(observed), rtol=1e-8, atol=1e-300
     )
 
 
 def test_axes_are_ordered_by_what_is_known_of_them() -> None:
     rng = np.random.default_rng(3)
     model = random_case(rng, k=3, p=7)
-    for spread in posterior_covariances(fixed(model)).values():
+    for spread in posterior_covariances(canonical_gauge(model)).values():
         variances = np.diag(spread)
         np.testing.assert_allclose(spread, np.diag(variances), atol=1e-9)
         assert (np.diff(variances) > 0).all()
@@ -95,7 +95,7 @@ def test_sign_of_a_scalar_hidden_node() -> None:
     loadings = [np.array([[x]]) for x in (-0.9, -0.5, 0.3)] + [np.empty((1, 0))]
     noise = [np.array([[1 - a[0, 0] ** 2]]) for a in loadings[:3]] + [np.eye(1)]
     model = GaussianTreeModel(tree, 3, (np.zeros(1),) * 4, tuple(loadings), tuple(noise))
-    assert [float(a[0, 0]) for a in model.canonical().loadings[:3]] == [0.9, 0.5, -0.3]
+    assert [float(a[0, 0]) for a in canonical(model).loadings[:3]] == [0.9, 0.5, -0.3]
 
 
 def test_posterior_covariances_are_those_of_the_joint() -> None:
@@ -120,7 +120,7 @@ def test_canonical_keeps_the_numbering_of_the_canonical_tree() -> None:
     shuffled = Tree(tree.names, tree.n_observed, number[tree.edges], tree.lengths)
     dims = np.ones(tree.n_nodes, dtype=np.int64)
     model = random_gaussian(rng, shuffled, dims)
-    assert np.array_equal(model.canonical().tree.edges, tree.edges)
+    assert np.array_equal(canonical(model).tree.edges, tree.edges)
 
 
 def test_storage_round_trip() -> None:

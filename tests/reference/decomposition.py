@@ -4,11 +4,14 @@ one slice, the objective of the fit by loops, samples with the hidden state kept
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
+
+from latenttree.parameters.decomposition import Decomposition, decompose
 
 Array = NDArray[np.float64]
 PAIRS = ((0, 1), (0, 2), (1, 2))
@@ -38,6 +41,38 @@ def moments_of(weights: Array, factors: Sequence[Array]) -> Moments:
         for i, (u, v) in enumerate(PAIRS):
             second[i] += w * np.outer(factors[u][:, j], factors[v][:, j])
     return Moments(third, first, second)
+
+
+def decompose_views(
+    third: Array, means: Sequence[Array], seconds: Sequence[Array], k: int
+) -> Decomposition:
+    """One hidden variable of k states from three views of dimensions `d_1, d_2, d_3 >= k`.
+
+    third: (d_1, d_2, d_3); means: three (d_b,); seconds: (d_1, d_2), (d_1, d_3), (d_2, d_3).
+    Each view is projected to k dimensions by the leading left singular vectors of its two pair
+    moments, side by side, and brought to a common scale, so that the units of the views do not
+    matter."""
+    a, b, c = bases = _bases(seconds, k)
+    result = decompose(
+        np.einsum("ijl,ia,jb,lc->abc", third, a, b, c, optimize=True)[None],
+        [(u.T @ x)[None] for u, x in zip(bases, means, strict=True)],
+        [(bases[i].T @ x @ bases[j])[None] for (i, j), x in zip(PAIRS, seconds, strict=True)],
+    )
+    d, e, f = (np.linalg.pinv(u.T) @ x for u, x in zip(bases, result.factors, strict=True))
+    return replace(result, factors=(d, e, f))
+
+
+def _bases(second: Sequence[Array], k: int) -> list[Array]:
+    """Three (d_b, k): directions in which a view covaries with the others, over the view's scale.
+
+    The scale `s_1 = sqrt(|M_12| |M_13| / |M_23|)` is in the units of view 1."""
+    size = [float(np.linalg.norm(x)) or 1.0 for x in second]
+    sides = [x / n for x, n in zip(second, size, strict=True)]
+    ab, ac, bc = size
+    scales = np.sqrt([ab * ac / bc, ab * bc / ac, ac * bc / ab])
+    joined = ((sides[0], sides[1]), (sides[0].T, sides[2]), (sides[1].T, sides[2].T))
+    u = [np.linalg.svd(np.hstack(x), full_matrices=False)[0][:, :k] for x in joined]
+    return [basis / scale for basis, scale in zip(u, scales, strict=True)]
 
 
 def one_slice(moments: Moments, eta: Array) -> Truth:

@@ -8,6 +8,7 @@ from scipy.stats import multivariate_normal
 from tests.reference.random_trees import random_tree
 
 from latenttree.model.gaussian import GaussianTreeModel
+from latenttree.model.gaussian.gauge import canonical_gauge
 from latenttree.model.tree_model import default_root
 from latenttree.tree import Tree
 
@@ -26,6 +27,16 @@ def joint_covariance(model: GaussianTreeModel) -> tuple[Floats, Floats]:
             arrows[here, at[u] : at[u + 1]] = model.loadings[v]
     solved = np.linalg.inv(np.eye(total) - arrows)
     return np.concatenate(model.means), solved @ noise @ solved.T
+
+
+def canonical(model: GaussianTreeModel) -> GaussianTreeModel:
+    """The same distribution in the canonical gauge on the canonical tree, from its root."""
+    tree, number = model.tree.renumbered()
+    root = default_root(tree)
+    turned = canonical_gauge(model.rerooted(int(np.flatnonzero(number == root)[0])))
+    source = np.argsort(number)
+    arrays = (turned.means, turned.loadings, turned.noise)
+    return GaussianTreeModel(tree, root, *(tuple(a[v] for v in source) for a in arrays))
 
 
 def log_density(model: GaussianTreeModel, X: Floats) -> Floats:

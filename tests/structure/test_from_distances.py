@@ -76,9 +76,9 @@ BAD_OPTIONS: dict[str, tuple[dict[str, Any], Any, str]] = {  # options, value, r
     "negative errors": ({"standard_errors": -GOOD}, -3, "give zero or more"),
     "NaN errors": ({"standard_errors": GOOD * np.nan}, np.nan, "give zero or more"),
     "no threads": ({"n_jobs": 0}, 0, "give a number of threads"),
-    "support above one": ({"min_support": 2.0}, 2.0, "give a probability from 0 to 1"),
-    "negative epsilon": ({"epsilon": -1.0}, -1.0, "give a distance above 0"),
-    "epsilon that is no number": ({"epsilon": np.nan}, np.nan, "give a distance above 0"),
+    "support above one": ({"min_support": 2.0}, 2.0, "give a number from 0 to 1"),
+    "negative epsilon": ({"epsilon": -1.0}, -1.0, "give a number above 0"),
+    "epsilon that is no number": ({"epsilon": np.nan}, np.nan, "give a number above 0"),
 }
 
 

@@ -10,16 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.data.table import CODED, Table
-from latenttree.errors import DataError
+from latenttree.errors import DataError, Option, Phrase, Text
 
 N_SHOWN = 5  # how many offenders an error names
-N_TOLD = 8  # how many errors are told in full
+N_REPORTED = 8  # how many errors are reported in full
 
 
-LARGEST_SQUARED = 1e150
+MAX_SQUARED = 1e150
 """Numbers beyond this, or all below its inverse, have no variance in float64."""
 
-MOST_UNIQUE = 20
+MAX_ALL_UNIQUE = 20
 """Up to so many rows a column may have another value in each: small tables are like that."""
 
 
@@ -28,21 +28,25 @@ def check_shape(shape: tuple[int, ...], n_min: int = 2) -> None:
     the one scikit-learn's checks expect."""
     if len(shape) != 2:
         raise DataError(
-            f"expected a table of two dimensions (samples x variables), got {len(shape)}D data of "
-            f"shape {shape}. Reshape your data: X.reshape(-1, 1) for one variable, "
-            "X.reshape(1, -1) for one sample"
+            "expected a table of two dimensions (samples x variables), got "
+            f"{len(shape)}D data of shape {shape}",
+            "Reshape your data: X.reshape(-1, 1) for one variable, X.reshape(1, -1) for one sample",
+            value=shape,
         )
     n, p = shape
     if p < 1:
         raise DataError(
-            f"found data with 0 feature(s) (shape=({n}, 0)) while a minimum of 1 is required. "
-            "Pass at least one column"
+            f"found data with 0 feature(s) (shape=({n}, 0)) while a minimum of 1 is required",
+            "pass at least one column",
+            value=shape,
         )
     if n < n_min:
-        why = "; a tree cannot be learned from fewer" if n_min > 1 else ""
+        why = ": a tree cannot be learned from fewer" if n_min > 1 else ""
         raise DataError(
-            f"found data with {n} sample(s) (shape=({n}, {p})) while a minimum of {n_min} is "
-            f"required. Pass more rows{why}"
+            f"found data with {n} sample(s) (shape=({n}, {p})) while a minimum of "
+            f"{n_min} is required",
+            f"pass more rows{why}",
+            value=shape,
         )
 
 
@@ -51,19 +55,30 @@ def resolve_names(
 ) -> list[str]:
     """The given names, else those found in the data, else x0, x1, ...; all different."""
     if isinstance(names, str):
-        raise DataError(f"names must be a list of {p} names, got the string {names!r}")
+        raise DataError(
+            Text(Option("names"), f" must be a list of {p} names, got the string {names!r}"),
+            value=names,
+            option="names",
+        )
     chosen = names if names is not None else found
     if chosen is None:
         return [f"x{i}" for i in range(p)]
     if len(chosen) != p:
-        raise DataError(f"got {len(chosen)} names for {p} variables; pass one name for each")
+        raise DataError(
+            f"got {len(chosen)} names for {p} variables",
+            "pass one name for each",
+            value=len(chosen),
+            option="names",
+        )
     result = [str(name) for name in chosen]
     repeated = [name for name, count in Counter(result).items() if count > 1]
     if repeated:
         raise DataError(
             f"variable names must be different, but {listing(repeated)} "
-            f"{'occurs' if len(repeated) == 1 else 'occur'} more than once; rename the columns "
-            "or pass names="
+            f"{'occurs' if len(repeated) == 1 else 'occur'} more than once",
+            Text("rename the columns", Phrase("or names", " or pass names")),
+            value=repeated[0],
+            column=repeated[0],
         )
     return result
 
@@ -72,8 +87,9 @@ def check_known(n_known: int, n: int, name: str) -> None:
     """A variable has a value somewhere."""
     if not n_known:
         raise DataError(
-            f"column {name!r} is missing (NaN or None) in all {n} rows; drop the column "
-            "or pass drop_constant=True"
+            f"column {name!r} is missing (NaN or None) in all {n} rows",
+            Text("drop the column or pass ", Option("drop_constant", True)),
+            column=name,
         )
 
 
@@ -105,17 +121,23 @@ def check_finite(values: NDArray[Any], names: Sequence[str], start: int = 0) -> 
         row, column = np.argwhere(infinite)[0]
         raise DataError(
             f"infinity (inf) at row {start + row}, column {names[column]!r}: value "
-            f"{values[row, column]}; values must be finite: drop the row or replace the value"
+            f"{values[row, column]}",
+            "values must be finite: drop the row or replace the value",
+            row=int(start + row),
+            column=names[column],
+            value=values[row, column],
         )
 
 
 def check_squares(values: NDArray[Any], name: str) -> None:
     """The squares of numbers, NaN among them, are float64: covariances are in their units."""
     size = float(np.nanmax(np.abs(values), initial=0))
-    if size > LARGEST_SQUARED or 0 < size < 1 / LARGEST_SQUARED:
+    if size > MAX_SQUARED or 0 < size < 1 / MAX_SQUARED:
         raise DataError(
-            f"column {name!r} has values of size {size:.3g}, whose variance no float64 holds; "
-            f"rescale it, for example by {1 / size:.0e}"
+            f"column {name!r} has values of size {size:.3g}, whose variance no float64 holds",
+            f"rescale it, for example by {1 / size:.0e}",
+            column=name,
+            value=size,
         )
 
 
@@ -128,7 +150,9 @@ def check_identifiers(table: Table) -> None:
     """A column with another value in every row names the rows; it cannot depend on anything."""
     named = [labels is not None for labels in table.categories]
     errors = []
-    suspects = np.flatnonzero(named & (table.dims > MOST_UNIQUE) & (table.dims <= table.n_samples))
+    suspects = np.flatnonzero(
+        named & (table.dims > MAX_ALL_UNIQUE) & (table.dims <= table.n_samples)
+    )
     families = table.families
     for v in suspects.tolist():
         n = _n_known(table, v)
@@ -137,26 +161,40 @@ def check_identifiers(table: Table) -> None:
             number = labels is not None and labels.dtype.kind in "iuf"
             errors.append(identifier(table.names[v], n, number))
     if errors:
-        raise together(errors)
+        raise combined_error(errors)
 
 
 def identifier(name: str, n: int, number: bool) -> DataError:
     """A column that has another value in each of `n` rows."""
-    remedy = f"; if it is a number, pass family={{{name!r}: 'gaussian'}}" if number else ""
+    number_remedy = Text("; if it is a number, pass ", Option("family", {name: "gaussian"}))
     return DataError(
-        f"column {name!r} has {n:,} different values in {n:,} rows, like an identifier; drop it, "
-        f"or group its values into categories{remedy}"
+        f"column {name!r} has {n:,} different values in {n:,} rows, like an identifier",
+        Text(
+            Phrase("drop column", "drop it"),
+            ", or group its values into categories",
+            number_remedy if number else "",
+        ),
+        value=n,
+        column=name,
     )
 
 
-def together(errors: Sequence[DataError]) -> DataError:
-    """Errors of several columns as one; the first few are told in full."""
-    if len(errors) == 1:
-        return errors[0]
-    lines = [f"- {error}" for error in errors[:N_TOLD]]
-    if len(errors) > N_TOLD:
-        lines.append(f"- and {len(errors) - N_TOLD} more")
-    return DataError("\n".join([f"{len(errors)} columns cannot be used as they are:", *lines]))
+class ColumnErrors(DataError):
+    """Errors of several columns as one: the first few in full; `errors` holds all of them."""
+
+    def __init__(self, errors: Sequence[DataError]) -> None:
+        parts: list[str | Option | Phrase] = [f"{len(errors)} columns cannot be used as they are:"]
+        for error in errors[:N_REPORTED]:
+            parts += ["\n- ", error.what, *(["; ", error.remedy] if error.remedy else [])]
+        if len(errors) > N_REPORTED:
+            parts.append(f"\n- and {len(errors) - N_REPORTED} more")
+        super().__init__(Text(*parts))
+        self.errors = tuple(errors)
+
+
+def combined_error(errors: Sequence[DataError]) -> DataError:
+    """The one error that there is, or all of them as one."""
+    return errors[0] if len(errors) == 1 else ColumnErrors(errors)
 
 
 def _n_known(table: Table, v: int) -> int:
@@ -171,10 +209,18 @@ def _n_known(table: Table, v: int) -> int:
 def negative_code(value: Any, row: int, name: str) -> DataError:
     return DataError(
         f"negative code {value} at row {row}, column {name!r}: integer categories must be >= 0. "
-        "Negative values in data are not read as categories. "
-        "If it marks a missing value, replace it by NaN or None; if it is a number, "
-        f"family={{{name!r}: 'gaussian'}} reads it as one; if it is a label, make the column "
-        "categorical or string"
+        "Negative values in data are not read as categories",
+        Text(
+            "if it marks a missing value, ",
+            Phrase("mark missing", "replace it by NaN or None"),
+            "; if it is a number, pass ",
+            Option("family", {name: "gaussian"}),
+            "; if it is a label, ",
+            Phrase("make categorical", "make the column categorical or string"),
+        ),
+        value=value,
+        row=row,
+        column=name,
     )
 
 
@@ -186,23 +232,27 @@ def constant_variables(
         return ()
     if len(names) == p:
         raise DataError(
-            f"all {p} columns are constant ({_with_values(names, values)}); "
-            "nothing is left to learn from: pass columns that vary"
+            f"all {p} columns are constant ({_with_values(names, values)})",
+            "pass columns that vary; nothing is left to learn from",
+            value=tuple(values),
         )
     if drop_constant:
         return tuple(names)
     if len(names) == 1:
         raise constant_column(names[0], values[0], n)
     raise DataError(
-        f"{len(names)} columns have one value in all {n} rows: {_with_values(names, values)}; "
-        "drop them or pass drop_constant=True"
+        f"{len(names)} columns have one value in all {n} rows: {_with_values(names, values)}",
+        Text("drop them or pass ", Option("drop_constant", True)),
+        value=tuple(values),
     )
 
 
 def constant_column(name: str, value: str, n: int) -> DataError:
     return DataError(
-        f"column {name!r} has one value ({value}) in all {n} rows; drop it or pass "
-        "drop_constant=True"
+        f"column {name!r} has one value ({value}) in all {n} rows",
+        Text("drop it or pass ", Option("drop_constant", True)),
+        column=name,
+        value=value,
     )
 
 
@@ -218,16 +268,22 @@ def check_n_states(
     least = 1 if gaussian else 2
     whole = isinstance(n_states, int | np.integer) and not isinstance(n_states, bool)
     if not whole or int(n_states) < least:
-        raise DataError(f"n_states must be an integer >= {least} or 'auto', got {n_states!r}")
+        raise DataError(
+            Text(Option("n_states"), f" must be an integer >= {least} or 'auto', got {n_states!r}"),
+            value=n_states,
+            option="n_states",
+        )
     k = int(n_states)
     if table.total_weight < k:
         raise DataError(
-            f"{table.total_weight:g} samples are fewer than n_states={k}; pass more rows or lower "
-            "n_states"
+            Text(f"{table.total_weight:g} samples are fewer than ", Option("n_states", k)),
+            Text("pass more rows or lower ", Option("n_states")),
+            value=k,
+            option="n_states",
         )
     small = np.flatnonzero(free_dimensions(table) + (not gaussian) < k)
     if small.size:
-        raise DataError(_too_small(table, small, k))
+        raise _too_small(table, small, k)
     return k
 
 
@@ -236,7 +292,7 @@ def free_dimensions(table: Table) -> NDArray[np.int64]:
 
     One less than its coordinates where these add up to one (categories, bins, shares of a bag);
     bins side by side lose one in each coordinate of their block."""
-    if table.kind == "presence":
+    if table.kind == "sparse_binary":
         return np.ones(table.n_vars, dtype=np.int64)
     lost = np.ones(table.n_vars, dtype=np.int64)
     if table.kind == "blocks" and table.values is not None:
@@ -255,14 +311,26 @@ def _n_sums(family: str, d: int, width: int) -> int:
     return d if width > d else 0  # bins, or the coordinates themselves
 
 
-def _too_small(table: Table, small: NDArray[np.intp], k: int) -> str:
+def _too_small(table: Table, small: NDArray[np.intp], k: int) -> DataError:
+    """Variables that cannot tell `k` states apart, as one error."""
     shown = [f"{table.names[v]!r} has {_size(table, int(v))}" for v in small[:N_SHOWN]]
     if small.size == 1:
-        return f"variable {shown[0]}, fewer than n_states={k}; lower n_states or drop it"
+        return DataError(
+            Text(f"variable {shown[0]}, fewer than ", Option("n_states", k)),
+            Text("lower ", Option("n_states"), " or drop it"),
+            value=k,
+            column=table.names[small[0]],
+            option="n_states",
+        )
     more = f" (and {small.size - N_SHOWN} more)" if small.size > N_SHOWN else ""
-    return (
-        f"{small.size} variables are too small: {', '.join(shown)}{more}, all fewer than "
-        f"n_states={k}; lower n_states or drop them"
+    return DataError(
+        Text(
+            f"{small.size} variables are too small: {', '.join(shown)}{more}, all fewer than ",
+            Option("n_states", k),
+        ),
+        Text("lower ", Option("n_states"), " or drop them"),
+        value=k,
+        option="n_states",
     )
 
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from latenttree.data import Table, as_table, check_n_states
 from latenttree.data.content_order import in_content_order
+from latenttree.data.subsets import halves
 from latenttree.engine import BLOCK, resolve_jobs, single_threaded_blas
 from latenttree.errors import DataError, Option, Text
 from latenttree.moments import Subspaces, full_subspaces, pooled_subspaces
@@ -80,7 +81,7 @@ def _relative_signs(
     table: Table, one: NDArray[np.float32], other: NDArray[np.float32], n_jobs: int
 ) -> NDArray[np.int8]:
     """Sign `(p,)` of `det Cov(z, z')` for every variable, z and z' its features by two bases."""
-    part = table.spread_rows(BLOCK)
+    part = table.thinned(BLOCK)
     mean = coordinate_moments(part, n_jobs)[0]
     z, w = (
         weighted_features(part, b, feature_means(part, b, mean), 0, part.n_samples, n_jobs)
@@ -128,12 +129,12 @@ def _estimate(
 
 def _cross_fitted(table: Table, n_directions: int, seed: int, jobs: int) -> Distances:
     """The subspace from one half, the moments from the other: neither fits the other's noise."""
-    halves = table.halves()
+    parts = halves(table)
     one, other = (
-        pooled_subspaces(half, n_directions, np.random.default_rng(seed), jobs) for half in halves
+        pooled_subspaces(half, n_directions, np.random.default_rng(seed), jobs) for half in parts
     )
-    first = all_pairs(halves[1], one.basis, jobs)
-    second = all_pairs(halves[0], other.basis, jobs)
+    first = all_pairs(parts[1], one.basis, jobs)
+    second = all_pairs(parts[0], other.basis, jobs)
     sign = _relative_signs(table, one.basis, other.basis, jobs)
     return _distances(_average(first, second, sign), table.total_weight, one)
 

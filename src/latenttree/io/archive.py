@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from latenttree.data import Schema
-from latenttree.data.reading import reading
+from latenttree.data.files.boundary import reading
 from latenttree.errors import DataError
 from latenttree.io.atomic import check_folder, replacing
 from latenttree.io.emitted import width_of

@@ -23,7 +23,7 @@ FULL = ("means", "covariances", "shift", "scale", "form")
 ARRAYS: Mapping[str, tuple[str, ...]] = {
     "categorical": ("table",),
     "ordinal": ("table",),
-    "presence": ("probability",),
+    "binary": ("probability",),
     "gaussian": GAUSSIAN,
     "gaussian_diagonal": GAUSSIAN,
     "gaussian_spherical": GAUSSIAN,
@@ -41,9 +41,9 @@ MAX_WIDTH = 2**40
 def width_of(emission: Emission) -> int:
     """Coordinates of the variable itself; 1 for a number."""
     arrays = emission.to_arrays()
-    first = {"multihot": "codes", "presence": "probability"}.get(emission.family)
+    first = {"multihot": "codes", "binary": "probability"}.get(emission.family)
     found = arrays[first or ARRAYS[emission.family][0]]
-    return 2 if emission.family == "presence" else len(found)
+    return 2 if emission.family == "binary" else len(found)
 
 
 def shapes_of(family: str, d: int, k: int) -> dict[str, tuple[int, ...]]:

@@ -30,6 +30,8 @@ def plain(value: Any, name: str) -> Any:
         value = value.tolist()
     if value is None or type(value) in (bool, int, str):
         return value
+    if isinstance(value, str):  # of a subclass, as `errors.Text`
+        return str(value)
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else {NUMBER: str(float(value))}
     if isinstance(value, list | tuple):

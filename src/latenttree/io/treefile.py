@@ -18,7 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from latenttree.data.reading import reading
+from latenttree.data.files.boundary import reading
 from latenttree.errors import DataError
 from latenttree.io.atomic import check_folder, replacing
 from latenttree.io.jsontext import from_json

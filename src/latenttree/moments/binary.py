@@ -28,7 +28,9 @@ Matrices = tuple[NDArray[np.float32], ...]
 
 def is_binary(table: Table) -> bool:
     """Whether all variables of a table are 0/1."""
-    return table.kind == "presence" or (table.kind == "codes" and bool((table.dims == 2).all()))
+    return table.kind == "sparse_binary" or (
+        table.kind == "codes" and bool((table.dims == 2).all())
+    )
 
 
 def damped_inverse_sd(mean: Floats, n: float) -> Floats:

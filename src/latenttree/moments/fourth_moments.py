@@ -44,7 +44,7 @@ class SampledFourthMoments:
 
     def fourth(self, n_jobs: int) -> NDArray[np.float32]:
         """`E[|z_a|^2 |z_b|^2]`, `(p, p)`, over samples that have both."""
-        part, p = self._table.spread_rows(KURTOSIS_SAMPLES), self._table.n_vars
+        part, p = self._table.thinned(KURTOSIS_SAMPLES), self._table.n_vars
 
         def norms(start: int, stop: int) -> NDArray[np.float32]:
             squares = _squares(part, self._white, start, stop, n_jobs)
@@ -61,7 +61,7 @@ class SampledFourthMoments:
 
     def ratios(self, pairs: NDArray[np.int64], n_jobs: int) -> Floats:
         """See `FourthMoments`; two passes over `CALIBRATION_SAMPLES` samples."""
-        part = self._table.spread_rows(CALIBRATION_SAMPLES)
+        part = self._table.thinned(CALIBRATION_SAMPLES)
         z = self._white.of(part, 0, part.n_samples, n_jobs)
         gaps = part.known(0, part.n_samples)
         known = np.ones((1, 1), np.bool_) if gaps is None else gaps

@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.data import Table
-from latenttree.data.scratch import about_to_read
-from latenttree.data.table import STRETCH
+from latenttree.data.streaming.scratch import about_to_read
+from latenttree.data.table import VALUES_PER_RANGE
 from latenttree.engine import blocks, parallel
 from latenttree.engine.kernels import kernel
 
@@ -164,10 +164,10 @@ def _shifted(work: Any, first: int, start: int, stop: int) -> Any:
 
 
 def _row_ranges(matrix: Any) -> Iterator[tuple[int, int]]:
-    """Ranges of rows of a CSR matrix, multiples of `ROWS` with about `STRETCH` stored places, which
-    are read together: a matrix may lie in a scratch file."""
+    """Ranges of rows of a CSR matrix, multiples of `ROWS` with about `VALUES_PER_RANGE` stored
+    values, which are read together: a matrix may lie in a scratch file."""
     n = matrix.shape[0]
-    step = max(1, STRETCH * n // max(matrix.nnz, 1) // ROWS) * ROWS
+    step = max(1, VALUES_PER_RANGE * n // max(matrix.nnz, 1) // ROWS) * ROWS
     for first, last in blocks(n, step):
         about_to_read(matrix.indices, 4 * int(matrix.indptr[last] - matrix.indptr[first]))
         yield first, last
@@ -231,25 +231,25 @@ def pack_categories(table: Table, offsets: Ints, least: int, n_jobs: int) -> NDA
     """Bits of the categories from `least` on of a table of codes: one row each, those of variable a
     from `offsets[a]`."""
     bits = _zero_bits(int(offsets[-1]), table.n_samples)
-    for first, last in blocks(table.n_samples, stretch_rows(table)):
+    for first, last in blocks(table.n_samples, rows_per_range(table)):
         pack = partial(_pack_codes, table.rows(first, last), offsets, least, bits, first)
         parallel(pack, last - first, n_jobs, ROWS)
     return bits
 
 
-def stretch_rows(table: Table) -> int:
+def rows_per_range(table: Table) -> int:
     """Rows of codes that are read together, a multiple of `ROWS`."""
-    return max(1, STRETCH // max(table.n_vars, 1) // ROWS) * ROWS
+    return max(1, VALUES_PER_RANGE // max(table.n_vars, 1) // ROWS) * ROWS
 
 
 def packed(table: Table, n_jobs: int = 1) -> Packed:
     """Packed samples of a table of 0/1 variables: sparse binary, or codes of two categories of
     which the second is counted. Nothing may be missing. Two passes over the samples."""
-    if table.kind == "presence":
+    if table.kind == "sparse_binary":
         return pack_matrix(table.matrix, n_jobs)
     n, p = table.n_samples, table.n_vars
     support = np.zeros(p, np.int64)
-    for start, stop in table.stretches():
+    for start, stop in table.row_ranges():
         support += np.count_nonzero(np.asarray(table.rows(start, stop)), axis=0)
     if support.sum() < SPARSE * n * p:
         return pack_matrix(_sparse_rows(table, int(support.sum())), n_jobs)
@@ -271,7 +271,7 @@ def _sparse_rows(table: Table, nnz: int) -> _Rows:
     """Where the codes of a table are not zero."""
     ends, indices = np.zeros(table.n_samples + 1, np.int64), np.empty(nnz, np.int32)
     done = 0
-    for start, stop in table.stretches():
+    for start, stop in table.row_ranges():
         rows, columns = np.nonzero(np.asarray(table.rows(start, stop)))
         ends[start + 1 : stop + 1] = np.bincount(rows, minlength=stop - start)
         indices[done : done + len(columns)] = columns

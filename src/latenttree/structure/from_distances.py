@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from latenttree.config import check_structure_options
 from latenttree.distances.similarity import similarity_from_distances
 from latenttree.engine import resolve_jobs
 from latenttree.errors import DataError, Option, Text
-from latenttree.structure.learn import FARTHEST, check_options, learn_structure
+from latenttree.structure.learn import FARTHEST, structure_of_similarities
 from latenttree.tree import Tree
 
 
@@ -46,14 +47,14 @@ def tree_from_distances(
     (a:1.0,b:1.0,(c:1.0,d:1.0)h1:1.0)h0;
     """
     distances = _check_distances(D)
-    check_options(min_support, epsilon)
+    check_structure_options(min_support, epsilon)
     p = len(distances)
     labels = _check_names(names, p)
     errors = None if standard_errors is None else _check_errors(standard_errors, p)
     if p < 3:
         edges = np.array([[0, 1]] if p == 2 else np.empty((0, 2)), dtype=np.int64)
         return Tree.build(labels, edges, np.minimum(distances[0, 1:2], FARTHEST))
-    return learn_structure(
+    return structure_of_similarities(
         similarity_from_distances(distances, errors),
         labels,
         sweeps=sweeps,

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from numbers import Real
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +12,6 @@ from scipy.sparse.csgraph import connected_components
 
 from latenttree.distances.similarity import Similarity, component
 from latenttree.engine import Progress
-from latenttree.errors import DataError, Option, Text
 from latenttree.structure.builder import TreeBuilder
 from latenttree.structure.consensus import best_tree
 from latenttree.structure.contraction import contract_unsupported
@@ -66,7 +63,7 @@ class _Part:
     agreement: NDArray[np.float64] | None = None
 
 
-def learn_structure(
+def structure_of_similarities(
     whole: Similarity,
     names: Sequence[str],
     *,
@@ -217,21 +214,3 @@ def _assemble(
         np.concatenate([*(tree.standard_error for tree in trees), np.inf * between, 0 * same]),
         np.concatenate([*(tree.support for tree in trees), 0 * between, same]),
     )
-
-
-def check_options(min_support: Any, epsilon: Any) -> None:
-    """Options of structure learning, before any work."""
-    if not isinstance(min_support, Real) or not 0 <= float(min_support) <= 1:
-        raise DataError(
-            Text(Option("min_support", min_support)),
-            "give a probability from 0 to 1",
-            value=min_support,
-            option="min_support",
-        )
-    if epsilon is not None and not (isinstance(epsilon, Real) and float(epsilon) > 0):
-        raise DataError(
-            Text(Option("epsilon", epsilon)),
-            "give a distance above 0, or None",
-            value=epsilon,
-            option="epsilon",
-        )

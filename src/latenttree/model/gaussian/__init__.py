@@ -1,6 +1,10 @@
-"""Gaussian latent trees: linear Gaussian models with hidden vectors, learned and asked exactly."""
+"""Gaussian latent trees: linear Gaussian models with hidden vectors, and exact inference.
 
-from latenttree.model.gaussian.fitting import FittedGaussian, fit_gaussian
+`model` is `GaussianTreeModel`; `gauge` fixes the scale and rotation of hidden vectors; `inference`
+answers for samples with missing values, by `propagation` over blocks of samples (`rows`) in the
+order of a `layout`. They are estimated in `parameters.gaussian` and `refinement.gaussian`.
+"""
+
 from latenttree.model.gaussian.inference import (
     Posteriors,
     bic,
@@ -14,11 +18,9 @@ from latenttree.model.gaussian.model import MAX_FULL, GaussianTreeModel
 
 __all__ = [
     "MAX_FULL",
-    "FittedGaussian",
     "GaussianTreeModel",
     "Posteriors",
     "bic",
-    "fit_gaussian",
     "impute",
     "log_likelihood",
     "posterior_means",

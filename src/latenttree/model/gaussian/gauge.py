@@ -1,8 +1,8 @@
-"""Which of the models that no sample can tell apart: hidden nodes scaled and turned canonically.
+"""The gauge of hidden nodes: which of the models that no sample can tell apart.
 
 A hidden node may be shifted and multiplied by any invertible matrix if its neighbours' loadings
-are changed to match. `fixed` chooses mean zero, covariance I, axes in the order of how much all
-observed variables tell of them, and the sign of an axis so that the correlations with it of the
+are changed to match. `canonical_gauge` chooses mean zero, covariance I, axes in the order of
+increasing posterior variance, and the sign of an axis so that the correlations with it of the
 observed variables below it have a positive sum.
 """
 
@@ -20,7 +20,7 @@ from latenttree.model.gaussian.model import GaussianTreeModel
 Floats = NDArray[np.float64]
 
 
-def fixed(model: GaussianTreeModel) -> GaussianTreeModel:
+def canonical_gauge(model: GaussianTreeModel) -> GaussianTreeModel:
     """The same distribution with every hidden node in its canonical gauge."""
     unit = unit_covariance(model)
     sums, spreads = _loading_sums(unit), posterior_covariances(unit)

@@ -1,4 +1,4 @@
-"""Questions to a Gaussian tree about samples, with values missing anywhere: exact answers.
+"""Exact inference in a Gaussian tree for samples with missing values.
 
 `X` is `(n, D)`, the observed variables side by side in the order of the tree, NaN where a value is
 missing. Columns are measured in units of the model's own deviations, so that scales may be as far
@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from latenttree.engine import parallel, single_threaded_blas
 from latenttree.errors import DataError
-from latenttree.model.gaussian.layout import Layout
+from latenttree.model.gaussian.layout import GaussianLayout
 from latenttree.model.gaussian.model import GaussianTreeModel
 from latenttree.model.gaussian.propagation import (
     Posterior,
@@ -32,15 +32,18 @@ Floats = NDArray[np.float64]
 
 
 class Posteriors(NamedTuple):
-    """Posterior of every hidden node: `means` `(n, m k)`, node by node, and with `covariances` also
-    `(n, m, k, k)`, else None."""
+    """Posterior of every hidden node.
+
+    means : (n, m n_dims) node by node.
+    covariances : (n, m, n_dims, n_dims), None unless asked for.
+    """
 
     means: Floats
     covariances: Floats | None
 
 
 def log_likelihood(model: GaussianTreeModel, X: ArrayLike, *, n_jobs: int = 1) -> Floats:
-    """`log p(x)` of what is known of each sample, `(n,)`; 0 where nothing is."""
+    """`log p(known values)` of each sample, `(n,)`; 0 for a sample without values."""
     data, (centre, scale) = checked(model, X), units(model)
     found = np.zeros(len(data))
     logs = np.log(scale)
@@ -55,7 +58,7 @@ def log_likelihood(model: GaussianTreeModel, X: ArrayLike, *, n_jobs: int = 1) -
 
 
 def posterior_means(model: GaussianTreeModel, X: ArrayLike, *, n_jobs: int = 1) -> Floats:
-    """`E[h | x]` of every hidden node, node by node, `(n, m k)`."""
+    """`E[h | x]` of every hidden node, node by node, `(n, m n_dims)`."""
     return posteriors(model, X, n_jobs=n_jobs).means
 
 
@@ -64,9 +67,9 @@ def posteriors(
 ) -> Posteriors:
     """Posterior means, and with `covariances` also posterior covariances, of the hidden nodes."""
     data, p = checked(model, X), model.tree.n_observed
-    at, k = model.hidden_offsets, int(max(model.dims[p:], default=0))
+    at, n_dims = model.hidden_offsets, int(max(model.dims[p:], default=0))
     means = np.zeros((len(data), int(at[-1])))
-    spreads = np.zeros((len(data), model.tree.n_hidden, k, k)) if covariances else None
+    spreads = np.zeros((len(data), model.tree.n_hidden, n_dims, n_dims)) if covariances else None
 
     def answer(ready: Prepared, block: Block) -> None:
         for c, here in enumerate(downward(ready, block, upward(ready, block))):
@@ -91,8 +94,8 @@ def _by_row(unit: Floats, here: Posterior, block: Block) -> Floats:
 def effective_samples(
     model: GaussianTreeModel, X: ArrayLike, weights: Floats | None = None, *, n_jobs: int = 1
 ) -> Floats:
-    """`N (1 - mean posterior variance)` of every hidden node of covariance I, `(m,)`: samples in
-    which it would have to be seen to know as much of it."""
+    """`N (1 - mean posterior variance)` of every hidden node of covariance I, `(m,)`: the number
+    of samples with the hidden node observed that carry the same information about it."""
     data, p = checked(model, X), model.tree.n_observed
     w = np.ones(len(data)) if weights is None else weights
 
@@ -112,7 +115,7 @@ def effective_samples(
 
 
 def impute(model: GaussianTreeModel, X: ArrayLike, *, n_jobs: int = 1) -> Floats:
-    """X with `E[value | all that is known of the sample]` in the place of each NaN."""
+    """A copy of X with `E[value | known values of the sample]` in place of each NaN."""
     data, (centre, scale) = checked(model, X), units(model)
     filled = data.copy()
 
@@ -127,7 +130,7 @@ def impute(model: GaussianTreeModel, X: ArrayLike, *, n_jobs: int = 1) -> Floats
 
 
 def _expected(ready: Prepared, block: Block) -> Floats:
-    """`E` of all coordinates `(D, r)` given what is known of each row."""
+    """Expectation of all coordinates `(D, r)` given the known values of each row."""
     layout, state = ready.layout, upward(ready, block)
     found = downward(ready, block, state)
     expected = np.empty_like(block.values)
@@ -141,7 +144,7 @@ def _expected(ready: Prepared, block: Block) -> Floats:
 
 
 def sample(model: GaussianTreeModel, n: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
-    """n samples `(n, D)` and the hidden values behind them `(n, m k)`."""
+    """n samples `(n, D)` and their hidden values `(n, m n_dims)`."""
     drawn: list[Any] = [None] * model.tree.n_nodes  # deviations from the mean
     for v in model.order.tolist():
         noise, u = model.noise[v], int(model.parents[v])
@@ -155,7 +158,7 @@ def sample(model: GaussianTreeModel, n: int, rng: np.random.Generator) -> tuple[
 
 
 def _factor(noise: Floats) -> Floats:
-    """Lower triangular root, found in units in which variances are one."""
+    """Lower Cholesky factor, computed in units in which variances are one."""
     unit = np.sqrt(np.diag(noise))
     return np.asarray(unit[:, None] * np.linalg.cholesky(noise / np.outer(unit, unit)))
 
@@ -173,15 +176,25 @@ def checked(model: GaussianTreeModel, X: ArrayLike) -> Floats:
     width = int(model.offsets[-1])
     if data.ndim != 2 or data.shape[1] != width:
         raise DataError(
-            f"the samples have shape {data.shape}; the model has {width} coordinates: pass "
-            f"(n_samples, {width}), NaN where a value is missing"
+            f"the samples have shape {data.shape}; the model has {width} coordinates",
+            f"pass (n_samples, {width}), NaN where a value is missing",
+            value=data.shape,
         )
-    if np.isinf(data).any():
-        row, column = np.argwhere(np.isinf(data))[0]
-        raise DataError(
-            f"row {row}, column {column} is {data[row, column]}; use NaN for missing values"
-        )
+    check_samples(data)
     return data
+
+
+def check_samples(X: Floats) -> None:
+    """Refuse infinite values."""
+    if np.isinf(X).any():
+        row, column = (int(i) for i in np.argwhere(np.isinf(X))[0])
+        raise DataError(
+            f"row {row}, column {column} is {X[row, column]}",
+            "use NaN for missing values",
+            value=float(X[row, column]),
+            row=row,
+            column=str(column),
+        )
 
 
 def _over_blocks(
@@ -192,8 +205,8 @@ def _over_blocks(
     answer: Callable[[Prepared, Block], Any],
     n_jobs: int,
 ) -> list[Any]:
-    """`answer` for all samples, a block at a time; it may write where no other block does."""
-    layout = Layout.of(model)
+    """`answer` of every block of samples, in parallel; it may write to rows of its own block."""
+    layout = GaussianLayout.of(model)
     ready = prepare(linear_of(model, layout, centre, scale), layout)
 
     def work(start: int, stop: int) -> Any:

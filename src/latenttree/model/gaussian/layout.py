@@ -1,9 +1,10 @@
-"""A Gaussian tree as the passes over samples see it: a core of vectors, with leaves hung on it.
+"""Order of computation in a Gaussian tree: a core of vectors, and the leaves attached to it.
 
-The core are the hidden nodes and the observed nodes with children. Observed leaves come in two
-kinds. A coordinate that is independent of all others given the parent (a scalar, or any coordinate
-of a leaf with diagonal noise) is one row of a regression on the parent, and all such rows under one
-node are handled at once, by matrix products. A leaf with full noise is a *block*.
+The core consists of the hidden nodes and the observed nodes with children. Observed leaves come in
+two kinds. A coordinate that is independent of all others given the parent (a scalar, or any
+coordinate of a leaf with diagonal noise) is one row of a regression on the parent, and all such
+rows under one node are handled at once, by matrix products: the *hung* coordinates of the node. A
+leaf with full noise is a *block*.
 """
 
 from __future__ import annotations
@@ -24,19 +25,19 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
-    """Where everything is. Core nodes are numbered parents first.
+class GaussianLayout:
+    """Places of nodes and columns. Core nodes are numbered parents first.
 
     Attributes
     ----------
     tree, root, dims : of the model.
     diagonal : (n_nodes,) nodes with diagonal noise.
-    columns : (D,) columns of the data in the order in which blocks of samples store them; what is
-        used together stands together. "Rows" below are places in this order.
+    columns : (D,) columns of the data in the order in which blocks of samples store them, so that
+        columns used together are adjacent. "Rows" below are places in this order.
     nodes : (c,) the core nodes.
     parents : (c,) place in the core of each one's parent, -1 at the root.
     own : for each core node its rows; none for hidden nodes.
-    leaves : for each core node the leaves whose coordinates hang on it.
+    leaves : for each core node the leaves whose coordinates are hung on it.
     hung : for each core node the rows of those coordinates.
     blocks, block_parents, block_rows : leaves with full noise, the place in the core of their
         parents, and their rows.
@@ -58,6 +59,7 @@ class Layout:
 
     @property
     def n_core(self) -> int:
+        """Number of core nodes."""
         return len(self.nodes)
 
     def dim(self, c: int) -> int:
@@ -65,23 +67,26 @@ class Layout:
         return int(self.dims[self.nodes[c]])
 
     def is_hidden(self, c: int) -> bool:
+        """Whether core node c is hidden."""
         return self.nodes[c] >= self.tree.n_observed
 
     @classmethod
-    def of(cls, model: GaussianTreeModel) -> Layout:
+    def of(cls, model: GaussianTreeModel) -> GaussianLayout:
         diagonal = np.array([noise.ndim == 1 for noise in model.noise])
         return cls.build(model.tree, model.root, model.dims, diagonal | (model.dims == 1))
 
     @classmethod
-    def for_tree(cls, tree: Tree, offsets: Ints, k: int) -> Layout:
-        """The layout that is fitted: noise is full up to `MAX_FULL` dimensions."""
-        dims = np.concatenate([np.diff(offsets), np.full(tree.n_hidden, k)]).astype(np.int64)
+    def for_tree(cls, tree: Tree, offsets: Ints, n_dims: int) -> GaussianLayout:
+        """The layout for fitting: noise is full up to `MAX_FULL` dimensions."""
+        dims = np.concatenate([np.diff(offsets), np.full(tree.n_hidden, n_dims)]).astype(np.int64)
         observed = np.arange(tree.n_nodes) < tree.n_observed
         diagonal = (dims == 1) | (observed & (dims > MAX_FULL))
         return cls.build(tree, default_root(tree), dims, diagonal)
 
     @classmethod
-    def build(cls, tree: Tree, root: int, dims: Ints, diagonal: NDArray[np.bool_]) -> Layout:
+    def build(
+        cls, tree: Tree, root: int, dims: Ints, diagonal: NDArray[np.bool_]
+    ) -> GaussianLayout:
         above, order = (a.tolist() for a in tree.rooted(root))
         p, inner = tree.n_observed, {root, *above}
         nodes = tuple(v for v in order if v >= p or v in inner)
@@ -112,7 +117,7 @@ class Layout:
 
 
 def _take(columns: list[int], starts: Ints, variables: Sequence[int]) -> slice:
-    """Append the columns of some variables; where they now are."""
+    """Append the columns of some variables, in place; the slice where they now are."""
     begin = len(columns)
     for v in variables:
         columns.extend(range(int(starts[v]), int(starts[v + 1])))
@@ -140,7 +145,7 @@ class Linear(NamedTuple):
     blocks: Regressions
 
 
-def core_means(linear: Linear, layout: Layout) -> list[Floats]:
+def core_means(linear: Linear, layout: GaussianLayout) -> list[Floats]:
     """`E[v]` of every core node."""
     found: list[Floats] = []
     for offset, loading, u in zip(*linear.core[:2], layout.parents, strict=True):

@@ -3,8 +3,8 @@
     v = mean_v + L_v (parent - mean_parent) + noise_v,    noise_v ~ N(0, Psi_v)
 
 Hidden nodes are vectors of `k` numbers, observed nodes vectors of `d_v`. Nothing observed says how
-a hidden node is shifted, scaled or turned, so the models that `canonical` gives have hidden nodes
-of mean zero and covariance I, turned as `gauge` says.
+a hidden node is shifted, scaled or turned, so fitted models have hidden nodes of mean
+zero and covariance I, rotated as `gauge` defines.
 """
 
 from __future__ import annotations
@@ -27,6 +27,10 @@ Node = str | int | np.integer[Any]
 
 MAX_FULL = 16
 """Wider observed variables have independent coordinates given their parent."""
+
+NOISE_FLOOR = 1e-6
+"""Fitted noise is at least this share of a variable's variance: where a hidden node would equal an
+observed variable (a Heywood case), the likelihood has no maximum inside the parameter space."""
 
 ASYMMETRY = 1e-8
 """Covariances may be asymmetric by this share of their largest entry."""
@@ -259,18 +263,6 @@ class GaussianTreeModel:
             loadings[v] = np.empty((len(own), 0)) if u < 0 else self.conditional(v, u)
             noise[v] = own if u < 0 else _residual(own, loadings[v], self.cross_covariance(v, u))
         return GaussianTreeModel(self.tree, target, self.means, tuple(loadings), tuple(noise))
-
-    def canonical(self) -> GaussianTreeModel:
-        """The same distribution on the canonical tree, its hidden nodes scaled and turned as
-        `latenttree.model.gaussian.gauge.fixed` does."""
-        from latenttree.model.gaussian.gauge import fixed
-
-        tree, number = self.tree.renumbered()
-        root = default_root(tree)
-        turned = fixed(self.rerooted(int(np.flatnonzero(number == root)[0])))
-        source = np.argsort(number)
-        arrays = (turned.means, turned.loadings, turned.noise)
-        return GaussianTreeModel(tree, root, *(tuple(a[v] for v in source) for a in arrays))
 
     # ---- storage --------------------------------------------------------------------
 

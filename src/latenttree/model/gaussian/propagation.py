@@ -28,7 +28,7 @@ from latenttree.model.gaussian.algebra import (
     times,
     times_transposed,
 )
-from latenttree.model.gaussian.layout import Layout, Linear, Regressions, core_means
+from latenttree.model.gaussian.layout import GaussianLayout, Linear, Regressions, core_means
 from latenttree.model.gaussian.rows import Block
 
 Floats = NDArray[np.float64]
@@ -44,7 +44,7 @@ class Prepared(NamedTuple):
     hung, blocks: regressions on the parent in its units. column_mean (D,): in the layout's order.
     """
 
-    layout: Layout
+    layout: GaussianLayout
     mean: list[Floats]
     unit: list[Floats]
     gain: list[Floats]
@@ -55,7 +55,7 @@ class Prepared(NamedTuple):
     column_mean: Floats
 
 
-def prepare(linear: Linear, layout: Layout) -> Prepared:
+def prepare(linear: Linear, layout: GaussianLayout) -> Prepared:
     """Once for each model; `O(nodes)`."""
     unit: list[Floats] = []
     gain: list[Floats] = []
@@ -96,7 +96,7 @@ def _lower_root(noise: Floats) -> Floats:
     return np.asarray(np.sqrt(noise) if len(noise) == 1 else np.linalg.cholesky(noise))
 
 
-def _column_means(linear: Linear, layout: Layout, mean: list[Floats]) -> Floats:
+def _column_means(linear: Linear, layout: GaussianLayout, mean: list[Floats]) -> Floats:
     found = np.empty(len(layout.columns))
     for c, inner in enumerate(mean):
         if not layout.is_hidden(c):

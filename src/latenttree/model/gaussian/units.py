@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.model.gaussian.layout import Layout, Linear, Regressions, core_means
+from latenttree.model.gaussian.layout import GaussianLayout, Linear, Regressions, core_means
 from latenttree.model.gaussian.model import GaussianTreeModel
 
 Floats = NDArray[np.float64]
@@ -38,7 +38,9 @@ def units(model: GaussianTreeModel) -> tuple[Floats, Floats]:
     return np.concatenate(model.means[: len(observed)]), np.sqrt(variances)
 
 
-def linear_of(model: GaussianTreeModel, layout: Layout, centre: Floats, scale: Floats) -> Linear:
+def linear_of(
+    model: GaussianTreeModel, layout: GaussianLayout, centre: Floats, scale: Floats
+) -> Linear:
     """The model of `(x - centre) / scale`, by parts."""
     near = rescaled(model, centre, scale)
     offsets = [
@@ -63,7 +65,9 @@ def linear_of(model: GaussianTreeModel, layout: Layout, centre: Floats, scale: F
     return Linear(some(layout.nodes), Regressions(*zip(*hung, strict=True)), some(layout.blocks))
 
 
-def model_of(linear: Linear, layout: Layout, centre: Floats, scale: Floats) -> GaussianTreeModel:
+def model_of(
+    linear: Linear, layout: GaussianLayout, centre: Floats, scale: Floats
+) -> GaussianTreeModel:
     """The model in the units of the data; hidden means are zero again."""
     n = layout.tree.n_nodes
     parts: list[Any] = [None] * n  # mean, loading, noise
