@@ -1,4 +1,4 @@
-"""Affinities: signed correlations of a distance matrix, and how noisy they are."""
+"""Similarities: signed correlations of a distance matrix, and how noisy they are."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def distances(seed: int, p: int = 20) -> np.ndarray:
     return random_tree(np.random.default_rng(seed), p).path_lengths()
 
 
-def test_affinity_is_the_exponential_of_the_distance() -> None:
+def test_similarity_is_the_exponential_of_the_distance() -> None:
     d = distances(0)
     found = similarity_from_distances(d)
     np.testing.assert_allclose(found.rho, np.exp(-d), rtol=ROUNDING)
@@ -38,7 +38,7 @@ def test_affinity_is_the_exponential_of_the_distance() -> None:
     assert len(found.mst) == len(d) - 1
 
 
-def test_affinities_multiply_along_the_tree() -> None:
+def test_similarities_multiply_along_the_tree() -> None:
     """x1 lies between x0 and x2, so rho(0, 2) = rho(0, 1) rho(1, 2)."""
     found = similarity_from_distances(np.array([[0, 1, 3], [1, 0, 2], [3, 2, 0.0]]))
     np.testing.assert_allclose(found.rho[0, 2], found.rho[0, 1] * found.rho[1, 2], rtol=ROUNDING)
@@ -109,7 +109,7 @@ def test_errors_that_say_nothing_give_the_fewest_samples() -> None:
     assert similarity_from_distances(d, np.zeros_like(d)).n > 1e10
 
 
-def test_infinite_distances_are_affinity_zero() -> None:
+def test_infinite_distances_are_similarity_zero() -> None:
     d = np.array([[0, 1, np.inf], [1, 0, np.inf], [np.inf, np.inf, 0]])
     found = similarity_from_distances(d)
     assert found.rho[0, 2] == 0
@@ -182,7 +182,7 @@ def marked(X: np.ndarray) -> Similarity:
     return mark_copies(estimated_similarity(estimate_distances(table, 2, random_state=0)), table)
 
 
-def test_copies_have_affinity_one() -> None:
+def test_copies_have_similarity_one() -> None:
     """A copy of x0 with its values exchanged, and one with a single sample changed."""
     rng = np.random.default_rng(0)
     X = rng.integers(0, 2, (500, 3))

@@ -295,7 +295,7 @@ def test_second_moments_of_pairs_are_over_samples_that_have_both(
     table = make()
     basis = random_basis(table, n_directions)
     offset = passes.feature_means(table, basis, passes.coordinate_moments(table)[0])
-    expected, both, beside = slow.available_second(table, basis)
+    expected, both, means = slow.available_second(table, basis)
     width = table.n_vars * n_directions
     # features of blocks with 20 coordinates have variances up to 20
     close = {"rtol": 1e-5, "atol": 2e-4}
@@ -306,8 +306,8 @@ def test_second_moments_of_pairs_are_over_samples_that_have_both(
     found = available_moments(table, basis, offset, n_jobs)
     np.testing.assert_allclose(found.covariance, expected.reshape(width, width), **close)
     np.testing.assert_allclose(found.both, both, rtol=1e-5)
-    away = beside - offset[:, :, None]
-    np.testing.assert_allclose(found.beside, away.reshape(width, -1), rtol=1e-4, atol=1e-4)
+    away = means - offset[:, :, None]
+    np.testing.assert_allclose(found.means, away.reshape(width, -1), rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize(
