@@ -56,7 +56,7 @@ from latenttree.config import FitConfig
 from latenttree.data import Table, as_table
 from latenttree.distances.detection import DetectionLimitError, check_detection
 from latenttree.distances.estimate import Distances, estimate_distances, pairwise_distances
-from latenttree.distances.similarity import estimated_affinity, mark_copies
+from latenttree.distances.similarity import estimated_similarity, mark_copies
 from latenttree.model.likelihood import bic_score, total_log_likelihood
 from latenttree.model.samples import Samples
 from latenttree.model.tree_model import TreeModel
@@ -205,7 +205,7 @@ def ours(
         rf[method] = lt.metrics.robinson_foulds(truth, tree, normalized=True)
 
     start = time.perf_counter()
-    whole = mark_copies(estimated_affinity(found), data)
+    whole = mark_copies(estimated_similarity(found), data)
     result = structure_of_similarities(whole, data.names)
     took("off", start, result.tree)
     if result.tree.same_topology(truth) and not has_doubts(result):

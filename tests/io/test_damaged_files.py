@@ -358,9 +358,9 @@ NUMBERS: dict[str, tuple[str, str, str, float]] = {
 @pytest.mark.parametrize("case", NUMBERS)
 def test_numbers_that_no_model_has(tmp_path: Path, case: str) -> None:
     from latenttree.io.archive import ARRAYS
-    from latenttree.io.emitted import shapes_of
-    from latenttree.io.packed import pack
-    from latenttree.io.zipped import write_zip
+    from latenttree.io.emission_arrays import shapes_of
+    from latenttree.io.npz import pack
+    from latenttree.io.zip_archive import write_zip
 
     family, member, array, value = NUMBERS[case]
     path = tmp_path / "bad.ltree"

@@ -243,7 +243,7 @@ def test_threads_give_the_same_bits_and_chunks_the_same_sums(
     pieces = [Chunk(data.X[cut]) for cut in cuts]
     # chunks cut the sums of 256 float32 products elsewhere
     check_moments(triple_moments(pieces, features, layout, 3, n_jobs=2), whole, atol=1e-6)
-    monkeypatch.setattr(triples, "VALUES", 1)
+    monkeypatch.setattr(triples, "MAX_VALUES", 1)
     check_moments(triple_moments([Chunk(data.X)], features, layout, 3, n_jobs=2), whole, atol=1e-6)
 
 
@@ -255,7 +255,7 @@ def test_memory_of_the_views_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None
         seen.append(len(chunk))
         return features(chunk)
 
-    monkeypatch.setattr(triples, "VALUES", 512 * layout.n_views * 3)
+    monkeypatch.setattr(triples, "MAX_VALUES", 512 * layout.n_views * 3)
     triple_moments([Chunk(data.X)], watched, layout, 3, n_jobs=1)
     assert seen == [512] * 5 + [440]
 

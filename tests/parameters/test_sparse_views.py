@@ -14,8 +14,8 @@ from tests.reference.random_trees import random_tree
 from latenttree.model.samples import Chunk
 from latenttree.model.tree_model import TreeModel
 from latenttree.moments import sparse_triples as present
-from latenttree.moments.sparse_triples import present_moments
-from latenttree.moments.triples import Layout, TripleMoments, triple_moments
+from latenttree.moments.sparse_triples import sparse_triple_moments
+from latenttree.moments.triples import TripleLayout, TripleMoments, triple_moments
 from latenttree.parameters.estimate import estimate_by_moments, layout_of
 from latenttree.parameters.sparse_views import sparse_features
 from latenttree.parameters.views import (
@@ -86,10 +86,10 @@ def check_moments(found: TripleMoments, expected: TripleMoments) -> None:
             np.testing.assert_allclose(a, b, atol=CLOSE)
 
 
-def moments_of(case: Case, views: Views, layout: Layout, n_jobs: int = 2) -> TripleMoments:
+def moments_of(case: Case, views: Views, layout: TripleLayout, n_jobs: int = 2) -> TripleMoments:
     k = int(case.model.dims.max())
     look_up = sparse_features(views, case.projections, case.model, n_jobs)
-    return present_moments([case.sparse], look_up, layout, k, n_jobs)
+    return sparse_triple_moments([case.sparse], look_up, layout, k, n_jobs)
 
 
 @pytest.mark.parametrize("k", [2, 3])
@@ -111,7 +111,7 @@ def test_moments_do_not_depend_on_threads_and_hardly_on_pieces(
     one, two = (moments_of(case, views, layout, jobs) for jobs in (1, 3))
     for a, b in zip(one[:3], two[:3], strict=True):
         np.testing.assert_array_equal(a, b)
-    monkeypatch.setattr(present, "VALUES", 1)
+    monkeypatch.setattr(present, "MAX_VALUES", 1)
     check_moments(moments_of(case, views, layout), one)
 
 

@@ -14,7 +14,7 @@ from latenttree.evaluation.datasets import make_latent_tree
 from latenttree.evaluation.metrics import model_of
 from latenttree.evaluation.simulation import make_tree
 from latenttree.model.tree_model import TreeModel
-from latenttree.moments.triples import Layout, TripleMoments
+from latenttree.moments.triples import TripleLayout, TripleMoments
 from latenttree.parameters.decomposition import decompose
 from latenttree.parameters.estimate import (
     LEAST_TRUST,
@@ -41,7 +41,9 @@ def along_path(model: TreeModel, a: int, b: int) -> Any:
     return result
 
 
-def exact_moments(model: TreeModel, views: Views, layout: Layout, tables: Any) -> TripleMoments:
+def exact_moments(
+    model: TreeModel, views: Views, layout: TripleLayout, tables: Any
+) -> TripleMoments:
     """What `triple_moments` tends to as samples grow; `tables[a]` `(d_a, k)` are the views."""
     p = model.tree.n_observed
     nodes = views.source[:, 0]
@@ -91,7 +93,7 @@ def exact_moments(model: TreeModel, views: Views, layout: Layout, tables: Any) -
 def slow_moments(
     codes: NDArray[Any],
     y: NDArray[Any],
-    layout: Layout,
+    layout: TripleLayout,
     k: int,
     weights: NDArray[Any] | None = None,
     statistics: Mapping[int, NDArray[Any]] | None = None,
@@ -169,7 +171,7 @@ def solve_exactly(model: TreeModel, k: int) -> Parameters:
 
 
 def slow_solve(
-    tree: Tree, views: Views, layout: Layout, moments: TripleMoments, worst_gain: float
+    tree: Tree, views: Views, layout: TripleLayout, moments: TripleMoments, worst_gain: float
 ) -> TreeModel:
     """What `solve` does for categories, edge by edge, with one predictor at a time."""
     p, m = tree.n_observed, tree.n_hidden

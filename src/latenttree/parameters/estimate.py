@@ -21,8 +21,8 @@ from scipy.sparse import issparse
 from latenttree.model.emissions import Emission
 from latenttree.model.samples import Chunk, as_chunk
 from latenttree.model.tree_model import TreeModel, default_root
-from latenttree.moments.sparse_triples import present_moments
-from latenttree.moments.triples import Layout, TripleMoments, triple_moments
+from latenttree.moments.sparse_triples import sparse_triple_moments
+from latenttree.moments.triples import TripleLayout, TripleMoments, triple_moments
 from latenttree.parameters.decomposition import Decomposition, decompose
 from latenttree.parameters.regressions import (
     TripletFactors,
@@ -89,7 +89,7 @@ class Pooled(NamedTuple):
         return self.emission.from_sums(sums, 1 / np.sqrt(n_samples), self.target)
 
 
-def layout_of(tree: Tree, views: Views, dims: Ints) -> Layout:
+def layout_of(tree: Tree, views: Views, dims: Ints) -> TripleLayout:
     """The moments that the edges of a tree need."""
     p = tree.n_observed
     a, b = np.sort(tree.edges, axis=1).T
@@ -105,7 +105,7 @@ def layout_of(tree: Tree, views: Views, dims: Ints) -> Layout:
     count = end - begin
     within = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
     again = emitted[order[np.repeat(begin, count) + within], 1]
-    return Layout(
+    return TripleLayout(
         views.view,
         len(views.source),
         np.concatenate([edges, np.column_stack([views.owner[second], second])]),
@@ -118,7 +118,7 @@ def layout_of(tree: Tree, views: Views, dims: Ints) -> Layout:
 def solve(
     tree: Tree,
     views: Views,
-    layout: Layout,
+    layout: TripleLayout,
     moments: TripleMoments,
     families: Mapping[int, Pooled] | None = None,
 ) -> Parameters:
@@ -148,7 +148,7 @@ class _Regression(NamedTuple):
 
     tree: Tree
     views: Views
-    layout: Layout
+    layout: TripleLayout
     moments: TripleMoments
     roots: Floats
     triplets: TripletFactors
@@ -334,7 +334,7 @@ def node_conditions(
     views = only_of(choose_views(tree, k - 1, hidden=hidden_features), nodes)
     nothing = np.empty((0, 2), dtype=np.int64)
     dims = model.dims[: tree.n_observed]
-    layout = Layout(views.view, len(views.source), nothing, nothing, nothing, dims)
+    layout = TripleLayout(views.view, len(views.source), nothing, nothing, nothing, dims)
     moments = _Work(tree, dims, projections, k, {}, n_jobs).moments(views, layout, model, chunks)
     return _decomposed(moments, _roots(moments.own)[views.view]).condition
 
@@ -374,13 +374,13 @@ class _Work(NamedTuple):
         return solve(self.tree, views, layout, moments, self.families)
 
     def moments(
-        self, views: Views, layout: Layout, model: TreeModel | None, chunks: Chunks
+        self, views: Views, layout: TripleLayout, model: TreeModel | None, chunks: Chunks
     ) -> TripleMoments:
         """The moments of a layout."""
         if _is_present(chunks) and not self.families:
             assert not isinstance(self.projections, VectorProjections)
             look_up = sparse_features(views, self.projections, model, self.n_jobs)
-            return present_moments(_read(chunks), look_up, layout, self.k, self.n_jobs)
+            return sparse_triple_moments(_read(chunks), look_up, layout, self.k, self.n_jobs)
         if model is None:
             look_up = leaf_features(views, self.projections, self.n_jobs)
         else:
@@ -406,7 +406,7 @@ def _depth(tree: Tree) -> int:
 
 
 def counted_model(
-    tree: Tree, layout: Layout, moments: TripleMoments, marginals: Sequence[Floats]
+    tree: Tree, layout: TripleLayout, moments: TripleMoments, marginals: Sequence[Floats]
 ) -> TreeModel:
     """The model of a tree without hidden nodes: frequencies. Variables that no sample has together
     are taken to be independent: nothing says otherwise."""

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.structure.joining import join
+from latenttree.structure.joining import neighbour_joining
 from latenttree.structure.lengths import fit_likelihood
 
 Floats = NDArray[np.float64]
@@ -133,7 +133,7 @@ def joined(r: Floats, n: float, caution: float) -> tuple[Topology, dict[int, flo
     """The tree by neighbour joining of branches with correlations `r`, and the lengths of its inner
     edges."""
     m = len(r)
-    edges, lengths = join(r, n, caution, False)
+    edges, lengths = neighbour_joining(r, n, caution, False)
     below = [1 << b for b in range(m)] + [0] * m
     found = {}
     for (child, parent), length in zip(edges.tolist(), lengths.tolist(), strict=True):
