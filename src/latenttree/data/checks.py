@@ -51,7 +51,7 @@ def check_shape(shape: tuple[int, ...], n_min: int = 2) -> None:
 
 
 def resolve_names(
-    names: Sequence[Any] | None, p: int, found: Sequence[Any] | None = None
+    names: Sequence[Any] | None, p: int, own_names: Sequence[Any] | None = None
 ) -> list[str]:
     """The given names, else those found in the data, else x0, x1, ...; all different."""
     if isinstance(names, str):
@@ -60,7 +60,7 @@ def resolve_names(
             value=names,
             option="names",
         )
-    chosen = names if names is not None else found
+    chosen = names if names is not None else own_names
     if chosen is None:
         return [f"x{i}" for i in range(p)]
     if len(chosen) != p:
@@ -97,8 +97,8 @@ def is_missing(values: NDArray[Any]) -> NDArray[np.bool_]:
     """None, NaN, NaT and pandas.NA of an object column: such a value does not equal itself."""
     if set(map(type, values.tolist())) <= {str, int, bool}:  # most columns; no value is missing
         return np.zeros(len(values), dtype=np.bool_)
-    found = (value is None or _differs_from_itself(value) for value in values)
-    return np.fromiter(found, np.bool_, len(values))
+    missing = (value is None or _differs_from_itself(value) for value in values)
+    return np.fromiter(missing, np.bool_, len(values))
 
 
 def _differs_from_itself(value: Any) -> bool:
@@ -207,6 +207,7 @@ def _n_known(table: Table, v: int) -> int:
 
 
 def negative_code(value: Any, row: int, name: str) -> DataError:
+    """The error of an integer column that would be categorical but has a negative value."""
     return DataError(
         f"negative code {value} at row {row}, column {name!r}: integer categories must be >= 0. "
         "Negative values in data are not read as categories",
@@ -248,6 +249,7 @@ def constant_variables(
 
 
 def constant_column(name: str, value: str, n: int) -> DataError:
+    """The error of a column with one value."""
     return DataError(
         f"column {name!r} has one value ({value}) in all {n} rows",
         Text("drop it or pass ", Option("drop_constant", True)),

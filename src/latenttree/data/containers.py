@@ -104,6 +104,7 @@ def _check_levels(columns: Any) -> None:
 
 
 def complex_data() -> DataError:
+    """The error of complex numbers, in the words that scikit-learn's checks expect."""
     return DataError("Complex data not supported", "pass real and imaginary parts as a block")
 
 

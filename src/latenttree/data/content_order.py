@@ -45,6 +45,7 @@ class Ordered(NamedTuple):
 
     @property
     def n_distinct(self) -> int:
+        """Different rows."""
         return int(self.first.sum())
 
     def rows(self) -> Places:
@@ -64,15 +65,15 @@ def in_content_order(table: Table) -> Table:
 
     Whether equal rows are all there, or one of them with a weight, depends on how many there are,
     not on how they came: rows and whole weights are one table in the end, to the last bit."""
-    found = ordered_rows(table)
-    if not _all_there(table, found):
-        return table.rearranged(found.rows(), found.copies(table.weights))
-    places = found.places
+    ordered = ordered_rows(table)
+    if not _all_there(table, ordered):
+        return table.rearranged(ordered.rows(), ordered.copies(table.weights))
+    places = ordered.places
     if table.weights is not None:
-        places = np.repeat(found.rows(), found.copies(table.weights).astype(np.int64))
+        places = np.repeat(ordered.rows(), ordered.copies(table.weights).astype(np.int64))
     elif _is_identity(places):
         return table
-    del found
+    del ordered
     return table.rearranged(places, None)
 
 
@@ -80,9 +81,9 @@ def ordered_rows(table: Table) -> Ordered:
     """The rows in order, by their keys; where there are numbers, in an order in which the units of
     these do not matter."""
     keys = row_keys(table)
-    found = _sorted(keys, table.weights)
+    ordered = _sorted(keys, table.weights)
     del keys
-    return found if table.values is None else _by_ranks(table, found)
+    return ordered if table.values is None else _by_ranks(table, ordered)
 
 
 def _sorted(keys: NDArray[np.uint64], weights: Floats | None) -> Ordered:
@@ -109,25 +110,25 @@ def _sorted(keys: NDArray[np.uint64], weights: Floats | None) -> Ordered:
     return Ordered(places, first)
 
 
-def _by_ranks(table: Table, found: Ordered) -> Ordered:
+def _by_ranks(table: Table, ordered: Ordered) -> Ordered:
     """The same rows with different ones in the order of `order_keys`."""
-    order = np.argsort(order_keys(table, found.rows()), kind="stable")
+    order = np.argsort(order_keys(table, ordered.rows()), kind="stable")
     rank = np.empty_like(order)
     rank[order] = np.arange(len(order))
-    lengths = np.diff(np.flatnonzero(found.first), append=len(found.first))
+    lengths = np.diff(np.flatnonzero(ordered.first), append=len(ordered.first))
     again = np.argsort(np.repeat(rank, lengths), kind="stable")
-    return Ordered(found.places[again], found.first[again])
+    return Ordered(ordered.places[again], ordered.first[again])
 
 
 def _is_identity(places: Places) -> bool:
     return bool(np.array_equal(places, np.arange(len(places), dtype=places.dtype)))
 
 
-def _all_there(table: Table, found: Ordered) -> bool:
+def _all_there(table: Table, ordered: Ordered) -> bool:
     """Whether equal rows are to be rows of their own."""
-    if table.weights is not None and (found.copies(table.weights) % 1 != 0).any():
+    if table.weights is not None and (ordered.copies(table.weights) % 1 != 0).any():
         return False
-    few = table.total_weight <= MAX_COPIES * found.n_distinct
+    few = table.total_weight <= MAX_COPIES * ordered.n_distinct
     return bool(few or _values(table) <= SMALL)
 
 

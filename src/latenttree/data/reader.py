@@ -146,8 +146,8 @@ def _read_file(
     large = memory_needed(path) > room_for_reading(plan.limit) and groups is None and not scores
     options = {"drop_constant": plan.drop_constant, "family": family, "scores": scores}
     if DOCWORD.search(path.name):
-        found = _read_docword(path, names, min_support, plan if large else None)
-        return _binary_table(found, family, scores)
+        table = _read_docword(path, names, min_support, plan if large else None)
+        return _binary_table(table, family, scores)
     for option, given in roles._asdict().items():
         if given and suffix not in (".csv", ".parquet"):
             raise DataError(
@@ -298,9 +298,9 @@ def _read_arrays(
 
 
 def _of_matrix(content: Any, names: list[str], min_support: int, family: Family) -> Table:
-    found = canonical_csr(content, names)
-    ones = np.ones(found.nnz, dtype=np.float32)
-    matrix = sparse.csr_array((ones, found.indices, found.indptr), shape=found.shape)
+    counts = canonical_csr(content, names)
+    ones = np.ones(counts.nnz, dtype=np.float32)
+    matrix = sparse.csr_array((ones, counts.indices, counts.indptr), shape=counts.shape)
     return _binary_table(supported_binary_table(matrix, names, min_support), family, False)
 
 

@@ -125,8 +125,8 @@ def _add_numbers(total: Keys, x: Any, rng: np.random.Generator) -> None:
         for start, stop in _steps(x.shape[0], x.nnz / max(x.shape[0], 1)):
             indices, ends = _stored(x, start, stop)
             numbers = x.data[x.indptr[start] : x.indptr[stop]]
-            found = _mixed(_bits(numbers) ^ salt[indices]) - zero[indices]
-            total[start:stop] += _row_sums(found, ends)
+            hashes = _mixed(_bits(numbers) ^ salt[indices]) - zero[indices]
+            total[start:stop] += _row_sums(hashes, ends)
     else:
         for start, stop in _steps(x.shape[0], width):
             about_to_read(x, x[start:stop].nbytes)
@@ -154,9 +154,9 @@ def _row_sums(values: Keys, ends: NDArray[Any]) -> Keys:
 
 def _bits(x: NDArray[Any]) -> Keys:
     """Bits of numbers; equal numbers have the same (0 and -0), and all NaN."""
-    found = x.astype(np.float64) + 0.0
-    found[np.isnan(found)] = np.nan
-    return found.view(np.uint64)
+    numbers = x.astype(np.float64) + 0.0
+    numbers[np.isnan(numbers)] = np.nan
+    return numbers.view(np.uint64)
 
 
 def _mixed(x: Keys) -> Keys:

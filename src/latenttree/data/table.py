@@ -171,6 +171,7 @@ class Table:
 
     @property
     def n_vars(self) -> int:
+        """p."""
         return len(self.names)
 
     @property
@@ -190,6 +191,7 @@ class Table:
 
     @cached_property
     def has_missing(self) -> bool:
+        """Whether any value is missing; one pass over codes, then cached."""
         codes = self.codes
         if codes is not None:
             parts = self.row_ranges() if codes.dtype.kind == "i" else ()
@@ -342,15 +344,15 @@ class Table:
         position = {name: i for i, name in enumerate(self.names)}
         index = []
         for variable in variables:
-            found = position.get(variable) if isinstance(variable, str) else int(variable)
-            if found is None or not -self.n_vars <= found < self.n_vars:
+            number = position.get(variable) if isinstance(variable, str) else int(variable)
+            if number is None or not -self.n_vars <= number < self.n_vars:
                 raise DataError(
                     f"no variable {variable!r} in a table of {self.n_vars} variables ("
                     f"{', '.join(self.names[:5])}, ...)",
                     "use one of its names or 0..p-1",
                     value=variable,
                 )
-            index.append(found % self.n_vars)
+            index.append(number % self.n_vars)
         if len(set(index)) != len(index):
             raise DataError(
                 f"a variable is selected twice in {list(variables)!r}",
@@ -360,6 +362,7 @@ class Table:
         return np.asarray(index, dtype=np.int64)
 
     def replace(self, **changes: Any) -> Table:
+        """A copy with other fields, which are checked."""
         values = {name: getattr(self, name) for name in self.__dataclass_fields__}
         return Table(**(values | changes))
 

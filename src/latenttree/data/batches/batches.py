@@ -77,10 +77,12 @@ class Batches:
 
     @property
     def n_batches(self) -> int:
+        """Batches added so far."""
         return 0 if self._held is None else self._held.n_batches
 
     @property
     def n_rows(self) -> int:
+        """Rows of all batches."""
         return 0 if self._held is None else self._held.n_rows
 
     @property

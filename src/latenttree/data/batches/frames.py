@@ -68,17 +68,20 @@ class ColumnBuffer:
     kind: str | None = None
 
     def added(self, series: Any, library: Library) -> ColumnBuffer:
-        run, found = library.encoded(series, self)
-        kind = same_kind(self.kind, found, self.name)
+        """With the rows of this column in one more batch."""
+        run, kinds = library.encoded(series, self)
+        kind = same_kind(self.kind, kinds, self.name)
         join = join_pieces if isinstance(run.pieces[0], Piece) else library.concatenated
         return replace(self, runs=with_run(self.runs, run, join), kind=kind)
 
     def joined(self, library: Library) -> Any:
+        """All rows as a column of the library."""
         parts = [library.decoded(run, self.labels) for run in self.runs]
         return parts[0] if len(parts) == 1 else library.concatenated(parts)
 
     @property
     def nbytes(self) -> int:
+        """Memory of rows and labels."""
         pieces = [piece for run in self.runs for piece in run.pieces]
         return sum(int(getattr(piece, "nbytes", 0)) for piece in pieces) + self.labels.nbytes
 
@@ -94,12 +97,14 @@ class FrameBuffer:
 
     @classmethod
     def empty(cls, frame: nw.DataFrame[Any]) -> FrameBuffer:
+        """A buffer without rows, with the columns of `frame`."""
         names = tuple(frame.columns)
         library: Library = Pandas() if frame.implementation.is_pandas() else Polars()
         columns = tuple(ColumnBuffer(str(name)) for name in names)
         return cls(library, library.header(frame.to_native()), names, columns)
 
     def added(self, frame: nw.DataFrame[Any]) -> FrameBuffer:
+        """With the rows of one more DataFrame, whose columns may be in any order."""
         check_names(frame.columns, self.names)
         native = self.library.columns(frame.to_native())
         ordered = (native[name] for name in self.names)
@@ -107,10 +112,12 @@ class FrameBuffer:
         return replace(self, columns=tuple(c.added(x, self.library) for c, x in parts))
 
     def joined(self) -> Any:
+        """All rows as one DataFrame of the library."""
         return self.library.frame([c.joined(self.library) for c in self.columns], self.header)
 
     @property
     def nbytes(self) -> int:
+        """Memory of all columns."""
         return sum(column.nbytes for column in self.columns)
 
 
@@ -135,8 +142,8 @@ def _numbers(values: NDArray[Any], gaps: NDArray[np.bool_], dtype: Any, name: st
         check_finite(values[:, None], [name])
     kept = smallest_dtype(values) if kind in "iu" else values.copy()
     lost = gaps | np.isnan(values) if kind == "f" else gaps
-    found = set() if lost.all() else {"booleans" if kind == "b" else "numbers"}
-    return Run(dtype, (Piece(kept, gaps.copy() if gaps.any() else None),)), found
+    kinds = set() if lost.all() else {"booleans" if kind == "b" else "numbers"}
+    return Run(dtype, (Piece(kept, gaps.copy() if gaps.any() else None),)), kinds
 
 
 # ---- pandas -------------------------------------------------------------------------------
@@ -146,6 +153,7 @@ class Pandas:
     """Columns of pandas; the index is not kept."""
 
     def encoded(self, series: Any, column: ColumnBuffer) -> Encoded:
+        """See `Library.encoded`."""
         pd, dtype = import_module("pandas"), series.dtype
         if isinstance(dtype, pd.CategoricalDtype):
             return self._categories(series, column)
@@ -176,6 +184,7 @@ class Pandas:
         return run, kinds_of(used.tolist())
 
     def decoded(self, run: Run[Any], labels: Labels) -> Any:
+        """See `Library.decoded`."""
         pd, first = import_module("pandas"), run.pieces[0]
         if not isinstance(first, Piece):
             return self.concatenated(run.pieces)
@@ -192,15 +201,19 @@ class Pandas:
         return pd.Series(values)
 
     def concatenated(self, columns: Sequence[Any]) -> Any:
+        """See `Library.concatenated`."""
         return import_module("pandas").concat(list(columns), ignore_index=True)
 
     def columns(self, frame: Any) -> Mapping[Any, Any]:
+        """See `Library.columns`."""
         return dict(frame.items())
 
     def header(self, frame: Any) -> Any:
+        """See `Library.header`."""
         return frame.columns
 
     def frame(self, columns: Sequence[Any], header: Any) -> Any:
+        """See `Library.frame`."""
         frame = import_module("pandas").DataFrame(dict(enumerate(columns)))
         frame.columns = header
         return frame
@@ -244,6 +257,7 @@ class Polars:
     """Columns of polars."""
 
     def encoded(self, series: Any, column: ColumnBuffer) -> Encoded:
+        """See `Library.encoded`."""
         pl, dtype = import_module("polars"), series.dtype
         gaps = series.is_null().to_numpy()
         if dtype == pl.Null:
@@ -273,6 +287,7 @@ class Polars:
         return Run(series.dtype, (piece,)), set() if gaps.all() else {"text"}
 
     def decoded(self, run: Run[Any], labels: Labels) -> Any:
+        """See `Library.decoded`."""
         pl, first = import_module("polars"), run.pieces[0]
         if not isinstance(first, Piece):
             return self.concatenated(run.pieces)
@@ -285,24 +300,28 @@ class Polars:
         if run.dtype == pl.Null:
             return pl.Series([None] * len(whole), dtype=pl.Null)
         if run.dtype == pl.Enum:
-            found = pl.Series(run.dtype.categories).gather(whole.values).cast(run.dtype)
+            series = pl.Series(run.dtype.categories).gather(whole.values).cast(run.dtype)
         else:
-            found = pl.Series(whole.values).cast(run.dtype)
+            series = pl.Series(whole.values).cast(run.dtype)
         if whole.gaps is None:
-            return found
-        return found.zip_with(pl.Series(whole.known), pl.Series([None], dtype=run.dtype))
+            return series
+        return series.zip_with(pl.Series(whole.known), pl.Series([None], dtype=run.dtype))
 
     def concatenated(self, columns: Sequence[Any]) -> Any:
+        """See `Library.concatenated`."""
         frames = [column.alias("x").to_frame() for column in columns]
         return import_module("polars").concat(frames, how="vertical_relaxed")["x"]
 
     def columns(self, frame: Any) -> Mapping[Any, Any]:
+        """See `Library.columns`."""
         return {series.name: series for series in frame.get_columns()}
 
     def header(self, frame: Any) -> Any:
+        """See `Library.header`."""
         return list(frame.columns)
 
     def frame(self, columns: Sequence[Any], header: Any) -> Any:
+        """See `Library.frame`."""
         named = [column.alias(name) for column, name in zip(columns, header, strict=True)]
         return import_module("polars").DataFrame(named)
 
@@ -323,6 +342,7 @@ class OtherFrameBuffer:
     pieces: tuple[nw.DataFrame[Any], ...] = ()
 
     def added(self, frame: nw.DataFrame[Any]) -> OtherFrameBuffer:
+        """With one more DataFrame of the same columns and types."""
         check_names(frame.columns, self.names)
         ordered = frame.select(self.names)
         for name, dtype in ordered.schema.items():
@@ -338,8 +358,10 @@ class OtherFrameBuffer:
         return replace(self, pieces=with_piece(self.pieces, ordered.clone(), nw.concat))
 
     def joined(self) -> Any:
+        """All rows as one DataFrame of the library."""
         return nw.concat(list(self.pieces)).to_native()
 
     @property
     def nbytes(self) -> int:
+        """Memory of all pieces, as the library estimates it."""
         return sum(int(piece.estimated_size()) for piece in self.pieces)

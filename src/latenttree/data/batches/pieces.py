@@ -37,13 +37,13 @@ def with_piece(pieces: tuple[P, ...], piece: P, join: Callable[[list[P]], P]) ->
 
     So `b` batches leave `O(log b)` pieces and one for every `MERGED` rows, and a row is copied
     `O(log b)` times."""
-    found = [*pieces, piece]
-    while len(found) > 1:
-        last, before = len(found[-1]), len(found[-2])
+    joined = [*pieces, piece]
+    while len(joined) > 1:
+        last, before = len(joined[-1]), len(joined[-2])
         if before > last or before + last > MERGED:
             break
-        found[-2:] = [join(found[-2:])]
-    return tuple(found)
+        joined[-2:] = [join(joined[-2:])]
+    return tuple(joined)
 
 
 # ---- integers and labels ----------------------------------------------------------------
@@ -70,15 +70,16 @@ class Labels:
 
     @property
     def values(self) -> list[Any]:
+        """The labels in the order of their codes."""
         return [math.nan if key == _NAN else key[1] for key in self._place]
 
     def codes(self, values: Sequence[Any]) -> tuple[NDArray[Any], list[Any]]:
         """(n,) places of the values, in the smallest type, and the values that differ; new ones
         have their places behind the others."""
-        local, found = _distinct(values)
+        local, inverse = _distinct(values)
         place = self._place
         places = [place.setdefault(_key(value), len(place)) for value in local]
-        return smallest_dtype(np.asarray(places, dtype=np.int64)[found]), local
+        return smallest_dtype(np.asarray(places, dtype=np.int64)[inverse]), local
 
     @property
     def nbytes(self) -> int:
@@ -99,13 +100,15 @@ def _distinct(values: Sequence[Any]) -> tuple[list[Any], NDArray[np.int64]]:
     place: dict[Any, int] = {}
     keys = values if len(comparable) < 2 else [(type(value), value) for value in values]
     try:
-        found = np.fromiter((place.setdefault(k, len(place)) for k in keys), np.int64, len(values))
+        inverse = np.fromiter(
+            (place.setdefault(k, len(place)) for k in keys), np.int64, len(values)
+        )
     except TypeError as error:
         raise DataError(
             f"it holds values that cannot be compared ({error})",
             "convert it, for example astype(str): each value must be a string or a number",
         ) from None
-    return list(place) if keys is values else [value for _, value in place], found
+    return list(place) if keys is values else [value for _, value in place], inverse
 
 
 # ---- pieces of a column -----------------------------------------------------------------
@@ -129,6 +132,7 @@ class Piece:
 
     @property
     def nbytes(self) -> int:
+        """Memory of values and mask."""
         return int(self.values.nbytes) + (0 if self.gaps is None else int(self.gaps.nbytes))
 
     @property
@@ -139,6 +143,7 @@ class Piece:
 
 
 def join_pieces(pieces: list[Piece]) -> Piece:
+    """The rows of several pieces as one."""
     values = np.concatenate([piece.values for piece in pieces])
     gaps = None
     if any(piece.gaps is not None for piece in pieces):
@@ -166,6 +171,7 @@ class Run(Generic[P]):
 
     @property
     def n(self) -> int:
+        """Rows of the run."""
         return sum(map(len, self.pieces))
 
 
@@ -186,6 +192,7 @@ def with_run(
 
 
 def object_array(values: Sequence[Any]) -> NDArray[Any]:
+    """An object array of one dimension, whatever the values are."""
     array = np.empty(len(values), dtype=object)
     array[:] = values
     return array
@@ -206,16 +213,16 @@ def _kind(type_: type) -> str:
     return "numbers" if issubclass(type_, numbers.Real) else f"{type_.__name__} values"
 
 
-def same_kind(known: str | None, found: set[str], name: str) -> str | None:
+def same_kind(known: str | None, kinds: set[str], name: str) -> str | None:
     """The kind of a column, given that of its earlier batches (None: all missing)."""
-    if len(found) > 1:
+    if len(kinds) > 1:
         raise DataError(
-            f"column {name!r} mixes {' and '.join(sorted(found))}",
+            f"column {name!r} mixes {' and '.join(sorted(kinds))}",
             "convert it to one type, for example astype(str)",
             column=name,
-            value=tuple(sorted(found)),
+            value=tuple(sorted(kinds)),
         )
-    now = next(iter(found), None)
+    now = next(iter(kinds), None)
     if known is not None and now is not None and known != now:
         raise DataError(
             f"column {name!r} holds {now}, but {known} in earlier batches",

@@ -83,6 +83,7 @@ class CodeStack:
             self._write()
 
     def finish(self) -> NDArray[Any]:
+        """The (n, p) codes of all columns."""
         if self._batch:
             self._write()
         return self._codes

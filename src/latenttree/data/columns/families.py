@@ -80,8 +80,8 @@ def requested_families(family: Family, names: Sequence[str]) -> list[str]:
             value=wanted[unknown],
             option="family",
         )
-    found = {column: _known(name, f" of column {column!r}") for column, name in wanted.items()}
-    return [found.get(name, AUTO) for name in names]
+    by_column = {column: _known(name, f" of column {column!r}") for column, name in wanted.items()}
+    return [by_column.get(name, AUTO) for name in names]
 
 
 def _known(name: Any, of: str) -> str:

@@ -43,6 +43,7 @@ class Vector:
 
     @property
     def n(self) -> int:
+        """Rows, also those without a value."""
         return len(self.known) if self.gaps is None else len(self.gaps)
 
     @property
@@ -52,6 +53,7 @@ class Vector:
 
     @property
     def n_missing(self) -> int:
+        """Rows without a value."""
         return self.n - self.n_known
 
     def spread(self, known: NDArray[Any], gap: Any) -> NDArray[Any]:
@@ -67,6 +69,7 @@ class Vector:
         return i if self.gaps is None else int(np.flatnonzero(~self.gaps)[i])
 
     def weights(self, weights: Floats | None) -> Floats | None:
+        """(m,) the weights of the rows that have a value."""
         return weights if weights is None or self.gaps is None else weights[~self.gaps]
 
 
@@ -179,6 +182,7 @@ def _kind_of(type_: type) -> str:
 
 
 def unsupported_dtype(name: str, dtype: object) -> DataError:
+    """The error of a column whose type cannot be read."""
     if str(dtype).lower().startswith(("date", "time", "duration")):
         return DataError(
             f"column {name!r} has type {dtype}: dates and times are not supported",
@@ -319,6 +323,7 @@ def check_counts(x: Floats, vector: Vector, name: str) -> None:
 
 
 def wrong_count(value: float, row: int, name: str, family: str) -> DataError:
+    """The error of a count that is negative or no whole number."""
     what = "negative count" if value < 0 else "count that is no whole number,"
     return DataError(
         f"{what} {value:g} at row {row}, column {name!r}: family {family!r} holds "

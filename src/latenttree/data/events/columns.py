@@ -88,6 +88,7 @@ def _columns_of_file(path: Path, choose: Choose, delimiter: str | None) -> list[
 
 
 def is_parquet(path: Path) -> bool:
+    """Whether a path ends in .parquet."""
     return suffix_of(path) == ".parquet"
 
 
@@ -144,6 +145,7 @@ def _columns_of_arrays(
 
 
 def columns_of_frame(frame: nw.DataFrame[Any], choose: Choose) -> list[Labelled]:
+    """The chosen columns of a DataFrame."""
     names = frame.columns
     return [_of_series(frame.get_column(names[j])) for j in choose(names)]
 
@@ -153,10 +155,10 @@ def _of_series(series: nw.Series[Any]) -> Labelled:
     if isinstance(series.dtype, nw.Datetime) and series.dtype.time_zone is not None:
         series = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
     known = ~series.is_null().to_numpy().astype(bool)
-    found = _of_array(series.name, series.drop_nulls().to_numpy())
+    labelled = _of_array(series.name, series.drop_nulls().to_numpy())
     index = np.full(len(known), -1, dtype=np.int64)
-    index[known] = found.index
-    return Labelled(found.name, found.values, found.texts, index, found.floats)
+    index[known] = labelled.index
+    return Labelled(labelled.name, labelled.values, labelled.texts, index, labelled.floats)
 
 
 def _of_array(name: str, array: NDArray[Any]) -> Labelled:
@@ -260,15 +262,15 @@ def choose_columns(
             option="time",
         )
     roles = ("sample", "code") if time is None else ("sample", "code", "time")
-    found = [j for j in (chosen[role] for role in roles) if j is not None]
-    if len(set(found)) < len(found):
+    columns = [j for j in (chosen[role] for role in roles) if j is not None]
+    if len(set(columns)) < len(columns):
         raise DataError(
             f"sample, code and time must be different columns, got {sample!r}, {code!r} "
             f"and {time!r}",
             f"the columns are {listing(names)}",
             value=(sample, code, time),
         )
-    return found
+    return columns
 
 
 def _position(names: Sequence[str], name: Any, role: str) -> int | None:
@@ -287,8 +289,8 @@ def _position(names: Sequence[str], name: Any, role: str) -> int | None:
 def _guess(names: Sequence[str], guesses: Sequence[str], taken: Iterable[int | None]) -> int | None:
     used = set(taken)
     plain = [name.strip().lower().replace(" ", "_").replace("-", "_") for name in names]
-    found = (plain.index(guess) for guess in guesses if guess in plain)
-    return next((j for j in found if j not in used), None)
+    positions = (plain.index(guess) for guess in guesses if guess in plain)
+    return next((j for j in positions if j not in used), None)
 
 
 def _first_left(names: Sequence[str], role: str, taken: Iterable[int | None]) -> int:

@@ -20,7 +20,8 @@ class Pairs(Protocol):
     """Distinct (sample, code), by numbers; `texts[i]` is code i."""
 
     @property
-    def texts(self) -> tuple[str, ...]: ...
+    def texts(self) -> tuple[str, ...]:
+        """The codes as text; code i is `texts[i]`."""
 
     def __len__(self) -> int: ...
 
@@ -43,7 +44,8 @@ class Pairs(Protocol):
 class Collector(Protocol):
     """Takes pairs as they come."""
 
-    def add(self, rows: NDArray[Any], codes: NDArray[Any]) -> None: ...
+    def add(self, rows: NDArray[Any], codes: NDArray[Any]) -> None:
+        """Add pairs of sample and code, by number."""
 
     def sorted(self, n_rows: int, texts: Sequence[str]) -> Pairs:
         """The pairs, each once, by sample and code."""
@@ -56,9 +58,11 @@ class MemoryPairCollector:
         self._parts: list[tuple[IntArray, IntArray]] = []
 
     def add(self, rows: NDArray[Any], codes: NDArray[Any]) -> None:
+        """Add pairs of sample and code, by number."""
         self._parts.append((rows, codes))
 
     def sorted(self, n_rows: int, texts: Sequence[str]) -> MemoryPairs:
+        """The pairs, each once, by sample and code."""
         empty = [np.empty(0, dtype=np.int64)]
         rows = np.concatenate(empty + [rows for rows, _ in self._parts])
         codes = np.concatenate(empty + [codes for _, codes in self._parts])
@@ -87,20 +91,25 @@ class MemoryPairs:
         return len(self.rows)
 
     def counts(self) -> dict[str, int]:
+        """See `Pairs.counts`."""
         support = np.bincount(self.codes, minlength=len(self.texts)).tolist()
         return {text: n for text, n in sorted(zip(self.texts, support, strict=True)) if n}
 
     def limited(self, texts: Sequence[str]) -> MemoryPairs:
+        """See `Pairs.limited`."""
         return self.changed(limiting(self.texts, texts), texts)
 
     def changed(self, change: Change, texts: Sequence[str]) -> MemoryPairs:
+        """See `Pairs.changed`."""
         return MemoryPairs.distinct(*change(self.rows, self.codes), tuple(texts), self.n_rows)
 
     def present(self) -> tuple[MemoryPairs, IntArray]:
+        """See `Pairs.present`."""
         rows, number = np.unique(self.rows, return_inverse=True)
         return MemoryPairs(number.ravel(), self.codes, self.texts, len(rows)), rows
 
     def matrix(self, arrays: Arrays) -> sparse.csr_array:
+        """See `Pairs.matrix`."""
         dtype = index_dtype(len(self), self.n_rows, len(self.texts))
         indptr = np.searchsorted(self.rows, np.arange(self.n_rows + 1)).astype(dtype)
         ones = np.ones(len(self.rows), dtype=np.float32)
@@ -114,9 +123,9 @@ def limiting(texts: Sequence[str], others: Sequence[str]) -> Change:
     place = np.asarray([position.get(text, -1) for text in texts], dtype=np.int64)
 
     def change(rows: IntArray, codes: NDArray[Any]) -> tuple[IntArray, IntArray]:
-        found = place[codes]
-        kept = found >= 0
-        return rows[kept], found[kept]
+        new_codes = place[codes]
+        kept = new_codes >= 0
+        return rows[kept], new_codes[kept]
 
     return change
 

@@ -202,11 +202,11 @@ class _Window(NamedTuple):
     def bounded(self) -> bool:
         return self.since is not None or self.until is not None
 
-    def choose(self, found: Sequence[str]) -> list[int]:
+    def choose(self, names: Sequence[str]) -> list[int]:
         sample, code, time = self.columns
         if self.bounded and time is None:
             time = ""  # to be guessed
-        return choose_columns(found, sample, code, time)
+        return choose_columns(names, sample, code, time)
 
 
 def _read(
@@ -239,9 +239,9 @@ def _read(
         report["outside_time"] = tally["outside_time"]
     if all_samples is not None:
         report["outside_samples"] = tally["outside_samples"]
-    found = pairs.sorted(len(samples.values), codes.texts)
-    report["duplicates"] = tally["used"] - len(found)
-    return found, samples.values
+    distinct = pairs.sorted(len(samples.values), codes.texts)
+    report["duplicates"] = tally["used"] - len(distinct)
+    return distinct, samples.values
 
 
 def _cohort(all_samples: Any) -> GrowingIndex | FixedIndex:
@@ -312,12 +312,12 @@ def _group_of(
 ) -> dict[str, str]:
     """The one group of each code; of codes that neither occur nor are requested the first."""
     used = {*pairs.counts(), *map(text_of, () if codes is None else codes)}
-    for code, found in groups.items():
-        if len(found) > 1 and code in used:
+    for code, own_groups in groups.items():
+        if len(own_groups) > 1 and code in used:
             raise DataError(
                 Text(
                     Option("groups"),
-                    f" has code {code!r} in {len(found)} groups ({listing(found)})",
+                    f" has code {code!r} in {len(own_groups)} groups ({listing(own_groups)})",
                 ),
                 Text(
                     "a code has one group: keep one of them, or use ",
@@ -327,7 +327,7 @@ def _group_of(
                 value=code,
                 option="groups",
             )
-    return {code: found[0] for code, found in groups.items()}
+    return {code: own_groups[0] for code, own_groups in groups.items()}
 
 
 def _given_codes(codes: Sequence[Any], group_of: Mapping[str, str] | None) -> dict[str, int]:
@@ -364,11 +364,11 @@ def _present(
     pairs: Pairs, samples: NDArray[Any], report: dict[str, Any]
 ) -> tuple[Pairs, NDArray[Any]]:
     """The samples that have a code, in order of appearance."""
-    found, rows = pairs.present()
+    nonempty, rows = pairs.present()
     report["samples_without"] = len(samples) - len(rows)
     if not len(rows):
         raise NothingLeft(report)
-    return found, samples[rows]
+    return nonempty, samples[rows]
 
 
 def _varying(pairs: Pairs, n_samples: int, report: dict[str, Any]) -> Pairs:

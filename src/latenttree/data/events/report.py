@@ -52,8 +52,8 @@ def _alike(counts: Mapping[str, int], known: Collection[str]) -> dict[str, str]:
     """Codes that equal a known one as numbers, with that one."""
     longest_first = sorted(known, key=len, reverse=True)  # so that the shortest remains
     numbers = {value: code for code in longest_first if (value := _number(code)) is not None}
-    found = ((code, numbers.get(value)) for code in counts if (value := _number(code)) is not None)
-    return {code: other for code, other in found if other is not None}
+    pairs = ((code, numbers.get(value)) for code in counts if (value := _number(code)) is not None)
+    return {code: other for code, other in pairs if other is not None}
 
 
 def _number(text: str) -> float | None:

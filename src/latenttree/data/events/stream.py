@@ -47,7 +47,7 @@ def _blocks_of_parquet(path: Path, choose: Choose, size: int) -> Iterator[list[L
     columns = [names[j] for j in choose(names)]
     for table in parquet_batches(path, columns, rows_in(size, 16 * len(columns))):
         frame = nw.from_native(table, eager_only=True)
-        yield columns_of_frame(frame, lambda found: [list(found).index(c) for c in columns])
+        yield columns_of_frame(frame, lambda names: [list(names).index(c) for c in columns])
 
 
 class GrowingIndex:
@@ -70,6 +70,7 @@ class GrowingIndex:
 
     @property
     def texts(self) -> tuple[str, ...]:
+        """All different texts, in the order of their numbers."""
         return tuple(self._number)
 
     @property
@@ -86,5 +87,6 @@ class FixedIndex:
         self._rows, self.values = rows, values
 
     def add(self, column: Labelled) -> IntArray:
+        """(n,) the rows of the samples; -1 where a sample is missing or not listed."""
         places = [self._rows.get(text, -1) for text in column.texts]
         return np.asarray([*places, -1], dtype=np.int64)[column.index]

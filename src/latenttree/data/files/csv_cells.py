@@ -62,9 +62,9 @@ def numbers_or_texts(texts: Sequence[str]) -> NDArray[Any]:
     whole = all(isinstance(number, int) for number in numbers)
     if None in numbers or (whole and len(set(numbers)) < len(set(texts))):
         return np.array(texts, dtype=object)
-    found = np.asarray(numbers)
+    array = np.asarray(numbers)
     # Whole numbers that no integer of NumPy holds would be rounded.
-    return np.array(numbers, dtype=object) if whole and found.dtype.kind == "f" else found
+    return np.array(numbers, dtype=object) if whole and array.dtype.kind == "f" else array
 
 
 def number_of(text: str) -> int | float | None:

@@ -33,6 +33,7 @@ class Header(NamedTuple):
 
     @property
     def n_values(self) -> int:
+        """Values of the array."""
         return math.prod(self.shape)  # of Python's integers, which do not overflow
 
 
@@ -90,6 +91,7 @@ class Npz:
 
     @property
     def names(self) -> list[str]:
+        """Names of the arrays."""
         return list(self._infos)
 
     @contextmanager
@@ -108,6 +110,7 @@ class Npz:
             yield file, array_header(file, info.file_size)
 
     def read(self, name: str) -> NDArray[Any]:
+        """An array, in memory."""
         with self.opened(name) as (file, header):
             flat = read_values(file, header.n_values, header.dtype)
         return flat.reshape(header.shape, order="F" if header.by_columns else "C")

@@ -40,17 +40,17 @@ def memory_needed(path: Path) -> int:
 
 def _of_column(path: Path) -> int:
     """What one column of an array takes while it is coded, beside all of them."""
-    found = sizes_of(path) if suffix_of(path) in (".npy", ".npz") else None
-    return 0 if found is None or found.n_stored is not None else COLUMN_BYTES * found.n_samples
+    sizes = sizes_of(path) if suffix_of(path) in (".npy", ".npz") else None
+    return 0 if sizes is None or sizes.n_stored is not None else COLUMN_BYTES * sizes.n_samples
 
 
 def _of_archive(path: Path) -> int:
     try:
         with zipfile.ZipFile(path) as archive:
-            found = {info.filename: info.file_size for info in archive.infolist()}
+            sizes = {info.filename: info.file_size for info in archive.infolist()}
     except (zipfile.BadZipFile, OSError):  # told where it is read
         return 0
-    return sum(found.values()) * (6 if "shape.npy" in found else 3) + _of_column(path)
+    return sum(sizes.values()) * (6 if "shape.npy" in sizes else 3) + _of_column(path)
 
 
 def _of_parquet(path: Path) -> int:

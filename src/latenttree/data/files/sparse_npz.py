@@ -42,6 +42,7 @@ class SparseFile:
 
     @property
     def streams(self) -> bool:
+        """Whether the format can be read in parts."""
         return self.format in ("csr", "csc", "coo")
 
     def present(self, names: Sequence[str]) -> Iterator[Entries]:
@@ -86,9 +87,9 @@ class SparseFile:
                 )
             total = self._n_stored if total is None else total
             for start in range(0, total, ENTRIES):
-                found = read_values(file, min(ENTRIES, total - start), header.dtype)
-                check_indices(found, self.shape[axis], ("row", "column")[axis])
-                yield found
+                indices = read_values(file, min(ENTRIES, total - start), header.dtype)
+                check_indices(indices, self.shape[axis], ("row", "column")[axis])
+                yield indices
 
 
 def _check(
@@ -130,6 +131,7 @@ def load_sparse(archive: Npz) -> Any:
 
 
 def format_of(archive: Npz) -> str:
+    """The format of the matrix in an archive, one of `PARTS`."""
     value = archive.read("format")
     kind = value.astype("S").item() if value.size == 1 and value.dtype.kind in "US" else b""
     name = kind.decode("ascii", "replace")
@@ -141,6 +143,7 @@ def format_of(archive: Npz) -> str:
 
 
 def shape_of(archive: Npz) -> tuple[int, int]:
+    """Rows and columns of the matrix in an archive."""
     shape = archive.read("shape")
     if shape.shape != (2,) or shape.dtype.kind not in "iu" or int(shape.min()) < 0:
         raise DataError(

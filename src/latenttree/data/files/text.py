@@ -42,6 +42,7 @@ def suffix_of(path: Path) -> str:
 
 
 def check_file(path: Path) -> None:
+    """The path is that of a file with content."""
     if not path.is_file():
         raise DataError(
             f"no file {str(path)!r}",

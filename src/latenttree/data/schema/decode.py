@@ -35,8 +35,8 @@ def column_of_series(series: nw.Series[Any]) -> InputColumn:
         return InputColumn(name, str(series.dtype if dtype is None else dtype))
     if series.implementation.is_polars():
         levels = series.dtype.categories if isinstance(series.dtype, nw.Enum) else None
-        found = None if levels is None else np.asarray(levels)
-        return InputColumn(name, type(dtype).__name__, levels=found)
+        categories = None if levels is None else np.asarray(levels)
+        return InputColumn(name, type(dtype).__name__, levels=categories)
     levels = getattr(dtype, "categories", None)
     if levels is None or not _read_as(series, levels):
         return InputColumn(name)
@@ -141,12 +141,12 @@ def _variable(known: Known, i: int) -> Variable:
     if family in ("poisson", "multinomial"):  # also expected counts
         x = sparse.csr_array(np.rint(x)) if sparse.issparse(x) else np.rint(x)
     if x.ndim == 1:
-        found = variable_of(Vector(x), name, family, None)
+        variable = variable_of(Vector(x), name, family, None)
     else:
         columns = [f"{name}[{j}]" for j in range(x.shape[1])]
-        found = variable_of_block(x, name, columns, family, None)
+        variable = variable_of_block(x, name, columns, family, None)
     # few samples may look constant, or one-hot, where the family is wider
-    return replace(found, family=family, values=x, constant=None)
+    return replace(variable, family=family, values=x, constant=None)
 
 
 def _array(known: Known) -> NDArray[Any]:
@@ -199,12 +199,12 @@ def _grouped(known: Known) -> Any:
 def _blocks(known: Known) -> Any:
     """A list or dict with a vector or a block for each column."""
     schema = known.schema
-    found = [
+    blocks = [
         _vector(known, j) if column.form == "vector" else _block(known, j)
         for j, column in enumerate(schema.columns)
     ]
     return (
-        found if schema.container == "list" else dict(zip(schema.input_names, found, strict=True))
+        blocks if schema.container == "list" else dict(zip(schema.input_names, blocks, strict=True))
     )
 
 
@@ -212,20 +212,20 @@ def _block(known: Known, j: int) -> Any:
     """(n, width) block of column j, dense or sparse; a dropped block repeats its row."""
     schema, column = known.schema, known.schema.columns[j]
     i, n = schema.variable_of(j), len(known.codes)
-    found: Any
+    block: Any
     if i is None:
-        found = np.tile(_constant(column), (n, 1))
+        block = np.tile(_constant(column), (n, 1))
     elif schema.coded[i]:
-        found = one_hot(known.codes[:, i], int(schema.dims[i]))
+        block = one_hot(known.codes[:, i], int(schema.dims[i]))
     else:
-        found = known.arrays[i]
+        block = known.arrays[i]
     if column.form == "sparse" or (schema.members is not None and schema.container != "array"):
-        found = sparse.csr_array(found)
-        found.data = _rounded(found.data, column.dtype)
+        block = sparse.csr_array(block)
+        block.data = _rounded(block.data, column.dtype)
     else:
-        found = found.toarray() if sparse.issparse(found) else found
-        found = _rounded(found, column.dtype)
-    return found.astype(column.dtype)
+        block = block.toarray() if sparse.issparse(block) else block
+        block = _rounded(block, column.dtype)
+    return block.astype(column.dtype)
 
 
 # --- DataFrames ----------------------------------------------------------------------

@@ -46,6 +46,7 @@ class InputColumn:
     constant: NDArray[Any] | None = None
 
     def replace(self, **changes: Any) -> InputColumn:
+        """A copy with other fields."""
         return replace(self, **changes)
 
 
@@ -71,6 +72,7 @@ class SchemaFields:
 
     @property
     def n_vars(self) -> int:
+        """Variables of the model."""
         return len(self.names)
 
     @property
@@ -97,6 +99,7 @@ class SchemaFields:
 
     @cached_property
     def n_coded(self) -> int:
+        """Variables that are categories."""
         return int(self.coded.sum())
 
     def form_of(self, variable: int) -> str:
@@ -118,8 +121,8 @@ class SchemaFields:
         """(p,) labels of every variable in the order of its codes: 0 and 1 for presence, the
         numbers of the columns for a block without labels; none for what is no category."""
         return tuple(
-            np.arange(d if coded else 0) if found is None else found
-            for d, found, coded in zip(
+            np.arange(d if coded else 0) if labels is None else labels
+            for d, labels, coded in zip(
                 self.dims.tolist(), self.categories, self.coded.tolist(), strict=True
             )
         )

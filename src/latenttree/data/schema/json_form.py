@@ -41,7 +41,7 @@ def schema_to_json(schema: SchemaFields) -> dict[str, Any]:
         "kind": schema.kind,
         "names": list(schema.names),
         "dims": schema.dims.tolist(),
-        "categories": [labels_to_json(found, name) for name, found in labels],
+        "categories": [labels_to_json(own, name) for name, own in labels],
         "columns": [_column_to_json(column) for column in schema.columns],
         "index": schema.index.tolist(),
         "container": schema.container,
@@ -133,6 +133,7 @@ def schema_from_json(record: Any) -> dict[str, Any]:
 
 
 def damaged(what: str) -> DataError:
+    """The error of a record that is no schema."""
     return DataError(f"the schema of the data is damaged: {what}", "save the model again")
 
 

@@ -74,16 +74,16 @@ def binary_codes(values: NDArray[Any], name: str, missing: Mask | None = None) -
 def gaps_of(values: NDArray[Any], missing: Mask | None = None) -> Mask | None:
     """(n,) True where a value is missing, or None where none is."""
     kind = values.dtype.kind
-    found = missing
+    gaps = missing
     if kind == "f":
-        found = np.isnan(values)
+        gaps = np.isnan(values)
     elif kind in "mM":
-        found = np.isnat(values)
+        gaps = np.isnat(values)
     elif kind in "OT":
-        found = is_missing(values.astype(object))
-    if found is not missing and missing is not None:
-        found = found | missing  # type: ignore[operator]
-    return found if found is not None and found.any() else None
+        gaps = is_missing(values.astype(object))
+    if gaps is not missing and missing is not None:
+        gaps = gaps | missing  # type: ignore[operator]
+    return gaps if gaps is not None and gaps.any() else None
 
 
 def _objects(values: NDArray[Any]) -> list[Any]:
@@ -134,8 +134,8 @@ def _positions_by_search(values: NDArray[Any], labels: NDArray[Any]) -> Codes:
 
 def _positions_by_hash(values: NDArray[Any], labels: NDArray[Any]) -> Codes:
     position = {label: i for i, label in enumerate(labels.tolist())}
-    found = (_get(position, value) for value in values.tolist())
-    return np.fromiter(found, np.int64, len(values))
+    positions = (_get(position, value) for value in values.tolist())
+    return np.fromiter(positions, np.int64, len(values))
 
 
 def _get(position: dict[Any, int], value: Any) -> int:

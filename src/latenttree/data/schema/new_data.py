@@ -105,9 +105,9 @@ class Reader:
         mask = np.ma.getmaskarray(array) if np.ma.isMaskedArray(array) else None
         array = np.asarray(array)
         if mask is None and self._fits(array, skip):
-            found = array.astype(self.schema.code_dtype)
-            found[:, skip] = MISSING
-            return Rows(len(array), found)
+            codes = array.astype(self.schema.code_dtype)
+            codes[:, skip] = MISSING
+            return Rows(len(array), codes)
         skipped = set(skip)
         used = [i for i in range(self.schema.n_vars) if i not in skipped]
         wanted = set(self.schema.index[used].tolist())
@@ -138,14 +138,14 @@ class Reader:
         )
 
     def _blocks(self, X: Any) -> Rows:
-        found = [str(name) for name in X] if isinstance(X, Mapping) else None
+        keys = [str(name) for name in X] if isinstance(X, Mapping) else None
         values = list(X.values()) if isinstance(X, Mapping) else list(X)
-        if found is None:
+        if keys is None:
             self._check_count(len(values))
-        names = found or list(self.schema.input_names)
+        names = keys or list(self.schema.input_names)
         arrays = [as_block(value, name) for value, name in zip(values, names, strict=True)]
         n = common_length(arrays, names, self.n_min)
-        positions = self._kept() if found is None else self._match(found)
+        positions = self._kept() if keys is None else self._match(keys)
         masks = [np.ma.getmaskarray(v) if np.ma.isMaskedArray(v) else None for v in values]
         return self._by_position(n, positions, lambda j: (arrays[j], masks[j]))
 
@@ -222,13 +222,13 @@ class Reader:
                 else:
                     arrays[i] = self.numbers(i, values, missing)
 
-        found = stack_columns(codes(), n, schema.n_coded, schema.code_dtype)
+        stacked = stack_columns(codes(), n, schema.n_coded, schema.code_dtype)
         if not schema.n_coded:
             return Rows(n, arrays=arrays, n_vars=schema.n_vars)
         if filled == list(range(schema.n_vars)):
-            return Rows(n, found, arrays=arrays)
+            return Rows(n, stacked, arrays=arrays)
         whole = np.full((n, schema.n_vars), MISSING, dtype=schema.code_dtype)
-        whole[:, filled] = found[:, : len(filled)]
+        whole[:, filled] = stacked[:, : len(filled)]
         return Rows(n, whole, arrays=arrays)
 
     def _code(self, i: int, values: Any, missing: Mask | None) -> NDArray[Any]:
@@ -287,10 +287,10 @@ class Reader:
                 stacklevel=2,
             )
 
-    def _match(self, found: Sequence[str], text: bool = True) -> NDArray[np.int64]:
+    def _match(self, names: Sequence[str], text: bool = True) -> NDArray[np.int64]:
         """(p,) column of each variable in an input with names; -1 where it is not used."""
         schema, kept = self.schema, self._kept()
-        position = {name: j for j, name in enumerate(map(str, found))}
+        position = {name: j for j, name in enumerate(map(str, names))}
         wanted = [schema.columns[j].name for j in kept[kept >= 0]]
         absent = [name for name in wanted if name not in position]
         known = set(schema.input_names)
@@ -299,7 +299,7 @@ class Reader:
             return np.array([position[schema.columns[j].name] if j >= 0 else -1 for j in kept])
         if schema.named:
             raise _wrong_names(unknown, absent)
-        self._check_count(len(found))
+        self._check_count(len(names))
         if text:
             warnings.warn(
                 f"X has feature names, but {MODEL} was fitted without feature names",

@@ -109,12 +109,12 @@ def _first_known(values: NDArray[Any]) -> NDArray[Any]:
     """(width,) the first value of each column that is not missing."""
     columns = np.asarray(values).reshape(len(values), -1)
     mask = np.ma.getmaskarray(values).reshape(columns.shape)
-    found = columns[0].copy()
+    first = columns[0].copy()
     for j, column in enumerate(columns.T):
         gaps = gaps_of(column, mask[:, j])
         if gaps is not None:
-            found[j] = column[int(gaps.argmin())]
-    return found
+            first[j] = column[int(gaps.argmin())]
+    return first
 
 
 def _as_labels(values: list[Any]) -> NDArray[Any]:

@@ -34,12 +34,12 @@ def number_values(
     """(n,) floats of a column, NaN where it is missing."""
     gaps = gaps_of(values, missing)
     if gaps is None:
-        found = _as_floats(values, np.arange(len(values)), family, name)
+        numbers_ = _as_floats(values, np.arange(len(values)), family, name)
     else:
-        rows, found = np.flatnonzero(~gaps), np.full(len(values), np.nan)
-        found[rows] = _as_floats(values[rows], rows, family, name)
-    _check_range(found, family, lambda row: (row, name))
-    return found
+        rows, numbers_ = np.flatnonzero(~gaps), np.full(len(values), np.nan)
+        numbers_[rows] = _as_floats(values[rows], rows, family, name)
+    _check_range(numbers_, family, lambda row: (row, name))
+    return numbers_
 
 
 def rank_values(

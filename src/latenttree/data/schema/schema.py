@@ -76,8 +76,8 @@ class Schema(SchemaFields):
         if isinstance(X, str | os.PathLike):
             X, groups, names = table, None, None
         container, columns, members = describe(X, table, groups)
-        found = [column.name for column in columns]
-        resolved = resolve_names(names, len(columns), found)
+        own = [column.name for column in columns]
+        resolved = resolve_names(names, len(columns), own)
         position = {name: j for j, name in enumerate(resolved)}
         index = np.array([position[name] for name in table.names], dtype=np.int64)
         frame = as_frame(X)
@@ -174,12 +174,12 @@ class Schema(SchemaFields):
             expected = (n,) if self.form_of(i) == "vector" else (n, int(self.dims[i]))
             values = arrays.get(i)
             if values is None or values.shape != expected:
-                found = "none" if values is None else f"shape {values.shape}"
+                received = "none" if values is None else f"shape {values.shape}"
                 raise DataError(
-                    f"values of {self.names[i]!r} have {found}",
+                    f"values of {self.names[i]!r} have {received}",
                     f"give an array of shape {expected}",
                     column=self.names[i],
-                    value=found,
+                    value=received,
                 )
             stored = values.data if hasattr(values, "indptr") else values
             if not np.isfinite(stored).all():

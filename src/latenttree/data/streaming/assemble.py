@@ -63,6 +63,7 @@ class ReadPlan(NamedTuple):
         return max(1 << 20, min(1 << 25, room_within(self.limit) // 16))
 
     def arrays(self) -> Arrays:
+        """Where the arrays of the table go: memory, or a mapped file."""
         return Arrays(room_for_table(self.limit), self.scratch)
 
 
@@ -83,8 +84,8 @@ def streamed_table(
     check_shape((n, len(names)))
     total = None if weights is None else check_weights(np.concatenate(weights), n)
     vectors = (column.summary(weights) for column in columns)
-    found = variables_of_vectors(vectors, names, n, plan.family, plan.drop_constant)
-    table = _table(_Rows(columns, found, sizes), plan)
+    variables = variables_of_vectors(vectors, names, n, plan.family, plan.drop_constant)
+    table = _table(_Rows(columns, variables, sizes), plan)
     return table if total is None or (total == 1).all() else table.replace(weights=total)
 
 
@@ -138,23 +139,25 @@ class _Rows:
     """Codes and numbers of the columns, part by part."""
 
     def __init__(
-        self, columns: Sequence[StreamedColumn], found: Sequence[Variable], sizes: Sequence[int]
+        self, columns: Sequence[StreamedColumn], variables: Sequence[Variable], sizes: Sequence[int]
     ) -> None:
-        self.columns, self.found, self.sizes = columns, found, sizes
+        self.columns, self.variables, self.sizes = columns, variables, sizes
         self.n = sum(sizes)
 
     def kept(self, index: Sequence[int]) -> _Rows:
-        return _Rows([self.columns[i] for i in index], [self.found[i] for i in index], self.sizes)
+        return _Rows(
+            [self.columns[i] for i in index], [self.variables[i] for i in index], self.sizes
+        )
 
     def codes(self, dtype: Any, bins: bool) -> Iterator[NDArray[Any]]:
         """(rows, p) codes of each part; of numbers the bins, or -1."""
         tables = [
-            self._table(column, v) for column, v in zip(self.columns, self.found, strict=True)
+            self._table(column, v) for column, v in zip(self.columns, self.variables, strict=True)
         ]
         for i, size in enumerate(self.sizes):
             tell_number("coded", sum(self.sizes[:i]))
             block = np.empty((size, len(self.columns)), dtype=dtype)
-            for j, variable in enumerate(self.found):
+            for j, variable in enumerate(self.variables):
                 if not bins and variable.family not in CODED:
                     block[:, j] = -1
                 elif isinstance(variable, NumericOnDiskVariable):
@@ -172,7 +175,7 @@ class _Rows:
 
     def numbers(self, j: int) -> Iterator[Floats]:
         """(rows,) numbers of column j in each part."""
-        column, variable = self.columns[j], self.found[j]
+        column, variable = self.columns[j], self.variables[j]
         if isinstance(variable, NumericOnDiskVariable):
             table = column.number_table()
         else:
@@ -182,25 +185,25 @@ class _Rows:
 
 
 def _table(rows: _Rows, plan: ReadPlan) -> Table:
-    kept, dropped = varying(rows.found, rows.n, plan.drop_constant)
-    largest = max(2, *(variable.dim for variable in rows.found))
-    dtype = code_dtype(largest, any(variable.n_missing for variable in rows.found))
-    notes = all_missing_notes(rows.found)
+    kept, dropped = varying(rows.variables, rows.n, plan.drop_constant)
+    largest = max(2, *(variable.dim for variable in rows.variables))
+    dtype = code_dtype(largest, any(variable.n_missing for variable in rows.variables))
+    notes = all_missing_notes(rows.variables)
     rows = rows.kept(kept)
     arrays, shape = plan.arrays(), (rows.n, len(kept))
     arrays.add(rows.codes(dtype, True), shape, dtype)
-    if all_categorical(rows.found):
+    if all_categorical(rows.variables):
         (codes,) = arrays.finish()
-        return table_of(rows.found, rows.n, dropped, notes, codes=codes)
-    coded = [variable.dim for variable in rows.found if variable.family in CODED]
+        return table_of(rows.variables, rows.n, dropped, notes, codes=codes)
+    coded = [variable.dim for variable in rows.variables if variable.family in CODED]
     signed: Any = code_dtype(max(coded), signed=True) if coded else np.int8
     if coded:
         arrays.add(rows.codes(signed, False), shape, signed)
-    numbers = [j for j, variable in enumerate(rows.found) if variable.family not in CODED]
+    numbers = [j for j, variable in enumerate(rows.variables) if variable.family not in CODED]
     for j in numbers:
         arrays.add(rows.numbers(j), (rows.n,), np.float64)
     codes, *others = arrays.finish()
     categories = others.pop(0) if coded else np.broadcast_to(np.int8(-1), shape)
-    families = tuple(variable.family for variable in rows.found)
+    families = tuple(variable.family for variable in rows.variables)
     values = Values(families, categories, dict(zip(numbers, others, strict=True)))
-    return table_of(rows.found, rows.n, dropped, notes, codes=codes, values=values)
+    return table_of(rows.variables, rows.n, dropped, notes, codes=codes, values=values)

@@ -58,16 +58,20 @@ class Summary(Vector):
 
     @property
     def n(self) -> int:
+        """Rows of the column."""
         return self.n_all
 
     @property
     def n_known(self) -> int:
+        """Rows with a value."""
         return int(self._of_known(self.rows).sum())
 
     def row(self, i: int) -> int:
+        """The first row of the i-th known value."""
         return int(self._of_known(self.first)[i])
 
     def weights(self, weights: Floats | None) -> Floats:
+        """(m,) the total weight of each known value."""
         return self._of_known(self.mass)
 
     def _of_known(self, values: NDArray[Any]) -> NDArray[Any]:
@@ -132,9 +136,9 @@ class StreamedColumn:
             places[i] = self._place.setdefault(labels[i], len(self._place))
             if places[i] >= before:
                 self._first.append(self.n + int(rows[first[i]]))
-        found = places[local] if len(places) else local
-        self._count(found, weights if weights is None else weights[rows])
-        codes = vector.spread(found, -1)
+        codes = places[local] if len(places) else local
+        self._count(codes, weights if weights is None else weights[rows])
+        codes = vector.spread(codes, -1)
         self._write(codes.astype(code_dtype(len(self._place), signed=True)), False)
 
     def _count(self, places: NDArray[np.int64], weights: Floats | None) -> None:
@@ -150,9 +154,9 @@ class StreamedColumn:
         values = list(self._place)
         if self._like.known.dtype.kind != "O":
             return np.asarray(values, dtype=self._like.known.dtype)
-        found = np.empty(len(values), dtype=object)
-        found[:] = values
-        return found
+        array = np.empty(len(values), dtype=object)
+        array[:] = values
+        return array
 
     def summary(self, weights: Sequence[Floats] | None = None) -> Vector:
         """What the column is made of: its different values, or all its numbers; `weights` are
@@ -170,16 +174,17 @@ class StreamedColumn:
 
     @property
     def n_parts(self) -> int:
+        """Parts that were written."""
         return len(self._written)
 
     def numbers(self, i: int, table: Floats | None) -> Floats:
         """Numbers of part i, NaN where missing; `table` has the number of each place, then NaN."""
         written = self._written[i]
-        found = self._scratch.read(written.part)
+        stored = self._scratch.read(written.part)
         if written.wide:
-            return found.astype(np.float64)
+            return stored.astype(np.float64)
         assert table is not None
-        return table[found]
+        return table[stored]
 
     def codes(self, i: int, table: NDArray[Any]) -> NDArray[Any]:
         """Codes of part i; `table` has the code of each place, then -1."""
@@ -199,6 +204,7 @@ class NumericOnDisk(Vector):
 
     @property
     def n(self) -> int:
+        """Rows of the column."""
         return self.column.n
 
     def parts(self) -> Iterator[tuple[Floats, Floats | None]]:
@@ -212,26 +218,26 @@ class NumericOnDisk(Vector):
     def variable(self, name: str, requested: str) -> NumericOnDiskVariable:
         """The variable, as `vectors.variable_of` would make it of the rows."""
         family = "gaussian" if requested == AUTO else vector_family(requested, np.zeros(1), name)
-        found = range_of(self.parts)
-        if requested == AUTO and self._numbers_rows(found):
-            raise identifier(name, found.rows, True)
+        extent = range_of(self.parts)
+        if requested == AUTO and self._numbers_rows(extent):
+            raise identifier(name, extent.rows, True)
         if family == "poisson":
             self._check_counts(name)
-        edges = streamed_edges(self.parts, found)
-        varies = edges.size and streamed_varies(self.parts, found)
+        edges = streamed_edges(self.parts, extent)
+        varies = edges.size and streamed_varies(self.parts, extent)
         return NumericOnDiskVariable(
             name,
             family,
             len(edges) + 1,
-            n_missing=self.n - found.rows,
-            constant=None if varies else f"{found.low:g}",
+            n_missing=self.n - extent.rows,
+            constant=None if varies else f"{extent.low:g}",
             edges=edges,
         )
 
-    def _numbers_rows(self, found: Range) -> bool:
+    def _numbers_rows(self, extent: Range) -> bool:
         """`families.is_row_number`."""
-        near = found.rows > MAX_ALL_UNIQUE and found.high - found.low + 1 < 2 * self.n
-        return found.whole and near and all_different(self.parts, found)
+        near = extent.rows > MAX_ALL_UNIQUE and extent.high - extent.low + 1 < 2 * self.n
+        return extent.whole and near and all_different(self.parts, extent)
 
     def _check_counts(self, name: str) -> None:
         table, start = self.column.number_table(), 0

@@ -49,16 +49,16 @@ class DiskPairCollector:
 
     def sorted(self, n_rows: int, texts: Sequence[str]) -> DiskPairs:
         """The pairs, each once, by sample and code."""
-        found = DiskPairs(self.scratch, [], tuple(texts), n_rows)
+        pairs = DiskPairs(self.scratch, [], tuple(texts), n_rows)
         for pile in range(-(-n_rows // ROWS)):
             parts = self._piles[pile] if pile < len(self._piles) else []
             read = self.scratch.read
             rows = np.concatenate([np.empty(0, np.int64), *(read(part) for part, _ in parts)])
             codes = np.concatenate([np.empty(0, np.int64), *(read(part) for _, part in parts)])
-            found.add(rows, codes)
+            pairs.add(rows, codes)
             if pile < len(self._piles):
                 self._piles[pile] = []
-        return found
+        return pairs
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,10 +97,10 @@ class DiskPairs:
 
     def support(self) -> IntArray:
         """How many samples have each code."""
-        found = np.zeros(len(self.texts), dtype=np.int64)
+        counts = np.zeros(len(self.texts), dtype=np.int64)
         for _, codes in self._read():
-            found += np.bincount(codes, minlength=len(found))
-        return found
+            counts += np.bincount(codes, minlength=len(counts))
+        return counts
 
     def counts(self) -> dict[str, int]:
         """How many samples have each code that occurs, in the order of the codes."""
@@ -113,10 +113,10 @@ class DiskPairs:
 
     def changed(self, change: Change, texts: Sequence[str]) -> DiskPairs:
         """The same samples with other codes, pile by pile."""
-        found = DiskPairs(self.scratch, [], tuple(texts), self.n_rows)
+        pairs = DiskPairs(self.scratch, [], tuple(texts), self.n_rows)
         for rows, codes in self._read():
-            found.add(*change(rows, codes))
-        return found
+            pairs.add(*change(rows, codes))
+        return pairs
 
     def present(self) -> tuple[DiskPairs, IntArray]:
         """Without the samples that have no code, and the numbers of the others."""
@@ -137,9 +137,9 @@ class DiskPairs:
         arrays.add((np.ones(len(c), np.float32) for _, c in self._read()), (nnz,), np.float32)
         indices, indptr, data = arrays.finish()
         shape = (self.n_rows, len(self.texts))
-        found = sparse.csr_array((data, indices, indptr), shape=shape, copy=False)
-        found.has_canonical_format = True
-        return found
+        matrix = sparse.csr_array((data, indices, indptr), shape=shape, copy=False)
+        matrix.has_canonical_format = True
+        return matrix
 
     def _row_ends(self, dtype: Any) -> Iterator[NDArray[Any]]:
         total = 0

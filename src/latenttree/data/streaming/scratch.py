@@ -30,6 +30,7 @@ class Segment(NamedTuple):
 
     @property
     def nbytes(self) -> int:
+        """Size in the file."""
         return int(np.prod(self.shape)) * np.dtype(self.dtype).itemsize
 
 
@@ -60,11 +61,12 @@ class Scratch:
         return part
 
     def read(self, part: Segment) -> NDArray[Any]:
-        found = np.empty(part.shape, dtype=part.dtype)
-        if found.size:
+        """An array that was added, copied to memory."""
+        array = np.empty(part.shape, dtype=part.dtype)
+        if array.size:
             self._file.seek(part.offset)
-            self._file.readinto(found.data.cast("B"))
-        return found
+            self._file.readinto(array.data.cast("B"))
+        return array
 
     def join(self, parts: Iterable[NDArray[Any]], shape: tuple[int, ...], dtype: Any) -> Segment:
         """Write the rows of an array that come in parts; together they have this shape."""
@@ -138,9 +140,9 @@ class Arrays:
 
     def finish(self) -> list[NDArray[Any]]:
         """All arrays, in the order they were added."""
-        parts = [found for found in self._found if isinstance(found, Segment)]
+        parts = [array for array in self._found if isinstance(array, Segment)]
         mapped = iter([] if self._scratch is None else self._scratch.mapped(parts))
-        return [next(mapped) if isinstance(found, Segment) else found for found in self._found]
+        return [next(mapped) if isinstance(array, Segment) else array for array in self._found]
 
 
 def _filled(parts: Iterable[NDArray[Any]], shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
@@ -171,12 +173,12 @@ def about_to_read(array: Any, n_bytes: int) -> None:
 
     Call it before each part of a pass over an array that may lie in a scratch file. Parts that
     were read before stay valid: their pages come back when they are looked at."""
-    found = map_of(array)
-    if isinstance(found, ScratchMap):
-        if found.n_read + n_bytes > PAGES:
-            release(found)
-            found.n_read = 0
-        found.n_read += n_bytes
+    memory = map_of(array)
+    if isinstance(memory, ScratchMap):
+        if memory.n_read + n_bytes > PAGES:
+            release(memory)
+            memory.n_read = 0
+        memory.n_read += n_bytes
 
 
 def map_of(array: Any) -> mmap.mmap | None:
@@ -191,6 +193,6 @@ def map_of(array: Any) -> mmap.mmap | None:
 def release(array: Any) -> None:
     """Let go of the pages of a map that were read: they count as memory of the process until
     others need it. They come back from the file when they are read again."""
-    found = map_of(array)
-    if found is not None and hasattr(mmap, "MADV_DONTNEED") and os.name == "posix":
-        found.madvise(mmap.MADV_DONTNEED)
+    memory = map_of(array)
+    if memory is not None and hasattr(mmap, "MADV_DONTNEED") and os.name == "posix":
+        memory.madvise(mmap.MADV_DONTNEED)

@@ -118,11 +118,11 @@ def _rows_by_columns(
     file: Any, begin: int, shape: tuple[int, ...], dtype: np.dtype[Any], start: int, n: int
 ) -> NDArray[Any]:
     """(n, p) rows from `start` of an array that is written column by column."""
-    found = np.empty((shape[1], n), dtype)
+    columns = np.empty((shape[1], n), dtype)
     for j in range(shape[1]):
         file.seek(begin + (j * shape[0] + start) * dtype.itemsize)
-        found[j] = read_values(file, n, dtype)
-    return found.T
+        columns[j] = read_values(file, n, dtype)
+    return columns.T
 
 
 def _message(
@@ -176,11 +176,11 @@ def unpacked(path: Path, member: str, folder: str | Path | None = None) -> NDArr
 
 def _chunk_of_block(block: NDArray[Any], names: Sequence[str], start: int) -> Chunk:
     columns = (np.ascontiguousarray(block[:, j]) for j in range(block.shape[1]))
-    found = [
+    vectors = [
         vector_of_array(column, name, None, start)
         for column, name in zip(columns, names, strict=True)
     ]
-    return Chunk(len(block), found)
+    return Chunk(len(block), vectors)
 
 
 def rows_in(size: int, width: int) -> int:
@@ -202,9 +202,9 @@ def parquet_source(path: Path, roles: Roles) -> Source:
         start = 0
         for table in parquet_batches(path, columns, rows_in(size, 16 * len(columns))):
             frame = nw.from_native(table, eager_only=True)
-            found = [vector_of_series(frame.get_column(name), name, start) for name in others]
+            vectors = [vector_of_series(frame.get_column(name), name, start) for name in others]
             counts = None if weights is None else frame.get_column(weights).to_numpy()
-            yield Chunk(len(table), found, counts)
+            yield Chunk(len(table), vectors, counts)
             start += len(table)
 
     return Source(others, chunks)

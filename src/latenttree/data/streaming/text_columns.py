@@ -46,10 +46,10 @@ class TextColumn(StreamedColumn):
     def _judge(self) -> None:
         """Many numbers, not all whole, are written as numbers from here on."""
         texts = list(self._place)
-        found = [number_of(text) for text in texts[self._judged :]]
+        numbers = [number_of(text) for text in texts[self._judged :]]
         self._judged = len(texts)
-        self._numbers = self._numbers and None not in found
-        self._whole = self._whole and all(isinstance(number, int) for number in found)
+        self._numbers = self._numbers and None not in numbers
+        self._whole = self._whole and all(isinstance(number, int) for number in numbers)
         self.wide = self._numbers and not self._whole and len(texts) > MAX_DISTINCT
 
     def _parsed(self, texts: Sequence[str]) -> Vector:
@@ -71,17 +71,19 @@ class TextColumn(StreamedColumn):
         return False  # texts are judged when they are written
 
     def different(self) -> NDArray[Any]:
+        """(m,) the different values: numbers where all texts are numbers."""
         return numbers_or_texts(list(self._place))
 
     def summary(self, weights: Sequence[Floats] | None = None) -> Vector:
+        """The different values with their counts, or all numbers where these are on disk."""
         if self.wide:
             return super().summary(weights)
         values = self.different()
         if values.dtype.kind == "f":
             for i in np.flatnonzero(np.isinf(values)).tolist():
                 check_finite(values[i : i + 1, None], [self.name], self._first[i])
-        found = vector_of_array(values, self.name)
-        return self._summary(found.known, found.gaps)
+        vector = vector_of_array(values, self.name)
+        return self._summary(vector.known, vector.gaps)
 
 
 def _coded(texts: Sequence[str]) -> tuple[list[str], NDArray[np.int64]]:
