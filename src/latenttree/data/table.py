@@ -5,7 +5,7 @@ stored is the table's kind:
 
 - ``"codes"``: `codes` holds one coordinate in use for each variable: its category, or the bin of a
   number; -1 where the value is missing.
-- ``"sparse_binary"``: every variable is absent or present; `matrix` stores the present ones.
+- ``"sparse_binary"``: every variable is 0 or 1; `matrix` stores the ones.
 - ``"blocks"``: variable `i` is a vector, columns ``offsets[i]:offsets[i + 1]`` of `matrix`;
   `missing` marks the variables that a sample lacks.
 
@@ -49,12 +49,12 @@ FAMILIES = (
 CODED = ("categorical", "ordinal")
 
 VALUES_PER_RANGE = 1 << 22
-"""Stored values that are read at once by what only counts."""
+"""Stored values in a range of rows that counting passes read at once."""
 
 
 @dataclass(frozen=True, eq=False)
 class Values:
-    """Samples as likelihoods see them.
+    """Samples in the form that likelihoods use.
 
     Attributes
     ----------
@@ -62,8 +62,7 @@ class Values:
     codes : (n, p) signed categories of the categorical and ordinal variables; -1 where missing,
         and for every variable of another family.
     arrays : for each variable of another family its values: `(n,)` floats with NaN where missing,
-        an `(n, d)` dense block with NaN, or an `(n, d)` CSR block (nothing missing).
-    """
+        an `(n, d)` dense block with NaN, or an `(n, d)` CSR block (nothing missing)."""
 
     families: tuple[str, ...]
     codes: NDArray[Any]
@@ -120,7 +119,7 @@ class Table:
     names : (p,) names of the variables, all different.
     kind : "codes", "sparse_binary" or "blocks".
     n_samples : n.
-    dims : (p,) dimension of each variable: its number of categories, 2 for presence, or
+    dims : (p,) dimension of each variable: its number of categories, 2 for binary ones, or
         the width of its block.
     categories : for each variable its sorted labels, or None where there are none;
         a category that no sample has is not a category. Of a multi-hot group the names of its
@@ -176,7 +175,7 @@ class Table:
 
     @property
     def widths(self) -> IntArray:
-        """(p,) stored coordinates of each variable: dims, except 1 for presence."""
+        """(p,) stored coordinates of each variable: `dims`, but 1 for sparse binary ones."""
         return np.diff(self.offsets)
 
     @property
@@ -186,7 +185,7 @@ class Table:
 
     @property
     def total_weight(self) -> float:
-        """Samples, each as often as it counts."""
+        """Sum of the weights; the number of samples without weights."""
         return float(self.n_samples if self.weights is None else self.weights.sum())
 
     @cached_property
@@ -208,7 +207,7 @@ class Table:
         return ~self.missing[start:stop]
 
     def row_ranges(self, n_values: int = VALUES_PER_RANGE) -> Iterator[tuple[int, int]]:
-        """Ranges `(start, stop)` of samples with about so many stored values each."""
+        """Ranges `(start, stop)` of samples with about `n_values` stored values each."""
         width = self.n_vars
         if self.kind != "codes":
             assert self.matrix is not None
@@ -270,8 +269,9 @@ class Table:
         return self.replace(**changes)
 
     def is_copy(self, a: int, b: int, least: int = 1) -> bool:
-        """Whether two variables say the same in every sample that has both (up to the names of
-        categories), and all but the most frequent value have at least `least` samples together."""
+        """Whether variables `a` and `b` are equal, up to the names of categories, in every sample
+        that has both, and samples with other values than the most frequent one weigh at least
+        `least`."""
         numbers = {} if self.values is None else self.values.arrays
         if self.codes is not None and a not in numbers and b not in numbers:
             return self._is_copy_of_codes(a, b, least)
@@ -299,21 +299,22 @@ class Table:
         return bool(counts.sum() - counts.max(initial=0) >= least)
 
     def thinned(self, n: int) -> Table:
-        """About `n` samples spread evenly over the table, whatever its order; all if it has fewer.
+        """About `n` samples spread evenly over the table; the table itself if it has fewer than `2
+        n`.
 
-        One place at random in each of `n` ranges, so that no period of the rows shows. A sample
-        of weight w takes w places."""
+        One position at random in each of `n` ranges, so that no period of the rows shows. A sample
+        of weight w takes w positions."""
         total = int(self.total_weight)
         step = total // max(n, 1)
         if step < 2:
             return self
         starts = np.arange(0, total, step)
-        places = starts + np.random.default_rng(0).integers(0, step, len(starts))
-        places = places[places < total]
+        positions = starts + np.random.default_rng(0).integers(0, step, len(starts))
+        positions = positions[positions < total]
         if self.weights is None:
-            return self.subset_rows(places)
+            return self.subset_rows(positions)
         ends = np.concatenate([[0.0], np.cumsum(self.weights)])
-        weights = np.diff(np.searchsorted(places, ends)).astype(np.float64)
+        weights = np.diff(np.searchsorted(positions, ends)).astype(np.float64)
         used = np.flatnonzero(weights)
         return self.subset_rows(used).replace(weights=weights[used])
 
@@ -368,7 +369,8 @@ class Table:
 
 
 def _same(one: Any, other: Any, weights: NDArray[np.float64], least: int) -> bool:
-    """Whether two columns or blocks of numbers are equal, and known in `least` samples."""
+    """Whether two columns or blocks of numbers are equal where both are known, which weighs
+    `least`."""
     if one.shape != other.shape or sparse.issparse(one) != sparse.issparse(other):
         return False
     if sparse.issparse(one):

@@ -1,4 +1,4 @@
-"""Batches of arrays, sparse matrices and blocks: kept small, and joined again as they came."""
+"""Buffers of arrays, sparse matrices and blocks: compact, and joined again as they came."""
 
 from __future__ import annotations
 
@@ -88,8 +88,8 @@ class ArrayBuffer:
         return np.asarray(codes[inverse.reshape(data.shape)])
 
     def _kinds(self, data: NDArray[Any], dtype: Any) -> tuple[str | None, ...]:
-        """Numbers of all types go together, also booleans; where there are objects or text every
-        column keeps to its kind."""
+        """All numbers, booleans among them, go together; with objects or text every column keeps
+        its kind."""
         known = self.kinds or (None,) * len(self.names)
         now = _kinds_of_columns(data.reshape(len(data), -1))
         if dtype.kind in NUMBERS and all(run.dtype.kind in NUMBERS for run in self.runs):
@@ -121,7 +121,8 @@ class ArrayBuffer:
 
 
 def label_table(labels: Labels, dtype: Any) -> NDArray[Any]:
-    """The labels as an array of a type; those that it cannot hold are of runs of another type."""
+    """The labels as an array of a type; those that it cannot hold belong to runs of
+    another type."""
     table = object_array(labels.values)
     if dtype.kind == "O":
         return table
@@ -149,7 +150,7 @@ def _promoted(known: str | None, kinds: set[str]) -> str | None:
 
 
 def _common_text(runs: tuple[Run[Piece], ...], dtype: Any) -> Any:
-    """Text of any length is one type, as long as the longest."""
+    """Text of any length is one type, of the greatest length."""
     last = runs[-1].dtype if runs else None
     same = last is not None and last.kind in TEXT and last.kind == dtype.kind
     return np.result_type(last, dtype) if same else dtype
@@ -160,7 +161,7 @@ def _common_text(runs: tuple[Run[Piece], ...], dtype: Any) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Csr:
-    """Rows of a sparse matrix, its numbers in the smallest type where they are whole."""
+    """Rows of a sparse matrix, integers in the smallest type."""
 
     matrix: Any
 
@@ -176,7 +177,8 @@ class Csr:
 
 @dataclass(frozen=True, eq=False)
 class SparseBuffer:
-    """Rows of sparse matrices of one width, as CSR; `matrix` says of which of SciPy's kinds."""
+    """Rows of sparse matrices of one width, as CSR; `matrix` selects SciPy's matrix instead of its
+    array."""
 
     names: tuple[str, ...]
     matrix: bool
@@ -248,7 +250,7 @@ class BlockBuffer:
 
     @classmethod
     def like(cls, X: Sequence[Any] | Mapping[Any, Any]) -> BlockBuffer:
-        """Nothing yet, of the form of `X`."""
+        """An empty buffer for inputs like `X`."""
         keys = tuple(X) if isinstance(X, Mapping) else None
         names = tuple(resolve_names(None, len(X), keys))
         blocks = _blocks_of(X, keys, names)
@@ -321,7 +323,7 @@ def _check_form(block: Any, part: ArrayBuffer | SparseBuffer, name: str) -> None
 
 
 def check_names(names: Sequence[Any], expected: Sequence[Any]) -> None:
-    """The columns of a batch are those of the first, in any order."""
+    """Raise unless a batch has the columns of the first, in any order."""
     now, before = set(names), set(expected)
     missing = [name for name in expected if name not in now]
     extra = [name for name in names if name not in before]

@@ -1,7 +1,7 @@
-"""Batches of DataFrames: every column kept small, and joined again with the type it would have had.
+"""Buffers of DataFrames: every column compact, and joined again with the type it would have had.
 
 A column may change its type between batches as far as its library can join them: integers become
-floats where values are missing, a column without any value has no type of its own.
+floats where values are missing, and a column without any value has no type of its own.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ Encoded = tuple[Run[Any], set[str]]
 
 
 class Library(Protocol):
-    """What a library of DataFrames has of its own."""
+    """Operations that differ between libraries of DataFrames."""
 
     def encoded(self, series: Any, column: ColumnBuffer) -> Encoded:
-        """A column of a batch, kept small."""
+        """A column of a batch, in compact form."""
 
     def decoded(self, run: Run[Any], labels: Labels) -> Any:
         """A column of the library with the rows of a run."""
@@ -60,7 +60,7 @@ class Library(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class ColumnBuffer:
-    """Rows of one column: runs of one type, labels for all of them, what kind its values are."""
+    """Rows of a column: runs of one type, labels for all of them, and the kind of its values."""
 
     name: str
     runs: tuple[Run[Any], ...] = ()
@@ -122,7 +122,7 @@ class FrameBuffer:
 
 
 def _check_type(series: nw.Series[Any], name: str) -> None:
-    """Types that can be read; a column of nothing has none."""
+    """Raise unless a type can be read; a column that is all missing has none."""
     dtype = series.dtype
     known = nw.Categorical | nw.Enum | nw.Boolean | nw.String | nw.Object
     if dtype.is_numeric() or isinstance(dtype, known) or series.null_count() == len(series):
@@ -136,7 +136,7 @@ def _text(values: list[Any], dtype: Any, labels: Labels) -> Encoded:
 
 
 def _numbers(values: NDArray[Any], gaps: NDArray[np.bool_], dtype: Any, name: str) -> Encoded:
-    """Numbers or booleans; values in gaps are of no meaning."""
+    """Numbers or booleans; values in gaps have no meaning."""
     kind = values.dtype.kind
     if kind == "f":
         check_finite(values[:, None], [name])
@@ -150,7 +150,7 @@ def _numbers(values: NDArray[Any], gaps: NDArray[np.bool_], dtype: Any, name: st
 
 
 class Pandas:
-    """Columns of pandas; the index is not kept."""
+    """Columns of pandas; the index is dropped."""
 
     def encoded(self, series: Any, column: ColumnBuffer) -> Encoded:
         """See `Library.encoded`."""
@@ -176,9 +176,9 @@ class Pandas:
         dtype, last = series.dtype, column.runs[-1].dtype if column.runs else None
         if last is not None and hasattr(last, "categories"):
             dtype = _united(last, dtype, column.name)
-        place = dtype.categories.get_indexer(series.dtype.categories)
+        position = dtype.categories.get_indexer(series.dtype.categories)
         own = series.cat.codes.to_numpy()
-        codes = smallest_dtype(np.where(own < 0, -1, np.append(place, -1)[own]))
+        codes = smallest_dtype(np.where(own < 0, -1, np.append(position, -1)[own]))
         used = series.dtype.categories[np.unique(own[own >= 0])]
         run = Run(dtype, (Piece(codes),), coded=True, growing="category")
         return run, kinds_of(used.tolist())
@@ -220,7 +220,7 @@ class Pandas:
 
 
 def _united(known: Any, new: Any, name: str) -> Any:
-    """The type that has the categories of both; an order must be the same in every batch."""
+    """The type with the categories of both; raises if ordered categories differ."""
     if known.ordered == new.ordered and known.categories.equals(new.categories):
         return known
     if known.ordered or new.ordered:
@@ -336,7 +336,7 @@ def _plain_types(pl: Any) -> tuple[Any, ...]:
 
 @dataclass(frozen=True, eq=False)
 class OtherFrameBuffer:
-    """Rows of DataFrames of any other library that narwhals reads, as they are."""
+    """Rows of DataFrames of any other library that narwhals reads, as they came."""
 
     names: tuple[str, ...]
     pieces: tuple[nw.DataFrame[Any], ...] = ()

@@ -1,4 +1,4 @@
-"""Sparse matrices and blocks: presence or absence, grouped columns, one-hot rows."""
+"""Sparse matrices and blocks: sparse binary tables, groups of columns, one-hot rows."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ __all__ = [
 Groups = Sequence[Hashable] | NDArray[Any] | Mapping[Any, Any]
 
 
-# --- presence or absence -------------------------------------------------------------
+# --- sparse binary tables -------------------------------------------------------------
 
 
 def table_from_sparse(X: Any, names: Sequence[Any] | None, drop_constant: bool) -> Table:
-    """Presence or absence: a variable for each column, present where the value is > 0."""
+    """A sparse binary table: a variable for each column, 1 where the value is > 0."""
     check_shape(X.shape)
     n, p = X.shape
     labels = resolve_names(names, p)
@@ -51,7 +51,7 @@ def table_from_sparse(X: Any, names: Sequence[Any] | None, drop_constant: bool) 
     constant = np.flatnonzero(~varies)
     dropped = constant_variables(
         [labels[i] for i in constant],
-        ["present" if support[i] else "absent" for i in constant],
+        ["1" if support[i] else "0" for i in constant],
         n,
         drop_constant,
         p,
@@ -64,8 +64,8 @@ def table_from_sparse(X: Any, names: Sequence[Any] | None, drop_constant: bool) 
 
 
 def canonical_csr(X: Any, names: Sequence[str], negative: bool = False) -> sparse.csr_array:
-    """CSR of finite floats with sorted indices, no duplicates, no stored zeros; X is left
-    as it is. float32 where it holds every value exactly, else float64."""
+    """CSR of finite floats with sorted indices, no duplicates and no stored zeros; a copy. float32
+    where it holds every value exactly, else float64."""
     if X.dtype.kind == "c":
         raise complex_data()
     if X.dtype.kind not in "biuf":
@@ -107,7 +107,7 @@ def _check_stored(matrix: sparse.csr_array, names: Sequence[str], negative: bool
     row, name, value = _stored_position(matrix, data < 0, names)
     raise DataError(
         f"negative value {value} at row {row}, column {name!r} of a sparse matrix",
-        "counts and presence must be >= 0: correct it, or pass real vectors as dense blocks",
+        "values must be >= 0: correct it, or pass real vectors as dense blocks",
         value=value,
         row=row,
         column=name,
@@ -132,7 +132,7 @@ def _as_float(data: NDArray[Any]) -> NDArray[Any]:
 
 
 def group_columns(groups: Groups, n_columns: int) -> tuple[list[Any], list[NDArray[np.int64]]]:
-    """Labels in order of appearance, and the columns of each; every column in one group."""
+    """Labels in order of appearance, and the columns of each; every column is in one group."""
     if isinstance(groups, Mapping):
         return _groups_by_name(groups, n_columns)
     nested = isinstance(groups, np.ndarray) and groups.ndim != 1
@@ -207,7 +207,7 @@ def _groups_by_name(
 
 
 def as_block(value: Any, name: str) -> Any:
-    """A sparse matrix or an array of one or two dimensions."""
+    """A sparse matrix or an array of one or two dimensions, as it is."""
     block = value if sparse.issparse(value) else np.asarray(value)
     if block.ndim not in (1, 2):
         raise DataError(
@@ -229,7 +229,7 @@ def as_block(value: Any, name: str) -> Any:
 
 
 def common_length(arrays: Sequence[Any], names: Sequence[str], n_min: int = 2) -> int:
-    """The number of samples, the same in every block."""
+    """The number of samples, which all blocks share."""
     check_shape((arrays[0].shape[0] if arrays else 0, len(arrays)), n_min)
     n = int(arrays[0].shape[0])
     for array, name in zip(arrays, names, strict=True):

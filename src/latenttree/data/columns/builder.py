@@ -1,9 +1,4 @@
-"""`as_table`: any accepted input to a `Table`, checked once, here, before any work.
-
-A DataFrame of boolean, integer, float, string and categorical columns, an (n, p) array, a SciPy
-sparse matrix with or without `groups`, a list or dict of blocks; values may be missing in any but
-sparse input. Dask collections are still to come.
-"""
+"""Any input in memory to a `Table`: a method of `TableBuilder` for each kind of container."""
 
 from __future__ import annotations
 
@@ -92,7 +87,7 @@ def variables_of_vectors(
     family: Family = AUTO,
     drop_constant: bool = False,
 ) -> list[Variable]:
-    """The variables of columns whose vectors stand for all their rows."""
+    """The variables of columns whose vectors summarise all their rows."""
     return list(
         TableBuilder(None, family, drop_constant, None, False)._variables(vectors, names, n)
     )
@@ -184,7 +179,7 @@ class TableBuilder:
         return self.columns(vectors, names, n)
 
     def columns(self, vectors: Iterable[Vector | DataError], names: Sequence[str], n: int) -> Table:
-        """A variable for each vector; they arrive one at a time."""
+        """A table with a variable for each vector; vectors arrive one at a time."""
         variables = self._variables(vectors, names, n)
         if self.scores:
             return blocks_of_variables(list(variables), n, self.drop_constant)
@@ -193,7 +188,7 @@ class TableBuilder:
     def _variables(
         self, vectors: Iterable[Vector | DataError], names: Sequence[str], n: int
     ) -> Iterator[Variable]:
-        """The variables; where some cannot be made, one error about all that is wrong."""
+        """The variables; where some cannot be made, one error about all of them."""
         requested, wrong, failed = requested_families(self.family, names), [], False
         for vector, name, family in zip(vectors, names, requested, strict=True):
             variable: Variable | DataError = (
@@ -212,7 +207,7 @@ class TableBuilder:
             raise combined_error(wrong)
 
     def _later_errors(self, variable: Variable, n: int) -> list[DataError]:
-        """What later checks would say of a variable that can be read."""
+        """The errors that later checks would raise about a variable that can be read."""
         if variable.constant is not None:
             error = constant_column(variable.name, variable.only_value, n)
             return [] if self.drop_constant else [error]
@@ -233,8 +228,8 @@ class TableBuilder:
         return make(vector, name, requested, self.weights)
 
     def blocks(self, blocks: Sequence[Any] | Mapping[Any, Any]) -> Table:
-        """A variable for each block: (n, d) dense or sparse vectors, or a 1-D vector. Where every
-        block is 1-D the table is that of columns, otherwise of kind "blocks"."""
+        """A variable for each block: (n, d) dense or sparse vectors, or a 1-D vector. Of kind
+        "codes" where every block is 1-D, otherwise of kind "blocks"."""
         keys = list(blocks) if isinstance(blocks, Mapping) else None
         values = list(blocks.values()) if isinstance(blocks, Mapping) else list(blocks)
         names = resolve_names(self.names, len(values), keys)
@@ -294,13 +289,14 @@ class TableBuilder:
         return blocks_of_variables(variables, X.shape[0], self.drop_constant)
 
     def _check_binary(self, X: Any) -> None:
+        """Raise if a family other than binary is requested for a sparse matrix."""
         requested = requested_families(self.family, resolve_names(self.names, X.shape[1]))
         other = next(
             (name for name in requested if name not in (AUTO, "binary", "categorical")), None
         )
         if other is not None:
             raise DataError(
-                f"family {other!r}: a sparse matrix without groups is read as presence or absence",
+                f"family {other!r}: a sparse matrix without groups is read as binary variables",
                 Text(
                     "pass X.toarray() to read its numbers, or ",
                     Option("groups"),
@@ -312,7 +308,7 @@ class TableBuilder:
 
 
 def _result_or_error(make: Callable[..., Made], *arguments: Any) -> Made | DataError:
-    """What is made, or what is wrong: told later, together with what is wrong elsewhere."""
+    """What `make` returns, or the DataError that it raises, to be reported together with others."""
     try:
         return make(*arguments)
     except DataError as error:
@@ -324,7 +320,7 @@ def _pairs(columns: Iterable[Any], names: Sequence[str]) -> Iterator[tuple[Any, 
 
 
 def table_of_scores(table: Table) -> Table:
-    """The same table for a Gaussian tree."""
+    """The same table for a Gaussian tree: normal scores of all variables."""
     read = TableBuilder(None, AUTO, False, table.weights, True)
     variables = []
     for v, name in enumerate(table.names):
@@ -339,7 +335,7 @@ def table_of_scores(table: Table) -> Table:
 
 
 def _numbers(table: Table, v: int) -> Any:
-    """(n,) or (n, d) values of a variable of a table; ordinal categories are their places."""
+    """(n,) or (n, d) values of a variable of a table; ordinal categories are their positions."""
     if table.values is not None and v in table.values.arrays:
         return table.values.arrays[v]
     labels = table.categories[v]

@@ -20,23 +20,22 @@ Remark = Literal["", "whole", "many", "rare", "bag", "lost"]
 
 @dataclass(frozen=True, eq=False)
 class Variable:
-    """What the structure and what likelihoods see of a variable.
+    """One variable: its form for the structure and its values for likelihoods.
 
     Attributes
     ----------
     name, family : its name and family, one of `FAMILIES`.
     dim : coordinates of its structural form.
     codes : (n,) its category, or the bin of its number; -1 where missing; None for a block.
-    block : (n, dim) dense or CSR structural form, where codes do not say it; rows of missing
-        values are empty.
+    block : (n, dim) dense or CSR structural form, where there are no codes; rows of missing values
+        are empty.
     labels : (dim,) labels of its categories, None where it has none.
-    values : its values for likelihoods, as in `Values.arrays`; None where codes say it all.
-    gaps : (n,) True where a block is missing; None where none is, or where codes say it.
-    n_missing : in how many samples it is missing.
-    constant : the single value that it has, as text; None where it varies.
-    remark : what people should know of how it was read.
-    n_values : how many different values it has, where a remark tells.
-    """
+    values : its values for likelihoods, as in `Values.arrays`; None where codes suffice.
+    gaps : (n,) True where a block is missing; None where none is, or where codes tell.
+    n_missing : samples in which it is missing.
+    constant : its only value, as text; None where it varies.
+    remark : why a note should tell how it was read.
+    n_values : its different values, where a remark needs their number."""
 
     name: str
     family: str
@@ -53,7 +52,7 @@ class Variable:
 
     @property
     def only_value(self) -> str:
-        """The value of a constant, in words."""
+        """The value of a constant variable, in words."""
         some = self.n_missing > 0 and self.remark != "lost"
         return f"{self.constant}, or missing" if some else f"{self.constant}"
 
@@ -61,7 +60,7 @@ class Variable:
 def codes_of_variables(
     variables: Iterable[Variable], names: Sequence[str], n: int, drop_constant: bool
 ) -> Table:
-    """A table of kind "codes"; variables arrive one at a time and their codes do not stay."""
+    """A table of kind "codes"; variables arrive one at a time, and only their codes are copied."""
     stack, read = CodeStack(n, len(names)), []
     for variable in variables:
         assert variable.codes is not None
@@ -78,7 +77,7 @@ def codes_of_variables(
 
 
 def blocks_of_variables(variables: Sequence[Variable], n: int, drop_constant: bool) -> Table:
-    """A table of kind "blocks": every variable as its vector, side by side in one CSR."""
+    """A table of kind "blocks": the vectors of all variables, side by side in one CSR."""
     kept, dropped = varying(variables, n, drop_constant)
     lost = all_missing_notes(variables)
     used = [variables[i] for i in kept]
@@ -123,7 +122,7 @@ def varying(
 
 
 def all_categorical(variables: Sequence[Variable]) -> bool:
-    """Whether codes say it all, so that no values are kept beside them."""
+    """Whether codes suffice, so that the table needs no `values`."""
     return all(variable.family == "categorical" for variable in variables)
 
 
@@ -133,7 +132,7 @@ def _values(variables: Sequence[Variable], codes: NDArray[Any]) -> Values:
 
 
 def _without_bins(variables: Sequence[Variable], codes: NDArray[Any]) -> NDArray[Any]:
-    """(n, p) signed codes of a table of kind "codes": the categories, -1 where it has bins."""
+    """(n, p) signed codes of a table of kind "codes": categories, and -1 for binned numbers."""
     coded = np.array([variable.family in CODED for variable in variables])
     if not coded.any():
         return _no_codes(codes.shape)
@@ -143,7 +142,7 @@ def _without_bins(variables: Sequence[Variable], codes: NDArray[Any]) -> NDArray
 
 
 def _codes(variables: Sequence[Variable], n: int) -> NDArray[Any]:
-    """(n, p) the same from variables that have their codes."""
+    """(n, p) the same from variables that hold their codes."""
     coded = [i for i, variable in enumerate(variables) if variable.family in CODED]
     if not coded:
         return _no_codes((n, len(variables)))
@@ -201,7 +200,7 @@ def _side_by_side(parts: Sequence[Any]) -> sparse.csr_array:
 
 
 def _notes(variables: Sequence[Variable], n: int) -> list[str]:
-    """How data were read, in sentences, where it could surprise."""
+    """Sentences on how variables were read, where that could surprise."""
     many = "different whole numbers"
     sentences: list[tuple[Remark, str, str, str, str]] = [
         ("whole", "floats that are few whole numbers", "categories", "gaussian", "a number"),
@@ -221,7 +220,7 @@ def _notes(variables: Sequence[Variable], n: int) -> list[str]:
 
 
 def _hold(chosen: Sequence[Variable], what: str) -> str:
-    """Which variables hold what, and how many different values where that is known."""
+    """Which variables hold what, and their numbers of different values where these are known."""
     counted = [f"{variable.n_values:,} " if variable.n_values else "" for variable in chosen]
     if chosen[0].remark not in ("many", "rare"):
         counted = [""] * len(chosen)
@@ -235,7 +234,7 @@ def _hold(chosen: Sequence[Variable], what: str) -> str:
 
 
 def all_missing_notes(variables: Sequence[Variable]) -> list[str]:
-    """A note on variables that have no value at all; they are constant and so left out."""
+    """A note on variables without any value; they count as constant and are left out."""
     names = [variable.name for variable in variables if variable.remark == "lost"]
     if not names:
         return []

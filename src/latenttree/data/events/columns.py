@@ -1,8 +1,8 @@
-"""Columns of an event table, and maps between codes, whatever they come in.
+"""Columns of an event table, whatever its container.
 
 A DataFrame, a dict or a tuple of arrays, a .csv (also .gz, .xz, .bz2) or a .parquet file: each
-column becomes its distinct values with their texts, and the number of the value in each row.
-Codes are texts throughout: "250.00" and "250" are two codes, and "008" is not "8".
+column becomes its distinct values with their texts, and the number of the value in each row. Codes
+are texts throughout: "250.00" and "250" are two codes, and "008" is not "8".
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Labelled:
 
 
 def read_columns(source: Any, choose: Choose, delimiter: str | None = None) -> list[Labelled]:
-    """The chosen columns; `choose` is given all names and answers with numbers of columns."""
+    """The chosen columns; `choose` maps all names to the numbers of the chosen columns."""
     if isinstance(source, str | os.PathLike):
         with reading(source):
             return _columns_of_file(Path(source), choose, delimiter)
@@ -93,7 +93,7 @@ def is_parquet(path: Path) -> bool:
 
 
 def delimiter_of(path: Path, delimiter: str | None) -> str:
-    """The mark between the cells of a file of text."""
+    """The delimiter of a text file: the given one, else that of its suffix."""
     suffix = suffix_of(path)
     if suffix not in (".csv", ".tsv", ".txt"):
         check_file(path)
@@ -151,7 +151,7 @@ def columns_of_frame(frame: nw.DataFrame[Any], choose: Choose) -> list[Labelled]
 
 
 def _of_series(series: nw.Series[Any]) -> Labelled:
-    """Only what is known goes to NumPy: integers with gaps would become floats there."""
+    """Only known values go to NumPy: integers with missing values would become floats there."""
     if isinstance(series.dtype, nw.Datetime) and series.dtype.time_zone is not None:
         series = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
     known = ~series.is_null().to_numpy().astype(bool)
@@ -187,7 +187,7 @@ def _objects(values: Iterable[Any]) -> NDArray[Any]:
 
 
 def _labelled(name: str, values: NDArray[Any], codes: IntArray) -> Labelled:
-    """Values that are the same text are one; those that mean "missing" are none."""
+    """Values with the same text become one; those that mean "missing" get no number."""
     gaps = is_missing(_objects(values.tolist()))
     texts = ["" if gap else text_of(v) for v, gap in zip(values.tolist(), gaps, strict=True)]
     position: dict[str, int] = {}

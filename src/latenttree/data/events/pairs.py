@@ -1,4 +1,4 @@
-"""Distinct pairs of sample and code in memory; `pairspool.DiskPairs` are the same on disk."""
+"""Distinct pairs of sample and code in memory; `streaming.pairs.DiskPairs` are the same on disk."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class Pairs(Protocol):
         """The pairs of these codes, which are numbered in this order; they need not occur."""
 
     def changed(self, change: Change, texts: Sequence[str]) -> Pairs:
-        """The same samples with the codes that `change(samples, codes)` answers with."""
+        """The same samples with the codes that `change(samples, codes)` returns."""
 
-    def present(self) -> tuple[Pairs, IntArray]:
+    def nonempty(self) -> tuple[Pairs, IntArray]:
         """Without the samples that have no code, and the numbers of the others."""
 
     def matrix(self, arrays: Arrays) -> sparse.csr_array:
@@ -42,7 +42,7 @@ class Pairs(Protocol):
 
 
 class Collector(Protocol):
-    """Takes pairs as they come."""
+    """Collects pairs as they come."""
 
     def add(self, rows: NDArray[Any], codes: NDArray[Any]) -> None:
         """Add pairs of sample and code, by number."""
@@ -52,7 +52,7 @@ class Collector(Protocol):
 
 
 class MemoryPairCollector:
-    """Pairs as they come, in memory."""
+    """Collects pairs in memory."""
 
     def __init__(self) -> None:
         self._parts: list[tuple[IntArray, IntArray]] = []
@@ -103,8 +103,8 @@ class MemoryPairs:
         """See `Pairs.changed`."""
         return MemoryPairs.distinct(*change(self.rows, self.codes), tuple(texts), self.n_rows)
 
-    def present(self) -> tuple[MemoryPairs, IntArray]:
-        """See `Pairs.present`."""
+    def nonempty(self) -> tuple[MemoryPairs, IntArray]:
+        """See `Pairs.nonempty`."""
         rows, number = np.unique(self.rows, return_inverse=True)
         return MemoryPairs(number.ravel(), self.codes, self.texts, len(rows)), rows
 
@@ -118,12 +118,13 @@ class MemoryPairs:
 
 
 def limiting(texts: Sequence[str], others: Sequence[str]) -> Change:
-    """The change from codes of `texts` to those of `others`; what these lack is left out."""
+    """The change from codes of `texts` to those of `others`; codes without a counterpart are left
+    out."""
     position = {text: i for i, text in enumerate(others)}
-    place = np.asarray([position.get(text, -1) for text in texts], dtype=np.int64)
+    new_code = np.asarray([position.get(text, -1) for text in texts], dtype=np.int64)
 
     def change(rows: IntArray, codes: NDArray[Any]) -> tuple[IntArray, IntArray]:
-        new_codes = place[codes]
+        new_codes = new_code[codes]
         kept = new_codes >= 0
         return rows[kept], new_codes[kept]
 

@@ -1,7 +1,7 @@
-"""Events, as health records have them, to presence or absence: a row for each (sample, code).
+"""Event tables, such as health records, to sparse binary variables: a row for each (sample, code).
 
-`read_events` takes the table as it is. Codes may be rolled up to their parents, and gathered in
-groups, each of which is then one multi-hot variable. Whatever is left out is counted.
+`read_events` takes the table as it is. Codes may be rolled up to their parents, and collected in
+groups, each of which is then one multi-hot variable. Everything that is left out is counted.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def read_events(
     memory_limit: Any = None,
     scratch: str | Path | None = None,
 ) -> Events:
-    """Presence or absence from a table with a row for each event.
+    """Sparse binary variables from a table with a row for each event.
 
     Parameters
     ----------
@@ -160,7 +160,7 @@ def read_events(
         else:
             pairs = _supported(pairs, min_support, report)
         if all_samples is None:
-            pairs, samples = _present(pairs, samples, report)
+            pairs, samples = _nonempty_samples(pairs, samples, report)
         if codes is None:
             pairs = _varying(pairs, len(samples), report)
         members = None if group_of is None else _members(pairs.texts, group_of, report)
@@ -179,7 +179,8 @@ def _reading(
     memory_limit: Any,
     scratch: str | Path | None,
 ) -> tuple[Arrays, Collector, Iterable[list[Labelled]]]:
-    """Where the matrix goes, where the pairs go, and the events that they come from."""
+    """Storage for the matrix, a collector for the pairs, and the blocks of events that they come
+    from."""
     if isinstance(events, str | os.PathLike):
         path, limit = Path(events), memory_bytes(memory_limit)
         check_file(path)
@@ -192,7 +193,7 @@ def _reading(
 
 
 class _Window(NamedTuple):
-    """The events that are read, and from when to when."""
+    """The columns of the events, and the time span that is read."""
 
     columns: tuple[str | None, ...]
     since: Any
@@ -245,7 +246,7 @@ def _read(
 
 
 def _cohort(all_samples: Any) -> GrowingIndex | FixedIndex:
-    """The row of each sample: as they come, or as they are given."""
+    """The row of each sample: in order of appearance, or as given."""
     if all_samples is None:
         return GrowingIndex()
     labels = np.asarray(all_samples)
@@ -310,7 +311,7 @@ def _limited(
 def _group_of(
     groups: Mapping[str, Sequence[str]], pairs: Pairs, codes: Sequence[Any] | None
 ) -> dict[str, str]:
-    """The one group of each code; of codes that neither occur nor are requested the first."""
+    """The one group of each code; the first for codes that neither occur nor are requested."""
     used = {*pairs.counts(), *map(text_of, () if codes is None else codes)}
     for code, own_groups in groups.items():
         if len(own_groups) > 1 and code in used:
@@ -331,7 +332,7 @@ def _group_of(
 
 
 def _given_codes(codes: Sequence[Any], group_of: Mapping[str, str] | None) -> dict[str, int]:
-    """The columns that are requested."""
+    """The requested columns."""
     given = [text_of(code) for code in ([] if isinstance(codes, str) else codes)]
     if not given or len(set(given)) < len(given):
         raise DataError(
@@ -353,18 +354,18 @@ def _given_codes(codes: Sequence[Any], group_of: Mapping[str, str] | None) -> di
 
 
 def _supported(pairs: Pairs, min_support: int, report: dict[str, Any]) -> Pairs:
-    """The codes that enough samples have."""
+    """The codes of at least `min_support` samples."""
     counts = pairs.counts()
     rare = {text: n for text, n in counts.items() if n < min_support}
     report |= {"min_support": min_support, "rare": left_out(rare)}
     return pairs.limited([text for text in counts if text not in rare])
 
 
-def _present(
+def _nonempty_samples(
     pairs: Pairs, samples: NDArray[Any], report: dict[str, Any]
 ) -> tuple[Pairs, NDArray[Any]]:
     """The samples that have a code, in order of appearance."""
-    nonempty, rows = pairs.present()
+    nonempty, rows = pairs.nonempty()
     report["samples_without"] = len(samples) - len(rows)
     if not len(rows):
         raise NothingLeft(report)
@@ -372,7 +373,7 @@ def _present(
 
 
 def _varying(pairs: Pairs, n_samples: int, report: dict[str, Any]) -> Pairs:
-    """The codes that not all samples have: one that all have says nothing."""
+    """The codes that not all samples have: a constant is uninformative."""
     counts = pairs.counts()
     everywhere = {text: n for text, n in counts.items() if n == n_samples}
     report["everywhere"] = left_out(everywhere)

@@ -1,4 +1,4 @@
-"""What was left out of a table of events, in numbers and in sentences."""
+"""What was left out of an event table, in numbers and in sentences."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from latenttree.errors import DataError, Option, Phrase, Text
 
 
 class NothingLeft(DataError):
-    """No code is left; `report` says, as that of `Events`, where they went."""
+    """No code is left; `report`, as that of `Events`, tells where they went."""
 
     def __init__(self, report: Mapping[str, Any]) -> None:
         left_out_of = [part for sentence in sentences(report) for part in (" ", sentence)]

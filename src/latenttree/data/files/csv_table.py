@@ -1,4 +1,4 @@
-"""A .csv with a row for each sample: what a column holds is decided from its distinct texts."""
+"""A .csv with a row for each sample: the distinct texts of a column decide what it holds."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ _READ = 1 << 20  # bytes read at once
 
 
 def read_vocabulary(path: Path) -> list[str]:
-    """A name on each line."""
+    """The names in a file, one on each line."""
     if not path.is_file():
         raise DataError(
             f"no vocabulary file {str(path)!r}", "check the path", path=str(path), option="vocab"
@@ -72,7 +72,7 @@ def entries(
 def entry_blocks(
     lines: Lines, n_docs: int, n_words: int, n_entries: int
 ) -> Iterator[tuple[NDArray[np.int32], NDArray[np.int32]]]:
-    """The same, some at a time."""
+    """The same in blocks."""
     n_read = 0
     for triplets, line in lines.triplets(n_entries):
         n_read += len(triplets)
@@ -115,7 +115,7 @@ def _check_range(
 
 
 class Lines:
-    """Lines of a text file, gzipped or not, in blocks; knows how far it has read."""
+    """Lines of a text file, gzipped or not, in blocks; counts the lines read."""
 
     def __init__(self, path: Path) -> None:
         self.name = path.name

@@ -30,7 +30,7 @@ _SITES_SHOWN = 3
 
 @dataclass
 class _Record:
-    """One sequence as it is read: its header, where it starts, its lines."""
+    """A sequence of the file: its header, the line it starts at, its lines."""
 
     header: str
     line: int
@@ -194,7 +194,7 @@ def _guess(sequences: Sequence[str]) -> Literal["dna", "protein"]:
 
 
 def _bytes(text: str) -> NDArray[np.uint32]:
-    """(n,) numbers of the characters; 255, which no alphabet has, for all beyond."""
+    """(n,) code points of the characters, at most 255, which no alphabet has."""
     points = np.frombuffer(text.encode("utf-32-le"), dtype=np.uint32)
     return np.minimum(points, 255)
 
@@ -257,7 +257,7 @@ def _wrong_character(character: str, site: int, name: str, kind: str, file: str)
 
 
 def _table(names: Sequence[str], codes: NDArray[np.int8], kind: str) -> Table:
-    """Letters that occur nowhere in the alignment are no categories."""
+    """The table; letters that occur nowhere in the alignment are not categories."""
     used = np.bincount(codes[codes >= 0], minlength=len(_LETTERS[kind])) > 0
     if not used.any():
         used[:] = True

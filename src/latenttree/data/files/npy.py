@@ -1,4 +1,5 @@
-"""Arrays in .npy and .npz files, whose declared sizes are held against those of the files."""
+"""Arrays in .npy and .npz files, whose declared sizes are checked against the sizes of
+the files."""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ class Header(NamedTuple):
 
 
 def array_header(file: Any, size: int) -> Header:
-    """What the .npy that begins here declares; `size` are its bytes, with the header."""
+    """What the .npy that begins here declares; `size` is its length in bytes, header included."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # NumPy reads the header as a Python literal
         version = np.lib.format.read_magic(file)
@@ -116,7 +117,7 @@ class Npz:
         return flat.reshape(header.shape, order="F" if header.by_columns else "C")
 
     def only(self) -> str:
-        """The name of the one array that there is."""
+        """The name of the only array."""
         if len(self._infos) != 1:
             raise DataError(
                 f"{self.path.name} has {len(self._infos)} arrays ({', '.join(self.names[:5])})",

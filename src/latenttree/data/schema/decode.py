@@ -1,4 +1,4 @@
-"""Codes and numbers back to values, in the container that data came in."""
+"""Codes and numbers back to values, in the container that the training data came in."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def column_of_series(series: nw.Series[Any]) -> InputColumn:
 
 
 def _read_as(series: nw.Series[Any], levels: Any) -> bool:
-    """Whether values read as these categories do: of dates, for example, NumPy makes numbers."""
+    """Whether values read as these categories do: dates, for example, become numbers in NumPy."""
     known = set(levels.to_numpy().tolist())
     return all(value in known for value in series.drop_nulls().to_numpy()[:100].tolist())
 
@@ -54,7 +54,8 @@ def _read_as(series: nw.Series[Any], levels: Any) -> bool:
 
 
 class Known(NamedTuple):
-    """Samples without gaps: codes of the categories, arrays of all else, and their schema."""
+    """Samples without missing values: codes of the categories, arrays of the others, and their
+    schema."""
 
     schema: SchemaFields
     codes: NDArray[Any]
@@ -104,8 +105,7 @@ def _constant(column: InputColumn) -> NDArray[Any]:
 
 
 def _rounded(values: NDArray[Any], dtype: str) -> NDArray[Any]:
-    """Numbers that a column of integers or booleans can hold; any other column takes them as
-    they are."""
+    """Numbers rounded to what a column of integers or booleans holds; others unchanged."""
     name = dtype.lower()
     if name.startswith("bool"):
         return np.asarray(values >= 0.5)
@@ -132,7 +132,7 @@ def _table(known: Known) -> Table:
 
 
 def _variable(known: Known, i: int) -> Variable:
-    """A variable of a table that holds numbers; bins are those of the samples themselves."""
+    """A numeric variable of a table; its bins are those of the samples themselves."""
     schema = known.schema
     name, family, labels = schema.names[i], schema.families[i], schema.categories[i]
     if schema.coded[i]:
@@ -161,10 +161,10 @@ def _array(known: Known) -> NDArray[Any]:
 
 
 def _sparse(known: Known) -> Any:
-    """(n, all columns) CSR: ones where a variable is present, or numbers."""
+    """(n, all columns) CSR: ones of binary variables, or numbers."""
     schema, n = known.schema, len(known.codes)
-    present = np.where(schema.coded, known.codes, 0)
-    rows, variables = np.nonzero(present)
+    ones = np.where(schema.coded, known.codes, 0)
+    rows, variables = np.nonzero(ones)
     parts = [(rows, schema.index[variables], np.ones(len(rows)))]
     for j, column in enumerate(schema.columns):
         if column.constant is not None and column.constant[0]:
@@ -244,7 +244,7 @@ def _frame(known: Known) -> Any:
 
 
 def arranged(result: Any, like: Any) -> Any:
-    """A DataFrame with the order of columns, and in pandas the index, of another."""
+    """`result` with the column order, and in pandas the index, of the DataFrame `like`."""
     if type(result) is not type(like):
         return result
     own, other = as_frame(result), as_frame(like)

@@ -1,4 +1,4 @@
-"""New data of any container as the codes and numbers of a model, read as training data were."""
+"""New data in any container to the codes and numbers of a model, read as the training data were."""
 
 from __future__ import annotations
 
@@ -39,15 +39,14 @@ class Rows:
     Attributes
     ----------
     n_samples : n.
-    codes : (n, p) signed codes, -1 where missing and for variables that are no categories; None
+    codes : (n, p) signed codes, -1 where missing and for variables that are not categorical; None
         where `matrix` is used, or where no variable has codes.
-    matrix : (n, p) CSR with 1 where a variable is present and -1 where it is missing; used
-        instead of `codes` for sparse input, whose dense form may not fit in memory.
+    matrix : (n, p) CSR of sparse binary data, 1, or -1 where missing; used instead of `codes` for
+        sparse input, whose dense form may not fit in memory.
     skip : with `matrix`: variables that are not used.
-    arrays : values of the variables that are no categories, as in `table.Values`; those that are
+    arrays : values of the variables that are not categorical, as in `table.Values`; those that are
         not used have none.
-    n_vars : p.
-    """
+    n_vars : p."""
 
     n_samples: int
     codes: NDArray[Any] | None = None
@@ -74,8 +73,8 @@ class Rows:
 
 @dataclass(frozen=True, eq=False)
 class Reader:
-    """Reads inputs with a schema; `unused` are variables that are not read, `n_min` the least
-    number of rows."""
+    """Reads inputs by a schema; `unused` variables are not read, `n_min` is the least number of
+    rows."""
 
     schema: SchemaFields
     n_min: int = 1
@@ -120,7 +119,7 @@ class Reader:
         return self._stacked(len(array), columns())
 
     def _fits(self, array: NDArray[Any], skip: Sequence[int]) -> bool:
-        """Whether an integer array holds nothing but codes, so that a cast is all it needs."""
+        """Whether an integer array holds only codes, so that a cast suffices."""
         schema = self.schema
         same = len(schema.columns) == schema.n_vars and _in_order(schema.index)
         if not same or not schema.numbered or array.dtype.kind not in "biu":
@@ -163,7 +162,7 @@ class Reader:
         )
 
     def _sparse(self, X: Any) -> Rows:
-        """A sparse matrix, each of its columns a variable: presence, or numbers."""
+        """A sparse matrix, each of its columns a variable: binary, or numeric."""
         schema = self.schema
         if schema.kind != "sparse_binary" and schema.n_coded:
             raise DataError(
@@ -183,14 +182,14 @@ class Reader:
     def _binary_table(self, X: Any, positions: NDArray[np.int64], names: Sequence[str]) -> Rows:
         """1 where a value is > 0, missing where it is NaN."""
         known, lost = split_gaps(X)
-        present = canonical_csr(known, names)
-        present.data = np.ones(present.nnz, dtype=np.int8)
+        ones = canonical_csr(known, names)
+        ones.data = np.ones(ones.nnz, dtype=np.int8)
         if lost is not None:  # 0 or 1 becomes -1
-            present = present - lost - present.multiply(lost)
+            ones = ones - lost - ones.multiply(lost)
         skip = np.flatnonzero(positions < 0)
         if len(positions) != X.shape[1] or len(skip) or not _in_order(positions):
-            present = present[:, np.maximum(positions, 0)]
-        return Rows(X.shape[0], matrix=sparse.csr_array(present), skip=skip)
+            ones = ones[:, np.maximum(positions, 0)]
+        return Rows(X.shape[0], matrix=sparse.csr_array(ones), skip=skip)
 
     def _table(self, table: Table) -> Rows:
         check_shape((table.n_samples, table.n_vars), self.n_min)
@@ -250,7 +249,7 @@ class Reader:
         return hot_positions(values, name)
 
     def numbers(self, i: int, values: Any, missing: Mask | None = None) -> Any:
-        """Values of variable `i`, which is no category: a vector, or a block."""
+        """Values of variable `i`, which is not categorical: a vector, or a block."""
         schema, name = self.schema, self.schema.names[i]
         family, form = schema.families[i], schema.form_of(i)
         if form != "vector":

@@ -1,4 +1,4 @@
-"""What a training input looked like: its container, its columns and the groups of a matrix."""
+"""The form of a training input: its container, its columns and the groups of a matrix."""
 
 from __future__ import annotations
 
@@ -79,16 +79,16 @@ def dtype_name(dtype: Any) -> str:
 # --- the value of a constant column ----------------------------------------------------
 
 
-def constant_value(X: Any, j: int, members: Members, presence: bool) -> NDArray[Any] | None:
-    """The value of a constant column, (1,), or the row of a constant block, (width,); what is
-    missing in the first row is taken from the first row that has it, and stays missing where no
-    row has it. Presence is 0 or 1."""
+def constant_value(X: Any, j: int, members: Members, binary: bool) -> NDArray[Any] | None:
+    """The value of a constant column, (1,), or the row of a constant block, (width,). A value that
+    is missing in the first row is taken from the first row that has it, and stays missing where no
+    row has it. Of sparse `binary` input it is 0 or 1."""
     if isinstance(X, Table):
         return None
     if sparse.issparse(X):
         row = sparse.csr_array(X)[[0]].toarray()[0]
         row = row[[j] if members is None else members[j]]
-        return (row > 0).astype(np.int64) if presence else row
+        return (row > 0).astype(np.int64) if binary else row
     frame = as_frame(X)
     if frame is not None:
         column = frame.get_column(frame.columns[j])

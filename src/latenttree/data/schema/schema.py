@@ -1,9 +1,9 @@
 """`Schema`: what a fitted model remembers of its table, so that new data are read like it.
 
-A schema knows the columns of the training input (also those that were dropped), which of them
-are variables of the model, their families, their labels in the order of the codes, and the
-container they came in. `rows` takes any input to codes and numbers, `decode` takes them back to
-the container.
+A schema knows the columns of the training input (also dropped ones), which of them are variables of
+the model, their families, their labels in the order of the codes, and the container they came in.
+`rows` turns any input into codes and numbers, `decode` turns these back into values in that
+container.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Schema(SchemaFields):
     kind : kind of the table: "codes", "sparse_binary" or "blocks".
     names : (p,) variables of the model.
     dims : (p,) categories of each variable; of those of other families the width, 1 for a number.
-    categories : labels of each variable in the order of its codes, or None (presence, blocks,
+    categories : labels of each variable in the order of its codes, or None (sparse binary, blocks,
         numbers).
     columns : all columns (or blocks) of the input in order, also those that were dropped.
     index : (p,) column of each variable.
@@ -124,13 +124,13 @@ class Schema(SchemaFields):
         return rows.take(0, rows.n_samples)
 
     def rows(self, X: Any, *, n_min: int = 1, unused: Collection[str] = ()) -> Rows:
-        """Codes and numbers of new data, checked now; a sparse `X` is made dense a range at a
-        time. Arguments as in `encode`."""
+        """Codes and numbers of new data, checked now; a sparse `X` is made dense a range at a time.
+        Arguments as in `encode`."""
         return Reader(self, n_min, unused).read(X)
 
     def numbers(self, variable: int, values: NDArray[Any]) -> Any:
-        """Values of a variable that is no category, checked, as `rows` has them: of an `(n,)`
-        vector or an `(n, d)` block of anything that numbers and gaps come in."""
+        """Values of a variable that is not categorical, checked, as `rows` has them; `values` is an
+        `(n,)` vector or an `(n, d)` block of any type that holds numbers and missing values."""
         return Reader(self).numbers(variable, values)
 
     # --- decode and files ------------------------------------------------------------

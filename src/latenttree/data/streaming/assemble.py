@@ -1,4 +1,4 @@
-"""Parts of rows to a `Table` that lies in memory or, where it is too large, in a mapped file."""
+"""Chunks of rows to a `Table`, in memory or, where it is too large, in a mapped file."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Floats = NDArray[np.float64]
 
 
 class Chunk(NamedTuple):
-    """Rows of a table: a vector for each column, or its texts; and how often each row counts."""
+    """Rows of a table: a vector, or texts, for each column; and the weights of the rows."""
 
     n: int
     columns: Sequence[Any]
@@ -70,10 +70,10 @@ class ReadPlan(NamedTuple):
 def streamed_table(
     header: Sequence[str], chunks: Iterable[Chunk], plan: ReadPlan, texts: bool = False
 ) -> Table:
-    """The table of rows that come in chunks; the same, to the last bit, as of all rows at once.
+    """The table of rows that come in chunks; equal, to the last bit, to that of all rows at once.
 
     Memory: a chunk, the different values of each column (but for decimal numbers), and the table
-    where it fits. Scratch: 1 to 8 bytes for each value, and the table where it does not."""
+    where it fits. Scratch: 1 to 8 bytes for each value, and the table where it does not fit."""
     names = resolve_names(plan.names, len(header), header)
     requested = requested_families(plan.family, names)
     scratch = Scratch(plan.scratch)
@@ -92,7 +92,8 @@ def streamed_table(
 def _written(
     columns: Sequence[StreamedColumn], chunks: Iterable[Chunk]
 ) -> tuple[list[int], list[Floats] | None]:
-    """Rows of each part, and their weights; every column is on disk then."""
+    """Write all chunks to the columns' scratch files; returns the rows of each part, and their
+    weights."""
     sizes: list[int] = []
     weights: list[Floats] = []
     for chunk in chunks:
@@ -112,7 +113,7 @@ def _written(
 
 
 def _weighed(chunk: Chunk) -> Chunk:
-    """Without the rows of weight 0."""
+    """The chunk without rows of weight 0."""
     if chunk.weights is None:
         return chunk
     weights = checked_numbers(chunk.weights, chunk.n)
@@ -167,7 +168,7 @@ class _Rows:
             yield block
 
     def _table(self, column: StreamedColumn, variable: Variable) -> NDArray[Any]:
-        """What each place means, and what -1 does: a code, or a number that has a bin."""
+        """What each stored code means, and -1: a code of the variable, or a number to bin."""
         if isinstance(variable, NumericOnDiskVariable):
             return column.number_table()
         assert variable.codes is not None

@@ -1,7 +1,9 @@
-"""Pairs of sample and code that come in any order, sorted on disk: presence beyond memory.
+"""Pairs of sample and code that come in any order, sorted on disk: sparse binary data beyond
+memory.
 
-Samples are cut into ranges of `ROWS`. A pair is written to the pile of its range; then each pile
-alone is sorted and freed of repetitions. So memory holds one pile, whatever the order of the file.
+Samples are divided into ranges of `ROWS`. A pair is written to the bucket of its range; then each
+bucket is sorted and deduplicated by itself. Memory holds one bucket, whatever the order of the
+file. The same protocol as `events.pairs.Pairs`.
 """
 
 from __future__ import annotations
@@ -18,11 +20,11 @@ from latenttree.data.events.pairs import Change, IntArray, index_dtype, limiting
 from latenttree.data.streaming.scratch import Arrays, Scratch, Segment
 
 ROWS = 1 << 14
-"""Samples in a pile."""
+"""Samples in a bucket."""
 
 
 class DiskPairCollector:
-    """Pairs as they come."""
+    """Collects pairs in buckets on disk; see `events.pairs.Collector`."""
 
     def __init__(self, scratch: Scratch) -> None:
         self.scratch = scratch
@@ -77,7 +79,7 @@ class DiskPairs:
     n_rows: int
 
     def add(self, rows: NDArray[Any], codes: NDArray[Any]) -> None:
-        """The next pile, of any pairs of its samples."""
+        """Append the next bucket: any pairs of its samples."""
         width = max(len(self.texts), 1)
         keys = _different(rows.astype(np.int64) * width + codes)
         size = min(ROWS, self.n_rows - len(self.piles) * ROWS)
@@ -118,7 +120,7 @@ class DiskPairs:
             pairs.add(*change(rows, codes))
         return pairs
 
-    def present(self) -> tuple[DiskPairs, IntArray]:
+    def nonempty(self) -> tuple[DiskPairs, IntArray]:
         """Without the samples that have no code, and the numbers of the others."""
         rest, kept, n_kept = DiskPairCollector(self.scratch), [np.empty(0, np.int64)], 0
         for pile, (rows, codes) in enumerate(self._read()):
@@ -151,8 +153,8 @@ class DiskPairs:
 
 
 def _different(keys: IntArray) -> IntArray:
-    """Different keys in order; `keys` are sorted in place. Of some million keys `numpy.unique`
-    makes a hash table first, which takes ten times as long."""
+    """Different keys in order; sorts `keys` in place. `numpy.unique` builds a hash table first, ten
+    times slower here."""
     keys.sort()
     is_new = np.ones(len(keys), dtype=np.bool_)
     is_new[1:] = keys[1:] != keys[:-1]

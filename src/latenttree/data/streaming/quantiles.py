@@ -1,4 +1,4 @@
-"""Quantiles of numbers that are read part by part, exact: selection by the bits of the numbers."""
+"""Exact quantiles of numbers that are read in parts, by radix selection on their bits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from latenttree.data.columns.bins import NEGLIGIBLE, number_of_bins
 
 Floats = NDArray[np.float64]
 Parts = Callable[[], Iterable[tuple[Floats, Floats | None]]]
-"""Parts of a column, again at each call: known numbers, and how often each counts (None: once)."""
+"""Parts of a column, again at each call: known numbers, and their weights (None: one each)."""
 
 _BITS = 16
 _LEVELS = 64 // _BITS
@@ -20,7 +20,7 @@ _SIGN = np.uint64(1 << 63)
 
 
 class Range(NamedTuple):
-    """Extremes of a column, whether it is whole numbers from 0 on, and how much counts."""
+    """Extremes of a column, whether it is non-negative whole numbers, its total weight and rows."""
 
     low: float
     high: float
@@ -43,10 +43,10 @@ def range_of(parts: Parts) -> Range:
 
 
 def streamed_edges(parts: Parts, extent: Range) -> Floats:
-    """`bins.quantile_edges` of a column that is read part by part, six times.
+    """`bins.quantile_edges` of a column that is read in parts, six times.
 
-    Edge j of b bins is the smallest value u with W(x <= u) >= j W / b. It is found 16 bits at a
-    time, highest first: counts of all values that share the bits found so far. Exact where weights
+    Edge j of b bins is the smallest value u with W(x <= u) >= j W / b. It is determined 16 bits at
+    a time, highest first, from counts of the values that share the bits so far. Exact where weights
     are whole numbers, whose sums do not depend on the order. O(n) a reading."""
     b = number_of_bins(extent.total)
     targets = np.arange(1, b) * extent.total / b
@@ -56,7 +56,7 @@ def streamed_edges(parts: Parts, extent: Range) -> Floats:
 
 
 def _selected(parts: Parts, targets: Floats) -> Floats:
-    """The smallest value up to which the weight reaches each target."""
+    """The smallest value up to which the cumulative weight reaches each target."""
     prefixes = np.zeros(len(targets), dtype=np.uint64)
     below = np.zeros(len(targets))
     for level in range(_LEVELS):
@@ -86,7 +86,7 @@ def _counts(parts: Parts, prefixes: NDArray[np.uint64], level: int) -> dict[int,
 
 
 def _keys(x: Floats) -> NDArray[np.uint64]:
-    """Whole numbers in the order of the floats: negative ones reversed, below the others."""
+    """Unsigned integers in the order of the floats: negative ones reversed, below the others."""
     bits = (x + 0.0).view(np.uint64)  # -0.0 is 0.0
     return np.asarray(np.where(bits & _SIGN, ~bits, bits | _SIGN))
 
@@ -102,7 +102,7 @@ def _second_largest(parts: Parts, high: float) -> Floats:
 
 
 def streamed_varies(parts: Parts, extent: Range) -> bool:
-    """`bins.varies` of a column that is read part by part, twice."""
+    """`bins.varies` of a column that is read in parts, twice."""
     unit = max(abs(extent.low), abs(extent.high)) or 1.0
     mean = sum(float(_weighed(x / unit, w).sum()) for x, w in parts()) / extent.total
     apart = sum(float(_weighed((x / unit - mean) ** 2, w).sum()) for x, w in parts())
@@ -114,8 +114,8 @@ def _weighed(x: Floats, weights: Floats | None) -> Floats:
 
 
 def all_different(parts: Parts, extent: Range) -> bool:
-    """Whether whole numbers are all different; a mark for each number of their range."""
-    seen = np.zeros(int(extent.high - extent.low) + 1, dtype=np.bool_)
+    """Whether whole numbers are all different; a byte of memory for each number in their range."""
+    occurs = np.zeros(int(extent.high - extent.low) + 1, dtype=np.bool_)
     for x, _ in parts():
-        seen[(x - extent.low).astype(np.int64)] = True
-    return int(np.count_nonzero(seen)) == extent.rows
+        occurs[(x - extent.low).astype(np.int64)] = True
+    return int(np.count_nonzero(occurs)) == extent.rows
