@@ -9,7 +9,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.data.table import CODED, Table
+from latenttree.data.table import Table
+from latenttree.data.values import CODED
 from latenttree.errors import DataError, Option, Phrase, Text
 
 N_SHOWN = 5  # how many offenders an error names

@@ -88,9 +88,9 @@ def read_table(
     Parameters
     ----------
     vocab : file with a name on each line, for docword, .npy and .npz.
-    min_support : of a sparse binary table keep the variables that are 1 in at least this many samples,
-        and 0 in at least one; `Table.dropped` has the names of the
-        others and `Table.notes` says how many.
+    min_support : of a sparse binary table keep the variables that are 1 in at least this many
+        samples, and 0 in at least one; `Table.dropped` has the names of the others and
+        `Table.notes` says how many.
     groups, names, drop_constant, family, scores : as in `as_table`. A docword file, and a sparse
         matrix without groups, are binary whatever their counts.
     delimiter : between the cells of a .csv.

@@ -35,7 +35,7 @@ from latenttree.data.columns.families import (
 )
 from latenttree.data.columns.variables import Variable, one_hot
 from latenttree.data.columns.vectors import wrong_count
-from latenttree.data.table import CODED
+from latenttree.data.values import CODED
 from latenttree.errors import DataError
 
 Floats = NDArray[np.float64]

@@ -162,35 +162,16 @@ def _groups_by_name(
 ) -> tuple[list[Any], list[NDArray[np.int64]]]:
     owner: dict[int, Any] = {}
     for label, member in groups.items():
-        if isinstance(member, str) or not hasattr(member, "__len__"):
-            raise DataError(
-                f"group {label!r} must be a list of column numbers, got {member!r}",
-                value=member,
-                option="groups",
-            )
-        if len(member) == 0:
-            raise DataError(
-                f"group {label!r} is empty",
-                "give it columns or remove it",
-                value=label,
-                option="groups",
-            )
-        for column in member:
-            if not isinstance(column, int | np.integer) or not 0 <= column < n_columns:
+        _check_group(label, member, n_columns)
+        for column in map(int, member):
+            if column in owner:
                 raise DataError(
-                    f"group {label!r} has column {column!r}, out of range",
-                    f"columns are integers 0..{n_columns - 1}",
-                    value=column,
-                    option="groups",
-                )
-            if int(column) in owner:
-                raise DataError(
-                    f"column {column} is in two groups, {owner[int(column)]!r} and {label!r}",
+                    f"column {column} is in two groups, {owner[column]!r} and {label!r}",
                     "keep it in one",
                     value=column,
                     option="groups",
                 )
-            owner[int(column)] = label
+            owner[column] = label
     left_out = next((j for j in range(n_columns) if j not in owner), None)
     if left_out is not None:
         raise DataError(
@@ -201,6 +182,31 @@ def _groups_by_name(
             option="groups",
         )
     return list(groups), [np.asarray(member, dtype=np.int64) for member in groups.values()]
+
+
+def _check_group(label: Any, member: Any, n_columns: int) -> None:
+    """Raise unless a group is a list of one or more column numbers."""
+    if isinstance(member, str) or not hasattr(member, "__len__"):
+        raise DataError(
+            f"group {label!r} must be a list of column numbers, got {member!r}",
+            value=member,
+            option="groups",
+        )
+    if len(member) == 0:
+        raise DataError(
+            f"group {label!r} is empty",
+            "give it columns or remove it",
+            value=label,
+            option="groups",
+        )
+    for column in member:
+        if not isinstance(column, int | np.integer) or not 0 <= column < n_columns:
+            raise DataError(
+                f"group {label!r} has column {column!r}, out of range",
+                f"columns are integers 0..{n_columns - 1}",
+                value=column,
+                option="groups",
+            )
 
 
 # --- lists and dicts of blocks -------------------------------------------------------

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.data.checks import MAX_ALL_UNIQUE, listing
-from latenttree.data.table import FAMILIES
+from latenttree.data.values import FAMILIES
 from latenttree.errors import DataError, Option, Phrase, Text
 
 Family = str | Mapping[Any, str]

@@ -12,7 +12,8 @@ from scipy import sparse
 
 from latenttree.data.checks import N_SHOWN, constant_variables, listing
 from latenttree.data.columns.codes import CodeStack, code_dtype
-from latenttree.data.table import CODED, Table, Values
+from latenttree.data.table import Table
+from latenttree.data.values import CODED, Values
 from latenttree.errors import Option, Text
 
 Remark = Literal["", "whole", "many", "rare", "bag", "lost"]

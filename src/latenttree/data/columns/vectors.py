@@ -17,7 +17,7 @@ from latenttree.data.columns.bins import bin_codes, normal_scores, quantile_edge
 from latenttree.data.columns.codes import Encoded, encode_integers, encode_labels, label_array
 from latenttree.data.columns.families import AUTO, MANY_VALUES, check_scores, vector_family, whole
 from latenttree.data.columns.variables import Remark, Variable
-from latenttree.data.table import CODED
+from latenttree.data.values import CODED
 from latenttree.errors import DataError, Option, Text
 
 Floats = NDArray[np.float64]

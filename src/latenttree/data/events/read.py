@@ -137,12 +137,7 @@ def read_events(
     >>> found.matrix.toarray().astype(int).tolist()
     [[1, 1, 0], [1, 0, 1], [0, 0, 1]]
     """
-    if isinstance(min_support, bool) or not isinstance(min_support, int) or min_support < 1:
-        raise DataError(
-            Text(Option("min_support"), f" must be a whole number >= 1, got {min_support!r}"),
-            value=min_support,
-            option="min_support",
-        )
+    _check_min_support(min_support)
     path = isinstance(events, str | os.PathLike)
     with reading(events) if path else nullcontext():
         report: dict[str, Any] = {}
@@ -154,11 +149,7 @@ def read_events(
         group_of = None if groups is None else _group_of(read_map(groups, "groups"), pairs, codes)
         if group_of is not None:
             pairs = _limited(pairs, group_of, "outside_groups", report)
-        if codes is not None:
-            given = _given_codes(codes, group_of)
-            pairs = _limited(pairs, given, "outside_codes", report).limited(tuple(given))
-        else:
-            pairs = _supported(pairs, min_support, report)
+        pairs = _chosen_codes(pairs, codes, group_of, min_support, report)
         if all_samples is None:
             pairs, samples = _nonempty_samples(pairs, samples, report)
         if codes is None:
@@ -329,6 +320,29 @@ def _group_of(
                 option="groups",
             )
     return {code: own_groups[0] for code, own_groups in groups.items()}
+
+
+def _chosen_codes(
+    pairs: Pairs,
+    codes: Sequence[Any] | None,
+    group_of: Mapping[str, str] | None,
+    min_support: int,
+    report: dict[str, Any],
+) -> Pairs:
+    """The requested codes in their order, else those with enough samples."""
+    if codes is None:
+        return _supported(pairs, min_support, report)
+    given = _given_codes(codes, group_of)
+    return _limited(pairs, given, "outside_codes", report).limited(tuple(given))
+
+
+def _check_min_support(min_support: Any) -> None:
+    if isinstance(min_support, bool) or not isinstance(min_support, int) or min_support < 1:
+        raise DataError(
+            Text(Option("min_support"), f" must be a whole number >= 1, got {min_support!r}"),
+            value=min_support,
+            option="min_support",
+        )
 
 
 def _given_codes(codes: Sequence[Any], group_of: Mapping[str, str] | None) -> dict[str, int]:

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.data.table import CODED, Kind
+from latenttree.data.table import Kind
+from latenttree.data.values import CODED
 
 FRAMES = ("pandas", "polars", "pyarrow", "modin", "cudf")
 

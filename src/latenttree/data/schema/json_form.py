@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.data.schema.fields import CONTAINERS, FORMS, FRAMES, InputColumn, SchemaFields
-from latenttree.data.table import CODED, FAMILIES
+from latenttree.data.values import CODED, FAMILIES
 from latenttree.errors import DataError
 
 KINDS = ("codes", "sparse_binary", "blocks")

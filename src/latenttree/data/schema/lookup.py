@@ -59,7 +59,7 @@ def binary_codes(values: NDArray[Any], name: str, missing: Mask | None = None) -
         row = int(bad.argmax())
         raise DataError(
             f"value {numbers_[row]} at row {rows[row]}, column {name!r}",
-            "values of binary variables must be finite and >= 0: correct it, or mark it as missing (NaN)",
+            "correct it, or mark it as missing (NaN): values of binary variables are finite, >= 0",
             value=numbers_[row],
             row=int(rows[row]),
             column=name,

@@ -24,7 +24,8 @@ from latenttree.data.schema.fields import SchemaFields, is_whole
 from latenttree.data.schema.json_form import schema_from_json, schema_to_json
 from latenttree.data.schema.new_data import Reader, Rows
 from latenttree.data.schema.origin import constant_value, describe
-from latenttree.data.table import CODED, Table
+from latenttree.data.table import Table
+from latenttree.data.values import CODED
 from latenttree.errors import DataError
 
 __all__ = ["Rows", "Schema"]

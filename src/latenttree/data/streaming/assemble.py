@@ -24,7 +24,8 @@ from latenttree.data.columns.vectors import Vector
 from latenttree.data.streaming.columns import NumericOnDiskVariable, StreamedColumn
 from latenttree.data.streaming.scratch import Arrays, Scratch
 from latenttree.data.streaming.text_columns import TextColumn
-from latenttree.data.table import CODED, Table, Values
+from latenttree.data.table import Table
+from latenttree.data.values import CODED, Values
 from latenttree.data.weights import check_weights, checked_numbers
 from latenttree.engine.memory import room_for_table, room_within
 from latenttree.engine.progress import tell_number
