@@ -26,7 +26,7 @@ from rich.table import Table as RichTable
 import latenttree as lt
 from latenttree.config import FitConfig
 from latenttree.distances.estimate import Distances
-from latenttree.distances.similarity import estimated_affinity
+from latenttree.distances.similarity import estimated_similarity
 from latenttree.parameters.moment_start import moment_start
 from latenttree.refinement.stage import Fitted, refine_fully
 from latenttree.structure.learn import structure_of_similarities
@@ -176,7 +176,7 @@ def learn(
 ) -> lt.Tree:
     """Estimated distances to a tree, as `LatentTree` does it, so that distances can be reused."""
     return structure_of_similarities(
-        estimated_affinity(found), names, sweeps=sweeps, n_jobs=n_jobs
+        estimated_similarity(found), names, sweeps=sweeps, n_jobs=n_jobs
     ).tree
 
 

@@ -21,11 +21,11 @@ from tests.reference import version1
 import latenttree as lt
 from latenttree.errors import DataError
 from latenttree.evaluation.datasets import make_latent_tree
-from latenttree.io import emitted
+from latenttree.io import emission_arrays
 from latenttree.io.archive import ARRAYS, MODEL, Saved, check_schema, load_archive, save_archive
-from latenttree.io.packed import pack
+from latenttree.io.npz import pack
 from latenttree.io.treefile import load_tree
-from latenttree.io.zipped import write_zip
+from latenttree.io.zip_archive import write_zip
 from latenttree.model.emissions import Emission, pooled
 from latenttree.model.emissions.choose import CLASSES
 from latenttree.model.gaussian import GaussianTreeModel
@@ -117,7 +117,7 @@ def same(a: Any, b: Any) -> bool:
 def check_same(one: Any, other: Any) -> None:
     assert type(one) is type(other)
     assert (one.root, one.tree.names) == (other.root, other.tree.names)
-    names = ("means", "loadings", "noise") if isinstance(one, GaussianTreeModel) else ("tables",)
+    names = ("means", "loadings", "noise") if isinstance(one, GaussianTreeModel) else ("cpts",)
     for name in names:
         pairs = zip(getattr(one, name), getattr(other, name), strict=True)
         assert all(same(a, b) for a, b in pairs), name
@@ -137,7 +137,7 @@ def check_emission(one: Emission, other: Emission) -> None:
 
 
 def test_every_family_has_a_place_in_files() -> None:
-    assert set(emitted.ARRAYS) == set(CLASSES) == set(FORMS)
+    assert set(emission_arrays.ARRAYS) == set(CLASSES) == set(FORMS)
 
 
 @pytest.mark.parametrize("k", [1, 2, 4])

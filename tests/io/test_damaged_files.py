@@ -358,9 +358,9 @@ NUMBERS: dict[str, tuple[str, str, str, float]] = {
 @pytest.mark.parametrize("case", NUMBERS)
 def test_numbers_that_no_model_has(tmp_path: Path, case: str) -> None:
     from latenttree.io.archive import ARRAYS
-    from latenttree.io.emitted import shapes_of
-    from latenttree.io.packed import pack
-    from latenttree.io.zipped import write_zip
+    from latenttree.io.emission_arrays import shapes_of
+    from latenttree.io.npz import pack
+    from latenttree.io.zip_archive import write_zip
 
     family, member, array, value = NUMBERS[case]
     path = tmp_path / "bad.ltree"
@@ -455,7 +455,7 @@ def test_variables_that_are_never_seen_together() -> None:
         warnings.simplefilter("error", RuntimeWarning)
         for data in (X, wide):
             model = lt.LatentTree(random_state=0, n_jobs=1).fit(data)
-            tables = [table for table in model.model_.tables if table.shape[1] > 1]
+            tables = [table for table in model.model_.cpts if table.shape[1] > 1]
             for table in tables:
                 np.testing.assert_allclose(table[:, 0], table[:, 1], atol=0.05)
 

@@ -14,7 +14,7 @@ import pytest
 from latenttree.errors import DataError
 from latenttree.io.atomic import replacing
 from latenttree.io.treefile import MAX_JSON_BYTES, MEMBER, load_tree, save_tree, tree_json
-from latenttree.io.zipped import write_zip
+from latenttree.io.zip_archive import write_zip
 from latenttree.tree import Tree
 
 #   a       d

@@ -81,7 +81,7 @@ def _whole_model(file: Path) -> Saved | None:
     if file.suffix.lower() != ".ltree":
         return None
     from latenttree.io.archive import MODEL, load_archive
-    from latenttree.io.zipped import ZipReader
+    from latenttree.io.zip_archive import ZipReader
 
     if MODEL not in ZipReader(file.read_bytes()).names:
         return None

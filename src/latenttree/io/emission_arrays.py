@@ -74,18 +74,18 @@ def n_values(family: str, d: int, k: int) -> int:
     return total
 
 
-def flat(emission: Emission) -> Floats:
+def emission_values(emission: Emission) -> Floats:
     """All numbers of a distribution, one after another."""
     arrays = emission.to_arrays()
     shapes = shapes_of(emission.family, width_of(emission), emission.n_states)
-    if {name: np.shape(a) for name, a in arrays.items()} != shapes:
-        found = {name: np.shape(a) for name, a in arrays.items()}
-        raise ValueError(f"{emission.family!r} has the arrays {found}; a file holds {shapes}")
+    given = {name: np.shape(a) for name, a in arrays.items()}
+    if given != shapes:
+        raise ValueError(f"{emission.family!r} has the arrays {given}; a file holds {shapes}")
     return np.concatenate([np.ravel(arrays[name]).astype(np.float64) for name in shapes])
 
 
-def unflat(family: str, d: int, k: int, values: Floats, node: str) -> Emission:
-    """The distribution of `flat`; raises ValueError where the numbers cannot be one."""
+def emission_from_values(family: str, d: int, k: int, values: Floats, node: str) -> Emission:
+    """The distribution of `emission_values`; raises ValueError where the numbers cannot be one."""
     arrays: dict[str, NDArray[Any]] = {}
     start = 0
     for name, shape in shapes_of(family, d, k).items():
@@ -105,7 +105,7 @@ def unflat(family: str, d: int, k: int, values: Floats, node: str) -> Emission:
     return restored(family, arrays)
 
 
-def read_all(
+def read_emissions(
     nodes: Sequence[int],
     families: Sequence[str],
     sizes: Sequence[tuple[int, int]],
@@ -113,16 +113,16 @@ def read_all(
     names: Sequence[str],
 ) -> dict[int, Emission]:
     """Distributions by node, from their numbers one after another; `sizes` are `(d, k)`."""
-    found: dict[int, Emission] = {}
+    emissions: dict[int, Emission] = {}
     start = 0
     for v, family, (d, k) in zip(nodes, families, sizes, strict=True):
         stop = start + n_values(family, d, k)
-        found[v] = unflat(family, d, k, values[start:stop], names[v])
+        emissions[v] = emission_from_values(family, d, k, values[start:stop], names[v])
         start = stop
-    return found
+    return emissions
 
 
-# ---- what the numbers may be ------------------------------------------------------------
+# ---- checks of the numbers ------------------------------------------------------------
 
 
 def _any(_: Floats) -> bool:
@@ -138,12 +138,12 @@ def _representable(arrays: Mapping[str, Floats]) -> bool:
 
 
 def _between(least: float, most: float) -> Callable[[Floats], bool]:
-    """Far wider than any fit gives, but without overflow where numbers are multiplied."""
+    """A check of bounds, far wider than any fit gives, but without overflow in products."""
     return lambda x: bool(((x >= least) & (x <= most)).all())
 
 
 def _chance(x: Floats) -> bool:
-    """Neither impossible nor certain: families keep off both, where logarithms are infinite."""
+    """Probabilities off 0 and 1, where logarithms are infinite."""
     return bool(((x > 0) & (x < 1)).all())
 
 

@@ -1,4 +1,4 @@
-"""JSON that is written one way and read with suspicion.
+"""JSON that is written in one way and checked when it is read.
 
 Python values that JSON lacks have one form: a number that is not finite is
 ``{"$number": "nan"}`` (or "inf", "-inf"), tuples and arrays are lists.
@@ -75,14 +75,14 @@ def _finite(text: str) -> float:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> Any:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    record = dict(pairs)
+    if len(record) < len(pairs):
         keys = [key for key, _ in pairs]
         twice = next(key for key in keys if keys.count(key) > 1)
         raise ValueError(f"the JSON has the field {twice!r} twice in one place")
-    if NUMBER not in found:
-        return found
-    text = found[NUMBER]
-    if len(found) > 1 or not isinstance(text, str) or text not in _NOT_FINITE:
-        raise ValueError(f"{found!r} is no number; it must be one of {list(_NOT_FINITE)}")
+    if NUMBER not in record:
+        return record
+    text = record[NUMBER]
+    if len(record) > 1 or not isinstance(text, str) or text not in _NOT_FINITE:
+        raise ValueError(f"{record!r} is no number; it must be one of {list(_NOT_FINITE)}")
     return _NOT_FINITE[text]

@@ -1,8 +1,8 @@
 """Models as a few fields and flat arrays, and back.
 
 A layout is what the fields of a file say about its arrays: their names and sizes, known and bounded
-before they are read. `Tables` is that of models with categorical hidden nodes, `Gaussians` that of
-Gaussian trees.
+before they are read. `CategoricalLayout` is that of models with categorical hidden nodes,
+`GaussianLayout` that of Gaussian trees.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.io import emitted
-from latenttree.io.packed import VALUE, Dtype
+from latenttree.io import emission_arrays
+from latenttree.io.npz import VALUE, Dtype
 from latenttree.model.gaussian import GaussianTreeModel
 from latenttree.model.tree_model import TreeModel
 from latenttree.tree import Tree
@@ -28,14 +28,13 @@ Arrays = Mapping[str, tuple[NDArray[Any], Dtype]]
 MAX_DIM = 2**40
 
 LARGEST = 1e240
-"""Means and variances of a Gaussian tree beyond this, and variances below its inverse, are no
-numbers of a fit."""
+"""Largest mean or variance of a Gaussian tree, and inverse of the least variance."""
 
 LEAST_SHARE = 1e-12
-"""Nor is noise below this share of a variance."""
+"""Least share of the noise in a variance."""
 
 
-class Layout(Protocol):
+class ArrayLayout(Protocol):
     """Where the numbers of a model lie in its arrays."""
 
     def sizes(self) -> dict[str, tuple[int, Dtype]]:
@@ -46,12 +45,12 @@ class Layout(Protocol):
 
 
 def fields_of(model: Model) -> dict[str, Any]:
-    """What a file says of a model besides its tree and its arrays."""
+    """The fields of a model in a file, besides its tree and its arrays."""
     common = {"root": model.root, "nodes": model.tree.names, "dims": model.dims}
     if isinstance(model, GaussianTreeModel):
         diagonal = [bool(noise.ndim == 1) for noise in model.noise]
         return {"hidden": "gaussian", **common, "diagonal": diagonal}
-    return {"hidden": "categorical", **common, "emissions": _emitted_fields(model)}
+    return {"hidden": "categorical", **common, "emissions": _emission_fields(model)}
 
 
 def arrays_of(model: Model) -> Arrays:
@@ -59,41 +58,44 @@ def arrays_of(model: Model) -> Arrays:
     if isinstance(model, GaussianTreeModel):
         parts = {name: getattr(model, name) for name in ("means", "loadings", "noise")}
         return {name: (_joined(given), "<f8") for name, given in parts.items()}
-    offsets = np.concatenate([[0], np.cumsum([table.size for table in model.tables])])
+    offsets = np.concatenate([[0], np.cumsum([table.size for table in model.cpts])])
     arrays: dict[str, tuple[NDArray[Any], Dtype]] = {
-        "tables": (_joined(model.tables), "<f8"),
+        "tables": (_joined(model.cpts), "<f8"),
         "offsets": (offsets, "<i8"),
     }
     if model.emissions:
-        flat = [emitted.flat(emission) for _, emission in sorted(model.emissions.items())]
+        flat = [
+            emission_arrays.emission_values(emission)
+            for _, emission in sorted(model.emissions.items())
+        ]
         arrays["emissions"] = (np.concatenate(flat), "<f8")
     return arrays
 
 
-def layout_of(record: Mapping[str, Any], tree: Tree, max_bytes: int) -> Layout:
+def array_layout(record: Mapping[str, Any], tree: Tree, max_bytes: int) -> ArrayLayout:
     """The layout that the fields of a file give; raises ValueError where they contradict the tree
     or need more than ``max_bytes``."""
     root, dims = _root_and_dims(record, tree)
-    found: Layout
+    layout: ArrayLayout
     if record["hidden"] == "gaussian":
-        found = Gaussians(tree, root, dims, _diagonal(record["diagonal"], tree))
+        layout = GaussianLayout(tree, root, dims, _diagonal(record["diagonal"], tree))
     else:
-        found = Tables(tree, root, dims, *_emitted(record["emissions"], tree))
-    declared = VALUE * sum(n for n, _ in found.sizes().values())
+        layout = CategoricalLayout(tree, root, dims, *_checked_emissions(record["emissions"], tree))
+    declared = VALUE * sum(n for n, _ in layout.sizes().values())
     if declared > max_bytes:
         raise ValueError(
             f"its tables declare {declared:,} bytes, at most {max_bytes:,} are read; pass a "
             "larger max_bytes if you trust it"
         )
-    return found
+    return layout
 
 
 # ---- categorical hidden nodes -----------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
-class Tables:
-    """``tables``: every `P(v | parent)` row by row, one after another; ``offsets``: where each
+class CategoricalLayout:
+    """``tables``: every CPT `P(v | parent)` row by row, one after another; ``offsets``: where each
     begins; ``emissions``: the numbers of all distributions that are not categorical."""
 
     tree: Tree
@@ -104,16 +106,21 @@ class Tables:
     widths: list[int]
 
     def sizes(self) -> dict[str, tuple[int, Dtype]]:
-        found: dict[str, tuple[int, Dtype]] = {
+        """How many values of which type each array has."""
+        sizes: dict[str, tuple[int, Dtype]] = {
             "tables": (sum(self._table_sizes()), "<f8"),
             "offsets": (len(self.dims) + 1, "<i8"),
         }
         if self.nodes:
-            each = zip(self.families, self._emitted_sizes(), strict=True)
-            found["emissions"] = (sum(emitted.n_values(f, d, k) for f, (d, k) in each), "<f8")
-        return found
+            each = zip(self.families, self._emission_sizes(), strict=True)
+            sizes["emissions"] = (
+                sum(emission_arrays.n_values(f, d, k) for f, (d, k) in each),
+                "<f8",
+            )
+        return sizes
 
     def model(self, arrays: Mapping[str, NDArray[Any]]) -> TreeModel:
+        """The model of the arrays; raises ValueError where they cannot be one."""
         sizes = self._table_sizes()
         offsets = np.concatenate([[0], np.cumsum(sizes)])
         if not np.array_equal(arrays["offsets"], offsets):
@@ -122,10 +129,10 @@ class Tables:
         tables = [part.reshape(d, -1) for part, d in zip(parts, self.dims, strict=True)]
         emissions = {}
         if self.nodes:
-            emissions = emitted.read_all(
+            emissions = emission_arrays.read_emissions(
                 self.nodes,
                 self.families,
-                self._emitted_sizes(),
+                self._emission_sizes(),
                 arrays["emissions"],
                 self.tree.names,
             )
@@ -135,7 +142,7 @@ class Tables:
         """Values in the table of each node; Python's integers, which do not overflow."""
         return [d * k for d, k in zip(self.dims, self._parent_dims(), strict=True)]
 
-    def _emitted_sizes(self) -> list[tuple[int, int]]:
+    def _emission_sizes(self) -> list[tuple[int, int]]:
         states = self._parent_dims()
         return [(d, states[v]) for v, d in zip(self.nodes, self.widths, strict=True)]
 
@@ -145,25 +152,27 @@ class Tables:
 
 
 def _exact(model: TreeModel, tables: list[Floats]) -> TreeModel:
-    """The constructor checks the tables and divides columns by sums that are 1 but for rounding;
-    what was saved has been through that, and comes back as it was."""
+    """The model with its CPTs as they were saved, to the last bit: the constructor divides columns
+    by their sums, which are 1 but for rounding."""
     exact = tuple(np.array(table, dtype=np.float64) for table in tables)
     for table in exact:
         table.flags.writeable = False
-    object.__setattr__(model, "tables", exact)
+    object.__setattr__(model, "cpts", exact)
     return model
 
 
-def _emitted_fields(model: TreeModel) -> dict[str, list[Any]]:
+def _emission_fields(model: TreeModel) -> dict[str, list[Any]]:
     ordered = sorted(model.emissions.items())
     return {
         "nodes": [v for v, _ in ordered],
         "families": [emission.family for _, emission in ordered],
-        "widths": [emitted.width_of(emission) for _, emission in ordered],
+        "widths": [emission_arrays.width_of(emission) for _, emission in ordered],
     }
 
 
-def _emitted(record: dict[str, Any], tree: Tree) -> tuple[list[int], list[str], list[int]]:
+def _checked_emissions(
+    record: dict[str, Any], tree: Tree
+) -> tuple[list[int], list[str], list[int]]:
     names = {"nodes": int, "families": str, "widths": int}
     for name, type_ in names.items():
         values = record.get(name)
@@ -175,7 +184,7 @@ def _emitted(record: dict[str, Any], tree: Tree) -> tuple[list[int], list[str], 
     inside = all(0 <= v < tree.n_observed for v in nodes)
     if not inside or any(a >= b for a, b in pairwise(nodes)):
         raise ValueError("the nodes of 'emissions' are not observed nodes in their order")
-    unknown = next((family for family in families if family not in emitted.ARRAYS), None)
+    unknown = next((family for family in families if family not in emission_arrays.ARRAYS), None)
     if unknown is not None:
         raise ValueError(f"the family {unknown[:60]!r} is unknown; upgrade latenttree")
     if any(not 0 < d < MAX_DIM for d in widths):
@@ -187,7 +196,7 @@ def _emitted(record: dict[str, Any], tree: Tree) -> tuple[list[int], list[str], 
 
 
 @dataclass(frozen=True, eq=False)
-class Gaussians:
+class GaussianLayout:
     """``means``, ``loadings`` and ``noise`` of every node, row by row, one after another."""
 
     tree: Tree
@@ -196,6 +205,7 @@ class Gaussians:
     diagonal: list[bool]
 
     def sizes(self) -> dict[str, tuple[int, Dtype]]:
+        """How many values of which type each array has."""
         parents = self.tree.rooted(self.root).parents.tolist()
         above = [0 if u < 0 else self.dims[u] for u in parents]
         noise = [d if flat else d * d for d, flat in zip(self.dims, self.diagonal, strict=True)]
@@ -206,6 +216,7 @@ class Gaussians:
         }
 
     def model(self, arrays: Mapping[str, NDArray[Any]]) -> GaussianTreeModel:
+        """The model of the arrays; raises ValueError where they cannot be one."""
         known = {
             "root": np.array(self.root),
             "dims": np.array(self.dims, dtype=np.int64),
@@ -219,8 +230,8 @@ class Gaussians:
 
 
 def _check_gaussian(model: GaussianTreeModel, v: int) -> None:
-    """Means and variances without overflow where they are multiplied, and noise that is a share of
-    the variance which rounding does not hide."""
+    """Raise where products of means and variances could overflow, or where the noise is a smaller
+    share of the variance than rounding leaves."""
     name, noise, variances = model.tree.names[v], model.noise[v], model.variances(v)
     size = max(np.abs(model.means[v]).max(), variances.max())
     if not (size <= LARGEST and variances.min() >= 1 / LARGEST):

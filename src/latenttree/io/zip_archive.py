@@ -1,4 +1,4 @@
-"""Zip archives in memory: the same members give the same bytes, and reading trusts nothing.
+"""Zip archives in memory: equal members give equal bytes, and reading checks every size.
 
 Members are never written to disk, so their names cannot lead anywhere.
 """
@@ -44,6 +44,7 @@ class ZipReader:
 
     @property
     def names(self) -> tuple[str, ...]:
+        """Names of the members, in the order of the file."""
         return tuple(self._infos)
 
     def read(self, name: str, limit: int) -> bytes:

@@ -1,4 +1,4 @@
-"""Flat arrays in an .npz archive: what is expected is known before a byte is believed."""
+"""Flat arrays in an .npz archive, compared with what is expected before they are read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.io.zipped import ZipReader, write_zip
+from latenttree.io.zip_archive import ZipReader, write_zip
 
 Dtype = Literal["<f8", "<i8"]
 
@@ -54,7 +54,7 @@ def _npy(array: NDArray[Any], dtype: Dtype) -> bytes:
 
 
 def _read_npy(archive: ZipReader, name: str, n: int, dtype: Dtype) -> NDArray[Any]:
-    """The ``n`` values of a member; its header is compared with that before it is believed."""
+    """The ``n`` values of a member, whose header must say so."""
     content = archive.read(name, VALUE * n + MAX_HEADER)
     stream = io.BytesIO(content)
     try:
@@ -66,10 +66,10 @@ def _read_npy(archive: ZipReader, name: str, n: int, dtype: Dtype) -> NDArray[An
             header = np.lib.format.read_array_header_1_0(stream, max_header_size=MAX_HEADER)
     except Exception as error:  # NumPy parses the header as a Python literal
         raise ValueError(f"{name} has a damaged header ({error})") from error
-    shape, _, found = header
-    if shape != (n,) or found != np.dtype(dtype):
+    shape, _, declared = header
+    if shape != (n,) or declared != np.dtype(dtype):
         raise ValueError(
-            f"{name} declares shape {shape} and type {found}; the nodes and their states need "
+            f"{name} declares shape {shape} and type {declared}; the nodes and their states need "
             f"shape {(n,)} and type {dtype}"
         )
     if len(content) - stream.tell() != VALUE * n:
