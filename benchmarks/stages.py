@@ -19,7 +19,9 @@ from latenttree.structure.learn import learn_structure
 from latenttree.tree import Tree
 
 
-def timed_fit(X: Any, n_states: Any, seed: int = 0, **options: Any) -> tuple[LatentTree, float]:
+def timed_fit(
+    X: Any, n_states: Any = None, seed: int = 0, **options: Any
+) -> tuple[LatentTree, float]:
     """A fitted model and its seconds."""
     return timed(lambda: LatentTree(n_states=n_states, random_state=seed, **options).fit(X))
 

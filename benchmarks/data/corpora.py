@@ -15,10 +15,9 @@ from benchmarks.bounds import Shape
 from benchmarks.data.halves import Known
 from benchmarks.data.rare_sources import presence_shape
 from benchmarks.sources import Truth
-from benchmarks.trees import families, nearest, neighbourhood
+from benchmarks.trees import arrays_of, families, nearest, neighbourhood
 from latenttree.data import Table, read_table
 from latenttree.data.table import presence_table
-from latenttree.tree import Tree
 
 NAMES, TRAIN, TEST = "names.txt", "train.npz", "test.npz"
 
@@ -119,18 +118,10 @@ class Corpus:
         return {
             "n_words": tree.n_observed,
             "n_hidden": tree.n_hidden,
-            "around": {word: _arrays(neighbourhood(tree, word)) for word in known},
+            "around": {word: arrays_of(neighbourhood(tree, word)) for word in known},
             "nearest": {word: nearest(tree, support, word) for word in known},
             "families": families(tree),
         }
-
-
-def _arrays(tree: Tree) -> dict[str, Any]:
-    return {
-        "names": list(tree.observed_names),
-        "edges": tree.edges.tolist(),
-        "lengths": tree.lengths.tolist(),
-    }
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,7 @@ class RareCodes:
     prefix: ClassVar[str] = "code"
 
     def draw(self, folder: Path, seed: int) -> None:
+        """Write samples and the truth."""
         rng = np.random.default_rng(seed)
         names = [f"{self.prefix}{i}" for i in range(self.p)]
         frequency = zipf_frequencies(self.p, self.per_sample, self.shift)
@@ -47,15 +48,18 @@ class RareCodes:
         keep_truth(folder, _known(model, dense, hidden, {}), common, self.with_oracle)
 
     def load(self, folder: Path) -> Any:
+        """The table of the samples."""
         from latenttree.data import as_table
 
         names = [f"{self.prefix}{i}" for i in range(self.p)]
         return as_table(sparse.load_npz(folder / "X.npz"), names=names)
 
     def truth(self, folder: Path) -> Truth:
+        """What is known about the data."""
         return kept_truth(folder)
 
     def shape(self, data: Any, n_states: int) -> Shape:
+        """What the lower bound depends on."""
         X = data.rows(0, data.n_samples)
         return presence_shape(sparse.csr_array(X), n_states)
 
@@ -138,6 +142,7 @@ class RareGroups:
     codes_of_group: float = 0.7
 
     def draw(self, folder: Path, seed: int) -> None:
+        """Write samples and the truth."""
         rng = np.random.default_rng(seed)
         names = [f"group{i}" for i in range(self.p)]
         frequency = zipf_frequencies(self.p, self.per_sample, self.shift)
@@ -162,6 +167,7 @@ class RareGroups:
         return MultiHot(none, np.minimum(chances, 0.9), "sparse")
 
     def load(self, folder: Path) -> Any:
+        """The table of the samples."""
         from latenttree.data import as_table
 
         widths = np.load(folder / "widths.npy")
@@ -169,6 +175,7 @@ class RareGroups:
         return as_table(sparse.load_npz(folder / "X.npz"), groups=groups)
 
     def truth(self, folder: Path) -> Truth:
+        """What is known about the data."""
         return kept_truth(folder)
 
     def shape(self, data: Any, n_states: int) -> Shape:

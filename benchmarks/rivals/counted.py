@@ -31,6 +31,7 @@ class ChowLiu(Rival):
     name = "Chow-Liu"
 
     def fit(self, task: Task) -> Answer:
+        """Count, and keep the logarithms."""
         information = mutual_information(task.table, task.n_jobs)
         np.fill_diagonal(information, 0.0)
         np.maximum(information, 0.0, out=information)
@@ -44,6 +45,7 @@ class Independent(Rival):
     name = "independent"
 
     def fit(self, task: Task) -> Answer:
+        """Count, and keep the logarithms."""
         n = task.table.n_samples
         logs = [np.log((n * m + HALF) / (n + HALF * len(m))) for m in marginals(task.table)]
 
