@@ -261,7 +261,7 @@ def _few(task: Task) -> Task:
     known = make_latent_tree(9, 2, 2 if is_binary(task.table) else 3, n_samples=400,
                              edge_length=0.4, random_state=0)  # fmt: skip
     X: Any = known.X
-    if task.table.kind == "presence":
+    if task.table.kind == "sparse_binary":
         from scipy import sparse
 
         X = sparse.csr_array(X.astype(np.float32))

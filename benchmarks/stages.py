@@ -5,17 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from benchmarks.timing import timed
+from latenttree.config import FitConfig
 from latenttree.data import Table, as_table
 from latenttree.distances.estimate import Distances
 from latenttree.distances.similarity import estimated_affinity
-from latenttree.engine import Progress, resolve_jobs
+from latenttree.engine import resolve_jobs
 from latenttree.estimator import LatentTree
 from latenttree.evaluation.datasets import LatentTreeData
 from latenttree.model.samples import Samples
 from latenttree.model.tree_model import TreeModel
+from latenttree.parameters.moment_start import moment_start
 from latenttree.refinement.em import refine
-from latenttree.refinement.fitting import Options, fit_model
-from latenttree.structure.learn import learn_structure
+from latenttree.refinement.stage import refine_fully
+from latenttree.structure.learn import structure_of_similarities
 from latenttree.tree import Tree
 
 
@@ -28,20 +30,24 @@ def timed_fit(
 
 def tree_from(found: Distances, names: tuple[str, ...], *, sweeps: bool = True) -> Tree:
     """The tree that `LatentTree` makes of estimated distances before it searches."""
-    return learn_structure(estimated_affinity(found), names, sweeps=sweeps, n_jobs=1).tree
+    similarity = estimated_affinity(found)
+    return structure_of_similarities(similarity, names, sweeps=sweeps, n_jobs=1).tree
 
 
 def parameters_on(
-    tree: Tree, table: Table, n_states: int, basis: Any, seed: int, options: Options, n_jobs: int
+    tree: Tree, table: Table, n_states: int, basis: Any, config: FitConfig
 ) -> TreeModel:
-    """Parameters on a tree that is given, by moments, refined if the options say so."""
-    return fit_model(tree, table, n_states, basis, options, seed, n_jobs, Progress(False)).model
+    """Parameters on a tree that is given, by moments, refined if the configuration says so."""
+    start = moment_start(tree, table, n_states, basis, config)
+    model = refine_fully(start, table, config).model
+    assert isinstance(model, TreeModel)
+    return model
 
 
 def moments_on(tree: Tree, X: Any, n_states: int, basis: Any, seed: int, **options: Any) -> Any:
     """Parameters on a tree that is given, by moments alone: what `refine=None` gives."""
-    chosen = Options(refine=False, **options)
-    return parameters_on(tree, as_table(X), n_states, basis, seed, chosen, resolve_jobs(None))
+    config = FitConfig(refine=None, seed=seed, n_jobs=resolve_jobs(None), **options)
+    return parameters_on(tree, as_table(X), n_states, basis, config)
 
 
 def maximum_near_truth(data: LatentTreeData) -> TreeModel:
@@ -52,8 +58,8 @@ def maximum_near_truth(data: LatentTreeData) -> TreeModel:
 
 
 def families_of(data: LatentTreeData) -> dict[str, str]:
-    """What a user would say: nothing of presence, which is categorical."""
+    """What a user would say: 0/1 columns are categorical."""
     return {
-        name: "categorical" if family == "presence" else family
+        name: "categorical" if family == "binary" else family
         for name, family in data.family.items()
     }

@@ -111,7 +111,7 @@ def write_csv(path: Path, rows: TreeRows) -> None:
 
 
 def write_npz(path: Path, rows: TreeRows | TopicWords) -> None:
-    """A sparse matrix of presence."""
+    """A sparse binary matrix."""
     parts = [np.concatenate(part) for part in zip(*rows.pairs(), strict=True)]
     ones = np.ones(len(parts[0]), np.float32)
     X = sparse.csr_array((ones, tuple(parts)), shape=(rows.n, rows.p))

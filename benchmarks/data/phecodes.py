@@ -32,7 +32,7 @@ class Form:
 
     X: Any
     families: dict[str, str]
-    presence: sparse.csr_array
+    sparse_binary: sparse.csr_array
     names: tuple[str, ...]
     labels: list[str]
     truth: Tree
@@ -121,9 +121,9 @@ def called(code: str, info: pd.DataFrame) -> str:
     return f"{code} {textwrap.shorten(str(info.loc[code, 'description']), 44, placeholder=' ...')}"
 
 
-def correlations(presence: sparse.csr_array) -> NDArray[np.float64]:
+def correlations(matrix: sparse.csr_array) -> NDArray[np.float64]:
     """Pearson correlations of 0/1 columns."""
-    x = presence.astype(np.float64)
+    x = matrix.astype(np.float64)
     n, share = x.shape[0], np.asarray(x.mean(axis=0)).ravel()
     covariance = (x.T @ x).toarray() / n - np.outer(share, share)
     deviation = np.sqrt(share * (1 - share))

@@ -21,7 +21,7 @@ from latenttree.model.tree_model import TreeModel
 
 @dataclass(frozen=True)
 class RareCodes:
-    """`p` binary variables by Zipf's law over a known tree, as a CSR matrix of presence.
+    """`p` binary variables by Zipf's law over a known tree, as a sparse binary CSR matrix.
 
     per_sample : ones of a sample, on average; shift : see `zipf_frequencies`.
     frequent : variables in at least this share of the samples are judged by themselves too.
@@ -41,7 +41,7 @@ class RareCodes:
         names = [f"{self.prefix}{i}" for i in range(self.p)]
         frequency = zipf_frequencies(self.p, self.per_sample, self.shift)
         model = make_rare_tree(frequency, names, rng)
-        X, hidden = _presence(model, self.n_samples, rng, self.with_oracle)
+        X, hidden = _sparse_binary(model, self.n_samples, rng, self.with_oracle)
         sparse.save_npz(folder / "X.npz", X, compressed=False)
         common = tuple(np.array(names)[frequency >= self.frequent].tolist())
         dense = X.toarray() if self.with_oracle else None
@@ -61,18 +61,18 @@ class RareCodes:
     def shape(self, data: Any, n_states: int) -> Shape:
         """What the lower bound depends on."""
         X = data.rows(0, data.n_samples)
-        return presence_shape(sparse.csr_array(X), n_states)
+        return sparse_binary_shape(sparse.csr_array(X), n_states)
 
 
-def presence_shape(X: Any, n_states: int) -> Shape:
-    """Of a CSR matrix of presence."""
+def sparse_binary_shape(X: Any, n_states: int) -> Shape:
+    """Of a sparse binary CSR matrix."""
     present = np.diff(X.indptr).astype(np.float64)
     pairs = float((present * (present - 1) / 2).sum())
     n, p = X.shape
     return Shape(n, p, n_states - 1, 4.0 * X.nnz + 4.0 * p, pairs, is_binary=True)
 
 
-def _presence(
+def _sparse_binary(
     model: RareTree, n_samples: int, rng: np.random.Generator, with_hidden: bool
 ) -> tuple[Any, NDArray[np.uint8] | None]:
     """CSR (n, p) of ones, and the states of the hidden nodes where they are wanted."""

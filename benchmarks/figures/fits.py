@@ -140,7 +140,7 @@ def _total(row: Row) -> float:
 
 def words_figure(record: Record) -> Figure:
     """Times above, neighbourhoods of words of the first row below."""
-    from latenttree.plots.figure import plot_tree
+    from latenttree.plots.tree_figure import plot_tree
 
     rows = finished(record)
     around = rows[0]["runs"][0].get("described", {}).get("around", {}) if rows else {}

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from latenttree.plots.figure import import_matplotlib
+from latenttree.plots.canvas import import_matplotlib
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

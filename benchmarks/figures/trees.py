@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.figures.style import INK, new_figure
 from benchmarks.trees import tree_of
-from latenttree.plots.figure import plot_tree
+from latenttree.plots.tree_figure import plot_tree
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -17,6 +17,6 @@ def is_binary(table: Table) -> bool:
 
 def ones(table: Table) -> Any:
     """CSR (n, p): the second category of each variable is 1."""
-    if table.kind == "presence":
+    if table.kind == "sparse_binary":
         return sparse.csr_array(table.rows(0, table.n_samples))
     return sparse.csr_array(codes_of(table, 0, table.n_samples), dtype=float)

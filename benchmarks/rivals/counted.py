@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 from benchmarks.rivals import Answer, Floats, Rival, Task, of_model
 from latenttree.data import Table
 from latenttree.evaluation.baselines import chow_liu
+from latenttree.model.likelihood import maximise
 from latenttree.model.samples import codes_of, marginals
 from latenttree.model.tree_model import TreeModel, default_root
-from latenttree.refinement.em import maximise
 from latenttree.tree import Tree
 
 SMOOTHING = 1.0
@@ -57,7 +57,7 @@ class Independent(Rival):
 
 def independent_likelihoods(table: Table, logs: list[Floats]) -> Floats:
     """(n,) sums over variables of the logarithms of their categories' probabilities."""
-    if table.kind == "presence":
+    if table.kind == "sparse_binary":
         absent, present = np.array(logs).T
         found = table.rows(0, table.n_samples) @ (present - absent)
         return np.asarray(found, dtype=np.float64) + absent.sum()
@@ -73,8 +73,8 @@ def independent_likelihoods(table: Table, logs: list[Floats]) -> Floats:
 
 def mutual_information(table: Table, n_jobs: int = 1) -> Floats:
     """(p, p) nats, from counts of all pairs of categories; the diagonal is the entropy."""
-    if table.kind == "presence":
-        return _of_presence(table, n_jobs)
+    if table.kind == "sparse_binary":
+        return _of_sparse_binary(table, n_jobs)
     from latenttree.moments.contingency import contingency
 
     counts, starts, n = contingency(table, n_jobs), table.offsets[:-1], table.n_samples
@@ -86,7 +86,7 @@ def mutual_information(table: Table, n_jobs: int = 1) -> Floats:
     return found
 
 
-def _of_presence(table: Table, n_jobs: int) -> Floats:
+def _of_sparse_binary(table: Table, n_jobs: int) -> Floats:
     """Of 0/1 variables the four cells follow from the count of both."""
     from latenttree.moments.cooccurrence import all_counts
     from latenttree.moments.packing import packed
@@ -135,7 +135,7 @@ class _Columns:
 
     def __init__(self, table: Table) -> None:
         self.table = table
-        self.matrix = table.matrix.tocsc() if table.kind == "presence" else None  # type: ignore[union-attr]
+        self.matrix = table.matrix.tocsc() if table.kind == "sparse_binary" else None  # type: ignore[union-attr]
 
     def pair(self, v: int, u: int) -> Floats:
         """(d_v, d_u) samples with each two categories."""

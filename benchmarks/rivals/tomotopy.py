@@ -28,7 +28,7 @@ class HierarchicalLda(Rival):
 
     def suits(self, task: Task) -> bool:
         """Words, depth known."""
-        return task.table.kind == "presence" and bool(task.layers)
+        return task.table.kind == "sparse_binary" and bool(task.layers)
 
     def fit(self, task: Task) -> Answer:
         """The tree of topics, and the topic of each word."""

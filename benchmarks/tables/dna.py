@@ -19,9 +19,10 @@ from benchmarks.timing import timed
 from latenttree.data import Table as DataTable
 from latenttree.data import read_fasta
 from latenttree.engine import resolve_jobs
+from latenttree.model.likelihood import total_log_likelihood
 from latenttree.model.samples import Samples, marginals
-from latenttree.refinement.em import refine, total_log_likelihood
-from latenttree.refinement.fitting import copying_model
+from latenttree.parameters.moment_start import copying_model
+from latenttree.refinement.em import refine
 from latenttree.tree import Tree
 
 ABOUT = """Data sets DS1 to DS3 have a posterior sample of trees of a Bayesian analysis; its most

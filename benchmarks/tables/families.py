@@ -57,7 +57,7 @@ def _vectors(family: str, dim: int = 5) -> Kind:
 KINDS = {
     "categorical": Kind((2, 3), {"n_categories": 10}),
     "ordinal": Kind((2, 3), {"family": "gaussian"}),  # cut at quantiles, see `as_ordinal`
-    "presence": Kind((2,), {"family": "presence"}),
+    "sparse binary": Kind((2,), {"family": "binary"}),
     "gaussian": Kind((2, 3), {"family": "gaussian"}),
     "spherical": _vectors("gaussian_spherical"),
     "diagonal": _vectors("gaussian_diagonal"),

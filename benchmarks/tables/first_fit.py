@@ -51,7 +51,7 @@ print(json.dumps({
     "stages": model.diagnostics_.stage_seconds,
 }))
 """
-CASES = (("codes", 2), ("presence", 2), ("values", 2), ("codes", 3))
+CASES = (("codes", 2), ("sparse_binary", 2), ("values", 2), ("codes", 3))
 
 
 def measure(settings: Settings) -> dict[str, Any]:

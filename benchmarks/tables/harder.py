@@ -16,27 +16,28 @@ from benchmarks.runs import Run, run_cases
 from benchmarks.settings import Settings
 from benchmarks.stages import parameters_on, tree_from
 from benchmarks.timing import timed
+from latenttree.config import FitConfig
 from latenttree.data import Table as DataTable
 from latenttree.data import as_table
+from latenttree.distances.detection import DetectionLimitError, check_detection
 from latenttree.distances.estimate import Distances, estimate_distances, pairwise_distances
 from latenttree.distances.similarity import estimated_affinity, mark_copies
 from latenttree.evaluation.baselines import best_contraction, clrg, neighbor_joining
 from latenttree.evaluation.datasets import make_latent_tree
 from latenttree.evaluation.metrics import robinson_foulds
+from latenttree.model.likelihood import total_log_likelihood
 from latenttree.model.samples import Samples
 from latenttree.model.tree_model import TreeModel
-from latenttree.refinement.em import refine, total_log_likelihood
-from latenttree.refinement.fitting import Options
-from latenttree.reporting import DetectionLimitError, check_detection
+from latenttree.refinement.em import refine
 from latenttree.search.local_search import (
     RULES,
     Searcher,
     doubtful_regions,
     search_structure,
-    settle,
+    search_tree,
 )
 from latenttree.search.regions import bic
-from latenttree.structure.learn import Structure, learn_structure
+from latenttree.structure.learn import Structure, structure_of_similarities
 from latenttree.tree import Tree
 
 ABOUT = """Every method sees the same samples; all but `pairwise` see the same distances. `ours`:
@@ -133,7 +134,7 @@ class OurStages:
 
     def __init__(self, found: Distances, data: DataTable, cell: Cell, truth: Tree, run: Run):
         self.found, self.data, self.cell, self.truth, self.run = found, data, cell, truth, run
-        self.options, self.samples = Options(), Samples(data)
+        self.config, self.samples = FitConfig(), Samples(data)
         self.seconds = 0.0
 
     def all(self) -> Run:
@@ -143,29 +144,27 @@ class OurStages:
         if first.tree.same_topology(self.truth) and not has_doubts(first):
             self.run["rf"]["ours"], result, model = 0.0, first, None  # nothing to search
         else:
-            result, model = self._take("ours", lambda: self._settle(first))
+            result, model = self._take("ours", lambda: self._search(first))
         edges = stated_support(result, self.truth)
         if result.tree.same_topology(self.truth) and self.cell.n > LARGE:
             self.run["rf"]["probable"] = None  # slow; and BIC only grows from the true tree's
             return {"edges": edges, "bic": [0.0] * 3}
         if model is None:
             model = self._parameters(result.tree)
-        searcher = Searcher(self.samples, "bic", smoothing=self.options.smoothing)
+        searcher = Searcher(self.samples, "bic", smoothing=self.config.smoothing)
         _, probable = self._take("probable", lambda: search_structure(result, model, searcher))
         models = [model, probable, self._parameters(self.truth)]
         return {"edges": edges, "bic": converged_bics(models, self.samples)}
 
     def _structure(self) -> Structure:
         whole = mark_copies(estimated_affinity(self.found), self.data)
-        return learn_structure(whole, self.data.names)
+        return structure_of_similarities(whole, self.data.names)
 
-    def _settle(self, first: Structure) -> Any:
-        model = self._parameters(first.tree)
-        return settle(first, model, self.samples, self.options, "majority", 1)
+    def _search(self, first: Structure) -> Any:
+        return search_tree(first, self._parameters(first.tree), self.samples, self.config)
 
     def _parameters(self, tree: Tree) -> TreeModel:
-        basis = self.found.basis
-        return parameters_on(tree, self.data, self.cell.k, basis, 0, self.options, 1)
+        return parameters_on(tree, self.data, self.cell.k, self.found.basis, self.config)
 
     def _take(self, method: str, work: Any) -> Any:
         """The result of a stage; its tree is judged, with the time of all stages so far."""

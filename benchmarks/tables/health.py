@@ -82,7 +82,7 @@ def one_form(
     """Rows of all methods; the last tree of ours that is not fully resolved goes to `drawn`."""
     rows = []
     for method, options in variants(form, settings).items():
-        seen = replace(form, X=form.presence, families={}) if "any code" in method else form
+        seen = replace(form, X=form.sparse_binary, families={}) if "any code" in method else form
         names = {"family": seen.families} if seen.families else {"names": seen.names}
         model, seconds = timed_fit(seen.X, 2, **names, **options)
         rows.append(_row(how, method, model.tree_, form, seconds)
@@ -113,7 +113,7 @@ def _row(
 
 def rivals(form: Form) -> dict[str, Tree]:
     """What others make of the correlations."""
-    correlation, names = correlations(form.presence), form.names
+    correlation, names = correlations(form.sparse_binary), form.names
     distance = information(correlation)
     positive = information(correlation, signed=True)
     return {

@@ -29,7 +29,7 @@ from benchmarks.registry import Table
 from benchmarks.settings import Choice, Settings
 from benchmarks.timing import MemoryWatch, in_fresh_process, peak_memory, timed, warm_up
 from latenttree.data import as_table, read_events, read_table
-from latenttree.data.scratch import map_of
+from latenttree.data.streaming.scratch import map_of
 from latenttree.engine.memory import memory_bytes
 from latenttree.errors import DataError
 from latenttree.estimator import LatentTree
@@ -40,7 +40,7 @@ limit as `memory_limit`. "Peak" is the largest resident set of the process (VmHW
 libraries and kernels included, as the limit is; "refused" says that the limit was too small, and
 which one the error names. "matrix" is the .npz file as a SciPy matrix that is in memory already."""
 ABOUT_STREAMING = """Samples of a known balanced tree (p = 27 categorical variables for tables, 243
-words or codes for presence, nine numbers), written to a folder for temporary files and read in a
+sparse binary words or codes, nine numbers), written to a folder for temporary files and read in a
 fresh process with a limit of memory. "Held" is memory of the process's own at its most, "mapped"
 what it had of mapped files, which the system takes back when others need it. RF is against the true
 tree."""

@@ -23,14 +23,16 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
+from latenttree.config import FitConfig
 from latenttree.data import Table, as_table
 from latenttree.distances.estimate import Distances
 from latenttree.distances.similarity import Affinity, estimated_affinity
-from latenttree.engine import Progress
+from latenttree.distances.stage import Measured, States
 from latenttree.engine.kernels import kernel_folder
 from latenttree.evaluation.simulation import make_latent_tree
-from latenttree.refinement.fitting import Options
-from latenttree.search.learning import Lesson, learn_model
+from latenttree.parameters.stage import estimate_parameters
+from latenttree.refinement.distinct_rows import distinct_rows
+from latenttree.refinement.stage import refine
 from latenttree.structure.builder import Wiring
 from latenttree.structure.contraction import refit_lengths
 from latenttree.structure.edge_evidence import edge_tests
@@ -56,14 +58,15 @@ class Compiler:
         self,
         table: Table,
         n_states: int,
-        n_jobs: int,
+        config: FitConfig,
         stages: Sequence[str] = ("structure", "model"),
     ) -> None:
         """`stages` are those that the fit will need."""
+        self._progress = config.progress
         self._kind, self._n_states, self._stages = kind_of(table), n_states, stages
         self._child: subprocess.Popen[bytes] | None = None
         self.stage = next((s for s in stages if not self._done(s).exists()), None)
-        if n_jobs > 1 and self.stage is not None:
+        if config.n_jobs > 1 and self.stage is not None:
             self._child = start_child(self.stage, self._kind, n_states)
 
     @property
@@ -77,14 +80,19 @@ class Compiler:
         left in the folder by then."""
         if self._child is None or self.stage != stage:
             return
-        if stage == "structure":
-            if "model" in self._stages:
-                compile_model(self._kind, self._n_states)
-                mark_done("model", self._kind, self._n_states)
-            compile_edges(self._kind, self._n_states)
-        with suppress(subprocess.TimeoutExpired):
-            self._child.wait(LONGEST)
-        self.end()
+        with self._progress.stage("compiling"):
+            if stage == "structure":
+                self._compile_meanwhile()
+            with suppress(subprocess.TimeoutExpired):
+                self._child.wait(LONGEST)
+            self.end()
+
+    def _compile_meanwhile(self) -> None:
+        """Compile what the child does not."""
+        if "model" in self._stages:
+            compile_model(self._kind, self._n_states)
+            mark_done("model", self._kind, self._n_states)
+        compile_edges(self._kind, self._n_states)
 
     def end(self) -> None:
         """End the child, whatever it is doing."""
@@ -227,8 +235,10 @@ def _joined(n_states: int) -> tuple[Affinity, Wiring]:
 def compile_model(kind: str, n_states: int) -> None:
     """Estimate and refine the parameters of a small table of the kind."""
     data, tree = example(kind, n_states)
-    lesson = Lesson(Options(max_iter=3), None, 0, 0, 1, Progress())
-    learn_model(Structure.of_tree(tree), as_table(data), n_states, None, lesson)
+    config = FitConfig(max_iter=3, search=False)
+    states, table = States(n_states, n_states - 1), distinct_rows(as_table(data))
+    start = estimate_parameters(Structure.of_tree(tree), table, states, Measured(), config)
+    refine(start, table, config)
 
 
 STAGES: dict[str, Callable[[str, int], None]] = {
@@ -239,12 +249,12 @@ STAGES: dict[str, Callable[[str, int], None]] = {
 
 def example(kind: str, n_states: int) -> tuple[Any, Tree]:
     """Data of a kind that `fit` takes, drawn from a small tree, and the tree."""
-    d = 2 if kind == "presence" else max(n_states, 3)
+    d = 2 if kind == "sparse_binary" else max(n_states, 3)
     drawn = make_latent_tree(9, min(n_states, d), d, n_samples=500, random_state=0)
     codes = np.asarray(drawn.X)
     if kind == "codes":
         return codes, drawn.tree
-    if kind == "presence":
+    if kind == "sparse_binary":
         return csr_array(codes.astype(np.int32)), drawn.tree
     noise = np.random.default_rng(0).normal(0, 0.3, (9, len(codes), max(n_states, 2)))
     values = codes.T[:, :, None] + noise

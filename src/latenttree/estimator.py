@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -12,63 +12,36 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from latenttree.compilation import Compiler
-from latenttree.data import (
-    Schema,
-    Table,
-    as_table,
-    check_identifiers,
-    check_n_states,
-    free_dimensions,
-)
-from latenttree.data.content_order import in_content_order
-from latenttree.data.limits import sizes_of
-from latenttree.distances.estimate import Distances, estimate_distances, pairwise_distances
-from latenttree.distances.measure import (
-    Estimate,
-    Plan,
-    affinity_of,
-    check_least,
-    counted,
-    plan_memory,
-)
-from latenttree.distances.number_of_states import choose_states
-from latenttree.engine import Progress, resolve_jobs, single_threaded_blas
-from latenttree.engine.memory import (
-    enough,
-    first_fit_done,
-    give_back_freed,
-    memory_bytes,
-    reserving,
-    shown,
-    within,
-)
+from latenttree.config import FitConfig, seed_of
+from latenttree.data import Schema, Table
+from latenttree.data.files.sizes import sizes_of
+from latenttree.data.stage import read
+from latenttree.distances.detection import check_enough_samples
+from latenttree.distances.estimate import Distances
+from latenttree.distances.memory_plan import check_least
+from latenttree.distances.stage import Measured, States, count_states, measure
+from latenttree.engine import resolve_jobs, single_threaded_blas
+from latenttree.engine.memory import first_fit_done, give_back_freed, memory_bytes, within
 from latenttree.errors import DataError
 from latenttree.evaluation.baselines import BASELINES
 from latenttree.model.gaussian import GaussianTreeModel
 from latenttree.model.tree_model import TreeModel
+from latenttree.parameters.stage import estimate_parameters
 from latenttree.partial_fit import Batchwise
-from latenttree.queries import Queries
-from latenttree.refinement.fitting import Fitted, Options, check_refinement
-from latenttree.report import Diagnostics
-from latenttree.reporting import (
-    check_detection,
-    check_enough,
-    describe,
-    memory_report,
-    parameter_report,
-    single_states,
-    states_report,
-    tree_report,
-)
-from latenttree.search.learning import Lesson, learn_gaussian, learn_model
-from latenttree.structure.learn import Structure, check_options, learn_structure
+from latenttree.queries import QueryMixin
+from latenttree.refinement.distinct_rows import distinct_rows
+from latenttree.refinement.stage import refine
+from latenttree.report import Diagnostics, diagnose
+from latenttree.search.stage import Learned, search
+from latenttree.structure.learn import Structure
+from latenttree.structure.stage import learn_structure
 from latenttree.tree import Tree
 
 if TYPE_CHECKING:
     from latenttree.io.archive import Saved
 
 
-class LatentTree(Batchwise, Queries, BaseEstimator):
+class LatentTree(Batchwise, QueryMixin, BaseEstimator):
     """Learn the hidden variables behind a table, and the tree that joins everything.
 
     Parameters
@@ -233,197 +206,30 @@ class LatentTree(Batchwise, Queries, BaseEstimator):
         Missing values are left out of the moments, pair by pair, and summed over in the likelihood:
         right where they are missing completely at random. `sample_weight` `(n,)` says how often
         each row counts: one of weight 3 as three such rows, anywhere in the table."""
-        self._check_options()
-        jobs = resolve_jobs(self.n_jobs)
-        sizes = sizes_of(X)
-        check_enough(sizes)
-        needed = check_least(sizes, 2, self.memory_limit, jobs)
-        progress = Progress(self.verbose)
-        with progress.stage("reading"), reserving(needed):
-            table = as_table(
-                X,
-                groups=self.groups,
-                names=self.names,
-                drop_constant=self.drop_constant,
-                family=self.family,
-                sample_weight=sample_weight,
-                scores=self.hidden == "gaussian",
-                memory_limit=self.memory_limit,
-            )
-            check_identifiers(table)
-            report = Diagnostics(n_states=0, messages=describe(table))
-            table = in_content_order(table)
-        give_back_freed()
-        seed = _seed(self.random_state)
-        rank, most = self._rank(table, report, seed, progress)
-        lesson = self._lesson(most, seed, progress)
-        with (
-            progress.announcing_compilation(),
-            Compiler(table, rank + 1, lesson.n_jobs, self._stages(table)) as compiler,
-            single_threaded_blas(),
-            within(memory_bytes(self.memory_limit)),
-        ):
-            measured, result, fitted = self._learn(table, rank, lesson, compiler)
-        tree_report(report, result, measured, table.total_weight)
-        parameter_report(report, fitted)
-        memory_report(report, measured.plan)
-        report.stage_seconds = progress.seconds
-        self._keep(X, table, result, fitted, report, measured.distances)
+        config = FitConfig.from_params(self.get_params(deep=False), BASELINES)
+        reserved = check_sizes(X, config)
+        table = read(X, sample_weight, config, reserved)
+        states = count_states(table, config)
+        with resources(table, states, config) as compiler:
+            measured = measure(table, states, config)
+            compiler.wait("structure")
+            structure = learn_structure(measured, table, config)
+            measured = measured.without_pairs(config.keep_distances)
+            give_back_freed()
+            compiler.wait("model")
+            learned = learn_model(structure, table, states, measured, config)
+        report = diagnose(table, states, measured, learned, config.progress.seconds)
+        self._set_fitted(X, table, learned, measured, report)
         first_fit_done()
         return self
 
-    def _learn(
-        self, table: Table, rank: int, lesson: Lesson, compiler: Compiler
-    ) -> tuple[Estimate, Structure, Fitted | None]:
-        """What was measured, the tree, and its model where there is one."""
-        if table.n_vars < 3:
-            measured = Estimate()
-            result = single_states(table, rank + 1, lesson.seed, self.n_jobs)
-        else:
-            measured = self._measure(table, rank + 1, lesson)
-            self._wait(compiler, "structure", lesson.progress)
-            result = self._structure(measured, table, lesson.progress)
-            kept = measured.distances if self.keep_distances else None
-            measured = replace(measured.reduced(), distances=kept)
-            give_back_freed()
-        self._wait(compiler, "model", lesson.progress)
-        if self.hidden == "gaussian":
-            return measured, result, learn_gaussian(result, table, rank, lesson)
-        return measured, *learn_model(result, table, rank + 1, measured.basis, lesson)
-
-    def _stages(self, table: Table) -> list[str]:
-        """Stages whose kernels this fit needs."""
-        structure = table.n_vars >= 3 and self.structure == "lrg"
-        return ["structure"] * structure + ["model"] * (self.hidden != "gaussian")
-
-    @staticmethod
-    def _wait(compiler: Compiler, stage: str, progress: Progress) -> None:
-        """Until the kernels of a stage are there."""
-        if compiler.running and compiler.stage == stage:
-            with progress.stage("compiling"):
-                compiler.wait(stage)
-
-    def _measure(self, table: Table, states: int, lesson: Lesson) -> Estimate:
-        """Distances of all pairs; where their matrices do not fit, what the tree needs of them."""
-        plan = None
-        with lesson.progress.stage("distances"):
-            if self.distances == "pairwise":
-                found = pairwise_distances(table, states)
-            else:
-                whole = self.structure != "lrg" or self.keep_distances
-                plan = plan_memory(table, states, self.memory_limit, lesson.n_jobs, whole)
-                if plan.mode == "on demand":
-                    self._check_on_demand(plan, table)
-                if plan.mode != "matrices":
-                    return counted(table, plan, lesson.n_jobs)
-                found = estimate_distances(
-                    table, states, random_state=lesson.seed, n_jobs=self.n_jobs
-                )
-        check_detection(found, table, self.hidden == "gaussian", lesson.seed, self.n_jobs)
-        if self.structure != "lrg":
-            return Estimate(None, found, found.basis, plan)
-        with lesson.progress.stage("spanning tree"):
-            return Estimate(affinity_of(found, table), found, found.basis, plan)
-
-    def _check_on_demand(self, plan: Plan, table: Table) -> None:
-        """What does not fit, or needs the matrices of all pairs, is refused before any work."""
-        if self.memory_limit is not None and plan.estimated_peak > plan.limit:
-            raise DataError(
-                f"{table.n_vars:,} variables in {len(table):,} samples need "
-                f"{shown(plan.on_demand + plan.beside)} at least beside the "
-                f"{shown(plan.held)} held already, and memory_limit is {shown(plan.limit)}; raise "
-                f"it to {shown(enough(plan.limit, plan.estimated_peak))} or more"
-            )
-        usual = {"structure": "lrg", "keep_distances": False}
-        for name in usual:
-            value = getattr(self, name)
-            if value != usual[name]:
-                raise DataError(
-                    f"{name}={value!r} needs the matrices of all pairs, {shown(plan.matrices)} "
-                    f"beside the {shown(plan.held)} held already, and memory_limit is "
-                    f"{shown(plan.limit)}; raise it, or leave {name} out"
-                )
-
-    def _rank(
-        self, table: Table, report: Diagnostics, seed: int, progress: Progress
-    ) -> tuple[int, int]:
-        """Dimensions of the determinants, one less than the states, or those of a Gaussian; and
-        the most states that a hidden variable may have."""
-        gaussian = self.hidden == "gaussian"
-        default = 1 if gaussian else 2
-        asked = check_n_states(table, default if self.n_states is None else self.n_states, gaussian)
-        most = 0
-        if asked == "auto":
-            with progress.stage("states"):
-                evidence = choose_states(table, seed, self.n_jobs)
-            report.n_states_evidence, most = evidence.table, evidence.most_states
-            if evidence.n_states <= int(free_dimensions(table).min()):
-                most = max(most, evidence.n_states + 1)  # one more, for BIC to decide
-            report.messages += states_report(table, evidence.n_states)
-            asked = evidence.n_states - gaussian
-        report.n_states = asked
-        return (asked if gaussian else asked - 1), most
-
-    def _check_options(self) -> None:
-        choices = {
-            "structure": ("lrg", *BASELINES),
-            "distances": ("pooled", "pairwise"),
-            "hidden": ("categorical", "gaussian"),
-            "refine": ("em", None),
-            "tree": ("majority", "most_probable"),
-        }
-        for name, allowed in choices.items():
-            value = getattr(self, name)
-            if value not in allowed:
-                raise DataError(f"{name}={value!r} is unknown; choose one of {list(allowed)}")
-        check_options(self.min_support, self.epsilon)
-        memory_bytes(self.memory_limit)
-        check_refinement(self.max_iter, self.tol, self.smoothing, self.validation_fraction)
-
-    def _structure(self, measured: Estimate, table: Table, progress: Progress) -> Structure:
-        whole, found = measured.affinity, measured.distances
-        if whole is None:
-            assert found is not None
-            with progress.stage(self.structure):
-                values = found.values.astype(np.float64)
-                tree = BASELINES[self.structure](values, found.n_samples, table.names)
-            return Structure.of_tree(tree)
-        if not self.hidden_features:
-            whole = replace(whole, width=1)
-        return learn_structure(
-            whole,
-            table.names,
-            sweeps=self.sweeps,
-            min_support=self.min_support,
-            epsilon=self.epsilon,
-            n_jobs=resolve_jobs(self.n_jobs),
-            progress=progress,
-        )
-
-    def _lesson(self, most_states: int, seed: int, progress: Progress) -> Lesson:
-        options = Options(
-            refine=self.refine == "em",
-            hidden_features=self.hidden_features,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            smoothing=self.smoothing,
-            validation_fraction=self.validation_fraction,
-        )
-        tree = self.tree if self.search and self.structure == "lrg" else None
-        return Lesson(options, tree, most_states, seed, resolve_jobs(self.n_jobs), progress)
-
-    def _keep(
-        self,
-        X: Any,
-        table: Table,
-        result: Structure,
-        fitted: Fitted | None,
-        report: Diagnostics,
-        found: Distances | None,
+    def _set_fitted(
+        self, X: Any, table: Table, learned: Learned, measured: Measured, report: Diagnostics
     ) -> None:
         """Set the fitted attributes, all at the end, so that a failed fit leaves none behind."""
+        fitted = learned.fitted
         self._forget_batches()
-        self.tree_, self.diagnostics_ = result.tree, report
+        self.tree_, self.diagnostics_ = learned.structure.tree, report
         self.schema_ = Schema.of(X, table, groups=self.groups, names=self.names)
         self.n_features_in_ = self.schema_.n_features
         for stale in ("model_", "feature_names_in_", "distances_"):
@@ -434,8 +240,8 @@ class LatentTree(Batchwise, Queries, BaseEstimator):
             self.n_iter_ = max(1, len(fitted.trace) - 1)
         if hasattr(X, "columns") and all(isinstance(c, str) for c in X.columns):
             self.feature_names_in_ = np.asarray(list(X.columns), dtype=object)
-        if self.keep_distances and found is not None:
-            self.distances_ = found
+        if measured.distances is not None:
+            self.distances_ = measured.distances
 
     @property
     def families_(self) -> dict[str, str]:
@@ -461,7 +267,7 @@ class LatentTree(Batchwise, Queries, BaseEstimator):
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> LatentTree:
         """The model in a `.ltree` file, ready to answer questions."""
-        from latenttree.data.reading import reading
+        from latenttree.data.files.boundary import reading
         from latenttree.io.archive import load_archive
 
         with reading(path, "model"):
@@ -473,7 +279,7 @@ class LatentTree(Batchwise, Queries, BaseEstimator):
 
         known = set(cls().get_params(deep=False))
         model = cls(**{k: v for k, v in saved.params.items() if k in known})
-        resolve_jobs(model.n_jobs), _seed(model.random_state)  # what every question uses
+        resolve_jobs(model.n_jobs), seed_of(model.random_state)  # what every question uses
         schema = Schema.from_json(saved.schema)
         check_schema(schema, saved.model, path)
         model.model_, model.tree_, model.schema_ = saved.model, saved.model.tree, schema
@@ -488,7 +294,7 @@ class LatentTree(Batchwise, Queries, BaseEstimator):
     def plot(self, layout: Literal["radial", "top_down"] = "radial", **options: Any) -> Any:
         """Draw the tree with matplotlib, edge width by support; returns the axes."""
         check_is_fitted(self, "tree_")
-        from latenttree.plots.figure import plot_tree
+        from latenttree.plots.tree_figure import plot_tree
 
         return plot_tree(self.tree_, layout, support=self.diagnostics_.support, **options)
 
@@ -500,9 +306,7 @@ class LatentTree(Batchwise, Queries, BaseEstimator):
     def to_networkx(self) -> Any:
         """The tree as a NetworkX graph, with lengths and supports."""
         check_is_fitted(self, "tree_")
-        from latenttree.io.networkx import to_networkx
-
-        return to_networkx(self.tree_, self.diagnostics_.support)
+        return self.tree_.to_networkx(self.diagnostics_.support)
 
     def to_graphml(self) -> str:
         """The tree as GraphML text, with lengths and supports."""
@@ -534,13 +338,41 @@ class LatentTree(Batchwise, Queries, BaseEstimator):
         return tags
 
 
-def _seed(random_state: Any) -> int:
-    """One integer from whatever scikit-learn accepts as random state."""
-    if isinstance(random_state, (int, np.integer)) and random_state >= 0:
-        return int(random_state)
-    from sklearn.utils import check_random_state
+def learn_model(
+    structure: Structure, table: Table, states: States, measured: Measured, config: FitConfig
+) -> Learned:
+    """The stages from a tree to its model: parameters, refine, search.
 
-    return int(check_random_state(random_state).randint(2**31 - 1))
+    One or two variables that are not categorical have no hidden variable to depend on, and so no
+    model."""
+    if table.n_vars < 3 and table.values is not None and not config.gaussian:
+        return Learned(structure)
+    rows = table if config.validation_fraction else distinct_rows(table)
+    start = estimate_parameters(structure, rows, states, measured, config)
+    fitted = refine(start, rows, config)
+    return search(structure, fitted, rows, states, measured, config)
+
+
+def check_sizes(X: Any, config: FitConfig) -> int:
+    """Bytes that a fit needs beside its table; an error where the input is too wide or too large
+    to be learned from, before it is read."""
+    sizes = sizes_of(X)
+    check_enough_samples(sizes)
+    return check_least(sizes, 2, config.memory_limit, config.n_jobs)
+
+
+@contextmanager
+def resources(table: Table, states: States, config: FitConfig) -> Iterator[Compiler]:
+    """Bounded memory, BLAS on one thread, and a compiler of the kernels that the fit will need."""
+    stages = ["structure"] if table.n_vars >= 3 and config.baseline is None else []
+    stages += [] if config.gaussian else ["model"]
+    with (
+        config.progress.announcing_compilation(),
+        Compiler(table, states.n_directions + 1, config, stages) as compiler,
+        single_threaded_blas(),
+        within(memory_bytes(config.memory_limit)),
+    ):
+        yield compiler
 
 
 def load(path: str | os.PathLike[str]) -> LatentTree:

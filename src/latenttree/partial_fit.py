@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from sklearn.exceptions import NotFittedError
 
-from latenttree.data.batches import Batches
+from latenttree.data.batches.batches import Batches
 
 LEARNED = (
     "tree_",

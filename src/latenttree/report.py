@@ -1,13 +1,29 @@
-"""What a fit reports about itself."""
+"""`Diagnostics`: what a fit reports about itself, in numbers and in sentences."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+
+from latenttree.data import Table, free_dimensions
+from latenttree.distances.stage import Measured, States
+from latenttree.engine.memory import peak_memory
+from latenttree.errors import Option, Text
+from latenttree.model.tree_model import TreeModel
+from latenttree.refinement.stage import Fitted
+from latenttree.search.node_states import states_summary
+from latenttree.search.stage import Learned
+from latenttree.structure.learn import Structure
+from latenttree.structure.summary import effective_depth, samples_needed
+
+WORST_CONDITION = 1e4
+"""Growth of errors in a decomposition beyond which its parameters rest on refinement."""
 
 
 @dataclass(eq=False)
@@ -106,3 +122,123 @@ class Diagnostics:
             *(f"{name:<14}{seconds:8.2f} s" for name, seconds in self.stage_seconds.items()),
         ]
         return "\n".join(lines)
+
+
+def diagnose(
+    table: Table, states: States, measured: Measured, learned: Learned, seconds: dict[str, float]
+) -> Diagnostics:
+    """The report of a fit, gathered from the results of its stages."""
+    structure, fitted = learned.structure, learned.fitted
+    p = table.n_vars
+    report = Diagnostics(
+        n_states=states.n_states,
+        n_states_evidence=states.evidence,
+        support=structure.support,
+        standard_errors=structure.standard_errors,
+        n_unmeasurable=measured.n_unmeasurable,
+        n_pairs=p * (p - 1) // 2,
+        group_sizes=structure.group_sizes,
+        sweeps=structure.sweeps,
+        n_components=structure.n_components,
+        n_duplicates=structure.n_duplicates,
+        effective_depth=effective_depth(structure.tree),
+        samples_needed=samples_needed(structure, table.total_weight) if p > 2 else 0,
+        n_rounds=measured.n_rounds,
+        stage_seconds=seconds,
+        peak_memory=peak_memory() or 0,
+        messages=[
+            *_data_messages(table),
+            *_states_messages(table, states),
+            *_structure_messages(structure),
+            *_model_messages(fitted),
+            *_memory_messages(measured),
+        ],
+    )
+    if fitted is not None:
+        _describe_model(report, fitted)
+    return report
+
+
+def _describe_model(report: Diagnostics, fitted: Fitted) -> None:
+    """Fill in what is known of the parameters; warn where EM did not converge."""
+    report.condition, report.effective_samples = fitted.condition, fitted.samples
+    report.hidden_states = np.asarray(fitted.model.dims[fitted.model.tree.n_observed :])
+    report.n_states = int(report.hidden_states.max(initial=report.n_states))
+    report.log_likelihood_trace, report.held_out_trace = fitted.trace, fitted.held_out
+    report.converged = fitted.converged
+    if not fitted.converged:
+        warnings.warn(_not_converged(fitted), ConvergenceWarning, stacklevel=4)
+
+
+def _data_messages(table: Table) -> list[str]:
+    """What happened to the data before learning."""
+    messages = list(table.notes)
+    if table.dropped and not any("kept" in message for message in messages):
+        shown = ", ".join(table.dropped[:5]) + (", ..." if len(table.dropped) > 5 else "")
+        some = (
+            "1 variable was" if len(table.dropped) == 1 else f"{len(table.dropped)} variables were"
+        )
+        messages.append(f"{some} left out: {shown}")
+    return messages
+
+
+def _states_messages(table: Table, states: States) -> list[str]:
+    """Why no more states were chosen, where the narrowest variable is the reason."""
+    n_states, free = states.n_directions + 1, free_dimensions(table)
+    if states.evidence is None or n_states <= int(free.min()) or (free == free[0]).all():
+        return []
+    name = table.names[int(free.argmin())]
+    return [
+        f"the structure was learned with {n_states} states, the most that variable {name!r} can "
+        "distinguish; leave out such variables to look for more"
+    ]
+
+
+def _structure_messages(structure: Structure) -> list[str]:
+    """Independent parts and copied variables."""
+    messages = []
+    if structure.n_components > 1:
+        messages.append(
+            f"the data show {structure.n_components} parts without dependence between them; the "
+            "edges that join them have support 0"
+        )
+    if structure.n_duplicates == 1:
+        messages.append("1 variable copies another one and is attached to it at distance 0")
+    elif structure.n_duplicates:
+        messages.append(
+            f"{structure.n_duplicates} variables copy another one and are attached to it at "
+            "distance 0"
+        )
+    return messages
+
+
+def _model_messages(fitted: Fitted | None) -> list[str]:
+    """Missing models, numbers of states, convergence and ill-conditioned moments."""
+    if fitted is None:
+        return [
+            "one or two variables that are not categorical have no hidden variable and no model: "
+            "questions about probabilities are refused"
+        ]
+    messages: list[str] = []
+    if isinstance(fitted.model, TreeModel):
+        messages += states_summary(fitted.model)
+    if not fitted.converged:
+        messages.append(_not_converged(fitted))
+    ill_conditioned = int((fitted.condition > WORST_CONDITION).sum())
+    if ill_conditioned:
+        messages.append(
+            f"the moments of {ill_conditioned} of {len(fitted.condition)} hidden nodes are "
+            "ill-conditioned (diagnostics_.condition); their parameters rest on refinement"
+        )
+    return messages
+
+
+def _not_converged(fitted: Fitted) -> str:
+    steps = len(fitted.trace) - 1
+    return Text(f"refinement was still gaining after {steps} steps; raise ", Option("max_iter"))
+
+
+def _memory_messages(measured: Measured) -> list[str]:
+    """How distances were fitted into memory, where that took a detour."""
+    plan = measured.plan
+    return [plan.sentence()] if plan is not None and plan.mode == "on demand" else []

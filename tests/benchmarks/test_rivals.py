@@ -15,7 +15,7 @@ from tests.reference.random_trees import random_tree
 
 from benchmarks import contest
 from benchmarks.contest import Contest, Limit, Outcome, bic, run_contests
-from benchmarks.data.corpora import Documents, presence
+from benchmarks.data.corpora import Documents, as_sparse_binary
 from benchmarks.data.halves import Known, Simulated, layers_of
 from benchmarks.data.simulated import Balanced
 from benchmarks.judging import judged
@@ -53,7 +53,7 @@ def words(n: int = 400, p: int = 12) -> Table:
     rng = np.random.default_rng(0)
     topics = rng.random((n, 3)) < 0.4
     found = rng.random((n, p)) < np.repeat(np.where(topics, 0.8, 0.05), p // 3, axis=1)
-    return presence(sparse.csr_array(found), [f"w{i}" for i in range(p)])
+    return as_sparse_binary(sparse.csr_array(found), [f"w{i}" for i in range(p)])
 
 
 def mixed() -> Table:
@@ -138,14 +138,14 @@ def test_distances_that_cannot_be_measured_are_the_largest() -> None:
 # ---- counting ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("table", [words(), mixed()], ids=["presence", "codes"])
+@pytest.mark.parametrize("table", [words(), mixed()], ids=["sparse_binary", "codes"])
 def test_information_is_that_of_the_definition(table: Table) -> None:
     codes = codes_of(table, 0, table.n_samples).astype(np.int64)
     # sums of some dozen logarithms in another order
     np.testing.assert_allclose(mutual_information(table), slow_information(codes), atol=1e-12)
 
 
-@pytest.mark.parametrize("table", [words(), mixed()], ids=["presence", "codes"])
+@pytest.mark.parametrize("table", [words(), mixed()], ids=["sparse_binary", "codes"])
 def test_chow_liu_counts_along_the_edges_of_most_information(table: Table) -> None:
     answer = named("Chow-Liu").fit(Task(table))
     assert answer.tree is not None
@@ -172,7 +172,7 @@ def test_counted_tables_by_hand() -> None:
     assert np.exp(likelihoods(model, table)).max() < 1
 
 
-@pytest.mark.parametrize("table", [words(), mixed()], ids=["presence", "codes"])
+@pytest.mark.parametrize("table", [words(), mixed()], ids=["sparse_binary", "codes"])
 def test_independent_variables_by_hand(table: Table) -> None:
     answer = named("independent").fit(Task(table))
     assert answer.log_likelihood is not None

@@ -15,7 +15,8 @@ from typer.testing import CliRunner, Result
 
 import latenttree as lt
 from latenttree import cli
-from latenttree.cli.inputs import map_source, parse_families
+from latenttree.cli.options import map_source
+from latenttree.cli.training_data import parse_families
 
 N = 3000
 
@@ -393,7 +394,7 @@ def test_binary_codes_and_roll_up(events: Path, tmp_path: Path) -> None:
     options = ["--no-search", "--no-refine", "--threads", "1"]
     accepted("fit", events, "--events", "-o", out, "--roll-up", event_map(events), *options)
     model = lt.load(out)
-    assert model.schema_.kind == "presence"
+    assert model.schema_.kind == "sparse_binary"
     assert set(model.tree_.observed_names) == {f"G{j}{k}" for j in range(3) for k in range(3)}
     output = accepted("score", out, events, "--events", "--roll-up", event_map(events))
     assert "samples               2,99" in output  # a few have no event at all
@@ -447,7 +448,7 @@ def test_groups_are_given_again(events: Path, tmp_path: Path) -> None:
         (["--roll-up", "map.csv"], "--roll-up is for tables of events"),
         (["--events", "--binary"], "--binary reads the codes of --groups FILE one by one"),
         (["--events", "--sample", "who"], "no column 'who' in the events (--sample)"),
-        (["--events", "--since", "soon"], "--since 'soon', but column 'date' holds dates"),
+        (["--events", "--since", "soon"], "--since soon, but column 'date' holds dates"),
         (["--events", "--groups", "none.csv"], "no file 'none.csv'"),
         (["--events", "--groups", "MAP"], "name them: --groups FILE:CODE:TARGET"),
         (["--events", "--roll-up", "MAP:code:what"], "no column 'what' in the map --roll-up"),

@@ -105,7 +105,7 @@ def test_help(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("show", "m.ltree", "--node", "gröse"), r"no node 'gr\xf6se'; it has the variables '"),
+        (("show", "m.ltree", "--node", "gröse"), rf"(did you mean '{GROESSE}'?)"),
         (("query", "m.ltree", "c", "--given", "größe=7"), rf"--given {GROESSE}=7: "),
         (("fit", "table.csv", "--ignore", "nö", "-o", "x.ltree"), r"--ignore 'n\xf6': "),
     ],

@@ -231,10 +231,10 @@ def test_floats_that_are_few_whole_numbers_are_categories_and_said_to_be() -> No
     assert model.tree_.same_topology(data.tree)
     (message,) = model.diagnostics_.messages
     assert message.startswith("'x0' holds floats that are few whole numbers, read as categories;")
-    asked = learn(X, family={"x0": "gaussian"})
-    assert asked.schema_.families[0] == "gaussian"
-    assert asked.diagnostics_.messages == []
-    assert asked.tree_.same_topology(data.tree)
+    requested = learn(X, family={"x0": "gaussian"})
+    assert requested.schema_.families[0] == "gaussian"
+    assert requested.diagnostics_.messages == []
+    assert requested.tree_.same_topology(data.tree)
 
 
 @pytest.mark.parametrize("family", GAUSSIANS)

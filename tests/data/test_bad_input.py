@@ -21,9 +21,9 @@ from typer.testing import CliRunner
 import latenttree as lt
 from latenttree.cli import app
 from latenttree.data import read_table
+from latenttree.distances.detection import DetectionLimitError
 from latenttree.errors import DataError
 from latenttree.evaluation.datasets import make_latent_tree
-from latenttree.reporting import DetectionLimitError
 
 
 def codes(n: int = 200, p: int = 4, d: int = 2, seed: int = 0) -> NDArray[np.int64]:
@@ -180,11 +180,14 @@ BAD_OPTIONS: dict[str, tuple[dict[str, Any], str]] = {
         {"family": "real"},
         "family 'real' is unknown (did you mean 'gaussian'?); choose one of ['auto'",
     ),
-    "min_support high": ({"min_support": 1.5}, "min_support=1.5: give a probability from 0 to 1"),
-    "min_support low": ({"min_support": -0.1}, "min_support=-0.1: give a probability"),
-    "min_support NaN": ({"min_support": np.nan}, "min_support=nan: give a probability"),
-    "epsilon": ({"epsilon": -1.0}, "epsilon=-1.0: give a distance above 0, or None"),
-    "epsilon zero": ({"epsilon": 0}, "epsilon=0: give a distance above 0, or None"),
+    "min_support high": (
+        {"min_support": 1.5},
+        "min_support=1.5 is no probability",
+    ),
+    "min_support low": ({"min_support": -0.1}, "min_support=-0.1 is no probability"),
+    "min_support NaN": ({"min_support": np.nan}, "min_support=nan is no probability"),
+    "epsilon": ({"epsilon": -1.0}, "epsilon=-1.0 is no distance; give a number above 0, or None"),
+    "epsilon zero": ({"epsilon": 0}, "epsilon=0 is no distance; give a number above 0, or None"),
     "n_jobs": ({"n_jobs": 0}, "n_jobs=0: give a number of threads, or None for all cores"),
 }
 

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from latenttree.data import as_table
-from latenttree.data.batches import Batches
-from latenttree.data.compact import MERGED, Labels, smallest, with_piece
+from latenttree.data.batches.batches import Batches
+from latenttree.data.batches.pieces import MERGED, Labels, smallest_dtype, with_piece
 from latenttree.errors import DataError
 
 
@@ -463,11 +463,11 @@ def test_no_batches() -> None:
 
 def test_an_interruption_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wherever it comes: every column that is encoded may be the last."""
-    from latenttree.data import kept_frames
+    from latenttree.data.batches import frames
 
     frame, batches = pandas_frame(), Batches()
     batches.add(frame[:30])
-    true, calls = kept_frames.same_kind, iter(range(10**6))
+    true, calls = frames.same_kind, iter(range(10**6))
 
     def stop(*given: Any) -> Any:
         if next(calls) == 11:
@@ -476,7 +476,7 @@ def test_an_interruption_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> Non
 
     other = frame[30:].assign(words="never seen again")
     with monkeypatch.context() as patch:
-        patch.setattr(kept_frames, "same_kind", stop)
+        patch.setattr(frames, "same_kind", stop)
         with pytest.raises(KeyboardInterrupt):
             batches.add(other)
     pd.testing.assert_frame_equal(batches.joined()[0], frame[:30])
@@ -550,8 +550,8 @@ def test_labels() -> None:
 def test_smallest() -> None:
     cases = {255: "u1", -128: "i1", 256: "u2", -129: "i2", 2**16: "u4", -(2**31): "i4", 2**32: "i8"}
     for value, dtype in cases.items():
-        assert smallest(np.array([0, value])).dtype == np.dtype(dtype)
-    assert smallest(np.array([2**64 - 1], dtype=np.uint64)).dtype == np.uint64
+        assert smallest_dtype(np.array([0, value])).dtype == np.dtype(dtype)
+    assert smallest_dtype(np.array([2**64 - 1], dtype=np.uint64)).dtype == np.uint64
 
 
 CONTAINERS = {

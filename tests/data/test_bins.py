@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from latenttree.data.bins import (
+from latenttree.data.columns.bins import (
     bin_codes,
     normal_scores,
     number_of_bins,

@@ -10,12 +10,12 @@ import pytest
 from numpy.typing import NDArray
 from scipy import sparse
 
-from latenttree.data import Table, as_table, read_table, reorder
+from latenttree.data import Table, as_table, read_table, row_access
 from latenttree.data import content_order as ordering
-from latenttree.data import table as tables
 from latenttree.data.content_order import in_content_order, ordered_rows
-from latenttree.data.rowkeys import order_keys, row_keys
-from latenttree.data.scratch import map_of
+from latenttree.data.row_keys import order_keys, row_keys
+from latenttree.data.streaming.scratch import map_of
+from latenttree.data.subsets import draw_weights, halves, n_draws
 from latenttree.distances.estimate import estimate_distances
 
 N = 400
@@ -205,8 +205,8 @@ def mapped(path: Any) -> Table:
 def test_mapped_tables_are_put_in_order_in_files(
     pile: int, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reorder, "LEAST_PILE", pile)
-    monkeypatch.setattr(reorder, "MOST_PILE", pile)
+    monkeypatch.setattr(row_access, "MIN_BUCKET", pile)
+    monkeypatch.setattr(row_access, "MAX_BUCKET", pile)
     rng = np.random.default_rng(0)
     n = 20_000
     X = pd.DataFrame({f"c{i}": rng.integers(0, 3, n) for i in range(6)})
@@ -224,8 +224,8 @@ def test_mapped_tables_are_put_in_order_in_files(
 def test_mapped_presence_is_put_in_order_in_files(
     pile: int, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reorder, "LEAST_PILE", pile)
-    monkeypatch.setattr(reorder, "MOST_PILE", pile)
+    monkeypatch.setattr(row_access, "MIN_BUCKET", pile)
+    monkeypatch.setattr(row_access, "MAX_BUCKET", pile)
     rng = np.random.default_rng(0)
     X = sparse.csr_array(rng.random((5_000, 40)) < 0.1).astype(np.int8)
     expected = in_content_order(as_table(X))
@@ -243,8 +243,10 @@ def test_new_files_lie_where_the_old_ones_do(
     np.save(tmp_path / "rows.npy", np.random.default_rng(0).integers(0, 3, (20_000, 8)))
     table = read_table(tmp_path / "rows.npy", memory_limit="64KB", scratch=tmp_path)
     folders: list[Any] = []
-    make = reorder.Scratch
-    monkeypatch.setattr(reorder, "Scratch", lambda folder: folders.append(folder) or make(folder))
+    make = row_access.Scratch
+    monkeypatch.setattr(
+        row_access, "Scratch", lambda folder: folders.append(folder) or make(folder)
+    )
     in_content_order(table)
     assert folders == [tmp_path]
 
@@ -257,19 +259,18 @@ def test_halves_of_equal_rows_are_independent() -> None:
     drawing half of all without replacement, n / 4 for each of many rows."""
     counts = np.full(1000, 100.0)
     table = as_table(np.arange(1000)[:, None] // 10 ** np.arange(3) % 10)
-    one, other = table.replace(weights=counts).halves()
+    one, other = halves(table.replace(weights=counts))
     assert one.total_weight == other.total_weight == 50_000
     assert one.weights is not None
     assert np.var(one.weights) == pytest.approx(25, rel=5 * np.sqrt(2 / 1000))
 
 
 @pytest.mark.parametrize("most", [1, 1 << 26])
-def test_a_part_of_places(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tables, "MOST_PLACES", most)
+def test_a_part_of_draws(most: int) -> None:
     weights = np.random.default_rng(0).integers(0, 50, 1000) + 0.5
     table = as_table(np.arange(1000)[:, None] // 10 ** np.arange(3) % 10).replace(weights=weights)
-    m = table.n_places // 5
-    part = table.drawn(m, np.random.default_rng(1))
+    m = n_draws(table) // 5
+    part = draw_weights(table, m, np.random.default_rng(1), most)
     assert ((part >= 0) & (part <= weights + 1e-9)).all()
     assert abs(part.sum() - m) < 5 * np.sqrt(m)
 
@@ -277,7 +278,7 @@ def test_a_part_of_places(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_weights_beyond_what_memory_holds() -> None:
     """Half of every row, up to a standard deviation of sqrt(w) / 2: five of them."""
     table = as_table(np.arange(100)[:, None] // 10 ** np.arange(2) % 10)
-    one, _ = table.replace(weights=np.full(100, 1e12)).halves()
+    one, _ = halves(table.replace(weights=np.full(100, 1e12)))
     assert one.weights is not None
     np.testing.assert_allclose(one.weights, 5e11, atol=5 * 5e5)
 
@@ -290,7 +291,7 @@ def test_noise_in_equal_rows_is_not_taken_for_signal(
     stands out by two standard errors; were equal rows shared out evenly between the halves, one in
     three would, because the subspaces of one half would fit the other's noise. 180 pairs."""
     monkeypatch.setattr(ordering, "SMALL", 0)
-    monkeypatch.setattr(ordering, "MOST_COPIES", 1 << 30 if rows else 0)
+    monkeypatch.setattr(ordering, "MAX_COPIES", 1 << 30 if rows else 0)
     pairs, seen = np.tril_indices(4, -1), []
     for seed in range(30):
         X = np.random.default_rng(seed).integers(0, 4, (5_000, 4))

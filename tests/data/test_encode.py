@@ -188,7 +188,7 @@ def test_sparse_without_groups_is_presence(layout: str) -> None:
     counts = RNG.poisson(0.7, (40, 6))
     for wrap in (sparse.csr_array, sparse.csr_matrix):
         table = as_table(wrap(counts).asformat(layout))
-        assert table.kind == "presence"
+        assert table.kind == "sparse_binary"
         assert table.matrix is not None
         assert table.matrix.dtype == np.float32
         assert table.matrix.indices.dtype == np.int32

@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.reference.events import presence
 
-from latenttree.data.events import Events, read_events
+from latenttree.data.events.read import Events, read_events
 from latenttree.errors import DataError
 
 #          250.1  250.2  401  008
@@ -337,7 +337,7 @@ def test_the_table_of_groups() -> None:
 
 def test_the_table_of_codes() -> None:
     table = read_events(frame()).table()
-    assert table.kind == "presence"
+    assert table.kind == "sparse_binary"
     assert table.names == NAMES
     assert table.matrix is not None
     assert table.matrix.toarray().tolist() == MATRIX
@@ -389,7 +389,7 @@ def test_wrong_maps(source: Any, message: str) -> None:
         read_events(frame(), roll_up=source)
 
 
-# ---- samples and codes that are asked for ---------------------------------------------
+# ---- samples and codes that are requested ---------------------------------------------
 
 
 def test_all_samples() -> None:

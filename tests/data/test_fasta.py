@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from latenttree.data.fasta import is_fasta, read_fasta
+from latenttree.data.files.fasta import is_fasta, read_fasta
 from latenttree.data.table import Table
 from latenttree.errors import DataError
 

@@ -32,7 +32,7 @@ def write_docword(folder: Path, text: str | bytes, zipped: bool = False) -> Path
 
 
 def presence(table: Table) -> np.ndarray:
-    assert table.kind == "presence"
+    assert table.kind == "sparse_binary"
     assert table.matrix is not None
     assert table.matrix.has_canonical_format
     return np.asarray(table.matrix.toarray())
@@ -67,7 +67,7 @@ def test_docword_is_read_the_same_in_any_pieces(
     path = write_docword(tmp_path, docword_text(COUNTS).rstrip("\n"))  # no newline at the end
     whole = presence(read_table(path))
     for size in (1, 7, 64):
-        monkeypatch.setattr("latenttree.data.docword._READ", size)
+        monkeypatch.setattr("latenttree.data.files.docword._READ", size)
         np.testing.assert_array_equal(presence(read_table(path)), whole)
 
 
@@ -223,7 +223,7 @@ def test_csv_is_read_the_same_in_any_pieces(
     rows = "\n".join(",".join(map(str, row)) for row in codes)
     path = write_csv(tmp_path, "a,b,c,d,e\n" + rows)
     for size in (1, 7, 4096):
-        monkeypatch.setattr("latenttree.data.textfile._ROWS", size)
+        monkeypatch.setattr("latenttree.data.files.text._ROWS", size)
         table = read_table(path)
         for i, labels in enumerate(table.categories):
             assert labels is not None
@@ -260,7 +260,7 @@ def test_families_of_files(tmp_path: Path) -> None:
     scores = read_table(path, scores=True)
     assert scores.families == ("gaussian", "gaussian")
     words = write_docword(tmp_path, docword_text(COUNTS))
-    assert read_table(words, family="presence").kind == "presence"
+    assert read_table(words, family="binary").kind == "sparse_binary"
     with pytest.raises(DataError, match="family 'poisson': this file is read as presence"):
         read_table(words, family="poisson")
     assert read_table(words, scores=True).families == ("gaussian",) * 6

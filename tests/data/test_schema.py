@@ -34,7 +34,7 @@ def codes_of(table: Table) -> NDArray[Any]:
     if table.codes is not None:
         return table.codes
     assert table.matrix is not None
-    if table.kind == "presence":
+    if table.kind == "sparse_binary":
         return np.asarray(table.matrix.toarray()).astype(int)
     found = one_hot_codes(table)
     assert found is not None
@@ -590,7 +590,7 @@ def damage(record: Any, path: tuple[Any, ...], value: Any) -> Any:
     ("path", "value", "message"),
     [
         (("kind",), "images", "field 'kind' is 'images'"),
-        (("kind",), "presence", "outside 2..2"),
+        (("kind",), "sparse_binary", "outside 2..2"),
         (("kind",), KeyError, "'kind' is missing"),
         (("names",), ["n"] * 8, "dims for 8 names"),
         (("names", 0), "flag", "names are not all different"),

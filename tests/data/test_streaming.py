@@ -27,11 +27,11 @@ from latenttree.data import (
     read_events,
     read_table,
 )
-from latenttree.data.bins import quantile_edges, varies
-from latenttree.data.scratch import Arrays, Scratch, map_of, release
-from latenttree.data.selection import range_of, streamed_edges, streamed_varies
-from latenttree.data.spooled import Plan, spooled_table
-from latenttree.data.streams import Source, array_source, weighed
+from latenttree.data.columns.bins import quantile_edges, varies
+from latenttree.data.streaming.assemble import ReadPlan, streamed_table
+from latenttree.data.streaming.quantiles import range_of, streamed_edges, streamed_varies
+from latenttree.data.streaming.scratch import Arrays, Scratch, map_of, release
+from latenttree.data.streaming.sources import Source, array_source, with_weights
 from latenttree.estimator import LatentTree
 from latenttree.evaluation.datasets import make_latent_tree
 
@@ -77,8 +77,8 @@ def same_matrix(found: Any, expected: Any) -> None:
 
 
 def streamed(source: Source, mapped: bool = True, **options: Any) -> Table:
-    plan = Plan(0 if mapped else 1 << 30, **options)
-    return spooled_table(source.header, source.chunks(SMALL), plan, source.texts)
+    plan = ReadPlan(0 if mapped else 1 << 30, **options)
+    return streamed_table(source.header, source.chunks(SMALL), plan, source.texts)
 
 
 # ---- arrays -----------------------------------------------------------------------------
@@ -127,7 +127,7 @@ def test_rows_of_an_array(name: str, mapped: bool) -> None:
         ("whole floats", "poisson"),
         ("whole floats", "categorical"),
         ("floats", {"x2": "gaussian_full"}),
-        ("booleans", "presence"),
+        ("booleans", "binary"),
     ],
 )
 def test_families_that_are_asked_for(name: str, family: Any) -> None:
@@ -140,10 +140,10 @@ def test_rows_have_weights() -> None:
     for name in ("bytes", "floats", "gaps"):
         X = arrays()[name]
         weights = rng.integers(0, 4, len(X)).astype(np.float64)
-        found = streamed(weighed(array_source(X), weights))
+        found = streamed(with_weights(array_source(X), weights))
         assert_same(found, as_table(X, sample_weight=weights))
     ones = np.ones(len(X))
-    assert_same(streamed(weighed(array_source(X), ones)), as_table(X, sample_weight=ones))
+    assert_same(streamed(with_weights(array_source(X), ones)), as_table(X, sample_weight=ones))
 
 
 def test_constant_and_empty_columns_are_dropped() -> None:
@@ -194,7 +194,7 @@ def read_both(path: Path, **options: Any) -> tuple[Table, Table]:
 def test_arrays_in_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, order: Any, kind: str
 ) -> None:
-    monkeypatch.setattr("latenttree.data.streams.ROWS", 500)
+    monkeypatch.setattr("latenttree.data.streaming.sources.ROWS", 500)
     X = np.asarray(arrays()[name], order=order)
     path = tmp_path / ("x.npy" if kind == "npy" else "x.npz")
     save = {"npy": np.save, "npz": np.savez, "compressed": np.savez_compressed}[kind]
@@ -222,12 +222,12 @@ CUT = """
 import os, sys
 from pathlib import Path
 import numpy as np
-from latenttree.data import DataError, streams
-from latenttree.data.spooled import Plan, spooled_table
+from latenttree.data.streaming.assemble import ReadPlan, streamed_table
+from latenttree.data.streaming.sources import npy_source
+from latenttree.errors import DataError
 
 path, order = Path(sys.argv[1]), sys.argv[2]
 np.save(path, np.asarray(np.random.default_rng(0).integers(0, 3, (200_000, 8)), order=order))
-source = getattr(streams, "npy_source", lambda p: streams.array_source(np.load(p, mmap_mode="r")))
 
 def chunks(found):
     for i, chunk in enumerate(found):
@@ -235,9 +235,9 @@ def chunks(found):
             os.truncate(path, 1 << 20)
         yield chunk
 
-found = source(path)
+found = npy_source(path)
 try:
-    spooled_table(found.header, chunks(found.chunks(1 << 19)), Plan(1000))
+    streamed_table(found.header, chunks(found.chunks(1 << 19)), ReadPlan(1000))
 except DataError as error:
     print(error)
 """
@@ -299,7 +299,7 @@ def frame(n: int = 3000) -> Any:
 
 @pytest.mark.parametrize("weights", [None, "often"])
 def test_parquet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, weights: str | None) -> None:
-    monkeypatch.setattr("latenttree.data.streams.ROWS", 400)
+    monkeypatch.setattr("latenttree.data.streaming.sources.ROWS", 400)
     path = tmp_path / "x.parquet"
     frame().to_parquet(path, row_group_size=1000)
     found, expected = read_both(path, weights=weights, ignore=["sick", "dose"])
@@ -325,7 +325,7 @@ def test_index_of_pandas_is_no_column(tmp_path: Path) -> None:
 def test_csv(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, weights: str | None, suffix: str
 ) -> None:
-    monkeypatch.setattr("latenttree.data.streams.ROWS", 400)
+    monkeypatch.setattr("latenttree.data.streaming.sources.ROWS", 400)
     path = tmp_path / f"x{suffix}"
     data = frame()
     data["numbers"] = ["1", " 1.0", "2", "nan", "-0", "NA", "+nan", "3.5"] * (len(data) // 8)
@@ -339,8 +339,8 @@ def test_csv(
 
 
 def test_csv_of_many_decimals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("latenttree.data.streams.ROWS", 400)
-    monkeypatch.setattr("latenttree.data.textcolumns.MOST_PLACES", 1000)
+    monkeypatch.setattr("latenttree.data.streaming.sources.ROWS", 400)
+    monkeypatch.setattr("latenttree.data.streaming.text_columns.MAX_DISTINCT", 1000)
     path, data = tmp_path / "x.csv", frame()
     data.to_csv(path, index=False)
     assert_same(*read_both(path))
@@ -374,8 +374,8 @@ def counts() -> np.ndarray:
 def test_sparse_matrices(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str, pile: int
 ) -> None:
-    monkeypatch.setattr("latenttree.data.pairspool.ROWS", pile)
-    monkeypatch.setattr("latenttree.data.sparsestream.ENTRIES", 300)
+    monkeypatch.setattr("latenttree.data.streaming.pairs.ROWS", pile)
+    monkeypatch.setattr("latenttree.data.files.sparse_npz.ENTRIES", 300)
     path = tmp_path / "x.npz"
     sparse.save_npz(path, sparse.csr_array(counts().astype(np.float64)).asformat(form))
     assert_same(*read_both(path, min_support=3))
@@ -396,8 +396,8 @@ def test_wrong_values_of_sparse_matrices(tmp_path: Path, value: float) -> None:
 
 @pytest.mark.parametrize("shuffled", [False, True])
 def test_docword(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shuffled: bool) -> None:
-    monkeypatch.setattr("latenttree.data.pairspool.ROWS", 64)
-    monkeypatch.setattr("latenttree.data.docword._READ", 5000)
+    monkeypatch.setattr("latenttree.data.streaming.pairs.ROWS", 64)
+    monkeypatch.setattr("latenttree.data.files.docword._READ", 5000)
     found = counts()
     entries = zip(*np.nonzero(found), strict=True)
     lines = [f"{d + 1} {w + 1} {found[d, w]}" for d, w in entries]
@@ -426,8 +426,8 @@ EVENT_OPTIONS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("name", EVENT_OPTIONS)
 def test_events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, suffix: str) -> None:
     pandas = pytest.importorskip("pandas")
-    monkeypatch.setattr("latenttree.data.pairspool.ROWS", 64)
-    monkeypatch.setattr("latenttree.data.streams.ROWS", 500)
+    monkeypatch.setattr("latenttree.data.streaming.pairs.ROWS", 64)
+    monkeypatch.setattr("latenttree.data.streaming.sources.ROWS", 500)
     rng = np.random.default_rng(4)
     n = 6000
     days = pandas.Timestamp("2020-01-01") + pandas.to_timedelta(rng.integers(0, 366, n), "D")
@@ -534,7 +534,7 @@ def test_the_command_line_reads_part_by_part(
     trees = []
     for limit in (None, 10_000):
         if limit is not None:
-            monkeypatch.setattr("latenttree.data.readers.memory_bytes", lambda _, n=limit: n)
+            monkeypatch.setattr("latenttree.data.reader.memory_bytes", lambda _, n=limit: n)
         out = tmp_path / f"tree{limit}.json"
         command = ["fit", tmp_path / "x.parquet", "-o", out, "--ignore", "id", "--seed", "0"]
         result = CliRunner().invoke(app, [*map(str, command), "--no-search"])

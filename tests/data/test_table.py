@@ -10,6 +10,7 @@ import pytest
 from scipy import sparse
 
 from latenttree.data import DataError, Table, as_table
+from latenttree.data.subsets import halves
 
 CODES = np.array([[0, 2, 1], [1, 0, 0], [0, 1, 1], [1, 2, 0], [0, 0, 1]])
 ONES = np.array([[1, 0, 1, 0], [0, 1, 1, 0], [1, 1, 0, 1], [0, 0, 1, 0], [1, 0, 0, 1]])
@@ -19,7 +20,7 @@ def codes_table() -> Table:
     return as_table(CODES, names=["a", "b", "c"])
 
 
-def presence_table() -> Table:
+def sparse_binary_table() -> Table:
     return as_table(sparse.csr_array(ONES))
 
 
@@ -31,12 +32,12 @@ def dense(rows: Any) -> np.ndarray:
     return rows.toarray() if sparse.issparse(rows) else np.asarray(rows)
 
 
-ALL = pytest.mark.parametrize("make", [codes_table, presence_table, blocks_table])
+ALL = pytest.mark.parametrize("make", [codes_table, sparse_binary_table, blocks_table])
 
 
 def test_shapes_of_the_three_kinds() -> None:
-    codes, presence, blocks = codes_table(), presence_table(), blocks_table()
-    assert (codes.kind, presence.kind, blocks.kind) == ("codes", "presence", "blocks")
+    codes, presence, blocks = codes_table(), sparse_binary_table(), blocks_table()
+    assert (codes.kind, presence.kind, blocks.kind) == ("codes", "sparse_binary", "blocks")
     assert codes.dims.tolist() == [2, 3, 2]
     assert codes.offsets.tolist() == [0, 2, 5, 7]
     assert codes.widths.tolist() == [2, 3, 2]
@@ -84,15 +85,15 @@ def test_subset_rows(make: Callable[[], Table], index: Any) -> None:
 def test_spread_rows_of_a_small_table_is_the_table(make: Callable[[], Table]) -> None:
     table = make()
     for n in (3, 5, 100):
-        assert table.spread_rows(n) is table
+        assert table.thinned(n) is table
 
 
 @pytest.mark.parametrize("n", [1, 10, 100, 333])
 def test_spread_rows_are_spread(n: int) -> None:
-    """One from each stretch, even and odd samples alike, about as many as asked."""
+    """One from each stretch, even and odd samples alike, about as many as requested."""
     number = np.arange(1000)
     table = as_table(np.column_stack([number, number % 2]))
-    part = table.spread_rows(n)
+    part = table.thinned(n)
     assert part.codes is not None
     rows = part.codes[:, 0].astype(int)
     assert n / 2 <= part.n_samples <= n + 1
@@ -106,7 +107,7 @@ def test_spread_rows_of_sparse_tables() -> None:
     ones = (np.random.default_rng(0).random((90, 4)) < 0.5).astype(float)
     for groups in (None, ["u", "u", "v", "v"]):
         table = as_table(sparse.csr_array(ones), groups=groups)
-        part = table.spread_rows(10)
+        part = table.thinned(10)
         rows = 9 * np.arange(10) + np.random.default_rng(0).integers(0, 9, 10)
         np.testing.assert_array_equal(dense(part.rows(0, 99)), dense(table.rows(0, 99))[rows])
 
@@ -115,7 +116,7 @@ def test_spread_rows_of_sparse_tables() -> None:
 def test_halves_do_not_see_the_period_of_the_rows(period: int) -> None:
     """About as many samples of every phase in each half: 2,000, up to four standard deviations."""
     number = np.arange(4000 * period)
-    one, other = as_table(np.column_stack([number % period, number % 7])).halves()
+    one, other = halves(as_table(np.column_stack([number % period, number % 7])))
     assert abs(one.n_samples - other.n_samples) <= 1
     for half in (one, other):
         assert half.codes is not None
@@ -164,7 +165,7 @@ def test_select_reorders_variables() -> None:
     blocks = blocks_table().select([1])
     assert blocks.names == ("v",)
     np.testing.assert_array_equal(dense(blocks.matrix), ONES[:, 2:])
-    presence = presence_table().select([3, -4])
+    presence = sparse_binary_table().select([3, -4])
     np.testing.assert_array_equal(dense(presence.matrix), ONES[:, [3, 0]])
     assert presence.matrix is not None
     assert presence.matrix.has_sorted_indices
@@ -183,7 +184,7 @@ def test_repr_is_one_readable_line() -> None:
     assert repr(codes_table()) == (
         "Table(codes: 5 samples x 3 variables [a, b, c], dimensions 2..3)"
     )
-    assert "[x0, x1, x2, x3]" in repr(presence_table())
+    assert "[x0, x1, x2, x3]" in repr(sparse_binary_table())
 
 
 def test_inconsistent_parts_are_refused() -> None:

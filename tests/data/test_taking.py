@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from latenttree.data.scratch import Arrays, ScratchMap, about_to_read, map_of
-from latenttree.data.taking import rows_to_scratch, taken
+from latenttree.data.row_access import rows_to_scratch, take_rows
+from latenttree.data.streaming.scratch import Arrays, ScratchMap, about_to_read, map_of
 
 RNG = np.random.default_rng(0)
 INDICES: dict[str, Any] = {
@@ -37,11 +37,11 @@ def sparse_in_scratch(X: sparse.csr_array) -> sparse.csr_array:
 @pytest.mark.parametrize("index", INDICES.values(), ids=INDICES)
 @pytest.mark.parametrize("pages", [1, 1 << 23])
 def test_rows_of_arrays(monkeypatch: pytest.MonkeyPatch, index: Any, pages: int) -> None:
-    monkeypatch.setattr("latenttree.data.scratch.PAGES", pages)
+    monkeypatch.setattr("latenttree.data.streaming.scratch.PAGES", pages)
     for X in (RNG.integers(0, 9, (3000, 7)).astype(np.int8), RNG.normal(size=3000)):
         (held,) = in_scratch(X)
         assert isinstance(map_of(held), ScratchMap)
-        found = taken(held, index)
+        found = take_rows(held, index)
         np.testing.assert_array_equal(found, X[index])
         assert found.dtype == X.dtype
         if isinstance(index, np.ndarray) and index.dtype != np.bool_ and len(index):
@@ -54,7 +54,7 @@ def test_rows_of_arrays(monkeypatch: pytest.MonkeyPatch, index: Any, pages: int)
 def test_rows_of_sparse_matrices(index: Any) -> None:
     X = sparse.csr_array((RNG.random((3000, 20)) < 0.1).astype(np.float32))
     held = sparse_in_scratch(X)
-    np.testing.assert_array_equal(taken(held, index).toarray(), X[index].toarray())
+    np.testing.assert_array_equal(take_rows(held, index).toarray(), X[index].toarray())
     if isinstance(index, np.ndarray) and index.dtype != np.bool_ and len(index):
         kept = rows_to_scratch(held, index)
         assert isinstance(map_of(kept.indices), ScratchMap)
@@ -63,8 +63,8 @@ def test_rows_of_sparse_matrices(index: Any) -> None:
 
 def test_what_was_read_is_counted_and_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
     released: list[Any] = []
-    monkeypatch.setattr("latenttree.data.scratch.release", released.append)
-    monkeypatch.setattr("latenttree.data.scratch.PAGES", 100)
+    monkeypatch.setattr("latenttree.data.streaming.scratch.release", released.append)
+    monkeypatch.setattr("latenttree.data.streaming.scratch.PAGES", 100)
     (held,) = in_scratch(np.arange(1000))
     for _ in range(5):
         about_to_read(held, 40)

@@ -12,7 +12,7 @@ import pytest
 from scipy import sparse
 
 from latenttree.data import DataError, Table, as_table, check_n_states, check_weights
-from latenttree.data.weights import n_rows
+from latenttree.data.containers import n_rows
 
 RNG = np.random.default_rng(2)
 CODES = RNG.integers(0, 3, (40, 3))

@@ -248,7 +248,7 @@ def rare(rng: np.random.Generator, n: int, share: float = 0.01) -> NDArray[np.in
     return np.hstack([seen, common ^ (rng.random((n, 2)) < 0.1)]).astype(np.int64)
 
 
-@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array], ids=["codes", "presence"])
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array], ids=["codes", "sparse_binary"])
 def test_rare_variables_that_occur_together_have_heavy_tails(form: Callable[[Any], Any]) -> None:
     """`E[z_a^2 z_b^2] / (1 + 2 rho^2)` from the samples: about 1 / 0.01 / 3 for the rare pairs."""
     X = rare(np.random.default_rng(0), 8_000)

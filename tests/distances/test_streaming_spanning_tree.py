@@ -14,19 +14,15 @@ from tests.reference.spanning import kruskal
 import latenttree as lt
 from latenttree.data import Table, as_table
 from latenttree.distances.correlations import correlation, cross, excess, gather, gather_pairs, tail
+from latenttree.distances.counted_similarity import counted_affinity
 from latenttree.distances.estimate import estimate_distances
-from latenttree.distances.measure import (
-    affinity_of,
-    counted_affinity,
-    estimate_affinity,
-    matrix_bytes,
-    plan_memory,
-)
+from latenttree.distances.memory_plan import matrix_bytes, plan_memory
 from latenttree.distances.similarity import Affinity, component
+from latenttree.distances.stage import measure_counts, similarity_of
 from latenttree.distances.streaming_spanning_tree import strongest_counted_tree, weighed
 from latenttree.errors import DataError
 from latenttree.moments.cooccurrence import pack_matrix
-from latenttree.structure.learn import learn_structure
+from latenttree.structure.learn import structure_of_similarities
 
 
 def random_words(seed: int, n: int | None = None, p: int | None = None) -> NDArray[np.int8]:
@@ -83,7 +79,7 @@ def test_strips_give_the_tree_of_the_matrix(largest: int) -> None:
         X = random_words(seed)
         rng = np.random.default_rng(seed)
         table = presence(X)
-        whole = affinity_of(estimate_distances(table, 2, n_jobs=1), table)
+        whole = similarity_of(estimate_distances(table, 2, n_jobs=1), table)
         for frequent in (None, rng.random(table.n_vars) < 0.5):
             store = pack_matrix(table.matrix, 1, frequent)
             found = strongest_counted_tree(weighed(store), 2, largest)
@@ -106,7 +102,7 @@ def test_pairs_on_demand_are_those_of_the_matrices(n_kept: int) -> None:
     """Kept in a memory of four places, which pairs take from each other, or of many, or nowhere."""
     for seed in range(4):
         table = presence(random_words(seed, n=200, p=30))
-        stored = affinity_of(estimate_distances(table, 2, n_jobs=1), table)
+        stored = similarity_of(estimate_distances(table, 2, n_jobs=1), table)
         counted = counted_affinity(table, n_kept=n_kept)
         assert len(counted.source.memory) == n_kept
         assert (stored.source.heavy, stored.source.measured) == (
@@ -142,19 +138,19 @@ def test_some_of_the_variables_are_a_source_without_a_copy() -> None:
 # ---- whole trees ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("form", ["codes", "presence"])
+@pytest.mark.parametrize("form", ["codes", "sparse_binary"])
 def test_a_tight_limit_gives_the_same_tree(form: str) -> None:
     truth = lt.datasets.make_latent_tree(27, 2, 2, n_samples=400, random_state=3)
     X = np.column_stack([truth.X, truth.X[:, 3], 1 - truth.X[:, 5]])
     table = as_table(X) if form == "codes" else presence(X)
-    wide = estimate_affinity(table, 2, memory_limit="1TiB", random_state=0)
-    tight = estimate_affinity(table, 2, memory_limit=1, random_state=0)
+    wide = measure_counts(table, plan_memory(table, 2, "1TiB"), 1)
+    tight = measure_counts(table, plan_memory(table, 2, 1), 1)
     assert (wide.plan.mode, tight.plan.mode) == ("correlations", "on demand")
     assert wide.distances is tight.distances is None
     np.testing.assert_array_equal(wide.basis, tight.basis)
-    np.testing.assert_array_equal(wide.affinity.copies, tight.affinity.copies)
+    np.testing.assert_array_equal(wide.similarity.copies, tight.similarity.copies)
     one, other = (
-        learn_structure(replace(found.affinity, width=32), table.names).tree
+        structure_of_similarities(replace(found.similarity, width=32), table.names).tree
         for found in (wide, tight)
     )
     np.testing.assert_array_equal(one.edges, other.edges)
@@ -201,21 +197,21 @@ def test_beyond_the_limit_what_cannot_be_counted_is_refused(
         plan_memory(table, 2, 1000)
 
 
-@pytest.mark.parametrize("form", ["codes", "presence"])
+@pytest.mark.parametrize("form", ["codes", "sparse_binary"])
 def test_correlations_alone_say_what_all_matrices_do(form: str) -> None:
     truth = lt.datasets.make_latent_tree(27, 2, 2, n_samples=150, random_state=4)
     table = as_table(truth.X) if form == "codes" else presence(truth.X)
-    alone = estimate_affinity(table, 2, memory_limit="1TiB")
+    alone = measure_counts(table, plan_memory(table, 2, "1TiB"), 1)
     found = estimate_distances(table, 2)
-    whole = affinity_of(found, table)
-    np.testing.assert_array_equal(alone.affinity.mst, whole.mst)
+    whole = similarity_of(found, table)
+    np.testing.assert_array_equal(alone.similarity.mst, whole.mst)
     assert alone.n_unmeasurable == (27 * 27 - int(found.measurable.sum())) // 2
     every = np.column_stack(np.triu_indices(27, 1))
     for kind in range(3):
         one, other = np.empty(len(every)), np.empty(len(every))
-        sources = (x.source._replace(heavy=True, measured=True) for x in (alone.affinity, whole))
+        sources = (x.source._replace(heavy=True, measured=True) for x in (alone.similarity, whole))
         for source, out in zip(sources, (one, other), strict=True):
             gather_pairs(source, every, kind, out)
         np.testing.assert_allclose(one, other, rtol=1e-5 if kind else 0)
     few = np.array([0, 3, 7, 11, 19])
-    assert alone.affinity.samples(few) == pytest.approx(whole.samples(few), rel=1e-5)
+    assert alone.similarity.samples(few) == pytest.approx(whole.samples(few), rel=1e-5)

@@ -13,10 +13,11 @@ from latenttree.errors import DataError
 from latenttree.evaluation.baselines import random_em
 from latenttree.evaluation.metrics import model_of, parameter_error
 from latenttree.evaluation.simulation import LatentTreeData
+from latenttree.model.likelihood import total_log_likelihood
 from latenttree.model.samples import Samples, marginals
 from latenttree.model.tree_model import TreeModel
-from latenttree.refinement.em import random_model, refine, total_log_likelihood
-from latenttree.refinement.fitting import canonical_states
+from latenttree.refinement.em import random_model, refine
+from latenttree.refinement.evidence import canonical_states
 
 # Sums over 9 nodes and thousands of samples in another order; steps of EM contract differences.
 ROUNDING = 1e-9

@@ -245,7 +245,7 @@ def test_gaussian_gaps_and_blocks() -> None:
     [
         ({"family": "gamma"}, "family='gamma' is unknown"),
         ({"family": []}, r"family=\(\) is unknown"),
-        ({"family": "presence", "n_states": 3}, "family 'presence' with n_states=3"),
+        ({"family": "binary", "n_states": 3}, "family 'binary' with n_states=3"),
         ({"family": "multihot", "n_states": 3, "dim": 2}, "dim=2 for family 'multihot'"),
         ({"family": "multinomial", "bag_size": 0}, "bag_size=0"),
         ({"family": "gaussian", "n_observed": 2}, "'x0' of family 'gaussian' is not the leaf"),

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from latenttree.io.zipped import write_zip
+from latenttree.io.zip_archive import write_zip
 
 Random = np.random.Generator
 Damage = Callable[[bytes, Random], bytes]

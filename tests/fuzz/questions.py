@@ -60,7 +60,7 @@ def _judged(error: DataError, names: set[str]) -> str:
         return f"no name of the file in: {error}\n{traceback.format_exc(limit=-6)}"
     for_memory = isinstance(error.__cause__, MemoryError)
     if for_memory and not any(name.endswith(CANNOT_BOUND) for name in names):
-        return f"asked for too much memory: {error}"
+        return f"requested too much memory: {error}"
     return REFUSED
 
 

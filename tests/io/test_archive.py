@@ -29,10 +29,10 @@ from latenttree.io.archive import (
     load_archive,
     save_archive,
 )
-from latenttree.io.packed import MAX_HEADER
+from latenttree.io.npz import MAX_HEADER
 from latenttree.io.treefile import MEMBER as TREE
 from latenttree.io.treefile import load_tree, save_tree
-from latenttree.io.zipped import write_zip
+from latenttree.io.zip_archive import write_zip
 from latenttree.model.tree_model import TreeModel
 from latenttree.tree import Tree
 

@@ -21,11 +21,11 @@ from tests.reference import version1
 import latenttree as lt
 from latenttree.errors import DataError
 from latenttree.evaluation.datasets import make_latent_tree
-from latenttree.io import emitted
+from latenttree.io import emission_arrays
 from latenttree.io.archive import ARRAYS, MODEL, Saved, check_schema, load_archive, save_archive
-from latenttree.io.packed import pack
+from latenttree.io.npz import pack
 from latenttree.io.treefile import load_tree
-from latenttree.io.zipped import write_zip
+from latenttree.io.zip_archive import write_zip
 from latenttree.model.emissions import Emission, pooled
 from latenttree.model.emissions.choose import CLASSES
 from latenttree.model.gaussian import GaussianTreeModel
@@ -37,7 +37,7 @@ BLOCKS = ("gaussian_spherical", "gaussian_diagonal", "gaussian_full", "gaussian_
 FORMS = {
     "categorical": ("codes",),
     "ordinal": ("codes",),
-    "presence": ("bits",),
+    "binary": ("bits",),
     "gaussian": ("scalar",),
     "gaussian_spherical": ("dense", "sparse"),
     "gaussian_diagonal": ("dense", "sparse"),
@@ -137,7 +137,7 @@ def check_emission(one: Emission, other: Emission) -> None:
 
 
 def test_every_family_has_a_place_in_files() -> None:
-    assert set(emitted.ARRAYS) == set(CLASSES) == set(FORMS)
+    assert set(emission_arrays.ARRAYS) == set(CLASSES) == set(FORMS)
 
 
 @pytest.mark.parametrize("k", [1, 2, 4])

@@ -22,9 +22,9 @@ from scipy import sparse
 
 import latenttree as lt
 from latenttree.data import as_table, read_events, read_fasta, read_table
-from latenttree.data.reading import reading
-from latenttree.data.scratch import Scratch
-from latenttree.data.sparsechecks import check_sparse
+from latenttree.data.files.boundary import reading
+from latenttree.data.sparse_checks import check_sparse
+from latenttree.data.streaming.scratch import Scratch
 from latenttree.errors import DataError
 from latenttree.io.archive import Saved, save_archive
 from latenttree.io.treefile import load_tree
@@ -358,9 +358,9 @@ NUMBERS: dict[str, tuple[str, str, str, float]] = {
 @pytest.mark.parametrize("case", NUMBERS)
 def test_numbers_that_no_model_has(tmp_path: Path, case: str) -> None:
     from latenttree.io.archive import ARRAYS
-    from latenttree.io.emitted import shapes_of
-    from latenttree.io.packed import pack
-    from latenttree.io.zipped import write_zip
+    from latenttree.io.emission_arrays import shapes_of
+    from latenttree.io.npz import pack
+    from latenttree.io.zip_archive import write_zip
 
     family, member, array, value = NUMBERS[case]
     path = tmp_path / "bad.ltree"

@@ -14,7 +14,6 @@ import pytest
 from latenttree.evaluation.datasets import make_latent_tree
 from latenttree.evaluation.metrics import model_of
 from latenttree.io.graphml import to_graphml
-from latenttree.io.networkx import to_networkx
 from latenttree.io.pgmpy import to_pgmpy
 from latenttree.model.tree_model import TreeModel
 from latenttree.tree import Tree
@@ -100,12 +99,12 @@ def support() -> np.ndarray:
 
 
 def test_networkx_carries_support_where_it_is_known() -> None:
-    graph = to_networkx(TREE, support())
+    graph = TREE.to_networkx(support())
     for (a, b), length, value in zip(TREE.edges, TREE.lengths, support(), strict=True):
         expected = {"length": length} | ({} if np.isnan(value) else {"support": value})
         assert graph.edges[a, b] == expected
     with pytest.raises(ValueError, match=r"shape \(2,\) for 6 edges"):
-        to_networkx(TREE, [1, 1])
+        TREE.to_networkx([1, 1])
 
 
 def test_graphml_comes_back() -> None:
@@ -114,7 +113,7 @@ def test_graphml_comes_back() -> None:
         text = to_graphml(given, values)
         assert text.endswith("</graphml>\n")
         found = networkx.read_graphml(BytesIO(text.encode()), node_type=int)
-        expected = to_networkx(given, values)
+        expected = given.to_networkx(values)
         # read_graphml drops what is empty.
         for v, kept in expected.nodes(data=True):
             assert found.nodes[v].get("name", "") == kept["name"]

@@ -14,7 +14,7 @@ import pytest
 from latenttree.errors import DataError
 from latenttree.io.atomic import replacing
 from latenttree.io.treefile import MAX_JSON_BYTES, MEMBER, load_tree, save_tree, tree_json
-from latenttree.io.zipped import write_zip
+from latenttree.io.zip_archive import write_zip
 from latenttree.tree import Tree
 
 #   a       d
@@ -118,7 +118,7 @@ def test_missing_field_is_named(tmp_path: Path) -> None:
         ("t.json", b"\xff\xfe", "no valid tree"),
         ("t.json", b'{"format": NaN}', "NaN is not a number"),
         ("t.ltree", b"not a zip", "archive is damaged"),
-        ("t.nwk", b"((a,b", "no valid tree"),
+        ("t.nwk", b"((a,b", "t.nwk: Newick text has a missing"),
         ("t.txt", b"", "must end in one of"),
     ],
 )

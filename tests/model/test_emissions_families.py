@@ -68,7 +68,7 @@ MAKERS: dict[str, tuple[str, Maker]] = {
     "sparse bags": ("multinomial", lambda rng, n: sparse.csr_array(bags(rng, n))),
     "multihot": ("multihot", codes_of),
     "sparse multihot": ("multihot", lambda rng, n: sparse.csr_array(codes_of(rng, n))),
-    "presence": ("presence", lambda rng, n: codes_of(rng, n)[:, 0]),
+    "binary": ("binary", lambda rng, n: codes_of(rng, n)[:, 0]),
     "codes": ("categorical", lambda rng, n: bags(rng, n).argmax(axis=1)),
 }
 ALL = pytest.mark.parametrize("name", sorted(MAKERS))
@@ -427,7 +427,7 @@ def test_imputed_values_are_of_the_family(name: str) -> None:
     dense = slow.rows_of(found)
     if emission.family.startswith("gaussian"):
         np.testing.assert_allclose(dense, posterior @ emission.mean().T)
-    elif emission.family in ("multihot", "presence"):
+    elif emission.family in ("multihot", "binary"):
         assert set(np.unique(dense)) <= {0.0, 1.0}
     elif emission.family != "multinomial":
         assert (dense == np.rint(dense)).all()

@@ -41,7 +41,7 @@ def test_codes_come_back(dtype: Any) -> None:
 def test_presence_is_one(form: Any) -> None:
     dense = (RNG.random((200, 6)) < 0.3).astype(float)
     table = as_table(form(dense))
-    assert table.kind == "presence"
+    assert table.kind == "sparse_binary"
     found = read(Samples(table))
     np.testing.assert_array_equal(found, dense.astype(int))
     assert found.dtype == np.uint8

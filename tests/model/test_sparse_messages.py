@@ -13,7 +13,7 @@ from latenttree.model.inference import Evidence, messages, posteriors
 from latenttree.model.inference.sparse_messages import Sender
 from latenttree.model.samples import Samples
 from latenttree.model.tree_model import TreeModel
-from latenttree.refinement.fitting import effective_samples
+from latenttree.refinement.evidence import effective_samples
 from latenttree.tree import Tree
 
 CLOSE = 1e-5  # messages are float32, the arithmetic float64

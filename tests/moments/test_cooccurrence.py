@@ -11,7 +11,7 @@ from scipy import sparse
 from tests.reference import counts as slow
 
 from latenttree.data import Table, as_table
-from latenttree.data.table import presence_table
+from latenttree.data.table import sparse_binary_table
 from latenttree.moments import full_subspaces, gram
 from latenttree.moments.binary import BINARY_DAMPING, binary_pair, counted_pairs, damped_root
 from latenttree.moments.cooccurrence import (
@@ -199,12 +199,12 @@ def check_pairs(table: Table, X: NDArray[Any]) -> None:
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("kind", ["codes", "presence"])
+@pytest.mark.parametrize("kind", ["codes", "sparse_binary"])
 def test_pairs_from_counts(kind: str, weighted: bool) -> None:
     rng = np.random.default_rng(0)
     common = rng.random((600, 1)) < 0.4
     X = rng.random((600, 12)) < np.where(common, 0.6, np.linspace(0.02, 0.5, 12))
-    table = presence_table([str(i) for i in range(12)], csr(X))
+    table = sparse_binary_table([str(i) for i in range(12)], csr(X))
     if kind == "codes":
         table = as_table(X.astype(np.int64))
     if weighted:

@@ -11,12 +11,12 @@ from scipy import sparse
 from tests.reference import moments as slow
 
 from latenttree.data import Table, as_table
+from latenttree.data.subsets import halves
 from latenttree.data.table import Values
 from latenttree.engine import BLOCK
 from latenttree.evaluation.datasets import make_latent_tree
 from latenttree.moments import cross_moments as scatter
-from latenttree.moments import full_subspaces, gram, pooled_subspaces
-from latenttree.moments import projection as project
+from latenttree.moments import full_subspaces, gram, pooled_subspaces, project
 from latenttree.moments import subspace as passes
 from latenttree.moments.available_cases import available_moments, whiten_pairs
 from latenttree.moments.pairs import second_moments
@@ -36,7 +36,7 @@ def codes_table() -> Table:
     )
 
 
-def presence_table() -> Table:
+def sparse_binary_table() -> Table:
     rng = np.random.default_rng(1)
     common = rng.random(N) < 0.4
     rate = np.where(common[:, None], [0.7, 0.3, 0.5, 0.2, 0.1], [0.2, 0.1, 0.6, 0.05, 0.02])
@@ -81,7 +81,7 @@ def gappy_codes() -> Table:
 
 
 def weighted_presence() -> Table:
-    table = presence_table()
+    table = sparse_binary_table()
     return as_table(table.matrix, sample_weight=weights(1))
 
 
@@ -129,7 +129,7 @@ def scores() -> Table:
 GAPPY = pytest.mark.parametrize(
     "make", [gappy_codes, weighted_presence, gappy_blocks, mixed, scores]
 )
-KINDS = pytest.mark.parametrize("make", [codes_table, presence_table, blocks_table])
+KINDS = pytest.mark.parametrize("make", [codes_table, sparse_binary_table, blocks_table])
 JOBS = pytest.mark.parametrize("n_jobs", [1, 2])
 
 
@@ -353,8 +353,8 @@ def test_parts_of_a_weighted_table_are_those_of_repeated_rows(make, n: int) -> N
     table = table.replace(weights=rng.integers(1, 6, table.n_samples).astype(float))
     numbered = table.replace(values=numbers(table.n_samples))
     again = slow.repeated(numbered)
-    pairs = [(numbered.spread_rows(n), again.spread_rows(n))]
-    pairs += zip(numbered.halves(), again.halves(), strict=True)
+    pairs = [(numbered.thinned(n), again.thinned(n))]
+    pairs += zip(halves(numbered), halves(again), strict=True)
     for weighted, plain in pairs:
         np.testing.assert_array_equal(counts(weighted, N), counts(plain, N))
         assert weighted.total_weight == plain.n_samples
@@ -378,11 +378,11 @@ def counts(table: Table, n: int) -> NDArray[np.float64]:
 def test_weights_that_are_no_integers_are_shared_out() -> None:
     table = codes_table().replace(weights=np.random.default_rng(0).uniform(0.1, 4.0, N))
     numbered = table.replace(values=numbers(N))
-    even, odd = numbered.halves()
+    even, odd = halves(numbered)
     np.testing.assert_allclose(counts(even, N) + counts(odd, N), table.weights)
     # a place of weight 1 goes to one half or is cut once: halves differ by less than 2
     assert abs(even.total_weight - odd.total_weight) < 2
-    part = numbered.spread_rows(500)
+    part = numbered.thinned(500)
     assert 250 <= part.total_weight <= 1001
 
 
@@ -480,7 +480,7 @@ def test_the_whole_space_is_used_when_it_is_no_larger_than_the_rank() -> None:
 
 def test_free_dimensions_leave_out_what_the_mean_fixes() -> None:
     assert passes.free_dimensions(codes_table()).tolist() == [1, 2, 4, 8, 2, 3]
-    assert passes.free_dimensions(presence_table()).tolist() == [1] * 5
+    assert passes.free_dimensions(sparse_binary_table()).tolist() == [1] * 5
     assert passes.free_dimensions(blocks_table()).tolist() == [15, 4, 1, 45]
 
 

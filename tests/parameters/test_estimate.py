@@ -19,8 +19,8 @@ from tests.reference.parameters import (
 )
 
 from benchmarks.oracle import oracle
+from latenttree.config import FitConfig
 from latenttree.data import as_table
-from latenttree.engine import Progress
 from latenttree.evaluation.datasets import LatentTreeData, make_latent_tree
 from latenttree.evaluation.metrics import model_of, parameter_error
 from latenttree.model.samples import Chunk, Samples, model_dims
@@ -34,17 +34,16 @@ from latenttree.parameters.estimate import (
     layout_of,
     solve,
 )
-from latenttree.parameters.regressions import align, balanced, project_simplex
-from latenttree.parameters.views import choose_views, leaf_features, leaf_views
-from latenttree.refinement.fitting import (
-    Options,
+from latenttree.parameters.moment_start import (
     conditions,
     looks_of,
-    moments_model,
-    polish,
+    moment_start,
     pooled_families,
     view_basis,
 )
+from latenttree.parameters.regressions import align, balanced, project_simplex
+from latenttree.parameters.views import choose_views, leaf_features, leaf_views
+from latenttree.refinement.stage import refine_fully
 from latenttree.tree import Tree
 
 # ---- exact moments in, exact parameters out -------------------------------------------------
@@ -181,7 +180,7 @@ def test_moments_of_statistics(missing: float, weighted: bool) -> None:
     table = as_table(data.X, family=data.family, sample_weight=weights)
     views = choose_views(data.tree, 1, hidden=False)
     layout = layout_of(data.tree, views, model_dims(table))
-    features = leaf_features(views, looks_of(table, view_basis(table, 2, None, 0, 1)))
+    features = leaf_features(views, looks_of(table, view_basis(table, 2, None, FitConfig())))
     families = {v: pool.emission for v, pool in pooled_families(table, 2).items()}
     assert len(families) == 10
     (chunk,) = Samples(table)()
@@ -215,8 +214,7 @@ def test_bags_whose_first_item_never_occurs() -> None:
     data = make_latent_tree(9, 2, 4, family="multinomial", n_samples=2000, random_state=0)
     wider = {name: np.column_stack([np.zeros(2000), x]) for name, x in data.X.items()}
     models = [
-        moments_model(data.tree, as_table(X), 2, None, Options(), 0, 1).model
-        for X in (data.X, wider)
+        moment_start(data.tree, as_table(X), 2, None, FitConfig()).model for X in (data.X, wider)
     ]
     for v in range(9):
         plain, wide = (m.emissions[v].mean() for m in models)
@@ -354,7 +352,7 @@ def test_views_without_any_signal_still_give_distributions() -> None:
     rng = np.random.default_rng(0)
     codes = rng.integers(0, 3, size=(200, 9)).astype(np.uint8)
     data = make_latent_tree(9, 3, n_samples=0, random_state=0)
-    found = moments_model(data.tree, as_table(codes), 3, None, Options(), 0, 1)
+    found = moment_start(data.tree, as_table(codes), 3, None, FitConfig())
     check_distributions(found.model)
 
 
@@ -364,9 +362,15 @@ def test_views_without_any_signal_still_give_distributions() -> None:
 @pytest.mark.parametrize("hidden_features", [False, True])
 def test_threads_give_the_same_model(hidden_features: bool) -> None:
     data = make_latent_tree(27, 3, 6, n_samples=5000, random_state=0)
-    options = Options(hidden_features=hidden_features)
     one, two = (
-        moments_model(data.tree, as_table(data.X), 3, None, options, 0, n_jobs) for n_jobs in (1, 2)
+        moment_start(
+            data.tree,
+            as_table(data.X),
+            3,
+            None,
+            FitConfig(hidden_features=hidden_features, n_jobs=n_jobs),
+        )
+        for n_jobs in (1, 2)
     )
     check_distributions(one.model)
     for x, y in zip(one.model.tables, two.model.tables, strict=True):
@@ -383,9 +387,9 @@ def test_errors_are_near_the_oracle_that_sees_the_hidden_states() -> None:
     for seed in range(10):
         data = make_latent_tree(9, 3, 10, n_samples=20_000, random_state=seed)
         table, best = as_table(data.X), parameter_error(oracle(data), data)
-        whole = moments_model(data.tree, table, 3, None, Options(refine=False), 0, 2)
-        start = moments_model(data.tree, table, 3, None, Options(), 0, 2)
-        end = polish(start.model, start.condition, table, Options(), 0, 2, Progress(False))
+        whole = moment_start(data.tree, table, 3, None, FitConfig(refine=None, n_jobs=2))
+        start = moment_start(data.tree, table, 3, None, FitConfig(n_jobs=2))
+        end = refine_fully(start, table, FitConfig(n_jobs=2))
         check_distributions(whole.model)
         check_distributions(start.model)
         check_distributions(end.model)
@@ -401,8 +405,8 @@ def test_errors_shrink_with_the_root_of_the_samples() -> None:
     errors = []
     for n in (4000, 64_000):
         data = make_latent_tree(9, 3, 6, n_samples=n, random_state=1)
-        table, alone = as_table(data.X), Options(refine=False)
-        found = moments_model(data.tree, table, 3, None, alone, 0, 2)
+        table, alone = as_table(data.X), FitConfig(refine=None, n_jobs=2)
+        found = moment_start(data.tree, table, 3, None, alone)
         errors.append(parameter_error(found.model, data))
     assert 0.12 < errors[1] / errors[0] < 0.45
 
@@ -452,8 +456,8 @@ def test_conditions_of_some_nodes_are_those_of_a_round_of_messages() -> None:
     """With the messages of the last round's model the moments are nearly the same."""
     data = make_latent_tree(27, 2, 3, n_samples=3000, random_state=0)
     table, tree = as_table(data.X), data.tree
-    found = moments_model(tree, table, 2, None, Options(refine=False), 0, 1)
+    found = moment_start(tree, table, 2, None, FitConfig(refine=None))
     marked = np.arange(tree.n_hidden) % 3 == 1
-    some = conditions(found.model, table, 2, None, Options(), 0, marked, 1)
+    some = conditions(found.model, table, 2, None, marked, FitConfig())
     assert some.shape == (marked.sum(),)
     np.testing.assert_allclose(some, found.condition[marked], rtol=0.05)

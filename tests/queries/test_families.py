@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from scipy import sparse
 from tests.queries.test_queries import Fitted
 
-import latenttree.queries.evidence as asked_module
+import latenttree.queries.evidence as evidence_module
 from latenttree.data import DataError, Schema, as_table
 from latenttree.model.emissions import pooled, target_of
 from latenttree.model.gaussian import GaussianTreeModel
 from latenttree.model.tree_model import TreeModel
-from latenttree.queries import Asked
+from latenttree.queries import SampleEvidence
 from latenttree.queries.filling import medians
 from latenttree.tree import Tree
 
@@ -341,7 +341,7 @@ def test_ranges_give_the_same_answers(model: Fitted, monkeypatch: pytest.MonkeyP
         lambda X: model.predict_proba(X, "colour"),
     ]
     whole = [ask(X) for ask in asks]
-    monkeypatch.setattr(asked_module, "CHUNK_BYTES", 1)
+    monkeypatch.setattr(evidence_module, "CHUNK_BYTES", 1)
     for ask, expected in zip(asks, whole, strict=True):
         np.testing.assert_allclose(ask(X), expected, rtol=1e-12, atol=1e-12)
 
@@ -374,7 +374,7 @@ def test_numbers_have_no_probabilities(model: Fitted, name: str) -> None:
     ("record", "message"),
     [
         ({"age": {1.0: 0.5, 2.0: 0.5}}, "'age' is of family 'gaussian' and has no labels to weigh"),
-        ({"age": [1.0, 2.0]}, "a list for 'age': pass a single number"),
+        ({"age": [1.0, 2.0]}, "a list for 'age'; pass a single number"),
         ({"age": "old"}, "str 'old' at row 0, column 'age'"),
         ({"age": np.inf}, "infinity"),
         ({"visits": -1}, "value -1 at row 0, column 'visits', which holds counts"),
@@ -572,7 +572,7 @@ def test_gaussian_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
     model = gaussian_model(GAUSS, (1, 1, 1, 1), 2)
     X = pd.concat([gaps_of(GAUSS)] * 4, ignore_index=True)
     whole = model.transform(X), model.score_samples(X)
-    monkeypatch.setattr(asked_module, "CHUNK_BYTES", 1)
+    monkeypatch.setattr(evidence_module, "CHUNK_BYTES", 1)
     np.testing.assert_allclose(model.transform(X), whole[0], **close)
     np.testing.assert_allclose(model.score_samples(X), whole[1], **close)
 
@@ -597,12 +597,13 @@ def test_grouped_gaussian_trees() -> None:
 def test_a_model_without_its_emissions_is_refused() -> None:
     model = make_model(make_data(), family=FAMILY)
     model.model_ = TreeModel(model.model_.tree, 8, model.model_.tables)
-    with pytest.raises(DataError, match=r"have 6 variables that are no categories, .* of 0"):
+    with pytest.raises(DataError, match=r"have 6 variables that are not categorical, .* of 0"):
         model.score(make_data())
 
 
-def test_length_of_what_is_asked() -> None:
-    assert len(Asked(make_model(make_data(), family=FAMILY).schema_.rows(make_data()))) == N
+def test_length_of_evidence() -> None:
+    rows = make_model(make_data(), family=FAMILY).schema_.rows(make_data())
+    assert len(SampleEvidence(rows)) == N
 
 
 def test_records_are_filled(model: Fitted) -> None:

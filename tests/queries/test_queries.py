@@ -1,7 +1,8 @@
-"""`Queries`: every question in the words of the data, against the whole joint distribution."""
+"""`QueryMixin`: every question in the words of the data, against the whole joint distribution."""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,11 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from tests.reference.enumeration import joint, onto
 
-import latenttree.queries.evidence as asked_module
+import latenttree.queries.evidence as evidence_module
 from latenttree.data import DataError, Schema, as_table
 from latenttree.model.inference import Evidence
 from latenttree.model.tree_model import TreeModel
-from latenttree.queries import Queries
+from latenttree.queries import QueryMixin
 from latenttree.tree import Tree
 
 #       fruit   colour       size   ripe
@@ -38,7 +39,7 @@ FRAME = pd.DataFrame(
 DIMS = (3, 2, 3, 2, 2, 2, 2)
 
 
-class Fitted(Queries, BaseEstimator):
+class Fitted(QueryMixin, BaseEstimator):
     """An estimator that is given its model."""
 
     tree_: Tree
@@ -187,8 +188,10 @@ def test_no_evidence_gives_marginals_when_that_is_said(model: Fitted) -> None:
     for X in (None, {}):
         found = model.predict_proba(X, "fruit", evidence=[])
         np.testing.assert_allclose(found, expected[None], **close)
-        with pytest.raises(DataError, match=r"there is no evidence: X is (None|\{\})\. .*marginal"):
+        with pytest.raises(DataError, match="there is no evidence") as caught:
             model.predict_proba(X, "fruit")
+        assert caught.value.value == X
+        assert "use marginal(node)" in caught.value.remedy
         with pytest.raises(DataError, match="there is no evidence"):
             model.transform(X)
     found = model.predict_proba(BIG, "fruit", evidence=[])
@@ -380,8 +383,9 @@ def test_samples_look_like_the_data(model: Fitted) -> None:
     for state in (np.random.default_rng(0), np.random.RandomState(0)):
         assert len(model.sample(2, random_state=state)[0]) == 2
     for wrong in (0, -1, 2.5, "3"):
-        with pytest.raises(DataError, match="pass a whole number from 1 on"):
+        with pytest.raises(DataError, match="pass a whole number from 1 on") as caught:
             model.sample(wrong)
+        assert (caught.value.place.option, caught.value.value) == ("n_samples", wrong)
     with pytest.raises(DataError, match="random_state='seed'"):
         model.sample(2, random_state="seed")
 
@@ -474,7 +478,7 @@ def test_chunks_and_threads_give_the_same_bits(monkeypatch: pytest.MonkeyPatch) 
     one, two = fitted(n_jobs=1), fitted(n_jobs=2)
     whole = one.transform(X), one.predict(X), one.score_samples(X)
     filled = one.impute(X), one.impute(X, "sample")
-    monkeypatch.setattr(asked_module, "CHUNK_BYTES", 1)  # ranges of 64 samples
+    monkeypatch.setattr(evidence_module, "CHUNK_BYTES", 1)  # ranges of 64 samples
     for model in (one, two):
         np.testing.assert_array_equal(model.transform(X), whole[0])
         np.testing.assert_array_equal(model.predict(X), whole[1])
@@ -484,7 +488,7 @@ def test_chunks_and_threads_give_the_same_bits(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_the_row_of_an_error_counts_from_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(asked_module, "CHUNK_BYTES", 1)
+    monkeypatch.setattr(evidence_module, "CHUNK_BYTES", 1)
     records: list[Any] = [{"shop": 3}] * 150
     records[130] = {"h1": {0: 0}}
     with pytest.raises(DataError, match="in row 130 has probability zero"):
@@ -510,36 +514,84 @@ def test_a_tree_without_hidden_nodes() -> None:
 @pytest.mark.parametrize(
     ("X", "query", "evidence", "message"),
     [
-        (FRAME, "taste", None, "no node 'taste'; it has the variables 'fruit', .* 'h0', 'h1'"),
-        (FRAME, 7, None, "no node 7"),
         (FRAME, 1.5, None, "no node|not iterable"),
-        (FRAME, [], None, "query is an empty list"),
-        (FRAME, ["fruit", 0], None, "query names a node twice"),
-        (FRAME, "fruit", ["taste"], "no node 'taste'"),
-        (FRAME, "fruit", ["size", "size"], "evidence names a node twice"),
         (FRAME.drop(columns="size"), "fruit", None, "yet now missing:\n- size"),
-        ({"taste": "sweet"}, "fruit", None, "no node 'taste'"),
         ({"size": 25}, "fruit", None, "unseen category 25 at row 0, column 'size'"),
         ([{"size": 10}, {"size": 25}], "fruit", None, "unseen category 25 at row 1"),
         ({"size": {10: 1, 25: 1}}, "fruit", None, "unseen category 25 at .*column 'size'"),
-        ({"size": [1, 1]}, "fruit", None, r"a list for 'size': pass \{label: weight\} for soft"),
-        ({"size": (10,)}, "fruit", None, "a tuple for 'size': .* a DataFrame for several rows"),
-        ({"size": np.ones(3)}, "fruit", None, "an array for 'size'"),
-        ([{"size": pd.Series([10])}], "fruit", None, "a Series for 'size'"),
-        ({"h0": [0.5, 0.5]}, "fruit", None, "a list for 'h0'"),
-        ({"size": {10: 1, 20: -1}}, "fruit", None, "weights of 'size' in row 0"),
-        ({"size": 10, "fruit": "fig"}, "fruit", None, "'fruit' is both given and asked; leave it"),
-        ([{}, {"h0": 1}], ["fruit", "h0"], None, "'h0' is both given and asked"),
-        (FRAME, "fruit", ["size", "h0"], "names the hidden 'h0', .* given in records"),
-        (FRAME, "frut", None, r"no node 'frut' \(did you mean 'fruit'\?\)"),
-        ({"size": {10: np.nan}}, "fruit", None, "weights of 'size' in row 0"),
-        ({"size": {10: "much"}}, "fruit", None, "weights of 'size' in row 0"),
-        ({"h0": 2}, "fruit", None, r"hidden node 'h0' has no state 2 \(row 0\)"),
     ],
 )
-def test_bad_questions(X: Any, query: Any, evidence: Any, message: str) -> None:
+def test_bad_data(X: Any, query: Any, evidence: Any, message: str) -> None:
     with pytest.raises(DataError, match=message):
         fitted().predict_proba(X, query, evidence)
+
+
+@pytest.mark.parametrize(
+    ("X", "query", "evidence", "value"),
+    [
+        (FRAME, "taste", None, "taste"),
+        (FRAME, 7, None, 7),
+        (FRAME, "fruit", ["taste"], "taste"),
+        ({"taste": "sweet"}, "fruit", None, "taste"),
+    ],
+)
+def test_unknown_nodes(X: Any, query: Any, evidence: Any, value: Any) -> None:
+    with pytest.raises(DataError, match="the model has no node") as caught:
+        fitted().predict_proba(X, query, evidence)
+    assert caught.value.value == value
+    assert re.search("it has the variables 'fruit', .* 'h0', 'h1'", caught.value.remedy)
+
+
+def test_a_similar_name_is_suggested() -> None:
+    with pytest.raises(DataError, match=r"no node 'frut' \(did you mean 'fruit'\?\)"):
+        fitted().predict_proba(FRAME, "frut")
+
+
+@pytest.mark.parametrize(
+    ("query", "evidence", "what"),
+    [
+        ([], None, "query is an empty list"),
+        (["fruit", 0], None, "query names a node twice"),
+        ("fruit", ["size", "size"], "evidence names a node twice"),
+    ],
+)
+def test_bad_lists_of_nodes(query: Any, evidence: Any, what: str) -> None:
+    with pytest.raises(DataError) as caught:
+        fitted().predict_proba(FRAME, query, evidence)
+    assert caught.value.what.startswith(what)
+    assert caught.value.value == (query if evidence is None else evidence)
+
+
+@pytest.mark.parametrize(
+    ("X", "query", "node", "row", "what"),
+    [
+        ({"size": [1, 1]}, "fruit", "size", None, "a list for 'size'"),
+        ({"size": (10,)}, "fruit", "size", None, "a tuple for 'size'"),
+        ({"size": np.ones(3)}, "fruit", "size", None, "an array for 'size'"),
+        ([{"size": pd.Series([10])}], "fruit", "size", None, "a Series for 'size'"),
+        ({"h0": [0.5, 0.5]}, "fruit", "h0", None, "a list for 'h0'"),
+        ({"size": {10: 1, 20: -1}}, "fruit", "size", 0, "weights of 'size' in row 0"),
+        ([{}, {"size": {10: np.nan}}], "fruit", "size", 1, "weights of 'size' in row 1"),
+        ({"size": {10: "much"}}, "fruit", "size", 0, "weights of 'size' in row 0"),
+        ({"size": 10, "fruit": "fig"}, "fruit", "fruit", None, "'fruit' is both given and asked"),
+        ([{}, {"h0": 1}], ["fruit", "h0"], "h0", None, "'h0' is both given and asked"),
+        ({"h0": 2}, "fruit", "h0", 0, "hidden node 'h0' has no state 2 (row 0)"),
+    ],
+)
+def test_bad_values_in_records(X: Any, query: Any, node: str, row: int | None, what: str) -> None:
+    with pytest.raises(DataError) as caught:
+        fitted().predict_proba(X, query)
+    assert (caught.value.place.node, caught.value.place.row) == (node, row)
+    assert caught.value.what.startswith(what)
+    assert caught.value.value is not None
+    assert caught.value.remedy
+
+
+def test_tables_have_no_hidden_evidence() -> None:
+    with pytest.raises(DataError, match="give hidden evidence in records") as caught:
+        fitted().predict_proba(FRAME, "fruit", ["size", "h0"])
+    assert caught.value.place.node == "h0"
+    assert caught.value.place.option == "evidence"
 
 
 def test_a_value_that_evidence_leaves_out_may_be_asked(model: Fitted) -> None:

@@ -11,9 +11,9 @@ from scipy import sparse
 
 from latenttree.data import Table, as_table, read_table
 from latenttree.data.content_order import in_content_order
-from latenttree.data.scratch import map_of
+from latenttree.data.streaming.scratch import map_of
 from latenttree.model.samples import codes_of
-from latenttree.refinement.distinct_rows import distinct
+from latenttree.refinement.distinct_rows import distinct_rows
 
 
 def rows(seed: int, n: int = 3000, p: int = 6, d: int = 2) -> Any:
@@ -27,7 +27,7 @@ def expected(X: Any, weights: Any = None) -> tuple[Any, Any]:
 
 
 def check(table: Table, X: Any, weights: Any = None) -> Table:
-    found = distinct(in_content_order(table))
+    found = distinct_rows(in_content_order(table))
     codes, counts = expected(X, weights)
     some = codes_of(found, 0, found.n_samples)
     order = np.lexsort(some.T[::-1])
@@ -67,6 +67,6 @@ def test_tables_in_scratch_files_stay_there(tmp_path: Path, form: str) -> None:
 
 def test_hardly_any_equal_rows_are_left_as_they_are() -> None:
     table = as_table(rows(4, 1000, 30, 4))
-    assert distinct(table) is table
+    assert distinct_rows(table) is table
     mixed = as_table(np.random.default_rng(5).normal(size=(50, 3)))
-    assert distinct(mixed) is mixed
+    assert distinct_rows(mixed) is mixed

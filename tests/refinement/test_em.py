@@ -15,6 +15,7 @@ from latenttree.data import as_table
 from latenttree.evaluation.datasets import make_latent_tree
 from latenttree.evaluation.metrics import model_of
 from latenttree.model.inference import Evidence, log_likelihood
+from latenttree.model.likelihood import smoothed, total_log_likelihood
 from latenttree.model.samples import Chunk, Samples
 from latenttree.model.tree_model import TreeModel
 from latenttree.refinement.em import (
@@ -23,9 +24,8 @@ from latenttree.refinement.em import (
     Refinement,
     random_model,
     refine,
-    smoothed,
-    total_log_likelihood,
 )
+from latenttree.refinement.parameter_vectors import OPENING
 from latenttree.tree import Tree
 
 
@@ -55,7 +55,7 @@ def other_start(model: TreeModel, codes: Any, seed: int) -> TreeModel:
 
 def opened(model: TreeModel, target: list[Any]) -> TreeModel:
     """What refinement starts from: a little independence mixed in."""
-    share = refine_module.OPENING
+    share = OPENING
     mixed = [
         (1 - share) * t + share * w[:, None] for t, w in zip(model.tables, target, strict=True)
     ]

@@ -8,17 +8,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.reference.stages import fit_tree
 
 import latenttree as lt
 from latenttree.data import Table, as_table
-from latenttree.engine import Progress
 from latenttree.evaluation.metrics import model_of, robinson_foulds
 from latenttree.evaluation.simulation import information_length
 from latenttree.model.inference import Evidence, log_likelihood
+from latenttree.model.likelihood import total_log_likelihood
 from latenttree.model.samples import Samples
 from latenttree.model.tree_model import TreeModel
-from latenttree.refinement.em import total_log_likelihood
-from latenttree.refinement.fitting import Options, fit_model
 from latenttree.search.local_search import (
     RULES,
     Searcher,
@@ -57,9 +56,7 @@ def interchanged(tree: Tree, seed: int) -> Tree:
 
 def searched(data: lt.datasets.LatentTreeData, tree: Tree, judge: str, support: float = 0.6):  # type: ignore[no-untyped-def]
     table = table_of(data)
-    model = fit_model(
-        tree, table, int(data.model.dims[-1]), None, Options(), 0, 1, Progress()
-    ).model
+    model = fit_tree(tree, table, int(data.model.dims[-1])).model
     start = replace(Structure.of_tree(model.tree), support=np.full(len(model.tree.edges), support))
     searcher = Searcher(Samples(table), judge)  # type: ignore[arg-type]
     return start, model, *search_structure(start, model, searcher)
@@ -84,7 +81,7 @@ def test_a_wrong_edge_is_put_right_and_bic_never_falls(seed: int, judge: str) ->
     assert all(b >= a for a, b in pairwise(steps))
     if judge == "likelihood":
         assert structure.tree.same_topology(data.tree)
-    truth = fit_model(data.tree, as_table(data.X), 2, None, Options(), 0, 1, Progress()).model
+    truth = fit_tree(data.tree, as_table(data.X), 2).model
     # both are refined to a relative tolerance of 1e-7: about 0.01
     assert value(better, data) >= value(truth, data) - 0.5
 
@@ -131,7 +128,7 @@ def test_weights_are_repeated_samples_in_a_search() -> None:
     table = as_table(data.X, family=data.family, sample_weight=weights)
     again = table.replace(weights=None).subset_rows(np.repeat(np.arange(1_500), weights))
     wrong = interchanged(data.tree, 1)
-    model = fit_model(wrong, table, 2, None, Options(), 0, 1, Progress()).model
+    model = fit_tree(wrong, table, 2).model
     start = replace(Structure.of_tree(model.tree), support=np.full(len(model.tree.edges), 0.6))
     one, other = (
         search_structure(start, model, Searcher(Samples(t), "likelihood"))[0]
@@ -203,7 +200,7 @@ def test_threads_do_not_change_the_answer() -> None:
     data = data_of(4, 1_000)
     wrong = interchanged(data.tree, 4)
     table = as_table(data.X)
-    model = fit_model(wrong, table, 2, None, Options(), 0, 1, Progress()).model
+    model = fit_tree(wrong, table, 2).model
     start = Structure.of_tree(model.tree)
     found = [
         search_structure(start, model, Searcher(Samples(table), "bic", n_jobs=jobs))[1]

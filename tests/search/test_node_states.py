@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 from tests.reference.pruning import mixed_model, slow_log_likelihood, slow_merged
 from tests.reference.random_trees import random_tree
+from tests.reference.stages import fit_tree
 
 import latenttree as lt
 from latenttree.data import as_table
-from latenttree.engine import Progress
 from latenttree.evaluation.simulation.shapes import make_tree
 from latenttree.model.inference import sample
+from latenttree.model.likelihood import total_log_likelihood
 from latenttree.model.samples import Chunk, Samples, marginals
 from latenttree.model.tree_model import TreeModel
-from latenttree.refinement.em import refine, total_log_likelihood
-from latenttree.refinement.fitting import Options, fit_model
+from latenttree.refinement.em import refine
 from latenttree.search.neighbourhood import (
     Heard,
     Targets,
@@ -237,8 +237,7 @@ def star_of_stars(seed: int) -> tuple[TreeModel, Any]:
 
 
 def fitted(tree: lt.Tree, table: Any, n_states: int) -> TreeModel:
-    options = Options(max_iter=60)
-    return fit_model(tree, table, n_states, None, options, 0, 2, Progress(False)).model
+    return fit_tree(tree, table, n_states, max_iter=60, n_jobs=2).model
 
 
 def check(found: Pruned, pruner: Pruner, before: TreeModel) -> None:

@@ -14,7 +14,7 @@ from latenttree.distances.similarity import Affinity, matrix_affinity
 from latenttree.structure.builder import Wiring
 from latenttree.structure.contraction import contract_unsupported, refit_lengths
 from latenttree.structure.edge_evidence import Edge, EdgeTest, edge_tests
-from latenttree.structure.learn import learn_structure
+from latenttree.structure.learn import structure_of_similarities
 from latenttree.structure.support import Judge, Mixture, fit_judge
 from latenttree.tree import Tree
 
@@ -270,6 +270,6 @@ def test_stars_of_gaussian_leaves_come_back_as_stars() -> None:
         d = -np.log(np.clip(rho, 1e-3, 1.0))
         np.fill_diagonal(d, 0.0)
         whole = matrix_affinity(rho, 2000.0, 1.0, reference.with_samples(d, 2000).mst)
-        hidden.append(learn_structure(whole, [str(i) for i in range(12)]).tree.n_hidden)
+        hidden.append(structure_of_similarities(whole, [str(i) for i in range(12)]).tree.n_hidden)
     assert hidden.count(1) >= 16
     assert max(hidden) <= 2

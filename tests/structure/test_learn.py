@@ -16,7 +16,7 @@ from tests.reference.stars import with_samples
 import latenttree as lt
 from latenttree.distances.similarity import affinity
 from latenttree.errors import DataError
-from latenttree.structure.learn import Structure, learn_structure
+from latenttree.structure.learn import Structure, structure_of_similarities
 from latenttree.tree import Tree
 
 # Sums of up to 60 lengths, taken apart again: rounding is near 1e-13.
@@ -210,12 +210,12 @@ def test_parts_without_dependence_are_joined_without_support() -> None:
     a, b, d = two_parts()
     whole = affinity(d, np.where(np.isfinite(d), 0.01, np.inf))
     # lengths come from a fit that ridges variances by 1e-6 and ends at gains of 1e-3
-    check_parts(learn_structure(whole, [f"x{i}" for i in range(16)]), a, b, atol=1e-3)
+    check_parts(structure_of_similarities(whole, [f"x{i}" for i in range(16)]), a, b, atol=1e-3)
 
 
 def test_parts_at_infinite_exact_distance_are_joined_without_support() -> None:
     a, b, d = two_parts()
-    found = learn_structure(affinity(d), [f"x{i}" for i in range(16)])
+    found = structure_of_similarities(affinity(d), [f"x{i}" for i in range(16)])
     check_parts(found, a, b, atol=ROUNDING)
 
 
@@ -255,7 +255,7 @@ def test_min_support_contracts_more_and_more() -> None:
     tree = random_tree(np.random.default_rng(1), 30, length_range=(0.05, 0.6))
     whole = with_samples(tree.path_lengths(), 500)
     hidden = [
-        learn_structure(whole, tree.observed_names, min_support=level).tree.n_hidden
+        structure_of_similarities(whole, tree.observed_names, min_support=level).tree.n_hidden
         for level in (0.0, 0.5, 0.9, 1.0)
     ]
     assert hidden == sorted(hidden, reverse=True)
@@ -266,16 +266,16 @@ def test_min_support_contracts_more_and_more() -> None:
 def test_without_sweeps_a_tree_comes_out_all_the_same() -> None:
     tree = random_tree(np.random.default_rng(1), 30, length_range=(0.2, 0.6))
     whole = with_samples(tree.path_lengths(), 1e6)
-    plain = learn_structure(whole, tree.observed_names, sweeps=False)
+    plain = structure_of_similarities(whole, tree.observed_names, sweeps=False)
     assert plain.sweeps == []
     assert plain.tree.n_observed == 30
-    swept = learn_structure(whole, tree.observed_names)
+    swept = structure_of_similarities(whole, tree.observed_names)
     assert swept.sweeps[0][-1] == 0
 
 
 def test_every_edge_has_a_support_and_an_error() -> None:
     tree = random_tree(np.random.default_rng(2), 20, length_range=(0.1, 0.6))
-    found = learn_structure(with_samples(tree.path_lengths(), 2000), tree.observed_names)
+    found = structure_of_similarities(with_samples(tree.path_lengths(), 2000), tree.observed_names)
     n_edges = len(found.tree.edges)
     assert found.support.shape == found.standard_errors.shape == (n_edges,)
     assert ((found.support >= 0.5) & (found.support <= 1)).all()
@@ -284,7 +284,7 @@ def test_every_edge_has_a_support_and_an_error() -> None:
 
 def test_exact_distances_are_never_in_doubt() -> None:
     tree = random_tree(np.random.default_rng(2), 20)
-    found = learn_structure(affinity(tree.path_lengths()), tree.observed_names)
+    found = structure_of_similarities(affinity(tree.path_lengths()), tree.observed_names)
     np.testing.assert_array_equal(found.support, 1.0)
     np.testing.assert_array_equal(found.standard_errors, 0.0)
     assert (found.n_components, found.n_duplicates, found.sweeps) == (1, 0, [])
@@ -308,7 +308,8 @@ def test_support_survives_the_contraction_of_a_neighbour() -> None:
         tree = random_tree(np.random.default_rng(seed), 12, length_range=(0.02, 0.5))
         whole = with_samples(tree.path_lengths(), 200)
         binary, contracted = (
-            learn_structure(whole, tree.observed_names, min_support=level) for level in (0.0, 0.8)
+            structure_of_similarities(whole, tree.observed_names, min_support=level)
+            for level in (0.0, 0.8)
         )
         before, after = support_by_split(binary), support_by_split(contracted)
         n_contracted += len(before) - len(after)

@@ -26,11 +26,12 @@ from latenttree.compilation import (
     mark_done,
     start_child,
 )
+from latenttree.config import FitConfig
 from latenttree.data import as_table
 from latenttree.engine import Progress, kernels
 
 SOURCE = Path(compilation.__file__).parents[1]
-KINDS = ("codes", "presence", "values", "blocks")
+KINDS = ("codes", "sparse_binary", "values", "blocks")
 
 
 @pytest.fixture
@@ -66,7 +67,7 @@ def test_examples_are_of_their_kind(kind: str) -> None:
     assert tree.n_observed == 9
 
 
-@pytest.mark.parametrize(("kind", "n_states"), [("codes", 3), ("presence", 2), ("values", 2)])
+@pytest.mark.parametrize(("kind", "n_states"), [("codes", 3), ("sparse_binary", 2), ("values", 2)])
 def test_a_fit_after_the_stages_compiles_nothing_of_theirs(kind: str, n_states: int) -> None:
     """The stages run the kernels that a fit of the kind runs, with arguments of the same types."""
     from latenttree.structure.branch_features import _update
@@ -85,17 +86,17 @@ def test_a_fit_after_the_stages_compiles_nothing_of_theirs(kind: str, n_states: 
 
 
 def test_one_child_for_what_was_never_compiled(empty: Path) -> None:
-    with Compiler(table(), 2, 1) as alone:
+    with Compiler(table(), 2, FitConfig(n_jobs=1)) as alone:
         assert not alone.running  # one thread means one process
-    with Compiler(table(), 2, 2) as first:
+    with Compiler(table(), 2, FitConfig(n_jobs=2)) as first:
         assert first.running
         assert first.stage == "structure"
     assert not first.running
     mark_done("structure", "codes", 2)
-    with Compiler(table(), 2, 2) as second:
+    with Compiler(table(), 2, FitConfig(n_jobs=2)) as second:
         assert second.stage == "model"
     mark_done("model", "codes", 2)
-    with Compiler(table(), 2, 2) as third:
+    with Compiler(table(), 2, FitConfig(n_jobs=2)) as third:
         assert not third.running
 
 
@@ -121,7 +122,7 @@ def test_an_exception_ends_the_child(empty: Path) -> None:
     pids = []
 
     def interrupted() -> None:
-        with Compiler(table(), 2, 2) as compiler:
+        with Compiler(table(), 2, FitConfig(n_jobs=2)) as compiler:
             assert compiler._child is not None
             pids.append(compiler._child.pid)
             raise KeyboardInterrupt
@@ -135,7 +136,7 @@ def test_a_hung_child_is_ended_after_one_wait(empty: Path, monkeypatch: pytest.M
     monkeypatch.setattr(compilation, "LONGEST", 0.1)
     monkeypatch.setattr(compilation, "compile_model", lambda *_: None)
     monkeypatch.setattr(compilation, "compile_edges", lambda *_: None)
-    with Compiler(table(), 2, 2) as compiler:
+    with Compiler(table(), 2, FitConfig(n_jobs=2)) as compiler:
         assert compiler._child is not None
         pid = compiler._child.pid
         compiler.wait("structure")

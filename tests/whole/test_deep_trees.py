@@ -12,7 +12,6 @@ import pytest
 
 from latenttree.evaluation.metrics import group_rand_index, robinson_foulds
 from latenttree.io.graphml import to_graphml
-from latenttree.io.networkx import to_networkx
 from latenttree.io.treefile import load_tree, save_tree
 from latenttree.plots import layout
 from latenttree.tree import Tree
@@ -57,7 +56,7 @@ def test_files(chain: Tree, suffix: str, tmp_path: Path) -> None:
 
 
 def test_graphs(chain: Tree) -> None:
-    assert to_networkx(chain).number_of_edges() == chain.n_edges
+    assert chain.to_networkx().number_of_edges() == chain.n_edges
     assert to_graphml(chain).count("<edge ") == chain.n_edges
 
 

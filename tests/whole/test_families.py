@@ -669,10 +669,10 @@ BAD: dict[str, tuple[Any, dict[str, Any], str]] = {
         {"family": {"x0": "multinomial"}},
         "use 'poisson'",
     ),
-    "presence of a block": ([COUNTS], {"family": "presence"}, "'multihot' reads it as a group"),
+    "presence of a block": ([COUNTS], {"family": "binary"}, "'multihot' reads it as a group"),
     "presence of three values": (
         {"k": np.array([0, 1, 2])},
-        {"family": "presence"},
+        {"family": "binary"},
         r"allows two values, but it has 3 \(0, 1, 2, ...\)",
     ),
     "a bag of a column": (REALS, {"family": "multinomial"}, "'age' is a single one; pass a dict"),

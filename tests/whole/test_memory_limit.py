@@ -12,8 +12,8 @@ from scipy import sparse
 
 from latenttree import LatentTree
 from latenttree.data import as_table
-from latenttree.data.limits import Sizes, sizes_of
-from latenttree.distances.measure import check_least, plan_memory
+from latenttree.data.files.sizes import Sizes, sizes_of
+from latenttree.distances.memory_plan import check_least, plan_memory
 from latenttree.engine.memory import give_back_freed
 from latenttree.errors import DataError
 
@@ -102,15 +102,16 @@ def test_a_limit_is_refused_before_the_file_is_read(tmp_path: Path) -> None:
             file, {"descr": "|u1", "fortran_order": False, "shape": (10_000_000, 60)}
         )
         file.truncate(file.tell() + 600_000_000)
-    with pytest.raises(DataError, match=r"60 variables in 10,000,000 samples need .*; raise it to"):
+    with pytest.raises(DataError, match=r"60 variables in 10,000,000 samples need") as refused:
         LatentTree(2, memory_limit="64MiB").fit(path)
+    assert refused.value.place.option == "memory_limit"
 
 
 def test_the_least_limit_that_is_named_is_enough() -> None:
     sizes = Sizes(1_000_000, 100)
-    with pytest.raises(DataError, match="raise it to") as refused:
+    with pytest.raises(DataError) as refused:
         check_least(sizes, 2, "1MiB", 1)
-    number, unit = str(refused.value).split("raise it to ")[1].split()[:2]
+    number, unit = refused.value.remedy.split(" to ")[1].split()[:2]
     check_least(sizes, 2, f"{float(number) + 2}{unit}", 1)  # the process may have grown
 
 

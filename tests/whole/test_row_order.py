@@ -14,7 +14,7 @@ from tests.reference.kinds import CASES, N, parameters, rows_of
 
 import latenttree as lt
 from latenttree.data import content_order, read_table
-from latenttree.data.scratch import map_of
+from latenttree.data.streaming.scratch import map_of
 from latenttree.evaluation.datasets import make_latent_tree
 from latenttree.refinement import em as refine
 
@@ -153,7 +153,7 @@ def test_fractions_of_a_sample() -> None:
 # ---- batches, files, distances ----------------------------------------------------------
 
 
-@pytest.mark.parametrize("case", ["categories", "presence", "frame"])
+@pytest.mark.parametrize("case", ["categories", "sparse_binary", "frame"])
 def test_batches_in_another_order(case: str) -> None:
     X, options = CASES[case]()
     batchwise = lt.LatentTree(random_state=0, n_jobs=1, **options)

@@ -57,7 +57,7 @@ def test_large_weights(case: str) -> None:
     check_same(learn(X, weights, **options), learn(again, **options), 2e-5)
 
 
-@pytest.mark.parametrize("case", ["categories", "presence", "frame", "gaussian_tree"])
+@pytest.mark.parametrize("case", ["categories", "sparse_binary", "frame", "gaussian_tree"])
 def test_rows_of_weight_zero_are_absent(case: str) -> None:
     """To the last bit: they are left out before anything is done."""
     X, options = CASES[case]()

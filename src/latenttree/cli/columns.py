@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 if TYPE_CHECKING:
-    from latenttree.cli.newdata import NewData
+    from latenttree.cli.new_data import NewData
     from latenttree.data import Schema
     from latenttree.queries import Filled
 
 Columns = list[NDArray[Any]]
 
 WHOLE = ("poisson", "multinomial", "multihot")  # families of whole numbers
-DIGITS = 9  # of numbers that fill the gaps of a text
+DIGITS = 9  # of numbers that fill the gaps of a .csv
 
 
 def column_names(schema: Schema, variables: Sequence[int] | None = None) -> list[str]:
@@ -38,19 +38,19 @@ def codes_of_group(schema: Schema, v: int) -> list[str]:
     return [str(x) for x in (range(int(schema.dims[v])) if levels is None else levels.tolist())]
 
 
-def columns_of(schema: Schema, known: Filled) -> Columns:
+def columns_of(schema: Schema, filled: Filled) -> Columns:
     """Columns in the order of `column_names`, of samples without gaps."""
-    found: Columns = []
+    columns: Columns = []
     for v in range(schema.n_vars):
         if schema.coded[v]:
-            found.append(schema.labels[v][known.codes[:, v]])
+            columns.append(schema.labels[v][filled.codes[:, v]])
         elif schema.form_of(v) == "vector":
-            found.append(_plain(known.arrays[v], schema.families[v]))
+            columns.append(_plain(filled.arrays[v], schema.families[v]))
         else:
-            block = known.arrays[v]
+            block = filled.arrays[v]
             dense = block.toarray() if sparse.issparse(block) else np.asarray(block)
-            found += [_plain(column, schema.families[v]) for column in dense.T]
-    return found
+            columns += [_plain(column, schema.families[v]) for column in dense.T]
+    return columns
 
 
 def _plain(values: Any, family: str) -> NDArray[Any]:
@@ -66,13 +66,13 @@ def count_gaps(schema: Schema, data: NewData) -> tuple[int, int]:
     """How many values are missing, and in how many samples."""
     gaps = np.zeros(len(data), dtype=np.int64)
     for v in range(schema.n_vars):
-        mask = gaps_of(schema, data, v)
+        mask = missing_mask(schema, data, v)
         gaps += mask if mask.ndim == 1 else mask.sum(axis=1)
     return int(gaps.sum()), int((gaps > 0).sum())
 
 
-def gaps_of(schema: Schema, data: NewData, v: int) -> NDArray[np.bool_]:
-    """(n,) or (n, d) where values of a variable are missing."""
+def missing_mask(schema: Schema, data: NewData, v: int) -> NDArray[np.bool_]:
+    """(n,) or (n, d) mask of where values of a variable are missing."""
     if schema.coded[v]:
         return np.asarray(data.rows.take(0, len(data))[:, v] < 0)
     values = data.rows.arrays[v]
@@ -81,23 +81,24 @@ def gaps_of(schema: Schema, data: NewData, v: int) -> NDArray[np.bool_]:
     return np.isnan(values)
 
 
-def filled_columns(schema: Schema, data: NewData, known: Filled) -> tuple[list[str], Columns]:
-    """Names and columns of a table without gaps; what the file said stays as it was written."""
+def filled_columns(schema: Schema, data: NewData, filled: Filled) -> tuple[list[str], Columns]:
+    """Names and columns of a table without gaps; cells of a .csv that have a value keep their
+    texts."""
     if data.cells is None:
-        return column_names(schema), columns_of(schema, known)
+        return column_names(schema), columns_of(schema, filled)
     position = {name: i for i, name in enumerate(schema.input_names)}
     columns = []
     for j, name in enumerate(data.cells.header):
         column = np.asarray(data.cells.texts[j], dtype=object)[data.cells.codes[j]]
         v = schema.variable_of(position[name]) if name in position else None
         if v is not None:
-            gaps = gaps_of(schema, data, v)
-            column[gaps] = _texts(schema, known, v, gaps)
+            gaps = missing_mask(schema, data, v)
+            column[gaps] = _texts(schema, filled, v, gaps)
         columns.append(column)
     return list(data.cells.header), columns
 
 
-def _texts(schema: Schema, known: Filled, v: int, rows: NDArray[np.bool_]) -> list[str]:
+def _texts(schema: Schema, filled: Filled, v: int, rows: NDArray[np.bool_]) -> list[str]:
     if schema.coded[v]:
-        return [str(label) for label in schema.labels[v][known.codes[rows, v]].tolist()]
-    return [f"{value:.{DIGITS}g}" for value in np.asarray(known.arrays[v])[rows].tolist()]
+        return [str(label) for label in schema.labels[v][filled.codes[rows, v]].tolist()]
+    return [f"{value:.{DIGITS}g}" for value in np.asarray(filled.arrays[v])[rows].tolist()]

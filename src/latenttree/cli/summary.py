@@ -5,32 +5,32 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
-from latenttree.cli.common import Layout, print_notes
+from latenttree.cli.printing import print_notes
 
 if TYPE_CHECKING:
     import numpy as np
-    from matplotlib.figure import Figure
     from numpy.typing import NDArray
     from rich.console import Console
 
     from latenttree.estimator import LatentTree
     from latenttree.tree import Tree
 
-MAX_GROUPS = 12  # rows in the table of groups
-MAX_MEMBERS = 12  # names in a row of it
+MAX_ROWS = 12  # in the table of neighbours
+MAX_NAMES = 12  # names in a row of it
 
 
-def report(
-    console: Console, model: LatentTree, told: Collection[str] = (), verbose: bool = False
+def print_fit(
+    console: Console, model: LatentTree, printed: Collection[str] = (), verbose: bool = False
 ) -> None:
-    """What a fit has found, `verbose` with its times; without the notes that were `told` before."""
-    found = model.diagnostics_
+    """What a fit has learned, `verbose` with its times; without notes that are `printed`
+    already."""
+    report = model.diagnostics_
     gaussian = model.hidden == "gaussian"
-    print_summary(console, model.tree_, found.support, found.n_states, gaussian)
-    print_groups(console, model.tree_)
+    print_summary(console, model.tree_, report.support, report.n_states, gaussian)
+    print_neighbours(console, model.tree_)
     if verbose:
-        print_stages(console, found.stage_seconds)
-    print_notes(console, [note for note in found.messages if note not in told])
+        print_stages(console, report.stage_seconds)
+    print_notes(console, [note for note in report.messages if note not in printed])
 
 
 def print_summary(
@@ -40,6 +40,7 @@ def print_summary(
     n_states: int | None,
     gaussian: bool = False,
 ) -> None:
+    """Numbers of variables, states and edges, and the support of the internal edges."""
     import numpy as np
 
     unit = "states" if not gaussian else "dimension" if n_states == 1 else "dimensions"
@@ -58,7 +59,7 @@ def print_summary(
         )
 
 
-def print_groups(console: Console, tree: Tree) -> None:
+def print_neighbours(console: Console, tree: Tree) -> None:
     """The hidden variables with the most observed neighbours."""
     from rich.markup import escape
     from rich.table import Table
@@ -68,14 +69,14 @@ def print_groups(console: Console, tree: Tree) -> None:
         return
     table = Table("hidden", "size", "observed neighbours", box=None, header_style="bold")
     table.columns[1].justify = "right"
-    for name, members in groups[:MAX_GROUPS]:
-        n_more = len(members) - MAX_MEMBERS
+    for name, members in groups[:MAX_ROWS]:
+        n_more = len(members) - MAX_NAMES
         more = f", and {n_more} more" if n_more > 0 else ""
-        shown = escape("  ".join(members[:MAX_MEMBERS])) + more
+        shown = escape("  ".join(members[:MAX_NAMES])) + more
         table.add_row(escape(name), str(len(members)), shown)
     console.print(table)
-    if len(groups) > MAX_GROUPS:
-        console.print(f"... and {len(groups) - MAX_GROUPS} smaller groups")
+    if len(groups) > MAX_ROWS:
+        console.print(f"... and {len(groups) - MAX_ROWS} smaller groups")
 
 
 def _observed_neighbours(tree: Tree) -> list[tuple[str, list[str]]]:
@@ -88,6 +89,7 @@ def _observed_neighbours(tree: Tree) -> list[tuple[str, list[str]]]:
 
 
 def print_stages(console: Console, stage_seconds: Mapping[str, float]) -> None:
+    """A table of the time of every stage."""
     from rich.table import Table
 
     if not stage_seconds:
@@ -99,13 +101,3 @@ def print_stages(console: Console, stage_seconds: Mapping[str, float]) -> None:
     for stage, seconds in stage_seconds.items():
         table.add_row(stage, f"{seconds:.3f}")
     console.print(table)
-
-
-def tree_figure(tree: Tree, support: NDArray[np.float64], layout: Layout) -> Figure:
-    import numpy as np
-
-    from latenttree.plots.figure import new_axes, plot_tree
-
-    shown = None if np.all(np.isnan(support)) else support
-    ax = plot_tree(tree, layout, support=shown, ax=new_axes(tree, layout))
-    return ax.figure  # type: ignore[return-value]

@@ -1,13 +1,21 @@
-"""Data in: named variables over samples, whatever the input."""
+"""Data in: any accepted input becomes a `Table` of named variables over samples.
 
-from latenttree.data.blocks import one_hot_codes
+Comes in: a DataFrame, array, sparse matrix, blocks, or a path (`inputs.as_table`,
+`reader.read_table`, `events.read_events`). Goes out: a `Table`, the only form that later stages
+see, and a `Schema`, by which a fitted model reads new data. Read `table.py` first, then
+`inputs.py`. `columns/` decides what each column is, `files/` knows the formats, `streaming/`
+handles what exceeds memory, `batches/` buffers `partial_fit`, `schema/` reads new data and writes
+values back.
+"""
+
 from latenttree.data.checks import check_identifiers, check_n_states, free_dimensions
-from latenttree.data.encode import as_table
-from latenttree.data.events import Events, read_events
-from latenttree.data.families import Family
-from latenttree.data.fasta import read_fasta
-from latenttree.data.readers import read_table
-from latenttree.data.schema import Schema
+from latenttree.data.columns.blocks import one_hot_codes
+from latenttree.data.columns.families import Family
+from latenttree.data.events.read import Events, read_events
+from latenttree.data.files.fasta import read_fasta
+from latenttree.data.inputs import as_table
+from latenttree.data.reader import read_table
+from latenttree.data.schema.schema import Schema
 from latenttree.data.table import CODED, FAMILIES, Table, Values
 from latenttree.data.weights import check_weights
 from latenttree.errors import DataError

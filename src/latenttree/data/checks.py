@@ -16,10 +16,10 @@ N_SHOWN = 5  # how many offenders an error names
 N_REPORTED = 8  # how many errors are reported in full
 
 
-LARGEST_SQUARED = 1e150
+MAX_SQUARED = 1e150
 """Numbers beyond this, or all below its inverse, have no variance in float64."""
 
-MOST_UNIQUE = 20
+MAX_ALL_UNIQUE = 20
 """Up to so many rows a column may have another value in each: small tables are like that."""
 
 
@@ -132,7 +132,7 @@ def check_finite(values: NDArray[Any], names: Sequence[str], start: int = 0) -> 
 def check_squares(values: NDArray[Any], name: str) -> None:
     """The squares of numbers, NaN among them, are float64: covariances are in their units."""
     size = float(np.nanmax(np.abs(values), initial=0))
-    if size > LARGEST_SQUARED or 0 < size < 1 / LARGEST_SQUARED:
+    if size > MAX_SQUARED or 0 < size < 1 / MAX_SQUARED:
         raise DataError(
             f"column {name!r} has values of size {size:.3g}, whose variance no float64 holds",
             f"rescale it, for example by {1 / size:.0e}",
@@ -150,7 +150,9 @@ def check_identifiers(table: Table) -> None:
     """A column with another value in every row names the rows; it cannot depend on anything."""
     named = [labels is not None for labels in table.categories]
     errors = []
-    suspects = np.flatnonzero(named & (table.dims > MOST_UNIQUE) & (table.dims <= table.n_samples))
+    suspects = np.flatnonzero(
+        named & (table.dims > MAX_ALL_UNIQUE) & (table.dims <= table.n_samples)
+    )
     families = table.families
     for v in suspects.tolist():
         n = _n_known(table, v)
@@ -159,7 +161,7 @@ def check_identifiers(table: Table) -> None:
             number = labels is not None and labels.dtype.kind in "iuf"
             errors.append(identifier(table.names[v], n, number))
     if errors:
-        raise together(errors)
+        raise combined_error(errors)
 
 
 def identifier(name: str, n: int, number: bool) -> DataError:
@@ -190,7 +192,7 @@ class ColumnErrors(DataError):
         self.errors = tuple(errors)
 
 
-def together(errors: Sequence[DataError]) -> DataError:
+def combined_error(errors: Sequence[DataError]) -> DataError:
     """The one error that there is, or all of them as one."""
     return errors[0] if len(errors) == 1 else ColumnErrors(errors)
 
@@ -290,7 +292,7 @@ def free_dimensions(table: Table) -> NDArray[np.int64]:
 
     One less than its coordinates where these add up to one (categories, bins, shares of a bag);
     bins side by side lose one in each coordinate of their block."""
-    if table.kind == "presence":
+    if table.kind == "sparse_binary":
         return np.ones(table.n_vars, dtype=np.int64)
     lost = np.ones(table.n_vars, dtype=np.int64)
     if table.kind == "blocks" and table.values is not None:

@@ -13,13 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.data.reorder import taken
-from latenttree.data.rowkeys import order_keys, row_keys
+from latenttree.data.row_keys import order_keys, row_keys
 from latenttree.data.table import Table
 
 Floats = NDArray[np.float64]
 
-MOST_COPIES = 8
+MAX_COPIES = 8
 """Rows for each different one up to which equal rows are all there; kernels for rows without
 weights are several times as fast."""
 
@@ -33,7 +32,7 @@ Places = NDArray[Any]
 SORTED_AT_ONCE = 1 << 18
 """Rows that are sorted together: sorting takes several times their memory."""
 
-MOST_PARTS = 32
+MAX_PARTS = 32
 """Parts that rows are sorted in: for each, all keys are looked at."""
 
 
@@ -67,14 +66,14 @@ def in_content_order(table: Table) -> Table:
     not on how they came: rows and whole weights are one table in the end, to the last bit."""
     found = ordered_rows(table)
     if not _all_there(table, found):
-        return taken(table, found.rows(), found.copies(table.weights))
+        return table.rearranged(found.rows(), found.copies(table.weights))
     places = found.places
     if table.weights is not None:
         places = np.repeat(found.rows(), found.copies(table.weights).astype(np.int64))
     elif _is_identity(places):
         return table
     del found
-    return taken(table, places, None)
+    return table.rearranged(places, None)
 
 
 def ordered_rows(table: Table) -> Ordered:
@@ -92,7 +91,7 @@ def _sorted(keys: NDArray[np.uint64], weights: Floats | None) -> Ordered:
     n = len(keys)
     places = np.empty(n, dtype=np.uint32 if n < 2**32 else np.int64)
     first = np.ones(n, dtype=np.bool_)
-    n_parts = min(-(-n // SORTED_AT_ONCE), MOST_PARTS)
+    n_parts = min(-(-n // SORTED_AT_ONCE), MAX_PARTS)
     bounds = [i * (2**64 // n_parts) for i in range(n_parts)]
     done = 0
     for low, high in zip(bounds, [*bounds[1:], 2**64 - 1], strict=True):
@@ -128,13 +127,13 @@ def _all_there(table: Table, found: Ordered) -> bool:
     """Whether equal rows are to be rows of their own."""
     if table.weights is not None and (found.copies(table.weights) % 1 != 0).any():
         return False
-    few = table.total_weight <= MOST_COPIES * found.n_distinct
+    few = table.total_weight <= MAX_COPIES * found.n_distinct
     return bool(few or _values(table) <= SMALL)
 
 
 def _values(table: Table) -> float:
     """Values of the table in which equal rows are all there."""
-    if table.kind == "presence" and table.matrix is not None:
+    if table.kind == "sparse_binary" and table.matrix is not None:
         lengths = np.diff(table.matrix.indptr)
         return float(lengths.sum() if table.weights is None else lengths @ table.weights)
     return float(table.total_weight * table.n_vars)

@@ -5,7 +5,7 @@ stored is the table's kind:
 
 - ``"codes"``: `codes` holds one coordinate in use for each variable: its category, or the bin of a
   number; -1 where the value is missing.
-- ``"presence"``: every variable is absent or present; `matrix` stores the present ones.
+- ``"sparse_binary"``: every variable is absent or present; `matrix` stores the present ones.
 - ``"blocks"``: variable `i` is a vector, columns ``offsets[i]:offsets[i + 1]`` of `matrix`;
   `missing` marks the variables that a sample lacks.
 
@@ -24,11 +24,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from latenttree.data.scratch import about_to_read
-from latenttree.data.taking import taken
+from latenttree.data.row_access import rearranged_rows, take_rows
+from latenttree.data.streaming.scratch import about_to_read
 from latenttree.errors import DataError
 
-Kind = Literal["codes", "presence", "blocks"]
+Kind = Literal["codes", "sparse_binary", "blocks"]
 IntArray = NDArray[np.int64]
 
 
@@ -48,10 +48,7 @@ FAMILIES = (
 
 CODED = ("categorical", "ordinal")
 
-MOST_PLACES = 1 << 26
-"""Places that are drawn one by one; of samples with larger weights only their number is drawn."""
-
-STRETCH = 1 << 22
+VALUES_PER_RANGE = 1 << 22
 """Stored values that are read at once by what only counts."""
 
 
@@ -73,28 +70,36 @@ class Values:
     arrays: Mapping[int, Any]
 
     def rows(self, start: int, stop: int) -> Values:
-        return self._at(slice(start, stop))
+        """Samples start:stop; views where the arrays are dense."""
+        return self.take(slice(start, stop))
 
-    def _at(self, index: Any) -> Values:
-        return Values(self.families, taken(self.codes, index), Taken(self.arrays, index))
+    def take(self, index: Any) -> Values:
+        """The samples of `index`; each array is indexed when it is first used."""
+        return Values(self.families, take_rows(self.codes, index), LazyRows(self.arrays, index))
+
+    def rearranged(self, positions: NDArray[Any]) -> Values:
+        """The samples at `positions`; arrays in mapped files lie in new ones."""
+        arrays = {v: rearranged_rows(x, positions) for v, x in self.arrays.items()}
+        return Values(self.families, rearranged_rows(self.codes, positions), arrays)
 
     def select(self, index: Sequence[int] | NDArray[Any]) -> Values:
+        """The variables of `index`, in that order."""
         number = {int(v): i for i, v in enumerate(index)}
         arrays = {number[v]: x for v, x in self.arrays.items() if v in number}
         return Values(tuple(self.families[v] for v in index), self.codes[:, list(index)], arrays)
 
 
-class Taken(Mapping[int, Any]):
-    """Some rows of arrays, each taken when it is asked for, and then kept."""
+class LazyRows(Mapping[int, Any]):
+    """Some rows of arrays, each indexed when it is first used, then cached."""
 
     def __init__(self, arrays: Mapping[int, Any], index: Any) -> None:
         self._arrays, self._index = arrays, index
-        self._taken: dict[int, Any] = {}
+        self._cached: dict[int, Any] = {}
 
     def __getitem__(self, v: int) -> Any:
-        if v not in self._taken:
-            self._taken[v] = taken(self._arrays[v], self._index)
-        return self._taken[v]
+        if v not in self._cached:
+            self._cached[v] = take_rows(self._arrays[v], self._index)
+        return self._cached[v]
 
     def __iter__(self) -> Iterator[int]:
         return iter(self._arrays)
@@ -113,7 +118,7 @@ class Table:
     Attributes
     ----------
     names : (p,) names of the variables, all different.
-    kind : "codes", "presence" or "blocks".
+    kind : "codes", "sparse_binary" or "blocks".
     n_samples : n.
     dims : (p,) dimension of each variable: its number of categories, 2 for presence, or
         the width of its block.
@@ -124,7 +129,7 @@ class Table:
     codes : (n, p) C-contiguous uint8, uint16 or int32, values 0..dims[i] - 1; kind "codes". With
         missing values int8, int16 or int32, -1 where missing.
     matrix : (n, offsets[-1]) CSR with sorted indices and no stored zeros; float32 ones
-        for "presence", float32 or float64 for "blocks".
+        for "sparse_binary", float32 or float64 for "blocks".
     missing : (n, p) True where a variable is missing; kind "blocks"; None where none is.
     values : the samples as they are; None where every variable is categorical and none is missing
         but for codes of -1.
@@ -187,8 +192,8 @@ class Table:
     def has_missing(self) -> bool:
         codes = self.codes
         if codes is not None:
-            parts = self.stretches() if codes.dtype.kind == "i" else ()
-            return any(bool((taken(codes, slice(*part)) < 0).any()) for part in parts)
+            parts = self.row_ranges() if codes.dtype.kind == "i" else ()
+            return any(bool((take_rows(codes, slice(*part)) < 0).any()) for part in parts)
         return self.missing is not None and bool(self.missing.any())
 
     def known(self, start: int, stop: int) -> NDArray[np.bool_] | None:
@@ -200,7 +205,7 @@ class Table:
         assert self.missing is not None
         return ~self.missing[start:stop]
 
-    def stretches(self, n_values: int = STRETCH) -> Iterator[tuple[int, int]]:
+    def row_ranges(self, n_values: int = VALUES_PER_RANGE) -> Iterator[tuple[int, int]]:
         """Ranges `(start, stop)` of samples with about so many stored values each."""
         width = self.n_vars
         if self.kind != "codes":
@@ -224,7 +229,7 @@ class Table:
     def rows(self, start: int, stop: int) -> NDArray[Any] | sparse.csr_array:
         """Samples start:stop as codes or CSR; a view, only the row pointers are copied."""
         if self.codes is not None:
-            return np.asarray(taken(self.codes, slice(start, stop)))
+            return np.asarray(take_rows(self.codes, slice(start, stop)))
         assert self.matrix is not None
         start, stop, _ = slice(start, stop).indices(self.n_samples)
         stop = max(start, stop)
@@ -239,16 +244,28 @@ class Table:
     def subset_rows(self, index: NDArray[Any] | Sequence[int] | slice) -> Table:
         """The samples of `index` (integers, a mask or a slice); dims stay as they are."""
         changes: dict[str, Any] = {
-            "values": None if self.values is None else self.values._at(index),
+            "values": None if self.values is None else self.values.take(index),
             "weights": None if self.weights is None else self.weights[index],
             "missing": None if self.missing is None else self.missing[index],
         }
         if self.codes is not None:
-            codes = np.ascontiguousarray(taken(self.codes, index))
+            codes = np.ascontiguousarray(take_rows(self.codes, index))
             return self.replace(n_samples=len(codes), codes=codes, **changes)
         assert self.matrix is not None
-        matrix = taken(self.matrix, index)
+        matrix = take_rows(self.matrix, index)
         return self.replace(n_samples=matrix.shape[0], matrix=matrix, **changes)
+
+    def rearranged(self, positions: NDArray[Any], weights: NDArray[np.float64] | None) -> Table:
+        """The rows at `positions`, each perhaps several times, with these weights. What lies in a
+        mapped file lies in a new one, in the same folder."""
+        changes: dict[str, Any] = {"n_samples": len(positions), "weights": weights}
+        for name in ("codes", "matrix", "missing"):
+            stored = getattr(self, name)
+            if stored is not None:
+                changes[name] = rearranged_rows(stored, positions)
+        if self.values is not None:
+            changes["values"] = self.values.rearranged(positions)
+        return self.replace(**changes)
 
     def is_copy(self, a: int, b: int, least: int = 1) -> bool:
         """Whether two variables say the same in every sample that has both (up to the names of
@@ -268,7 +285,7 @@ class Table:
 
     def _is_copy_of_codes(self, a: int, b: int, least: int) -> bool:
         counts = np.zeros((int(self.dims[a]), int(self.dims[b])))
-        for start, stop in self.stretches():
+        for start, stop in self.row_ranges():
             one, other = np.asarray(self.rows(start, stop))[:, [a, b]].T.astype(np.int64)
             both = (one >= 0) & (other >= 0)
             weights = None if self.weights is None else self.weights[start:stop][both]
@@ -279,10 +296,10 @@ class Table:
                 return False
         return bool(counts.sum() - counts.max(initial=0) >= least)
 
-    def spread_rows(self, n: int) -> Table:
+    def thinned(self, n: int) -> Table:
         """About `n` samples spread evenly over the table, whatever its order; all if it has fewer.
 
-        One place at random in each of `n` stretches, so that no period of the rows shows. A sample
+        One place at random in each of `n` ranges, so that no period of the rows shows. A sample
         of weight w takes w places."""
         total = int(self.total_weight)
         step = total // max(n, 1)
@@ -297,42 +314,6 @@ class Table:
         weights = np.diff(np.searchsorted(places, ends)).astype(np.float64)
         used = np.flatnonzero(weights)
         return self.subset_rows(used).replace(weights=weights[used])
-
-    def halves(self) -> tuple[Table, Table]:
-        """Half of the samples at random, and the others; always the same ones. A sample of weight w
-        takes w places, each in one half or the other whatever the others do: equal samples are not
-        shared out evenly, or the halves would repeat each other's noise. Nothing is copied."""
-        first = self.drawn(-(-self.n_places // 2), np.random.default_rng(0))
-        if self.weights is None:
-            chosen = first > 0
-            return self._part(np.flatnonzero(chosen)), self._part(np.flatnonzero(~chosen))
-        return self._weighing(first), self._weighing(self.weights - first)
-
-    @property
-    def n_places(self) -> int:
-        """Samples, each as often as it counts; a part of one at the end is a place."""
-        return int(np.ceil(self.total_weight))
-
-    def drawn(self, m: int, rng: np.random.Generator) -> NDArray[np.float64]:
-        """(n,) how much each sample counts in a part of `m` places that are drawn at random."""
-        if self.weights is not None and self.n_places > MOST_PLACES:
-            return _many_drawn(self.weights, m / self.n_places, rng)
-        chosen = rng.permutation(self.n_places) < m
-        if self.weights is None:
-            return chosen.astype(np.float64)
-        ends = np.concatenate([[0.0], np.cumsum(self.weights)])
-        before = np.concatenate([[0], np.cumsum(chosen)])
-        return np.asarray(np.diff(np.interp(ends, np.arange(len(before)), before)))
-
-    def _weighing(self, weights: NDArray[np.float64]) -> Table:
-        """The same samples with other weights; without those of weight zero."""
-        used = np.flatnonzero(weights > 0)
-        return self._part(used, weights[used])
-
-    def _part(self, places: IntArray, weights: NDArray[np.float64] | None = None) -> Table:
-        from latenttree.data.part import Part  # a kind of table: this module comes first
-
-        return Part(self, places, weights)
 
     def select(self, variables: Sequence[str | int] | NDArray[Any]) -> Table:
         """The named or numbered variables, in that order."""
@@ -383,16 +364,6 @@ class Table:
         return Table(**(values | changes))
 
 
-def _many_drawn(
-    weights: NDArray[np.float64], share: float, rng: np.random.Generator
-) -> NDArray[np.float64]:
-    """(n,) what each weight leaves in a part: of its whole places a number at random, of the rest
-    all or nothing."""
-    places = np.floor(weights)
-    rest = (rng.random(len(weights)) < share) * (weights - places)
-    return np.asarray(rng.binomial(places.astype(np.int64), share) + rest)
-
-
 def _same(one: Any, other: Any, weights: NDArray[np.float64], least: int) -> bool:
     """Whether two columns or blocks of numbers are equal, and known in `least` samples."""
     if one.shape != other.shape or sparse.issparse(one) != sparse.issparse(other):
@@ -428,7 +399,7 @@ def codes_table(
     )
 
 
-def presence_table(
+def sparse_binary_table(
     names: Sequence[str],
     matrix: sparse.csr_array,
     dropped: tuple[str, ...] = (),
@@ -438,7 +409,7 @@ def presence_table(
     p = len(names)
     return Table(
         names=tuple(names),
-        kind="presence",
+        kind="sparse_binary",
         n_samples=matrix.shape[0],
         dims=np.full(p, 2, dtype=np.int64),
         categories=(None,) * p,

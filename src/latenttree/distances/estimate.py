@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from latenttree.data import Table, as_table, check_n_states
 from latenttree.data.content_order import in_content_order
+from latenttree.data.subsets import halves
 from latenttree.engine import BLOCK, resolve_jobs, single_threaded_blas
 from latenttree.errors import DataError
 from latenttree.moments import Subspaces, full_subspaces, pooled_subspaces
@@ -72,7 +73,7 @@ def _orientation(
     table: Table, one: NDArray[np.float32], other: NDArray[np.float32], n_jobs: int
 ) -> NDArray[np.int8]:
     """Sign of `det Cov(z, z')` for every variable, z and z' its features by two bases."""
-    part = table.spread_rows(BLOCK)
+    part = table.thinned(BLOCK)
     mean = coordinate_moments(part, n_jobs)[0]
     z, w = (
         weighted_features(part, b, feature_means(part, b, mean), 0, part.n_samples, n_jobs)
@@ -119,10 +120,10 @@ def _estimate(
 
 def _cross_fitted(table: Table, rank: int, seed: int, jobs: int) -> Distances:
     """The subspace from one half, the moments from the other: neither fits the other's noise."""
-    halves = table.halves()
-    found_by = [pooled_subspaces(h, rank, np.random.default_rng(seed), jobs) for h in halves]
-    first = all_pairs(halves[1], found_by[0].basis, jobs)
-    second = all_pairs(halves[0], found_by[1].basis, jobs)
+    parts = halves(table)
+    found_by = [pooled_subspaces(part, rank, np.random.default_rng(seed), jobs) for part in parts]
+    first = all_pairs(parts[1], found_by[0].basis, jobs)
+    second = all_pairs(parts[0], found_by[1].basis, jobs)
     sign = _orientation(table, found_by[0].basis, found_by[1].basis, jobs)
     return _distances(_average(first, second, sign), table.total_weight, found_by[0])
 

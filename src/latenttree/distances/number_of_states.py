@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from latenttree.data import Table
 from latenttree.data.checks import free_dimensions
+from latenttree.data.subsets import halves
 from latenttree.engine import resolve_jobs, single_threaded_blas
 from latenttree.moments import pooled_subspaces
 from latenttree.moments.projection import weighted_features
@@ -61,7 +62,7 @@ def choose_states(
 
 def _choose(table: Table, random_state: int | None, jobs: int) -> StatesEvidence:
     # halves first: those of a part in which equal rows are evenly spread depend on each other
-    learn, test = (half.spread_rows(MAX_ROWS // 2) for half in table.halves())
+    learn, test = (half.thinned(MAX_ROWS // 2) for half in halves(table))
     free = free_dimensions(table)
     m = int(min(MAX_DIRECTIONS, np.sort(free)[-2:].min()))  # a direction takes two variables
     if (free > m).any() or (table.widths > free + 1).any():

@@ -7,7 +7,7 @@ A zip archive of three members:
 - ``model.json``: version, kind of hidden nodes, root, nodes, number of states (or dimensions) of
   each, families of what is not categorical, the schema of the data, the estimator's parameters and
   its diagnostics;
-- ``arrays.npz``: all numbers of the model in a few flat arrays, see `latenttree.io.layouts`.
+- ``arrays.npz``: all numbers of the model in a few flat arrays, see `latenttree.io.model_arrays`.
 
 Reading executes nothing. Every size is compared with what the members read before imply before
 anything is unpacked, and everything is checked before anything is returned.
@@ -27,16 +27,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from latenttree.data import Schema
-from latenttree.data.reading import reading
+from latenttree.data.files.boundary import reading
 from latenttree.errors import DataError
 from latenttree.io.atomic import check_folder, replacing
-from latenttree.io.emitted import width_of
-from latenttree.io.jsontext import from_json, plain, to_json
-from latenttree.io.layouts import Model, arrays_of, fields_of, layout_of
-from latenttree.io.packed import pack, packed_limit, unpack
-from latenttree.io.treefile import MAX_JSON_BYTES, parse_tree, tree_json
+from latenttree.io.emission_arrays import width_of
+from latenttree.io.json_text import from_json, plain, to_json
+from latenttree.io.messages import parts_of, with_parts
+from latenttree.io.model_arrays import Model, array_layout, arrays_of, fields_of
+from latenttree.io.npz import pack, packed_limit, unpack
+from latenttree.io.treefile import MAX_JSON_BYTES, check_support, parse_tree, tree_json
 from latenttree.io.treefile import MEMBER as TREE
-from latenttree.io.zipped import ZipReader, write_zip
+from latenttree.io.zip_archive import ZipReader, write_zip
 from latenttree.model.gaussian import GaussianTreeModel
 
 FORMAT = "latenttree model"
@@ -44,9 +45,10 @@ VERSION = 2
 SUFFIX = ".ltree"
 MODEL, ARRAYS = "model.json", "arrays.npz"
 MEMBERS = (TREE, MODEL, ARRAYS)
+MESSAGE_PARTS = "message_parts"
 
 MAX_BYTES = 2**31
-"""Files, and tables, of more bytes are refused unless the caller allows more."""
+"""Files, and CPTs, of more bytes are refused unless the caller allows more."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,12 +57,12 @@ class Saved:
 
     Attributes
     ----------
-    model : tree, root, tables and emissions; or a Gaussian tree.
+    model : tree, root, CPTs and emissions; or a Gaussian tree.
     schema : how data is encoded; any JSON object.
     params : parameters of the estimator that JSON can hold.
-    diagnostics : what the fit said about itself; arrays as lists. ``n_states`` (int),
-        ``stage_seconds`` (name to float) and ``messages`` (list of str), where given, are also
-        what `latenttree show` prints.
+    diagnostics : the report of the fit; arrays as lists. ``n_states`` (int), ``stage_seconds``
+        (name to float) and ``messages`` (list of str or `Text`), where given, are also what
+        `latenttree show` prints.
     support : (E,) support of the edges, NaN where unknown; all NaN if not given.
     """
 
@@ -73,12 +75,7 @@ class Saved:
     def __post_init__(self) -> None:
         n_edges = self.model.tree.n_edges
         given = np.full(n_edges, np.nan) if self.support is None else self.support
-        support = np.array(given, dtype=np.float64)
-        if support.shape != (n_edges,):
-            raise ValueError(
-                f"support has shape {support.shape} for {n_edges} edges; give one for each edge"
-            )
-        object.__setattr__(self, "support", support)
+        object.__setattr__(self, "support", check_support(given, n_edges))
 
 
 # ---- writing ----------------------------------------------------------------------------
@@ -88,7 +85,9 @@ def check_archive_path(path: str | os.PathLike[str]) -> Path:
     """``path``, or an error if no model can be written there; call it before long work."""
     target = Path(path)
     if target.suffix.lower() != SUFFIX:
-        raise ValueError(f"{target.name!r} is no name for a model; end it in {SUFFIX}")
+        raise DataError(
+            f"{target.name!r} is no name for a model", f"end it in {SUFFIX}", path=str(path)
+        )
     check_folder(target)
     return target
 
@@ -119,14 +118,14 @@ def jsonable(params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class _Summary:
-    """What ``tree.json`` keeps of the diagnostics."""
+    """The part of the diagnostics that ``tree.json`` keeps, a `TreeReport`."""
 
     def __init__(self, saved: Saved) -> None:
-        said = saved.diagnostics
+        diagnostics = saved.diagnostics
         self.support: ArrayLike = np.asarray(saved.support)
-        self.stage_seconds: Mapping[str, float] = said.get("stage_seconds", {})
-        self.n_states: int = said.get("n_states", _hidden_states(saved.model))
-        self.messages: list[str] = list(said.get("messages", ()))
+        self.stage_seconds: Mapping[str, float] = diagnostics.get("stage_seconds", {})
+        self.n_states: int = diagnostics.get("n_states", _hidden_states(saved.model))
+        self.messages: list[str] = list(diagnostics.get("messages", ()))
 
 
 def _hidden_states(model: Model) -> int:
@@ -140,8 +139,21 @@ def _to_record(saved: Saved) -> dict[str, Any]:
         **fields_of(saved.model),
         "schema": saved.schema,
         "params": saved.params,
-        "diagnostics": saved.diagnostics,
+        "diagnostics": saved.diagnostics | _message_parts(saved.diagnostics),
     }
+
+
+def _message_parts(diagnostics: Mapping[str, Any]) -> dict[str, Any]:
+    parts = parts_of(diagnostics.get("messages", ()))
+    return {MESSAGE_PARTS: parts} if parts else {}
+
+
+def _with_message_parts(diagnostics: dict[str, Any]) -> dict[str, Any]:
+    """The diagnostics of a record, with its notes as they were saved."""
+    rest = {name: value for name, value in diagnostics.items() if name != MESSAGE_PARTS}
+    if isinstance(rest.get("messages"), list):
+        rest["messages"] = with_parts(rest["messages"], diagnostics.get(MESSAGE_PARTS))
+    return rest
 
 
 # ---- reading ----------------------------------------------------------------------------
@@ -157,8 +169,11 @@ def load_archive(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> Sa
     size = source.stat().st_size
     if size > max_bytes:
         raise DataError(
-            f"{source.name} has {size:,} bytes, at most {max_bytes:,} are read; pass a larger "
-            "max_bytes if you trust it"
+            f"{source.name} has {size:,} bytes, at most {max_bytes:,} are read",
+            "pass a larger max_bytes if you trust it",
+            value=size,
+            path=str(path),
+            option="max_bytes",
         )
     with reading(source, "model"):
         return _parse(source.read_bytes(), max_bytes)
@@ -170,7 +185,7 @@ def _parse(content: bytes, max_bytes: int) -> Saved:
     limit = min(MAX_JSON_BYTES, max_bytes)
     kept = parse_tree(archive.read(TREE, limit))
     record = _record(from_json(archive.read(MODEL, limit)))
-    layout = layout_of(record, kept.tree, max_bytes)
+    layout = array_layout(record, kept.tree, max_bytes)
     sizes = layout.sizes()
     limit = packed_limit({name: n for name, (n, _) in sizes.items()})
     arrays = unpack(archive.read(ARRAYS, limit), sizes, ARRAYS)
@@ -178,7 +193,7 @@ def _parse(content: bytes, max_bytes: int) -> Saved:
         layout.model(arrays),
         record["schema"],
         record["params"],
-        record["diagnostics"],
+        _with_message_parts(record["diagnostics"]),
         kept.support,
     )
 
@@ -276,8 +291,9 @@ def check_schema(schema: Schema, model: Model, path: str | os.PathLike[str]) -> 
     else:
         name = "names"
     raise DataError(
-        f"{path}: the variables of the file do not belong to its model ({name}); save the model "
-        "again"
+        f"{path}: the variables of the file do not belong to its model ({name})",
+        "save the model again",
+        path=str(path),
     )
 
 

@@ -6,7 +6,7 @@ import re
 
 from numpy.typing import ArrayLike
 
-from latenttree.io.networkx import to_networkx
+from latenttree.errors import DataError
 from latenttree.tree import Tree
 
 # All that XML 1.0 can hold, less the carriage return, which readers turn into a line feed.
@@ -14,18 +14,20 @@ _NOT_XML = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def to_graphml(tree: Tree, support: ArrayLike | None = None) -> str:
-    """GraphML text of :func:`latenttree.io.networkx.to_networkx`.
+    """GraphML text of `Tree.to_networkx`.
 
     Nodes ``0, 1, ...`` carry ``name`` and ``observed``, edges carry ``length`` and ``support``.
     """
     for name in tree.names:
         match = _NOT_XML.search(name)
         if match is not None:
-            raise ValueError(
-                f"the name {name!r} has the character {match.group()!r}, which XML cannot hold; "
-                "rename the variable"
+            raise DataError(
+                f"the name {name!r} has the character {match.group()!r}, which XML cannot hold",
+                "rename the variable",
+                value=match.group(),
+                node=name,
             )
-    graph = to_networkx(tree, support)
+    graph = tree.to_networkx(support)
     import networkx
 
     return "\n".join(networkx.generate_graphml(graph)) + "\n"

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from latenttree.errors import DataError
 from latenttree.model.tree_model import TreeModel
 
 States = Mapping[str, Sequence[Any]]
@@ -21,7 +22,7 @@ def to_pgmpy(model: TreeModel, state_names: States | None = None) -> Any:
     model : nodes keep their names; hidden ones are the network's `latents`.
     state_names : for names of nodes, the label of each state; 0, 1, ... where not given.
 
-    Cost: one table for each node.
+    Cost: one CPT for each node.
     """
     try:  # by name: pgmpy has no types
         new_network = import_module("pgmpy.models").DiscreteBayesianNetwork
@@ -54,13 +55,16 @@ def _state_names(model: TreeModel, given: States) -> dict[str, list[Any]]:
     """Labels of every node's states, as Python's own types, which pgmpy looks up by."""
     for name in given:
         model.tree.index(name)
-    found = {}
+    names = {}
     for name, d in zip(model.tree.names, model.dims.tolist(), strict=True):
         labels = list(np.asarray(given[name], dtype=object)) if name in given else list(range(d))
         if len(labels) != d or len(set(labels)) != d:
-            raise ValueError(
-                f"state_names[{name!r}] has {len(set(labels))} different labels for {d} states; "
-                "give one for each state"
+            raise DataError(
+                f"state_names[{name!r}] has {len(set(labels))} different labels for {d} states",
+                "give one for each state",
+                value=labels,
+                option="state_names",
+                node=name,
             )
-        found[name] = [x.item() if isinstance(x, np.generic) else x for x in labels]
-    return found
+        names[name] = [x.item() if isinstance(x, np.generic) else x for x in labels]
+    return names

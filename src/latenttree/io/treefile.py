@@ -18,11 +18,12 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from latenttree.data.reading import reading
+from latenttree.data.files.boundary import reading
 from latenttree.errors import DataError
 from latenttree.io.atomic import check_folder, replacing
-from latenttree.io.jsontext import from_json
-from latenttree.io.zipped import ZipReader, write_zip
+from latenttree.io.json_text import from_json
+from latenttree.io.messages import parts_of, with_parts
+from latenttree.io.zip_archive import ZipReader, write_zip
 from latenttree.tree import Tree
 
 FORMAT = "latenttree tree"
@@ -34,17 +35,24 @@ MAX_JSON_BYTES = 2**27
 """A larger JSON is refused: no tree of a million nodes comes near."""
 
 
-class Diagnostics(Protocol):
-    """What is kept of a fit besides its tree."""
+class TreeReport(Protocol):
+    """What a tree file keeps of a fit besides its tree; `latenttree.report.Diagnostics` has it."""
 
     @property
-    def support(self) -> ArrayLike: ...
+    def support(self) -> ArrayLike:
+        """(E,) support of the edges, NaN where unknown."""
+
     @property
-    def stage_seconds(self) -> Mapping[str, float]: ...
+    def stage_seconds(self) -> Mapping[str, float]:
+        """Time of each stage."""
+
     @property
-    def n_states(self) -> int: ...
+    def n_states(self) -> int:
+        """States, or dimensions, of the hidden variables."""
+
     @property
-    def messages(self) -> Sequence[str]: ...
+    def messages(self) -> Sequence[str]:
+        """Notes of the fit."""
 
 
 @dataclass(frozen=True)
@@ -62,24 +70,23 @@ def check_tree_path(path: str | os.PathLike[str]) -> Path:
     """``path``, or an error if no tree can be written there; call it before long work."""
     target = Path(path)
     if target.suffix.lower() not in SUFFIXES:
-        raise ValueError(
-            f"the name {target.name!r} does not tell how to write a tree; "
-            f"end it in {', '.join(SUFFIXES[:-2])} or {SUFFIXES[-2]}"
+        raise DataError(
+            f"the name {target.name!r} does not tell how to write a tree",
+            f"end it in {', '.join(SUFFIXES[:-2])} or {SUFFIXES[-2]}",
+            path=str(path),
         )
     check_folder(target)
     return target
 
 
-def save_tree(
-    path: str | os.PathLike[str], tree: Tree, diagnostics: Diagnostics | None = None
-) -> None:
+def save_tree(path: str | os.PathLike[str], tree: Tree, report: TreeReport | None = None) -> None:
     """Write ``tree`` as the suffix of ``path`` says; the file appears whole or not at all."""
     target = check_tree_path(path)
     suffix = target.suffix.lower()
     if suffix in NEWICK_SUFFIXES:
         content = (tree.to_newick() + "\n").encode()
     else:
-        content = tree_json(tree, diagnostics)
+        content = tree_json(tree, report)
     if suffix == ".ltree":
         content = write_zip({MEMBER: content})
     with replacing(target) as partial:
@@ -91,7 +98,11 @@ def load_tree(path: str | os.PathLike[str]) -> SavedTree:
     source = Path(path)
     suffix = source.suffix.lower()
     if suffix not in SUFFIXES:
-        raise DataError(f"{source.name} is no tree file; its name must end in one of {SUFFIXES}")
+        raise DataError(
+            f"{source.name} is no tree file",
+            f"its name must end in one of {SUFFIXES}",
+            path=str(path),
+        )
     with reading(source, "tree"):
         content = source.read_bytes()
         if suffix in NEWICK_SUFFIXES:
@@ -102,9 +113,9 @@ def load_tree(path: str | os.PathLike[str]) -> SavedTree:
         return parse_tree(content)
 
 
-def tree_json(tree: Tree, diagnostics: Diagnostics | None = None) -> bytes:
+def tree_json(tree: Tree, report: TreeReport | None = None) -> bytes:
     """The JSON of a tree."""
-    return json.dumps(_to_record(tree, diagnostics), allow_nan=False).encode()
+    return json.dumps(_to_record(tree, report), allow_nan=False).encode()
 
 
 def parse_tree(content: bytes) -> SavedTree:
@@ -118,7 +129,7 @@ def parse_tree(content: bytes) -> SavedTree:
 # ---- the record -----------------------------------------------------------------------
 
 
-def _to_record(tree: Tree, diagnostics: Diagnostics | None) -> dict[str, Any]:
+def _to_record(tree: Tree, report: TreeReport | None) -> dict[str, Any]:
     record: dict[str, Any] = {
         "format": FORMAT,
         "version": VERSION,
@@ -127,20 +138,31 @@ def _to_record(tree: Tree, diagnostics: Diagnostics | None) -> dict[str, Any]:
         "edges": tree.edges.tolist(),
         "lengths": tree.lengths.tolist(),
     }
-    if diagnostics is None:
+    if report is None:
         return record
-    support = np.asarray(diagnostics.support, dtype=float)
-    if support.shape != (tree.n_edges,):
-        raise ValueError(
-            f"support has shape {support.shape} for {tree.n_edges} edges; pass one for each edge"
-        )
+    support = check_support(report.support, tree.n_edges)
+    parts = parts_of(report.messages)
     return record | {
         # JSON has no NaN.
         "support": [None if math.isnan(value) else value for value in support.tolist()],
-        "stage_seconds": {k: float(v) for k, v in diagnostics.stage_seconds.items()},
-        "n_states": int(diagnostics.n_states),
-        "messages": list(diagnostics.messages),
+        "stage_seconds": {k: float(v) for k, v in report.stage_seconds.items()},
+        "n_states": int(report.n_states),
+        "messages": list(report.messages),
+        **({"message_parts": parts} if parts else {}),
     }
+
+
+def check_support(support: ArrayLike, n_edges: int) -> NDArray[np.float64]:
+    """The support as an ``(E,)`` array."""
+    array = np.array(support, dtype=np.float64)
+    if array.shape != (n_edges,):
+        raise DataError(
+            f"support has shape {array.shape} for {n_edges} edges",
+            "pass one for each edge",
+            value=array.shape,
+            option="support",
+        )
+    return array
 
 
 def _from_record(record: Any) -> SavedTree:
@@ -163,7 +185,7 @@ def _from_record(record: Any) -> SavedTree:
         _support(record, tree.n_edges),
         _seconds(record),
         _field(record, "n_states", int) if record.get("n_states") is not None else None,
-        tuple(_list(record, "messages", str)) if "messages" in record else (),
+        _messages(record),
     )
 
 
@@ -181,6 +203,12 @@ def _support(record: dict[str, Any], n_edges: int) -> NDArray[np.float64]:
     if len(values) != n_edges:
         raise ValueError(f"the field 'support' has {len(values)} values for {n_edges} edges")
     return np.array([math.nan if value is None else value for value in values], dtype=float)
+
+
+def _messages(record: dict[str, Any]) -> tuple[str, ...]:
+    if "messages" not in record:
+        return ()
+    return tuple(with_parts(_list(record, "messages", str), record.get("message_parts")))
 
 
 def _seconds(record: dict[str, Any]) -> dict[str, float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from latenttree.data import Table, one_hot_codes
-from latenttree.data.table import CODED, Taken, Values
-from latenttree.data.taking import taken
+from latenttree.data.row_access import take_rows
+from latenttree.data.table import CODED, LazyRows, Values
 from latenttree.engine import BLOCK, blocks
 from latenttree.model.emissions import soft_evidence
 from latenttree.model.inference import Evidence
@@ -81,10 +81,10 @@ class Chunk:
     def take(self, index: Any) -> Chunk:
         """The samples of `index`."""
         others = (self.weights, self.stored, self.known)
-        weights, stored, known = (None if x is None else taken(x, index) for x in others)
-        arrays = Taken(self.arrays, index)
+        weights, stored, known = (None if x is None else take_rows(x, index) for x in others)
+        arrays = LazyRows(self.arrays, index)
         soft = {v: x[index] if np.ndim(x) == 2 else x for v, x in self.soft.items()}
-        return Chunk(taken(self.rows, index), arrays, weights, stored, known, soft)
+        return Chunk(take_rows(self.rows, index), arrays, weights, stored, known, soft)
 
 
 class Samples:
@@ -125,7 +125,7 @@ class Samples:
 
 
 def spread_places(n: int, m: int) -> NDArray[np.int64]:
-    """`m` of `n` places, increasing, one at random in each of `m` stretches: no period shows."""
+    """`m` of `n` places, increasing, one at random in each of `m` ranges: no period shows."""
     edges = np.arange(m + 1) * n // max(m, 1)
     gaps = np.maximum(np.diff(edges), 1)
     return np.asarray(edges[:-1] + np.random.default_rng(0).integers(0, gaps), dtype=np.int64)
@@ -135,12 +135,16 @@ def chunk_of(table: Table, start: int, stop: int) -> Chunk:
     """Samples start:stop of a table."""
     weights = None if table.weights is None else table.weights[start:stop]
     if table.values is None:
-        present = table.kind == "presence"
+        present = table.kind == "sparse_binary"
         rows = table.rows(start, stop) if present else codes_of(table, start, stop)
         return Chunk(rows, {}, weights)
     part: Values = table.values.rows(start, stop)
     known = None if table.kind == "codes" else table.known(start, stop)
     return Chunk(part.codes, part.arrays, weights, table.rows(start, stop), known)
+
+
+Chunks = Callable[[], Iterable[Chunk | Evidence | NDArray[Any]]]
+"""Gives all samples, chunk by chunk, at every call: as they are, as evidence, or as codes."""
 
 
 def as_chunk(part: Chunk | Evidence | NDArray[Any]) -> Chunk:
@@ -155,7 +159,7 @@ def codes_of(table: Table, start: int, stop: int) -> NDArray[Any]:
     rows: Any = table.rows(start, stop)
     if table.kind == "codes":
         return np.asarray(rows)
-    if table.kind == "presence":
+    if table.kind == "sparse_binary":
         return np.asarray(rows.toarray() != 0).astype(np.uint8)
     columns = rows.indices.reshape(stop - start, table.n_vars)
     return np.asarray(columns - table.offsets[:-1], dtype=np.int32)
@@ -178,7 +182,7 @@ def model_dims(table: Table) -> NDArray[np.int64]:
 def marginals(table: Table) -> list[NDArray[np.float64]]:
     """Frequencies of the categories of every variable; `[1]` for those of other families."""
     mean = coordinate_moments(table)[0]
-    if table.kind == "presence":
+    if table.kind == "sparse_binary":
         return [np.array([1 - m, m]) for m in mean]
     ends = zip(table.offsets[:-1], table.offsets[1:], table.families, strict=True)
     return [mean[a:b] if family in CODED else np.ones(1) for a, b, family in ends]
@@ -187,6 +191,6 @@ def marginals(table: Table) -> list[NDArray[np.float64]]:
 def category_bases(table: Table, basis: NDArray[Any]) -> list[Floats]:
     """Rows of a basis over stored coordinates by variable, `(d, rank)` each."""
     wide = np.asarray(basis, dtype=np.float64)
-    if table.kind == "presence":
+    if table.kind == "sparse_binary":
         return [np.stack([np.zeros(wide.shape[1]), row]) for row in wide]
     return [wide[a:b] for a, b in zip(table.offsets[:-1], table.offsets[1:], strict=True)]

@@ -26,7 +26,9 @@ Matrices = tuple[NDArray[np.float32], ...]
 
 
 def is_binary(table: Table) -> bool:
-    return table.kind == "presence" or (table.kind == "codes" and bool((table.dims == 2).all()))
+    return table.kind == "sparse_binary" or (
+        table.kind == "codes" and bool((table.dims == 2).all())
+    )
 
 
 def damped_root(mean: Floats, n: float) -> Floats:

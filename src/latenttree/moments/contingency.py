@@ -85,7 +85,7 @@ def _increment_cells(codes, offsets, counts, start, stop):  # type: ignore[no-un
 
 def _by_increments(table: Table, n_jobs: int) -> Counts:
     counts = np.zeros((int(table.offsets[-1]),) * 2, np.uint32)
-    for start, stop in table.stretches():
+    for start, stop in table.row_ranges():
         increment = partial(_increment_cells, table.rows(start, stop), table.offsets, counts)
         parallel(increment, table.n_vars, n_jobs, max(1, table.n_vars // 128))
     return counts

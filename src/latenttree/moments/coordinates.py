@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from latenttree.data import Table
-from latenttree.data.table import STRETCH
+from latenttree.data.table import VALUES_PER_RANGE
 from latenttree.engine import BLOCK, blocks, parallel
 from latenttree.engine.kernels import kernel
 
@@ -26,7 +26,7 @@ def coordinate_moments(table: Table, n_jobs: int = 1) -> tuple[Floats, Floats]:
 
     One pass, an addition for each stored value (three for vectors): the bound is to read them."""
     if table not in _FOUND:
-        find = {"codes": _code_moments, "presence": _presence_moments}
+        find = {"codes": _code_moments, "sparse_binary": _presence_moments}
         _FOUND[table] = find.get(table.kind, _vector_moments)(table, n_jobs)
         for found in _FOUND[table]:
             found.flags.writeable = False
@@ -84,7 +84,7 @@ def without_unused(table: Table, rank: int) -> tuple[Table, NDArray[np.int64] | 
 def _code_moments(table: Table, n_jobs: int) -> tuple[Floats, Floats]:
     p = table.n_vars
     counts = np.zeros(int(table.offsets[-1]))
-    for start, stop in table.stretches():
+    for start, stop in table.row_ranges():
         codes, weights = table.rows(start, stop), chunk_weights(table, start, stop)
         parallel(
             lambda a, b, codes=codes, weights=weights: _count_codes(  # type: ignore[misc]
@@ -104,7 +104,7 @@ def _presence_moments(table: Table, n_jobs: int) -> tuple[Floats, Floats]:
     if table.has_missing:
         return _vector_moments(table, n_jobs)
     counts = np.zeros(table.n_vars)
-    for start, stop in table.stretches(STRETCH // 4):
+    for start, stop in table.row_ranges(VALUES_PER_RANGE // 4):
         rows: Any = table.rows(start, stop)
         weights = None
         if table.weights is not None:
@@ -121,7 +121,7 @@ def _vector_moments(table: Table, n_jobs: int) -> tuple[Floats, Floats]:
     first: Any = table.rows(0, BLOCK)
     middle = np.bincount(first.indices, first.data, width) / max(first.shape[0], 1)
     sums = np.zeros((width, 3))
-    for start, stop in table.stretches():
+    for start, stop in table.row_ranges():
         rows: Any = table.rows(start, stop)
         weights = chunk_weights(table, start, stop)
         parallel(

@@ -43,7 +43,7 @@ class Sampled:
         self._table, self._seen = table, seen
 
     def fourth(self, n_jobs: int) -> NDArray[np.float32]:
-        part, p = self._table.spread_rows(TAIL_SAMPLES), self._table.n_vars
+        part, p = self._table.thinned(TAIL_SAMPLES), self._table.n_vars
 
         def norms(start: int, stop: int) -> NDArray[np.float32]:
             squares = _squares(part, self._seen, start, stop, n_jobs)
@@ -59,7 +59,7 @@ class Sampled:
         return sums
 
     def ratios(self, pairs: NDArray[np.int64], n_jobs: int) -> Floats:
-        part = self._table.spread_rows(CALIBRATION_SAMPLES)
+        part = self._table.thinned(CALIBRATION_SAMPLES)
         z = self._seen.of(part, 0, part.n_samples, n_jobs)
         gaps = part.known(0, part.n_samples)
         known = np.ones((1, 1), np.bool_) if gaps is None else gaps

@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.data import Table
-from latenttree.data.scratch import about_to_read
-from latenttree.data.table import STRETCH
+from latenttree.data.streaming.scratch import about_to_read
+from latenttree.data.table import VALUES_PER_RANGE
 from latenttree.engine import blocks, parallel
 from latenttree.engine.kernels import kernel
 
@@ -159,10 +159,10 @@ def _shifted(work: Any, first: int, start: int, stop: int) -> Any:
 
 
 def _row_ranges(matrix: Any) -> Iterator[tuple[int, int]]:
-    """Rows of a CSR matrix, whole pieces with about `STRETCH` stored places, which are looked at
+    """Rows of a CSR matrix, whole pieces with about `VALUES_PER_RANGE` stored values, looked at
     together: a matrix may lie in a scratch file."""
     n = matrix.shape[0]
-    step = max(1, STRETCH * n // max(matrix.nnz, 1) // ROWS) * ROWS
+    step = max(1, VALUES_PER_RANGE * n // max(matrix.nnz, 1) // ROWS) * ROWS
     for first, last in blocks(n, step):
         about_to_read(matrix.indices, 4 * int(matrix.indptr[last] - matrix.indptr[first]))
         yield first, last
@@ -234,17 +234,17 @@ def pack_categories(table: Table, offsets: Ints, least: int, n_jobs: int) -> NDA
 
 def stretch_rows(table: Table) -> int:
     """Rows of codes that are looked at together, whole pieces of packing."""
-    return max(1, STRETCH // max(table.n_vars, 1) // ROWS) * ROWS
+    return max(1, VALUES_PER_RANGE // max(table.n_vars, 1) // ROWS) * ROWS
 
 
 def packed(table: Table, n_jobs: int = 1) -> Packed:
     """The store of a table of 0/1 variables: presence, or codes of two categories of which the
     second counts. Nothing missing. Two looks at the samples."""
-    if table.kind == "presence":
+    if table.kind == "sparse_binary":
         return pack_matrix(table.matrix, n_jobs)
     n, p = table.n_samples, table.n_vars
     support = np.zeros(p, np.int64)
-    for start, stop in table.stretches():
+    for start, stop in table.row_ranges():
         support += np.count_nonzero(np.asarray(table.rows(start, stop)), axis=0)
     if support.sum() < SPARSE * n * p:
         return pack_matrix(_sparse_rows(table, int(support.sum())), n_jobs)
@@ -266,7 +266,7 @@ def _sparse_rows(table: Table, nnz: int) -> _Rows:
     """Where the codes of a table are not zero."""
     ends, indices = np.zeros(table.n_samples + 1, np.int64), np.empty(nnz, np.int32)
     done = 0
-    for start, stop in table.stretches():
+    for start, stop in table.row_ranges():
         rows, columns = np.nonzero(np.asarray(table.rows(start, stop)))
         ends[start + 1 : stop + 1] = np.bincount(rows, minlength=stop - start)
         indices[done : done + len(columns)] = columns

@@ -227,8 +227,8 @@ def pooled_subspaces(
     """
     widest = int(table.widths.max())
     crowded = widest * CROWDED > table.total_weight
-    part = table if crowded else table.spread_rows(max(2 * BLOCK, CROWDED * widest))
-    probe = part.spread_rows(PROBE)
+    part = table if crowded else table.thinned(max(2 * BLOCK, CROWDED * widest))
+    probe = part.thinned(PROBE)
     mean, scale = _scaling(part, n_jobs)
     n_near = min(N_NEAR, table.n_vars - 1)
     if crowded:

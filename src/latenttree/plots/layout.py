@@ -21,7 +21,7 @@ IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Frame:
+class RootedLayout:
     """A tree hung from its centre, with a slot for every observed node.
 
     ``slots`` are places between 0 and ``n_observed``: an observed node stands in the middle of
@@ -53,7 +53,7 @@ def centre(tree: Tree) -> int:
     return min(middles, key=lambda node: (-int(degree[node]), node))
 
 
-def frame(tree: Tree, *, lengths: bool = False) -> Frame:
+def rooted_layout(tree: Tree, *, lengths: bool = False) -> RootedLayout:
     """Hang ``tree`` from its centre and hand out the slots."""
     root = centre(tree)
     parents, order = tree.rooted(root)
@@ -64,7 +64,7 @@ def frame(tree: Tree, *, lengths: bool = False) -> Frame:
     for node in order[:0:-1]:
         above = parents[node]
         heights[above] = max(heights[above], heights[node] + steps[node])
-    return Frame(root, parents, order, _slots(tree, parents, order), depths, heights)
+    return RootedLayout(root, parents, order, _slots(tree, parents, order), depths, heights)
 
 
 def radial(tree: Tree, *, lengths: bool = False) -> FloatArray:
@@ -75,14 +75,14 @@ def radial(tree: Tree, *, lengths: bool = False) -> FloatArray:
     ``depth / (depth + height)``, both counted in edges; with ``lengths`` the radius is the
     distance from the centre along the tree, the farthest node at 1.
     """
-    hung = frame(tree, lengths=lengths)
-    return polar_to_xy(angles(hung.slots, tree.n_observed), radii(hung, lengths=lengths))
+    rooted = rooted_layout(tree, lengths=lengths)
+    return polar_to_xy(angles(rooted.slots, tree.n_observed), radii(rooted, lengths=lengths))
 
 
 def top_down(tree: Tree, *, lengths: bool = False) -> FloatArray:
     """Coordinates ``(n_nodes, 2)``: x by slots (leaves one apart), y is minus the depth."""
-    hung = frame(tree, lengths=lengths)
-    return np.column_stack([hung.slots, -hung.depths])
+    rooted = rooted_layout(tree, lengths=lengths)
+    return np.column_stack([rooted.slots, -rooted.depths])
 
 
 def angles(slots: FloatArray, n_observed: int) -> FloatArray:
@@ -90,17 +90,21 @@ def angles(slots: FloatArray, n_observed: int) -> FloatArray:
     return np.pi / 2 - 2 * np.pi * (slots / n_observed)
 
 
-def radii(hung: Frame, *, lengths: bool = False) -> FloatArray:
+def radii(rooted: RootedLayout, *, lengths: bool = False) -> FloatArray:
     """Distance of each node from the middle of the unit disc; see :func:`radial`."""
-    scale = np.full(len(hung.depths), hung.depths.max()) if lengths else hung.depths + hung.heights
-    return np.divide(hung.depths, scale, out=np.zeros_like(hung.depths), where=scale > 0)
+    scale = (
+        np.full(len(rooted.depths), rooted.depths.max())
+        if lengths
+        else rooted.depths + rooted.heights
+    )
+    return np.divide(rooted.depths, scale, out=np.zeros_like(rooted.depths), where=scale > 0)
 
 
-def hops(hung: Frame) -> IntArray:
+def hops(rooted: RootedLayout) -> IntArray:
     """Number of edges from the root to each node, ``(n_nodes,)``."""
-    count = np.zeros(len(hung.order), dtype=np.int64)
-    for node in hung.order[1:]:
-        count[node] = count[hung.parents[node]] + 1
+    count = np.zeros(len(rooted.order), dtype=np.int64)
+    for node in rooted.order[1:]:
+        count[node] = count[rooted.parents[node]] + 1
     return count
 
 
@@ -109,16 +113,16 @@ def polar_to_xy(angle: FloatArray, radius: FloatArray) -> FloatArray:
     return np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=-1)
 
 
-def groups(tree: Tree, hung: Frame) -> IntArray:
+def groups(tree: Tree, rooted: RootedLayout) -> IntArray:
     """The hidden node that each observed node belongs to, ``(n_observed,)``.
 
     It is the first hidden node on the way to the centre; where there is none (observed
     nodes around the centre), the centre itself.
     """
     nearest = np.empty(tree.n_nodes, dtype=np.int64)
-    nearest[hung.root] = hung.root
-    for node in hung.order[1:]:
-        above = hung.parents[node]
+    nearest[rooted.root] = rooted.root
+    for node in rooted.order[1:]:
+        above = rooted.parents[node]
         nearest[node] = above if above >= tree.n_observed else nearest[above]
     return nearest[: tree.n_observed]
 
@@ -165,7 +169,7 @@ def _steps(tree: Tree, root: int, lengths: bool) -> FloatArray:
 
 
 def _slots(tree: Tree, parents: IntArray, order: IntArray) -> FloatArray:
-    """Slots of all nodes; see :class:`Frame`.
+    """Slots of all nodes; see :class:`RootedLayout`.
 
     An observed node inside the tree takes a slot in the middle of its branches, so that
     its name sits where its edges part.

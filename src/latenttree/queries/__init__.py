@@ -1,16 +1,22 @@
-"""Questions to a fitted model in the words of its data: labels in, labels and probabilities out."""
+"""Queries of a fitted model in the words of its data.
+
+In come tables or records `{name: value}` with a model and its schema; out go probabilities,
+expectations, samples and filled tables in the labels of the data. Read `mixin.py` first: its
+methods are those of the estimator. `evidence` and `records` read the samples, `answers` and
+`gaussian` ask the two kinds of model, `filling` fills missing values.
+"""
 
 from latenttree.queries.answers import Answers, TreeAnswers, answers_of
-from latenttree.queries.evidence import Asked, check_possible, no_evidence, read_samples
+from latenttree.queries.evidence import SampleEvidence, check_possible, no_evidence, read_samples
 from latenttree.queries.filling import Filled
-from latenttree.queries.mixin import Queries, as_generator
+from latenttree.queries.mixin import QueryMixin, as_generator
 from latenttree.queries.nodes import classes_of, hidden_names_out, node_index, node_indices
 
 __all__ = [
     "Answers",
-    "Asked",
     "Filled",
-    "Queries",
+    "QueryMixin",
+    "SampleEvidence",
     "TreeAnswers",
     "answers_of",
     "as_generator",

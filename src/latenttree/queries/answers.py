@@ -1,7 +1,7 @@
-"""Answers of a model: what the estimator's methods ask, whatever its hidden nodes are.
+"""Answers to queries, behind one interface for both kinds of model.
 
-One class for each kind of model. `TreeAnswers` asks belief propagation over states; hidden nodes
-that are numbers are in `queries.gaussian`.
+`TreeAnswers` is for hidden nodes with states, by belief propagation; `queries.gaussian` is for
+Gaussian trees.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.data import Schema
-from latenttree.data.schema import Rows
+from latenttree.data.schema.new_data import Rows
 from latenttree.errors import DataError
 from latenttree.model import inference
 from latenttree.model.inference import Evidence
 from latenttree.model.tree_model import TreeModel
-from latenttree.queries.evidence import Asked, check_possible
+from latenttree.queries.evidence import SampleEvidence, check_possible
 from latenttree.queries.filling import Filled, fill_by_draws, fill_by_modes
 from latenttree.queries.nodes import classes_of, hidden_names_out
 
@@ -26,34 +26,36 @@ Floats = NDArray[np.float64]
 
 
 class Answers(Protocol):
-    """What can be asked of a model."""
+    """Queries that both kinds of model answer."""
 
     def names_out(self) -> NDArray[Any]:
         """Names of the columns of `hidden`."""
 
-    def hidden(self, asked: Asked, n_jobs: int = 1) -> Floats:
-        """(n, ...) what the samples say about every hidden node."""
+    def hidden(self, evidence: SampleEvidence, n_jobs: int = 1) -> Floats:
+        """(n, columns) posteriors of all hidden nodes side by side; means in a Gaussian tree."""
 
-    def states(self, asked: Asked, joint: bool, n_jobs: int = 1) -> NDArray[Any]:
+    def states(self, evidence: SampleEvidence, joint: bool, n_jobs: int = 1) -> NDArray[Any]:
         """The most probable value of every hidden node, by itself or all together."""
 
-    def probabilities(self, asked: Asked, nodes: Sequence[int], n_jobs: int = 1) -> list[Floats]:
+    def probabilities(
+        self, evidence: SampleEvidence, nodes: Sequence[int], n_jobs: int = 1
+    ) -> list[Floats]:
         """`P(v | sample)` of each of the nodes, `(n, dims[v])`."""
 
     def classes(self, v: int) -> NDArray[Any]:
         """Labels of the states of a node."""
 
-    def log_likelihoods(self, asked: Asked, n_jobs: int = 1) -> Floats:
+    def log_likelihoods(self, evidence: SampleEvidence, n_jobs: int = 1) -> Floats:
         """(n,) `log P(sample)`; -inf where a sample is impossible."""
 
     def sample(self, n: int, rng: np.random.Generator) -> tuple[Filled, NDArray[Any]]:
-        """Values of the observed variables of n draws, and of the hidden nodes."""
+        """n draws: values of the observed variables, and of the hidden nodes."""
 
     def filled(self, rows: Rows, rng: np.random.Generator | None, n_jobs: int = 1) -> Filled:
-        """Samples without gaps: by what is most probable, or with `rng` by draws."""
+        """Samples without gaps: the most probable values, or with `rng` draws."""
 
     def marginal(self, v: int) -> Floats:
-        """`P(v)`, or the expectation of a node that is no category."""
+        """`P(v)`, or the expectation of a node that is not categorical."""
 
     def conditional(self, v: int, u: int) -> Floats:
         """`P(v | u)` or `E[v | u]` of the two ends of an edge."""
@@ -84,8 +86,8 @@ class TreeAnswers:
     >>> vote = np.array([[0.9, 0.1], [0.1, 0.9]])
     >>> tree = Tree.build(["x0", "x1", "x2"], [(0, 3), (1, 3), (2, 3)], [1.0, 1.0, 1.0])
     >>> model = TreeModel(tree, 3, (vote, vote, vote, np.array([[0.5], [0.5]])))
-    >>> asked = read_samples(model, schema, {"x0": "yes", "x1": "yes"})
-    >>> TreeAnswers(model, schema).hidden(asked).round(3)
+    >>> evidence = read_samples(model, schema, {"x0": "yes", "x1": "yes"})
+    >>> TreeAnswers(model, schema).hidden(evidence).round(3)
     array([[0.012, 0.988]])
     """
 
@@ -93,47 +95,54 @@ class TreeAnswers:
         self.model, self.schema = model, schema
         if len(model.emissions) != schema.n_vars - schema.n_coded:  # numbers would be ignored
             raise DataError(
-                f"the data have {schema.n_vars - schema.n_coded} variables that are no categories, "
-                f"the model has distributions of {len(model.emissions)}; fit or save it again"
+                f"the data have {schema.n_vars - schema.n_coded} variables that are not "
+                f"categorical, the model has distributions of {len(model.emissions)}",
+                "fit or save it again",
             )
 
     def names_out(self) -> NDArray[Any]:
+        """Names `h0=0`, `h0=1`, ... of the columns of `hidden`."""
         return hidden_names_out(self.model)
 
-    def hidden(self, asked: Asked, n_jobs: int = 1) -> Floats:
+    def hidden(self, evidence: SampleEvidence, n_jobs: int = 1) -> Floats:
         """Posteriors of all hidden nodes side by side."""
-        return self._posteriors(asked, range(self.model.tree.n_observed, self._n_nodes), n_jobs)
+        return self._posteriors(evidence, range(self.model.tree.n_observed, self._n_nodes), n_jobs)
 
-    def probabilities(self, asked: Asked, nodes: Sequence[int], n_jobs: int = 1) -> list[Floats]:
+    def probabilities(
+        self, evidence: SampleEvidence, nodes: Sequence[int], n_jobs: int = 1
+    ) -> list[Floats]:
+        """`P(v | sample)` of each of the nodes, `(n, dims[v])`."""
         for v in nodes:
-            self.classes(v)  # says which nodes have none
-        found = self._posteriors(asked, nodes, n_jobs)
-        return np.split(found, np.cumsum(self.model.dims[list(nodes)])[:-1], axis=1)
+            self.classes(v)  # raises for nodes without states
+        array = self._posteriors(evidence, nodes, n_jobs)
+        return np.split(array, np.cumsum(self.model.dims[list(nodes)])[:-1], axis=1)
 
     def classes(self, v: int) -> NDArray[Any]:
+        """Labels of the states of a node; raises for a node without states."""
         return classes_of(self.model, self.schema, v)
 
     @property
     def _n_nodes(self) -> int:
         return self.model.tree.n_nodes
 
-    def _posteriors(self, asked: Asked, nodes: Sequence[int], n_jobs: int) -> Floats:
+    def _posteriors(self, evidence: SampleEvidence, nodes: Sequence[int], n_jobs: int) -> Floats:
         model, nodes = self.model, list(nodes)
-        array = np.empty((len(asked), int(model.dims[nodes].sum())))
+        array = np.empty((len(evidence), int(model.dims[nodes].sum())))
         width = array.shape[1] + model.tree.n_observed // 8
-        for start, stop, evidence in asked.ranges(model, width):
-            found = inference.posteriors(model, evidence, nodes, n_jobs)
-            check_possible(found.log_likelihood, np.arange(start, stop))
-            array[start:stop] = found.array
+        for start, stop, part in evidence.ranges(model, width):
+            posteriors = inference.posteriors(model, part, nodes, n_jobs)
+            check_possible(posteriors.log_likelihood, np.arange(start, stop))
+            array[start:stop] = posteriors.array
         return array
 
-    def states(self, asked: Asked, joint: bool, n_jobs: int = 1) -> NDArray[np.int32]:
+    def states(self, evidence: SampleEvidence, joint: bool, n_jobs: int = 1) -> NDArray[np.int32]:
+        """(n, n_hidden) most probable states, of each node by itself or, if `joint`, together."""
         p, n_hidden = self.model.tree.n_observed, self.model.tree.n_hidden
-        states = np.empty((len(asked), n_hidden), dtype=np.int32)
+        states = np.empty((len(evidence), n_hidden), dtype=np.int32)
         width = self._n_nodes if joint else int(self.model.dims[p:].sum()) + p // 8
-        for start, stop, evidence in asked.ranges(self.model, width):
+        for start, stop, part in evidence.ranges(self.model, width):
             best = self._jointly_best if joint else self._best
-            states[start:stop], logs = best(evidence, n_jobs)
+            states[start:stop], logs = best(part, n_jobs)
             check_possible(logs, np.arange(start, stop))
         return states
 
@@ -142,20 +151,22 @@ class TreeAnswers:
         return best[:, self.model.tree.n_observed :], logs
 
     def _best(self, evidence: Evidence, n_jobs: int) -> tuple[NDArray[np.int32], Floats]:
-        found = inference.posteriors(self.model, evidence, None, n_jobs)
-        states = np.empty((len(evidence), len(found.values)), dtype=np.int32)
-        for i, values in enumerate(found.values):
+        posteriors = inference.posteriors(self.model, evidence, None, n_jobs)
+        states = np.empty((len(evidence), len(posteriors.values)), dtype=np.int32)
+        for i, values in enumerate(posteriors.values):
             states[:, i] = values.argmax(axis=1)
-        return states, found.log_likelihood
+        return states, posteriors.log_likelihood
 
-    def log_likelihoods(self, asked: Asked, n_jobs: int = 1) -> Floats:
-        found = [
-            inference.log_likelihood(self.model, evidence, n_jobs)
-            for _, _, evidence in asked.ranges(self.model, self.model.tree.n_observed)
+    def log_likelihoods(self, evidence: SampleEvidence, n_jobs: int = 1) -> Floats:
+        """(n,) `log P(sample)`; -inf where a sample is impossible."""
+        logs = [
+            inference.log_likelihood(self.model, part, n_jobs)
+            for _, _, part in evidence.ranges(self.model, self.model.tree.n_observed)
         ]
-        return np.concatenate(found)
+        return np.concatenate(logs)
 
     def sample(self, n: int, rng: np.random.Generator) -> tuple[Filled, NDArray[np.int32]]:
+        """n draws: codes and values of the observed variables, and `(n, n_hidden)` states."""
         model, p = self.model, self.model.tree.n_observed
         states = inference.sample(model, n, rng)
         arrays: Mapping[int, Any] = {
@@ -165,19 +176,24 @@ class TreeAnswers:
         return Filled(states[:, :p], arrays), states[:, p:]
 
     def filled(self, rows: Rows, rng: np.random.Generator | None, n_jobs: int = 1) -> Filled:
+        """Samples without gaps: modes (medians of ordinal variables), or with `rng` draws."""
         if rng is None:
             ordinal = {v for v, f in enumerate(self.schema.families) if f == "ordinal"}
             return fill_by_modes(self.model, rows, n_jobs, ordinal)
         return fill_by_draws(self.model, rows, rng, n_jobs)
 
     def marginal(self, v: int) -> Floats:
+        """`P(v)`, or the expectation of a node that is not categorical."""
         return self.model.marginal(v)
 
     def conditional(self, v: int, u: int) -> Floats:
+        """`P(v | u)` or `E[v | u]` of the two ends of an edge, `(dims[v], dims[u])`."""
         if u in self.model.emissions:
             name, given = self.model.tree.names[v], self.model.tree.names[u]
             raise DataError(
                 f"{given!r} is of family {self.schema.families[u]!r} and has no states to "
-                f"condition on; ask predict_proba({{{given!r}: value}}, query={name!r})"
+                "condition on",
+                f"ask predict_proba({{{given!r}: value}}, query={name!r})",
+                node=given,
             )
         return self.model.conditional(v, u)

@@ -1,4 +1,4 @@
-"""What is known of the samples that a question is about: read from tables or from records."""
+"""Evidence of samples: what is known of them, read from tables or from records."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 
 from latenttree.data import Schema
 from latenttree.data.checks import listing
-from latenttree.data.schema import Rows
+from latenttree.data.schema.new_data import Rows
 from latenttree.engine import blocks
 from latenttree.errors import DataError
 from latenttree.model.emissions import soft_evidence
 from latenttree.model.inference import Evidence
 from latenttree.model.samples import Chunk
 from latenttree.model.tree_model import TreeModel
-from latenttree.queries.nodes import Model
+from latenttree.queries.nodes import FittedModel
 from latenttree.queries.records import Record, is_vector, read_records
 
 Floats = NDArray[np.float64]
@@ -28,13 +28,13 @@ CHUNK_BYTES = 1 << 27
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class SampleEvidence:
     """What is known of n samples.
 
     Attributes
     ----------
-    rows : codes and numbers of the observed variables.
-    soft : node -> (n, dims[v]) weights over its states.
+    rows : codes and numbers of the observed variables; -1 and NaN where a value is missing.
+    soft : node -> (n, dims[v]) weights over its states (soft evidence).
     """
 
     rows: Rows
@@ -44,10 +44,10 @@ class Asked:
         return self.rows.n_samples
 
     def evidence(self, model: TreeModel, start: int, stop: int) -> Evidence:
-        """What samples start:stop say about the nodes of a model."""
+        """The evidence of samples start:stop, as inference takes it."""
         codes, arrays = self.rows.take(start, stop), self.rows.arrays_at(start, stop)
         soft = {v: weights[start:stop] for v, weights in self.soft.items()}
-        with far_values():
+        with no_overflow_warnings():
             if not soft:
                 return Chunk(codes, arrays).evidence(model)
             if not arrays:
@@ -56,22 +56,22 @@ class Asked:
 
     def ranges(self, model: TreeModel, width: int) -> Iterator[tuple[int, int, Evidence]]:
         """Ranges of samples whose working arrays, `width` numbers each, fit in memory."""
-        for start, stop in spans(len(self), width):
+        for start, stop in sample_ranges(len(self), width):
             yield start, stop, self.evidence(model, start, stop)
 
 
-def far_values() -> np.errstate:
-    """Numbers so far from all others that their squares overflow are impossible, not a warning."""
+def no_overflow_warnings() -> np.errstate:
+    """A context in which squares overflow silently: values that far out are impossible."""
     return np.errstate(over="ignore", invalid="ignore")
 
 
-def spans(n: int, width: int) -> Iterator[tuple[int, int]]:
+def sample_ranges(n: int, width: int) -> Iterator[tuple[int, int]]:
     """Ranges of n samples whose working arrays, `width` numbers a sample, fit in memory."""
     yield from blocks(n, max(64, CHUNK_BYTES // (8 * max(width, 1))))
 
 
-class _Weights:
-    """Weights over the states of a node, in the role of an emission of that node."""
+class _SoftEmission:
+    """Weights over the states of a node, with the interface of an emission of that node."""
 
     def log_likelihood(self, weights: Floats) -> Floats:
         with np.errstate(divide="ignore"):
@@ -81,23 +81,29 @@ class _Weights:
 def _with_weights(
     model: TreeModel, codes: NDArray[Any], arrays: Mapping[int, Any], soft: Mapping[int, Floats]
 ) -> Evidence:
-    """Numbers and weights together, multiplied as logarithms: where a number all but excludes the
-    state that is given, the product must not vanish."""
-    known = {v: emission for v, emission in model.emissions.items() if v in arrays}
-    given: dict[int, Any] = {-1 - v: _Weights() for v in soft}
-    parents = {v: int(model.parents[v]) for v in known} | {-1 - v: v for v in soft}
-    values = {v: arrays[v] for v in known} | {-1 - v: w for v, w in soft.items()}
-    return Evidence(codes, *soft_evidence(known | given, parents, values))
+    """Numbers and weights together.
+
+    Their likelihoods are multiplied as logarithms: where a number all but excludes the state that
+    the weights give, the product must not underflow.
+    """
+    emissions = {v: emission for v, emission in model.emissions.items() if v in arrays}
+    weighted: dict[int, Any] = {-1 - v: _SoftEmission() for v in soft}
+    parents = {v: int(model.parents[v]) for v in emissions} | {-1 - v: v for v in soft}
+    values = {v: arrays[v] for v in emissions} | {-1 - v: w for v, w in soft.items()}
+    return Evidence(codes, *soft_evidence(emissions | weighted, parents, values))
 
 
 def check_possible(log_likelihood: Floats, rows: NDArray[Any]) -> None:
-    """No sample has probability zero."""
-    bad = np.flatnonzero(np.isneginf(log_likelihood))
-    if len(bad):
-        more = f" (and {len(bad) - 1} more)" if len(bad) > 1 else ""
+    """Raise where a sample has probability zero; `rows` are the numbers of the samples."""
+    impossible = np.flatnonzero(np.isneginf(log_likelihood))
+    if len(impossible):
+        row = int(rows[impossible[0]])
+        more = f" (and {len(impossible) - 1} more)" if len(impossible) > 1 else ""
         raise DataError(
-            f"the evidence in row {rows[bad[0]]}{more} has probability zero under the model, so "
-            "nothing follows from it; correct it, or mark values that are in doubt as missing"
+            f"the evidence in row {row}{more} has probability zero under the model, so it has no "
+            "posterior",
+            "correct it, or mark values that are in doubt as missing",
+            row=row,
         )
 
 
@@ -105,40 +111,45 @@ def check_possible(log_likelihood: Floats, rows: NDArray[Any]) -> None:
 
 
 def read_samples(
-    model: Model,
+    model: FittedModel,
     schema: Schema,
     X: Any,
-    asked: Collection[int] = (),
+    queried: Collection[int] = (),
     given: Collection[int] | None = None,
-) -> Asked:
+) -> SampleEvidence:
     """The samples of a table, of one record `{name: value}` or of a list of records.
 
-    Columns of the nodes `asked` are not read, nor those of nodes that are not `given` (None:
-    all); a record with a value for a node that is asked is an error.
+    Columns of the nodes `queried` are not read, nor those of nodes that are not `given` (None:
+    all); a record with a value for a node that is queried is an error.
     """
     if X is None or (isinstance(X, Mapping) and not X):
         raise DataError(
-            f"there is no evidence: X is {X!r}. Pass samples; for probabilities without evidence "
-            "use marginal(node) or predict_proba(None, query, evidence=[])"
+            f"there is no evidence: X is {X!r}",
+            "pass samples; for probabilities without evidence use marginal(node) or "
+            "predict_proba(None, query, evidence=[])",
+            value=X,
+            option="X",
         )
     unused = {
         name
         for v, name in enumerate(schema.names)
-        if v in asked or (given is not None and v not in given)
+        if v in queried or (given is not None and v not in given)
     }
     records = _as_records(schema, X, unused)
     if records is not None:
-        return Asked(*read_records(model, schema, records, asked, given))
+        return SampleEvidence(*read_records(model, schema, records, queried, given))
     hidden = [model.tree.names[v] for v in given or () if v >= schema.n_vars]
     if hidden:
         raise DataError(
-            f"evidence names the hidden {listing(hidden)}, which a table does not have; hidden "
-            f"evidence is given in records, for example {{{hidden[0]!r}: 0}}"
+            f"evidence names the hidden {listing(hidden)}, which a table does not have",
+            f"give hidden evidence in records, for example {{{hidden[0]!r}: 0}}",
+            option="evidence",
+            node=hidden[0],
         )
-    return Asked(schema.rows(X, unused=unused))
+    return SampleEvidence(schema.rows(X, unused=unused))
 
 
-def read_to_fill(model: Model, schema: Schema, X: Any) -> Asked | None:
+def read_to_fill(model: FittedModel, schema: Schema, X: Any) -> SampleEvidence | None:
     """Records whose gaps are to be filled, with a gap in every variable that they do not name; None
     where `X` is a table."""
     if not isinstance(X, Mapping | list | tuple):
@@ -151,13 +162,15 @@ def read_to_fill(model: Model, schema: Schema, X: Any) -> Asked | None:
         names = [model.tree.names[v] for v in soft]
         raise DataError(
             f"the record has weights or hidden states, of {listing(names)}, which cannot be filled "
-            "in from; give values of observed variables, or ask predict_proba"
+            "in from",
+            "give values of observed variables, or ask predict_proba",
+            node=names[0],
         )
-    return Asked(replace(rows, arrays=_with_gaps(schema, rows)))
+    return SampleEvidence(replace(rows, arrays=_with_gaps(schema, rows)))
 
 
 def _with_gaps(schema: Schema, rows: Rows) -> dict[int, Any]:
-    """Arrays of all variables that are no categories, NaN where nothing is known."""
+    """Arrays of all variables that are not categorical, NaN where nothing is known."""
     arrays: dict[int, Any] = {}
     for v in np.flatnonzero(~schema.coded).tolist():
         width = () if schema.form_of(v) == "vector" else (int(schema.dims[v]),)
@@ -165,10 +178,10 @@ def _with_gaps(schema: Schema, rows: Rows) -> dict[int, Any]:
     return arrays
 
 
-def no_evidence(model: TreeModel, n: int = 1) -> Asked:
+def no_evidence(model: TreeModel, n: int = 1) -> SampleEvidence:
     """Samples of which nothing is known."""
     codes = Evidence.nothing(model, n).codes
-    return Asked(Rows(n, codes))
+    return SampleEvidence(Rows(n, codes))
 
 
 def _as_records(schema: Schema, X: Any, unused: Collection[str]) -> Sequence[Record] | None:

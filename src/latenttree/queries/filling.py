@@ -1,4 +1,4 @@
-"""Gaps of samples filled by what a model says of them, given the rest of each sample."""
+"""Missing values of samples, filled given the rest of each sample."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from latenttree.data.schema import Rows, Schema
+from latenttree.data.schema.new_data import Rows
+from latenttree.data.schema.schema import Schema
 from latenttree.model import inference
 from latenttree.model.inference import Evidence
 from latenttree.model.samples import Chunk
 from latenttree.model.tree_model import TreeModel
-from latenttree.queries.evidence import check_possible, far_values, spans
+from latenttree.queries.evidence import check_possible, no_overflow_warnings, sample_ranges
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
-
-ROUNDING = 1e-12
+ROUNDING = 1e-12  # by which a sum of halves may fall short of 1/2
 
 
 class Filled(NamedTuple):
-    """Samples without gaps: `(n, p)` codes, and values of the variables that are no categories."""
+    """Samples without gaps: `(n, p)` codes, and values of variables that are not categorical."""
 
     codes: NDArray[Any]
     arrays: Mapping[int, Any]
@@ -35,15 +35,15 @@ def fill_by_modes(
     model: TreeModel, rows: Rows, n_jobs: int = 1, ordinal: Collection[int] = ()
 ) -> Filled:
     """The most probable category in each gap by itself, the median of variables that are `ordinal`,
-    the expectation of what is no category."""
+    the expectation of variables that are not categorical."""
     gaps = Gaps(model, rows)
     width = int(model.dims[gaps.columns].sum()) + int(model.dims[gaps.parents].sum())
-    for start, stop in spans(len(gaps.rows), width):
+    for start, stop in sample_ranges(len(gaps.rows), width):
         chosen = gaps.rows[start:stop]
         nodes = [*gaps.columns.tolist(), *gaps.parents]
-        found = inference.posteriors(model, gaps.evidence(chosen), nodes, n_jobs)
-        check_possible(found.log_likelihood, chosen)
-        posterior = dict(zip(nodes, found.values, strict=True))
+        posteriors = inference.posteriors(model, gaps.evidence(chosen), nodes, n_jobs)
+        check_possible(posteriors.log_likelihood, chosen)
+        posterior = dict(zip(nodes, posteriors.values, strict=True))
         for v in gaps.columns.tolist():
             best = medians if v in ordinal else modes
             gaps.put_codes(v, chosen, best(posterior[v]))
@@ -62,18 +62,21 @@ def medians(posterior: Floats) -> Ints:
     """(n,) the first category at which half of the probability is reached: no other has a smaller
     expected distance in ranks from the truth."""
     reached = posterior.cumsum(axis=1)
-    half = (0.5 - ROUNDING) * reached[:, -1:]  # a sum of halves may fall short by rounding
+    half = (0.5 - ROUNDING) * reached[:, -1:]
     return np.asarray((reached >= half).argmax(axis=1))
 
 
 def fill_by_draws(
     model: TreeModel, rows: Rows, rng: np.random.Generator, n_jobs: int = 1
 ) -> Filled:
-    """All the gaps of a sample drawn together: first all categories and states, then the numbers
-    that depend on them, so that draws do not depend on the ranges that samples are read in."""
+    """All the gaps of a sample drawn together.
+
+    First all categories and states, then the numbers that depend on them, so that draws do not
+    depend on the ranges that samples are read in.
+    """
     gaps = Gaps(model, rows)
     states = np.empty((len(gaps.rows), len(gaps.parents)), dtype=np.int32)
-    for start, stop in spans(len(gaps.rows), 2 * model.tree.n_nodes):
+    for start, stop in sample_ranges(len(gaps.rows), 2 * model.tree.n_nodes):
         chosen = gaps.rows[start:stop]
         evidence = gaps.evidence(chosen)
         check_possible(inference.log_likelihood(model, evidence, n_jobs), chosen)
@@ -119,7 +122,7 @@ class Gaps:
     def evidence(self, chosen: Ints) -> Evidence:
         """What is known of the chosen samples."""
         arrays = {v: values[chosen] for v, values in self.arrays.items()}
-        with far_values():
+        with no_overflow_warnings():
             return Chunk(self.codes[chosen], arrays).evidence(self.model)
 
     def numbers_of(self, v: int, chosen: Ints) -> Ints:
@@ -127,15 +130,18 @@ class Gaps:
         return np.flatnonzero(_any(self._numbers[v][chosen]))
 
     def put_codes(self, v: int, chosen: Ints, codes: NDArray[Any]) -> None:
+        """Write `codes`, one for each chosen sample, into the gaps of variable `v`."""
         at = self._coded[chosen, v]
         self.codes[chosen[at], v] = codes[at]
 
     def put_numbers(self, v: int, chosen: Ints, values: Any) -> None:
+        """Write `values`, one for each chosen sample, into the gaps of variable `v`."""
         dense = values.toarray() if sparse.issparse(values) else values
         known = self.arrays[v][chosen]
         self.arrays[v][chosen] = np.where(self._numbers[v][chosen], dense, known)
 
     def filled(self) -> Filled:
+        """The samples, without gaps once all of them are put."""
         return Filled(self.codes, self.arrays)
 
 
@@ -156,8 +162,7 @@ def filled_records(schema: Schema, filled: Filled) -> list[dict[str, Any]]:
 def _values(schema: Schema, filled: Filled, v: int) -> list[Any]:
     """The value of a variable in every sample; those of ordered labels are labels again."""
     if schema.coded[v]:
-        found = schema.labels[v][filled.codes[:, v]]
-        return list(found.tolist())
+        return list(schema.labels[v][filled.codes[:, v]].tolist())
     values = filled.arrays[v]
     dense = values.toarray() if sparse.issparse(values) else np.asarray(values)
     if schema.ranked(v):

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from latenttree.data import Schema
-from latenttree.data.schema import Rows
+from latenttree.data.schema.new_data import Rows
 from latenttree.errors import DataError
 from latenttree.model import gaussian
 from latenttree.model.gaussian import GaussianTreeModel
-from latenttree.queries.evidence import Asked, far_values, spans
+from latenttree.queries.evidence import SampleEvidence, no_overflow_warnings, sample_ranges
 from latenttree.queries.filling import Filled
 
 Floats = NDArray[np.float64]
@@ -38,39 +38,47 @@ class GaussianAnswers:
             names += [name] if k == 1 else [f"{name}[{i}]" for i in range(k)]
         return np.asarray(names, dtype=object)
 
-    def hidden(self, asked: Asked, n_jobs: int = 1) -> Floats:
+    def hidden(self, evidence: SampleEvidence, n_jobs: int = 1) -> Floats:
         """Posterior means of all hidden nodes side by side."""
         width = int(self.model.hidden_offsets[-1])
-        return self._over(asked.rows, gaussian.posterior_means, (width,), n_jobs)
+        return self._over(evidence.rows, gaussian.posterior_means, (width,), n_jobs)
 
-    def states(self, asked: Asked, joint: bool, n_jobs: int = 1) -> Floats:
+    def states(self, evidence: SampleEvidence, joint: bool, n_jobs: int = 1) -> Floats:
         """The means: the most probable values, of each node by itself and of all together."""
-        return self.hidden(asked, n_jobs)
+        return self.hidden(evidence, n_jobs)
 
-    def probabilities(self, asked: Asked, nodes: Sequence[int], n_jobs: int = 1) -> list[Floats]:
+    def probabilities(
+        self, evidence: SampleEvidence, nodes: Sequence[int], n_jobs: int = 1
+    ) -> list[Floats]:
+        """Raises: a Gaussian tree has no states."""
         return [self.classes(v) for v in nodes]
 
     def classes(self, v: int) -> NDArray[Any]:
+        """Raises: a Gaussian tree has no states."""
         raise DataError(
             f"{self.model.tree.names[v]!r} is a node of a Gaussian tree, which has no states and "
-            "so no probabilities of them; transform gives means of hidden nodes, impute those of "
-            "observed ones"
+            "so no probabilities of them",
+            "transform gives means of hidden nodes, impute those of observed ones",
+            node=self.model.tree.names[v],
         )
 
-    def log_likelihoods(self, asked: Asked, n_jobs: int = 1) -> Floats:
-        found = self._over(asked.rows, gaussian.log_likelihood, (), n_jobs)
-        found[np.isnan(found)] = -np.inf  # a difference of squares that both overflow
-        return found
+    def log_likelihoods(self, evidence: SampleEvidence, n_jobs: int = 1) -> Floats:
+        """(n,) log-density of each sample; -inf where it underflows."""
+        logs = self._over(evidence.rows, gaussian.log_likelihood, (), n_jobs)
+        logs[np.isnan(logs)] = -np.inf  # a difference of squares that both overflow
+        return logs
 
     def sample(self, n: int, rng: np.random.Generator) -> tuple[Filled, Floats]:
+        """n draws: values of the observed variables, and of the hidden nodes side by side."""
         drawn, hidden = gaussian.sample(self.model, n, rng)
         return self._filled(drawn), hidden
 
     def filled(self, rows: Rows, rng: np.random.Generator | None, n_jobs: int = 1) -> Filled:
         """Expectations in the gaps, or draws.
 
-        For draws, `z` is drawn from the model and lacks what `x` lacks: then `z - E[z | its known]`
-        is independent of all that is known and has the spread that `x` has around `E[x | known]`.
+        A draw is `E[x | known] + z - E[z | known of z]`, with `z` drawn from the model and missing
+        where `x` is: the difference is independent of all that is known, and has the covariance of
+        `x` given what is known.
         """
         X = self.matrix(rows, 0, rows.n_samples)
         result = gaussian.impute(self.model, X, n_jobs=n_jobs)
@@ -82,9 +90,11 @@ class GaussianAnswers:
         return self._filled(result)
 
     def marginal(self, v: int) -> Floats:
+        """The mean of a node, `(d,)`."""
         return self.model.marginal(v)
 
     def conditional(self, v: int, u: int) -> Floats:
+        """`L` of `E[v | u] = mean + L (u - its mean)` for the two ends of an edge."""
         return self.model.conditional(v, u)
 
     # --- matrices ----------------------------------------------------------------------
@@ -112,9 +122,9 @@ class GaussianAnswers:
         self, rows: Rows, answer: Callable[..., Floats], shape: tuple[int, ...], n_jobs: int
     ) -> Floats:
         """`answer(model, X)` for ranges of samples, `(n, *shape)`."""
-        found = np.empty((rows.n_samples, *shape))
-        for start, stop in spans(rows.n_samples, int(self.model.offsets[-1])):
+        values = np.empty((rows.n_samples, *shape))
+        for start, stop in sample_ranges(rows.n_samples, int(self.model.offsets[-1])):
             X = self.matrix(rows, start, stop)
-            with far_values():
-                found[start:stop] = answer(self.model, X, n_jobs=n_jobs)
-        return found
+            with no_overflow_warnings():
+                values[start:stop] = answer(self.model, X, n_jobs=n_jobs)
+        return values

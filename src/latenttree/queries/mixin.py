@@ -1,8 +1,8 @@
-"""Questions to a fitted model in the words of its data: labels in, labels and probabilities out.
+"""`QueryMixin`: the estimator's methods that query a fitted model.
 
-`Queries` is the estimator's face: its methods read the data (`data.Schema`), ask the model's
-`Answers`, and put the answer into words. There is no mathematics here. Samples are answered a
-range at a time, so that memory is bounded by what is returned.
+Each method reads the data (`data.Schema`), asks the model's `Answers`, and returns the answer in
+the labels of the data. There is no mathematics here. Samples are answered a range at a time, so
+that memory is bounded by what is returned.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from latenttree.data import Schema, check_weights
 from latenttree.engine import resolve_jobs
-from latenttree.errors import DataError
+from latenttree.errors import DataError, Option, Text
 from latenttree.queries.answers import Answers, answers_of
-from latenttree.queries.evidence import Asked, no_evidence, read_samples, read_to_fill
+from latenttree.queries.evidence import SampleEvidence, no_evidence, read_samples, read_to_fill
 from latenttree.queries.filling import filled_records
 from latenttree.queries.nodes import Node, node_index, node_indices
 
 Floats = NDArray[np.float64]
 
 
-class Queries(TransformerMixin):
-    """Everything that can be asked of a fitted model; a base of the estimator.
+class QueryMixin(TransformerMixin):
+    """Queries of a fitted model; a base of the estimator.
 
     Needs `model_` (TreeModel or GaussianTreeModel), `schema_` (Schema), `n_features_in_` and the
     parameters `n_jobs` and `random_state`. `X` is any input that `fit` takes, with gaps wherever
@@ -116,9 +116,14 @@ class Queries(TransformerMixin):
         model, answers, hidden = self.model_, self._answers(), query is None
         nodes = [] if hidden else node_indices(model, query, "query", self.schema_)
         if not hidden and not nodes:
-            raise DataError("query is an empty list; name a node, or pass None for hidden nodes")
+            raise DataError(
+                "query is an empty list",
+                "name a node, or pass None for hidden nodes",
+                value=query,
+                option="query",
+            )
         for v in range(model.tree.n_observed, model.tree.n_nodes) if hidden else nodes:
-            answers.classes(v)  # an error where it has none
+            answers.classes(v)  # raises for nodes without states
         samples = self._evidence(X, nodes, evidence)
         if hidden:
             return answers.hidden(samples, self._threads())
@@ -180,7 +185,12 @@ class Queries(TransformerMixin):
         """
         self._check_model()
         if not isinstance(n_samples, int | np.integer) or n_samples < 1:
-            raise DataError(f"n_samples={n_samples!r}; pass a whole number from 1 on")
+            raise DataError(
+                Text(Option("n_samples", n_samples)),
+                "pass a whole number from 1 on",
+                value=n_samples,
+                option="n_samples",
+            )
         rng = self._generator(random_state)
         drawn, hidden = self._answers().sample(int(n_samples), rng)
         return self.schema_.decode(*drawn), hidden
@@ -209,37 +219,43 @@ class Queries(TransformerMixin):
         """
         self._check_model()
         if method not in ("mode", "sample"):
-            raise DataError(f"method={method!r} is unknown; choose 'mode' or 'sample'")
+            raise DataError(
+                Text(Option("method", method), " is unknown"),
+                "choose 'mode' or 'sample'",
+                value=method,
+                option="method",
+            )
         rng = self._generator(random_state) if method == "sample" else None
-        asked = read_to_fill(self.model_, self.schema_, X)
-        if asked is not None:
-            filled = self._answers().filled(asked.rows, rng, self._threads())
-            found = filled_records(self.schema_, filled)
-            return found[0] if isinstance(X, Mapping) else found
+        evidence = read_to_fill(self.model_, self.schema_, X)
+        if evidence is not None:
+            filled = self._answers().filled(evidence.rows, rng, self._threads())
+            records = filled_records(self.schema_, filled)
+            return records[0] if isinstance(X, Mapping) else records
         filled = self._answers().filled(self.schema_.rows(X), rng, self._threads())
         return self.schema_.decode(*filled, like=X)
 
     def marginal(self, node: Node) -> Floats:
         """`P(node)`, in the order of `classes_of(node)`; the expectation `(d,)` of a variable that
-        is no category."""
+        is not categorical."""
         v = self._node(node)
         return self._answers().marginal(v)
 
     def conditional(self, node: Node, given: Node) -> Floats:
         """`P(node | given)` of the two ends of an edge, `(states of node, states of given)`,
-        columns on the simplex; `E[node | given]`, `(d, states of given)`, of a variable that is no
-        category. In a Gaussian tree the matrix `L` of `E[node | given] = mean + L (given - its
+        columns on the simplex; `E[node | given]`, `(d, states of given)`, of a variable that is not
+        categorical. In a Gaussian tree the matrix `L` of `E[node | given] = mean + L (given - its
         mean)`. For other pairs use `predict_proba`."""
         v, u = self._node(node), self._node(given)
         if u not in self.model_.tree.neighbors(v):
             raise DataError(
-                f"{node!r} and {given!r} are not the ends of an edge; for any pair ask "
-                f"{self._advice(node, given)}"
+                f"{node!r} and {given!r} are not the ends of an edge",
+                f"for any pair ask {self._advice(node, given)}",
+                node=str(node),
             )
         return self._answers().conditional(v, u)
 
     def _advice(self, node: Node, given: Node) -> str:
-        """How to ask for what one node says of another that is no neighbour."""
+        """The query for a node given another that is no neighbour."""
         v, n_vars = self._node(node), self.schema_.n_vars
         if v < n_vars and not self.schema_.coded[v]:
             return f"impute({{{given!r}: value}})[{self.schema_.names[v]!r}], its expectation"
@@ -250,7 +266,7 @@ class Queries(TransformerMixin):
     def _check_model(self) -> None:
         if hasattr(self, "tree_") and not hasattr(self, "model_"):
             raise DataError(
-                "this tree has no probabilities; fit again to ask for more than the tree"
+                "this tree has no probabilities", "fit again to ask for more than the tree"
             )
         check_is_fitted(self, "model_")
 
@@ -266,18 +282,20 @@ class Queries(TransformerMixin):
     def _answers(self) -> Answers:
         return answers_of(self.model_, self.schema_)
 
-    def _samples(self, X: Any) -> Asked:
+    def _samples(self, X: Any) -> SampleEvidence:
         self._check_model()
         return read_samples(self.model_, self.schema_, X)
 
-    def _evidence(self, X: Any, asked: Sequence[int], evidence: Sequence[Node] | None) -> Asked:
-        """What `X` says of the nodes of `evidence`, but for those that are asked."""
+    def _evidence(
+        self, X: Any, queried: Sequence[int], evidence: Sequence[Node] | None
+    ) -> SampleEvidence:
+        """The values in `X` of the nodes of `evidence`, but for those that are queried."""
         given = None
         if evidence is not None:
             given = node_indices(self.model_, evidence, "evidence", self.schema_)
         if given == [] and (X is None or (isinstance(X, Mapping) and not X)):
             return no_evidence(self.model_)
-        return read_samples(self.model_, self.schema_, X, asked, given)
+        return read_samples(self.model_, self.schema_, X, queried, given)
 
     def _threads(self) -> int:
         return resolve_jobs(self.n_jobs)
@@ -294,11 +312,15 @@ def _check_input_features(estimator: Any, input_features: Any) -> None:
     if len(names) != estimator.n_features_in_:
         raise DataError(
             "input_features should have length equal to number of features "
-            f"({estimator.n_features_in_}), got {len(names)}"
+            f"({estimator.n_features_in_}), got {len(names)}",
+            value=len(names),
+            option="input_features",
         )
     known = getattr(estimator, "feature_names_in_", None)
     if known is not None and not np.array_equal(known, names):
-        raise DataError("input_features is not equal to feature_names_in_; pass None")
+        raise DataError(
+            "input_features is not equal to feature_names_in_", "pass None", option="input_features"
+        )
 
 
 def as_generator(random_state: Any) -> np.random.Generator:
@@ -309,6 +331,9 @@ def as_generator(random_state: Any) -> np.random.Generator:
         random_state, int | np.integer | np.random.Generator
     ):
         raise DataError(
-            f"random_state={random_state!r}; pass an integer, a Generator, a RandomState or None"
+            Text(Option("random_state", random_state)),
+            "pass an integer, a Generator, a RandomState or None",
+            value=random_state,
+            option="random_state",
         )
     return np.random.default_rng(random_state)

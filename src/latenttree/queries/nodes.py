@@ -19,8 +19,8 @@ from latenttree.tree import Tree
 Node = str | int
 
 
-class Model(Protocol):
-    """What every kind of fitted model has."""
+class FittedModel(Protocol):
+    """The parts that both kinds of fitted model have."""
 
     @property
     def tree(self) -> Tree:
@@ -31,7 +31,7 @@ class Model(Protocol):
         """Free parameters."""
 
 
-def node_index(model: Model, node: Node, schema: Schema | None = None) -> int:
+def node_index(model: FittedModel, node: Node, schema: Schema | None = None) -> int:
     """The number of a node given by name or number.
 
     Where the columns of the `schema` have integers as names, an integer that is one of them is
@@ -39,33 +39,37 @@ def node_index(model: Model, node: Node, schema: Schema | None = None) -> int:
     """
     column = None if schema is None else schema.column_of(node)
     if schema is not None and column is not None:
-        found = schema.variable_of(column)
-        if found is None:
+        variable = schema.variable_of(column)
+        if variable is None:
             raise DataError(
-                f"column {node!r} had a single value in training and is not in the model; leave "
-                "it out"
+                f"column {node!r} had a single value in training and is not in the model",
+                "leave it out",
+                column=str(node),
             )
-        return found
+        return variable
     try:
         return model.tree.index(operator.index(node) if not isinstance(node, str) else node)
     except (KeyError, IndexError, TypeError):
         close = get_close_matches(str(node), model.tree.names, 1)
         guess = f" (did you mean {close[0]!r}?)" if close else ""
         raise DataError(
-            f"the model has no node {node!r}{guess}; it has the variables "
-            f"{listing(model.tree.observed_names)} and the hidden nodes "
-            f"{listing(model.tree.hidden_names) or 'none'}"
+            f"the model has no node {node!r}{guess}",
+            f"it has the variables {listing(model.tree.observed_names)} and the hidden nodes "
+            f"{listing(model.tree.hidden_names) or 'none'}",
+            value=node,
         ) from None
 
 
-def node_indices(model: Model, nodes: Any, what: str, schema: Schema | None = None) -> list[int]:
-    """The numbers of several nodes, all different."""
+def node_indices(
+    model: FittedModel, nodes: Any, role: str, schema: Schema | None = None
+) -> list[int]:
+    """The numbers of several nodes, all different; `role` is what an error calls them."""
     if isinstance(nodes, str) or not isinstance(nodes, Iterable):
         nodes = [nodes]
-    found = [node_index(model, node, schema) for node in nodes]
-    if len(set(found)) != len(found):
-        raise DataError(f"{what} names a node twice: {list(nodes)!r}; name it once")
-    return found
+    indices = [node_index(model, node, schema) for node in nodes]
+    if len(set(indices)) != len(indices):
+        raise DataError(f"{role} names a node twice: {list(nodes)!r}", "name it once", value=nodes)
+    return indices
 
 
 def classes_of(model: TreeModel, schema: Schema, v: int) -> NDArray[Any]:
@@ -75,9 +79,10 @@ def classes_of(model: TreeModel, schema: Schema, v: int) -> NDArray[Any]:
     if not schema.coded[v]:
         raise DataError(
             f"{schema.names[v]!r} is of family {schema.families[v]!r} and has no list of values, "
-            f"so there are no probabilities of them; impute({{name: value}})[{schema.names[v]!r}] "
-            "gives its expectation given what is known (impute(X) for a table), marginal and "
-            "conditional give expectations"
+            "so there are no probabilities of them",
+            f"impute({{name: value}})[{schema.names[v]!r}] gives its expectation given what is "
+            "known (impute(X) for a table), marginal and conditional give expectations",
+            node=schema.names[v],
         )
     return schema.labels[v]
 

@@ -9,29 +9,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.data import Schema
-from latenttree.data.lookup import known_codes, presence_codes
-from latenttree.data.schema import Rows
+from latenttree.data.schema.lookup import binary_codes, known_codes
+from latenttree.data.schema.new_data import Rows
 from latenttree.errors import DataError
 from latenttree.model.tree_model import TreeModel
-from latenttree.queries.nodes import Model, Node, classes_of, node_index
+from latenttree.queries.nodes import FittedModel, Node, classes_of, node_index
 
 Floats = NDArray[np.float64]
 Record = Mapping[Any, Any]  # node -> label, number or weights
 
 
 def read_records(
-    model: Model,
+    model: FittedModel,
     schema: Schema,
     records: Sequence[Record],
-    asked: Collection[int],
+    queried: Collection[int],
     given: Collection[int] | None,
 ) -> tuple[Rows, dict[int, Floats]]:
-    """Codes from labels, numbers, and weights from mappings; weights on a node that is asked are
-    used. What nodes that are not `given` (None: all) have is ignored."""
+    """Codes and numbers of the variables, and (n, dims[v]) weights of nodes with soft evidence.
+
+    Weights on a node that is queried are used. Values of nodes that are not `given` (None: all) are
+    ignored.
+    """
     n = len(records)
     codes = np.full((n, schema.n_vars), -1, dtype=schema.code_dtype)
     soft: dict[int, Floats] = {}
-    numbers: dict[int, list[Any]] = {}
+    values: dict[int, list[Any]] = {}  # of the observed variables, None where missing
     for row, record in enumerate(records):
         for name, value in record.items():
             if _is_dropped(schema, name) or _is_gap(value):
@@ -41,16 +44,21 @@ def read_records(
                 continue
             if v < schema.n_vars and not schema.coded[v]:
                 _check_number(schema, v, value)
-                numbers.setdefault(v, [None] * n)[row] = value
+                values.setdefault(v, [None] * n)[row] = value
                 continue
-            _check_value(name, value, v in asked)
+            _check_value(name, value, v in queried)
             if v < schema.n_vars and not isinstance(value, Mapping):
-                codes[row, v] = _code_of(schema, v, value, row)
+                values.setdefault(v, [None] * n)[row] = value
             else:
                 states = _with_states(model, v)
                 weights = soft.setdefault(v, np.ones((n, int(states.dims[v]))))
                 weights[row] = _weights(states, schema, v, value, row)
-    arrays = {v: _numbers(schema, v, values) for v, values in numbers.items()}
+    arrays: dict[int, Any] = {}
+    for v, column in values.items():
+        if schema.coded[v]:
+            codes[:, v] = _codes(schema, v, column)
+        else:
+            arrays[v] = _numbers(schema, v, column)
     return Rows(n, codes, arrays=arrays), soft
 
 
@@ -68,21 +76,26 @@ def _is_gap(value: Any) -> bool:
 # --- labels and weights ----------------------------------------------------------------
 
 
-def _check_value(name: Node, value: Any, asked: bool) -> None:
-    """A record holds one value, or weights by label, for a node; and no value for what is asked."""
+def _check_value(name: Node, value: Any, queried: bool) -> None:
+    """A record holds one value, or weights by label, for a node; no value for a queried one."""
     if is_vector(value):
         raise DataError(
-            f"{_with_article(value)} for {name!r}: pass {{label: weight}} for soft evidence, or a "
-            "DataFrame for several rows"
+            f"{_with_article(value)} for {name!r}",
+            "pass {label: weight} for soft evidence, or a DataFrame for several rows",
+            value=value,
+            node=str(name),
         )
-    if asked and not isinstance(value, Mapping):
+    if queried and not isinstance(value, Mapping):
         raise DataError(
-            f"{name!r} is both given and asked; leave it out of the record or of the query"
+            f"{name!r} is both given and asked",
+            "leave it out of the record or of the query",
+            value=value,
+            node=str(name),
         )
 
 
 def is_vector(value: Any) -> bool:
-    """Whether a value has several: a list, an array, a series, a matrix."""
+    """Whether a value holds several: a list, an array, a series, a matrix."""
     return hasattr(value, "__len__") and not isinstance(value, str | bytes | Mapping)
 
 
@@ -91,23 +104,23 @@ def _with_article(value: Any) -> str:
     return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
 
 
-def _code_of(schema: Schema, v: int, value: Any, row: int) -> int:
-    single = np.empty(1, dtype=object)
-    single[0] = value
-    try:
-        if schema.kind == "presence":
-            return int(presence_codes(single, schema.names[v])[0])
-        return int(known_codes(single, schema.labels[v], schema.names[v])[0])
-    except DataError as error:
-        raise DataError(str(error).replace("at row 0,", f"at row {row},")) from None
+def _codes(schema: Schema, v: int, labels: Sequence[Any]) -> NDArray[np.int64]:
+    """(n,) codes of the labels of variable `v` in every record, -1 where it is missing."""
+    column = np.empty(len(labels), dtype=object)
+    column[:] = labels
+    if schema.kind == "sparse_binary":
+        return binary_codes(column, schema.names[v])
+    return known_codes(column, schema.labels[v], schema.names[v])
 
 
-def _with_states(model: Model, v: int) -> TreeModel:
+def _with_states(model: FittedModel, v: int) -> TreeModel:
     """The model, if its hidden nodes have states that can be given."""
     if not isinstance(model, TreeModel):
         raise DataError(
             f"hidden node {model.tree.names[v]!r} of a Gaussian tree has no states that could be "
-            "given; leave it out of the record"
+            "given",
+            "leave it out of the record",
+            node=model.tree.names[v],
         )
     return model
 
@@ -124,11 +137,14 @@ def _weights(model: TreeModel, schema: Schema, v: int, value: Any, row: int) -> 
         weights = (labels == value).astype(np.float64)
         if not weights.any():
             raise DataError(
-                f"hidden node {name!r} has no state {value!r} (row {row}); its states are "
-                f"0..{len(labels) - 1}"
+                f"hidden node {name!r} has no state {value!r} (row {row})",
+                f"its states are 0..{len(labels) - 1}",
+                value=value,
+                row=row,
+                node=name,
             )
     if not (np.isfinite(weights) & (weights >= 0)).all():
-        raise DataError(f"weights of {name!r} in row {row} are {weights}; give numbers >= 0")
+        raise _wrong_weights(weights, name, row)
     return weights
 
 
@@ -136,9 +152,17 @@ def _as_floats(weights: Any, name: str, row: int) -> Floats:
     try:
         return np.asarray(weights, dtype=np.float64)
     except (TypeError, ValueError):
-        raise DataError(
-            f"weights of {name!r} in row {row} are {weights!r}; give numbers >= 0"
-        ) from None
+        raise _wrong_weights(weights, name, row) from None
+
+
+def _wrong_weights(weights: Any, name: str, row: int) -> DataError:
+    return DataError(
+        f"weights of {name!r} in row {row} are {weights}",
+        "give numbers >= 0",
+        value=weights,
+        row=row,
+        node=name,
+    )
 
 
 # --- numbers ---------------------------------------------------------------------------
@@ -149,21 +173,27 @@ def _check_number(schema: Schema, v: int, value: Any) -> None:
     name, family = schema.names[v], schema.families[v]
     if isinstance(value, Mapping):
         raise DataError(
-            f"{name!r} is of family {family!r} and has no labels to weigh; soft evidence "
-            "{label: weight} is for categories and hidden nodes: pass its value"
+            f"{name!r} is of family {family!r} and has no labels to weigh",
+            "soft evidence {label: weight} is for categories and hidden nodes: pass its value",
+            value=value,
+            node=name,
         )
     if schema.form_of(v) == "vector":
         if is_vector(value):
             raise DataError(
-                f"{_with_article(value)} for {name!r}: pass a single number, or a DataFrame for "
-                "several rows"
+                f"{_with_article(value)} for {name!r}",
+                "pass a single number, or a DataFrame for several rows",
+                value=value,
+                node=name,
             )
         return
     width = int(schema.dims[v])
     if np.shape(value) != (width,):
         raise DataError(
-            f"value of shape {np.shape(value)} for {name!r}, which is a block: pass a vector of "
-            f"{width} numbers"
+            f"value of shape {np.shape(value)} for {name!r}, which is a block",
+            f"pass a vector of {width} numbers",
+            value=value,
+            node=name,
         )
 
 

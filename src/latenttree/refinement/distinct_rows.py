@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.data import Table
-from latenttree.data.rowkeys import row_keys
-from latenttree.data.taking import rows_to_scratch, scratch_map
+from latenttree.data.row_access import rows_to_scratch, scratch_map
+from latenttree.data.row_keys import row_keys
 
 MOST_DISTINCT = 0.8
 """Share of different rows up to which equal ones are taken together."""
@@ -16,7 +16,7 @@ LOOKED_AT = 1 << 14
 """Rows among which at least two are equal, or hardly any of a million are."""
 
 
-def distinct(table: Table) -> Table:
+def distinct_rows(table: Table) -> Table:
     """The different rows of a table of categories in the order of its content, in which equal rows
     stand together, each as often as it occurs; the table itself where that would save less than a
     fifth, or where a row is more than categories. O(n p), or what is stored."""

@@ -14,16 +14,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.model.samples import as_chunk
+from latenttree.model.likelihood import prior_targets, total_log_likelihood
+from latenttree.model.samples import Chunks, as_chunk
 from latenttree.model.tree_model import TreeModel, default_root, normalised
-from latenttree.refinement.em_steps import Chunks as Chunks
-from latenttree.refinement.em_steps import State, Steps
-from latenttree.refinement.em_steps import mean_statistics as mean_statistics
-from latenttree.refinement.em_steps import total_log_likelihood as total_log_likelihood
+from latenttree.refinement.em_steps import State, Steps, mean_statistics
 from latenttree.refinement.online_em import Seen
-from latenttree.refinement.parameter_vectors import LEAST_SHARE as LEAST_SHARE
-from latenttree.refinement.parameter_vectors import OPENING as OPENING
-from latenttree.refinement.parameter_vectors import Tables, Vectors
+from latenttree.refinement.parameter_vectors import Vectors
 from latenttree.tree import Tree
 
 Floats = NDArray[np.float64]
@@ -100,7 +96,7 @@ def refine(
         model that was best for them is returned.
     marginals : of the observed nodes in the samples; the model's own by default.
     """
-    space = Vectors(model, _targets(model, marginals), mean_statistics(model, chunks, n_jobs))
+    space = Vectors(model, prior_targets(model, marginals), mean_statistics(model, chunks, n_jobs))
     steps = Steps(space, smoothing, n_jobs)
     theta = space.opened(space.flat(model.tables, model.emissions))
     judge = _Judge(held_out, n_jobs)
@@ -255,31 +251,6 @@ class _Judge:
             self.best = theta
         self.values.append(value)
         return len(self.values) - 1 - int(np.argmax(self.values)) >= PATIENCE
-
-
-def maximise(model: TreeModel, counts: Tables, smoothing: float, target: Tables) -> TreeModel:
-    """The model of largest expected log-likelihood given the counts, plus pseudo-samples."""
-    tables = (
-        normalised(count + smoothing * t[:, None], t)
-        for count, t in zip(counts, target, strict=True)
-    )
-    return TreeModel(model.tree, model.root, tuple(tables), model.emissions)
-
-
-def smoothed(
-    model: TreeModel, n_samples: float, smoothing: float, marginals: Sequence[Floats] = ()
-) -> TreeModel:
-    """The model as if from `n_samples` counted with its states known, plus pseudo-samples."""
-    weights = [model.marginals[u] if u >= 0 else np.ones(1) for u in model.parents.tolist()]
-    counts = tuple(n_samples * t * w for t, w in zip(model.tables, weights, strict=True))
-    return maximise(model, counts, smoothing, _targets(model, marginals))
-
-
-def _targets(model: TreeModel, marginals: Sequence[Floats]) -> Tables:
-    """Where pseudo-samples go: an observed node's marginal, evenly over the states of a hidden."""
-    p = model.tree.n_observed
-    observed = tuple(marginals) or model.marginals[:p]
-    return observed + tuple(np.full(d, 1 / d) for d in model.dims[p:].tolist())
 
 
 def random_model(

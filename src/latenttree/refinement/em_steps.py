@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.model.emissions import sums_of
-from latenttree.model.inference import Counter, Evidence, Posteriors, log_likelihood
-from latenttree.model.samples import Chunk, as_chunk
+from latenttree.model.group_counts import Groups, Statistics
+from latenttree.model.inference import Counter, Posteriors
+from latenttree.model.samples import Chunk, Chunks, as_chunk
 from latenttree.model.tree_model import TreeModel
-from latenttree.refinement.group_counts import Groups
-from latenttree.refinement.parameter_vectors import Statistics, Vectors
+from latenttree.refinement.parameter_vectors import Vectors
 
 Floats = NDArray[np.float64]
-Chunks = Callable[[], Iterable[Chunk | Evidence | NDArray[Any]]]
-"""Calls give all samples, chunk by chunk: as they are, as evidence, or as codes."""
 
 
 class Sums(NamedTuple):
@@ -62,19 +59,6 @@ class Steps:
     def step(self, sums: Sums) -> Floats:
         """The model of largest expected log-likelihood."""
         return self.space.maximised(sums.counts, sums.statistics, self.smoothing)
-
-
-def total_log_likelihood(model: TreeModel, chunks: Chunks, n_jobs: int = 1) -> float:
-    """Log-likelihood of all samples."""
-    total = 0.0
-    groups = Groups.of(model)
-    flat = np.concatenate([t.ravel() for t in model.tables])
-    for chunk in map(as_chunk, chunks()):
-        found = None if groups is None else groups.log_likelihood(flat, model, chunk, n_jobs)
-        if found is None:
-            found = log_likelihood(model, chunk.evidence(model, n_jobs), n_jobs=n_jobs)
-        total += float(found.sum() if chunk.weights is None else chunk.weights @ found)
-    return total
 
 
 def _expect(counter: Counter, space: Vectors, theta: Floats, chunks: Chunks, n_jobs: int) -> Sums:

@@ -18,8 +18,9 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.model.samples import Chunk, as_chunk, spread_places
-from latenttree.refinement.em_steps import Chunks, Steps, Sums, total_log_likelihood
+from latenttree.model.likelihood import total_log_likelihood
+from latenttree.model.samples import Chunk, Chunks, as_chunk, spread_places
+from latenttree.refinement.em_steps import Steps, Sums
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

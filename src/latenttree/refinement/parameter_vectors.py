@@ -8,12 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.model.emissions import Emission, MultiHot, from_many_sums
+from latenttree.model.group_counts import Statistics
 from latenttree.model.tree_model import TreeModel
 
 Floats = NDArray[np.float64]
 Tables = tuple[Floats, ...]
-Statistics = dict[int, Floats]
-"""Sums of the statistics of emissions, `(T, k)`, by node."""
 
 OPENING = 1e-3
 """Share of independence mixed into the first model: EM never leaves a zero."""

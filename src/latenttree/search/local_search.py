@@ -18,14 +18,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from latenttree.config import FitConfig
 from latenttree.engine import parallel
 from latenttree.engine.memory import spare
 from latenttree.model.emissions import Emission
 from latenttree.model.inference import messages
+from latenttree.model.likelihood import total_log_likelihood
 from latenttree.model.samples import Chunk, Samples
 from latenttree.model.tree_model import TreeModel, default_root, normalised
-from latenttree.refinement.em import MANY, refine, total_log_likelihood
-from latenttree.refinement.fitting import Options
+from latenttree.refinement.em import MANY, refine
 from latenttree.search.region_patterns import Branches, as_patterns
 from latenttree.search.region_topologies import Shape, other_shapes
 from latenttree.search.regions import (
@@ -39,9 +40,9 @@ from latenttree.search.regions import (
     fit_shape,
     region_around,
 )
-from latenttree.search.split_keys import Sides, signatures, split_keys
 from latenttree.structure.learn import FARTHEST, Structure
 from latenttree.tree import Tree
+from latenttree.tree.split_keys import BranchKeys, signatures, split_keys
 
 Floats = NDArray[np.float64]
 Judge = Literal["likelihood", "bic"]
@@ -216,7 +217,7 @@ def judge_regions(model: TreeModel, regions: list[Region], searcher: Searcher) -
     found: list[_Verdict] = []
     k = int(model.dims[-1])
     room = max(1, spare(MESSAGE_BYTES) // (4 * k * max(len(searcher.some.table), 1)))
-    sides = Sides(model.tree)
+    sides = BranchKeys(model.tree)
     while regions:
         batch, edges = _next_batch(regions, model, room)
         regions = regions[len(batch) :]
@@ -314,7 +315,7 @@ def _joined(parts: list[Any], axis: int = 0) -> Any:
 
 
 def _judge(
-    model: TreeModel, region: Region, heard: _Heard, searcher: Searcher, sides: Sides
+    model: TreeModel, region: Region, heard: _Heard, searcher: Searcher, sides: BranchKeys
 ) -> _Verdict:
     shape, small = cut_out(model, region)
     branches = heard.patterns(region)
@@ -334,7 +335,7 @@ def _judge(
     return _Verdict(region, winner, best - first, _weights(sides, region, tried), tried[0])
 
 
-def _weights(sides: Sides, region: Region, tried: list[Alternative]) -> dict[int, float]:
+def _weights(sides: BranchKeys, region: Region, tried: list[Alternative]) -> dict[int, float]:
     """Share of the likelihood of all most resolved shapes that have each split."""
     most = max(t.shape.n_hidden for t in tried)
     full = [t for t in tried if t.shape.n_hidden == most]
@@ -509,34 +510,17 @@ def search_structure(
     return changed, replace(found.model, tree=tree)
 
 
-def settle(
-    structure: Structure,
-    model: TreeModel,
-    samples: Samples,
-    options: Options,
-    tree: Literal["majority", "most_probable"],
-    n_jobs: int,
+def search_tree(
+    structure: Structure, model: TreeModel, samples: Samples, config: FitConfig
 ) -> tuple[Structure, TreeModel]:
     """Doubtful regions by likelihood; then, for the most probable tree, by BIC as well."""
-    judges: tuple[Judge, ...] = ("likelihood",) if tree == "majority" else ("likelihood", "bic")
+    judges: tuple[Judge, ...] = (
+        ("likelihood",) if config.tree == "majority" else ("likelihood", "bic")
+    )
     for judge in judges:
-        searcher = Searcher(
-            samples,
-            judge,
-            smoothing=options.smoothing,
-            tol=options.tol,
-            n_jobs=n_jobs,
-        )
+        searcher = Searcher(samples, judge, config.smoothing, config.tol, config.n_jobs)
         structure, model = search_structure(structure, model, searcher)
     return structure, model
-
-
-def in_doubt(support: Floats, tree: Literal["majority", "most_probable"] | None) -> bool:
-    """Whether a search for this tree would look at some edge; None for no search."""
-    if tree is None:
-        return False
-    doubt = RULES["likelihood" if tree == "majority" else "bic"].doubt
-    return bool(((support > 0) & (support < doubt)).any())
 
 
 def model_lengths(model: TreeModel) -> Floats:

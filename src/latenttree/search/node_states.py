@@ -19,9 +19,11 @@ from numpy.typing import NDArray
 from latenttree.engine import parallel, single_threaded_blas
 from latenttree.engine.memory import spare
 from latenttree.model.inference import messages
-from latenttree.model.samples import Chunk, as_chunk
+from latenttree.model.likelihood import total_log_likelihood
+from latenttree.model.samples import Chunk, Chunks, as_chunk
 from latenttree.model.tree_model import Node, TreeModel
-from latenttree.refinement.em import Chunks, mean_statistics, refine, total_log_likelihood
+from latenttree.refinement.em import refine
+from latenttree.refinement.em_steps import mean_statistics
 from latenttree.search.neighbourhood import (
     Heard,
     Hub,

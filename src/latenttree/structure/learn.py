@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from latenttree.config import check_structure_options
 from latenttree.distances.similarity import Affinity, affinity, component
 from latenttree.engine import Progress, resolve_jobs
 from latenttree.errors import DataError
@@ -68,7 +68,7 @@ class _Part:
     agreement: dict[Edge, float] = field(default_factory=dict)
 
 
-def learn_structure(
+def structure_of_similarities(
     whole: Affinity,
     names: Sequence[str],
     *,
@@ -254,14 +254,14 @@ def tree_from_distances(
     (a:1.0,b:1.0,(c:1.0,d:1.0)h1:1.0)h0;
     """
     distances = _check_distances(D)
-    check_options(min_support, epsilon)
+    check_structure_options(min_support, epsilon)
     p = len(distances)
     labels = _check_names(names, p)
     errors = None if standard_errors is None else _check_errors(standard_errors, p)
     if p < 3:
         edges = np.array([[0, 1]] if p == 2 else np.empty((0, 2)), dtype=np.int64)
         return Tree.build(labels, edges, np.minimum(distances[0, 1:2], FARTHEST))
-    return learn_structure(
+    return structure_of_similarities(
         affinity(distances, errors),
         labels,
         sweeps=sweeps,
@@ -269,14 +269,6 @@ def tree_from_distances(
         epsilon=epsilon,
         n_jobs=resolve_jobs(n_jobs),
     ).tree
-
-
-def check_options(min_support: Any, epsilon: Any) -> None:
-    """Options of structure learning, before any work."""
-    if not isinstance(min_support, Real) or not 0 <= float(min_support) <= 1:
-        raise DataError(f"min_support={min_support!r}: give a probability from 0 to 1")
-    if epsilon is not None and not (isinstance(epsilon, Real) and float(epsilon) > 0):
-        raise DataError(f"epsilon={epsilon!r}: give a distance above 0, or None")
 
 
 def _check_distances(D: Any) -> NDArray[np.float64]:

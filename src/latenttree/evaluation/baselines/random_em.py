@@ -14,13 +14,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from latenttree.config import check_refinement_options
 from latenttree.data import Table, as_table, check_n_states
 from latenttree.errors import DataError
 from latenttree.model.inference import Evidence, expected_counts, log_likelihood
+from latenttree.model.likelihood import maximise
 from latenttree.model.samples import codes_of, is_one_hot, marginals
 from latenttree.model.tree_model import TreeModel
-from latenttree.refinement.em import maximise, random_model
-from latenttree.refinement.fitting import canonical_states, check_refinement
+from latenttree.refinement.em import random_model
+from latenttree.refinement.evidence import canonical_states
 from latenttree.tree import Tree
 
 Floats = NDArray[np.float64]
@@ -69,7 +71,7 @@ def random_em(
     Cost `O(n_restarts max_iter n_distinct n_edges k^2)` with `n_distinct` different samples.
     """
     _check_restarts(n_restarts)
-    check_refinement(max_iter, tol, smoothing, 0.0)
+    check_refinement_options(max_iter, tol, smoothing, 0.0)
     table = _checked_table(tree, X, n_states)
     rng = np.random.default_rng(random_state)
     rows, base = _distinct(table), marginals(table)

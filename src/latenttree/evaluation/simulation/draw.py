@@ -25,7 +25,7 @@ from latenttree.tree import Tree
 
 Floats = NDArray[np.float64]
 
-CODED = ("categorical", "ordinal", "presence")
+CODED = ("categorical", "ordinal", "binary")
 
 MIXED = ("categorical", "gaussian", "poisson", "multinomial", "multihot", "gaussian_diagonal")
 """What `family="mixed"` stands for, over and over."""
@@ -219,8 +219,8 @@ def _check_families(
             f"internal_observed={internal_observed} with family={cycle!r}, hidden={hidden!r}: only "
             "categorical variables can stand inside the tree"
         )
-    if "presence" in cycle and options.n_states != 2:
-        raise DataError(f"family 'presence' with n_states={options.n_states}: it has two values")
+    if "binary" in cycle and options.n_states != 2:
+        raise DataError(f"family 'binary' with n_states={options.n_states}: it has two values")
     if options.bag_size < 1:
         raise DataError(f"bag_size={options.bag_size}: give one or more")
     for name in cycle:
@@ -294,7 +294,7 @@ def _base(
     k = options.n_states
     if v >= tree.n_observed:
         return base_marginal(k, k, "random", rng)
-    if families[v] == "presence":
+    if families[v] == "binary":
         return base_marginal(2, 2, options.marginal, rng)
     return base_marginal(options.n_categories, options.n_used, options.marginal, rng)
 

@@ -79,7 +79,7 @@ def _stretched(maker: Maker, prior: Floats, length: float) -> Emission:
     return maker(1.0 if excess(1.0) >= 0 else float(brentq(excess, 1e-6, 1.0, xtol=1e-10)))
 
 
-FAMILIES = {*TABLE_FAMILIES, "presence"}
+FAMILIES = {*TABLE_FAMILIES, "binary"}
 
 
 # ---- emissions from states that are all equal (t = 0) to states far apart (t = 1) ---------------

@@ -19,7 +19,7 @@ class Bernoulli(Exponential):
     """`probability[j] = P(present | state j)`. Statistics: (absent, present), as one-hot."""
 
     probability: Floats
-    family: str = "presence"
+    family: str = "binary"
 
     @classmethod
     def pooled(

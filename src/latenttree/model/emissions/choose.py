@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 CLASSES: dict[str, Any] = {
     "categorical": Categorical,
     "ordinal": Categorical,
-    "presence": Bernoulli,
+    "binary": Bernoulli,
     "gaussian": Gaussian,
     "gaussian_spherical": Gaussian,
     "gaussian_diagonal": Gaussian,

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from latenttree.data.bins import sparse_spread, spread
+from latenttree.data.columns.bins import sparse_spread, spread
 from latenttree.model.emissions.common import (
     FLOOR,
     FORMS,

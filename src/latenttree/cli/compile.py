@@ -1,0 +1,88 @@
+"""`latenttree compile`: compile ahead what fits and questions need."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Annotated, Any
+
+import typer
+
+from latenttree.cli.exits import clean_exit
+from latenttree.cli.options import Threads
+from latenttree.errors import DataError
+
+KINDS = {
+    "categories": ("codes", 2),
+    "more-states": ("codes", 3),
+    "sparse": ("sparse_binary", 2),
+    "numbers": ("values", 2),
+    "blocks": ("blocks", 3),
+    "gaussian": ("values", 1),
+}
+"""What each name compiles for: a kind of table, and the states of hidden variables."""
+
+Kinds = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="KIND", help=f"Of {', '.join(KINDS)}; all if left out."),
+]
+
+
+def compile_command(kinds: Kinds = None, threads: Threads = None) -> None:
+    """Compile all kernels ahead: for an image, a class room, or a first fit without a wait."""
+    with clean_exit():
+        from latenttree.engine import resolve_jobs
+        from latenttree.engine.kernels import kernel_folder
+
+        unknown = [kind for kind in kinds or () if kind not in KINDS]
+        if unknown:
+            raise DataError(
+                f"unknown kind {unknown[0]!r}",
+                f"choose from {', '.join(KINDS)}",
+                value=unknown[0],
+            )
+        folder = kernel_folder()
+        if folder is None:
+            raise DataError("compiled kernels cannot be kept", "set NUMBA_CACHE_DIR to a folder")
+        if kinds is not None and len(kinds) == 1:
+            _compile(kinds[0])
+        else:
+            _in_processes(kinds or list(KINDS), resolve_jobs(threads))
+        typer.echo(f"kernels are in {folder}")
+
+
+def _in_processes(kinds: list[str], n_jobs: int) -> None:
+    """The first kind alone, since all share its kernels; the others side by side."""
+    typer.echo(f"compiling for {', '.join(kinds)}: some minutes")
+    with ThreadPoolExecutor(n_jobs) as pool:
+        _run(kinds[0])
+        list(pool.map(_run, kinds[1:]))
+
+
+def _run(kind: str) -> None:
+    start = time.perf_counter()
+    command = [sys.executable, "-P", "-m", "latenttree.cli", "compile", kind]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise DataError(f"compiling for {kind} failed: {done.stderr.strip()[-500:]}")
+    typer.echo(f"{kind:<12} {time.perf_counter() - start:6.1f} s")
+
+
+def _compile(name: str) -> None:
+    """Fit a small table, and ask the model everything."""
+    from latenttree.compilation import example
+    from latenttree.estimator import LatentTree
+
+    kind, n_states = KINDS[name]
+    data: Any = example(kind, max(n_states, 2))[0]
+    hidden: Any = "gaussian" if name == "gaussian" else "categorical"
+    model = LatentTree(n_states, hidden=hidden, random_state=0).fit(data)
+    model.score(data)
+    model.transform(data)
+    model.sample(10)
+    if hidden == "categorical":
+        model.predict(data)
+        model.predict(data, joint=True)
+        model.predict_proba(data, query=model.tree_.names[0])

@@ -1,0 +1,133 @@
+"""Values of a node of any family as texts: labels, codes of a group, a number."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from latenttree.cli.columns import codes_of_group
+from latenttree.cli.labels import StateLabels, parse_number
+from latenttree.errors import DataError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from latenttree.data import Schema
+    from latenttree.estimator import LatentTree
+
+NONE = "none"  # of the codes of a group
+
+
+@dataclass(frozen=True)
+class NodeValues:
+    """Names of the entries of a node's distribution: its probabilities, or its expectation.
+
+    Attributes
+    ----------
+    texts : (d,) labels, codes, or what a number is called.
+    kind : "states", "number", "group" (codes that are there or not, after "none of them") or
+        "vector".
+    family : of the node.
+    """
+
+    texts: list[str]
+    kind: str
+    family: str
+
+    @property
+    def sums_to_one(self) -> bool:
+        """Whether the entries are the probabilities of all states."""
+        return self.kind == "states"
+
+    @property
+    def symbol(self) -> str:
+        """P for probabilities, E for expectations."""
+        return "P" if self.kind in ("states", "group") else "E"
+
+    def formatted(self, entry: float) -> str:
+        """A probability with four decimals, an expectation with five digits."""
+        return f"{entry:.4f}" if self.symbol == "P" else f"{entry:.5g}"
+
+
+def values_of(model: Any, schema: Schema, v: int) -> NodeValues:
+    """Names of the entries of `marginal(v)` and of the rows of `conditional(v, parent)`."""
+    from latenttree.model.tree_model import TreeModel
+
+    if v >= schema.n_vars:
+        texts = [str(state) for state in range(int(model.dims[v]))]
+        if isinstance(model, TreeModel):
+            return NodeValues(texts, "states", "categorical")
+        return NodeValues(texts if len(texts) > 1 else ["mean"], "vector", "gaussian")
+    family = schema.families[v]
+    if schema.coded[v]:
+        return NodeValues([str(label) for label in schema.labels[v].tolist()], "states", family)
+    if schema.form_of(v) == "vector":
+        return NodeValues(["mean"], "number", family)
+    codes = codes_of_group(schema, v)
+    if family == "multihot":
+        return NodeValues([NONE, *codes], "group", family)
+    return NodeValues(codes, "vector", family)
+
+
+def expectation(model: LatentTree, record: Mapping[str, Any], v: int) -> NDArray[np.float64]:
+    """`E[node | record]` of a node that is not categorical, entries as in `values_of`."""
+    import numpy as np
+
+    from latenttree.model.tree_model import TreeModel
+    from latenttree.queries import answers_of, read_samples
+
+    fitted, schema = model.model_, model.schema_
+    evidence, answers = read_samples(fitted, schema, record, {v}), answers_of(fitted, schema)
+    if isinstance(fitted, TreeModel):
+        parent = int(fitted.parents[v])
+        posterior = answers.probabilities(evidence, [parent])[0][0]
+        return np.asarray(answers.conditional(v, parent) @ posterior)
+    if v < schema.n_vars:
+        return np.ravel(answers.filled(evidence.rows, None).arrays[v])
+    start = int(fitted.dims[schema.n_vars : v].sum())
+    return answers.hidden(evidence)[0, start : start + int(fitted.dims[v])]
+
+
+def parse_value(model: LatentTree, v: int, text: str) -> Any:
+    """The value that a text gives a node that is not categorical: a number, or (d,) 0/1 for the
+    codes of a group."""
+    name, values = model.tree_.names[v], values_of(model.model_, model.schema_, v)
+    if values.kind == "number":
+        value = parse_number(text)
+        if value is None:
+            raise DataError(
+                f"--given {name}={text}: {name!r} is a number",
+                f"write it like {name}=1.5",
+                value=text,
+                node=name,
+            )
+        return float(value)
+    if values.kind != "group":
+        raise DataError(
+            f"--given {name}={text}: {name!r} is a vector, which cannot be given here",
+            "leave it out, or ask from Python",
+            value=text,
+            node=name,
+        )
+    return _codes_present(name, values.texts[1:], text)
+
+
+def _codes_present(name: str, codes: list[str], text: str) -> NDArray[np.float64]:
+    """(d,) 1 for each code that a text "CODE+CODE" names."""
+    import numpy as np
+
+    labels = StateLabels(np.asarray(codes))
+    present = np.zeros(len(codes))
+    for part in [] if text == NONE else text.split("+"):
+        code = labels.code(part)
+        if code is None:
+            raise DataError(
+                f"--given {name}={text}: {name!r} has the codes {labels.listing()}",
+                f"join those that are there by '+', or write {name}={NONE}",
+                value=part,
+                node=name,
+            )
+        present[code] = 1
+    return present

@@ -1,0 +1,130 @@
+"""Tables that are written a range of samples at a time, and appear whole or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from latenttree.errors import DataError
+
+if TYPE_CHECKING:
+    from latenttree.cli.new_data import NewData
+
+Columns = Sequence[NDArray[Any]]
+Write = Callable[[Columns], None]
+
+DIGITS = 9  # of numbers in a .csv
+
+
+def check_output(path: Path, suffixes: Sequence[str], source: Path | None = None) -> None:
+    """Raise, before the work is done, where a table cannot be written."""
+    from latenttree.io.atomic import check_folder
+
+    if path.suffix.lower() not in suffixes:
+        raise DataError(
+            f"the name {path.name!r} does not tell how to write a table",
+            f"end it in {' or '.join(suffixes)}",
+            path=str(path),
+        )
+    check_folder(path)
+    if source is not None and path.exists() and path.samefile(source):
+        raise DataError(f"{path} is the file that is read", "write to another", path=str(path))
+    if path.suffix.lower() == ".parquet":
+        _parquet()
+
+
+def check_possible(log_likelihoods: NDArray[np.float64], start: int = 0) -> None:
+    """Raise where a sample, the first of them number `start`, has probability zero."""
+    impossible = np.flatnonzero(np.isneginf(log_likelihoods))
+    if len(impossible):
+        row = start + int(impossible[0])
+        raise DataError(
+            f"sample {row + 1} has probability zero under the model, so its hidden variables have "
+            "no posterior",
+            "correct it, or empty the cells that are in doubt",
+            row=row,
+        )
+
+
+def identifier_columns(data: NewData, out: Path) -> tuple[list[str], list[NDArray[Any]]]:
+    """Names and columns that identify the samples of events, where the file can hold them.
+
+    Samples of other files are known by their order.
+    """
+    if data.samples is None or out.suffix.lower() == ".npz":
+        return [], []
+    return ["sample"], [data.samples]
+
+
+@contextmanager
+def table_writer(path: Path, names: Sequence[str]) -> Iterator[Write]:
+    """A function that appends rows, given as columns; the suffix of `path` says in which form.
+
+    ``.npz`` holds the arrays ``values`` (n, columns) and ``names``.
+    """
+    from latenttree.io.atomic import replacing
+
+    forms = {".csv": _csv_writer, ".npz": _npz_writer, ".parquet": _parquet_writer}
+    with replacing(path) as partial, forms[path.suffix.lower()](partial, names) as write:
+        yield write
+
+
+@contextmanager
+def _csv_writer(path: Path, names: Sequence[str]) -> Iterator[Write]:
+    import csv
+
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(names)
+
+        def write(columns: Columns) -> None:
+            writer.writerows(zip(*map(_texts, columns), strict=True))
+
+        yield write
+
+
+def _texts(column: NDArray[Any]) -> Iterator[Any]:
+    if column.dtype.kind == "f":
+        return (f"{value:.{DIGITS}g}" for value in column.tolist())
+    return iter(column.tolist())
+
+
+@contextmanager
+def _npz_writer(path: Path, names: Sequence[str]) -> Iterator[Write]:
+    parts: list[NDArray[Any]] = []
+    yield lambda columns: parts.append(np.stack(columns, axis=1))
+    np.savez_compressed(path, values=np.concatenate(parts), names=np.asarray(names, dtype=np.str_))
+
+
+@contextmanager
+def _parquet_writer(path: Path, names: Sequence[str]) -> Iterator[Write]:
+    arrow, parquet = _parquet()
+    writers: list[Any] = []
+
+    def write(columns: Columns) -> None:
+        table = arrow.table([arrow.array(c.tolist()) for c in columns], names=list(names))
+        if not writers:  # the types are those of the first rows
+            writers.append(parquet.ParquetWriter(path, table.schema))
+        writers[0].write_table(table)
+
+    try:
+        yield write
+    finally:
+        for writer in writers:
+            writer.close()
+
+
+def _parquet() -> tuple[Any, Any]:
+    try:
+        import pyarrow
+        import pyarrow.parquet as parquet
+    except ImportError as error:
+        raise ImportError(
+            "writing .parquet needs pyarrow; pip install 'latenttree[io]', or end the name in .csv"
+        ) from error
+    return pyarrow, parquet

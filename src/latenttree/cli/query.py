@@ -1,0 +1,133 @@
+"""``latenttree query``: exact conditional distributions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from latenttree.cli.exits import clean_exit
+from latenttree.cli.model_file import load_model
+from latenttree.cli.options import ModelFile
+from latenttree.cli.printing import new_console
+from latenttree.errors import DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+    from rich.console import Console
+
+    from latenttree.cli.node_values import NodeValues
+    from latenttree.estimator import LatentTree
+
+
+def query_command(
+    model: ModelFile,
+    nodes: Annotated[
+        list[str], typer.Argument(metavar="NAME...", help="Variables or hidden nodes to ask for.")
+    ],
+    given: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="What is known: NAME=VALUE,NAME2=VALUE2; weights as NAME=yes:0.8/no:0.2, codes of "
+            "a group as NAME=CODE+CODE. May be repeated."
+        ),
+    ] = None,
+    top: Annotated[int, typer.Option(min=1, help="Most values that are listed for a node.")] = 10,
+) -> None:
+    """Exact probabilities of variables, observed or hidden, given any others; of numbers the
+    expectation."""
+    with clean_exit():
+        from latenttree.cli.given import parse_given
+
+        fitted = load_model(model, threads=1)
+        record = parse_given(fitted, given or [])
+        _check_query(fitted, nodes, record)
+        console = new_console()
+        if record:
+            console.print(_evidence_line(fitted, record), highlight=False)
+        _print_answers(console, fitted, nodes, record, top)
+
+
+def _check_query(model: LatentTree, nodes: Sequence[str], record: dict[str, Any]) -> None:
+    from latenttree.queries import node_indices
+
+    node_indices(model.model_, nodes, "the question")
+    known = next((n for n in nodes if n in record and not _is_soft(record[n])), None)
+    if known is not None:
+        raise DataError(
+            f"{known!r} is given ({record[known]!r}), so there is nothing to ask",
+            "leave it out of the names, or of --given",
+            value=record[known],
+            node=known,
+        )
+
+
+def _is_soft(value: Any) -> bool:
+    return isinstance(value, dict)
+
+
+def _evidence_line(model: LatentTree, record: dict[str, Any]) -> str:
+    """The probability of what is given; an impossible one is an error."""
+    import numpy as np
+
+    log = float(model.score_samples(record)[0])
+    if np.isneginf(log):
+        raise DataError(
+            "what is given has probability zero under the model, so it has no posterior",
+            "correct it, or leave out what is in doubt",
+        )
+    if any(map(_is_soft, record.values())):
+        return f"log of the weighted probability of what is given: {log:.6g}"
+    coded = model.schema_.coded
+    if any(v < len(coded) and not coded[v] for v in map(model.tree_.index, record)):
+        return f"log-likelihood of what is given: {log:.6g}"
+    return f"probability of what is given: {np.exp(log):.4g} (log {log:.6g})"
+
+
+def _print_answers(
+    console: Console, model: LatentTree, nodes: Sequence[str], record: dict[str, Any], top: int
+) -> None:
+    from rich.table import Table
+
+    from latenttree.cli.node_values import expectation, values_of
+
+    names = [values_of(model.model_, model.schema_, model.tree_.index(node)) for node in nodes]
+    states = [n for n, values in zip(nodes, names, strict=True) if values.kind == "states"]
+    after = model.predict_proba(record, states) if record and states else {}
+    plain = "P" if len(states) == len(nodes) else "P or mean"
+    heads = ("node", "value", "given this", "without") if record else ("node", "value", plain)
+    table = Table(*heads, box=None, header_style="bold")
+    for column in table.columns[2:]:
+        column.justify = "right"
+    for node, values in zip(nodes, names, strict=True):
+        columns = [model.marginal(node)]
+        if record and node in after:
+            columns.insert(0, after[node][0])
+        elif record:
+            columns.insert(0, expectation(model, record, model.tree_.index(node)))
+        _add_rows(table, node, values, columns, top)
+    console.print(table)
+
+
+def _add_rows(
+    table: Any, node: str, names: NodeValues, columns: Sequence[NDArray[np.float64]], top: int
+) -> None:
+    """All states in order, or the most probable ones where there are too many."""
+    import numpy as np
+    from rich.markup import escape
+
+    order = np.arange(len(columns[0]))
+    if len(order) > top:
+        order = np.argsort(-columns[0], kind="stable")
+    for i, state in enumerate(order[:top].tolist()):
+        name = escape(node) if i == 0 else ""
+        numbers = (names.formatted(column[state]) for column in columns)
+        table.add_row(name, escape(names.texts[state]), *numbers)
+    rest = order[top:]
+    if len(rest) and names.sums_to_one:
+        table.add_row("", f"{len(rest)} others", *(f"{c[rest].sum():.4f}" for c in columns))
+    elif len(rest):
+        table.add_row("", f"and {len(rest)} more")

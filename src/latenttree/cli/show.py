@@ -1,0 +1,202 @@
+"""``latenttree show``: what is in a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from latenttree.cli.exits import clean_exit
+from latenttree.cli.options import PictureOptions, Verbose
+from latenttree.cli.pictures import check_picture_path, save_tree_picture
+from latenttree.cli.printing import new_console, print_notes
+from latenttree.cli.summary import print_neighbours, print_stages, print_summary
+from latenttree.cli.terminal import can_print
+from latenttree.errors import DataError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from rich.console import Console
+
+    from latenttree.cli.node_values import NodeValues
+    from latenttree.data import Schema
+    from latenttree.io.archive import Saved
+    from latenttree.io.treefile import SavedTree
+    from latenttree.tree import Tree
+
+MAX_DRAWN = 200  # nodes that are drawn without being asked
+MAX_VALUES = 8  # values of a neighbour in the table of a node
+MAX_STATES = 12  # states that stand side by side
+
+
+def show_command(
+    file: Annotated[Path, typer.Argument(help="A model or a tree: .ltree, .json or .nwk.")],
+    picture: PictureOptions,
+    node: Annotated[
+        str | None,
+        typer.Option(help="Only this variable: its neighbours and conditional distributions."),
+    ] = None,
+    draw: Annotated[
+        bool | None, typer.Option("--draw/--no-draw", help="Draw in text; default up to 200 nodes.")
+    ] = None,
+    max_lines: Annotated[
+        int, typer.Option(min=2, help="Most lines of the drawing; what is left out is counted.")
+    ] = 1000,
+    lengths: Annotated[bool, typer.Option("--lengths", help="Write the edge lengths.")] = False,
+    verbose: Verbose = False,
+) -> None:
+    """Describe a saved model or tree, and draw it as text."""
+    with clean_exit():
+        from latenttree.io.treefile import load_tree
+
+        check_picture_path(picture.plot)
+        saved, whole = load_tree(file), _whole_model(file)
+        console = new_console()
+        if node is not None:
+            _print_node(console, _with_probabilities(file, whole), node)
+            return
+        _print_tree(console, saved, whole, verbose)
+        if saved.tree.n_nodes <= MAX_DRAWN if draw is None else draw:
+            # Plain print: rich would wrap the lines and read names in brackets as markup.
+            print("\n" + _drawing(saved.tree, saved.support, lengths, max_lines))
+        save_tree_picture(console, saved.tree, saved.support, picture)
+
+
+def _print_tree(console: Console, saved: SavedTree, whole: Saved | None, verbose: bool) -> None:
+    """All but the drawing."""
+    gaussian = whole is not None and whole.params.get("hidden") == "gaussian"
+    print_summary(console, saved.tree, saved.support, saved.n_states, gaussian)
+    if whole is not None:
+        console.print(f"a whole model: {whole.model.n_parameters:,} parameters")
+    print_neighbours(console, saved.tree)
+    if verbose:
+        print_stages(console, saved.stage_seconds)
+    print_notes(console, saved.messages)
+
+
+def _whole_model(file: Path) -> Saved | None:
+    """The model in a file, None where it holds a tree alone."""
+    if file.suffix.lower() != ".ltree":
+        return None
+    from latenttree.io.archive import MODEL, load_archive
+    from latenttree.io.zip_archive import ZipReader
+
+    if MODEL not in ZipReader(file.read_bytes()).names:
+        return None
+    return load_archive(file)
+
+
+def _with_probabilities(file: Path, whole: Saved | None) -> Saved:
+    if whole is None:
+        raise DataError(
+            f"{file} holds a tree without probabilities",
+            "--node needs a model (.ltree)",
+            path=str(file),
+        )
+    return whole
+
+
+# ---- the drawing ----------------------------------------------------------------------
+
+
+def _drawing(tree: Tree, support: NDArray[np.float64], lengths: bool, max_lines: int) -> str:
+    """The tree as text; inner nodes are followed by the support of the edge above them."""
+    import numpy as np
+
+    inner = np.zeros(tree.n_edges, dtype=bool)
+    inner[tree.internal_edges()] = True
+    parents = tree.rooted(tree.n_observed if tree.n_hidden else tree.n_nodes - 1).parents
+    notes = {}
+    for e in np.flatnonzero(~np.isnan(support) & (inner | (support == 0))).tolist():
+        a, b = tree.edges[e].tolist()
+        notes[b if parents[b] == a else a] = f"[{support[e]:.2f}]"
+    style: Literal["unicode", "ascii"] = (
+        "unicode" if can_print("\u251c\u2500\u2514\u2502") else "ascii"
+    )
+    heading = "in brackets: support of the edge above\n" if notes else ""
+    return heading + tree.draw(lengths, style=style, max_lines=max_lines, notes=notes)
+
+
+# ---- a node ---------------------------------------------------------------------------
+
+
+def _print_node(console: Console, saved: Saved, name: str) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    from latenttree.cli.node_values import values_of
+    from latenttree.data import Schema
+    from latenttree.queries import node_index
+
+    model, schema = saved.model, Schema.from_json(saved.schema)
+    v = node_index(model, name)
+    hidden = v >= model.tree.n_observed
+    values = values_of(model, schema, v)
+    kind = "hidden" if hidden else "observed"
+    size = f"{len(values.texts)} states" if values.sums_to_one else values.family
+    console.print(f"[bold]{escape(name)}[/bold], {kind}, {size}", highlight=False)
+    table = Table("value", values.symbol, box=None, header_style="bold")
+    table.columns[1].justify = "right"
+    _add_values(table, values, model.marginal(v)[:, None])
+    console.print(table)
+    for u in model.tree.neighbors(v).tolist():
+        # Rows are the values of the observed end, columns the states of the hidden one.
+        child, given = (u, v) if hidden else (v, u)
+        _print_edge(console, saved, schema, child, given)
+
+
+def _print_edge(console: Console, saved: Saved, schema: Schema, child: int, given: int) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    from latenttree.cli.node_values import values_of
+
+    model, tree = saved.model, saved.model.tree
+    names = [escape(tree.names[w]) for w in (child, given)]
+    rows, columns = values_of(model, schema, child), values_of(model, schema, given)
+    slopes = columns.kind != "states"  # of a Gaussian tree
+    title = (
+        f"slopes of {names[0]} on {names[1]}" if slopes else f"{rows.symbol}({' | '.join(names)})"
+    )
+    note = _edge_note(saved, child, given)
+    console.print(f"\n[bold]{title}[/bold]{note}", highlight=False)
+    shown = columns.texts[:MAX_STATES]
+    heads = [names[1]] if shown == ["mean"] else [f"{names[1]}={escape(text)}" for text in shown]
+    table = Table(names[0], *heads, box=None)
+    for column in table.columns[1:]:
+        column.justify = "right"
+    _add_values(table, rows, model.conditional(child, given)[:, : len(shown)])
+    console.print(table)
+
+
+def _edge_note(saved: Saved, a: int, b: int) -> str:
+    import numpy as np
+
+    tree = saved.model.tree
+    edges = np.sort(tree.edges, axis=1)
+    e = int(np.flatnonzero((edges == sorted((a, b))).all(axis=1))[0])
+    support = float(np.asarray(saved.support)[e])
+    inner = e in tree.internal_edges().tolist()
+    known = f", support {support:.2f}" if inner and not np.isnan(support) else ""
+    return f"  length {tree.lengths[e]:.3f}{known}"
+
+
+def _add_values(table: Any, names: NodeValues, values: NDArray[Any]) -> None:
+    """A row for each value; where there are too many, those that differ most between columns."""
+    import numpy as np
+    from rich.markup import escape
+
+    order = np.arange(len(names.texts))
+    if len(order) > MAX_VALUES:
+        spread = values.max(axis=1) - (values.min(axis=1) if values.shape[1] > 1 else 0)
+        order = np.argsort(-spread, kind="stable")
+    for x in order[:MAX_VALUES].tolist():
+        table.add_row(escape(names.texts[x]), *(names.formatted(value) for value in values[x]))
+    rest = order[MAX_VALUES:]
+    if len(rest) and names.sums_to_one:
+        sums = values[rest].sum(axis=0)
+        table.add_row(f"{len(rest)} others", *(f"{p:.4f}" for p in sums))
+    elif len(rest):
+        table.add_row(f"and {len(rest)} more")

@@ -1,0 +1,169 @@
+"""What `fit` reads: tables, events and alignments, by the name of the file and the options."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from latenttree.cli.options import TableOptions, TrainingEvents, Weights
+from latenttree.errors import DataError
+
+if TYPE_CHECKING:
+    from latenttree.data import Table
+
+RECORD = "read with "  # begins the note of a model on how its data were read
+
+
+@dataclass(frozen=True)
+class TrainingTable(TableOptions):
+    """How the file that a model is learned from is read."""
+
+    family: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[COLUMN=]NAME",
+            help="Family of a column, or of all: categorical, ordinal, gaussian, poisson. May be "
+            "repeated; columns that are not named are judged by their values.",
+        ),
+    ] = None
+    weights: Weights = None
+    min_count: Annotated[
+        int, typer.Option(min=1, help="Drop words or codes that fewer samples have than this.")
+    ] = 2
+    drop_constant: Annotated[
+        bool, typer.Option("--drop-constant", help="Leave out columns with a single value.")
+    ] = False
+
+
+def read_training(
+    file: Path,
+    table: TrainingTable,
+    events: TrainingEvents,
+    gaussian: bool = False,
+    memory_limit: str | None = None,
+) -> Table:
+    """The table to learn from; `gaussian` reads every variable as a number."""
+    from latenttree.data import read_table
+
+    events.check()
+    family, delimiter = parse_families(table.family or ()), table.separator
+    if events.events:
+        _check_event_table(table, gaussian)
+        return _read_events(file, events, table.min_count, delimiter, memory_limit)
+    _check_columns(file, table.ignored, delimiter)
+    return read_table(
+        file,
+        vocab=table.vocab,
+        min_support=table.min_count,
+        drop_constant=table.drop_constant,
+        delimiter=delimiter,
+        family=family,
+        weights=table.weights,
+        scores=gaussian,
+        ignore=table.ignored,
+        memory_limit=memory_limit,
+    )
+
+
+def _read_events(
+    file: Path,
+    events: TrainingEvents,
+    min_count: int,
+    delimiter: str,
+    memory_limit: str | None,
+) -> Table:
+    """The table of a file of events: binary codes, or a multi-hot variable for each group."""
+    from latenttree.data.events.read import read_events
+
+    counted = read_events(
+        file,
+        min_support=min_count,
+        delimiter=event_delimiter(delimiter),
+        memory_limit=memory_limit,
+        **events.arguments(),
+    )
+    return (replace(counted, groups=None) if events.binary else counted).table()
+
+
+def event_delimiter(separator: str) -> str | None:
+    """None for the default, so that the name of the file decides."""
+    return None if separator == "," else separator
+
+
+def _check_event_table(table: TrainingTable, gaussian: bool) -> None:
+    """Options of tables with a row for each sample are not given with ``--events``."""
+    given = {
+        "--family": table.family,
+        "--weights": table.weights,
+        "--vocab": table.vocab,
+        "--hidden gaussian": gaussian,
+        "--ignore": table.ignore,
+    }
+    wrong = next((flag for flag, value in given.items() if value), None)
+    if wrong is not None:
+        raise DataError(f"{wrong} does not go with --events", "leave it out")
+
+
+def _check_columns(file: Path, ignore: Sequence[str], delimiter: str) -> None:
+    """The columns to leave out are in the file, which must have names of columns."""
+    from latenttree.cli.excluded_columns import check_excluded, header_of
+    from latenttree.data.files.text import check_file, suffix_of
+
+    check_file(file)
+    if suffix_of(file) in (".csv", ".parquet"):
+        check_excluded(header_of(file, delimiter), ignore, file.name)
+    elif ignore:
+        raise DataError(
+            f"--ignore names a column of a .csv or .parquet, but the file is {file.name!r}",
+            "leave it out",
+            option="ignore",
+            path=file.name,
+        )
+
+
+def parse_families(texts: Sequence[str]) -> str | dict[str, str]:
+    """'auto', one family for all columns, or a family for each of some columns."""
+    whole = [text for text in texts if "=" not in text]
+    if not texts or (len(texts) == 1 and whole):
+        return texts[0] if texts else "auto"
+    if whole:
+        raise DataError(
+            f"--family {whole[0]} is for all columns, so it stands alone",
+            "for some of them write --family COLUMN=NAME, once for each",
+            value=whole[0],
+            option="family",
+        )
+    families: dict[str, str] = {}
+    for text in texts:
+        column, _, family = (part.strip() for part in text.rpartition("="))
+        if column in families:
+            raise DataError(
+                f"--family gives column {column!r} more than once",
+                "give it one name",
+                column=column,
+                option="family",
+            )
+        families[column] = family
+    return families
+
+
+# ---- the record of how data were read ---------------------------------------------------
+
+
+def record_of(events: TrainingEvents, table: TrainingTable) -> tuple[str, ...]:
+    """A note on how data were read, for a model to keep; none where no option says."""
+    words = list(events.command_line())
+    words += [] if table.weights is None else ["--weights", table.weights]
+    words += [word for name in table.ignored for word in ("--ignore", name)]
+    return (RECORD + shlex.join(words),) if words else ()
+
+
+def recorded(messages: Sequence[str]) -> str | None:
+    """How the data of a model were read, None where it does not say."""
+    records = (text.removeprefix(RECORD) for text in messages if text.startswith(RECORD + "--"))
+    return next(records, None)

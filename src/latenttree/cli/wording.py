@@ -1,0 +1,122 @@
+"""Texts of the library in the words of the command line: options become flags.
+
+`words` turns the parts of a `latenttree.errors.Text` into text. A parameter that the command line
+does not have is named as Python names it.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from latenttree.errors import NO_VALUE, DataError, Option, Phrase, worded
+
+FLAGS: Mapping[str, str] = {
+    "code": "--code",
+    "delimiter": "--delimiter",
+    "drop_constant": "--drop-constant",
+    "family": "--family",
+    "groups": "--groups",
+    "hidden": "--hidden",
+    "ignore": "--ignore",
+    "layout": "--layout",
+    "max_iter": "--max-iter",
+    "max_lines": "--max-lines",
+    "memory_limit": "--memory-limit",
+    "method": "--method",
+    "min_support": "--min-count",  # of readers; Typer checks that of LatentTree
+    "n_jobs": "--threads",
+    "n_samples": "-n",
+    "n_states": "--states",
+    "random_state": "--seed",
+    "refine": "--refine",
+    "roll_up": "--roll-up",
+    "sample": "--sample",
+    "sample_weight": "--weights",
+    "search": "--search",
+    "since": "--since",
+    "smoothing": "--smoothing",
+    "time": "--time",
+    "tree": "--tree",
+    "until": "--until",
+    "vocab": "--vocab",
+    "weights": "--weights",
+}
+"""The flag of each parameter of the library that the command line has."""
+
+LIBRARY_ONLY = frozenset(
+    {
+        "all_samples",
+        "codes",
+        "keep_distances",
+        "max_depth",
+        "n_dims",
+        "names",
+        "positions",
+        "scratch",
+        "shape",
+        "structure",
+        "style",
+        "support",
+    }
+)
+"""Parameters that only Python has."""
+
+SPECIAL: Mapping[tuple[str, Any], str] = {
+    ("delimiter", "\t"): "--delimiter tab",
+    ("scores", True): "--hidden gaussian",
+}
+"""Options that the command line writes in its own way, by name and value."""
+
+PHRASES: Mapping[str, str] = {
+    "drop column": "leave it out by --ignore NAME",
+    "keep all samples": "",
+    "make categorical": "write it as a word",
+    "map columns": " FILE:CODE:TARGET",
+    "mark missing": "empty the cell",
+    "or groups": "",
+    "or names": "",
+    "other samples": "of other samples",
+    "outside codes": "that the model does not know",
+    "try protein": "",
+}
+"""What the command line says for a `Phrase`, by its key; nothing where it has no such option."""
+
+
+def words(part: Option | Phrase) -> str:
+    """A part of a text as the command line writes it."""
+    if isinstance(part, Phrase):
+        return PHRASES.get(part.key, part.text)
+    special = next((text for key, text in SPECIAL.items() if key == (part.name, part.value)), None)
+    if special is not None:
+        return special
+    flag = FLAGS.get(part.name)
+    return str(part) if flag is None else " ".join(_arguments(flag, part.value))
+
+
+def in_words(text: str) -> str:
+    """A note of the library in the words of the command line, on one line."""
+    return " ".join(worded(text, words).split())
+
+
+def error_in_words(error: BaseException) -> str:
+    """What an error says, in the words of the command line, on one line."""
+    if isinstance(error, OSError) and error.strerror and error.filename:
+        return f"{error.filename}: {error.strerror}"
+    text = error.worded(words) if isinstance(error, DataError) else str(error)
+    return " ".join(text.split()) or type(error).__name__
+
+
+def _arguments(flag: str, value: Any) -> Iterator[str]:
+    """`flag` with its value, repeated where it has several: `--family age=poisson`."""
+    if value is NO_VALUE or value is True:
+        yield flag
+    elif value is False or value is None:
+        yield f"--no-{flag.removeprefix('--')}"
+    elif isinstance(value, Mapping):
+        yield from (f"{flag} {shlex.quote(f'{key}={item}')}" for key, item in value.items())
+    elif isinstance(value, list | tuple):
+        yield from (f"{flag} {shlex.quote(str(item))}" for item in value)
+    else:
+        yield f"{flag} {shlex.quote(str(value))}"

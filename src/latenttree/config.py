@@ -1,0 +1,150 @@
+"""`FitConfig`: every option of a fit, checked once and handed from stage to stage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from numbers import Integral, Real
+from typing import Any, Literal
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from latenttree.engine import Progress, resolve_jobs
+from latenttree.engine.memory import memory_bytes
+from latenttree.errors import DataError
+from latenttree.tree import Tree
+
+Baseline = Callable[..., Tree]
+"""A structure learner `(D, n_samples, names) -> Tree`."""
+
+
+@dataclass(frozen=True)
+class FitConfig:
+    """Options of a fit, under the names and with the meaning that `LatentTree` documents.
+
+    `seed`, `n_jobs` and `progress` are what `random_state`, `n_jobs` and `verbose` come to.
+    `baseline` is the structure learner that `structure` names, None for latenttree's own."""
+
+    n_states: Any = None
+    hidden: Literal["categorical", "gaussian"] = "categorical"
+    structure: str = "lrg"
+    baseline: Baseline | None = None
+    sweeps: bool = True
+    distances: Literal["pooled", "pairwise"] = "pooled"
+    epsilon: float | None = None
+    min_support: float = 0.5
+    search: bool = True
+    tree: Literal["majority", "most_probable"] = "majority"
+    refine: Literal["em"] | None = "em"
+    hidden_features: bool = True
+    max_iter: int = 200
+    tol: float = 1e-7
+    smoothing: float = 1.0
+    validation_fraction: float = 0.0
+    family: Any = "auto"
+    groups: Any = None
+    names: Any = None
+    drop_constant: bool = False
+    keep_distances: bool = False
+    memory_limit: Any = None
+    seed: int = 0
+    n_jobs: int = 1
+    progress: Progress = field(default_factory=Progress)
+
+    def __post_init__(self) -> None:
+        check_choice("distances", self.distances, ("pooled", "pairwise"))
+        check_choice("hidden", self.hidden, ("categorical", "gaussian"))
+        check_choice("refine", self.refine, ("em", None))
+        check_choice("tree", self.tree, ("majority", "most_probable"))
+        check_structure_options(self.min_support, self.epsilon)
+        memory_bytes(self.memory_limit)
+        check_refinement_options(self.max_iter, self.tol, self.smoothing, self.validation_fraction)
+
+    @classmethod
+    def from_params(cls, params: dict[str, Any], baselines: dict[str, Baseline]) -> FitConfig:
+        """The configuration of an estimator with these parameters (`get_params`)."""
+        chosen = dict(params)
+        check_choice("structure", chosen["structure"], ("lrg", *baselines))
+        return cls(
+            baseline=baselines.get(chosen["structure"]),
+            seed=seed_of(chosen.pop("random_state")),
+            n_jobs=resolve_jobs(chosen.pop("n_jobs")),
+            progress=Progress(chosen.pop("verbose")),
+            **chosen,
+        )
+
+    @property
+    def gaussian(self) -> bool:
+        """Whether hidden variables are real vectors."""
+        return self.hidden == "gaussian"
+
+    @property
+    def searches(self) -> bool:
+        """Whether likelihood may change the tree. Trees of baselines and Gaussian trees stay."""
+        learned = self.baseline is None and not self.gaussian
+        return self.search and learned and self.refine is not None
+
+
+def check_choice(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
+    """Raise where an option is none of those allowed."""
+    if value not in allowed:
+        raise DataError(
+            f"{name}={value!r} is unknown",
+            f"choose one of {list(allowed)}",
+            value=value,
+            option=name,
+        )
+
+
+def check_structure_options(min_support: Any, epsilon: Any) -> None:
+    """Raise where an option of structure learning is out of range."""
+    if not isinstance(min_support, Real) or not 0 <= float(min_support) <= 1:
+        raise DataError(
+            f"min_support={min_support!r} is no probability",
+            "give a number from 0 to 1",
+            value=min_support,
+            option="min_support",
+        )
+    if epsilon is not None and not (isinstance(epsilon, Real) and float(epsilon) > 0):
+        raise DataError(
+            f"epsilon={epsilon!r} is no distance",
+            "give a number above 0, or None",
+            value=epsilon,
+            option="epsilon",
+        )
+
+
+def check_refinement_options(
+    max_iter: Any, tol: Any, smoothing: Any, validation_fraction: Any
+) -> None:
+    """Raise where an option of refinement is out of range."""
+    if not isinstance(max_iter, Integral) or int(max_iter) < 1:
+        raise DataError(
+            f"max_iter={max_iter!r} is no number of steps",
+            "give an integer, 1 or more",
+            value=max_iter,
+            option="max_iter",
+        )
+    for name, value in (("tol", tol), ("smoothing", smoothing)):
+        if not isinstance(value, Real) or not 0 <= float(value) < np.inf:
+            raise DataError(
+                f"{name}={value!r} is out of range",
+                "give a number, 0 or more",
+                value=value,
+                option=name,
+            )
+    if not isinstance(validation_fraction, Real) or not 0 <= float(validation_fraction) < 1:
+        raise DataError(
+            f"validation_fraction={validation_fraction!r} is out of range",
+            "give a share from 0 to less than 1",
+            value=validation_fraction,
+            option="validation_fraction",
+        )
+
+
+def seed_of(random_state: Any) -> int:
+    """One integer from whatever scikit-learn accepts as random state."""
+    if isinstance(random_state, (int, np.integer)) and random_state >= 0:
+        return int(random_state)
+    return int(check_random_state(random_state).randint(2**31 - 1))

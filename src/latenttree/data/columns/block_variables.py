@@ -1,0 +1,329 @@
+"""One vector for each sample: a block to a variable of its family.
+
+Structure is learned from coordinates whose expectation is linear in the hidden state. A value that
+is missing in a row which has others is filled with the coordinate's mean, which keeps that: the
+filled coordinate is a mixture of the true one and a constant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from latenttree.data.checks import check_finite, check_known, check_squares
+from latenttree.data.columns.bins import (
+    bin_codes,
+    normal_scores,
+    quantile_edges,
+    sparse_spread,
+    spread,
+    standardised,
+)
+from latenttree.data.columns.blocks import canonical_csr, hot_positions
+from latenttree.data.columns.families import (
+    AUTO,
+    GAUSSIAN,
+    NUMBERS,
+    BlockContent,
+    block_family,
+    check_scores,
+    whole,
+)
+from latenttree.data.columns.variables import Variable, one_hot
+from latenttree.data.columns.vectors import wrong_count
+from latenttree.data.table import CODED
+from latenttree.errors import DataError
+
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+Block = Any  # (n, d) floats with NaN, or canonical CSR
+
+WIDEST_BINNED = 16
+"""A dense real vector of at most so many coordinates is binned, each by itself."""
+
+JOINT = ("gaussian_full", "gaussian_tied")
+"""Families whose covariances join the coordinates of a block."""
+
+ROUNDING = 1e-6
+"""Shares of single precision that differ by less are equal."""
+
+_PREVIEW = 100  # rows that are looked at first
+
+
+# --- reading -------------------------------------------------------------------------
+
+
+def dense_block(array: NDArray[Any], columns: Sequence[str], mask: Mask | None = None) -> Floats:
+    """(n, d) float64 with NaN where missing."""
+    if array.dtype.kind not in "biuf":
+        raise DataError(
+            f"a block must be numeric, but {columns[0]!r} has type {array.dtype}",
+            "pass categories as a 1-D vector",
+            value=array.dtype,
+            column=columns[0],
+        )
+    check_finite(array, columns)
+    x = np.array(array, dtype=np.float64, order="C")
+    if mask is not None:
+        x[mask] = np.nan
+    lost = np.isnan(x).all(axis=0)
+    if lost.any():
+        check_known(0, len(x), columns[int(lost.argmax())])
+    return x
+
+
+def sparse_block(matrix: Any, columns: Sequence[str], requested: str) -> sparse.csr_array:
+    """Canonical CSR; negative values only where a real family is requested."""
+    return canonical_csr(matrix, columns, negative=requested in GAUSSIAN)
+
+
+def content_of(x: Block) -> BlockContent:
+    """What the known values of a block are."""
+    if sparse.issparse(x):
+        if (x.data == 1).all():
+            return "one-hot" if (np.diff(x.indptr) == 1).all() else "binary"
+        return "counts" if whole(x.data) else "real"
+    if len(x) > _PREVIEW and content_of(x[:_PREVIEW]) == "real":
+        return "real"
+    gaps = np.isnan(x)
+    known = x[~gaps] if gaps.any() else x
+    if not whole(known):
+        return "real"
+    if known.max(initial=0) > 1:
+        return "counts"
+    rows = x[~gaps.all(axis=1)]
+    return "one-hot" if (rows.sum(axis=1) == 1).all() else "binary"
+
+
+# --- to variables --------------------------------------------------------------------
+
+
+def variable_of_block(
+    x: Block,
+    name: str,
+    columns: Sequence[str],
+    requested: str,
+    weights: Floats | None,
+) -> Variable:
+    """The variable of a block, of the family requested or of the one its values suggest."""
+    content, width = content_of(x), x.shape[1]
+    family = block_family(requested, content, width, name)
+    if family in JOINT and sparse.issparse(x):
+        raise DataError(
+            f"family {family!r} needs a dense block, but {name!r} is sparse",
+            "use 'gaussian_diagonal' or 'gaussian_spherical', or pass it dense",
+            value=family,
+            column=name,
+            option="family",
+        )
+    if family in CODED:
+        return _coded(x, name, family)
+    _check_holds(x, content, family, columns)
+    if family in NUMBERS and (width == 1 or (family in GAUSSIAN and _is_narrow(x))):
+        dense = x.toarray().astype(np.float64) if sparse.issparse(x) else x
+        structural = _bins(dense, weights)
+    elif family in GAUSSIAN:
+        structural = _scaled(x, weights) if sparse.issparse(x) else standardised(x, weights)
+    else:
+        makers = {"poisson": _scaled, "multinomial": _shares, "multihot": _hot}
+        structural = makers[family](x, weights)
+    remark = "bag" if requested == AUTO and family == "multinomial" else ""
+    return _finished(x, structural, name, family, weights, remark)
+
+
+def score_variable_of_block(
+    x: Block, name: str, requested: str, weights: Floats | None
+) -> Variable:
+    """The variable of a block in a Gaussian tree: normal scores of its coordinates."""
+    check_scores(requested, name)
+    check_squares(x.data if sparse.issparse(x) else x, name)
+    structural = _scaled(x, weights) if sparse.issparse(x) else normal_scores(x, weights)
+    return _finished(x, structural, name, "gaussian", weights, "")
+
+
+def _is_narrow(x: Any) -> bool:
+    return not sparse.issparse(x) and x.shape[1] <= WIDEST_BINNED
+
+
+def _finished(
+    x: Any, structural: Any, name: str, family: str, weights: Floats | None, remark: Any
+) -> Variable:
+    gaps = _gaps(x, family)
+    if gaps is not None:
+        check_known(len(gaps) - int(gaps.sum()), len(gaps), name)
+        structural = _emptied(structural, gaps)
+    values = x
+    if family == "multinomial" and not sparse.issparse(x):
+        values = np.where(np.isnan(x).any(axis=1)[:, None], np.nan, x)  # no part of a bag is one
+    return Variable(
+        name,
+        family,
+        structural.shape[1],
+        block=structural,
+        values=values,
+        gaps=gaps,
+        n_missing=0 if gaps is None else int(gaps.sum()),
+        constant=_constant(x, structural, gaps, family, weights),
+        remark=remark,
+    )
+
+
+def _coded(x: Any, name: str, family: str) -> Variable:
+    codes = hot_positions(x, name)
+    known = codes[codes >= 0]
+    check_known(len(known), len(codes), name)
+    single = (known == known[0]).all()
+    return Variable(
+        name,
+        family,
+        x.shape[1],
+        codes=codes,
+        n_missing=len(codes) - len(known),
+        constant=_shown(np.eye(x.shape[1])[known[0]]) if single else None,
+    )
+
+
+def _check_holds(x: Any, content: BlockContent, family: str, columns: Sequence[str]) -> None:
+    """Counts are whole numbers from 0 on, and codes 0 or 1."""
+    if family in GAUSSIAN or content in ("one-hot", "binary"):
+        return
+    if content == "counts" and family != "multihot":
+        return
+    matrix = sparse.coo_array(x)
+    value = matrix.data
+    if family == "multihot":
+        bad = ~np.isnan(value) & (value != 0) & (value != 1)
+    else:
+        bad = (value < 0) | (np.isfinite(value) & (value != np.floor(value)))
+    if not bad.any():  # counts too large for integers, but counts
+        return
+    at = int(bad.argmax())
+    row, column = int(matrix.row[at]), columns[int(matrix.col[at])]
+    if family != "multihot":
+        raise wrong_count(value[at], row, column, family)
+    raise DataError(
+        f"value {value[at]:g} at row {row}, column {column!r}: family 'multihot' "
+        "holds codes that are absent (0) or present (1)",
+        "use 'multinomial' or 'poisson' for counts",
+        value=value[at],
+        row=row,
+        column=column,
+    )
+
+
+def _gaps(x: Any, family: str) -> Mask | None:
+    """(n,) True where a row says nothing; None where none does."""
+    if sparse.issparse(x):
+        gaps = np.diff(x.indptr) == 0 if family == "multinomial" else None
+    elif family == "multinomial":
+        gaps = ~(x.sum(axis=1) > 0)
+    else:
+        gaps = np.isnan(x).all(axis=1)
+    return gaps if gaps is not None and gaps.any() else None
+
+
+def _emptied(structural: Any, gaps: Mask) -> Any:
+    if not sparse.issparse(structural):
+        structural[gaps] = 0.0
+        return structural
+    known = sparse.diags_array((~gaps).astype(structural.dtype), format="csr")
+    matrix = sparse.csr_array(known @ structural)
+    matrix.eliminate_zeros()
+    return matrix
+
+
+def _constant(
+    x: Any, structural: Any, gaps: Mask | None, family: str, weights: Floats | None
+) -> str | None:
+    """The single row that a block has, as text; None where it varies."""
+    if family == "multinomial":
+        known = slice(None) if gaps is None else ~gaps
+        shares = structural[known]
+        mean, deviation = sparse_spread(shares, None)
+        return None if deviation.max() > ROUNDING else _shown(mean)
+    mean, deviation = sparse_spread(x, weights) if sparse.issparse(x) else spread(x, weights)
+    return None if deviation.any() else _shown(mean)
+
+
+def _shown(row: NDArray[Any]) -> str:
+    row = np.asarray(row, dtype=np.float64)
+    return np.array2string(row, threshold=6, edgeitems=2, precision=6)
+
+
+# --- structural forms ----------------------------------------------------------------
+
+
+def _filled(x: Floats, mean: Floats) -> Floats:
+    gaps = np.isnan(x)
+    return np.where(gaps, mean, x) if gaps.any() else x
+
+
+def _bins(x: Floats, weights: Floats | None) -> sparse.csr_array:
+    """Quantile bins of every coordinate side by side, a one in each; a missing coordinate has the
+    frequencies of its bins."""
+    return sparse.csr_array(
+        sparse.hstack([_coordinate_bins(column, weights) for column in x.T], format="csr")
+    )
+
+
+def _coordinate_bins(column: Floats, weights: Floats | None) -> sparse.csr_array:
+    known = ~np.isnan(column)
+    mass = None if weights is None else weights[known]
+    edges = quantile_edges(column[known], mass)
+    codes = np.full(len(column), -1)
+    codes[known] = bin_codes(column[known], edges)
+    matrix = one_hot(codes, len(edges) + 1)
+    if known.all():
+        return matrix
+    counts = np.bincount(codes[known], mass, len(edges) + 1)
+    gaps = sparse.csr_array((~known).astype(np.float32)[:, None])
+    return matrix + gaps @ sparse.csr_array((counts / counts.sum()).astype(np.float32)[None])
+
+
+def _scaled(x: Block, weights: Floats | None) -> Any:
+    """Coordinates divided by their standard deviation; sparse stays sparse."""
+    if sparse.issparse(x):
+        deviation = sparse_spread(x, weights)[1]
+        deviation[deviation == 0] = 1.0
+        data = (x.data / deviation[x.indices]).astype(np.float32)
+        return sparse.csr_array((data, x.indices, x.indptr), shape=x.shape)
+    mean, deviation = spread(x, weights)
+    deviation[deviation == 0] = 1.0
+    return (_filled(x, mean) / deviation).astype(np.float32)
+
+
+def _shares(x: Block, weights: Floats | None) -> sparse.csr_array:
+    """Counts divided by the total of their row; rows of total 0 and rows with gaps are empty."""
+    counts = sparse.csr_array(x.copy() if sparse.issparse(x) else np.nan_to_num(x))
+    total = np.asarray(x.sum(axis=1), dtype=np.float64).ravel()
+    inverse = np.where(total > 0, 1.0 / np.where(total > 0, total, 1.0), 0.0)
+    data = (counts.data * np.repeat(inverse, np.diff(counts.indptr))).astype(np.float32)
+    shares = sparse.csr_array((data, counts.indices, counts.indptr), shape=counts.shape)
+    shares.eliminate_zeros()
+    return shares
+
+
+def _hot(x: Block, weights: Floats | None) -> sparse.csr_array:
+    """(n, d + 1): coordinate 0 is 1 where a row has some of the codes, then the codes."""
+    if sparse.issparse(x):
+        return _with_some((np.diff(x.indptr) > 0).astype(np.float32), x)
+    gaps = np.isnan(x)
+    has_one = (x == 1).any(axis=1)
+    if not gaps.any():
+        return _with_some(has_one.astype(np.float32), x)
+    open_rows = gaps.any(axis=1) & ~has_one
+    some = has_one.astype(np.float64)
+    mean = spread(np.column_stack([np.where(open_rows, np.nan, some), x]), weights)[0]
+    some[open_rows] = mean[0]
+    return _with_some(some, _filled(x, mean[1:]))
+
+
+def _with_some(some: NDArray[Any], codes: Any) -> sparse.csr_array:
+    parts = [sparse.csr_array(some[:, None]), sparse.csr_array(codes)]
+    matrix = sparse.csr_array(sparse.hstack(parts, format="csr"), dtype=np.float32)
+    matrix.sort_indices()
+    return matrix

@@ -1,0 +1,239 @@
+"""Which family a variable has: the one requested, or the one its values suggest.
+
+- Booleans, integers, text and categories are categorical; but in a DataFrame, integers with more
+  than 50 different values and on average fewer than 20 rows for each are numbers.
+- Floats are real. Floats that are all whole numbers from 0 on, with at most 20 different ones, are
+  categories: so pandas stores integers with gaps, and so encoders give codes.
+- Whole numbers that number the rows, all different and without large gaps, are categories, which
+  `checks.check_identifiers` refuses.
+- A block of vectors is categorical where every row is one-hot, a multi-hot group where all is 0
+  or 1, a bag of counts where all is a whole number from 0 on, real otherwise.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from latenttree.data.checks import MAX_ALL_UNIQUE, listing
+from latenttree.data.table import FAMILIES
+from latenttree.errors import DataError, Option, Phrase, Text
+
+Family = str | Mapping[Any, str]
+BlockContent = Literal["one-hot", "binary", "counts", "real"]
+
+AUTO = "auto"
+NAMES = (*FAMILIES, "binary")
+GAUSSIAN = tuple(name for name in FAMILIES if name.startswith("gaussian"))
+NUMBERS = (*GAUSSIAN, "poisson")
+
+MAX_WHOLE = 20
+"""Floats with at most so many different whole values are categories."""
+
+MANY_VALUES = 50
+"""Integers with more different values than this are read with a note."""
+
+MIN_ROWS_PER_VALUE = 20
+"""Many integers of a DataFrame with fewer rows than this for each are numbers, not categories."""
+
+ALIASES = {
+    **dict.fromkeys(("normal", "real", "numeric", "number", "float", "continuous"), "gaussian"),
+    **dict.fromkeys(("count", "counts"), "poisson"),
+    **dict.fromkeys(("binary", "bernoulli", "nominal", "discrete", "category"), "categorical"),
+}
+"""What other libraries call the families."""
+
+MAX_EXACT = 2.0**53
+"""Below this, floats hold every whole number."""
+
+_PREVIEW = 1000  # values that are looked at first: most real columns show a fraction soon
+
+
+# --- what is requested -------------------------------------------------------------------
+
+
+def requested_families(family: Family, names: Sequence[str]) -> list[str]:
+    """(p,) the family requested for each variable, or "auto"."""
+    if isinstance(family, str):
+        return [_known(family, "")] * len(names)
+    if not isinstance(family, Mapping):
+        raise DataError(
+            Text(Option("family", family), " is neither a name nor a dict"),
+            "give 'auto', the name of a family for all variables, or a dict from "
+            f"columns to names; names are {list(NAMES)}",
+            value=family,
+            option="family",
+        )
+    wanted = {str(column): name for column, name in family.items()}
+    known = set(names)
+    unknown = next((column for column in wanted if column not in known), None)
+    if unknown is not None:
+        raise DataError(
+            f"family names column {unknown!r}, which the data do not have"
+            f"{_did_you_mean(unknown, names)}",
+            f"the columns are {listing(names)}",
+            column=unknown,
+            value=wanted[unknown],
+            option="family",
+        )
+    found = {column: _known(name, f" of column {column!r}") for column, name in wanted.items()}
+    return [found.get(name, AUTO) for name in names]
+
+
+def _known(name: Any, of: str) -> str:
+    if isinstance(name, str) and name in (AUTO, *NAMES):
+        return name
+    raise DataError(
+        f"family {name!r}{of} is unknown{_meant(str(name))}",
+        f"choose one of {[AUTO, *NAMES]}",
+        value=name,
+        option="family",
+    )
+
+
+def _meant(name: str) -> str:
+    alias = ALIASES.get(name.lower())
+    return f" (did you mean {alias!r}?)" if alias else _did_you_mean(name.lower(), NAMES)
+
+
+def _did_you_mean(name: str, known: Sequence[str]) -> str:
+    close = difflib.get_close_matches(name, known, 1)
+    return f" (did you mean {close[0]!r}?)" if close else ""
+
+
+def check_scores(requested: str, name: str) -> None:
+    """A Gaussian tree reads numbers: no family may say otherwise."""
+    if requested not in (AUTO, "ordinal", "binary", *GAUSSIAN):
+        raise DataError(
+            Text(
+                f"family {requested!r} of {name!r} does not go with ",
+                Option("hidden", "gaussian"),
+                ", which reads every variable as a number",
+            ),
+            Text("leave it out, or use ", Option("hidden", "categorical")),
+            value=requested,
+            column=name,
+            option="family",
+        )
+
+
+# --- vectors -------------------------------------------------------------------------
+
+
+def vector_family(
+    requested: str,
+    known: NDArray[Any],
+    name: str,
+    n_rows: int = 0,
+    loose: bool = False,
+    n_known: int = 0,
+    total: float | None = None,
+) -> str:
+    """Family of one value a sample; `known` are those that are there: booleans, integers, floats
+    or anything else (text, labels); `loose` where integers need not be codes. `known` may be the
+    different values alone, with the number of their rows in `n_known`; `total` is what these rows
+    count together, where they have weights."""
+    number = known.dtype.kind in "biuf"
+    if requested == AUTO:
+        n_known = max(n_known, len(known))
+        total = n_known if total is None else total
+        return _suggested(known, max(n_rows, n_known), loose, n_known, total)
+    if requested in ("multinomial", "multihot"):
+        raise DataError(
+            f"family {requested!r} is for a block of several columns, but {name!r} is a single one",
+            Text(
+                "pass a dict with an (n, d) block", Phrase("or groups", ", or a matrix with groups")
+            ),
+            value=requested,
+            column=name,
+            option="family",
+        )
+    if requested in NUMBERS and not number:
+        first = known[:1].tolist()[0]
+        raise DataError(
+            f"family {requested!r} needs numbers, but column {name!r} holds "
+            f"{type(first).__name__} values (first {first!r})",
+            "convert it, or leave its family to 'auto'",
+            column=name,
+            value=first,
+            option="family",
+        )
+    if requested == "binary":
+        return "categorical"
+    alike = ("gaussian_spherical", "gaussian_diagonal", "gaussian_full")  # of a single number
+    return "gaussian" if requested in alike else requested
+
+
+def _suggested(known: NDArray[Any], n_rows: int, loose: bool, n_known: int, total: float) -> str:
+    kind = known.dtype.kind
+    if kind == "f":
+        category = is_few_whole_numbers(known) or is_row_number(known, n_rows, n_known)
+    else:
+        rare = loose and kind in "iu" and _many_and_rare(known, total)
+        category = not rare or is_row_number(known, n_rows, n_known)
+    return "categorical" if category else "gaussian"
+
+
+def _many_and_rare(known: NDArray[Any], total: float) -> bool:
+    """Whether integers have more than 50 values with fewer than 20 rows for each."""
+    if int(known.max()) - int(known.min()) < MANY_VALUES:  # most codes, without a sort
+        return False
+    n_values = len(np.unique(known))
+    return n_values > MANY_VALUES and total < MIN_ROWS_PER_VALUE * n_values
+
+
+def is_row_number(known: NDArray[Any], n_rows: int, n_known: int) -> bool:
+    """Whether values number the rows: more than 20 whole numbers, all different, that run over
+    less than twice as many whole numbers as there are rows."""
+    if n_known <= MAX_ALL_UNIQUE or float(known.max()) - float(known.min()) + 1 >= 2 * n_rows:
+        return False
+    if known.dtype.kind == "f" and not (whole(known[:_PREVIEW]) and whole(known)):
+        return False
+    return len(np.unique(known)) == n_known
+
+
+def is_few_whole_numbers(known: NDArray[Any]) -> bool:
+    """Whether floats are at most 20 different whole numbers from 0 on."""
+    if not whole(known[:_PREVIEW]) or not whole(known):
+        return False
+    return len(np.unique(known[:_PREVIEW])) <= MAX_WHOLE and len(np.unique(known)) <= MAX_WHOLE
+
+
+def whole(values: NDArray[Any]) -> bool:
+    """Whether all values are whole numbers from 0 on that integers hold exactly."""
+    exact = (values >= 0) & (values == np.floor(values)) & (values < MAX_EXACT)
+    return bool(exact.all())
+
+
+# --- blocks --------------------------------------------------------------------------
+
+
+def block_family(requested: str, content: BlockContent, width: int, name: str) -> str:
+    """Family of a vector a sample."""
+    if requested == AUTO:
+        if content == "counts":
+            return "multinomial" if width > 1 else "poisson"
+        return {"one-hot": "categorical", "binary": "multihot"}.get(content, "gaussian_diagonal")
+    if requested == "binary":
+        raise DataError(
+            f"family 'binary' is for a single column, but {name!r} is a block of {width} columns",
+            "'multihot' reads it as a group of codes that are present or absent",
+            value=requested,
+            column=name,
+            option="family",
+        )
+    if requested == "multinomial" and width == 1:
+        raise DataError(
+            f"family 'multinomial' is for a bag of several counts, but {name!r} has one column",
+            "use 'poisson'",
+            value=requested,
+            column=name,
+            option="family",
+        )
+    if requested == "multihot" and content == "one-hot":
+        return "categorical"
+    return "gaussian_diagonal" if requested == "gaussian" else requested

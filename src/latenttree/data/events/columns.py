@@ -1,0 +1,304 @@
+"""Columns of an event table, and maps between codes, whatever they come in.
+
+A DataFrame, a dict or a tuple of arrays, a .csv (also .gz, .xz, .bz2) or a .parquet file: each
+column becomes its distinct values with their texts, and the number of the value in each row.
+Codes are texts throughout: "250.00" and "250" are two codes, and "008" is not "8".
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from latenttree.data.checks import is_missing, listing
+from latenttree.data.containers import as_frame
+from latenttree.data.files.boundary import reading
+from latenttree.data.files.parquet import parquet_columns, parquet_file
+from latenttree.data.files.text import check_file, read_cells, suffix_of
+from latenttree.errors import DataError, Option, Text
+
+IntArray = NDArray[np.int64]
+Choose = Callable[[Sequence[str]], Sequence[int]]
+
+FILES = ".csv, .tsv, .parquet, and .csv.gz, .csv.xz"
+
+MISSING_TEXTS = frozenset(["", "NA", "N/A", "NaN", "nan", "NaT", "null", "None", "<NA>", "?"])
+
+
+@dataclass(frozen=True, eq=False)
+class Labelled:
+    """One column of n rows.
+
+    Attributes
+    ----------
+    name : of the column.
+    values : (m,) distinct values as they came, in order of appearance.
+    texts : (m,) the same as text, all different.
+    index : (n,) number of the value in each row; -1 where it is missing.
+    floats : whether the values were decimal numbers, whose texts may have lost zeros.
+    """
+
+    name: str
+    values: NDArray[Any]
+    texts: tuple[str, ...]
+    index: IntArray
+    floats: bool = False
+
+
+def read_columns(source: Any, choose: Choose, delimiter: str | None = None) -> list[Labelled]:
+    """The chosen columns; `choose` is given all names and answers with numbers of columns."""
+    if isinstance(source, str | os.PathLike):
+        with reading(source):
+            return _columns_of_file(Path(source), choose, delimiter)
+    if isinstance(source, Mapping):
+        return _columns_of_arrays([str(name) for name in source], list(source.values()), choose)
+    if isinstance(source, tuple) and len(source) in (2, 3):
+        return _columns_of_arrays(["sample", "code", "time"][: len(source)], source, choose)
+    frame = as_frame(source)
+    if frame is None:
+        raise DataError(
+            f"events are a {type(source).__name__}",
+            "pass a DataFrame with a row for each event, a tuple (samples, codes) of two "
+            "arrays of one length, or the path of a file",
+            value=type(source).__name__,
+        )
+    return columns_of_frame(frame, choose)
+
+
+def _columns_of_file(path: Path, choose: Choose, delimiter: str | None) -> list[Labelled]:
+    if is_parquet(path):
+        frame = nw.from_native(_read_parquet(path), eager_only=True)
+        return columns_of_frame(frame, choose)
+    mark = delimiter_of(path, delimiter)
+    chosen: list[int] = []
+
+    def select(names: Sequence[str]) -> Sequence[int]:
+        chosen.extend(choose([name.strip() for name in names]))
+        return chosen
+
+    header, cells = read_cells(path, select, mark)
+    return columns_of_cells(header, chosen, cells)
+
+
+def is_parquet(path: Path) -> bool:
+    return suffix_of(path) == ".parquet"
+
+
+def delimiter_of(path: Path, delimiter: str | None) -> str:
+    """The mark between the cells of a file of text."""
+    suffix = suffix_of(path)
+    if suffix not in (".csv", ".tsv", ".txt"):
+        check_file(path)
+        raise DataError(
+            f"do not know how to read {path.name!r}", f"known are {FILES}", path=str(path)
+        )
+    return delimiter or ("\t" if suffix == ".tsv" else ",")
+
+
+def columns_of_cells(
+    header: Sequence[str],
+    chosen: Sequence[int],
+    cells: Sequence[tuple[list[str], NDArray[np.int32]]],
+) -> list[Labelled]:
+    """The chosen columns of a .csv, given their distinct texts and those of each row."""
+    return [
+        _labelled(header[j].strip(), _objects(texts), codes.astype(np.int64))
+        for j, (texts, codes) in zip(chosen, cells, strict=True)
+    ]
+
+
+def _read_parquet(path: Path) -> Any:
+    check_file(path)
+    with parquet_file(path) as file:
+        return file.read(columns=parquet_columns(file))
+
+
+def _columns_of_arrays(
+    names: Sequence[str], values: Sequence[Any], choose: Choose
+) -> list[Labelled]:
+    arrays = [np.asarray(value) for value in values]
+    flat = next((j for j, array in enumerate(arrays) if array.ndim != 1), None)
+    if flat is not None:
+        raise DataError(
+            f"{names[flat]!r} of the events has shape {arrays[flat].shape}",
+            "pass arrays of one dimension, with a value for each event",
+            value=arrays[flat].shape,
+            column=names[flat],
+        )
+    lengths = {name: len(array) for name, array in zip(names, arrays, strict=True)}
+    if len(set(lengths.values())) > 1:
+        told = ", ".join(f"{name!r} has {n}" for name, n in lengths.items())
+        raise DataError(
+            f"columns of events differ in length: {told}",
+            "give each event one of each",
+            value=lengths,
+        )
+    return [_of_array(names[j], arrays[j]) for j in choose(names)]
+
+
+def columns_of_frame(frame: nw.DataFrame[Any], choose: Choose) -> list[Labelled]:
+    names = frame.columns
+    return [_of_series(frame.get_column(names[j])) for j in choose(names)]
+
+
+def _of_series(series: nw.Series[Any]) -> Labelled:
+    """Only what is known goes to NumPy: integers with gaps would become floats there."""
+    if isinstance(series.dtype, nw.Datetime) and series.dtype.time_zone is not None:
+        series = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
+    known = ~series.is_null().to_numpy().astype(bool)
+    found = _of_array(series.name, series.drop_nulls().to_numpy())
+    index = np.full(len(known), -1, dtype=np.int64)
+    index[known] = found.index
+    return Labelled(found.name, found.values, found.texts, index, found.floats)
+
+
+def _of_array(name: str, array: NDArray[Any]) -> Labelled:
+    if array.dtype.kind in "biufM":
+        distinct, first, inverse = np.unique(array, return_index=True, return_inverse=True)
+        order = np.argsort(first)
+        rank = np.empty(len(order), dtype=np.int64)
+        rank[order] = np.arange(len(order))
+        return _labelled(name, distinct[order], rank[inverse.ravel()])
+    position: dict[Any, int] = {}
+    try:
+        codes = [position.setdefault(value, len(position)) for value in array.tolist()]
+    except TypeError as error:
+        raise DataError(
+            f"column {name!r} of the events: {error}", "use texts or numbers", column=name
+        ) from error
+    return _labelled(name, _objects(position), np.asarray(codes, dtype=np.int64))
+
+
+def _objects(values: Iterable[Any]) -> NDArray[Any]:
+    """An object array of one dimension, whatever the values are."""
+    items = list(values)
+    array = np.empty(len(items), dtype=object)
+    array[:] = items
+    return array
+
+
+def _labelled(name: str, values: NDArray[Any], codes: IntArray) -> Labelled:
+    """Values that are the same text are one; those that mean "missing" are none."""
+    gaps = is_missing(_objects(values.tolist()))
+    texts = ["" if gap else text_of(v) for v, gap in zip(values.tolist(), gaps, strict=True)]
+    position: dict[str, int] = {}
+    first: list[int] = []
+    number = np.full(len(texts) + 1, -1, dtype=np.int64)
+    for i, text in enumerate(texts):
+        if text in MISSING_TEXTS:
+            continue
+        if text not in position:
+            position[text] = len(position)
+            first.append(i)
+        number[i] = position[text]
+    return Labelled(name, values[first], tuple(position), number[codes], values.dtype.kind == "f")
+
+
+def text_of(value: Any) -> str:
+    """A code or an identifier as text; a whole number is written without a decimal point."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return str(value).strip()
+
+
+# ---- which columns --------------------------------------------------------------------
+
+# fmt: off
+SAMPLE_NAMES = (
+    "sample", "sample_id", "patient", "patient_id", "patient_nbr", "person", "person_id", "subject",
+    "subject_id", "member_id", "mrn", "eid", "id", "encounter_id", "hadm_id", "document",
+)
+CODE_NAMES = (
+    "code", "icd", "icd_code", "icd9", "icd9_code", "icd10", "icd10_code", "phecode", "diagnosis",
+    "diagnosis_code", "dx", "dx_code", "condition_concept_id", "concept_id", "snomed", "atc",
+    "event", "event_code", "item", "word",
+)
+TIME_NAMES = (
+    "time", "date", "datetime", "timestamp", "day", "age", "event_time", "event_date",
+    "diagnosis_date", "condition_start_date", "start_date",
+)
+# fmt: on
+
+
+def choose_columns(
+    names: Sequence[str], sample: Any = None, code: Any = None, time: Any = None
+) -> list[int]:
+    """Numbers of the columns of samples, codes and, where `time` is not None, times.
+
+    A column that is not named is guessed by its name, else it is the first that is left; with
+    ``time=""`` it must be one that is called like a time.
+    """
+    chosen: dict[str, int | None] = {
+        "sample": _position(names, sample, "sample"),
+        "code": _position(names, code, "code"),
+        "time": _position(names, time or None, "time"),
+    }
+    known = {"sample": SAMPLE_NAMES, "code": CODE_NAMES, "time": TIME_NAMES}
+    for role, guesses in known.items():
+        if chosen[role] is None:
+            chosen[role] = _guess(names, guesses, chosen.values())
+    for role in ("sample", "code"):
+        if chosen[role] is None:
+            chosen[role] = _first_left(names, role, chosen.values())
+    if time == "" and chosen["time"] is None:
+        raise DataError(
+            Text(
+                f"no column of times among {listing(names)}: ",
+                Option("since"),
+                " and ",
+                Option("until"),
+                " need one",
+            ),
+            Text("pass ", Option("time"), " with its name"),
+            option="time",
+        )
+    roles = ("sample", "code") if time is None else ("sample", "code", "time")
+    found = [j for j in (chosen[role] for role in roles) if j is not None]
+    if len(set(found)) < len(found):
+        raise DataError(
+            f"sample, code and time must be different columns, got {sample!r}, {code!r} "
+            f"and {time!r}",
+            f"the columns are {listing(names)}",
+            value=(sample, code, time),
+        )
+    return found
+
+
+def _position(names: Sequence[str], name: Any, role: str) -> int | None:
+    if name is None:
+        return None
+    if str(name) not in names:
+        raise DataError(
+            Text(f"no column {name!r} in the events (", Option(role), ")"),
+            f"the columns are {listing(names)}",
+            value=name,
+            option=role,
+        )
+    return list(names).index(str(name))
+
+
+def _guess(names: Sequence[str], guesses: Sequence[str], taken: Iterable[int | None]) -> int | None:
+    used = set(taken)
+    plain = [name.strip().lower().replace(" ", "_").replace("-", "_") for name in names]
+    found = (plain.index(guess) for guess in guesses if guess in plain)
+    return next((j for j in found if j not in used), None)
+
+
+def _first_left(names: Sequence[str], role: str, taken: Iterable[int | None]) -> int:
+    used = set(taken)
+    for j in range(len(names)):
+        if j not in used:
+            return j
+    raise DataError(
+        f"events need a column of samples and one of codes, but the columns are {listing(names)}",
+        Text("pass ", Option(role), " with the name of the column"),
+        value=tuple(names),
+        option=role,
+    )

@@ -1,0 +1,90 @@
+"""Maps between codes: code to parents, or code to group, from mappings, tables and files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from latenttree.data.checks import listing
+from latenttree.data.events.columns import MISSING_TEXTS, read_columns, text_of
+from latenttree.errors import DataError, Option, Phrase, Text
+
+
+def read_map(source: Any, what: str) -> dict[str, list[str]]:
+    """Code to what it belongs to, each once, in the order of the map.
+
+    `source` is a mapping from a code to one text or to several, or a table of two columns: a
+    DataFrame, a path, or a tuple (DataFrame or path, column of codes, column of targets).
+    """
+    pairs = _pairs_of_mapping(source) if isinstance(source, Mapping) else _pairs(source, what)
+    found: dict[str, list[str]] = {}
+    for code, target in pairs:
+        targets = found.setdefault(code, [])
+        if target not in targets:
+            targets.append(target)
+    if not found:
+        raise DataError(
+            Text(Option(what), " is a map without any code"),
+            "pass code and target of each",
+            option=what,
+        )
+    return found
+
+
+def _pairs_of_mapping(source: Mapping[Any, Any]) -> Iterable[tuple[str, str]]:
+    for code, targets in source.items():
+        if isinstance(targets, set | frozenset):
+            targets = sorted(targets, key=str)
+        several = isinstance(targets, list | tuple | np.ndarray)
+        for target in targets if several else [targets]:
+            text = text_of(target)
+            if text not in MISSING_TEXTS:
+                yield text_of(code), text
+
+
+def _pairs(source: Any, what: str) -> Iterable[tuple[str, str]]:
+    table, wanted = source, None
+    if isinstance(source, tuple):
+        if len(source) != 3:
+            raise DataError(
+                Text(Option(what), f" is a tuple of {len(source)}"),
+                "pass a mapping, a table of two columns, or (table, column of codes, "
+                "column of targets)",
+                value=len(source),
+                option=what,
+            )
+        table, wanted = source[0], [str(name) for name in source[1:]]
+    codes, targets = read_columns(table, lambda names: _map_columns(names, wanted, what))
+    rows = zip(codes.index.tolist(), targets.index.tolist(), strict=True)
+    return [(codes.texts[i], targets.texts[j]) for i, j in rows if i >= 0 and j >= 0]
+
+
+def _map_columns(names: Sequence[str], wanted: Sequence[str] | None, what: str) -> list[int]:
+    if wanted is None:
+        if len(names) != 2:
+            raise DataError(
+                Text(
+                    "the map ",
+                    Option(what),
+                    f" has {len(names)} columns ({listing(names)}), not two",
+                ),
+                Text(
+                    "name them: ",
+                    Option(what),
+                    Phrase("map columns", "=(table, column of codes, column of targets)"),
+                ),
+                value=tuple(names),
+                option=what,
+            )
+        return [0, 1]
+    absent = [name for name in wanted if name not in names]
+    if absent:
+        raise DataError(
+            Text(f"no column {listing(absent)} in the map ", Option(what)),
+            f"the columns are {listing(names)}",
+            value=tuple(absent),
+            option=what,
+        )
+    return [list(names).index(name) for name in wanted]

@@ -1,0 +1,392 @@
+"""Events, as health records have them, to presence or absence: a row for each (sample, code).
+
+`read_events` takes the table as it is. Codes may be rolled up to their parents, and gathered in
+groups, each of which is then one multi-hot variable. Whatever is left out is counted.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from latenttree.data.checks import listing
+from latenttree.data.events.columns import IntArray, Labelled, choose_columns, read_columns, text_of
+from latenttree.data.events.maps import read_map
+from latenttree.data.events.pairs import Collector, MemoryPairCollector, Pairs
+from latenttree.data.events.report import NothingLeft, left_out, sentences
+from latenttree.data.events.stream import FixedIndex, GrowingIndex, event_blocks
+from latenttree.data.events.times import within
+from latenttree.data.files.boundary import reading
+from latenttree.data.files.sizes import memory_needed
+from latenttree.data.files.text import check_file
+from latenttree.data.inputs import as_table
+from latenttree.data.streaming.assemble import ReadPlan
+from latenttree.data.streaming.pairs import DiskPairCollector
+from latenttree.data.streaming.scratch import Arrays, Scratch
+from latenttree.data.table import Table
+from latenttree.engine.memory import memory_bytes, room_for_reading
+from latenttree.errors import DataError, Option, Text
+
+
+@dataclass(frozen=True, eq=False)
+class Events:
+    """Which sample has which code.
+
+    Attributes
+    ----------
+    matrix : (n_samples, n_codes) CSR, 1 where a sample has a code.
+    samples : (n_samples,) identifiers of the samples, as they came.
+    names : (n_codes,) the codes.
+    groups : None, or the columns of each group, as `LatentTree(groups=...)` takes them.
+    report : what was read and what was left out, in numbers and examples.
+    notes : the same in sentences.
+    """
+
+    matrix: sparse.csr_array
+    samples: NDArray[Any]
+    names: tuple[str, ...]
+    groups: dict[str, IntArray] | None = None
+    report: dict[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return int(self.matrix.shape[0])
+
+    def __repr__(self) -> str:
+        groups = "" if self.groups is None else f" in {len(self.groups):,} groups"
+        return f"Events({len(self):,} samples x {len(self.names):,} codes{groups})"
+
+    def table(self) -> Table:
+        """The table to fit: a binary variable for each code, or a multi-hot one for each group."""
+        if self.groups is None:
+            table = as_table(self.matrix, names=self.names)
+        else:
+            table = as_table(self.matrix, groups=self.groups)
+            codes = tuple(np.asarray(self.names)[columns] for columns in self.groups.values())
+            table = table.replace(categories=codes)
+        return table.replace(notes=(*self.notes, *table.notes))
+
+
+def read_events(
+    events: Any,
+    *,
+    sample: str | None = None,
+    code: str | None = None,
+    time: str | None = None,
+    since: Any = None,
+    until: Any = None,
+    roll_up: Any = None,
+    groups: Any = None,
+    codes: Sequence[Any] | None = None,
+    min_support: int = 2,
+    all_samples: Sequence[Any] | NDArray[Any] | None = None,
+    delimiter: str | None = None,
+    memory_limit: Any = None,
+    scratch: str | Path | None = None,
+) -> Events:
+    """Presence or absence from a table with a row for each event.
+
+    Parameters
+    ----------
+    events : a DataFrame, a dict of columns, a tuple ``(samples, codes)`` or ``(samples, codes,
+        times)`` of arrays, or the path of a .csv (also .gz, .xz) or .parquet file. Codes of a
+        file stay as they are written.
+    sample, code, time : names of the columns. Guessed from usual names (patient_id, id, ...;
+        code, icd9, ...; time, date, ...), else the first two columns.
+    since, until : count events of this time span only, both ends included: numbers or dates, as
+        the column of times has them. A date counts whole: ``until="2020"`` ends with the year.
+    roll_up : replace each code by its parent, or by all its parents: a mapping from code to one
+        parent or a list of them, or a table of two columns (DataFrame, path, or ``(table, column
+        of codes, column of parents)``). A list of such maps is applied one after the other.
+        Codes outside the map are dropped, and counted.
+    groups : the group of each code, in the same forms; a code that occurs has one group. Codes
+        outside the map are dropped, and counted; so are groups without members.
+    codes : the columns, in this order; for new events the `names` of the ones learned from. Other
+        codes are dropped, and counted; `min_support` then does not apply.
+    min_support : leave out codes that fewer samples have, and codes that all samples have.
+    all_samples : identifiers of all samples, a row for each in this order, also for those without
+        events; events of others are dropped, and counted. Left out: the samples that have an
+        event that counts, in order of appearance.
+    delimiter : between the cells of a .csv; a comma, or a tab for .tsv, if left out.
+    memory_limit, scratch : as in `read_table`: a file that is too large is read part by part, in
+        any order of its rows; the names of the samples stay in memory.
+
+    Raises
+    ------
+    DataError : columns, times or maps that cannot be used; no event left.
+
+    Examples
+    --------
+    >>> from latenttree.data import read_events
+    >>> patients, codes = [7, 7, 7, 9, 9, 4], ["flu", "cough", "flu", "cough", "rash", "rash"]
+    >>> found = read_events((patients, codes), min_support=1)
+    >>> found
+    Events(3 samples x 3 codes)
+    >>> found.names, found.report["duplicates"]
+    (('cough', 'flu', 'rash'), 1)
+    >>> found.matrix.toarray().astype(int).tolist()
+    [[1, 1, 0], [1, 0, 1], [0, 0, 1]]
+    """
+    if isinstance(min_support, bool) or not isinstance(min_support, int) or min_support < 1:
+        raise DataError(
+            Text(Option("min_support"), f" must be a whole number >= 1, got {min_support!r}"),
+            value=min_support,
+            option="min_support",
+        )
+    path = isinstance(events, str | os.PathLike)
+    with reading(events) if path else nullcontext():
+        report: dict[str, Any] = {}
+        window = _Window((sample, code, time), since, until)
+        arrays, collector, blocks = _reading(events, window, delimiter, memory_limit, scratch)
+        pairs, samples = _read(blocks, window, all_samples, collector, report)
+        for step in _steps(roll_up):
+            pairs = _rolled_up(pairs, read_map(step, "roll_up"), report)
+        group_of = None if groups is None else _group_of(read_map(groups, "groups"), pairs, codes)
+        if group_of is not None:
+            pairs = _limited(pairs, group_of, "outside_groups", report)
+        if codes is not None:
+            given = _given_codes(codes, group_of)
+            pairs = _limited(pairs, given, "outside_codes", report).limited(tuple(given))
+        else:
+            pairs = _supported(pairs, min_support, report)
+        if all_samples is None:
+            pairs, samples = _present(pairs, samples, report)
+        if codes is None:
+            pairs = _varying(pairs, len(samples), report)
+        members = None if group_of is None else _members(pairs.texts, group_of, report)
+        report |= {"samples": len(samples), "codes": len(pairs.texts), "pairs": len(pairs)}
+        matrix = pairs.matrix(arrays)
+        return Events(matrix, samples, pairs.texts, members, report, tuple(sentences(report)))
+
+
+# ---- pairs of sample and code ---------------------------------------------------------
+
+
+def _reading(
+    events: Any,
+    window: _Window,
+    delimiter: str | None,
+    memory_limit: Any,
+    scratch: str | Path | None,
+) -> tuple[Arrays, Collector, Iterable[list[Labelled]]]:
+    """Where the matrix goes, where the pairs go, and the events that they come from."""
+    if isinstance(events, str | os.PathLike):
+        path, limit = Path(events), memory_bytes(memory_limit)
+        check_file(path)
+        if memory_needed(path) > room_for_reading(limit):
+            plan = ReadPlan(limit, scratch=scratch)
+            blocks = event_blocks(path, window.choose, delimiter, plan.chunk_bytes)
+            return plan.arrays(), DiskPairCollector(Scratch(scratch)), blocks
+    columns = read_columns(events, window.choose, delimiter)
+    return Arrays(sys.maxsize), MemoryPairCollector(), [columns]
+
+
+class _Window(NamedTuple):
+    """The events that are read, and from when to when."""
+
+    columns: tuple[str | None, ...]
+    since: Any
+    until: Any
+
+    @property
+    def bounded(self) -> bool:
+        return self.since is not None or self.until is not None
+
+    def choose(self, found: Sequence[str]) -> list[int]:
+        sample, code, time = self.columns
+        if self.bounded and time is None:
+            time = ""  # to be guessed
+        return choose_columns(found, sample, code, time)
+
+
+def _read(
+    blocks: Iterable[list[Labelled]],
+    window: _Window,
+    all_samples: Any,
+    pairs: Collector,
+    report: dict[str, Any],
+) -> tuple[Pairs, NDArray[Any]]:
+    """The distinct pairs of the complete events in the time span, and the samples."""
+    samples, codes = _cohort(all_samples), GrowingIndex()
+    tally: Counter[str] = Counter()
+    names: tuple[str, ...] = ()
+    for columns in blocks:
+        rows, numbers = samples.add(columns[0]), codes.add(columns[1])
+        keep = (columns[0].index >= 0) & (columns[1].index >= 0)
+        tally.update(events=len(keep), incomplete=int((~keep).sum()))
+        if window.bounded:
+            inside = within(columns[2], window.since, window.until)
+            tally.update(outside_time=int((keep & ~inside).sum()))
+            keep &= inside
+        tally.update(outside_samples=int((keep & (rows < 0)).sum()))
+        keep &= rows >= 0
+        tally.update(used=int(keep.sum()))
+        pairs.add(rows[keep], numbers[keep])
+        names = tuple(column.name for column in columns)
+    report |= {"columns": names, "events": tally["events"], "incomplete": tally["incomplete"]}
+    report["decimal_codes"] = codes.floats
+    if window.bounded:
+        report["outside_time"] = tally["outside_time"]
+    if all_samples is not None:
+        report["outside_samples"] = tally["outside_samples"]
+    found = pairs.sorted(len(samples.values), codes.texts)
+    report["duplicates"] = tally["used"] - len(found)
+    return found, samples.values
+
+
+def _cohort(all_samples: Any) -> GrowingIndex | FixedIndex:
+    """The row of each sample: as they come, or as they are given."""
+    if all_samples is None:
+        return GrowingIndex()
+    labels = np.asarray(all_samples)
+    if labels.ndim != 1 or not len(labels):
+        raise DataError(
+            Text(
+                Option("all_samples"), f" must be a list of identifiers, got shape {labels.shape}"
+            ),
+            "pass one for each sample",
+            value=labels.shape,
+            option="all_samples",
+        )
+    position: dict[str, int] = {}
+    for row, label in enumerate(labels.tolist()):
+        if position.setdefault(text_of(label), row) != row:
+            raise DataError(
+                Text(Option("all_samples"), f" has {label!r} more than once"),
+                "list each sample once",
+                value=label,
+                option="all_samples",
+            )
+    return FixedIndex(position, labels)
+
+
+# ---- maps and limits ------------------------------------------------------------------
+
+
+def _steps(roll_up: Any) -> list[Any]:
+    if roll_up is None:
+        return []
+    return roll_up if isinstance(roll_up, list) else [roll_up]
+
+
+def _rolled_up(pairs: Pairs, parents: Mapping[str, Sequence[str]], report: dict[str, Any]) -> Pairs:
+    """Each code replaced by its parents; codes without any are counted and left out."""
+    pairs = _limited(pairs, parents, "outside_roll_up", report)
+    number: dict[str, int] = {}
+    lists = [[number.setdefault(p, len(number)) for p in parents[text]] for text in pairs.texts]
+    lengths = np.asarray([len(targets) for targets in lists], dtype=np.int64)
+    starts = np.cumsum(lengths) - lengths
+    flat = np.asarray([target for targets in lists for target in targets], dtype=np.int64)
+
+    def change(rows: IntArray, codes: NDArray[Any]) -> tuple[IntArray, IntArray]:
+        repeats = lengths[codes]
+        repeated = np.repeat(rows, repeats)
+        within_list = np.arange(len(repeated)) - np.repeat(np.cumsum(repeats) - repeats, repeats)
+        return repeated, flat[np.repeat(starts[codes], repeats) + within_list]
+
+    return pairs.changed(change, tuple(number))
+
+
+def _limited(
+    pairs: Pairs, allowed: Mapping[str, Any] | Sequence[str], why: str, report: dict[str, Any]
+) -> Pairs:
+    """The codes that occur and are allowed; the others are counted under `why`."""
+    counts = pairs.counts()
+    others = {text: n for text, n in counts.items() if text not in allowed}
+    report[why] = left_out(others, allowed, report.get(why))
+    return pairs.limited([text for text in counts if text in allowed])
+
+
+def _group_of(
+    groups: Mapping[str, Sequence[str]], pairs: Pairs, codes: Sequence[Any] | None
+) -> dict[str, str]:
+    """The one group of each code; of codes that neither occur nor are requested the first."""
+    used = {*pairs.counts(), *map(text_of, () if codes is None else codes)}
+    for code, found in groups.items():
+        if len(found) > 1 and code in used:
+            raise DataError(
+                Text(
+                    Option("groups"),
+                    f" has code {code!r} in {len(found)} groups ({listing(found)})",
+                ),
+                Text(
+                    "a code has one group: keep one of them, or use ",
+                    Option("roll_up"),
+                    " for several parents",
+                ),
+                value=code,
+                option="groups",
+            )
+    return {code: found[0] for code, found in groups.items()}
+
+
+def _given_codes(codes: Sequence[Any], group_of: Mapping[str, str] | None) -> dict[str, int]:
+    """The columns that are requested."""
+    given = [text_of(code) for code in ([] if isinstance(codes, str) else codes)]
+    if not given or len(set(given)) < len(given):
+        raise DataError(
+            Text(Option("codes"), f" must be a list of different codes, got {codes!r:.200}"),
+            value=codes,
+            option="codes",
+        )
+    outside = [code for code in given if group_of is not None and code not in group_of]
+    if outside:
+        raise DataError(
+            Text(
+                Option("codes"), f" has {listing(outside)}, which ", Option("groups"), " does not"
+            ),
+            "add a group",
+            value=tuple(outside),
+            option="codes",
+        )
+    return {code: i for i, code in enumerate(given)}
+
+
+def _supported(pairs: Pairs, min_support: int, report: dict[str, Any]) -> Pairs:
+    """The codes that enough samples have."""
+    counts = pairs.counts()
+    rare = {text: n for text, n in counts.items() if n < min_support}
+    report |= {"min_support": min_support, "rare": left_out(rare)}
+    return pairs.limited([text for text in counts if text not in rare])
+
+
+def _present(
+    pairs: Pairs, samples: NDArray[Any], report: dict[str, Any]
+) -> tuple[Pairs, NDArray[Any]]:
+    """The samples that have a code, in order of appearance."""
+    found, rows = pairs.present()
+    report["samples_without"] = len(samples) - len(rows)
+    if not len(rows):
+        raise NothingLeft(report)
+    return found, samples[rows]
+
+
+def _varying(pairs: Pairs, n_samples: int, report: dict[str, Any]) -> Pairs:
+    """The codes that not all samples have: one that all have says nothing."""
+    counts = pairs.counts()
+    everywhere = {text: n for text, n in counts.items() if n == n_samples}
+    report["everywhere"] = left_out(everywhere)
+    if len(everywhere) == len(counts):
+        raise NothingLeft(report)
+    return pairs.limited([text for text in counts if text not in everywhere])
+
+
+def _members(
+    texts: Sequence[str], group_of: Mapping[str, str], report: dict[str, Any]
+) -> dict[str, IntArray]:
+    """The columns of each group that has any, in the order of the map."""
+    members: dict[str, list[int]] = {group: [] for group in group_of.values()}
+    for column, text in enumerate(texts):
+        members[group_of[text]].append(column)
+    report["empty_groups"] = tuple(group for group, columns in members.items() if not columns)
+    return {g: np.asarray(columns) for g, columns in members.items() if columns}

@@ -1,0 +1,79 @@
+"""Cells of a .csv: which columns are variables, which texts are missing values or numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from latenttree.data.checks import listing
+from latenttree.errors import DataError
+
+MISSING_TEXTS = frozenset(["", "NA", "N/A", "NaN", "nan", "null", "None", "?"])
+"""What stands in a cell that is missing."""
+
+
+class Roles(NamedTuple):
+    """Columns that are no variables: that of the weights of the rows, and those to leave out."""
+
+    weights: str | None = None
+    ignore: Sequence[str] = ()
+
+    def variables(self, header: Sequence[str]) -> list[str]:
+        """The names of the other columns."""
+        if self.weights is not None and self.weights not in header:
+            raise DataError(
+                f"no column {self.weights!r} of weights",
+                f"the columns are {listing(header)}",
+                column=self.weights,
+                value=self.weights,
+                option="weights",
+            )
+        absent = [name for name in self.ignore if name not in header]
+        if absent:
+            raise DataError(
+                f"no column {absent[0]!r} to ignore",
+                f"the columns are {listing(header)}",
+                column=absent[0],
+                value=absent[0],
+                option="ignore",
+            )
+        return [name for name in header if name != self.weights and name not in self.ignore]
+
+
+def check_header(header: Sequence[str], path: Path) -> None:
+    """The first line has names, not numbers."""
+    if all(number_of(text) is not None for text in header):
+        raise DataError(
+            f"the first line of {path.name} holds numbers ({', '.join(header[:5])}), not names",
+            "add a line with the names of the columns",
+            value=tuple(header),
+            path=str(path),
+        )
+
+
+def numbers_or_texts(texts: Sequence[str]) -> NDArray[Any]:
+    """Numbers where all texts are, else the texts; also where two whole numbers, "01" and "1",
+    would become one."""
+    numbers = [number_of(text) for text in texts]
+    whole = all(isinstance(number, int) for number in numbers)
+    if None in numbers or (whole and len(set(numbers)) < len(set(texts))):
+        return np.array(texts, dtype=object)
+    found = np.asarray(numbers)
+    # Whole numbers that no integer of NumPy holds would be rounded.
+    return np.array(numbers, dtype=object) if whole and found.dtype.kind == "f" else found
+
+
+def number_of(text: str) -> int | float | None:
+    """The number that a text is written as; Python alone takes 1_000 for one."""
+    if "_" in text:
+        return None
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return None

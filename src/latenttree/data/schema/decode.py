@@ -1,0 +1,301 @@
+"""Codes and numbers back to values, in the container that data came in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from latenttree.data.columns.block_variables import variable_of_block
+from latenttree.data.columns.codes import stack_columns
+from latenttree.data.columns.variables import (
+    Variable,
+    blocks_of_variables,
+    codes_of_variables,
+    one_hot,
+)
+from latenttree.data.columns.vectors import Vector, variable_of
+from latenttree.data.containers import as_frame
+from latenttree.data.schema.fields import FRAMES, InputColumn, SchemaFields
+from latenttree.data.table import Table, codes_table, sparse_binary_table
+from latenttree.errors import DataError
+
+
+def column_of_series(series: nw.Series[Any]) -> InputColumn:
+    """Name, type and categories of a column of a DataFrame."""
+    name, dtype = str(series.name), getattr(series.to_native(), "dtype", None)
+    if not isinstance(series.dtype, nw.Categorical | nw.Enum):
+        return InputColumn(name, str(series.dtype if dtype is None else dtype))
+    if series.implementation.is_polars():
+        levels = series.dtype.categories if isinstance(series.dtype, nw.Enum) else None
+        found = None if levels is None else np.asarray(levels)
+        return InputColumn(name, type(dtype).__name__, levels=found)
+    levels = getattr(dtype, "categories", None)
+    if levels is None or not _read_as(series, levels):
+        return InputColumn(name)
+    ordered = bool(getattr(dtype, "ordered", False))
+    return InputColumn(name, "category", levels=levels.to_numpy(), ordered=ordered)
+
+
+def _read_as(series: nw.Series[Any], levels: Any) -> bool:
+    """Whether values read as these categories do: of dates, for example, NumPy makes numbers."""
+    known = set(levels.to_numpy().tolist())
+    return all(value in known for value in series.drop_nulls().to_numpy()[:100].tolist())
+
+
+# --- containers ----------------------------------------------------------------------
+
+
+class Known(NamedTuple):
+    """Samples without gaps: codes of the categories, arrays of all else, and their schema."""
+
+    schema: SchemaFields
+    codes: NDArray[Any]
+    arrays: Mapping[int, Any]
+
+
+def decoded(schema: SchemaFields, codes: NDArray[Any], arrays: Mapping[int, Any]) -> Any:
+    """Values of known codes and numbers, in the container of the training input."""
+    known = Known(schema, codes, arrays)
+    if schema.container == "table":
+        return _table(known)
+    if schema.members is not None:
+        return _grouped(known)
+    if schema.container in FRAMES:
+        return _frame(known)
+    if schema.container in ("dict", "list"):
+        return _blocks(known)
+    return _array(known) if schema.container == "array" else _sparse(known)
+
+
+def _vector(known: Known, j: int) -> NDArray[Any]:
+    """(n,) values of column j; a dropped column repeats its value."""
+    schema, column = known.schema, known.schema.columns[j]
+    i = schema.variable_of(j)
+    if i is None:
+        return np.repeat(_constant(column), len(known.codes))
+    if schema.coded[i]:
+        return schema.labels[i][known.codes[:, i]]
+    values = np.asarray(known.arrays[i])
+    if column.levels is not None:
+        levels = np.asarray(column.levels)
+        numbers = np.arange(len(levels)) if schema.ranked(i) else levels.astype(np.float64)
+        return levels[_nearest(values, numbers)]
+    return _rounded(values, column.dtype)
+
+
+def _nearest(values: NDArray[Any], numbers: NDArray[Any]) -> NDArray[np.int64]:
+    """(n,) position of the number that each value is nearest to."""
+    order = np.argsort(numbers)
+    middle = (numbers[order][1:] + numbers[order][:-1]) / 2
+    return order[np.searchsorted(middle, values)]
+
+
+def _constant(column: InputColumn) -> NDArray[Any]:
+    assert column.constant is not None
+    return column.constant
+
+
+def _rounded(values: NDArray[Any], dtype: str) -> NDArray[Any]:
+    """Numbers that a column of integers or booleans can hold; any other column takes them as
+    they are."""
+    name = dtype.lower()
+    if name.startswith("bool"):
+        return np.asarray(values >= 0.5)
+    whole = re.match(r"u?int(8|16|32|64)", name)
+    if whole is None:
+        return values
+    limits = np.iinfo(whole.group())
+    top = np.nextafter(float(limits.max), 0) if limits.bits == 64 else limits.max
+    return np.clip(np.rint(values), limits.min, top).astype(whole.group())
+
+
+def _table(known: Known) -> Table:
+    schema = known.schema
+    if schema.n_coded < schema.n_vars:
+        variables = [_variable(known, i) for i in range(schema.n_vars)]
+        if any(variable.codes is None for variable in variables):
+            return blocks_of_variables(variables, len(known.codes), False)
+        return codes_of_variables(variables, schema.names, len(known.codes), False)
+    if schema.kind == "sparse_binary":
+        return sparse_binary_table(
+            schema.names, sparse.csr_array(known.codes > 0, dtype=np.float32)
+        )
+    return codes_table(schema.names, np.ascontiguousarray(known.codes), schema.labels)
+
+
+def _variable(known: Known, i: int) -> Variable:
+    """A variable of a table that holds numbers; bins are those of the samples themselves."""
+    schema = known.schema
+    name, family, labels = schema.names[i], schema.families[i], schema.categories[i]
+    if schema.coded[i]:
+        return Variable(name, family, int(schema.dims[i]), codes=known.codes[:, i], labels=labels)
+    x = known.arrays[i]
+    if family in ("poisson", "multinomial"):  # also expected counts
+        x = sparse.csr_array(np.rint(x)) if sparse.issparse(x) else np.rint(x)
+    if x.ndim == 1:
+        found = variable_of(Vector(x), name, family, None)
+    else:
+        columns = [f"{name}[{j}]" for j in range(x.shape[1])]
+        found = variable_of_block(x, name, columns, family, None)
+    # few samples may look constant, or one-hot, where the family is wider
+    return replace(found, family=family, values=x, constant=None)
+
+
+def _array(known: Known) -> NDArray[Any]:
+    schema = known.schema
+    p = len(schema.columns)
+    dtype: Any = schema.columns[0].dtype
+    if dtype in ("str", "bytes"):  # as long as the longest label
+        constants = [c.constant for c in schema.columns if c.constant is not None]
+        dtype = np.result_type(*schema.labels, *constants)
+    columns = (_vector(known, j) for j in range(p))
+    return stack_columns(columns, len(known.codes), p, dtype)
+
+
+def _sparse(known: Known) -> Any:
+    """(n, all columns) CSR: ones where a variable is present, or numbers."""
+    schema, n = known.schema, len(known.codes)
+    present = np.where(schema.coded, known.codes, 0)
+    rows, variables = np.nonzero(present)
+    parts = [(rows, schema.index[variables], np.ones(len(rows)))]
+    for j, column in enumerate(schema.columns):
+        if column.constant is not None and column.constant[0]:
+            parts.append((np.arange(n), np.full(n, j), np.repeat(column.constant, n)))
+    for i in np.flatnonzero(~schema.coded).tolist():
+        values = _vector(known, int(schema.index[i]))
+        used = np.flatnonzero(values)
+        parts.append((used, np.full(len(used), schema.index[i]), values[used]))
+    rows, columns, data = (np.concatenate(part) for part in zip(*parts, strict=True))
+    shape, dtype = (n, len(schema.columns)), schema.columns[0].dtype
+    return _csr(schema)((data.astype(dtype), (rows, columns)), shape=shape)
+
+
+def _csr(schema: SchemaFields) -> Any:
+    return sparse.csr_matrix if schema.container == "sparse matrix" else sparse.csr_array
+
+
+# --- blocks --------------------------------------------------------------------------
+
+
+def _grouped(known: Known) -> Any:
+    """A matrix with the block of every group in its columns."""
+    schema = known.schema
+    assert schema.members is not None
+    back = np.argsort(np.concatenate(schema.members))
+    parts = [_block(known, j) for j in range(len(schema.columns))]
+    if schema.container == "array":
+        return np.hstack(parts)[:, back]
+    return _csr(schema)(sparse.hstack(parts, format="csr")[:, back])
+
+
+def _blocks(known: Known) -> Any:
+    """A list or dict with a vector or a block for each column."""
+    schema = known.schema
+    found = [
+        _vector(known, j) if column.form == "vector" else _block(known, j)
+        for j, column in enumerate(schema.columns)
+    ]
+    return (
+        found if schema.container == "list" else dict(zip(schema.input_names, found, strict=True))
+    )
+
+
+def _block(known: Known, j: int) -> Any:
+    """(n, width) block of column j, dense or sparse; a dropped block repeats its row."""
+    schema, column = known.schema, known.schema.columns[j]
+    i, n = schema.variable_of(j), len(known.codes)
+    found: Any
+    if i is None:
+        found = np.tile(_constant(column), (n, 1))
+    elif schema.coded[i]:
+        found = one_hot(known.codes[:, i], int(schema.dims[i]))
+    else:
+        found = known.arrays[i]
+    if column.form == "sparse" or (schema.members is not None and schema.container != "array"):
+        found = sparse.csr_array(found)
+        found.data = _rounded(found.data, column.dtype)
+    else:
+        found = found.toarray() if sparse.issparse(found) else found
+        found = _rounded(found, column.dtype)
+    return found.astype(column.dtype)
+
+
+# --- DataFrames ----------------------------------------------------------------------
+
+
+def _frame(known: Known) -> Any:
+    schema = known.schema
+    vectors = [_vector(known, j) for j in range(len(schema.columns))]
+    if schema.container == "pandas":
+        return _pandas(schema, vectors)
+    if schema.container == "polars":
+        return _polars(schema, vectors)
+    library: Any = schema.container
+    values = dict(zip(schema.input_names, vectors, strict=True))
+    return nw.from_dict(values, backend=library).to_native()
+
+
+def arranged(result: Any, like: Any) -> Any:
+    """A DataFrame with the order of columns, and in pandas the index, of another."""
+    if type(result) is not type(like):
+        return result
+    own, other = as_frame(result), as_frame(like)
+    if own is None or other is None:
+        return result
+    ordered = set(other.columns) <= set(own.columns)
+    if hasattr(like, "iloc"):  # as pandas has; its names need not be text, as narwhals asks
+        result = result[list(like.columns)] if ordered else result
+        result.index = like.index
+        return result
+    return own.select(other.columns).to_native() if ordered else result
+
+
+def _pandas(schema: SchemaFields, vectors: Sequence[NDArray[Any]]) -> Any:
+    pd = _library("pandas")
+    columns = zip(vectors, schema.columns, strict=True)
+    series = {j: _pandas_series(pd, vector, c) for j, (vector, c) in enumerate(columns)}
+    frame = pd.DataFrame(series)
+    frame.columns = [int(n) if schema.whole_names else n for n in schema.input_names]
+    return frame
+
+
+def _pandas_series(pd: Any, vector: NDArray[Any], column: InputColumn) -> Any:
+    if column.levels is not None:
+        return pd.Categorical(vector, categories=column.levels, ordered=column.ordered)
+    series = pd.Series(vector.astype(object) if column.dtype == "object" else vector)
+    try:
+        return series.astype(column.dtype) if column.dtype else series
+    except (TypeError, ValueError):  # a type of another version; the values matter more
+        return series
+
+
+def _polars(schema: SchemaFields, vectors: Sequence[NDArray[Any]]) -> Any:
+    pl = _library("polars")
+    series = []
+    for vector, column in zip(vectors, schema.columns, strict=True):
+        kind: Any = getattr(pl, column.dtype, None)
+        if not isinstance(kind, type) or not issubclass(kind, pl.DataType):
+            kind = None
+        if column.dtype == "Enum" and column.levels is not None:
+            kind = pl.Enum(column.levels.tolist())
+        series.append(pl.Series(column.name, vector.tolist(), dtype=kind))
+    return pl.DataFrame(series)
+
+
+def _library(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise DataError(
+            f"the model was fitted on a {name} DataFrame, but {name} is not installed",
+            "install it",
+            value=name,
+        ) from error

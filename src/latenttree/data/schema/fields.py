@@ -1,0 +1,163 @@
+"""`SchemaFields`: what a schema stores, and what follows from it alone.
+
+The lowest module of `data.schema`: reading new data, decoding and files build on it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from latenttree.data.table import CODED, Kind
+
+FRAMES = ("pandas", "polars", "pyarrow", "modin", "cudf")
+
+
+CONTAINERS = ("array", "sparse array", "sparse matrix", "dict", "list", "table", *FRAMES)
+
+
+FORMS = ("vector", "dense", "sparse")
+
+
+@dataclass(frozen=True, eq=False)
+class InputColumn:
+    """A column (or block) of the training input.
+
+    Attributes
+    ----------
+    name : its name.
+    dtype : what the container calls its type; "" where it has none.
+    form : "vector", or "dense" or "sparse" for a block.
+    levels : categories of a categorical type, in their own order.
+    ordered : whether that order means something.
+    constant : (1,) the value of a dropped column, or (width,) the row of a dropped block; None
+        for variables of the model.
+    """
+
+    name: str
+    dtype: str = ""
+    form: str = "vector"
+    levels: NDArray[Any] | None = None
+    ordered: bool = False
+    constant: NDArray[Any] | None = None
+
+    def replace(self, **changes: Any) -> InputColumn:
+        return replace(self, **changes)
+
+
+@dataclass(frozen=True, eq=False)
+class SchemaFields:
+    """The fields of a `Schema`, which documents them, and what follows from them."""
+
+    kind: Kind
+    names: tuple[str, ...]
+    dims: NDArray[np.int64]
+    categories: tuple[NDArray[Any] | None, ...]
+    columns: tuple[InputColumn, ...]
+    index: NDArray[np.int64]
+    container: str
+    named: bool
+    whole_names: bool = False
+    members: tuple[NDArray[np.int64], ...] | None = None
+    families: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.families:
+            object.__setattr__(self, "families", ("categorical",) * len(self.names))
+
+    @property
+    def n_vars(self) -> int:
+        return len(self.names)
+
+    @property
+    def input_names(self) -> tuple[str, ...]:
+        """Names of all the columns of the input, in order."""
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def dropped(self) -> frozenset[str]:
+        """Names of the columns that are not in the model."""
+        return frozenset(self.input_names) - {self.columns[j].name for j in self.index}
+
+    @property
+    def n_features(self) -> int:
+        """Columns that an array must have; for a list or dict its blocks."""
+        if self.members is not None:
+            return sum(map(len, self.members))
+        return len(self.columns)
+
+    @cached_property
+    def coded(self) -> NDArray[np.bool_]:
+        """(p,) True where a variable is a category, so that a code says all."""
+        return np.array([family in CODED for family in self.families], dtype=np.bool_)
+
+    @cached_property
+    def n_coded(self) -> int:
+        return int(self.coded.sum())
+
+    def form_of(self, variable: int) -> str:
+        """ "vector", or "dense" or "sparse" where the variable was a block."""
+        form = self.columns[self.index[variable]].form
+        if form == "vector" and self.members is not None:  # files of an older version
+            return "dense" if self.container == "array" else "sparse"
+        return form
+
+    def ranked(self, variable: int) -> bool:
+        """Whether the numbers of a variable are places among the levels of its column: so a
+        Gaussian tree, whose tables of columns are of kind "blocks", reads ordered categories."""
+        levels = self.columns[self.index[variable]].levels
+        number = not self.coded[variable] and self.form_of(variable) == "vector"
+        return number and levels is not None and self.kind == "blocks"
+
+    @cached_property
+    def labels(self) -> tuple[NDArray[Any], ...]:
+        """(p,) labels of every variable in the order of its codes: 0 and 1 for presence, the
+        numbers of the columns for a block without labels; none for what is no category."""
+        return tuple(
+            np.arange(d if coded else 0) if found is None else found
+            for d, found, coded in zip(
+                self.dims.tolist(), self.categories, self.coded.tolist(), strict=True
+            )
+        )
+
+    @property
+    def code_dtype(self) -> Any:
+        """The smallest signed dtype that holds every code and -1."""
+        largest = int(self.dims[self.coded].max(initial=1)) - 1
+        return next(t for t in (np.int8, np.int16, np.int32) if largest <= np.iinfo(t).max)
+
+    def variable_of(self, column: int) -> int | None:
+        """The variable of a column, None where the column was dropped."""
+        return self._variable.get(column)
+
+    @cached_property
+    def _variable(self) -> dict[int, int]:
+        return {j: i for i, j in enumerate(self.index.tolist())}
+
+    def column_of(self, number: Any) -> int | None:
+        """The column that an integer names, where the columns of training had integers as names;
+        None for all else."""
+        return self._by_number.get(int(number)) if is_whole(number) else None
+
+    @cached_property
+    def _by_number(self) -> dict[int, int]:
+        if not self.whole_names:
+            return {}
+        return {int(name): j for j, name in enumerate(self.input_names)}
+
+    @cached_property
+    def numbered(self) -> bool:
+        """Whether labels are codes: integers 0..d-1 in every variable."""
+        whole = self.kind == "codes" and self.n_coded == self.n_vars
+        return whole and all(
+            x.dtype.kind in "iu" and np.array_equal(x, np.arange(len(x))) for x in self.labels
+        )
+
+
+def is_whole(name: Any) -> bool:
+    """Whether a name is an integer, as pandas gives them by default."""
+    return isinstance(name, int | np.integer) and not isinstance(name, bool)

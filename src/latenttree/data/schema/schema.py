@@ -1,0 +1,214 @@
+"""`Schema`: what a fitted model remembers of its table, so that new data are read like it.
+
+A schema knows the columns of the training input (also those that were dropped), which of them
+are variables of the model, their families, their labels in the order of the codes, and the
+container they came in. `rows` takes any input to codes and numbers, `decode` takes them back to
+the container.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from latenttree.data.checks import resolve_names
+from latenttree.data.columns.blocks import Groups
+from latenttree.data.containers import as_frame
+from latenttree.data.schema.decode import arranged, decoded
+from latenttree.data.schema.fields import SchemaFields, is_whole
+from latenttree.data.schema.json_form import schema_from_json, schema_to_json
+from latenttree.data.schema.new_data import Reader, Rows
+from latenttree.data.schema.origin import constant_value, describe
+from latenttree.data.table import CODED, Table
+from latenttree.errors import DataError
+
+__all__ = ["Rows", "Schema"]
+
+
+@dataclass(frozen=True, eq=False)
+class Schema(SchemaFields):
+    """The columns of a training input and how their values are coded.
+
+    Attributes
+    ----------
+    kind : kind of the table: "codes", "sparse_binary" or "blocks".
+    names : (p,) variables of the model.
+    dims : (p,) categories of each variable; of those of other families the width, 1 for a number.
+    categories : labels of each variable in the order of its codes, or None (presence, blocks,
+        numbers).
+    columns : all columns (or blocks) of the input in order, also those that were dropped.
+    index : (p,) column of each variable.
+    container : "array", "sparse array", "sparse matrix", "dict", "list", "table", or the
+        library of the DataFrame ("pandas", "polars", ...).
+    named : whether the input had names of its own, as a DataFrame or a dict has.
+    whole_names : whether the names were integers, as pandas gives them by default.
+    members : for a matrix with `groups`: the matrix columns of each of `columns`.
+    families : (p,) the family of each variable, see `table.FAMILIES`; all categorical if not given.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from latenttree.data import Schema, as_table
+    >>> X = np.array([["no", "red"], ["yes", "blue"], ["no", "blue"]])
+    >>> schema = Schema.of(X, as_table(X))
+    >>> schema.encode(np.array([["yes", "blue"], [None, "red"]], dtype=object))
+    array([[ 1,  0],
+           [-1,  1]], dtype=int8)
+    >>> schema.decode([[1, 0]])
+    array([['yes', 'blue']], dtype='<U4')
+    """
+
+    @classmethod
+    def of(
+        cls,
+        X: Any,
+        table: Table,
+        groups: Groups | None = None,
+        names: Sequence[Any] | None = None,
+    ) -> Schema:
+        """The schema of `X`, given `table = as_table(X, groups, names, ...)`; that of the table
+        itself where `X` is the path of a file."""
+        if isinstance(X, str | os.PathLike):
+            X, groups, names = table, None, None
+        container, columns, members = describe(X, table, groups)
+        found = [column.name for column in columns]
+        resolved = resolve_names(names, len(columns), found)
+        position = {name: j for j, name in enumerate(resolved)}
+        index = np.array([position[name] for name in table.names], dtype=np.int64)
+        frame = as_frame(X)
+        own_names = frame is not None or container in ("dict", "table")
+        whole = frame is not None and all(map(is_whole, frame.columns))
+        if not own_names:  # names= are all the names there are
+            columns = [column.replace(name=n) for column, n in zip(columns, resolved, strict=True)]
+        dropped = np.setdiff1d(np.arange(len(columns)), index)
+        for j in dropped.tolist():
+            value = constant_value(X, j, members, table.kind == "sparse_binary")
+            columns[j] = columns[j].replace(constant=value)
+        return cls(
+            table.kind,
+            table.names,
+            _model_dims(table),
+            _labels(table),
+            tuple(columns),
+            index,
+            container,
+            named=own_names and not whole,
+            whole_names=whole,
+            members=members,
+            families=table.families,
+        )
+
+    # --- encode ----------------------------------------------------------------------
+
+    def encode(self, X: Any, *, n_min: int = 1, unused: Collection[str] = ()) -> NDArray[Any]:
+        """(n, p) codes of new data, -1 where a value is missing; int8, int16 or int32.
+
+        Parameters
+        ----------
+        X : any input that `fit` takes. Columns of a DataFrame or dict are found by name, in any
+            order; those of an array by position.
+        n_min : the least number of rows.
+        unused : variables that are not read: all their codes are -1, and a DataFrame or dict
+            need not have them.
+
+        Raises
+        ------
+        DataError : unknown or absent columns, unseen categories, wrong types, no rows.
+        """
+        rows = self.rows(X, n_min=n_min, unused=unused)
+        return rows.take(0, rows.n_samples)
+
+    def rows(self, X: Any, *, n_min: int = 1, unused: Collection[str] = ()) -> Rows:
+        """Codes and numbers of new data, checked now; a sparse `X` is made dense a range at a
+        time. Arguments as in `encode`."""
+        return Reader(self, n_min, unused).read(X)
+
+    def numbers(self, variable: int, values: NDArray[Any]) -> Any:
+        """Values of a variable that is no category, checked, as `rows` has them: of an `(n,)`
+        vector or an `(n, d)` block of anything that numbers and gaps come in."""
+        return Reader(self).numbers(variable, values)
+
+    # --- decode and files ------------------------------------------------------------
+
+    def decode(self, codes: Any, arrays: Mapping[int, Any] | None = None, like: Any = None) -> Any:
+        """The values of `(n, p)` codes and of `arrays`, in the container of the training input.
+
+        All must be known: no code of a categorical variable is -1, no number NaN. Numbers are
+        rounded where the type of their column asks for it. Columns that were dropped in training
+        hold the single value that they had. Where both the training input and `like` are
+        DataFrames, the result has the order of columns, and in pandas the index, of `like`.
+        """
+        known = np.asarray(codes)
+        self._check_codes(known)
+        arrays = {} if arrays is None else arrays
+        self._check_arrays(arrays, len(known))
+        result = decoded(self, known, arrays)
+        return result if like is None else arranged(result, like)
+
+    def _check_codes(self, codes: NDArray[Any]) -> None:
+        if codes.ndim != 2 or codes.shape[1] != self.n_vars:
+            raise DataError(
+                f"codes have shape {codes.shape}",
+                f"give one column for each of {self.n_vars} variables",
+                value=codes.shape,
+            )
+        wrong = ((codes < 0) | (codes >= self.dims)) & self.coded
+        if wrong.any():
+            row, i = np.argwhere(wrong)[0]
+            raise DataError(
+                f"code {codes[row, i]} at row {row}, variable {self.names[i]!r}, is outside "
+                f"0..{self.dims[i] - 1}",
+                "only known values can be decoded",
+                value=int(codes[row, i]),
+                row=int(row),
+                column=self.names[i],
+            )
+
+    def _check_arrays(self, arrays: Mapping[int, Any], n: int) -> None:
+        for i in np.flatnonzero(~self.coded).tolist():
+            expected = (n,) if self.form_of(i) == "vector" else (n, int(self.dims[i]))
+            values = arrays.get(i)
+            if values is None or values.shape != expected:
+                found = "none" if values is None else f"shape {values.shape}"
+                raise DataError(
+                    f"values of {self.names[i]!r} have {found}",
+                    f"give an array of shape {expected}",
+                    column=self.names[i],
+                    value=found,
+                )
+            stored = values.data if hasattr(values, "indptr") else values
+            if not np.isfinite(stored).all():
+                raise DataError(
+                    f"values of {self.names[i]!r} hold NaN or infinity",
+                    "only known values can be decoded",
+                    column=self.names[i],
+                )
+
+    def to_json(self) -> dict[str, Any]:
+        """A record of plain JSON values that loses nothing."""
+        return schema_to_json(self)
+
+    @classmethod
+    def from_json(cls, record: Any) -> Schema:
+        """The schema of a record; raises DataError where it is damaged."""
+        return cls(**schema_from_json(record))
+
+
+def _labels(table: Table) -> tuple[NDArray[Any] | None, ...]:
+    """Labels of categories; the codes of a group are levels of its column."""
+    coded = zip(table.families, table.categories, strict=True)
+    return tuple(labels if family in CODED else None for family, labels in coded)
+
+
+def _model_dims(table: Table) -> NDArray[np.int64]:
+    """(p,) categories of coded variables, the width of the values of others."""
+    dims = table.dims.copy()
+    if table.values is not None:
+        for v, values in table.values.arrays.items():
+            dims[v] = values.shape[1] if values.ndim == 2 else 1
+    return dims

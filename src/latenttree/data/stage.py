@@ -1,0 +1,31 @@
+"""The stage `read`: any input -> a `Table`, in an order that its content alone decides."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from latenttree.config import FitConfig
+from latenttree.data.checks import check_identifiers
+from latenttree.data.content_order import in_content_order
+from latenttree.data.inputs import as_table
+from latenttree.data.table import Table
+from latenttree.engine.memory import give_back_freed, reserving
+
+
+def read(X: Any, sample_weight: Any, config: FitConfig, reserved: int = 0) -> Table:
+    """The table of an input, checked; `reserved` are bytes that later stages need beside it."""
+    with config.progress.stage("reading"), reserving(reserved):
+        table = as_table(
+            X,
+            groups=config.groups,
+            names=config.names,
+            drop_constant=config.drop_constant,
+            family=config.family,
+            sample_weight=sample_weight,
+            scores=config.gaussian,
+            memory_limit=config.memory_limit,
+        )
+        check_identifiers(table)
+        table = in_content_order(table)
+    give_back_freed()
+    return table

@@ -1,0 +1,206 @@
+"""Parts of rows to a `Table` that lies in memory or, where it is too large, in a mapped file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from latenttree.data.checks import check_shape, resolve_names
+from latenttree.data.columns.builder import variables_of_vectors
+from latenttree.data.columns.codes import code_dtype
+from latenttree.data.columns.families import AUTO, Family, requested_families
+from latenttree.data.columns.variables import (
+    Variable,
+    all_categorical,
+    all_missing_notes,
+    table_of,
+    varying,
+)
+from latenttree.data.columns.vectors import Vector
+from latenttree.data.streaming.columns import NumericOnDiskVariable, StreamedColumn
+from latenttree.data.streaming.scratch import Arrays, Scratch
+from latenttree.data.streaming.text_columns import TextColumn
+from latenttree.data.table import CODED, Table, Values
+from latenttree.data.weights import check_weights, checked_numbers
+from latenttree.engine.memory import room_for_table, room_within
+from latenttree.engine.progress import tell_number
+
+Floats = NDArray[np.float64]
+
+
+class Chunk(NamedTuple):
+    """Rows of a table: a vector for each column, or its texts; and how often each row counts."""
+
+    n: int
+    columns: Sequence[Any]
+    weights: Floats | None = None
+
+
+class ReadPlan(NamedTuple):
+    """How a table is read.
+
+    Attributes
+    ----------
+    limit : bytes that the process may hold; the table may take a quarter of what is left of them,
+        else it lies in a file.
+    names, family, drop_constant : as in `as_table`.
+    scratch : folder of the files; that of the system if None.
+    """
+
+    limit: int
+    names: Sequence[Any] | None = None
+    family: Family = AUTO
+    drop_constant: bool = False
+    scratch: str | Path | None = None
+
+    @property
+    def chunk_bytes(self) -> int:
+        """Memory that the rows read at once may take."""
+        return max(1 << 20, min(1 << 25, room_within(self.limit) // 16))
+
+    def arrays(self) -> Arrays:
+        return Arrays(room_for_table(self.limit), self.scratch)
+
+
+def streamed_table(
+    header: Sequence[str], chunks: Iterable[Chunk], plan: ReadPlan, texts: bool = False
+) -> Table:
+    """The table of rows that come in chunks; the same, to the last bit, as of all rows at once.
+
+    Memory: a chunk, the different values of each column (but for decimal numbers), and the table
+    where it fits. Scratch: 1 to 8 bytes for each value, and the table where it does not."""
+    names = resolve_names(plan.names, len(header), header)
+    requested = requested_families(plan.family, names)
+    scratch = Scratch(plan.scratch)
+    kind = TextColumn if texts else StreamedColumn
+    columns = [kind(name, family, scratch) for name, family in zip(names, requested, strict=True)]
+    sizes, weights = _written(columns, chunks)
+    n = sum(sizes)
+    check_shape((n, len(names)))
+    total = None if weights is None else check_weights(np.concatenate(weights), n)
+    vectors = (column.summary(weights) for column in columns)
+    found = variables_of_vectors(vectors, names, n, plan.family, plan.drop_constant)
+    table = _table(_Rows(columns, found, sizes), plan)
+    return table if total is None or (total == 1).all() else table.replace(weights=total)
+
+
+def _written(
+    columns: Sequence[StreamedColumn], chunks: Iterable[Chunk]
+) -> tuple[list[int], list[Floats] | None]:
+    """Rows of each part, and their weights; every column is on disk then."""
+    sizes: list[int] = []
+    weights: list[Floats] = []
+    for chunk in chunks:
+        tell_number("read", sum(sizes) + chunk.n)
+        chunk = _weighed(chunk)
+        if not chunk.n:
+            continue
+        for column, values in zip(columns, chunk.columns, strict=True):
+            if isinstance(column, TextColumn):
+                column.add_texts(values, chunk.weights)
+            else:
+                column.add(values, chunk.weights)
+        sizes.append(chunk.n)
+        if chunk.weights is not None:
+            weights.append(chunk.weights)
+    return sizes, weights or None
+
+
+def _weighed(chunk: Chunk) -> Chunk:
+    """Without the rows of weight 0."""
+    if chunk.weights is None:
+        return chunk
+    weights = checked_numbers(chunk.weights, chunk.n)
+    keep = weights > 0
+    if keep.all():
+        return chunk._replace(weights=weights)
+    columns = [_taken(values, keep) for values in chunk.columns]
+    return Chunk(int(keep.sum()), columns, weights[keep])
+
+
+def _taken(values: Any, keep: NDArray[np.bool_]) -> Any:
+    if not isinstance(values, Vector):
+        return [value for value, kept in zip(values, keep.tolist(), strict=True) if kept]
+    if values.gaps is None:
+        return Vector(values.known[keep], None, values.labelled, values.levels, values.loose)
+    known, gaps = values.known[keep[~values.gaps]], values.gaps[keep]
+    return Vector(known, gaps, values.labelled, values.levels, values.loose)
+
+
+# ---- the table --------------------------------------------------------------------------
+
+
+class _Rows:
+    """Codes and numbers of the columns, part by part."""
+
+    def __init__(
+        self, columns: Sequence[StreamedColumn], found: Sequence[Variable], sizes: Sequence[int]
+    ) -> None:
+        self.columns, self.found, self.sizes = columns, found, sizes
+        self.n = sum(sizes)
+
+    def kept(self, index: Sequence[int]) -> _Rows:
+        return _Rows([self.columns[i] for i in index], [self.found[i] for i in index], self.sizes)
+
+    def codes(self, dtype: Any, bins: bool) -> Iterator[NDArray[Any]]:
+        """(rows, p) codes of each part; of numbers the bins, or -1."""
+        tables = [
+            self._table(column, v) for column, v in zip(self.columns, self.found, strict=True)
+        ]
+        for i, size in enumerate(self.sizes):
+            tell_number("coded", sum(self.sizes[:i]))
+            block = np.empty((size, len(self.columns)), dtype=dtype)
+            for j, variable in enumerate(self.found):
+                if not bins and variable.family not in CODED:
+                    block[:, j] = -1
+                elif isinstance(variable, NumericOnDiskVariable):
+                    block[:, j] = variable.bins(self.columns[j].numbers(i, tables[j]))
+                else:
+                    block[:, j] = self.columns[j].codes(i, tables[j])
+            yield block
+
+    def _table(self, column: StreamedColumn, variable: Variable) -> NDArray[Any]:
+        """What each place means, and what -1 does: a code, or a number that has a bin."""
+        if isinstance(variable, NumericOnDiskVariable):
+            return column.number_table()
+        assert variable.codes is not None
+        return np.append(variable.codes, -1)
+
+    def numbers(self, j: int) -> Iterator[Floats]:
+        """(rows,) numbers of column j in each part."""
+        column, variable = self.columns[j], self.found[j]
+        if isinstance(variable, NumericOnDiskVariable):
+            table = column.number_table()
+        else:
+            table = np.append(variable.values, np.nan)
+        for i in range(column.n_parts):
+            yield column.numbers(i, table)
+
+
+def _table(rows: _Rows, plan: ReadPlan) -> Table:
+    kept, dropped = varying(rows.found, rows.n, plan.drop_constant)
+    largest = max(2, *(variable.dim for variable in rows.found))
+    dtype = code_dtype(largest, any(variable.n_missing for variable in rows.found))
+    notes = all_missing_notes(rows.found)
+    rows = rows.kept(kept)
+    arrays, shape = plan.arrays(), (rows.n, len(kept))
+    arrays.add(rows.codes(dtype, True), shape, dtype)
+    if all_categorical(rows.found):
+        (codes,) = arrays.finish()
+        return table_of(rows.found, rows.n, dropped, notes, codes=codes)
+    coded = [variable.dim for variable in rows.found if variable.family in CODED]
+    signed: Any = code_dtype(max(coded), signed=True) if coded else np.int8
+    if coded:
+        arrays.add(rows.codes(signed, False), shape, signed)
+    numbers = [j for j, variable in enumerate(rows.found) if variable.family not in CODED]
+    for j in numbers:
+        arrays.add(rows.numbers(j), (rows.n,), np.float64)
+    codes, *others = arrays.finish()
+    categories = others.pop(0) if coded else np.broadcast_to(np.int8(-1), shape)
+    families = tuple(variable.family for variable in rows.found)
+    values = Values(families, categories, dict(zip(numbers, others, strict=True)))
+    return table_of(rows.found, rows.n, dropped, notes, codes=codes, values=values)

@@ -1,0 +1,289 @@
+"""Columns that come part by part: on disk as places among their different values, or as numbers.
+
+What a column is depends on all its rows. So a first reading writes every part to disk in few bytes
+and keeps the different values with their counts; then the column is known, and a second reading of
+what was written gives its codes. A column of numbers with more than `MAX_DISTINCT` different values
+is written as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from latenttree.data.checks import MAX_ALL_UNIQUE, identifier
+from latenttree.data.columns.bins import bin_codes
+from latenttree.data.columns.codes import code_dtype, encode_integers
+from latenttree.data.columns.families import AUTO, NUMBERS, vector_family
+from latenttree.data.columns.variables import Variable
+from latenttree.data.columns.vectors import Vector, wrong_count
+from latenttree.data.streaming.quantiles import (
+    Range,
+    all_different,
+    range_of,
+    streamed_edges,
+    streamed_varies,
+)
+from latenttree.data.streaming.scratch import Scratch, Segment
+
+Floats = NDArray[np.float64]
+
+Different = tuple[Sequence[Any], NDArray[np.int64], NDArray[np.int64]]
+
+MAX_DISTINCT = 4096
+"""Different values up to which numbers are kept as places; more than any column of categories
+that are written as floats has."""
+
+
+@dataclass(frozen=True, eq=False)
+class Summary(Vector):
+    """The different values of a column instead of its rows.
+
+    Attributes
+    ----------
+    rows : (m,) in how many rows each is.
+    mass : (m,) how much each counts.
+    first : (m,) the first row of each.
+    n_all : rows of the column, also those without a value.
+    """
+
+    rows: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    mass: Floats = field(default_factory=lambda: np.empty(0))
+    first: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    n_all: int = 0
+
+    @property
+    def n(self) -> int:
+        return self.n_all
+
+    @property
+    def n_known(self) -> int:
+        return int(self._of_known(self.rows).sum())
+
+    def row(self, i: int) -> int:
+        return int(self._of_known(self.first)[i])
+
+    def weights(self, weights: Floats | None) -> Floats:
+        return self._of_known(self.mass)
+
+    def _of_known(self, values: NDArray[Any]) -> NDArray[Any]:
+        return values if self.gaps is None else values[~self.gaps]
+
+
+class Written(NamedTuple):
+    """A part of a column on disk: `wide` where it holds numbers, else places and -1."""
+
+    part: Segment
+    wide: bool
+
+
+class StreamedColumn:
+    """A column that grows by vectors; see the module.
+
+    `numbers` says whether the family that is requested allows numbers."""
+
+    def __init__(self, name: str, requested: str, scratch: Scratch) -> None:
+        self.name, self.requested = name, requested
+        self._numbers = requested == AUTO or requested in NUMBERS
+        self._scratch = scratch
+        self._place: dict[Any, int] = {}
+        self._rows = self._mass = np.zeros(0)
+        self._first: list[int] = []
+        self._written: list[Written] = []
+        self._like = Vector(np.empty(0))
+        self.n, self.wide = 0, False
+
+    def add(self, vector: Vector, weights: Floats | None) -> None:
+        """The next rows; `weights` says how often each counts."""
+        if len(vector.known):
+            self._like = vector
+        if self.wide or self._too_many(vector.known):
+            self._add_wide(vector)
+        else:
+            self._add_places(vector, weights)
+        self.n += vector.n
+
+    def _too_many(self, known: NDArray[Any]) -> bool:
+        kind = known.dtype.kind
+        if not self._numbers or kind not in "iuf" or (kind != "f" and self.requested == AUTO):
+            return False
+        new = set(np.unique(known).tolist()) - self._place.keys()
+        return len(new) + len(self._place) > MAX_DISTINCT
+
+    def _add_wide(self, vector: Vector) -> None:
+        self.wide = True
+        numbers = vector.known
+        numbers = numbers if numbers.dtype == np.float32 else numbers.astype(np.float64)
+        self._write(vector.spread(numbers, np.float32(np.nan)), True)
+
+    def _add_places(self, vector: Vector, weights: Floats | None) -> None:
+        self._add_different(vector, _different(vector.known), weights)
+
+    def _add_different(self, vector: Vector, different: Different, weights: Floats | None) -> None:
+        """The next rows; of `vector` only where there are values, and how many, is used."""
+        labels, local, first = different
+        rows = np.arange(vector.n) if vector.gaps is None else np.flatnonzero(~vector.gaps)
+        places, before = np.empty(len(labels), dtype=np.int64), len(self._place)
+        for i in np.argsort(first).tolist():  # places in the order in which values came
+            places[i] = self._place.setdefault(labels[i], len(self._place))
+            if places[i] >= before:
+                self._first.append(self.n + int(rows[first[i]]))
+        found = places[local] if len(places) else local
+        self._count(found, weights if weights is None else weights[rows])
+        codes = vector.spread(found, -1)
+        self._write(codes.astype(code_dtype(len(self._place), signed=True)), False)
+
+    def _count(self, places: NDArray[np.int64], weights: Floats | None) -> None:
+        size = len(self._place)
+        self._rows = _longer(self._rows, size) + np.bincount(places, minlength=size)
+        self._mass = _longer(self._mass, size) + np.bincount(places, weights, size)
+
+    def _write(self, values: NDArray[Any], wide: bool) -> None:
+        self._written.append(Written(self._scratch.add(values), wide))
+
+    def different(self) -> NDArray[Any]:
+        """(m,) the different values, in the order in which they came."""
+        values = list(self._place)
+        if self._like.known.dtype.kind != "O":
+            return np.asarray(values, dtype=self._like.known.dtype)
+        found = np.empty(len(values), dtype=object)
+        found[:] = values
+        return found
+
+    def summary(self, weights: Sequence[Floats] | None = None) -> Vector:
+        """What the column is made of: its different values, or all its numbers; `weights` are
+        those of the rows of each part."""
+        if self.wide:
+            return NumericOnDisk(np.zeros(1), column=self, weights_of=weights)
+        return self._summary(self.different(), None)
+
+    def _summary(self, known: NDArray[Any], gaps: NDArray[np.bool_] | None) -> Summary:
+        like = self._like
+        counts = (self._rows.astype(np.int64), self._mass, np.asarray(self._first, dtype=np.int64))
+        return Summary(known, gaps, like.labelled, like.levels, like.loose, *counts, n_all=self.n)
+
+    # ---- reading again ------------------------------------------------------------------
+
+    @property
+    def n_parts(self) -> int:
+        return len(self._written)
+
+    def numbers(self, i: int, table: Floats | None) -> Floats:
+        """Numbers of part i, NaN where missing; `table` has the number of each place, then NaN."""
+        written = self._written[i]
+        found = self._scratch.read(written.part)
+        if written.wide:
+            return found.astype(np.float64)
+        assert table is not None
+        return table[found]
+
+    def codes(self, i: int, table: NDArray[Any]) -> NDArray[Any]:
+        """Codes of part i; `table` has the code of each place, then -1."""
+        return np.asarray(table[self._scratch.read(self._written[i].part)])
+
+    def number_table(self) -> Floats:
+        """The numbers of the places, then NaN: an index of -1 is missing."""
+        return np.append(self.different().astype(np.float64), np.nan)
+
+
+@dataclass(frozen=True, eq=False)
+class NumericOnDisk(Vector):
+    """A column of numbers that lies on disk."""
+
+    column: StreamedColumn = field(kw_only=True)
+    weights_of: Sequence[Floats] | None = field(kw_only=True)
+
+    @property
+    def n(self) -> int:
+        return self.column.n
+
+    def parts(self) -> Iterator[tuple[Floats, Floats | None]]:
+        """Known numbers, and their weights."""
+        table = self.column.number_table()
+        for i in range(self.column.n_parts):
+            x = self.column.numbers(i, table)
+            known = ~np.isnan(x)
+            yield x[known], None if self.weights_of is None else self.weights_of[i][known]
+
+    def variable(self, name: str, requested: str) -> NumericOnDiskVariable:
+        """The variable, as `vectors.variable_of` would make it of the rows."""
+        family = "gaussian" if requested == AUTO else vector_family(requested, np.zeros(1), name)
+        found = range_of(self.parts)
+        if requested == AUTO and self._numbers_rows(found):
+            raise identifier(name, found.rows, True)
+        if family == "poisson":
+            self._check_counts(name)
+        edges = streamed_edges(self.parts, found)
+        varies = edges.size and streamed_varies(self.parts, found)
+        return NumericOnDiskVariable(
+            name,
+            family,
+            len(edges) + 1,
+            n_missing=self.n - found.rows,
+            constant=None if varies else f"{found.low:g}",
+            edges=edges,
+        )
+
+    def _numbers_rows(self, found: Range) -> bool:
+        """`families.is_row_number`."""
+        near = found.rows > MAX_ALL_UNIQUE and found.high - found.low + 1 < 2 * self.n
+        return found.whole and near and all_different(self.parts, found)
+
+    def _check_counts(self, name: str) -> None:
+        table, start = self.column.number_table(), 0
+        for i in range(self.column.n_parts):
+            x = self.column.numbers(i, table)
+            bad = (x < 0) | (x != np.floor(x)) & ~np.isnan(x)
+            if bad.any():
+                row = int(bad.argmax())
+                raise wrong_count(x[row], start + row, name, "poisson")
+            start += len(x)
+
+
+@dataclass(frozen=True, eq=False)
+class NumericOnDiskVariable(Variable):
+    """A number whose values lie on disk; `edges` are those of its bins."""
+
+    edges: Floats = field(default_factory=lambda: np.empty(0))
+
+    def bins(self, x: Floats) -> NDArray[np.int64]:
+        """Bins of some of its numbers, -1 where NaN."""
+        return np.where(np.isnan(x), -1, bin_codes(x, self.edges))
+
+
+# ---- parts ------------------------------------------------------------------------------
+
+
+def _different(known: NDArray[Any]) -> Different:
+    """Different values, which of them each value is, and where each is first."""
+    kind = known.dtype.kind
+    if not len(known):
+        return [], np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+    if kind in "biu":
+        labels, local = encode_integers(np.ascontiguousarray(known))
+        first = np.empty(len(labels), dtype=np.int64)
+        first[local[::-1]] = np.arange(len(local))[::-1]
+        return labels.tolist(), local, first
+    if kind == "O":
+        return _different_objects(known)
+    values, first, local = np.unique(known, return_index=True, return_inverse=True)
+    return values.tolist(), local, first
+
+
+def _different_objects(known: NDArray[Any]) -> Different:
+    place: dict[Any, int] = {}
+    values = known.tolist()
+    local = np.fromiter(
+        (place.setdefault(value, len(place)) for value in values), np.int64, len(values)
+    )
+    first = np.empty(len(place), dtype=np.int64)
+    first[local[::-1]] = np.arange(len(local))[::-1]
+    return list(place), local, first
+
+
+def _longer(values: NDArray[Any], size: int) -> NDArray[Any]:
+    return np.concatenate([values, np.zeros(size - len(values))]) if size > len(values) else values

@@ -1,0 +1,159 @@
+"""Pairs of sample and code that come in any order, sorted on disk: presence beyond memory.
+
+Samples are cut into ranges of `ROWS`. A pair is written to the pile of its range; then each pile
+alone is sorted and freed of repetitions. So memory holds one pile, whatever the order of the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from latenttree.data.events.pairs import Change, IntArray, index_dtype, limiting
+from latenttree.data.streaming.scratch import Arrays, Scratch, Segment
+
+ROWS = 1 << 14
+"""Samples in a pile."""
+
+
+class DiskPairCollector:
+    """Pairs as they come."""
+
+    def __init__(self, scratch: Scratch) -> None:
+        self.scratch = scratch
+        self._piles: list[list[tuple[Segment, Segment]]] = []
+
+    def add(self, rows: NDArray[Any], codes: NDArray[Any]) -> None:
+        """Some pairs: sample and code, by number."""
+        if not len(rows):
+            return
+        pile = rows // ROWS
+        if (np.diff(pile) < 0).any():
+            order = np.argsort(pile, kind="stable")
+            rows, codes, pile = rows[order], codes[order], pile[order]
+        starts = np.flatnonzero(np.diff(pile, prepend=-1))
+        for start, stop in zip(starts, [*starts[1:], len(pile)], strict=True):
+            self._add_to(int(pile[start]), rows[start:stop], codes[start:stop])
+
+    def _add_to(self, pile: int, rows: NDArray[Any], codes: NDArray[Any]) -> None:
+        while len(self._piles) <= pile:
+            self._piles.append([])
+        local = (rows - pile * ROWS).astype(np.uint16)
+        parts = self.scratch.add(local), self.scratch.add(codes.astype(np.int32))
+        self._piles[pile].append(parts)
+
+    def sorted(self, n_rows: int, texts: Sequence[str]) -> DiskPairs:
+        """The pairs, each once, by sample and code."""
+        found = DiskPairs(self.scratch, [], tuple(texts), n_rows)
+        for pile in range(-(-n_rows // ROWS)):
+            parts = self._piles[pile] if pile < len(self._piles) else []
+            read = self.scratch.read
+            rows = np.concatenate([np.empty(0, np.int64), *(read(part) for part, _ in parts)])
+            codes = np.concatenate([np.empty(0, np.int64), *(read(part) for _, part in parts)])
+            found.add(rows, codes)
+            if pile < len(self._piles):
+                self._piles[pile] = []
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class DiskPairs:
+    """Distinct (sample, code), by numbers, on disk: `texts[i]` is code i.
+
+    Attributes
+    ----------
+    piles : for each range of samples how many codes each sample has, and its codes in order.
+    n_rows : samples.
+    """
+
+    scratch: Scratch
+    piles: list[tuple[Segment, Segment]]
+    texts: tuple[str, ...]
+    n_rows: int
+
+    def add(self, rows: NDArray[Any], codes: NDArray[Any]) -> None:
+        """The next pile, of any pairs of its samples."""
+        width = max(len(self.texts), 1)
+        keys = _different(rows.astype(np.int64) * width + codes)
+        size = min(ROWS, self.n_rows - len(self.piles) * ROWS)
+        counts = np.bincount(keys // width, minlength=size).astype(np.int32)
+        self.piles.append(
+            (self.scratch.add(counts), self.scratch.add((keys % width).astype(np.int32)))
+        )
+
+    def __len__(self) -> int:
+        return sum(codes.shape[0] for _, codes in self.piles)
+
+    def _read(self) -> Iterator[tuple[IntArray, NDArray[np.int32]]]:
+        """Samples of each pile, numbered from its first, and their codes."""
+        for counts, codes in self.piles:
+            number = self.scratch.read(counts)
+            yield np.repeat(np.arange(len(number)), number), self.scratch.read(codes)
+
+    def support(self) -> IntArray:
+        """How many samples have each code."""
+        found = np.zeros(len(self.texts), dtype=np.int64)
+        for _, codes in self._read():
+            found += np.bincount(codes, minlength=len(found))
+        return found
+
+    def counts(self) -> dict[str, int]:
+        """How many samples have each code that occurs, in the order of the codes."""
+        pairs = sorted(zip(self.texts, self.support().tolist(), strict=True))
+        return {text: n for text, n in pairs if n}
+
+    def limited(self, texts: Sequence[str]) -> DiskPairs:
+        """The pairs of these codes, which are numbered in this order; they need not occur."""
+        return self.changed(limiting(self.texts, texts), texts)
+
+    def changed(self, change: Change, texts: Sequence[str]) -> DiskPairs:
+        """The same samples with other codes, pile by pile."""
+        found = DiskPairs(self.scratch, [], tuple(texts), self.n_rows)
+        for rows, codes in self._read():
+            found.add(*change(rows, codes))
+        return found
+
+    def present(self) -> tuple[DiskPairs, IntArray]:
+        """Without the samples that have no code, and the numbers of the others."""
+        rest, kept, n_kept = DiskPairCollector(self.scratch), [np.empty(0, np.int64)], 0
+        for pile, (rows, codes) in enumerate(self._read()):
+            some = np.unique(rows)
+            rest.add(n_kept + np.searchsorted(some, rows), codes)
+            kept.append(pile * ROWS + some)
+            n_kept += len(some)
+        return rest.sorted(n_kept, self.texts), np.concatenate(kept)
+
+    def matrix(self, arrays: Arrays) -> sparse.csr_array:
+        """(n_rows, codes) CSR of ones."""
+        nnz = len(self)
+        dtype = index_dtype(nnz, self.n_rows, len(self.texts))
+        arrays.add((codes for _, codes in self._read()), (nnz,), dtype)
+        arrays.add(self._row_ends(dtype), (self.n_rows + 1,), dtype)
+        arrays.add((np.ones(len(c), np.float32) for _, c in self._read()), (nnz,), np.float32)
+        indices, indptr, data = arrays.finish()
+        shape = (self.n_rows, len(self.texts))
+        found = sparse.csr_array((data, indices, indptr), shape=shape, copy=False)
+        found.has_canonical_format = True
+        return found
+
+    def _row_ends(self, dtype: Any) -> Iterator[NDArray[Any]]:
+        total = 0
+        yield np.zeros(1, dtype=dtype)
+        for counts, _ in self.piles:
+            ends = total + np.cumsum(self.scratch.read(counts), dtype=np.int64)
+            yield ends.astype(dtype)
+            total = int(ends[-1]) if len(ends) else total
+
+
+def _different(keys: IntArray) -> IntArray:
+    """Different keys in order; `keys` are sorted in place. Of some million keys `numpy.unique`
+    makes a hash table first, which takes ten times as long."""
+    keys.sort()
+    is_new = np.ones(len(keys), dtype=np.bool_)
+    is_new[1:] = keys[1:] != keys[:-1]
+    return keys[is_new]

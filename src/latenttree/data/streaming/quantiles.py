@@ -1,0 +1,120 @@
+"""Quantiles of numbers that are read part by part, exact: selection by the bits of the numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from latenttree.data.columns.bins import NEGLIGIBLE, number_of_bins
+
+Floats = NDArray[np.float64]
+Parts = Callable[[], Iterable[tuple[Floats, Floats | None]]]
+"""Parts of a column, again at each call: known numbers, and how often each counts (None: once)."""
+
+_BITS = 16
+_LEVELS = 64 // _BITS
+_SIGN = np.uint64(1 << 63)
+
+
+class Range(NamedTuple):
+    """Extremes of a column, whether it is whole numbers from 0 on, and how much counts."""
+
+    low: float
+    high: float
+    whole: bool
+    total: float
+    rows: int
+
+
+def range_of(parts: Parts) -> Range:
+    low, high, whole, total, rows = np.inf, -np.inf, True, 0.0, 0
+    for x, weights in parts():
+        if not x.size:
+            continue
+        low, high = min(low, float(x.min())), max(high, float(x.max()))
+        whole = whole and low >= 0 and high < 2.0**53 and bool((x == np.floor(x)).all())
+        total += len(x) if weights is None else float(weights.sum())
+        rows += len(x)
+    return Range(low, high, whole, total, rows)
+
+
+def streamed_edges(parts: Parts, found: Range) -> Floats:
+    """`bins.quantile_edges` of a column that is read part by part, six times.
+
+    Edge j of b bins is the smallest value u with W(x <= u) >= j W / b. It is found 16 bits at a
+    time, highest first: counts of all values that share the bits found so far. Exact where weights
+    are whole numbers, whose sums do not depend on the order. O(n) a reading."""
+    b = number_of_bins(found.total)
+    targets = np.arange(1, b) * found.total / b
+    edges = np.unique(_selected(parts, targets))
+    edges = edges[edges < found.high]
+    return edges if edges.size else _second_largest(parts, found.high)
+
+
+def _selected(parts: Parts, targets: Floats) -> Floats:
+    """The smallest value up to which the weight reaches each target."""
+    prefixes = np.zeros(len(targets), dtype=np.uint64)
+    below = np.zeros(len(targets))
+    for level in range(_LEVELS):
+        counts = _counts(parts, np.unique(prefixes), level)
+        for i, target in enumerate(targets):
+            running = below[i] + np.cumsum(counts[int(prefixes[i])])
+            digit = min(int(np.searchsorted(running, target)), len(running) - 1)
+            below[i] = running[digit - 1] if digit else below[i]
+            prefixes[i] = (int(prefixes[i]) << _BITS) | digit
+    return _floats(prefixes)
+
+
+def _counts(parts: Parts, prefixes: NDArray[np.uint64], level: int) -> dict[int, Floats]:
+    """For each prefix of `level` digits the weight of the values by their next digit."""
+    found = {int(prefix): np.zeros(1 << _BITS) for prefix in prefixes}
+    rest = np.uint64(64 - _BITS * (level + 1))
+    for x, weights in parts():
+        digits = _keys(x) >> rest
+        for prefix, counts in found.items():
+            mine: NDArray[np.bool_] | slice = slice(None)
+            if level:
+                mine = (digits >> np.uint64(_BITS)) == np.uint64(prefix)
+            low = (digits[mine] & np.uint64((1 << _BITS) - 1)).astype(np.int64)
+            chosen = None if weights is None else weights[mine]
+            counts += np.bincount(low, chosen, 1 << _BITS)
+    return found
+
+
+def _keys(x: Floats) -> NDArray[np.uint64]:
+    """Whole numbers in the order of the floats: negative ones reversed, below the others."""
+    bits = (x + 0.0).view(np.uint64)  # -0.0 is 0.0
+    return np.asarray(np.where(bits & _SIGN, ~bits, bits | _SIGN))
+
+
+def _floats(keys: NDArray[np.uint64]) -> Floats:
+    bits = np.where(keys & _SIGN, keys & ~_SIGN, ~keys)
+    return bits.view(np.float64)
+
+
+def _second_largest(parts: Parts, high: float) -> Floats:
+    found = [float(x[x < high].max()) for x, _ in parts() if (x < high).any()]
+    return np.array([max(found)]) if found else np.empty(0)
+
+
+def streamed_varies(parts: Parts, found: Range) -> bool:
+    """`bins.varies` of a column that is read part by part, twice."""
+    unit = max(abs(found.low), abs(found.high)) or 1.0
+    mean = sum(float(_weighed(x / unit, w).sum()) for x, w in parts()) / found.total
+    apart = sum(float(_weighed((x / unit - mean) ** 2, w).sum()) for x, w in parts())
+    return bool(np.sqrt(apart / found.total) > NEGLIGIBLE)
+
+
+def _weighed(x: Floats, weights: Floats | None) -> Floats:
+    return x if weights is None else x * weights
+
+
+def all_different(parts: Parts, found: Range) -> bool:
+    """Whether whole numbers are all different; a mark for each number of their range."""
+    seen = np.zeros(int(found.high - found.low) + 1, dtype=np.bool_)
+    for x, _ in parts():
+        seen[(x - found.low).astype(np.int64)] = True
+    return int(np.count_nonzero(seen)) == found.rows

@@ -1,0 +1,252 @@
+"""Files and mapped arrays, some rows at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from operator import itemgetter
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from latenttree.data.checks import check_shape, resolve_names
+from latenttree.data.columns.vectors import vector_of_array, vector_of_series
+from latenttree.data.files.csv_cells import Roles, check_header, number_of
+from latenttree.data.files.npy import Npz, array_header, read_values
+from latenttree.data.files.parquet import parquet_batches, parquet_columns, parquet_file
+from latenttree.data.files.text import rows_of_csv
+from latenttree.data.streaming.assemble import Chunk, Floats
+from latenttree.data.streaming.scratch import Scratch, release
+from latenttree.errors import DataError
+
+ROWS = 1 << 20
+"""Most rows in a chunk: how many different values a column has shows early."""
+
+MIN_ROW_BYTES = 64
+"""Bytes that a row counts at least: so much is made of one value while its column is coded."""
+
+TEXT_ROWS = 1 << 12
+"""Most rows of text in a chunk: the garbage collector visits the strings of them all."""
+
+
+MAX_READ = 1 << 26
+"""Bytes requested of a file at once: systems have limits."""
+
+
+class Source(NamedTuple):
+    """Names of the columns, and their rows in chunks of at most so many bytes."""
+
+    header: list[str]
+    chunks: Callable[[int], Iterator[Chunk]]
+    texts: bool = False
+
+
+def with_weights(source: Source, weights: NDArray[Any] | None) -> Source:
+    """The rows with their weights, one for each."""
+    if weights is None:
+        return source
+
+    def chunks(size: int) -> Iterator[Chunk]:
+        start = 0
+        for chunk in source.chunks(size):
+            yield chunk._replace(weights=weights[start : start + chunk.n])
+            start += chunk.n
+
+    return source._replace(chunks=chunks)
+
+
+# ---- arrays -----------------------------------------------------------------------------
+
+
+def array_source(array: NDArray[Any], names: Sequence[Any] | None = None) -> Source:
+    """Rows of an array that lies in a mapped file; the pages that were read are let go."""
+    check_shape(array.shape)
+    header = resolve_names(names, array.shape[1])
+
+    def chunks(size: int) -> Iterator[Chunk]:
+        step = rows_in(size, array.shape[1] * array.itemsize)
+        for start in range(0, len(array), step):
+            _check_still_there(array)
+            block = np.asarray(array[start : start + step])
+            yield _chunk_of_block(block, header, start)
+            release(array)
+
+    return Source(header, chunks)
+
+
+def _check_still_there(array: NDArray[Any]) -> None:
+    """A map of a file that was cut since ends the process where it is read."""
+    path, offset = getattr(array, "filename", None), getattr(array, "offset", 0)
+    if path is not None and Path(path).is_file():
+        size, needed = Path(path).stat().st_size, offset + array.nbytes
+        if size < needed:
+            raise DataError(
+                f"X is a map of {Path(path).name}, which has only {size:,} of {needed:,} bytes now",
+                "write it again, and do not change it while it is read",
+                value=size,
+                path=str(path),
+            )
+
+
+def npy_source(path: Path, names: Sequence[Any] | None = None) -> Source:
+    """Rows of a .npy, read from the file: a map would end the process if the file were cut."""
+    with path.open("rb") as file:
+        shape, by_columns, dtype = array_header(file, path.stat().st_size)
+        begin = file.tell()
+    check_shape(shape)
+    header = resolve_names(names, shape[1])
+
+    def chunks(size: int) -> Iterator[Chunk]:
+        step = rows_in(size, shape[1] * dtype.itemsize)
+        with path.open("rb", buffering=0) as file:
+            for start in range(0, shape[0], step):
+                n = min(step, shape[0] - start)
+                if by_columns:
+                    block = _rows_by_columns(file, begin, shape, dtype, start, n)
+                else:
+                    file.seek(begin + start * shape[1] * dtype.itemsize)
+                    block = read_values(file, n * shape[1], dtype).reshape(n, shape[1])
+                yield _chunk_of_block(block, header, start)
+
+    return Source(header, _message(chunks, path))
+
+
+def _rows_by_columns(
+    file: Any, begin: int, shape: tuple[int, ...], dtype: np.dtype[Any], start: int, n: int
+) -> NDArray[Any]:
+    """(n, p) rows from `start` of an array that is written column by column."""
+    found = np.empty((shape[1], n), dtype)
+    for j in range(shape[1]):
+        file.seek(begin + (j * shape[0] + start) * dtype.itemsize)
+        found[j] = read_values(file, n, dtype)
+    return found.T
+
+
+def _message(
+    chunks: Callable[[int], Iterator[Chunk]], path: Path
+) -> Callable[[int], Iterator[Chunk]]:
+    """The same chunks; a file that ends early is named."""
+
+    def told(size: int) -> Iterator[Chunk]:
+        try:
+            yield from chunks(size)
+        except EOFError as error:
+            raise DataError(
+                f"cannot read {path.name}: {error}",
+                "it is cut, or was changed while it was read: write it again",
+                path=str(path),
+            ) from error
+
+    return told
+
+
+def npz_source(path: Path, member: str, names: Sequence[Any] | None = None) -> Source:
+    """Rows of the one array of an .npz; an array by columns is unpacked to a file first."""
+    archive = Npz(path)
+    with archive.opened(member) as (_, (shape, by_columns, dtype)):
+        pass
+    if by_columns:
+        return array_source(unpacked(path, member), names)
+    check_shape(shape)
+    header = resolve_names(names, shape[1])
+
+    def chunks(size: int) -> Iterator[Chunk]:
+        step = rows_in(size, shape[1] * dtype.itemsize)
+        with archive.opened(member) as (file, _):
+            for start in range(0, shape[0], step):
+                n = min(step, shape[0] - start)
+                block = read_values(file, n * shape[1], dtype).reshape(n, shape[1])
+                yield _chunk_of_block(block, header, start)
+
+    return Source(header, chunks)
+
+
+def unpacked(path: Path, member: str, folder: str | Path | None = None) -> NDArray[Any]:
+    """An array of an archive, mapped from a scratch file."""
+    with Npz(path).opened(member) as (file, (shape, by_columns, dtype)):
+        scratch, total = Scratch(folder), int(np.prod(shape))
+        steps = [min(ROWS, total - start) for start in range(0, total, ROWS)]
+        part = scratch.join((read_values(file, n, dtype) for n in steps), (total,), dtype)
+    (flat,) = scratch.mapped([part])
+    return flat.reshape(shape, order="F" if by_columns else "C")
+
+
+def _chunk_of_block(block: NDArray[Any], names: Sequence[str], start: int) -> Chunk:
+    columns = (np.ascontiguousarray(block[:, j]) for j in range(block.shape[1]))
+    found = [
+        vector_of_array(column, name, None, start)
+        for column, name in zip(columns, names, strict=True)
+    ]
+    return Chunk(len(block), found)
+
+
+def rows_in(size: int, width: int) -> int:
+    """Rows of so many bytes that `size` bytes hold."""
+    return max(1, min(ROWS, size // max(width, MIN_ROW_BYTES)))
+
+
+# ---- Parquet ----------------------------------------------------------------------------
+
+
+def parquet_source(path: Path, roles: Roles) -> Source:
+    """Rows of a .parquet."""
+    with parquet_file(path) as file:
+        others = roles.variables(parquet_columns(file))
+    weights = roles.weights
+    columns = others if weights is None else [*others, weights]
+
+    def chunks(size: int) -> Iterator[Chunk]:
+        start = 0
+        for table in parquet_batches(path, columns, rows_in(size, 16 * len(columns))):
+            frame = nw.from_native(table, eager_only=True)
+            found = [vector_of_series(frame.get_column(name), name, start) for name in others]
+            counts = None if weights is None else frame.get_column(weights).to_numpy()
+            yield Chunk(len(table), found, counts)
+            start += len(table)
+
+    return Source(others, chunks)
+
+
+# ---- comma-separated text ---------------------------------------------------------------
+
+
+def csv_source(path: Path, delimiter: str, roles: Roles) -> Source:
+    """Rows of a .csv, as texts."""
+    with rows_of_csv(path, delimiter) as (header, _):
+        check_header(header, path)
+    names, weights = roles.variables(header), roles.weights
+    if len(names) < len(header):
+        resolve_names(None, len(header), header)  # a role belongs to one column
+    others = [j for j, name in enumerate(header) if name in set(names)]
+
+    def chunks(size: int) -> Iterator[Chunk]:
+        step, start = min(TEXT_ROWS, rows_in(size, 80 * len(header))), 0  # of a short text
+        with rows_of_csv(path, delimiter) as (_, rows):
+            while block := list(islice(rows, step)):
+                columns = [list(map(itemgetter(j), block)) for j in range(len(header))]
+                counts = None
+                if weights is not None:
+                    counts = _weights(columns[header.index(weights)], weights, start)
+                yield Chunk(len(block), [columns[j] for j in others], counts)
+                start += len(block)
+
+    return Source(names, chunks, texts=True)
+
+
+def _weights(texts: Sequence[str], name: str, start: int) -> Floats:
+    numbers = [number_of(text.strip()) for text in texts]
+    if None in numbers:
+        row = numbers.index(None)
+        raise DataError(
+            f"column {name!r} of weights has {texts[row]!r} in row {start + row}, which "
+            "is no number",
+            "correct it",
+            column=name,
+            row=start + row,
+            value=texts[row],
+            option="weights",
+        )
+    return np.asarray(numbers, dtype=np.float64)

@@ -1,0 +1,150 @@
+"""Random parts of a table that copy nothing: two halves, or a part held out.
+
+`TableSubset` reads the rows of the whole table as they are requested. Weights are frequencies: a
+sample of weight w stands for w draws, the last of them perhaps a fraction.
+
+`distances` and `refinement` call this module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from latenttree.data.row_access import take_rows
+from latenttree.data.table import IntArray, Table, Values
+
+Floats = NDArray[np.float64]
+
+MAX_DRAWS = 1 << 26
+"""Draws that are permuted one by one; beyond, each weight is thinned by a binomial number."""
+
+
+class TableSubset(Table):
+    """The samples `positions` of the table `whole`, perhaps with other weights; itself a table.
+
+    `rows` and `known` read from `whole` what they are requested. `codes`, `matrix`, `missing` and
+    `values` copy all their rows when they are first used.
+    """
+
+    whole: Table
+    positions: IntArray
+
+    def __init__(self, table: Table, positions: IntArray, weights: Floats | None = None) -> None:
+        whole = table
+        if isinstance(table, TableSubset):
+            whole, positions = table.whole, table.positions[positions]
+        fields = {"whole": whole, "positions": positions, "weights": weights}
+        fields["n_samples"] = len(positions)
+        for name in ("names", "kind", "dims", "categories", "offsets", "dropped", "notes"):
+            fields[name] = getattr(whole, name)
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def families(self) -> tuple[str, ...]:
+        """(p,) the family of every variable."""
+        return self.whole.families
+
+    @cached_property
+    def has_missing(self) -> bool:
+        """Whether the whole table has missing values."""
+        return self.whole.has_missing
+
+    @cached_property
+    def codes(self) -> NDArray[Any] | None:
+        """Codes of the samples: a copy."""
+        codes = self.whole.codes
+        return None if codes is None else take_rows(codes, self.positions)
+
+    @cached_property
+    def matrix(self) -> sparse.csr_array | None:
+        """Stored coordinates of the samples: a copy."""
+        matrix = self.whole.matrix
+        return None if matrix is None else take_rows(matrix, self.positions)
+
+    @cached_property
+    def missing(self) -> NDArray[np.bool_] | None:
+        """Where variables are missing: a copy."""
+        missing = self.whole.missing
+        return None if missing is None else missing[self.positions]
+
+    @cached_property
+    def values(self) -> Values | None:
+        """Values of the samples, each array copied when it is first used."""
+        values = self.whole.values
+        return None if values is None else values.take(self.positions)
+
+    def rows(self, start: int, stop: int) -> NDArray[Any] | sparse.csr_array:
+        """Samples start:stop as codes or CSR: a copy of them."""
+        positions = self.positions[start:stop]
+        if self.whole.codes is not None:
+            return np.asarray(take_rows(self.whole.codes, positions))
+        assert self.whole.matrix is not None
+        return sparse.csr_array(take_rows(self.whole.matrix, positions))
+
+    def known(self, start: int, stop: int) -> NDArray[np.bool_] | None:
+        """(stop - start, p) False where a variable is missing; None where none is."""
+        if not self.has_missing:
+            return None
+        if self.whole.codes is not None:
+            return np.asarray(self.rows(start, stop) >= 0)
+        assert self.whole.missing is not None
+        return ~self.whole.missing[self.positions[start:stop]]
+
+    def subset_rows(self, index: NDArray[Any] | Sequence[int] | slice) -> Table:
+        """The samples of `index`, copied from the whole table."""
+        weights = None if self.weights is None else self.weights[index]
+        return self.whole.subset_rows(self.positions[index]).replace(weights=weights)
+
+
+def halves(table: Table) -> tuple[Table, Table]:
+    """Half of the samples at random, and the others; always the same ones.
+
+    Every draw of a sample of weight w is in one half or the other, independently: equal samples are
+    not shared out evenly, or the halves would repeat each other's noise. Nothing is copied."""
+    first = draw_weights(table, -(-n_draws(table) // 2), np.random.default_rng(0))
+    if table.weights is None:
+        chosen = first > 0
+        one, other = np.flatnonzero(chosen), np.flatnonzero(~chosen)
+        return TableSubset(table, one), TableSubset(table, other)
+    return reweighted(table, first), reweighted(table, table.weights - first)
+
+
+def n_draws(table: Table) -> int:
+    """The total weight, rounded up."""
+    return int(np.ceil(table.total_weight))
+
+
+def draw_weights(
+    table: Table, m: int, rng: np.random.Generator, max_draws: int = MAX_DRAWS
+) -> Floats:
+    """(n,) the weight of each sample in a part of `m` draws at random, without replacement; with
+    weights and more than `max_draws` draws, of about `m`."""
+    n = n_draws(table)
+    if table.weights is not None and n > max_draws:
+        return _thinned(table.weights, m / n, rng)
+    chosen = rng.permutation(n) < m
+    if table.weights is None:
+        return chosen.astype(np.float64)
+    ends = np.concatenate([[0.0], np.cumsum(table.weights)])
+    before = np.concatenate([[0], np.cumsum(chosen)])
+    return np.asarray(np.diff(np.interp(ends, np.arange(len(before)), before)))
+
+
+def reweighted(table: Table, weights: Floats) -> TableSubset:
+    """The same samples with other weights; without those of weight zero."""
+    used = np.flatnonzero(weights > 0)
+    return TableSubset(table, used, weights[used])
+
+
+def _thinned(weights: Floats, share: float, rng: np.random.Generator) -> Floats:
+    """(n,) the whole part of each weight thinned by a binomial number, the fraction kept or not."""
+    whole = np.floor(weights)
+    rest = (rng.random(len(weights)) < share) * (weights - whole)
+    return np.asarray(rng.binomial(whole.astype(np.int64), share) + rest)

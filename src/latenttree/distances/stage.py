@@ -1,0 +1,187 @@
+"""The stage `measure`: table -> number of states, similarities of all pairs, spanning tree."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from latenttree.config import FitConfig
+from latenttree.data import Table, check_n_states, free_dimensions
+from latenttree.distances.counted_similarity import counted_affinity, stored_affinity
+from latenttree.distances.detection import check_detection
+from latenttree.distances.estimate import Distances, estimate_distances, pairwise_distances
+from latenttree.distances.memory_plan import Plan, plan_memory
+from latenttree.distances.number_of_states import choose_states
+from latenttree.distances.similarity import (
+    Affinity,
+    estimated_affinity,
+    hardly_known,
+    mark_copies,
+)
+from latenttree.engine.memory import enough, shown
+from latenttree.errors import DataError, Option, Text
+from latenttree.moments import full_subspaces
+
+
+@dataclass(frozen=True, eq=False)
+class States:
+    """How many states, or dimensions, hidden variables have.
+
+    Attributes
+    ----------
+    n_states : states of a hidden variable; dimensions where hidden variables are Gaussian.
+    n_directions : dimensions of the determinants that distances are made of: `n_states - 1`, or
+        the dimensions of a Gaussian.
+    most_states : the most states that a hidden variable may get; 0 where all get `n_states`.
+    evidence : (directions, 2) with `n_states="auto"`, see `StatesEvidence`; else None.
+    """
+
+    n_states: int
+    n_directions: int
+    most_states: int = 0
+    evidence: NDArray[np.float64] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """What the structure is learned from.
+
+    Attributes
+    ----------
+    similarity : similarities of all pairs with their spanning tree; None for a baseline, which
+        takes `distances`, and for one or two variables.
+    distances : matrices of all pairs; None where none were made.
+    basis : (coordinates, n_directions) directions in which each variable was measured.
+    plan : how memory was planned; None where it was not.
+    n_unmeasurable : pairs whose distance does not stand out of its noise, where counted.
+    n_rounds : power rounds that the subspaces took.
+    """
+
+    similarity: Affinity | None = None
+    distances: Distances | None = None
+    basis: NDArray[np.float32] | None = None
+    plan: Plan | None = None
+    n_unmeasurable: int = 0
+    n_rounds: int = 0
+
+    def without_pairs(self, keep_distances: bool) -> Measured:
+        """The same without anything quadratic in the number of variables, except `distances`
+        where they are to be kept."""
+        if self.distances is None:
+            return replace(self, similarity=None)
+        p = len(self.distances.values)
+        return replace(
+            self,
+            similarity=None,
+            distances=self.distances if keep_distances else None,
+            n_unmeasurable=(p * p - int(self.distances.measurable.sum())) // 2,
+            n_rounds=self.distances.n_rounds,
+        )
+
+
+def count_states(table: Table, config: FitConfig) -> States:
+    """The number of states asked for, checked, or with "auto" the number that the data show."""
+    default = 1 if config.gaussian else 2
+    n_states = check_n_states(
+        table, default if config.n_states is None else config.n_states, config.gaussian
+    )
+    if n_states != "auto":
+        return States(n_states, n_states if config.gaussian else n_states - 1)
+    with config.progress.stage("states"):
+        evidence = choose_states(table, config.seed, config.n_jobs)
+    if config.gaussian:
+        n_dimensions = evidence.n_states - 1
+        return States(n_dimensions, n_dimensions, 0, evidence.table)
+    most = evidence.most_states
+    if evidence.n_states <= int(free_dimensions(table).min()):
+        most = max(most, evidence.n_states + 1)  # one more, for BIC to decide
+    return States(evidence.n_states, evidence.n_states - 1, most, evidence.table)
+
+
+def measure(table: Table, states: States, config: FitConfig) -> Measured:
+    """Similarities of all pairs of variables, with their minimum spanning tree.
+
+    Matrices of all pairs where they fit in `memory_limit`, else what the structure needs of them.
+    One or two variables have no spanning tree, only the distance between them."""
+    if table.n_vars < 3:
+        return Measured(distances=_all_pairs(table, states, config) if table.n_vars == 2 else None)
+    plan = None
+    with config.progress.stage("distances"):
+        if config.distances == "pooled":
+            plan = _plan(table, states, config)
+            if plan.mode != "matrices":
+                return measure_counts(table, plan, config.n_jobs)
+        distances = _all_pairs(table, states, config)
+    check_detection(distances, table, config.gaussian, config.seed, config.n_jobs)
+    if config.baseline is not None:
+        return Measured(None, distances, distances.basis, plan)
+    with config.progress.stage("spanning tree"):
+        similarity = similarity_of(distances, table)
+    return Measured(similarity, distances, distances.basis, plan)
+
+
+def similarity_of(distances: Distances, table: Table) -> Affinity:
+    """Similarities of estimated distances, without variables that are hardly known; exact copies
+    are marked."""
+    return mark_copies(estimated_affinity(distances, hardly_known(table)), table)
+
+
+def _all_pairs(table: Table, states: States, config: FitConfig) -> Distances:
+    if config.distances == "pairwise" and table.n_vars > 2:
+        return pairwise_distances(table, states.n_directions + 1)
+    return estimate_distances(
+        table, states.n_directions + 1, random_state=config.seed, n_jobs=config.n_jobs
+    )
+
+
+def measure_counts(table: Table, plan: Plan, n_jobs: int) -> Measured:
+    """Similarities of 0/1 variables from counts: all at once, or when they are asked for."""
+    if plan.mode == "on demand":
+        similarity, n_unmeasurable = counted_affinity(table, n_jobs, plan.kept), 0
+    else:
+        similarity, n_unmeasurable = stored_affinity(table, n_jobs)
+    subspaces = full_subspaces(table, 1)
+    basis = None if subspaces is None else subspaces.basis
+    return Measured(mark_copies(similarity, table), None, basis, plan, n_unmeasurable)
+
+
+def _plan(table: Table, states: States, config: FitConfig) -> Plan:
+    """How distances fit in memory; `DataError` where they do not, before any work."""
+    matrices = bool(_matrices_asked(config))
+    plan = plan_memory(table, states.n_directions + 1, config.memory_limit, config.n_jobs, matrices)
+    if plan.mode == "on demand":
+        _check_on_demand(plan, table, config)
+    return plan
+
+
+def _check_on_demand(plan: Plan, table: Table, config: FitConfig) -> None:
+    """Raise where counting on demand does not fit either, or where matrices are asked for."""
+    if config.memory_limit is not None and plan.estimated_peak > plan.limit:
+        least = shown(enough(plan.limit, plan.estimated_peak))
+        raise DataError(
+            f"{table.n_vars:,} variables in {len(table):,} samples need "
+            f"{shown(plan.on_demand + plan.beside)} at least beside the {shown(plan.held)} held "
+            f"already, and memory_limit is {shown(plan.limit)}",
+            Text("raise ", Option("memory_limit"), f" to {least} or more"),
+            value=config.memory_limit,
+            option="memory_limit",
+        )
+    for asked in _matrices_asked(config):
+        raise DataError(
+            Text(
+                asked,
+                f" needs the matrices of all pairs, {shown(plan.matrices)} beside the "
+                f"{shown(plan.held)} held already, and memory_limit is {shown(plan.limit)}",
+            ),
+            Text("raise it, or leave out ", Option(asked.name)),
+            value=asked.value,
+            option=asked.name,
+        )
+
+
+def _matrices_asked(config: FitConfig) -> list[Option]:
+    """Options that need the matrices of all pairs."""
+    asked = [Option("structure", config.structure)] if config.baseline else []
+    return asked + ([Option("keep_distances", True)] if config.keep_distances else [])

@@ -1,0 +1,54 @@
+"""The log-likelihood of many samples, and models with pseudo-samples added."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from latenttree.model.group_counts import Groups
+from latenttree.model.inference import log_likelihood
+from latenttree.model.samples import Chunks, as_chunk
+from latenttree.model.tree_model import TreeModel, normalised
+
+Floats = NDArray[np.float64]
+Tables = tuple[Floats, ...]
+
+
+def total_log_likelihood(model: TreeModel, chunks: Chunks, n_jobs: int = 1) -> float:
+    """Log-likelihood of all samples."""
+    total = 0.0
+    groups = Groups.of(model)
+    flat = np.concatenate([t.ravel() for t in model.tables])
+    for chunk in map(as_chunk, chunks()):
+        found = None if groups is None else groups.log_likelihood(flat, model, chunk, n_jobs)
+        if found is None:
+            found = log_likelihood(model, chunk.evidence(model, n_jobs), n_jobs=n_jobs)
+        total += float(found.sum() if chunk.weights is None else chunk.weights @ found)
+    return total
+
+
+def maximise(model: TreeModel, counts: Tables, smoothing: float, target: Tables) -> TreeModel:
+    """The model of largest expected log-likelihood given the counts, plus pseudo-samples."""
+    tables = (
+        normalised(count + smoothing * t[:, None], t)
+        for count, t in zip(counts, target, strict=True)
+    )
+    return TreeModel(model.tree, model.root, tuple(tables), model.emissions)
+
+
+def smoothed(
+    model: TreeModel, n_samples: float, smoothing: float, marginals: Sequence[Floats] = ()
+) -> TreeModel:
+    """The model as if from `n_samples` counted with its states known, plus pseudo-samples."""
+    weights = [model.marginals[u] if u >= 0 else np.ones(1) for u in model.parents.tolist()]
+    counts = tuple(n_samples * t * w for t, w in zip(model.tables, weights, strict=True))
+    return maximise(model, counts, smoothing, prior_targets(model, marginals))
+
+
+def prior_targets(model: TreeModel, marginals: Sequence[Floats]) -> Tables:
+    """Where pseudo-samples go: an observed node's marginal, evenly over the states of a hidden."""
+    p = model.tree.n_observed
+    observed = tuple(marginals) or model.marginals[:p]
+    return observed + tuple(np.full(d, 1 / d) for d in model.dims[p:].tolist())

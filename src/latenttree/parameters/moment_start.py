@@ -1,0 +1,165 @@
+"""Tree + table -> the model that refinement starts from, by moments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from latenttree.config import FitConfig
+from latenttree.data import Table
+from latenttree.data.streaming.scratch import about_to_read
+from latenttree.data.table import CODED
+from latenttree.model.emissions import pooled, target_of
+from latenttree.model.held_out import split_samples
+from latenttree.model.likelihood import smoothed, total_log_likelihood
+from latenttree.model.samples import category_bases, is_one_hot, marginals, model_dims
+from latenttree.model.tree_model import TreeModel
+from latenttree.moments import full_subspaces, pooled_subspaces
+from latenttree.moments.subspace import coordinate_moments, feature_means
+from latenttree.parameters.estimate import Parameters, Pooled, estimate_parameters, node_conditions
+from latenttree.parameters.views import Looks, VectorLooks, all_leaf_views
+from latenttree.tree import Tree
+
+Floats = NDArray[np.float64]
+
+CONDITION_SAMPLES = 1 << 13
+"""Samples that conditions are measured on."""
+
+START_SAMPLES, START_SEEN = 1 << 14, 100
+"""Samples whose moments are a start for EM, at least; more where rare categories would not be seen
+so often in them."""
+
+START_VALUES = 1 << 33
+"""Values of nodes in these samples, at most: what many variables cannot see often enough in so
+many, EM sees in all."""
+
+FIRST_SAMPLES = 1 << 12
+"""Samples of the rounds that only make features, at least."""
+
+
+def moment_start(
+    tree: Tree,
+    table: Table,
+    n_states: int,
+    basis: NDArray[Any] | None,
+    config: FitConfig,
+) -> Parameters:
+    """Parameters of a tree by moments alone.
+
+    Samples that refinement is stopped by are left out: a start that has seen them looks best.
+    With gaps, moments come from different samples, and where variables nearly determine each other
+    the differences outweigh what is to be estimated: the likeliest of several is taken."""
+    train = split_samples(table, config)[0]
+
+    def judge(model: TreeModel) -> float:
+        usable = smoothed(model, train.n_samples, 1.0, marginals(table))
+        return total_log_likelihood(usable, train, config.n_jobs)
+
+    looks: Looks = []
+    if tree.n_hidden:
+        looks = looks_of(table, view_basis(table, n_states, basis, config))
+    start, first = start_samples(table, tree.n_nodes)
+    some = train.about(start) if config.refine else train
+    found = estimate_parameters(
+        tree,
+        looks,
+        model_dims(table),
+        marginals(table),
+        some,
+        n_states,
+        families=pooled_families(table, n_states),
+        hidden_features=config.hidden_features,
+        fewer=some.about(first) if config.refine else None,
+        judge=judge if table.has_missing else None,
+        n_jobs=config.n_jobs,
+    )
+    if table.has_missing and tree.n_hidden and (model_dims(table) == n_states).all():
+        alike = copying_model(tree, marginals(table))
+        if judge(alike) > judge(found.model):
+            return Parameters(alike, found.condition)
+    return found
+
+
+def start_samples(table: Table, n_nodes: int) -> tuple[int, int]:
+    """Samples whose moments EM may start from, and those of the rounds that only make features.
+
+    The noise in them is less than what the first steps of EM take out, and all but the rarest
+    twentieth of the categories are seen `START_SEEN` times (what is present, for features, a tenth
+    of that), as far as `START_VALUES` allow."""
+    coded = np.array([family in CODED or family == "multihot" for family in table.families])
+    mean = coordinate_moments(table)[0]
+    present = table.kind == "sparse_binary"
+    share = mean if present else mean[np.repeat(coded, np.diff(table.offsets))]
+    share = np.minimum(share, 1 - share)
+    share = share[share > 0]
+    if not len(share):
+        return START_SAMPLES, FIRST_SAMPLES
+    enough, most = int(START_SEEN / np.quantile(share, 0.05)), START_VALUES // n_nodes
+    first = max(FIRST_SAMPLES, min(enough // 10, most)) if present else FIRST_SAMPLES
+    return max(START_SAMPLES, min(enough, most)), first
+
+
+def conditions(
+    model: TreeModel,
+    table: Table,
+    n_states: int,
+    basis: NDArray[Any] | None,
+    nodes: NDArray[np.bool_],
+    config: FitConfig,
+) -> Floats:
+    """Conditions of those hidden nodes `(m,)` of a refined model that are marked, from some of the
+    samples: what a tree that has changed since its parameters were estimated leaves open."""
+    looks = looks_of(table, view_basis(table, n_states, basis, config))
+    some = split_samples(table, config)[0].about(CONDITION_SAMPLES)
+    hidden = config.hidden_features
+    return node_conditions(model, looks, some, nodes, hidden_features=hidden, n_jobs=config.n_jobs)
+
+
+def copying_model(tree: Tree, shares: Sequence[Floats]) -> TreeModel:
+    """Every node a noisy copy of its neighbours, as nucleotides are: with probability
+    `exp(-length / (k - 1))` the same category, else one at random."""
+    common = np.mean(shares, axis=0)
+    keep = np.exp(-tree.lengths / max(len(common) - 1, 1))
+    joints = [k * np.diag(common) + (1 - k) * np.outer(common, common) for k in keep]
+    return TreeModel.from_joints(tree, joints)
+
+
+def pooled_families(table: Table, n_states: int) -> dict[int, Pooled]:
+    """The families of the variables that are not categorical, fitted to all samples alike."""
+    if table.values is None:
+        return {}
+    found = {}
+    for v, values in table.values.arrays.items():
+        about_to_read(values, getattr(values, "nbytes", 0))
+        emission = pooled(table.families[v], values, n_states, table.weights)
+        found[v] = Pooled(emission, target_of(emission, values, table.weights))
+    return found
+
+
+def looks_of(table: Table, basis: NDArray[Any]) -> Looks:
+    """How every observed variable is looked at: `(1, z)` by category, or linear in its vector."""
+    mean = coordinate_moments(table)[0]
+    if table.kind == "blocks" and not is_one_hot(table):
+        return VectorLooks(
+            np.asarray(basis, dtype=np.float32), feature_means(table, basis, mean), table.offsets
+        )
+    by_variable = category_bases(table, basis)
+    if table.kind == "sparse_binary":
+        shares = [np.array([1 - m, m]) for m in mean]
+    else:
+        shares = np.split(mean, table.offsets[1:-1])
+    return all_leaf_views(by_variable, shares)
+
+
+def view_basis(
+    table: Table, n_states: int, basis: NDArray[Any] | None, config: FitConfig
+) -> NDArray[Any]:
+    """Directions in which variables are looked at: those of the distances, or found here."""
+    if basis is not None:
+        return basis
+    n_directions, rng = n_states - 1, np.random.default_rng(config.seed)
+    whole = full_subspaces(table, n_directions)
+    return (whole or pooled_subspaces(table, n_directions, rng, config.n_jobs)).basis

@@ -1,0 +1,44 @@
+"""The stage `parameters`: tree + samples -> a model to refine, by moments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from latenttree.config import FitConfig
+from latenttree.data import Table
+from latenttree.distances.stage import Measured, States
+from latenttree.parameters.estimate import Parameters
+from latenttree.parameters.gaussian import GaussianStart, gaussian_start
+from latenttree.parameters.moment_start import moment_start
+from latenttree.structure.learn import Structure
+from latenttree.tree import Tree
+
+Start = Parameters | GaussianStart
+"""A model by moments, with hidden variables of either kind."""
+
+
+def estimate_parameters(
+    structure: Structure, table: Table, states: States, measured: Measured, config: FitConfig
+) -> Start:
+    """Every conditional distribution of the tree, by moments of the samples."""
+    with config.progress.stage("parameters"):
+        if config.gaussian:
+            return _gaussian_start(structure.tree, table, states.n_states, config.n_jobs)
+        return moment_start(structure.tree, table, states.n_states, measured.basis, config)
+
+
+def _gaussian_start(tree: Tree, table: Table, n_dims: int, n_jobs: int) -> GaussianStart:
+    assert table.values is not None
+    columns = [_dense(table.values.arrays[v]) for v in range(table.n_vars)]
+    widths = [1 if x.ndim == 1 else x.shape[1] for x in columns]
+    offsets = np.concatenate([[0], np.cumsum(widths)])
+    return gaussian_start(
+        tree, np.column_stack(columns), offsets, n_dims, table.weights, n_jobs=n_jobs
+    )
+
+
+def _dense(values: Any) -> NDArray[Any]:
+    return np.asarray(values.toarray() if hasattr(values, "toarray") else values)

@@ -1,0 +1,129 @@
+"""The stage `refine`: a model from moments -> the model of largest penalised likelihood."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from latenttree.config import FitConfig
+from latenttree.data import Table
+from latenttree.model.gaussian import GaussianTreeModel
+from latenttree.model.held_out import split_samples
+from latenttree.model.likelihood import smoothed
+from latenttree.model.samples import Samples, marginals
+from latenttree.model.tree_model import TreeModel
+from latenttree.parameters.estimate import Parameters
+from latenttree.parameters.gaussian import GaussianStart
+from latenttree.parameters.stage import Start
+from latenttree.refinement.em import MANY, Refinement
+from latenttree.refinement.em import refine as maximise_likelihood
+from latenttree.refinement.evidence import canonical_states, effective_samples
+from latenttree.refinement.gaussian.fitting import refine_gaussian
+
+Floats = NDArray[np.float64]
+
+ROUGH_SAMPLES, ROUGH_STEPS = 1 << 14, 12
+"""Samples and steps of a refinement before the search, where there are many samples."""
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A model and the evidence behind it, hidden nodes in the order of the tree.
+
+    Attributes
+    ----------
+    condition : (n_hidden,) growth of the errors of the moments in each decomposition.
+    samples : (n_hidden,) effective number of samples behind a hidden node, see
+        `evidence.effective_samples`; NaN after a rough refinement.
+    trace : penalised log-likelihood before each step of EM; never decreasing.
+    held_out : log-likelihood of held-out samples before each step.
+    converged : whether EM ended by its tolerance.
+    rough : whether only some of the samples were used, because a search comes next.
+    """
+
+    model: TreeModel | GaussianTreeModel
+    condition: Floats
+    samples: Floats
+    trace: list[float] = field(default_factory=list)
+    held_out: list[float] = field(default_factory=list)
+    converged: bool = True
+    rough: bool = False
+
+
+def refine(start: Start, table: Table, config: FitConfig) -> Fitted:
+    """The model after EM, on some of many samples where a search will change it anyway."""
+    if isinstance(start, GaussianStart):
+        return _refine_gaussian(start, config)
+    if config.searches and table.n_samples >= MANY:
+        return _refine_roughly(start, table, config)
+    return refine_fully(start, table, config)
+
+
+def refine_fully(start: Parameters, table: Table, config: FitConfig) -> Fitted:
+    """The model after EM on all samples, or only smoothed without EM, with its states in
+    canonical order and the evidence behind them."""
+    train, held_out = split_samples(table, config)
+    if config.refine is None:
+        usable = smoothed(start.model, train.n_samples, config.smoothing, marginals(table))
+        refinement = Refinement(usable, converged=True)
+    else:
+        with config.progress.stage("refinement"):
+            refinement = maximise_likelihood(
+                start.model,
+                train,
+                max_steps=config.max_iter,
+                tolerance=config.tol,
+                smoothing=config.smoothing,
+                held_out=held_out,
+                marginals=marginals(table),
+                n_jobs=config.n_jobs,
+            )
+    with config.progress.stage("evidence"):
+        model = canonical_states(refinement.model)
+        samples = effective_samples(model, Samples(table), config.n_jobs)
+    return Fitted(
+        model,
+        start.condition,
+        samples,
+        refinement.trace,
+        refinement.held_out,
+        refinement.converged,
+    )
+
+
+def _refine_roughly(start: Parameters, table: Table, config: FitConfig) -> Fitted:
+    """The model after a few steps of EM on some of the samples."""
+    with config.progress.stage("refinement"):
+        refinement = maximise_likelihood(
+            start.model,
+            split_samples(table, config)[0].about(ROUGH_SAMPLES),
+            max_steps=min(config.max_iter, ROUGH_STEPS),
+            tolerance=config.tol,
+            smoothing=config.smoothing,
+            marginals=marginals(table),
+            n_jobs=config.n_jobs,
+        )
+    unknown = np.full(start.model.tree.n_hidden, np.nan)
+    return Fitted(refinement.model, start.condition, unknown, refinement.trace, rough=True)
+
+
+def _refine_gaussian(start: GaussianStart, config: FitConfig) -> Fitted:
+    """A Gaussian tree after EM, or as it is without."""
+    with config.progress.stage("refinement"):
+        refined = refine_gaussian(
+            start,
+            refine=config.refine is not None,
+            max_iter=config.max_iter,
+            tol=config.tol,
+            smoothing=config.smoothing,
+            n_jobs=config.n_jobs,
+        )
+    return Fitted(
+        refined.model,
+        refined.condition,
+        refined.samples,
+        refined.trace,
+        converged=refined.converged,
+    )

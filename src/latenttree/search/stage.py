@@ -1,0 +1,128 @@
+"""The stage `search`: edits of the tree and of the numbers of states that likelihood supports."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from latenttree.config import FitConfig
+from latenttree.data import Table
+from latenttree.distances.stage import Measured, States
+from latenttree.model.held_out import split_samples
+from latenttree.model.samples import marginals
+from latenttree.model.tree_model import TreeModel
+from latenttree.parameters.estimate import Parameters
+from latenttree.parameters.moment_start import conditions, moment_start
+from latenttree.refinement.stage import Fitted, refine_fully
+from latenttree.search.local_search import search_tree
+from latenttree.search.node_states import Pruner, prune
+from latenttree.structure.learn import Structure
+from latenttree.tree import Tree
+from latenttree.tree.split_keys import signatures
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """The final tree, and its model; None where the variables have none."""
+
+    structure: Structure
+    fitted: Fitted | None = None
+
+
+def search(
+    structure: Structure,
+    fitted: Fitted,
+    table: Table,
+    states: States,
+    measured: Measured,
+    config: FitConfig,
+) -> Learned:
+    """The tree whose doubtful regions likelihood prefers, with a number of states at each hidden
+    node that BIC supports, where more than one number is allowed."""
+    if config.searches:
+        structure, fitted = _search_tree(structure, fitted, table, measured.basis, config)
+    if config.refine is not None and states.most_states > 2:
+        fitted = _search_states(fitted, table, states, config)
+    return Learned(structure, fitted)
+
+
+def _search_tree(
+    structure: Structure,
+    fitted: Fitted,
+    table: Table,
+    basis: NDArray[Any] | None,
+    config: FitConfig,
+) -> tuple[Structure, Fitted]:
+    """The structure that likelihood prefers. A changed one is refined again, as is one that was
+    only refined roughly."""
+    with config.progress.stage("search"):
+        train, _ = split_samples(table, config)
+        better, model = search_tree(structure, tree_model(fitted), train, config)
+        condition = fitted.condition
+        if better.tree is not structure.tree:
+            condition = _conditions(structure, better.tree, model, fitted, table, basis, config)
+        elif not fitted.rough:
+            return better, fitted
+    return better, refine_fully(Parameters(model, condition), table, config)
+
+
+def _conditions(
+    structure: Structure,
+    tree: Tree,
+    model: TreeModel,
+    fitted: Fitted,
+    table: Table,
+    basis: NDArray[Any] | None,
+    config: FitConfig,
+) -> Floats:
+    """(n_hidden,) conditions of the hidden nodes of a changed tree, measured where one is new."""
+    known = conditions_by_node(structure.tree, fitted.condition)
+    keys = list(signatures(tree).values())
+    condition = np.array([known.get(key, np.nan) for key in keys])
+    new = np.array([key not in known for key in keys])
+    if new.any():
+        n_states = int(model.dims[-1])
+        condition[new] = conditions(model, table, n_states, basis, new, config)
+    return condition
+
+
+def conditions_by_node(tree: Tree, condition: Floats) -> dict[int, float]:
+    """The condition of every hidden node, by the splits of its edges."""
+    return dict(zip(signatures(tree).values(), condition.tolist(), strict=True))
+
+
+def _search_states(fitted: Fitted, table: Table, states: States, config: FitConfig) -> Fitted:
+    """The model with as many states at each hidden node as BIC supports.
+
+    It starts with as many everywhere as some part of the tree needs, though the structure was
+    learned with fewer."""
+    wide = fitted
+    if states.most_states > states.n_states:
+        with config.progress.stage("parameters"):
+            start = moment_start(fitted.model.tree, table, states.most_states, None, config)
+        wide = refine_fully(start, table, config)
+    with config.progress.stage("pruning"):
+        pruner = Pruner(
+            split_samples(table, config)[0],
+            smoothing=config.smoothing,
+            tol=config.tol,
+            marginals=marginals(table),
+            n_jobs=config.n_jobs,
+        )
+        merged = prune(tree_model(wide), pruner)
+        n = pruner.n_samples()
+        better = pruner.bic(merged.model, n) > pruner.bic(tree_model(fitted), n)
+    if not better:
+        return fitted
+    return refine_fully(Parameters(merged.model, wide.condition), table, config)
+
+
+def tree_model(fitted: Fitted) -> TreeModel:
+    """The model of a fit whose hidden variables have states."""
+    assert isinstance(fitted.model, TreeModel)
+    return fitted.model

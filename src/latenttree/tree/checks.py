@@ -1,0 +1,96 @@
+"""Checks of the arrays that a tree is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from latenttree.errors import DataError
+from latenttree.tree.rooting import IntArray
+
+FloatArray = NDArray[np.float64]
+
+LEAST_DEGREE = 3  # of a hidden node
+
+
+def as_edges(edges: ArrayLike) -> IntArray:
+    """A copy as ``(E, 2)`` int64."""
+    array = np.asarray(edges)
+    if array.size == 0:
+        return np.zeros((0, 2), dtype=np.int64)
+    if array.ndim != 2 or array.shape[1] != 2 or array.dtype.kind not in "iu":
+        raise DataError(
+            f"edges have shape {array.shape} and type {array.dtype}",
+            "pass an (E, 2) array of integers",
+            value=array.shape,
+            option="edges",
+        )
+    return np.array(array, dtype=np.int64)
+
+
+def as_lengths(lengths: ArrayLike, n_edges: int) -> FloatArray:
+    """A copy as ``(E,)`` float64, finite and not negative."""
+    array = np.array(lengths, dtype=np.float64)
+    if array.shape != (n_edges,):
+        raise DataError(
+            f"lengths have shape {array.shape} for {n_edges} edges",
+            "pass one length for each edge",
+            value=array.shape,
+            option="lengths",
+        )
+    bad = np.flatnonzero(~(np.isfinite(array) & (array >= 0)))
+    if bad.size:
+        raise DataError(
+            f"length {array[bad[0]]} of edge {bad[0]} is not a finite number >= 0 "
+            f"({bad.size} such lengths)",
+            "clip or drop them first",
+            value=float(array[bad[0]]),
+            option="lengths",
+        )
+    return array
+
+
+def check_edges(edges: IntArray, n_nodes: int) -> None:
+    """There are as many edges as a tree has, between nodes that exist."""
+    if len(edges) != n_nodes - 1:
+        raise DataError(
+            f"a tree of {n_nodes} nodes has {n_nodes - 1} edges, got {len(edges)}",
+            "check that edges join every node exactly once",
+            value=len(edges),
+            option="edges",
+        )
+    if edges.size and not 0 <= edges.min() <= edges.max() < n_nodes:
+        raise DataError(
+            f"edges name nodes {edges.min()}..{edges.max()}",
+            f"there are names for 0..{n_nodes - 1}",
+            value=int(edges.max()),
+            option="edges",
+        )
+
+
+def check_connected(n_reached: int, names: Sequence[str]) -> None:
+    """All nodes are connected to the first; with ``n - 1`` edges, there is then no cycle."""
+    if n_reached != len(names):
+        raise DataError(
+            f"edges hold a cycle: only {n_reached} of {len(names)} nodes are connected to "
+            f"{names[0]!r}",
+            "remove the edge that closes the cycle",
+            value=n_reached,
+            option="edges",
+        )
+
+
+def check_degrees(degree: IntArray, names: Sequence[str], n_observed: int) -> None:
+    """Every hidden node has at least three neighbours."""
+    weak = n_observed + np.flatnonzero(degree[n_observed:] < LEAST_DEGREE)
+    if weak.size:
+        name, n_neighbours = names[weak[0]], int(degree[weak[0]])
+        raise DataError(
+            f"hidden node {name!r} has {n_neighbours} neighbours, a hidden node needs at least "
+            f"{LEAST_DEGREE} ({weak.size} such nodes)",
+            "contract one of its edges",
+            value=n_neighbours,
+            node=name,
+        )

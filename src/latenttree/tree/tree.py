@@ -1,0 +1,402 @@
+"""The class `Tree`.
+
+Nodes are ``0..n_nodes-1``; the first ``n_observed`` are observed, in the order of the
+input, and the hidden ones follow. Every hidden node has at least three neighbours, so the
+set of splits (one bipartition of the observed nodes for each edge) determines the topology.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from latenttree.errors import DataError
+from latenttree.tree.checks import (
+    as_edges,
+    as_lengths,
+    check_connected,
+    check_degrees,
+    check_edges,
+)
+from latenttree.tree.drawing import Style, draw_text
+from latenttree.tree.graph import graph_of
+from latenttree.tree.names import check_names, check_same_names, hidden_names
+from latenttree.tree.newick import parse_newick, write_newick
+from latenttree.tree.numbering import canonical_numbers, compact_hidden, merged_nodes
+from latenttree.tree.path_lengths import branch_intervals, path_lengths
+from latenttree.tree.rooting import (
+    Adjacency,
+    IntArray,
+    ParentEdges,
+    Rooted,
+    adjacency_of,
+    breadth_first,
+    frozen,
+    path_to_root,
+)
+
+if TYPE_CHECKING:
+    import networkx
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Tree:
+    """A tree whose first ``n_observed`` nodes are observed and whose other nodes are hidden.
+
+    Parameters
+    ----------
+    names : names of all the nodes, observed first; unique.
+    n_observed : number of observed nodes, at least 1.
+    edges : ``(n_nodes - 1, 2)`` integers.
+    lengths : ``(n_nodes - 1,)`` finite and not negative.
+
+    The constructor checks and keeps the order it is given; ``Tree.build`` also names the
+    hidden nodes and sorts the edges, so that equal topologies give equal arrays.
+    """
+
+    names: tuple[str, ...]
+    n_observed: int
+    edges: IntArray
+    lengths: FloatArray
+
+    def __post_init__(self) -> None:
+        names = tuple(self.names)
+        edges = as_edges(self.edges)
+        lengths = as_lengths(self.lengths, len(edges))
+        check_names(names)
+        if not 1 <= self.n_observed <= len(names):
+            raise DataError(
+                f"n_observed is {self.n_observed} for {len(names)} names",
+                f"pass a number from 1 to {len(names)}",
+                value=self.n_observed,
+                option="n_observed",
+            )
+        check_edges(edges, len(names))
+        for name, value in (
+            ("names", names),
+            ("n_observed", int(self.n_observed)),
+            ("edges", frozen(edges)),
+            ("lengths", frozen(lengths)),
+        ):
+            object.__setattr__(self, name, value)
+        check_connected(len(self._root0.order), names)
+        check_degrees(self.degree(), names, self.n_observed)
+
+    @classmethod
+    def build(cls, observed_names: Iterable[str], edges: ArrayLike, lengths: ArrayLike) -> Tree:
+        """The canonical tree: hidden nodes in canonical order, edges sorted.
+
+        Edges may number the hidden nodes by any integers from ``len(observed_names)`` on.
+        Hidden nodes are renumbered and named ``h0, h1, ...`` as met breadth first from
+        observed node 0, neighbours in order of the smallest observed index in their branch;
+        edges are stored as (lower, higher), sorted. Cost ``O(n log n)``.
+        """
+        observed = tuple(observed_names)
+        check_names(observed)
+        compact = compact_hidden(as_edges(edges), len(observed))
+        n_hidden = int(compact.max(initial=len(observed) - 1)) + 1 - len(observed)
+        names = observed + hidden_names(observed, n_hidden)
+        return cls(names, len(observed), compact, np.asarray(lengths, float)).canonical()
+
+    def canonical(self, keep_names: bool = False) -> Tree:
+        """The same tree with hidden nodes and edges in the order of ``Tree.build``."""
+        return self.reorder(self.observed_names, keep_names)
+
+    def reorder(self, observed_names: Sequence[str], keep_names: bool = False) -> Tree:
+        """The canonical tree with the observed nodes in another order.
+
+        Hidden nodes are named anew, unless ``keep_names``.
+        """
+        observed = tuple(observed_names)
+        check_same_names(self.observed_names, observed)
+        place = {name: i for i, name in enumerate(observed)}
+        new_observed = np.array([place[name] for name in self.observed_names], dtype=np.int64)
+        numbers = self._canonical_numbers(new_observed)
+        edges = np.sort(numbers[self.edges], axis=1)
+        source = np.lexsort((edges[:, 1], edges[:, 0]))
+        hidden = hidden_names(observed, self.n_hidden)
+        if keep_names:
+            hidden = tuple(self.names[v] for v in np.argsort(numbers)[self.n_observed :])
+        return Tree(observed + hidden, self.n_observed, edges[source], self.lengths[source])
+
+    def renumbered(self) -> tuple[Tree, IntArray]:
+        """The canonical tree, and the number in it of every node of this one."""
+        return self.canonical(), self._canonical_numbers(np.arange(self.n_observed))
+
+    def _canonical_numbers(self, new_observed: IntArray) -> IntArray:
+        """New numbers of all nodes, when observed node ``v`` is to be ``new_observed[v]``."""
+        root = int(np.flatnonzero(new_observed == 0)[0])
+        return canonical_numbers(self.rooted(root), new_observed)
+
+    # ---- size and names -------------------------------------------------------------
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes."""
+        return len(self.names)
+
+    @property
+    def n_hidden(self) -> int:
+        """Number of hidden nodes."""
+        return self.n_nodes - self.n_observed
+
+    @property
+    def n_edges(self) -> int:
+        """Number of edges, ``n_nodes - 1``."""
+        return len(self.edges)
+
+    @property
+    def observed_names(self) -> tuple[str, ...]:
+        """Names of the observed nodes, ``(n_observed,)``."""
+        return self.names[: self.n_observed]
+
+    @property
+    def hidden_names(self) -> tuple[str, ...]:
+        """Names of the hidden nodes, ``(n_hidden,)``."""
+        return self.names[self.n_observed :]
+
+    def index(self, node: str | int | np.integer[Any]) -> int:
+        """The number of a node given by its name or its number."""
+        if isinstance(node, str):
+            if node not in self._index_of_name:
+                raise KeyError(
+                    f"no node is named {node!r}; the names begin with {list(self.names[:5])}"
+                )
+            return self._index_of_name[node]
+        if not 0 <= node < self.n_nodes:
+            raise IndexError(f"node {node} is outside 0..{self.n_nodes - 1}")
+        return int(node)
+
+    @cached_property
+    def _index_of_name(self) -> dict[str, int]:
+        return {name: i for i, name in enumerate(self.names)}
+
+    # ---- neighbours and rootings ----------------------------------------------------
+
+    def adjacency(self) -> Adjacency:
+        """Neighbour lists of all nodes in one CSR triple (computed once)."""
+        return self._adjacency
+
+    @cached_property
+    def _adjacency(self) -> Adjacency:
+        return adjacency_of(self.edges, self.n_nodes)
+
+    def neighbors(self, node: str | int) -> IntArray:
+        """Neighbours of a node, in increasing order."""
+        v = self.index(node)
+        indptr, indices, _ = self._adjacency
+        return indices[indptr[v] : indptr[v + 1]]
+
+    def degree(self) -> IntArray:
+        """Number of neighbours of each node, ``(n_nodes,)``."""
+        return np.diff(self._adjacency.indptr)
+
+    def rooted(self, root: str | int = 0) -> Rooted:
+        """Parents, and a breadth-first order, of the tree hung from ``root``. ``O(n)``."""
+        return Rooted(*self._rooted(root)[:2])
+
+    def parent_edges(self, root: str | int = 0) -> IntArray:
+        """The edge from each node to its parent in ``rooted(root)``; -1 at the root."""
+        return self._rooted(root).edges
+
+    def _rooted(self, root: str | int) -> ParentEdges:
+        start = self.index(root)
+        return self._root0 if start == 0 else breadth_first(self._adjacency, start)
+
+    @cached_property
+    def _root0(self) -> ParentEdges:
+        return breadth_first(self._adjacency, 0)
+
+    def path(self, a: str | int, b: str | int) -> list[int]:
+        """The nodes from ``a`` to ``b``, both included."""
+        parents = self._root0.parents
+        up_a = path_to_root(parents, self.index(a))
+        up_b = path_to_root(parents, self.index(b))
+        while len(up_a) > 1 and len(up_b) > 1 and up_a[-2] == up_b[-2]:
+            up_a.pop()
+            up_b.pop()
+        return up_a + up_b[-2::-1]
+
+    # ---- distances and splits -------------------------------------------------------
+
+    def path_lengths(self) -> FloatArray:
+        """Sum of the lengths between all pairs of observed nodes, ``(p, p)``.
+
+        Bottom-up: with ``height[x]`` the distance from an observed ``x`` up to the node
+        in hand, a node that joins branches ``A`` and ``B`` fills the block ``A x B`` with
+        ``height[A] + height[B]``. Only sums of lengths, so no cancellation, and exactly
+        symmetric. ``O(p^2)``.
+        """
+        return path_lengths(self._root0, self.lengths, self.n_observed)
+
+    def splits(self) -> NDArray[np.uint8]:
+        """One packed bitset for each edge: the observed nodes cut off from node 0.
+
+        Shape ``(E, ceil(p / 8))``; bits as ``np.packbits`` writes them, so
+        ``np.unpackbits(splits, axis=1, count=p)`` gives 0/1 columns, column 0 all zero.
+        ``O(n p / 8)`` bytes and time.
+        """
+        p = self.n_observed
+        n_bytes = (p + 7) // 8
+        parents, order, parent_edges = (a.tolist() for a in self._root0)
+        # Whole-number bitsets: one machine call for each node, whatever p.
+        below = [1 << (8 * n_bytes - 1 - v) if v < p else 0 for v in range(self.n_nodes)]
+        rows = [b""] * self.n_edges
+        for v in reversed(order[1:]):
+            below[parents[v]] |= below[v]
+            rows[parent_edges[v]] = below[v].to_bytes(n_bytes, "big")
+            below[v] = 0
+        packed = np.frombuffer(b"".join(rows), dtype=np.uint8)
+        return packed.reshape(self.n_edges, n_bytes)
+
+    def split_sizes(self) -> IntArray:
+        """Number of observed nodes that each edge cuts off from node 0, ``(E,)``. ``O(n)``."""
+        _, begin, end = branch_intervals(self._root0, self.n_observed)
+        size = np.array(end, dtype=np.int64) - np.array(begin, dtype=np.int64)
+        sizes = np.zeros(self.n_edges, dtype=np.int64)
+        below_root = self._root0.order[1:]
+        sizes[self._root0.edges[below_root]] = size[below_root]
+        return sizes
+
+    def internal_edges(self) -> IntArray:
+        """Edges with at least two observed nodes on both sides."""
+        sizes = self.split_sizes()
+        return np.flatnonzero((sizes >= 2) & (self.n_observed - sizes >= 2))
+
+    # ---- changed copies -------------------------------------------------------------
+
+    def with_lengths(self, lengths: ArrayLike) -> Tree:
+        """The same tree with other lengths, ``(E,)``."""
+        return Tree(self.names, self.n_observed, self.edges, np.asarray(lengths, float))
+
+    def contract(self, edge_ids: ArrayLike) -> Tree:
+        """Merge the two ends of each given edge; the result is canonical.
+
+        A hidden node merges into an observed one. Two observed nodes cannot merge.
+        """
+        drop = np.zeros(self.n_edges, dtype=bool)
+        drop[np.asarray(edge_ids, dtype=np.int64).ravel()] = True
+        merged = merged_nodes(self.edges, np.flatnonzero(drop), self.names, self.n_observed)
+        edges = merged[self.edges[~drop]]
+        return Tree.build(self.observed_names, edges, self.lengths[~drop])
+
+    # ---- comparison -----------------------------------------------------------------
+
+    def same_topology(self, other: Tree) -> bool:
+        """Equal up to the numbering of hidden nodes; observed nodes match by name.
+
+        Both trees are put in one canonical numbering and compared. ``O(n log n)``.
+        """
+        return self._matched_lengths(other) is not None
+
+    def _matched_lengths(self, other: Tree) -> tuple[FloatArray, FloatArray] | None:
+        """Lengths of both trees edge by edge, or None where the topologies differ."""
+        if self.n_nodes != other.n_nodes or set(self.observed_names) != set(other.observed_names):
+            return None
+        first, second = self.canonical(), other.reorder(self.observed_names)
+        if not np.array_equal(first.edges, second.edges):
+            return None
+        return first.lengths, second.lengths
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Tree):
+            return NotImplemented
+        pair = self._matched_lengths(other)
+        return pair is not None and bool(np.allclose(*pair))
+
+    # Equality is up to rounding, which no hash can respect.
+    __hash__ = None  # type: ignore[assignment]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Tree, (self.names, self.n_observed, self.edges, self.lengths)
+
+    # ---- text and export ------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        shown = ", ".join(self.observed_names[:3]) + (", ..." if self.n_observed > 3 else "")
+        return f"Tree({self.n_observed} observed ({shown}), {self.n_hidden} hidden)"
+
+    def draw(
+        self,
+        lengths: bool = False,
+        root: str | int | None = None,
+        *,
+        style: Style = "unicode",
+        max_lines: int | None = 1000,
+        max_depth: int | None = 100,
+        notes: Mapping[int, str] | None = None,
+    ) -> str:
+        """A text drawing, hung from ``root`` (the first hidden node unless given).
+
+        Parameters
+        ----------
+        lengths : write the length of the edge above behind every node.
+        style : ``"unicode"`` draws with box characters, ``"ascii"`` with ``|--``.
+        max_lines, max_depth : most lines, and most steps below the root; None for all. Nodes near
+            the root are drawn first, and a line says how many are left out below which.
+        notes : texts behind the names of nodes, by the number of the node.
+
+        >>> print(Tree.build(["a", "b", "c"], [(0, 3), (1, 3), (2, 3)], [1, 2, 3]).draw())
+        h0
+        ├── a
+        ├── b
+        └── c
+        """
+        rooted = self._rooted(self._text_root() if root is None else root)
+        labels = list(self.names)
+        for v, note in (notes or {}).items():
+            labels[v] += f" {note}"
+        if lengths:
+            for v in rooted.order[1:].tolist():
+                labels[v] += f" {self.lengths[rooted.edges[v]]:.4g}"
+        return draw_text(
+            rooted, self.names, labels, style=style, max_lines=max_lines, max_depth=max_depth
+        )
+
+    def to_newick(self) -> str:
+        """Newick text, hung from the first hidden node; `from_newick` reads the same tree.
+
+        Lengths are written in full, so reading them gives the same floats. A name is quoted
+        when it is a number (else readers may take an internal label for a support value) or
+        holds a character with a meaning in Newick, an underscore included.
+        """
+        rooted = self._rooted(self._text_root())
+        lengths = self.lengths[rooted.edges].tolist() if self.n_edges else []
+        return write_newick(rooted, self.names, lengths)
+
+    @classmethod
+    def from_newick(cls, text: str, observed: Sequence[str] | None = None) -> Tree:
+        """The tree in Newick text.
+
+        Parameters
+        ----------
+        text : one tree, ended by a semicolon. Comments in square brackets are skipped,
+            underscores stay underscores, and an internal label that is an unquoted number
+            is taken for a support value and dropped, unless ``observed`` names it.
+        observed : names of the observed nodes, in the order wanted. Default: all leaves and
+            all labelled internal nodes but those named ``h0``, ``hidden0``, ..., in order of
+            appearance.
+
+        An unlabelled root with two children is suppressed. Lengths are 1 where the text has
+        none at all. Labels of hidden nodes are kept as their names.
+        """
+        return cls(*parse_newick(text, observed)).canonical(keep_names=True)
+
+    def to_networkx(self, support: ArrayLike | None = None) -> networkx.Graph[int]:
+        """An undirected NetworkX graph on the node numbers.
+
+        Nodes carry ``name`` and ``observed``, edges carry ``length`` and, where the ``(E,)``
+        ``support`` is given and not NaN, ``support``.
+        """
+        return graph_of(self.names, self.n_observed, self.edges, self.lengths, support)
+
+    def _text_root(self) -> int:
+        """The node that texts hang the tree from: the first hidden one, if there is one."""
+        return min(self.n_observed, self.n_nodes - 1)

@@ -1,0 +1,149 @@
+"""Pictures of trees, checked by what matplotlib would draw."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+
+mpl.use("Agg")
+
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from tests.plots.pictures import (
+    check_edges_meet_nodes,
+    check_no_overlap,
+    dots,
+    names_drawn,
+    widths,
+)
+from tests.plots.trees import ALL, STAR, random_tree
+
+from latenttree.errors import DataError
+from latenttree.plots import layout
+from latenttree.plots.tree_figure import new_axes, plot_tree
+from latenttree.tree import Tree
+
+
+@pytest.mark.parametrize("how", ["radial", "top_down"])
+@pytest.mark.parametrize(("n_observed", "seed"), [(10, 0), (40, 1), (100, 2)])
+def test_all_names_are_drawn_and_none_overlap(how: Any, n_observed: int, seed: int) -> None:
+    tree = random_tree(n_observed, seed)
+    ax = plot_tree(tree, how, ax=new_axes(tree, how))
+    names = names_drawn(ax, tree)
+    assert len(names) == n_observed
+    check_no_overlap(ax, names)
+
+
+def test_names_stay_inside_the_picture_and_upright() -> None:
+    tree = random_tree(60, 5)
+    ax = plot_tree(tree, ax=new_axes(tree, "radial"))
+    page = ax.figure.bbox
+    renderer = FigureCanvasAgg(ax.figure).get_renderer()
+    for text in names_drawn(ax, tree):
+        turn = text.get_rotation() % 360
+        assert turn <= 90 or turn >= 270
+        box = text.get_window_extent(renderer)
+        assert page.contains(box.x0, box.y0)
+        assert page.contains(box.x1, box.y1)
+
+
+def test_names_stand_beyond_their_nodes() -> None:
+    """On the ray through the node, outside the circle."""
+    tree = random_tree(30, 2)
+    ax = plot_tree(tree, ax=new_axes(tree, "radial"))
+    xy = dots(ax, tree)
+    for text in names_drawn(ax, tree):
+        node, place = xy[tree.index(text.get_text())], np.asarray(text.get_position())
+        assert np.hypot(*place) > 1
+        # A leaf lies on the unit circle, so its ray has its own coordinates as direction.
+        np.testing.assert_allclose(place / np.hypot(*place), node, atol=1e-9)
+
+
+def test_a_thousand_variables_lose_names_not_large_groups() -> None:
+    tree = random_tree(1000, 0, max_children=8)
+    ax = plot_tree(tree, ax=new_axes(tree, "radial"))
+    shown = [tree.index(text.get_text()) for text in names_drawn(ax, tree)]
+    assert 200 < len(shown) < 1000
+    group = layout.groups(tree, layout.rooted_layout(tree))
+    names, sizes = np.unique(group, return_counts=True)
+    # Groups are named in the order of their sizes: those of the largest size have all a name.
+    largest = names[sizes == sizes.max()]
+    assert set(largest) <= set(group[shown])
+    check_no_overlap(ax, names_drawn(ax, tree)[:200])
+
+
+@pytest.mark.parametrize("how", ["radial", "top_down"])
+@pytest.mark.parametrize("lengths", [False, True])
+@pytest.mark.parametrize("tree", ALL, ids=repr)
+def test_every_tree_is_drawn_where_its_layout_says(
+    tree: Tree, lengths: bool, how: Any, tmp_path: Path
+) -> None:
+    ax = plot_tree(tree, how, lengths=lengths, title="a tree", ax=new_axes(tree, how))
+    place = layout.radial if how == "radial" else layout.top_down
+    np.testing.assert_allclose(dots(ax, tree), place(tree, lengths=lengths), atol=1e-12)
+    check_edges_meet_nodes(ax, tree)
+    assert len(names_drawn(ax, tree)) == tree.n_observed
+    assert ax.get_title() == "a tree"
+    ax.figure.savefig(tmp_path / "tree.png")
+
+
+def test_width_follows_support() -> None:
+    tree = random_tree(30, 1)
+    support = np.full(tree.n_edges, np.nan)
+    inner = tree.internal_edges()
+    support[inner] = np.linspace(0.1, 1, len(inner))
+    ax = plot_tree(tree, support=support, ax=new_axes(tree, "radial"))
+    drawn = widths(ax, tree)
+    assert np.all(np.diff(drawn[inner]) > 0)
+    assert len(set(np.delete(drawn, inner))) == 1
+    key = ax.get_legend()
+    assert key.get_title().get_text() == "support"
+    assert [text.get_text() for text in key.get_texts()] == ["0.5", "0.75", "1"]
+    key_widths = [line.get_linewidth() for line in key.get_lines()]
+    np.testing.assert_allclose(key_widths, [0.4 + 3 * s for s in (0.5, 0.75, 1)])
+
+
+def test_without_support_there_is_no_key() -> None:
+    tree = random_tree(30, 1)
+    assert plot_tree(tree, ax=new_axes(tree, "radial")).get_legend() is None
+
+
+def test_one_colour_for_each_group() -> None:
+    tree = random_tree(30, 1)
+    ax = plot_tree(tree, ax=new_axes(tree, "radial"))
+    colors = ax.collections[-1].get_facecolors()
+    group = layout.groups(tree, layout.rooted_layout(tree))
+    assert len(np.unique(colors, axis=0)) == len(np.unique(group))
+    for hidden in np.unique(group):
+        assert len(np.unique(colors[group == hidden], axis=0)) == 1
+
+
+def test_names_can_be_left_out() -> None:
+    assert not plot_tree(STAR, labels=False, ax=new_axes(STAR, "radial")).texts
+
+
+def test_long_names_are_cut() -> None:
+    names = ["a" * 28, "b" * 29, "c"]
+    tree = Tree.build(names, [(0, 3), (1, 3), (2, 3)], [1.0, 1.0, 1.0])
+    ax = plot_tree(tree, ax=new_axes(tree, "radial"))
+    assert sorted(text.get_text() for text in ax.texts) == ["a" * 28, "b" * 27 + "…", "c"]
+
+
+def test_without_axes_there_is_a_new_figure() -> None:
+    from matplotlib import pyplot
+
+    ax = plot_tree(STAR)
+    assert ax.figure.number in pyplot.get_fignums()
+    pyplot.close(ax.figure)
+
+
+def test_bad_arguments() -> None:
+    with pytest.raises(DataError, match="pass 'radial' or 'top_down'") as caught:
+        plot_tree(STAR, "spiral")  # type: ignore[arg-type]
+    assert (caught.value.place.option, caught.value.value) == ("layout", "spiral")
+    with pytest.raises(DataError, match=r"has shape \(2,\) for 5 edges") as caught:
+        plot_tree(STAR, support=[1, 1])
+    assert (caught.value.place.option, caught.value.value) == ("support", (2,))

@@ -1,0 +1,62 @@
+"""Canonical states, and the effective number of samples against posteriors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from latenttree.data import as_table
+from latenttree.evaluation.datasets import make_latent_tree
+from latenttree.evaluation.metrics import model_of
+from latenttree.model.inference import Evidence, posteriors
+from latenttree.model.samples import Samples
+from latenttree.model.tree_model import TreeModel
+from latenttree.refinement.evidence import canonical_states, effective_samples
+from latenttree.tree import Tree
+
+
+def test_states_are_ordered_by_probability() -> None:
+    for seed in range(5):
+        truth = model_of(make_latent_tree(9, 4, n_samples=0, random_state=seed))
+        rng = np.random.default_rng(seed)
+        shuffled = truth.relabelled({v: rng.permutation(4) for v in range(9, truth.tree.n_nodes)})
+        one, two = canonical_states(truth), canonical_states(shuffled)
+        for x, y in zip(one.tables, two.tables, strict=True):
+            np.testing.assert_allclose(x, y, atol=1e-12)
+        for w in one.marginals[9:]:
+            assert (np.diff(w) <= 1e-12).all()
+
+
+def test_effective_samples_are_what_posteriors_say() -> None:
+    truth = make_latent_tree(9, 3, 5, n_samples=700, random_state=0)
+    model, samples = model_of(truth), Samples(as_table(truth.X))
+    found = effective_samples(model, samples)
+    for i in range(truth.tree.n_hidden):
+        q = posteriors(model, Evidence(truth.X), [9 + i]).values[0]
+        w = model.marginals[9 + i]
+        expected = 700 * ((q**2).sum(axis=1).mean() - (w**2).sum()) / (1 - (w**2).sum())
+        assert found[i] == pytest.approx(expected, rel=1e-9)
+    assert (found > 0).all()
+    assert (found <= 700).all()
+    again = effective_samples(model, samples, n_jobs=2, n_values=1000)
+    np.testing.assert_allclose(again, found, rtol=1e-12)
+
+
+def test_effective_samples_at_the_extremes() -> None:
+    tree = Tree.build(list("abc"), [(0, 3), (1, 3), (2, 3)], np.ones(3))
+    codes = np.random.default_rng(0).integers(0, 2, size=(50, 1)).repeat(3, axis=1)
+    half = np.array([[0.5], [0.5]])
+    sure = TreeModel(tree, 3, (np.eye(2), np.eye(2), np.eye(2), half))
+    silent = TreeModel(tree, 3, (np.full((2, 2), 0.5),) * 3 + (half,))
+    samples = Samples(as_table(codes))
+    assert effective_samples(sure, samples)[0] == pytest.approx(50)
+    assert effective_samples(silent, samples)[0] == pytest.approx(0, abs=1e-9)
+
+
+def test_some_samples_determine_the_number() -> None:
+    data = make_latent_tree(9, 3, 6, n_samples=3000, random_state=0)
+    samples = Samples(as_table(data.X))
+    whole = effective_samples(data.model, samples)
+    some = effective_samples(data.model, samples, n_used=1000)
+    # a mean of 1,000 values in [0, 1]: four standard errors are below 0.07
+    np.testing.assert_allclose(some, whole, atol=0.07 * 3000)

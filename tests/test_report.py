@@ -1,0 +1,89 @@
+"""`diagnose`: numbers come from the results of the stages, and sentences say what they mean."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+import latenttree as lt
+from latenttree.data import as_table
+from latenttree.distances.stage import Measured, States
+from latenttree.errors import Option, Text
+from latenttree.evaluation.datasets import make_latent_tree
+from latenttree.refinement.stage import Fitted
+from latenttree.report import Diagnostics, diagnose
+from latenttree.search.stage import Learned
+from latenttree.structure.learn import Structure
+
+
+@pytest.fixture(scope="module")
+def truth() -> Any:
+    return make_latent_tree(9, 2, 2, n_samples=200, random_state=0)
+
+
+def report_on(truth: Any, structure: Structure | None = None, **fitted: Any) -> Diagnostics:
+    """The report of a fit whose result is the truth, but for what is given."""
+    structure = structure or Structure.of_tree(truth.tree)
+    m = truth.tree.n_hidden
+    usual: dict[str, Any] = {"condition": np.ones(m), "samples": np.ones(m)}
+    learned = Learned(structure, Fitted(truth.model, **(usual | fitted)))
+    return diagnose(as_table(truth.X), States(2, 1), Measured(), learned, {"a": 1.0})
+
+
+def test_numbers_are_those_of_the_stages(truth: Any) -> None:
+    report = report_on(truth, trace=[-3.0, -2.0], held_out=[-1.0])
+    assert report.n_states == 2
+    assert report.n_pairs == 36
+    assert report.log_likelihood_trace == [-3.0, -2.0]
+    assert report.held_out_trace == [-1.0]
+    assert report.hidden_states.tolist() == [2] * truth.tree.n_hidden
+    assert report.stage_seconds == {"a": 1.0}
+    assert report.messages == []
+
+
+def test_a_fit_that_did_not_converge_names_the_option(truth: Any) -> None:
+    with pytest.warns(ConvergenceWarning, match="after 1 steps"):
+        report = report_on(truth, trace=[-3.0, -2.0], converged=False)
+    (message,) = report.messages
+    assert isinstance(message, Text)
+    assert Option("max_iter") in message.parts
+
+
+def test_parts_and_copies(truth: Any) -> None:
+    structure = Structure.of_tree(truth.tree)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        one = report_on(truth, replace(structure, n_components=2, n_duplicates=1))
+        two = report_on(truth, replace(structure, n_duplicates=2))
+    assert "2 parts without dependence" in one.messages[0]
+    assert one.messages[1].startswith("1 variable copies")
+    assert two.messages[0].startswith("2 variables copy")
+
+
+def test_ill_conditioned_moments(truth: Any) -> None:
+    condition = np.ones(truth.tree.n_hidden)
+    condition[0] = 1e6
+    (message,) = report_on(truth, condition=condition).messages
+    assert f"1 of {truth.tree.n_hidden} hidden nodes are ill-conditioned" in message
+
+
+def test_no_model() -> None:
+    table = as_table(pd.DataFrame({"a": [0.5, 1.5, 2.5], "b": [0.1, 0.7, 0.3]}))
+    structure = Structure.of_tree(lt.Tree.build(["a", "b"], [(0, 1)], np.ones(1)))
+    report = diagnose(table, States(2, 1), Measured(), Learned(structure), {})
+    assert "no model" in report.messages[0]
+    assert report.n_pairs == 1
+
+
+def test_a_dropped_column_is_named() -> None:
+    X = pd.DataFrame({"a": [0, 1] * 10, "b": [0, 0, 1, 1] * 5, "c": [1] * 20})
+    table = as_table(X, drop_constant=True)
+    structure = Structure.of_tree(lt.Tree.build(["a", "b"], [(0, 1)], np.ones(1)))
+    report = diagnose(table, States(2, 1), Measured(), Learned(structure), {})
+    assert any("c" in message and "left out" in message for message in report.messages)
