@@ -8,7 +8,7 @@ from benchmarks.timing import timed
 from latenttree.config import FitConfig
 from latenttree.data import Table, as_table
 from latenttree.distances.estimate import Distances
-from latenttree.distances.similarity import estimated_affinity
+from latenttree.distances.similarity import estimated_similarity
 from latenttree.engine import resolve_jobs
 from latenttree.estimator import LatentTree
 from latenttree.evaluation.datasets import LatentTreeData
@@ -30,7 +30,7 @@ def timed_fit(
 
 def tree_from(found: Distances, names: tuple[str, ...], *, sweeps: bool = True) -> Tree:
     """The tree that `LatentTree` makes of estimated distances before it searches."""
-    similarity = estimated_affinity(found)
+    similarity = estimated_similarity(found)
     return structure_of_similarities(similarity, names, sweeps=sweeps, n_jobs=1).tree
 
 

@@ -115,7 +115,7 @@ def as_ordinal(data: LatentTreeData) -> LatentTreeData:
 
     A little longer to the leaves, because answers say less than numbers."""
     marginals, conditionals = list(data.marginals), list(data.conditionals)
-    cpts, answers, via = list(data.model.tables), [], data.tree.parent_edges(data.root)
+    cpts, answers, via = list(data.model.cpts), [], data.tree.parent_edges(data.root)
     for v, emission in data.emissions.items():
         assert isinstance(emission, Gaussian)
         x, u, e = data.values(v), int(data.model.parents[v]), int(via[v])

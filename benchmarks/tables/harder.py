@@ -21,22 +21,16 @@ from latenttree.data import Table as DataTable
 from latenttree.data import as_table
 from latenttree.distances.detection import DetectionLimitError, check_detection
 from latenttree.distances.estimate import Distances, estimate_distances, pairwise_distances
-from latenttree.distances.similarity import estimated_affinity, mark_copies
+from latenttree.distances.similarity import estimated_similarity, mark_copies
 from latenttree.evaluation.baselines import best_contraction, clrg, neighbor_joining
 from latenttree.evaluation.datasets import make_latent_tree
 from latenttree.evaluation.metrics import robinson_foulds
-from latenttree.model.likelihood import total_log_likelihood
+from latenttree.model.likelihood import bic_score, total_log_likelihood
 from latenttree.model.samples import Samples
 from latenttree.model.tree_model import TreeModel
 from latenttree.refinement.em import refine
-from latenttree.search.local_search import (
-    RULES,
-    Searcher,
-    doubtful_regions,
-    search_structure,
-    search_tree,
-)
-from latenttree.search.regions import bic
+from latenttree.search.local_search import doubtful_regions, search_structure, search_tree
+from latenttree.search.search_config import RULES, SearchConfig
 from latenttree.structure.learn import Structure, structure_of_similarities
 from latenttree.tree import Tree
 
@@ -151,13 +145,13 @@ class OurStages:
             return {"edges": edges, "bic": [0.0] * 3}
         if model is None:
             model = self._parameters(result.tree)
-        searcher = Searcher(self.samples, "bic", smoothing=self.config.smoothing)
-        _, probable = self._take("probable", lambda: search_structure(result, model, searcher))
+        by_bic = SearchConfig(self.samples, "bic", smoothing=self.config.smoothing)
+        _, probable = self._take("probable", lambda: search_structure(result, model, by_bic))
         models = [model, probable, self._parameters(self.truth)]
         return {"edges": edges, "bic": converged_bics(models, self.samples)}
 
     def _structure(self) -> Structure:
-        whole = mark_copies(estimated_affinity(self.found), self.data)
+        whole = mark_copies(estimated_similarity(self.found), self.data)
         return structure_of_similarities(whole, self.data.names)
 
     def _search(self, first: Structure) -> Any:
@@ -203,7 +197,7 @@ def converged_bics(models: list[TreeModel], samples: Samples) -> list[float]:
             found.append(found[same])
             continue
         end = refine(model, samples, max_steps=300, tolerance=1e-10, smoothing=1.0).model
-        found.append(bic(end, total_log_likelihood(end, samples), samples.n_samples))
+        found.append(bic_score(end, total_log_likelihood(end, samples), samples.n_samples))
     return found
 
 

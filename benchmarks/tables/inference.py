@@ -64,7 +64,7 @@ def measure(settings: Settings) -> dict[str, Any]:
     return {
         "rows": rows,
         "bounds": {jobs: bound(model, jobs) for jobs in threads},
-        "table_bytes": sum(t.nbytes for t in model.tables),
+        "table_bytes": sum(t.nbytes for t in model.cpts),
     }
 
 
@@ -103,7 +103,7 @@ def bound(model: TreeModel, n_jobs: int) -> dict[str, float]:
     tree = model.tree
     n_bytes = tree.n_observed + 8 * int(model.dims[tree.n_observed :].sum())
     multiplies = sum(
-        t.shape[1] if v < tree.n_observed else 2 * t.size for v, t in enumerate(model.tables)
+        t.shape[1] if v < tree.n_observed else 2 * t.size for v, t in enumerate(model.cpts)
     )
     moving, rate = copy_rate(n_jobs), multiply_rate(n_jobs, 1024, np.float64)
     return {

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from latenttree.distances.estimate import information_distances
     from latenttree.estimator import LatentTree, load
     from latenttree.evaluation import baselines, datasets, metrics
-    from latenttree.structure.learn import tree_from_distances
+    from latenttree.structure.from_distances import tree_from_distances
     from latenttree.tree import Tree
 
 __version__ = "0.1.0"
@@ -39,7 +39,7 @@ _HOME = {
     "Tree": "latenttree.tree",
     "information_distances": "latenttree.distances.estimate",
     "load": "latenttree.estimator",
-    "tree_from_distances": "latenttree.structure.learn",
+    "tree_from_distances": "latenttree.structure.from_distances",
 }
 _EVALUATION = frozenset({"baselines", "datasets", "metrics"})
 

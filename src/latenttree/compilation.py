@@ -26,19 +26,19 @@ from scipy.sparse import csr_array
 from latenttree.config import FitConfig
 from latenttree.data import Table, as_table
 from latenttree.distances.estimate import Distances
-from latenttree.distances.similarity import Affinity, estimated_affinity
+from latenttree.distances.similarity import Similarity, estimated_similarity
 from latenttree.distances.stage import Measured, States
 from latenttree.engine.kernels import kernel_folder
 from latenttree.evaluation.simulation import make_latent_tree
 from latenttree.parameters.stage import estimate_parameters
 from latenttree.refinement.distinct_rows import distinct_rows
 from latenttree.refinement.stage import refine
-from latenttree.structure.builder import Wiring
+from latenttree.structure.builder import TreeBuilder
 from latenttree.structure.contraction import refit_lengths
 from latenttree.structure.edge_evidence import edge_tests
 from latenttree.structure.learn import Structure
 from latenttree.structure.sweeps import sweep
-from latenttree.structure.wide_joining import join_star
+from latenttree.structure.wide_joining import resolve_node
 from latenttree.tree import Tree
 
 LONGEST = 120.0
@@ -202,34 +202,35 @@ def mark_done(stage: str, kind: str, n_states: int) -> None:
 
 
 def compile_sweeps(kind: str, n_states: int) -> None:
-    """Sweep over a small tree, and fit the lengths of a star: the same kernels for all data."""
-    whole, wiring = _joined(n_states)
-    sweep(wiring, whole)
-    p = whole.n_variables
-    star = np.column_stack([np.arange(p), np.full(p, p)])
-    refit_lengths(Wiring.from_edges(p, star, np.full(p, 0.5)), whole)
+    """Sweep over a small tree, and fit lengths around an unresolved node: the same kernels for all
+    data."""
+    similarity, tree = _small_tree(n_states)
+    sweep(tree, similarity)
+    p = similarity.n_variables
+    ends = np.column_stack([np.arange(p), np.full(p, p)])
+    refit_lengths(TreeBuilder(p, ends, np.full(p, 0.5)), similarity)
 
 
 def compile_edges(kind: str, n_states: int) -> None:
     """Test the edges of a small tree."""
-    whole, wiring = _joined(n_states)
-    edge_tests(wiring, whole)
+    similarity, tree = _small_tree(n_states)
+    edge_tests(tree, similarity)
 
 
-def _joined(n_states: int) -> tuple[Affinity, Wiring]:
-    """Similarities of a small tree with some noise, and the tree that joining finds."""
+def _small_tree(n_states: int) -> tuple[Similarity, TreeBuilder]:
+    """Similarities of a small tree with some noise, and the tree by neighbour joining."""
     p, n_directions = 16, n_states - 1
     rng = np.random.default_rng(0)
     tree = make_latent_tree(p, 2, 2, n_samples=2, random_state=0).tree
     noise = np.triu(rng.normal(0, 0.02, (p, p)), 1)
     distances = n_directions * tree.path_lengths()[:p, :p] + noise + noise.T
-    similarity = np.exp(-distances).astype(np.float32)
-    np.fill_diagonal(similarity, 1.0)
+    determinants = np.exp(-distances).astype(np.float32)
+    np.fill_diagonal(determinants, 1.0)
     errors = np.full((p, p), 0.02, dtype=np.float32)
     kurtosis = np.full((p, p), 3.0, dtype=np.float32)
-    whole = estimated_affinity(Distances(similarity, errors, n_directions, 2000, kurtosis))
-    rho = np.abs(whole.block(np.arange(p)))
-    return whole, Wiring.from_edges(p, *join_star(rho, whole.typical_samples, 1.0, False))
+    similarity = estimated_similarity(Distances(determinants, errors, n_directions, 2000, kurtosis))
+    edges_and_lengths = resolve_node(np.abs(similarity.rho), similarity.typical_samples, 1.0, False)
+    return similarity, TreeBuilder(p, *edges_and_lengths)
 
 
 def compile_model(kind: str, n_states: int) -> None:

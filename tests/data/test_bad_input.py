@@ -188,7 +188,7 @@ BAD_OPTIONS: dict[str, tuple[dict[str, Any], str]] = {
     "min_support NaN": ({"min_support": np.nan}, "min_support=nan is no probability"),
     "epsilon": ({"epsilon": -1.0}, "epsilon=-1.0 is no distance; give a number above 0, or None"),
     "epsilon zero": ({"epsilon": 0}, "epsilon=0 is no distance; give a number above 0, or None"),
-    "n_jobs": ({"n_jobs": 0}, "n_jobs=0: give a number of threads, or None for all cores"),
+    "n_jobs": ({"n_jobs": 0}, "n_jobs=0; give a number of threads, or None for all cores"),
 }
 
 

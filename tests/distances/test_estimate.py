@@ -64,7 +64,7 @@ def test_as_many_categories_as_states_give_determinants(n_states: int) -> None:
     strong = found.standard_errors < 0.2  # a determinant near zero may have either sign
     np.testing.assert_array_equal(found.signs[strong], signs[strong])
     assert found.n_samples == 5_000
-    assert found.rank == n_states - 1
+    assert found.n_directions == n_states - 1
 
 
 def test_binary_distance_is_minus_log_correlation() -> None:
@@ -237,7 +237,7 @@ def test_standard_errors_are_calibrated(n_states: int, n_categories: int) -> Non
     assert 0.8 < np.std(z) < 1.25
 
 
-# --- tails ---------------------------------------------------------------------------
+# --- kurtosis ---------------------------------------------------------------------------
 
 
 def rare(rng: np.random.Generator, n: int, share: float = 0.01) -> NDArray[np.int64]:
@@ -249,32 +249,34 @@ def rare(rng: np.random.Generator, n: int, share: float = 0.01) -> NDArray[np.in
 
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array], ids=["codes", "sparse_binary"])
-def test_rare_variables_that_occur_together_have_heavy_tails(form: Callable[[Any], Any]) -> None:
+def test_rare_variables_that_occur_together_have_large_kurtosis_ratios(
+    form: Callable[[Any], Any],
+) -> None:
     """`E[z_a^2 z_b^2] / (1 + 2 rho^2)` from the samples: about 1 / 0.01 / 3 for the rare pairs."""
     X = rare(np.random.default_rng(0), 8_000)
-    tails = estimate(form(X), 2).tails
-    assert tails is not None
+    kurtosis = estimate(form(X), 2).kurtosis
+    assert kurtosis is not None
     z = (X - X.mean(0)) / np.sqrt(X.var(0) + 4 / len(X))  # damped by four occurrences
     expected = np.maximum((z**2).T @ z**2 / len(X) / (1 + 2 * (z.T @ z / len(X)) ** 2), 1.0)
     off = ~np.eye(6, dtype=bool)
-    np.testing.assert_allclose(tails[off], expected[off], rtol=1e-3)  # float32 moments
-    assert min(tails[0, 1], tails[2, 3]) > 10
-    assert tails[4, 5] == 1
-    assert tails[0, 4] == pytest.approx(1.0, abs=0.2), "independent: no tail, however rare"
+    np.testing.assert_allclose(kurtosis[off], expected[off], rtol=1e-3)  # float32 moments
+    assert min(kurtosis[0, 1], kurtosis[2, 3]) > 10
+    assert kurtosis[4, 5] == 1
+    assert kurtosis[0, 4] == pytest.approx(1.0, abs=0.2), "independent: Gaussian, however rare"
 
 
-def test_measured_tails_of_rare_categories() -> None:
-    """Three categories, so that tails are measured on samples: rare ones occur together."""
+def test_measured_kurtosis_ratios_of_rare_categories() -> None:
+    """Three categories, so that kurtosis are measured on samples: rare ones occur together."""
     rng = np.random.default_rng(0)
     X = rare(rng, 8_000)
     X[:, :4] *= rng.integers(1, 3, (8_000, 1))
     X[:, 4:] *= rng.integers(1, 3, (8_000, 1))
-    tails = estimate(X, 3).tails
-    assert tails is not None
-    assert min(tails[0, 1], tails[2, 3]) > 5
-    assert tails[4, 5] < 2
-    assert (tails >= 1).all()
-    np.testing.assert_array_equal(tails, tails.T)
+    kurtosis = estimate(X, 3).kurtosis
+    assert kurtosis is not None
+    assert min(kurtosis[0, 1], kurtosis[2, 3]) > 5
+    assert kurtosis[4, 5] < 2
+    assert (kurtosis >= 1).all()
+    np.testing.assert_array_equal(kurtosis, kurtosis.T)
 
 
 @pytest.mark.parametrize("share", [0.5, 0.05, 0.01])
@@ -360,10 +362,10 @@ def test_one_hot_blocks_with_as_many_columns_as_states(n_states: int) -> None:
 
 def test_presence_or_absence_is_a_binary_variable() -> None:
     X = make_latent_tree(9, 2, n_samples=6_000, random_state=0).X
-    codes, presence = estimate(X, 2), estimate(sparse.csr_array(X * 3.0), 2)
-    # codes keep category 0, presence keeps 1: float32 sums of other numbers
-    np.testing.assert_allclose(presence.values, codes.values, rtol=0, atol=1e-4)
-    np.testing.assert_array_equal(presence.signs, codes.signs)
+    codes, sparse_binary = estimate(X, 2), estimate(sparse.csr_array(X * 3.0), 2)
+    # codes keep category 0, sparse_binary keeps 1: float32 sums of other numbers
+    np.testing.assert_allclose(sparse_binary.values, codes.values, rtol=0, atol=1e-4)
+    np.testing.assert_array_equal(sparse_binary.signs, codes.signs)
 
 
 def test_linearly_dependent_columns_of_a_block_change_nothing_inside_the_tree() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy import sparse
-from tests.reference.pruning import mixed_model
+from tests.reference.node_states import mixed_model
 
 from latenttree.data import as_table
 from latenttree.distances.number_of_states import choose_states
@@ -28,8 +28,8 @@ def test_finds_the_states_of_the_truth(n_states: int, n_categories: int | None) 
 def test_evidence_has_a_row_for_each_direction() -> None:
     data = make_latent_tree(9, 3, 6, n_samples=8_000, random_state=0)
     found = choose_states(as_table(data.X), random_state=0)
-    correlation, share = found.table.T
-    assert found.table.shape == (5, 2)  # 6 categories have 5 directions beyond the mean
+    correlation, share = found.directions.T
+    assert found.directions.shape == (5, 2)  # 6 categories have 5 directions beyond the mean
     assert (np.diff(correlation) <= 0).all()
     assert ((share >= 0) & (share <= 1)).all()
     assert (share[:2] == 1).all()
@@ -83,7 +83,7 @@ def test_weights_are_samples_that_stand_there_so_often() -> None:
     once = as_table(data.X).replace(weights=weights)
     twice = as_table(np.repeat(data.X, weights.astype(int), axis=0))
     one, two = (choose_states(table, 0) for table in (once, twice))
-    np.testing.assert_allclose(one.table, two.table, atol=1e-5)
+    np.testing.assert_allclose(one.directions, two.directions, atol=1e-5)
     assert one.n_states == two.n_states == 3
 
 
@@ -94,7 +94,7 @@ def test_noise_stays_below_its_bound() -> None:
     false = 0.0
     for seed in range(20):
         data = make_latent_tree(18, 2, 8, n_samples=4_000, random_state=seed)
-        false += 18 * choose_states(as_table(data.X), seed).table[1, 1]
+        false += 18 * choose_states(as_table(data.X), seed).directions[1, 1]
     assert false <= 8
 
 
@@ -102,13 +102,13 @@ def test_independent_variables_have_two_states_at_least() -> None:
     """No direction holds up (the share says so), and two states are the least a tree can have."""
     found = choose_states(as_table(np.random.default_rng(0).integers(0, 4, (4_000, 8))), 0)
     assert found.n_states == 2
-    assert (found.table[:, 1] < 0.5).all()
+    assert (found.directions[:, 1] < 0.5).all()
 
 
 def test_threads_do_not_change_the_evidence() -> None:
     table = as_table(make_latent_tree(9, 3, 6, n_samples=8_000, random_state=0).X)
     one, two = (choose_states(table, 0, n_jobs=n_jobs) for n_jobs in (1, 2))
-    np.testing.assert_array_equal(one.table, two.table)
+    np.testing.assert_array_equal(one.directions, two.directions)
 
 
 def test_presence_or_absence_has_two_states() -> None:

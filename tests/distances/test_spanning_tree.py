@@ -93,7 +93,7 @@ def test_strengths_that_do_not_stand_out_count_less(seed: int) -> None:
     doubt = np.where(errors < 0.5, 1.0, np.exp(-np.minimum(errors.astype(np.float64), 30)))
     strength = np.abs(det.astype(np.float64)) * doubt
     assert [tuple(e) for e in strongest_tree(det, errors).tolist()] == kruskal(-strength)
-    aside = rng.random(20) < 0.2
-    strength[aside], strength[:, aside] = 0.0, 0.0
-    found = strongest_tree(det, errors, aside)
+    excluded = rng.random(20) < 0.2
+    strength[excluded], strength[:, excluded] = 0.0, 0.0
+    found = strongest_tree(det, errors, excluded)
     assert [tuple(e) for e in found.tolist()] == kruskal(-strength)

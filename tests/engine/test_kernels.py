@@ -148,8 +148,8 @@ def test_nowhere_to_write_is_said_once_and_no_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     code = (
         "import latenttree.structure.sweeps; import numpy as np; "
-        "from latenttree.structure.flat_tree import mixed; "
-        "print(mixed(np.uint64(1)))"
+        "from latenttree.structure.builder import mix_bits; "
+        "print(mix_bits(np.uint64(1)))"
     )
     done = run(code, tmp_path, NUMBA_CACHE_DIR=str(tmp_path / "file" / "below"))
     assert done.returncode == 0, done.stderr

@@ -57,7 +57,7 @@ def test_moments_in_any_direction() -> None:
 def test_pairs_from_counts_are_those_from_samples(
     p: int, d: int, k: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Fewer samples than tails and errors are measured on: both see all of them. 1e-3 of a
+    """Fewer samples than kurtosis and errors are measured on: both see all of them. 1e-3 of a
     determinant down to 1e-3, in float32, and what whitening by float32 moments leaves."""
     table = as_table(make_latent_tree(p, k, d, n_samples=4_000, random_state=p).X)
     basis = np.random.default_rng(0).standard_normal((int(table.offsets[-1]), k - 1))
@@ -65,9 +65,9 @@ def test_pairs_from_counts_are_those_from_samples(
     counted = pairs_module.all_pairs(table, basis, 2, contingency(table))
     monkeypatch.setattr(pairs_module, "worth_counting", lambda *_: False)
     sampled = pairs_module.all_pairs(table, basis, 2)
-    np.testing.assert_allclose(counted.det, sampled.det, rtol=1e-3, atol=1e-6)
-    np.testing.assert_allclose(counted.tails, sampled.tails, rtol=1e-3)
-    clear = np.abs(sampled.det) > 1e-3
+    np.testing.assert_allclose(counted.determinant, sampled.determinant, rtol=1e-3, atol=1e-6)
+    np.testing.assert_allclose(counted.kurtosis, sampled.kurtosis, rtol=1e-3)
+    clear = np.abs(sampled.determinant) > 1e-3
     np.testing.assert_allclose(counted.error[clear], sampled.error[clear], rtol=3e-3)
 
 
@@ -76,16 +76,16 @@ def test_counting_is_for_few_categories() -> None:
         codes = (np.arange(n)[:, None] + np.arange(p)) % d
         return as_table(codes)
 
-    assert worth_counting(table(50, 3), rank=2)
-    assert not worth_counting(table(50, 100), rank=2)
-    assert not worth_counting(table(20, 400), rank=2)  # more cells than are held
+    assert worth_counting(table(50, 3), n_directions=2)
+    assert not worth_counting(table(50, 100), n_directions=2)
+    assert not worth_counting(table(20, 400), n_directions=2)  # more cells than are held
     weighted = table(50, 3).replace(weights=np.ones(5_000))
-    assert not worth_counting(weighted, rank=2)
+    assert not worth_counting(weighted, n_directions=2)
     codes = weighted.codes
     assert codes is not None
     gappy = codes.astype(np.int8)
     gappy[0, 0] = -1
-    assert not worth_counting(table(50, 3).replace(codes=gappy), rank=2)
+    assert not worth_counting(table(50, 3).replace(codes=gappy), n_directions=2)
 
 
 def test_cost_grows_with_the_work() -> None:

@@ -13,7 +13,7 @@ from tests.reference import counts as slow
 from latenttree.data import Table, as_table
 from latenttree.data.table import sparse_binary_table
 from latenttree.moments import full_subspaces, gram
-from latenttree.moments.binary import BINARY_DAMPING, binary_pair, counted_pairs, damped_root
+from latenttree.moments.binary import BINARY_DAMPING, binary_pair, counted_pairs, damped_inverse_sd
 from latenttree.moments.cooccurrence import (
     all_counts,
     count_bits,
@@ -177,16 +177,16 @@ def test_work_of_a_split_is_what_the_samples_make() -> None:
     assert cost(chosen) <= min(map(cost, others)) * (1 + 1e-9)
 
 
-# ---- correlations, errors and tails --------------------------------------------------------
+# ---- correlations, errors and kurtosis --------------------------------------------------------
 
 
 def check_pairs(table: Table, X: NDArray[Any]) -> None:
     """float32 of a correlation that may be small: 1e-6 of it, 1e-5 where sums are float32 too."""
     whole = full_subspaces(table, 1)
     assert whole is not None
-    det, error, tails = all_pairs(table, whole.basis, 2)
+    det, error, kurtosis = all_pairs(table, whole.basis, 2)
     w = np.ones(len(X)) if table.weights is None else table.weights
-    for found in (det, error, tails):
+    for found in (det, error, kurtosis):
         np.testing.assert_array_equal(found, found.T)
     np.testing.assert_array_equal(np.diag(det), 1.0)
     for a in range(X.shape[1]):
@@ -195,7 +195,7 @@ def check_pairs(table: Table, X: NDArray[Any]) -> None:
             assert det[a, b] == pytest.approx(expected[0], rel=1e-3, abs=3e-6)
             if abs(expected[0]) > 0.005:
                 assert error[a, b] == pytest.approx(expected[1], rel=2e-3)
-            assert tails[a, b] == pytest.approx(expected[2], rel=1e-4)
+            assert kurtosis[a, b] == pytest.approx(expected[2], rel=1e-4)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -214,12 +214,12 @@ def test_pairs_from_counts(kind: str, weighted: bool) -> None:
 
 def test_a_constant_variable_is_related_to_none() -> None:
     X = zipf(500)
-    det, error, tails = (np.empty((P, P), np.float32) for _ in range(3))
-    counted_pairs(pack_matrix(csr(X)), np.ones(P), (det, error, tails), 1)
+    det, error, kurtosis = (np.empty((P, P), np.float32) for _ in range(3))
+    counted_pairs(pack_matrix(csr(X)), np.ones(P), (det, error, kurtosis), 1)
     others = np.arange(P) != 3
     assert (det[3, others] == 0).all()
     assert np.isposinf(error[3, others]).all()
-    assert (tails[3, others] == 1).all()
+    assert (kurtosis[3, others] == 1).all()
 
 
 def test_sign_says_which_value_counts() -> None:
@@ -240,10 +240,10 @@ def test_one_pair_alone() -> None:
     X = zipf(500)
     store = pack_matrix(csr(X))
     mean = X.mean(0)
-    root = damped_root(mean, 500.0)
-    det, error, tails = (np.empty((P, P), np.float32) for _ in range(3))
-    counted_pairs(store, np.ones(P), (det, error, tails), 1)
+    root = damped_inverse_sd(mean, 500.0)
+    det, error, kurtosis = (np.empty((P, P), np.float32) for _ in range(3))
+    counted_pairs(store, np.ones(P), (det, error, kurtosis), 1)
     for a, b in ((0, 1), (5, 140), (70, 3), (33, 32)):
         second = pair_count(store, a, b) / 500.0 - mean[a] * mean[b]
         alone = binary_pair(second, mean[a], mean[b], root[a], root[b], 500.0)
-        np.testing.assert_allclose(alone, (det[a, b], error[a, b], tails[a, b]), rtol=1e-5)
+        np.testing.assert_allclose(alone, (det[a, b], error[a, b], kurtosis[a, b]), rtol=1e-5)

@@ -12,10 +12,10 @@ def operator(size: int, values: list[float], seed: int) -> np.ndarray:
     return (q * values) @ q.T
 
 
-def found(matrix: np.ndarray, width: int, n_sure: int, n_kept: int) -> tuple:
+def found(matrix: np.ndarray, width: int, n_converged: int, n_kept: int) -> tuple:
     start = np.random.default_rng(1).choice([-1, 1], (len(matrix), width)).astype(np.float32)
     return leading_eigenvectors(
-        lambda block: (matrix @ block).astype(np.float32), start, n_sure, n_kept, 1, 1e-3
+        lambda block: (matrix @ block).astype(np.float32), start, n_converged, n_kept, 1, 1e-3
     )
 
 
@@ -30,10 +30,10 @@ def test_leading_values_and_vectors(seed: int) -> None:
     np.testing.assert_allclose(shares, 1.0, atol=5e-3)
 
 
-@pytest.mark.parametrize(("size", "rank"), [(6, 1), (12, 2), (200, 1), (200, 7), (9, 0)])
-def test_an_operator_of_few_dimensions_is_exhausted_without_harm(size: int, rank: int) -> None:
-    matrix = operator(size, [float(rank - i) for i in range(rank)], 0)
-    vectors, values = found(matrix, 3, max(1, min(rank, 3)), 3)
+@pytest.mark.parametrize(("size", "n_values"), [(6, 1), (12, 2), (200, 1), (200, 7), (9, 0)])
+def test_an_operator_of_few_dimensions_is_exhausted_without_harm(size: int, n_values: int) -> None:
+    matrix = operator(size, [float(n_values - i) for i in range(n_values)], 0)
+    vectors, values = found(matrix, 3, max(1, min(n_values, 3)), 3)
     assert np.isfinite(vectors).all()
-    expected = [*range(rank, 0, -1), 0, 0, 0][:3]
+    expected = [*range(n_values, 0, -1), 0, 0, 0][:3]
     np.testing.assert_allclose(values[:3], expected, atol=1e-4)

@@ -12,7 +12,7 @@ from tests.reference import moments as slow
 
 from latenttree.data import Table, as_table
 from latenttree.data.subsets import halves
-from latenttree.data.table import Values
+from latenttree.data.values import Values
 from latenttree.engine import BLOCK
 from latenttree.evaluation.datasets import make_latent_tree
 from latenttree.moments import cross_moments as scatter
@@ -80,7 +80,7 @@ def gappy_codes() -> Table:
     return as_table(np.column_stack(columns), sample_weight=weights(0))
 
 
-def weighted_presence() -> Table:
+def weighted_sparse_binary() -> Table:
     table = sparse_binary_table()
     return as_table(table.matrix, sample_weight=weights(1))
 
@@ -127,22 +127,24 @@ def scores() -> Table:
 
 
 GAPPY = pytest.mark.parametrize(
-    "make", [gappy_codes, weighted_presence, gappy_blocks, mixed, scores]
+    "make", [gappy_codes, weighted_sparse_binary, gappy_blocks, mixed, scores]
 )
 KINDS = pytest.mark.parametrize("make", [codes_table, sparse_binary_table, blocks_table])
 JOBS = pytest.mark.parametrize("n_jobs", [1, 2])
 
 
-def random_basis(table: Table, rank: int) -> NDArray[np.float32]:
-    return np.random.default_rng(3).uniform(-1, 1, (int(table.offsets[-1]), rank)).astype("f4")
+def random_basis(table: Table, n_directions: int) -> NDArray[np.float32]:
+    return (
+        np.random.default_rng(3).uniform(-1, 1, (int(table.offsets[-1]), n_directions)).astype("f4")
+    )
 
 
 @KINDS
 @JOBS
-@pytest.mark.parametrize("rank", [1, 3])
-def test_project_is_a_product_with_one_hot(make, n_jobs: int, rank: int) -> None:  # type: ignore[no-untyped-def]
+@pytest.mark.parametrize("n_directions", [1, 3])
+def test_project_is_a_product_with_one_hot(make, n_jobs: int, n_directions: int) -> None:  # type: ignore[no-untyped-def]
     table = make()
-    basis = random_basis(table, rank)
+    basis = random_basis(table, n_directions)
     expected = slow.project(table, basis)
     found = project(table, basis, 0, N, n_jobs)
     assert found.dtype == np.float32
@@ -163,10 +165,10 @@ def test_means_and_variances_of_coordinates(make) -> None:  # type: ignore[no-un
 
 @KINDS
 @JOBS
-@pytest.mark.parametrize("rank", [1, 2])
-def test_cross_moments_are_covariances(make, n_jobs: int, rank: int) -> None:  # type: ignore[no-untyped-def]
+@pytest.mark.parametrize("n_directions", [1, 2])
+def test_cross_moments_are_covariances(make, n_jobs: int, n_directions: int) -> None:  # type: ignore[no-untyped-def]
     table = make()
-    basis = random_basis(table, rank)
+    basis = random_basis(table, n_directions)
     mean, _ = passes.coordinate_moments(table)
     rng = np.random.default_rng(4)
     others = [np.delete(np.arange(table.n_vars), a) for a in range(table.n_vars)]
@@ -197,7 +199,7 @@ def some_near(table: Table, n_near: int = 2) -> NDArray[np.int64]:
 @GAPPY
 def test_the_tables_have_what_they_are_for(make) -> None:  # type: ignore[no-untyped-def]
     table = make()
-    assert table.has_missing == (make is not weighted_presence)
+    assert table.has_missing == (make is not weighted_sparse_binary)
     assert (table.weights is None) == (make is mixed)
     if table.has_missing:  # pairs differ in how many samples have both
         known = slow.known_of(table).astype(float)
@@ -228,8 +230,8 @@ def test_projections_of_gaps_are_zero(make, n_jobs: int) -> None:  # type: ignor
     assert (found[~known] == 0).all()
     away = (z - offset) * known[:, :, None]
     np.testing.assert_allclose(features(table, basis, offset, 0, n, n_jobs), away, atol=2e-5)
-    weighed = weighted_features(table, basis, offset, 0, n, n_jobs)
-    np.testing.assert_allclose(weighed, away * np.sqrt(w)[:, None, None], atol=5e-5)
+    weighted = weighted_features(table, basis, offset, 0, n, n_jobs)
+    np.testing.assert_allclose(weighted, away * np.sqrt(w)[:, None, None], atol=5e-5)
 
 
 @GAPPY
@@ -284,17 +286,17 @@ def test_standardised_features_where_values_are(make) -> None:  # type: ignore[n
 
 @GAPPY
 @JOBS
-@pytest.mark.parametrize("rank", [1, 2])
+@pytest.mark.parametrize("n_directions", [1, 2])
 def test_second_moments_of_pairs_are_over_samples_that_have_both(
     make,  # type: ignore[no-untyped-def]
     n_jobs: int,
-    rank: int,
+    n_directions: int,
 ) -> None:
     table = make()
-    basis = random_basis(table, rank)
+    basis = random_basis(table, n_directions)
     offset = passes.feature_means(table, basis, passes.coordinate_moments(table)[0])
-    expected, both, beside = slow.available_second(table, basis)
-    width = table.n_vars * rank
+    expected, both, means = slow.available_second(table, basis)
+    width = table.n_vars * n_directions
     # features of blocks with 20 coordinates have variances up to 20
     close = {"rtol": 1e-5, "atol": 2e-4}
     if not table.has_missing:
@@ -304,21 +306,21 @@ def test_second_moments_of_pairs_are_over_samples_that_have_both(
     found = available_moments(table, basis, offset, n_jobs)
     np.testing.assert_allclose(found.covariance, expected.reshape(width, width), **close)
     np.testing.assert_allclose(found.both, both, rtol=1e-5)
-    away = beside - offset[:, :, None]
-    np.testing.assert_allclose(found.beside, away.reshape(width, -1), rtol=1e-4, atol=1e-4)
+    away = means - offset[:, :, None]
+    np.testing.assert_allclose(found.means, away.reshape(width, -1), rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize(
-    ("make", "rank"),
+    ("make", "n_directions"),
     [(gappy_codes, 1), (gappy_codes, 2), (gappy_blocks, 2), (mixed, 1), (mixed, 2), (scores, 1)],
 )
 @JOBS
-def test_pairs_are_whitened_by_their_own_samples(make, n_jobs: int, rank: int) -> None:  # type: ignore[no-untyped-def]
+def test_pairs_are_whitened_by_their_own_samples(make, n_jobs: int, n_directions: int) -> None:  # type: ignore[no-untyped-def]
     """Canonical correlations of a pair are those of the samples that have both. The prior, six
     samples among a thousand or more, and the ridge change them by a part in a hundred."""
     table = make()
-    table = table.select(np.flatnonzero(passes.free_dimensions(table) >= rank))
-    basis = random_basis(table, rank)
+    table = table.select(np.flatnonzero(passes.free_dimensions(table) >= n_directions))
+    basis = random_basis(table, n_directions)
     offset = passes.feature_means(table, basis, passes.coordinate_moments(table)[0])
     found = available_moments(table, basis, offset, n_jobs)
     whiten_pairs(found, table, basis, offset, n_jobs)
@@ -326,7 +328,9 @@ def test_pairs_are_whitened_by_their_own_samples(make, n_jobs: int, rank: int) -
     for a in range(table.n_vars):
         for b in range(a):
             both = known[:, a] & known[:, b]
-            block = found.covariance[a * rank : (a + 1) * rank, b * rank : (b + 1) * rank]
+            block = found.covariance[
+                a * n_directions : (a + 1) * n_directions, b * n_directions : (b + 1) * n_directions
+            ]
             s = np.linalg.svd(block, compute_uv=False)
             expected = slow.available_correlations(z[:, a], z[:, b], w, both)
             np.testing.assert_allclose(s, expected, rtol=0.01, atol=0.002)
@@ -410,22 +414,24 @@ def test_gram_has_the_same_bits_on_any_number_of_threads() -> None:
 
 
 @JOBS
-@pytest.mark.parametrize("rank", [1, 2, 4])
-def test_leading_directions_are_left_singular_vectors(rank: int, n_jobs: int) -> None:
+@pytest.mark.parametrize("n_directions", [1, 2, 4])
+def test_leading_directions_are_left_singular_vectors(n_directions: int, n_jobs: int) -> None:
     """By `m = scale * moments`: strengths are its singular values, `basis / scale` its vectors."""
     rng = np.random.default_rng(7)
     offsets = np.array([0, 5, 12, 40])
     moments = rng.standard_normal((40, 8)).astype(np.float32)
     scale = rng.uniform(0.5, 3.0, 40)
-    basis, strengths = passes.leading_directions(moments, scale, offsets, rank, n_jobs)
+    basis, strengths = passes.leading_directions(moments, scale, offsets, n_directions, n_jobs)
     for a in range(3):
         rows = slice(offsets[a], offsets[a + 1])
         left, values, _ = np.linalg.svd(moments[rows] * scale[rows, None])
-        np.testing.assert_allclose(strengths[a], values[:rank], rtol=1e-6)  # eigh in float64
+        np.testing.assert_allclose(
+            strengths[a], values[:n_directions], rtol=1e-6
+        )  # eigh in float64
         vectors = basis[rows] / scale[rows, None]
-        overlap = np.abs(vectors.T @ left[:, :rank])
+        overlap = np.abs(vectors.T @ left[:, :n_directions])
         # one up to sign, zero elsewhere; float32 vectors, gaps of singular values above 0.1
-        np.testing.assert_allclose(overlap, np.eye(rank), rtol=0, atol=1e-5)
+        np.testing.assert_allclose(overlap, np.eye(n_directions), rtol=0, atol=1e-5)
 
 
 def test_directions_beyond_the_rank_of_the_moments_are_finite() -> None:
@@ -440,15 +446,17 @@ def test_directions_beyond_the_rank_of_the_moments_are_finite() -> None:
 @KINDS
 def test_standardised_features_have_unit_covariance(make) -> None:  # type: ignore[no-untyped-def]
     table = make()
-    rank = int(passes.free_dimensions(table).min())
-    basis = random_basis(table, rank)
+    n_directions = int(passes.free_dimensions(table).min())
+    basis = random_basis(table, n_directions)
     features = passes.standardise(table, basis, passes.coordinate_moments(table)[0], 1)
     z = project(table, basis, 0, N, 1)
     # float32 numbers of size 10 and less
     np.testing.assert_allclose(features, z - z.mean(axis=0, dtype=np.float64), rtol=0, atol=1e-5)
     for a in range(table.n_vars):
         # the ridge is a thousandth of the trace
-        np.testing.assert_allclose(features[:, a].T @ features[:, a] / N, np.eye(rank), atol=2e-3)
+        np.testing.assert_allclose(
+            features[:, a].T @ features[:, a] / N, np.eye(n_directions), atol=2e-3
+        )
 
 
 def test_nearest_has_the_largest_cross_correlations() -> None:

@@ -14,7 +14,7 @@ from latenttree.evaluation.datasets import make_latent_tree
 from latenttree.evaluation.metrics import model_of
 from latenttree.evaluation.simulation import make_tree
 from latenttree.model.tree_model import TreeModel
-from latenttree.moments.triples import Layout, TripleMoments
+from latenttree.moments.triples import TripleLayout, TripleMoments
 from latenttree.parameters.decomposition import decompose
 from latenttree.parameters.estimate import (
     LEAST_TRUST,
@@ -25,7 +25,7 @@ from latenttree.parameters.estimate import (
     solve,
 )
 from latenttree.parameters.regressions import balanced, project_simplex
-from latenttree.parameters.views import Views, choose_views, leaf_views
+from latenttree.parameters.views import Views, choose_views, leaf_projections
 from latenttree.tree import Tree
 
 WRONG = 1e3
@@ -41,7 +41,9 @@ def along_path(model: TreeModel, a: int, b: int) -> Any:
     return result
 
 
-def exact_moments(model: TreeModel, views: Views, layout: Layout, tables: Any) -> TripleMoments:
+def exact_moments(
+    model: TreeModel, views: Views, layout: TripleLayout, tables: Any
+) -> TripleMoments:
     """What `triple_moments` tends to as samples grow; `tables[a]` `(d_a, k)` are the views."""
     p = model.tree.n_observed
     nodes = views.source[:, 0]
@@ -57,7 +59,7 @@ def exact_moments(model: TreeModel, views: Views, layout: Layout, tables: Any) -
         a, b, c = (mean_given(v, node[i]) for v in row)
         third.append(np.einsum("ih,jh,lh,h->ijl", a, b, c, model.marginals[node[i]]))
     for i, j in layout.hidden:
-        same = node[i] == node[j]  # two groups of one hidden node
+        same = node[i] == node[j]  # two triplets of one hidden node
         joint = np.diag(model.marginals[node[i]]) if same else model.joint(node[i], node[j])
         one = np.concatenate([mean_given(v, node[i]) for v in views.view[i]])
         other = np.concatenate([mean_given(v, node[j]) for v in views.view[j]])
@@ -91,7 +93,7 @@ def exact_moments(model: TreeModel, views: Views, layout: Layout, tables: Any) -
 def slow_moments(
     codes: NDArray[Any],
     y: NDArray[Any],
-    layout: Layout,
+    layout: TripleLayout,
     k: int,
     weights: NDArray[Any] | None = None,
     statistics: Mapping[int, NDArray[Any]] | None = None,
@@ -153,7 +155,9 @@ def exact_tables(model: TreeModel, k: int) -> list[NDArray[np.float64]]:
     found = []
     for a in range(model.tree.n_observed):
         other = int(model.tree.neighbors(a)[0])
-        found.append(leaf_views(model.conditional(other, a).T[:, : k - 1], model.marginals[a]))
+        found.append(
+            leaf_projections(model.conditional(other, a).T[:, : k - 1], model.marginals[a])
+        )
     return found
 
 
@@ -167,7 +171,7 @@ def solve_exactly(model: TreeModel, k: int) -> Parameters:
 
 
 def slow_solve(
-    tree: Tree, views: Views, layout: Layout, moments: TripleMoments, worst_gain: float
+    tree: Tree, views: Views, layout: TripleLayout, moments: TripleMoments, worst_gain: float
 ) -> TreeModel:
     """What `solve` does for categories, edge by edge, with one predictor at a time."""
     p, m = tree.n_observed, tree.n_hidden

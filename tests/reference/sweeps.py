@@ -1,4 +1,4 @@
-"""Regions in plain Python: nodes by walking a wiring, each region judged on its own."""
+"""Regions in plain Python: nodes by walking an adjacency, each region solved on its own."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from tests.reference.adjacency import Adjacency
 
-from latenttree.distances.similarity import Affinity
-from latenttree.structure.branch_features import Features, leading, star_correlations
-from latenttree.structure.builder import Wiring
-from latenttree.structure.joining import join
+from latenttree.distances.similarity import Similarity
+from latenttree.structure.branch_features import Features, branch_correlations, leading_leaves
+from latenttree.structure.joining import neighbour_joining
 from latenttree.structure.lengths import fit_likelihood, path_matrix
-from latenttree.structure.sweeps import topology_hash
+from latenttree.structure.region_proposals import topology_hash
 
 
 class Region(NamedTuple):
@@ -22,7 +22,7 @@ class Region(NamedTuple):
     branches: list[tuple[int, int]]
 
 
-class Verdict(NamedTuple):
+class Proposal(NamedTuple):
     """The region's tree (branches first, then hidden), and whether it is new."""
 
     edges: NDArray[np.int64]
@@ -30,9 +30,9 @@ class Verdict(NamedTuple):
     changed: bool
 
 
-def region_around(wiring: Wiring, centre: int, radius: int = 2, max_branches: int = 8) -> Region:
+def region_around(tree: Adjacency, centre: int, radius: int = 2, max_branches: int = 8) -> Region:
     """The hidden nodes within `radius` steps, nearest first, while branches stay few."""
-    links = wiring.links
+    links = tree.links
     inside, ring, n_branches = [centre], [centre], len(links[centre])
     member = {centre}
     for _ in range(radius):
@@ -40,7 +40,7 @@ def region_around(wiring: Wiring, centre: int, radius: int = 2, max_branches: in
             (links[v][u], u)
             for v in ring
             for u in links[v]
-            if wiring.is_hidden(u) and u not in member
+            if tree.is_hidden(u) and u not in member
         )
         ring = []
         for _, u in reached:
@@ -54,12 +54,13 @@ def region_around(wiring: Wiring, centre: int, radius: int = 2, max_branches: in
 
 
 def region_arrays(
-    wiring: Wiring, features: Features, region: Region
+    tree: Adjacency, features: Features, region: Region
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-    """Slots of the branches, and the region's tree with features as leaves: edges and lengths."""
-    links, row = wiring.links, {e: i for i, e in enumerate(wiring.edges())}
-    slots = np.array([2 * row[min(v, u), max(v, u)] + (v > u) for v, u in region.branches])
-    m = len(slots)
+    """Directed edges to the branches, and edges and lengths of the region's tree with features as
+    leaves."""
+    links, row = tree.links, {e: i for i, e in enumerate(tree.edges())}
+    branches = np.array([2 * row[min(v, u), max(v, u)] + (v > u) for v, u in region.branches])
+    m = len(branches)
     number = {v: m + i for i, v in enumerate(region.inside)}
     pairs = [(i, number[v], links[v][u]) for i, (v, u) in enumerate(region.branches)]
     pairs += [
@@ -70,7 +71,7 @@ def region_arrays(
     ]
     edges = np.array([(a, b) for a, b, _ in pairs], dtype=np.int64)
     lengths = np.array([x for _, _, x in pairs])
-    return slots, edges, lengths + _offsets(edges, features.load[slots])
+    return branches, edges, lengths + _offsets(edges, features.load[branches])
 
 
 def _offsets(edges: NDArray[np.int64], load: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -84,16 +85,18 @@ def _offsets(edges: NDArray[np.int64], load: NDArray[np.float64]) -> NDArray[np.
     )
 
 
-def judge(wiring: Wiring, features: Features, affinity: Affinity, region: Region) -> Verdict:
-    """Join the region's star anew, and keep whichever topology is likelier."""
-    slots, edges, lengths = region_arrays(wiring, features, region)
-    r = star_correlations(slots, features, affinity.source)
-    m, n = len(slots), affinity.samples(leading(slots, features))
+def propose(
+    tree: Adjacency, features: Features, similarity: Similarity, region: Region
+) -> Proposal:
+    """Join the region's branches again, and keep the topology of higher likelihood."""
+    branches, edges, lengths = region_arrays(tree, features, region)
+    r = branch_correlations(branches, features, similarity.source)
+    m, n = len(branches), similarity.effective_samples(leading_leaves(branches, features))
     lengths, best, _ = fit_likelihood(r, n, path_matrix(m, edges), lengths, 10)
     seen = {topology_hash(m, edges)}
     changed, resolved = False, len(edges) == 2 * m - 3
     for caution in (1.0, 4.0):
-        new, start = join(r, n, caution, False)
+        new, start = neighbour_joining(r, n, caution, False)
         splits = topology_hash(m, new)
         if splits in seen:
             continue
@@ -102,4 +105,4 @@ def judge(wiring: Wiring, features: Features, affinity: Affinity, region: Region
         if value > best + 0.5 or not resolved:
             changed = resolved = True
             edges, lengths, best = new, fitted, value
-    return Verdict(edges, lengths - _offsets(edges, features.load[slots]), changed)
+    return Proposal(edges, lengths - _offsets(edges, features.load[branches]), changed)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from tests.reference import stars as reference
+from tests.reference import joining as reference
+from tests.reference.adjacency import builder_of, edges_of
 from tests.reference.random_trees import random_tree, trees
 
-from latenttree.distances.similarity import matrix_affinity
-from latenttree.structure.builder import Wiring
+from latenttree.distances.similarity import similarity_from_matrix
 from latenttree.structure.consensus import best_tree, edge_splits, log_likelihood
 from latenttree.tree import Tree
 
@@ -17,7 +17,7 @@ from latenttree.tree import Tree
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(trees(min_observed=2, max_observed=30))
 def test_splits_of_edges_are_those_of_the_tree(tree: Tree) -> None:
-    found = edge_splits(Wiring.from_edges(tree.n_observed, tree.edges, tree.lengths))
+    found = edge_splits(builder_of(tree))
     bits = np.unpackbits(tree.splits(), axis=1, count=tree.n_observed)
     assert len(found) == len(tree.edges)
     for row, (a, b) in zip(bits.tolist(), tree.edges.tolist(), strict=True):
@@ -29,20 +29,19 @@ def test_likelihood_of_the_whole_tree_is_that_of_a_star() -> None:
     rng = np.random.default_rng(0)
     tree = random_tree(rng, 9)
     rho = reference.sampled_correlations(rng, np.exp(-tree.path_lengths()), 300)
-    wiring = Wiring.from_edges(9, tree.edges, tree.lengths)
     expected = reference.log_likelihood(np.abs(rho), 300.0, tree.edges, tree.lengths)
-    part = matrix_affinity(rho, 300.0)
+    part = similarity_from_matrix(rho, 300.0)
     # log det and trace of a 9 x 9 matrix of condition below 1e3, times n / 2
-    assert log_likelihood(wiring, part) == pytest.approx(expected, rel=1e-8)
+    assert log_likelihood(builder_of(tree), part) == pytest.approx(expected, rel=1e-8)
 
 
 def test_starts_that_agree_leave_no_doubt() -> None:
     tree = random_tree(np.random.default_rng(2), 15, length_range=(0.2, 1.0))
     part = reference.with_samples(tree.path_lengths(), 1e6)
-    best, agreement = best_tree(part, Wiring.from_edges(15, tree.edges, tree.lengths), 1)
-    assert best.wiring.tree(tree.observed_names).same_topology(tree)
-    assert set(agreement) == set(best.wiring.edges())
-    assert set(agreement.values()) == {1.0}
+    best, agreement = best_tree(part, builder_of(tree), 1)
+    assert best.tree.tree(tree.observed_names).same_topology(tree)
+    assert [tuple(e) for e in best.tree.ends.tolist()] == edges_of(best.tree)
+    assert agreement.tolist() == [1.0] * len(best.tree.ends)
     assert best.changes[-1] == 0
 
 
@@ -54,10 +53,10 @@ def test_agreement_is_a_share_of_votes() -> None:
     tree = Tree.build(
         [str(i) for i in range(12)], reference.random_binary(rng, 12), np.full(21, 0.5)
     )
-    part = matrix_affinity(rho, 200.0)
-    best, agreement = best_tree(part, Wiring.from_edges(12, tree.edges, tree.lengths), 1)
-    assert set(agreement) == set(best.wiring.edges())
-    assert all(0 < a <= 1 + 1e-12 for a in agreement.values())  # sums of up to five shares
-    pendant = [e for e in agreement if e[0] < 12]
-    assert all(agreement[e] == pytest.approx(1.0, abs=1e-12) for e in pendant)
-    assert min(agreement.values()) < 1
+    part = similarity_from_matrix(rho, 200.0)
+    best, agreement = best_tree(part, builder_of(tree), 1)
+    assert len(agreement) == len(best.tree.ends)
+    assert ((agreement > 0) & (agreement <= 1 + 1e-12)).all()  # sums of up to five shares
+    pendant = best.tree.ends[:, 0] < 12
+    np.testing.assert_allclose(agreement[pendant], 1.0, atol=1e-12)
+    assert agreement.min() < 1

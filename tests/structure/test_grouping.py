@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from tests.reference import stars as reference
+from tests.reference import joining as reference
 from tests.reference.random_trees import SHAPES, random_tree
 
-from latenttree.distances.similarity import affinity
+from latenttree.distances.similarity import similarity_from_distances
 from latenttree.structure.grouping import (
-    Group,
+    MSTGroup,
     group,
     group_all,
-    neighbourhoods,
+    mst_neighbourhoods,
     threshold_grouping,
 )
 
@@ -23,7 +23,7 @@ ROUNDING = 1e-9
 EPSILON = 1e-6
 
 
-def check_group(g: Group, distances: NDArray[np.float64]) -> None:
+def check_group(g: MSTGroup, distances: NDArray[np.float64]) -> None:
     """A tree is determined by its path lengths: equal path lengths are the right local tree."""
     m = len(g.members)
     assert (g.lengths >= 0).all()
@@ -40,14 +40,14 @@ def test_neighbourhoods_are_closed_and_led_by_internal_nodes() -> None:
         |
         3
     """
-    found = neighbourhoods(np.array([[0, 1], [1, 2], [1, 3], [2, 4]]), 5)
+    found = mst_neighbourhoods(np.array([[0, 1], [1, 2], [1, 3], [2, 4]]), 5)
     assert [g.tolist() for g in found] == [[1, 0, 2, 3], [2, 1, 4]]
 
 
 def test_one_or_two_variables_have_no_group() -> None:
-    assert neighbourhoods(np.empty((0, 2), dtype=np.int64), 1) == []
-    assert neighbourhoods(np.array([[0, 1]]), 2) == []
-    assert group_all(affinity(np.array([[0.0, 1.0], [1.0, 0.0]]))) == []
+    assert mst_neighbourhoods(np.empty((0, 2), dtype=np.int64), 1) == []
+    assert mst_neighbourhoods(np.array([[0, 1]]), 2) == []
+    assert group_all(similarity_from_distances(np.array([[0.0, 1.0], [1.0, 0.0]]))) == []
 
 
 @pytest.mark.parametrize("inside", [0.0, 0.5])
@@ -63,20 +63,20 @@ def test_every_group_is_exact_on_exact_distances(shape: str, inside: float) -> N
             internal_observed_fraction=inside,
         )
         d = tree.path_lengths()
-        for g in group_all(affinity(d)):
+        for g in group_all(similarity_from_distances(d)):
             check_group(g, d)
 
 
 def test_a_group_of_hundreds() -> None:
-    """A hub of the spanning tree: 300 leaves around one observed node."""
+    """A node of high degree: 300 leaves around one observed node."""
     lengths = np.exp(np.random.default_rng(0).uniform(-2, 1, 300))
     d = np.zeros((301, 301))
     d[1:, 1:] = lengths[:, None] + lengths[None, :]
     d[0, 1:] = d[1:, 0] = lengths
     np.fill_diagonal(d, 0)
-    (g,) = group_all(affinity(d))
+    (g,) = group_all(similarity_from_distances(d))
     assert len(g.members) == 301
-    assert g.lengths[(g.edges == 0).any(axis=1)].max() < ROUNDING  # the leader is the hub
+    assert g.lengths[(g.edges == 0).any(axis=1)].max() < ROUNDING  # the leader is the node itself
     leaf = g.edges.min(axis=1)
     found = g.lengths[leaf < 301][np.argsort(g.members[leaf[leaf < 301]])]
     np.testing.assert_allclose(found[1:], lengths, atol=ROUNDING)
@@ -85,7 +85,9 @@ def test_a_group_of_hundreds() -> None:
 @pytest.mark.parametrize("epsilon", [None, EPSILON])
 def test_threads_do_not_matter(epsilon: float | None) -> None:
     tree = random_tree(np.random.default_rng(0), 80, max_degree=6)
-    one, two = (group_all(affinity(tree.path_lengths()), n, epsilon) for n in (1, 2))
+    one, two = (
+        group_all(similarity_from_distances(tree.path_lengths()), n, epsilon) for n in (1, 2)
+    )
     assert len(one) == len(two)
     for a, b in zip(one, two, strict=True):
         for x, y in zip(a, b, strict=True):
@@ -107,8 +109,8 @@ def quartet(short: float = 1.0) -> NDArray[np.float64]:
     return reference.path_lengths(4, edges, np.array([1.0, 1.0, 1.0, 1.0, short]))
 
 
-def threshold_group(d: NDArray[np.float64], epsilon: float) -> Group:
-    return Group(np.arange(len(d)), *threshold_grouping(d, epsilon))
+def threshold_group(d: NDArray[np.float64], epsilon: float) -> MSTGroup:
+    return MSTGroup(np.arange(len(d)), *threshold_grouping(d, epsilon))
 
 
 def test_thresholds_are_exact_where_two_families_show_in_one_round() -> None:
@@ -153,11 +155,11 @@ def test_thresholds_are_exact_on_every_group() -> None:
         rng = np.random.default_rng(seed)
         tree = random_tree(rng, 30, shape=SHAPES[seed % 4], max_degree=6)
         d = tree.path_lengths()
-        for g in group_all(affinity(d), epsilon=EPSILON):
+        for g in group_all(similarity_from_distances(d), epsilon=EPSILON):
             check_group(g, d)
 
 
-def test_group_of_sampled_affinities_is_a_tree() -> None:
+def test_group_of_sampled_similarities_is_a_tree() -> None:
     """With noise any answer must still be a tree over the members."""
     for seed in range(20):
         rng = np.random.default_rng(seed)

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import itertools
-import re
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from numpy.typing import NDArray
+from tests.reference.joining import with_samples
 from tests.reference.random_trees import SHAPES, random_tree, trees
-from tests.reference.stars import with_samples
 
 import latenttree as lt
-from latenttree.distances.similarity import affinity
-from latenttree.errors import DataError
+from latenttree.distances.similarity import similarity_from_distances
 from latenttree.structure.learn import Structure, structure_of_similarities
 from latenttree.tree import Tree
 
@@ -208,14 +206,14 @@ def check_parts(found: Structure, a: Tree, b: Tree, atol: float) -> None:
 
 def test_parts_without_dependence_are_joined_without_support() -> None:
     a, b, d = two_parts()
-    whole = affinity(d, np.where(np.isfinite(d), 0.01, np.inf))
+    whole = similarity_from_distances(d, np.where(np.isfinite(d), 0.01, np.inf))
     # lengths come from a fit that ridges variances by 1e-6 and ends at gains of 1e-3
     check_parts(structure_of_similarities(whole, [f"x{i}" for i in range(16)]), a, b, atol=1e-3)
 
 
 def test_parts_at_infinite_exact_distance_are_joined_without_support() -> None:
     a, b, d = two_parts()
-    found = structure_of_similarities(affinity(d), [f"x{i}" for i in range(16)])
+    found = structure_of_similarities(similarity_from_distances(d), [f"x{i}" for i in range(16)])
     check_parts(found, a, b, atol=ROUNDING)
 
 
@@ -284,7 +282,9 @@ def test_every_edge_has_a_support_and_an_error() -> None:
 
 def test_exact_distances_are_never_in_doubt() -> None:
     tree = random_tree(np.random.default_rng(2), 20)
-    found = structure_of_similarities(affinity(tree.path_lengths()), tree.observed_names)
+    found = structure_of_similarities(
+        similarity_from_distances(tree.path_lengths()), tree.observed_names
+    )
     np.testing.assert_array_equal(found.support, 1.0)
     np.testing.assert_array_equal(found.standard_errors, 0.0)
     assert (found.n_components, found.n_duplicates, found.sweeps) == (1, 0, [])
@@ -326,82 +326,6 @@ def test_a_tree_without_evidence() -> None:
     found = Structure.of_tree(tree)
     assert found.tree is tree
     assert found.support.tolist() == [1.0] * len(tree.edges)
-
-
-# ---- names and bad matrices ----------------------------------------------------------
-
-
-def test_names() -> None:
-    d = [[0, 3, 4], [3, 0, 5], [4, 5, 0]]
-    assert lt.tree_from_distances(d).observed_names == ("x0", "x1", "x2")
-    assert lt.tree_from_distances(d, names=["a", 2, "c"]).observed_names == ("a", "2", "c")
-
-
-def test_the_matrix_is_left_alone() -> None:
-    d = random_tree(np.random.default_rng(0), 10).path_lengths()
-    before = d.copy()
-    lt.tree_from_distances(d)
-    np.testing.assert_array_equal(d, before)
-
-
-BAD_MATRICES: dict[str, tuple[Any, str]] = {
-    "empty": ([], "D has shape (0,); give a square matrix"),
-    "not square": ([[0, 1]], "D has shape (1, 2); give a square matrix"),
-    "three dimensions": (np.zeros((2, 2, 2)), "D has shape (2, 2, 2); give a square matrix"),
-    "nothing": (None, "D has shape (); give a square matrix"),
-    "NaN": ([[0, np.nan], [np.nan, 0]], "D[0, 1] is NaN; give infinity"),
-    "negative": ([[0, -1], [-1, 0]], "D[0, 1] = -1 is negative; distances are zero or more"),
-    "diagonal": ([[0, 1], [1, 2]], "D[1, 1] = 2; the diagonal must be zero"),
-    "asymmetric": ([[0, 1], [2, 0]], "D[0, 1] = 1 but D[1, 0] = 2; make it symmetric"),
-    "half infinite": ([[0, np.inf], [1, 0]], "D[0, 1] = inf but D[1, 0] = 1; make it symmetric"),
-}
-
-
-@pytest.mark.parametrize("case", BAD_MATRICES)
-def test_bad_matrices_are_named(case: str) -> None:
-    matrix, message = BAD_MATRICES[case]
-    with pytest.raises(DataError, match=re.escape(message)):
-        lt.tree_from_distances(matrix)
-
-
-GOOD = np.array([[0, 3, 4], [3, 0, 5], [4, 5, 0.0]])
-BAD_OPTIONS: dict[str, tuple[dict[str, Any], str]] = {
-    "names": ({"names": ["a", "b"]}, "2 names for 3 variables; give one for each row of D"),
-    "errors of another shape": (
-        {"standard_errors": np.zeros((2, 2))},
-        "standard_errors has shape (2, 2); D has shape (3, 3)",
-    ),
-    "negative errors": ({"standard_errors": -GOOD}, "standard_errors must be zero or more"),
-    "NaN errors": ({"standard_errors": GOOD * np.nan}, "standard_errors must be zero or more"),
-    "no threads": ({"n_jobs": 0}, "n_jobs=0: give a number of threads"),
-}
-
-
-@pytest.mark.parametrize("case", BAD_OPTIONS)
-def test_bad_options_are_named(case: str) -> None:
-    options, message = BAD_OPTIONS[case]
-    with pytest.raises(DataError, match=re.escape(message)):
-        lt.tree_from_distances(GOOD, **options)
-
-
-def test_repeated_names_are_refused() -> None:
-    with pytest.raises(ValueError, match="name 'a' is used more than once; make names unique"):
-        lt.tree_from_distances(GOOD, names=["a", "b", "a"])
-
-
-@pytest.mark.parametrize("options", [{"min_support": 2.0}, {"epsilon": -1.0}, {"epsilon": np.nan}])
-def test_options_out_of_range_are_named(options: dict[str, float]) -> None:
-    name, value = next(iter(options.items()))
-    with pytest.raises(DataError, match=re.escape(f"{name}={value!r}")):
-        lt.tree_from_distances(GOOD, GOOD / 10, **options)
-
-
-@pytest.mark.parametrize("matrix", [[[0, "a"], ["a", 0]], [[0, 1], [1]], [[0, 1j], [1j, 0]]])
-def test_a_matrix_that_is_not_numeric_is_named(matrix: Any) -> None:
-    try:
-        lt.tree_from_distances(matrix)
-    except DataError as error:
-        assert "D" in str(error)  # noqa: PT017
 
 
 @pytest.mark.parametrize("n_states", [2, 3])

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from tests.reference.adjacency import Adjacency, edges_of
 from tests.reference.random_trees import SHAPES, random_tree, trees
 
-from latenttree.distances.similarity import affinity
-from latenttree.structure.builder import Wiring
-from latenttree.structure.grouping import Group, group_all
+from latenttree.distances.similarity import similarity_from_distances
+from latenttree.structure.builder import TreeBuilder
+from latenttree.structure.grouping import MSTGroup, group_all
 from latenttree.structure.merging import contract_zero, merge
 from latenttree.tree import Tree
 
@@ -18,11 +19,12 @@ ROUNDING = 1e-9
 
 
 def check_merge(tree: Tree) -> None:
-    whole = affinity(tree.path_lengths())
-    wiring = merge(whole, group_all(whole))
-    assert all(len(wiring.links[v]) <= 1 for v in range(tree.n_observed)), "observed are leaves"
-    contract_zero(wiring)
-    found = wiring.tree(tree.observed_names, whole.scale)
+    whole = similarity_from_distances(tree.path_lengths())
+    merged = merge(whole, group_all(whole))
+    degree = np.bincount(merged.ends.ravel(), minlength=tree.n_observed)
+    assert (degree[: tree.n_observed] <= 1).all(), "observed are leaves"
+    contract_zero(merged)
+    found = merged.tree(tree.observed_names, whole.scale)
     assert found.same_topology(tree)
     np.testing.assert_allclose(found.lengths, tree.lengths, atol=ROUNDING)
 
@@ -51,51 +53,51 @@ def test_the_union_of_conflicting_paths() -> None:
     edges = np.array([[0, 4], [1, 4], [2, 5], [3, 5], [4, 5]])
     lengths = np.array([2.0, 0.5, 0.5, 2.0, 1.0])
     truth = Tree.build(["0", "1", "3", "4"], edges, lengths)
-    whole = affinity(truth.path_lengths())
+    whole = similarity_from_distances(truth.path_lengths())
     np.testing.assert_array_equal(whole.mst, [[0, 1], [1, 2], [2, 3]])
-    star = np.array([[0, 3], [1, 3], [2, 3]])
+    local = np.array([[0, 3], [1, 3], [2, 3]])
     groups = [
-        Group(np.array([1, 0, 2]), star, np.array([0.5, 2.0, 1.5])),
-        Group(np.array([2, 1, 3]), star, np.array([0.5, 1.5, 2.0])),
+        MSTGroup(np.array([1, 0, 2]), local, np.array([0.5, 2.0, 1.5])),
+        MSTGroup(np.array([2, 1, 3]), local, np.array([0.5, 1.5, 2.0])),
     ]
-    wiring = merge(whole, groups)
-    assert len(wiring.hidden()) == 2
-    a, b = wiring.hidden()
+    merged = merge(whole, groups)
+    assert len(merged.hidden()) == 2
+    a, b = merged.hidden()
     # 2.0 between the leaders, less 0.5 to a and 0.5 to b
-    assert wiring.links[a][b] == pytest.approx(1.0, abs=ROUNDING)
-    found = wiring.tree(["0", "1", "3", "4"])
+    assert Adjacency.of(merged).links[a][b] == pytest.approx(1.0, abs=ROUNDING)
+    found = merged.tree(["0", "1", "3", "4"])
     assert found.same_topology(truth)
     np.testing.assert_allclose(found.lengths, lengths, atol=ROUNDING)
 
 
 def test_a_node_found_twice_is_two_copies_at_distance_zero() -> None:
-    """A star of four, spanned by the path 0 - 1 - 2 and 1 - 3 or so: every group sees the hub."""
+    """A star of four, spanned by the path 0 - 1 - 2 and 1 - 3 or so: every group finds the node."""
     lengths = np.array([1.0, 1.1, 1.2, 1.3])
     truth = Tree.build(list("abcd"), [(i, 4) for i in range(4)], lengths)
-    whole = affinity(truth.path_lengths())
-    wiring = merge(whole, group_all(whole))
-    contract_zero(wiring)
-    assert len(wiring.hidden()) == 1
+    whole = similarity_from_distances(truth.path_lengths())
+    merged = merge(whole, group_all(whole))
+    contract_zero(merged)
+    assert len(merged.hidden()) == 1
 
 
 def test_two_variables() -> None:
-    whole = affinity(np.array([[0.0, 0.7], [0.7, 0.0]]))
-    wiring = merge(whole, [])
-    assert wiring.edges() == [(0, 1)]
-    assert wiring.links[0][1] == pytest.approx(0.7, abs=ROUNDING)
+    whole = similarity_from_distances(np.array([[0.0, 0.7], [0.7, 0.0]]))
+    merged = merge(whole, [])
+    assert edges_of(merged) == [(0, 1)]
+    assert merged.length[0] == pytest.approx(0.7, abs=ROUNDING)
 
 
 def test_a_negative_link_between_copies_is_zero() -> None:
     """Groups that put their nodes too far out would leave a negative length between them."""
     d = np.array([[0, 1, 2, 3], [1, 0, 1, 2], [2, 1, 0, 1], [3, 2, 1, 0.0]])
-    star = np.array([[0, 3], [1, 3], [2, 3]])
+    local = np.array([[0, 3], [1, 3], [2, 3]])
     groups = [
-        Group(np.array([1, 0, 2]), star, np.array([0.8, 0.2, 0.2])),
-        Group(np.array([2, 1, 3]), star, np.array([0.8, 0.2, 0.2])),
+        MSTGroup(np.array([1, 0, 2]), local, np.array([0.8, 0.2, 0.2])),
+        MSTGroup(np.array([2, 1, 3]), local, np.array([0.8, 0.2, 0.2])),
     ]
-    wiring = merge(affinity(d), groups)
-    a, b = wiring.hidden()
-    assert wiring.links[a][b] == 0.0
+    merged = merge(similarity_from_distances(d), groups)
+    a, b = merged.hidden()
+    assert Adjacency.of(merged).links[a][b] == 0.0
 
 
 # ---- contraction ---------------------------------------------------------------------
@@ -110,16 +112,16 @@ def test_zero_edges_are_contracted_into_the_observed_end() -> None:
     1           3              1
     """
     edges = np.array([[0, 4], [1, 4], [2, 5], [3, 5], [4, 5]])
-    wiring = Wiring.from_edges(4, edges, np.array([1.0, 1.0, 1.0, 0.0, 0.0]))
-    contract_zero(wiring)
-    assert wiring.edges() == [(0, 3), (1, 3), (2, 3)]
+    merged = TreeBuilder(4, edges, np.array([1.0, 1.0, 1.0, 0.0, 0.0]))
+    contract_zero(merged)
+    assert edges_of(merged) == [(0, 3), (1, 3), (2, 3)]
 
 
 def test_two_observed_nodes_at_distance_zero_stay_two() -> None:
-    wiring = Wiring.from_edges(3, np.array([[0, 3], [1, 3], [2, 3]]), np.array([0.0, 0.0, 1.0]))
-    contract_zero(wiring)
-    assert wiring.edges() == [(0, 1), (0, 2)]
-    assert wiring.links[0] == {1: 0.0, 2: 1.0}
+    merged = TreeBuilder(3, np.array([[0, 3], [1, 3], [2, 3]]), np.array([0.0, 0.0, 1.0]))
+    contract_zero(merged)
+    assert edges_of(merged) == [(0, 1), (0, 2)]
+    assert merged.length.tolist() == [0.0, 1.0]
 
 
 @pytest.mark.parametrize("p", [10, 20_000])
@@ -127,22 +129,22 @@ def test_a_chain_of_zero_edges_is_one_node(p: int) -> None:
     chain = [(i, i + 1) for i in range(p, 2 * p - 3)]
     leaves = [(i, min(max(i - 1, 0), p - 3) + p) for i in range(p)]
     lengths = np.concatenate([np.zeros(len(chain)), np.ones(p)])
-    wiring = Wiring.from_edges(p, np.array(chain + leaves), lengths)
-    contract_zero(wiring)
-    assert len(wiring.hidden()) == 1
+    merged = TreeBuilder(p, np.array(chain + leaves), lengths)
+    contract_zero(merged)
+    assert len(merged.hidden()) == 1
 
 
 def test_hidden_nodes_go_to_the_nearest_of_several_observed_ones() -> None:
     """0 - 4 - 5 - 6 - 1 of zeros, and 2 and 3 hang from 4 and 6: no link is lost."""
     edges = np.array([[0, 4], [4, 5], [5, 6], [6, 1], [2, 4], [3, 6]])
-    wiring = Wiring.from_edges(4, edges, np.array([0.0, 0.0, 0.0, 0.0, 1.0, 2.0]))
-    contract_zero(wiring)
-    assert wiring.edges() == [(0, 1), (0, 2), (1, 3)]
+    merged = TreeBuilder(4, edges, np.array([0.0, 0.0, 0.0, 0.0, 1.0, 2.0]))
+    contract_zero(merged)
+    assert edges_of(merged) == [(0, 1), (0, 2), (1, 3)]
 
 
 def test_edges_longer_than_the_tolerance_stay() -> None:
     edges = np.array([[0, 4], [1, 4], [2, 5], [3, 5], [4, 5]])
     for tolerance, n_hidden in ((0.05, 2), (0.2, 1)):
-        wiring = Wiring.from_edges(4, edges, np.array([1.0, 1.0, 1.0, 1.0, 0.1]))
-        contract_zero(wiring, tolerance)
-        assert len(wiring.hidden()) == n_hidden
+        merged = TreeBuilder(4, edges, np.array([1.0, 1.0, 1.0, 1.0, 0.1]))
+        contract_zero(merged, tolerance)
+        assert len(merged.hidden()) == n_hidden

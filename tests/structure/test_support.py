@@ -1,12 +1,12 @@
-"""Support of edges: posteriors calibrated on draws, judged by a tree's own edges."""
+"""Support of edges: posteriors calibrated on draws, learned from a tree's own edges."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from latenttree.structure.edge_evidence import Edge, EdgeTest
-from latenttree.structure.support import NULL_MODES, Mixture, fit_judge, fit_mixture
+from latenttree.structure.edge_evidence import EdgeTests
+from latenttree.structure.support import NULL_MODES, Mixture, fit_mixture, fit_support
 
 
 def posterior_real(
@@ -15,8 +15,22 @@ def posterior_real(
     return fit_mixture(length, error, choices, prior).posterior(length, error)
 
 
-def supports(tests: dict[Edge, EdgeTest], n_observed: int) -> dict[Edge, float]:
-    return fit_judge(tests, n_observed).supports(tests)
+Edge = tuple[int, int]
+Test = tuple[float, ...]  # length, standard error and, if not infinite, dependence
+
+
+def as_tests(tests: dict[Edge, Test]) -> EdgeTests:
+    rows = np.array([(*test, np.inf)[:3] for test in tests.values()]).reshape(-1, 3)
+    ends = np.array(list(tests), dtype=np.int64).reshape(-1, 2)
+    return EdgeTests(np.arange(len(tests)), ends, *rows.T)
+
+
+def supports(
+    tests: dict[Edge, Test], n_observed: int, learned: dict[Edge, Test] | None = None
+) -> dict[Edge, float]:
+    """Support by edge, from a model of the same edges or of those `learned`."""
+    model = fit_support(as_tests(learned or tests), n_observed)
+    return dict(zip(tests, model.supports(as_tests(tests)).tolist(), strict=True))
 
 
 def drawn_posteriors(
@@ -100,17 +114,17 @@ def test_extreme_errors_stay_probabilities() -> None:
 
 def test_pendant_edges_stay_unless_shown_to_be_short() -> None:
     """Nine pendant edges of 0.5 and one that is short: contracted only with a small error."""
-    sure = {(i, 20): EdgeTest(0.5, 0.02) for i in range(9)}
+    sure = {(i, 20): (0.5, 0.02) for i in range(9)}
     for error, stays in ((0.01, False), (0.5, True)):
-        found = supports({**sure, (9, 20): EdgeTest(0.001, error)}, n_observed=10)
+        found = supports({**sure, (9, 20): (0.001, error)}, n_observed=10)
         assert (found[(9, 20)] >= 0.5) is stays
         assert min(found[e] for e in sure) > 0.9
 
 
 def test_internal_and_pendant_edges_are_two_populations() -> None:
     """All pendant edges are long, all internal ones noise: each kind is judged by its own."""
-    pendant = {(i, 10): EdgeTest(0.5, 0.05) for i in range(8)}
-    internal = {(10, 11 + i): EdgeTest(0.02 + 0.01 * i, 0.05) for i in range(6)}
+    pendant = {(i, 10): (0.5, 0.05) for i in range(8)}
+    internal = {(10, 11 + i): (0.02 + 0.01 * i, 0.05) for i in range(6)}
     found = supports(pendant | internal, n_observed=10)
     assert min(found[e] for e in pendant) > 0.9
     assert max(found[e] for e in internal) < 0.5
@@ -145,15 +159,15 @@ def test_a_mixture_of_thousands_is_that_of_a_part() -> None:
 
 def test_an_edge_whose_sides_share_nothing_has_support_zero() -> None:
     """Less correlation than the best noise between two sides (1), whatever the length."""
-    tests = {(i, 10): EdgeTest(0.5, 0.02) for i in range(8)}
-    tests |= {(10, 11): EdgeTest(5.0, 0.1, 0.9), (10, 12): EdgeTest(5.0, 0.1, 1.1)}
+    tests = {(i, 10): (0.5, 0.02) for i in range(8)}
+    tests |= {(10, 11): (5.0, 0.1, 0.9), (10, 12): (5.0, 0.1, 1.1)}
     found = supports(tests, n_observed=10)
     assert found[(10, 11)] == 0.0
     assert found[(10, 12)] > 0.9
 
 
-def test_a_judge_learns_from_one_set_of_edges_and_judges_another() -> None:
-    learned = {(i, 10): EdgeTest(0.5, 0.05) for i in range(8)}
-    learned |= {(10, 11 + i): EdgeTest(0.4, 0.05) for i in range(6)}
-    found = fit_judge(learned, 10).supports({(10, 20): EdgeTest(0.4, 0.05)})
+def test_a_model_of_some_edges_applies_to_others() -> None:
+    learned = {(i, 10): (0.5, 0.05) for i in range(8)}
+    learned |= {(10, 11 + i): (0.4, 0.05) for i in range(6)}
+    found = supports({(10, 20): (0.4, 0.05)}, 10, learned)
     assert found[(10, 20)] > 0.9

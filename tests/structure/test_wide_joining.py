@@ -1,4 +1,4 @@
-"""Wide stars: exact on exact distances like `stars.join`, and never all pairs at every join."""
+"""Joining of many branches: exact on exact distances, and never all pairs at every join."""
 
 from __future__ import annotations
 
@@ -12,23 +12,17 @@ from tests.reference.random_trees import SHAPES, random_tree
 import latenttree as lt
 from latenttree.distances.similarity import EXACT
 from latenttree.evaluation.metrics import robinson_foulds
-from latenttree.structure import wide_joining as widestars
-from latenttree.structure.builder import Wiring
-from latenttree.structure.joining import join
+from latenttree.structure import wide_joining
+from latenttree.structure.builder import TreeBuilder
+from latenttree.structure.joining import neighbour_joining
 from latenttree.structure.merging import contract_zero
-from latenttree.structure.wide_joining import join_star
+from latenttree.structure.wide_joining import MAX_NARROW, resolve_node
 from latenttree.tree import Tree
 
 # Sums and differences of a few thousand logarithms near 1.
 ROUNDING = 1e-9
 
 Matrix = NDArray[np.float64]
-
-
-@pytest.fixture
-def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every star of more than four branches is a wide one."""
-    monkeypatch.setattr(widestars, "WIDE", 4)
 
 
 def sampled(tree: Tree, n: int, seed: int) -> Matrix:
@@ -39,13 +33,12 @@ def sampled(tree: Tree, n: int, seed: int) -> Matrix:
     return np.abs(np.corrcoef(x.T))
 
 
-def contracted(r: Matrix, names: Any) -> Tree:
-    wiring = Wiring.from_edges(len(r), *join_star(r, EXACT, 1.0, True))
-    contract_zero(wiring)
-    return wiring.tree(names)
+def contracted(r: Matrix, names: Any, max_narrow: int = MAX_NARROW) -> Tree:
+    tree = TreeBuilder(len(r), *resolve_node(r, EXACT, 1.0, True, max_narrow))
+    contract_zero(tree)
+    return tree.tree(names)
 
 
-@pytest.mark.usefixtures("narrow")
 @pytest.mark.parametrize("shape", SHAPES)
 def test_exact_trees_come_back(shape: str) -> None:
     for seed in range(15):
@@ -53,17 +46,16 @@ def test_exact_trees_come_back(shape: str) -> None:
         degree = int(rng.integers(3, 12))
         p = int(rng.integers(5, 40 if shape == "caterpillar" else 80))
         tree = random_tree(rng, p, shape=shape, max_degree=degree, length_range=(0.01, 1.0))
-        found = contracted(np.exp(-tree.path_lengths()), tree.observed_names)
+        found = contracted(np.exp(-tree.path_lengths()), tree.observed_names, max_narrow=4)
         assert found.same_topology(tree)
         np.testing.assert_allclose(found.lengths, tree.lengths, atol=ROUNDING)
 
 
-@pytest.mark.usefixtures("narrow")
 def test_ties_everywhere() -> None:
     for shape in SHAPES:
         rng = np.random.default_rng(0)
         tree = random_tree(rng, 50, shape=shape, max_degree=6, length_range=(0.5, 0.5))
-        found = contracted(np.exp(-tree.path_lengths()), tree.observed_names)
+        found = contracted(np.exp(-tree.path_lengths()), tree.observed_names, max_narrow=4)
         assert found.same_topology(tree)
 
 
@@ -114,11 +106,11 @@ def test_no_compiled_call_is_long(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def noted(r: Matrix, *rest: Any) -> Any:
         sizes.append(len(r))
-        return join(r, *rest)
+        return neighbour_joining(r, *rest)
 
-    monkeypatch.setattr(widestars, "join", noted)
-    join_star(np.exp(-2.0 * (1 - np.eye(1100))), EXACT, 1.0, True)
-    assert sizes == [widestars.WIDE]
+    monkeypatch.setattr(wide_joining, "neighbour_joining", noted)
+    resolve_node(np.exp(-2.0 * (1 - np.eye(1100))), EXACT, 1.0, True)
+    assert sizes == [MAX_NARROW]
 
 
 @pytest.mark.parametrize("n", [300, 3000])
@@ -128,8 +120,8 @@ def test_samples_give_as_good_a_tree_as_all_pairs(n: int) -> None:
     )
     r = sampled(tree, n, 2)
     wrong = []
-    for joined in (join(r, float(n), 1.0, False), join_star(r, float(n), 1.0, False)):
-        edges, lengths = joined
+    for joining in (neighbour_joining, resolve_node):
+        edges, lengths = joining(r, float(n), 1.0, False)
         assert (lengths >= 0).all()
         found = Tree.build(tree.observed_names, edges, lengths)
         wrong.append(robinson_foulds(found, tree))
@@ -143,8 +135,8 @@ def test_independent_variables_and_copies_are_joined() -> None:
     for columns in (np.hstack([x, x]), rng.standard_normal((50, 600))):
         r = np.abs(np.corrcoef(columns.T))
         before = r.copy()
-        for flat in (True, False):
-            edges, lengths = join_star(r, 50.0, 1.0, flat)
+        for equal_weights in (True, False):
+            edges, lengths = resolve_node(r, 50.0, 1.0, equal_weights)
             assert np.isfinite(lengths).all()
             assert Tree.build([str(i) for i in range(600)], edges, lengths).n_hidden == 598
         np.testing.assert_array_equal(r, before)

@@ -73,12 +73,13 @@ def test_a_fit_after_the_stages_compiles_nothing_of_theirs(kind: str, n_states: 
     from latenttree.structure.branch_features import _update
     from latenttree.structure.contraction import _refit
     from latenttree.structure.edge_evidence import _test
-    from latenttree.structure.sweeps import _choose, _judge
+    from latenttree.structure.region_proposals import _propose
+    from latenttree.structure.sweeps import _choose
 
     compile_sweeps(kind, n_states)
     compile_edges(kind, n_states)
     compile_model(kind, n_states)
-    kernels_of_structure = (_judge, _choose, _update, _test, _refit)
+    kernels_of_structure = (_propose, _choose, _update, _test, _refit)
     known = [len(kernel.signatures) for kernel in kernels_of_structure]
     assert all(known)
     lt.LatentTree(n_states, random_state=0, n_jobs=1).fit(example(kind, n_states)[0])

@@ -46,7 +46,7 @@ def check_detection(
     alone = _without_neighbour(distances)
     if alone.mean() <= 0.5:
         return
-    n_directions = distances.rank
+    n_directions = distances.n_directions
     lost = f"{int(alone.sum())} of {table.n_vars} variables"
     if n_directions > 1:
         _check_fewer_states(lost, n_directions, table, gaussian, seed, n_jobs)

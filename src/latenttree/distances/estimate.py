@@ -1,10 +1,10 @@
 """Information distances between all pairs of variables, with signs and standard errors.
 
-With `C_ab` the cross-covariance of the whitened features of two variables, `k - 1` dimensions
-each, `d(a, b) = -log |det C_ab|`: additive along the tree, because a determinant of a product is
-a product of determinants. The sign of `det C_ab` is multiplicative along the tree too; it is kept
-because the mean over two halves of the samples, and the test whether two sides of an edge are
-dependent at all, need noise to cancel.
+With `C_ab` the cross-covariance of the whitened features of two variables, `n_states - 1`
+directions each, `d(a, b) = -log |det C_ab|`: additive along the tree, because the determinant of a
+product is the product of the determinants. The sign of `det C_ab` is multiplicative along the tree
+too; it is kept so that noise cancels in the mean over two halves of the samples, and in the test
+whether two sides of an edge are dependent at all.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from latenttree.data import Table, as_table, check_n_states
 from latenttree.data.content_order import in_content_order
 from latenttree.data.subsets import halves
 from latenttree.engine import BLOCK, resolve_jobs, single_threaded_blas
-from latenttree.errors import DataError
+from latenttree.errors import DataError, Option, Text
 from latenttree.moments import Subspaces, full_subspaces, pooled_subspaces
 from latenttree.moments.coordinates import coordinate_moments, feature_means, without_unused
 from latenttree.moments.pairs import Pairs, all_pairs
@@ -29,26 +29,33 @@ from latenttree.moments.projection import weighted_features
 Method = Literal["pooled", "pairwise"]
 
 UNMEASURABLE_ERROR = 0.5
-"""Distances with a larger standard error are not measurable: two standard errors from no signal."""
+"""Distances with a larger standard error are not measurable: their determinants are within two
+standard errors of zero."""
 
 
 @dataclass(frozen=True, eq=False)
 class Distances:
-    """Signed determinants `(p, p)` with relative standard errors; distances are minus their logs.
+    """Signed determinants of all pairs; distances are minus the logs of their magnitudes.
 
-    `rank` is the number of dimensions a determinant is over (states less one), `n_samples` the
-    samples in all. `tails[a, b]` says how much heavier than Gaussian a pair's fourth moment is (1
-    where it is not), times the reciprocal of the share of samples that have both variables: rare
-    categories that occur together make a correlation that few samples carry, and
-    `n_samples / tails` is the number that counts. `basis` `(coordinates, rank)`
-    spans the directions in which each variable was measured.
+    Attributes
+    ----------
+    determinants : (p, p) signed.
+    standard_errors : (p, p) of the distances, that is relative ones of the determinants.
+    n_directions : directions of each variable, the number of states less one.
+    n_samples : total weight of the samples.
+    kurtosis : (p, p) kurtosis ratios: a pair's fourth moment over that of a Gaussian pair, at least
+        1, over the share of samples that have both variables. Rare categories that occur together
+        make a correlation that few samples carry: `n_samples / kurtosis` are the effective ones.
+    strengths : (p, n_directions) singular values of the pooled moments, see `Subspaces`.
+    n_rounds : rounds in which the directions converged.
+    basis : (coordinates, n_directions) directions of each variable.
     """
 
     determinants: NDArray[Any]
     standard_errors: NDArray[Any]
-    rank: int
+    n_directions: int
     n_samples: float
-    tails: NDArray[np.float32] | None = None
+    kurtosis: NDArray[np.float32] | None = None
     strengths: NDArray[np.float64] | None = None
     n_rounds: int = 0
     basis: NDArray[np.float32] | None = None
@@ -61,18 +68,19 @@ class Distances:
 
     @property
     def signs(self) -> NDArray[np.int8]:
+        """Signs of the determinants, `(p, p)`."""
         return np.where(self.determinants < 0, -1, 1).astype(np.int8)
 
     @property
     def measurable(self) -> NDArray[np.bool_]:
-        """Pairs whose distance stands out of its noise."""
+        """Pairs `(p, p)` whose standard error is below `UNMEASURABLE_ERROR`."""
         return np.asarray(self.standard_errors < UNMEASURABLE_ERROR)
 
 
-def _orientation(
+def _relative_signs(
     table: Table, one: NDArray[np.float32], other: NDArray[np.float32], n_jobs: int
 ) -> NDArray[np.int8]:
-    """Sign of `det Cov(z, z')` for every variable, z and z' its features by two bases."""
+    """Sign `(p,)` of `det Cov(z, z')` for every variable, z and z' its features by two bases."""
     part = table.thinned(BLOCK)
     mean = coordinate_moments(part, n_jobs)[0]
     z, w = (
@@ -98,77 +106,85 @@ def estimate_distances(
 
 def _estimate(
     table: Table,
-    rank: int,
+    n_directions: int,
     random_state: int | np.random.Generator | None,
     jobs: int,
     cross_fit: bool,
 ) -> Distances:
+    """`estimate_distances` on single-threaded BLAS."""
     rng = np.random.default_rng(random_state)
-    whole = full_subspaces(table, rank)
+    whole = full_subspaces(table, n_directions)
     if whole is not None or not cross_fit:
-        found = whole or pooled_subspaces(table, rank, rng, jobs)
-        pairs = all_pairs(table, found.basis, jobs)
-        return _distances(pairs, table.total_weight, found)
-    small, used = without_unused(table, rank)
-    distances = _cross_fitted(small, rank, int(rng.integers(2**63)), jobs)
+        subspaces = whole or pooled_subspaces(table, n_directions, rng, jobs)
+        pairs = all_pairs(table, subspaces.basis, jobs)
+        return _distances(pairs, table.total_weight, subspaces)
+    small, used = without_unused(table, n_directions)
+    distances = _cross_fitted(small, n_directions, int(rng.integers(2**63)), jobs)
     if used is None:
         return distances
-    basis = np.zeros((int(table.offsets[-1]), rank), dtype=np.float32)
+    basis = np.zeros((int(table.offsets[-1]), n_directions), dtype=np.float32)
     basis[used] = distances.basis
     return replace(distances, basis=basis)
 
 
-def _cross_fitted(table: Table, rank: int, seed: int, jobs: int) -> Distances:
+def _cross_fitted(table: Table, n_directions: int, seed: int, jobs: int) -> Distances:
     """The subspace from one half, the moments from the other: neither fits the other's noise."""
     parts = halves(table)
-    found_by = [pooled_subspaces(part, rank, np.random.default_rng(seed), jobs) for part in parts]
-    first = all_pairs(parts[1], found_by[0].basis, jobs)
-    second = all_pairs(parts[0], found_by[1].basis, jobs)
-    sign = _orientation(table, found_by[0].basis, found_by[1].basis, jobs)
-    return _distances(_average(first, second, sign), table.total_weight, found_by[0])
+    one, other = (
+        pooled_subspaces(half, n_directions, np.random.default_rng(seed), jobs) for half in parts
+    )
+    first = all_pairs(parts[1], one.basis, jobs)
+    second = all_pairs(parts[0], other.basis, jobs)
+    sign = _relative_signs(table, one.basis, other.basis, jobs)
+    return _distances(_average(first, second, sign), table.total_weight, one)
 
 
 def _average(first: Pairs, second: Pairs, sign: NDArray[np.int8]) -> Pairs:
     """Mean of two estimates of signed determinants; relative errors combined."""
-    other = second.det * (sign[:, None] * sign[None, :]).astype(np.float32)
+    other = second.determinant * (sign[:, None] * sign[None, :]).astype(np.float32)
     with np.errstate(invalid="ignore", divide="ignore"):
-        error = np.sqrt((first.det * first.error) ** 2 + (other * second.error) ** 2)
-        det = (first.det + other) / np.float32(2)
+        error = np.sqrt((first.determinant * first.error) ** 2 + (other * second.error) ** 2)
+        det = (first.determinant + other) / np.float32(2)
         error = np.where(det != 0, error / (2 * np.abs(det)), np.inf).astype(np.float32)
     error[~np.isfinite(error)] = np.inf
     np.fill_diagonal(error, 0.0)
-    return Pairs(det, error, np.maximum(first.tails, second.tails))
+    return Pairs(det, error, np.maximum(first.kurtosis, second.kurtosis))
 
 
-def _distances(pairs: Pairs, n_samples: float, found: Subspaces) -> Distances:
+def _distances(pairs: Pairs, n_samples: float, subspaces: Subspaces) -> Distances:
+    """`Distances` from moments of pairs in the directions of subspaces."""
     return Distances(
-        pairs.det,
+        pairs.determinant,
         pairs.error,
-        found.basis.shape[1],
+        subspaces.basis.shape[1],
         n_samples,
-        pairs.tails,
-        found.strengths,
-        found.n_rounds,
-        found.basis,
+        pairs.kurtosis,
+        subspaces.strengths,
+        subspaces.n_rounds,
+        subspaces.basis,
     )
 
 
 def pairwise_distances(table: Table, n_states: int) -> Distances:
-    """The paper's estimator: a k-SVD of every pair's scaled moment, p^2 of them. Slow, in-
-    sample."""
+    """The paper's estimator: an SVD of every pair's scaled moment, truncated at the number of
+    states. Slow, p^2 of them, and biased, because directions fit the noise."""
     if table.has_missing:
-        raise DataError("distances='pairwise' takes no missing values; use 'pooled'")
-    p, rank, n = table.n_vars, n_states - 1, table.total_weight
+        raise DataError(
+            Text(Option("distances", "pairwise"), " takes no missing values"),
+            Text("use ", Option("distances", "pooled")),
+            option="distances",
+        )
+    p, n_directions, n = table.n_vars, n_states - 1, table.total_weight
     det = np.eye(p)
     errors = np.zeros((p, p))
     columns = [_centred_block(table, a) for a in range(p)]
     for a in range(p):
         for b in range(a):
-            s = np.linalg.svd(columns[a].T @ columns[b], compute_uv=False)[:rank]
+            s = np.linalg.svd(columns[a].T @ columns[b], compute_uv=False)[:n_directions]
             s = np.clip(s, 1e-15, 1.0)
             det[a, b] = det[b, a] = s.prod()
             errors[a, b] = errors[b, a] = np.sqrt(((1 - s**2) ** 2 / s**2).sum() / n)
-    return Distances(det, errors, rank, n)
+    return Distances(det, errors, n_directions, n)
 
 
 def _centred_block(table: Table, a: int) -> NDArray[np.float64]:
@@ -214,12 +230,22 @@ def information_distances(
     table = as_table(X, groups=groups, family=family, sample_weight=sample_weight)
     k = check_n_states(table, n_states)
     if k == "auto":
-        raise DataError("n_states='auto' is for LatentTree; give information_distances a number")
+        raise DataError(
+            Text(Option("n_states", "auto"), " is for LatentTree"),
+            "give information_distances a number",
+            value=n_states,
+            option="n_states",
+        )
     table = in_content_order(table)
     if method == "pairwise":
-        found = pairwise_distances(table, k)
+        distances = pairwise_distances(table, k)
     elif method == "pooled":
-        found = estimate_distances(table, k, random_state=random_state, n_jobs=n_jobs)
+        distances = estimate_distances(table, k, random_state=random_state, n_jobs=n_jobs)
     else:
-        raise DataError(f"method={method!r} is unknown; choose 'pooled' or 'pairwise'")
-    return found.values, found.standard_errors
+        raise DataError(
+            Text(Option("method", method), " is unknown"),
+            "choose 'pooled' or 'pairwise'",
+            value=method,
+            option="method",
+        )
+    return distances.values, distances.standard_errors

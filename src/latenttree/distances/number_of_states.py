@@ -1,4 +1,4 @@
-"""How many hidden states the data show: canonical correlations that hold up on other samples."""
+"""The number of hidden states: canonical correlations that are significant on held-out samples."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from latenttree.data.checks import free_dimensions
 from latenttree.data.subsets import halves
 from latenttree.engine import resolve_jobs, single_threaded_blas
 from latenttree.moments import pooled_subspaces
+from latenttree.moments.coordinates import coordinate_moments, feature_means, known_weights
 from latenttree.moments.projection import weighted_features
-from latenttree.moments.subspace import coordinate_moments, feature_means, known_weights, nearest
+from latenttree.moments.subspace import nearest
 
 Floats = NDArray[np.float64]
 
@@ -24,14 +25,14 @@ TAIL = 3.27
 """Quantile 0.999 of the Tracy-Widom distribution of real matrices."""
 
 HALF = 0.5
-"""Share of variables in which a direction must show for distances to use it. Through a node with
-fewer states a determinant is zero, so a direction that few variables have makes pairs unmeasurable;
-one that most have and distances leave out costs accuracy. Simulated trees of nodes with two and
-three states are found better with three from about here on."""
+"""Share of variables in which a direction must show for distances to use it. A
+determinant is zero across a node with fewer states, so a direction that few variables have makes
+pairs unmeasurable; leaving out one that most have costs accuracy. In simulated trees of nodes with
+two and three states, three are better from about here on."""
 
 SOME = 0.1
 """Share of variables in which a direction must show for hidden nodes to start with a state for it;
-where it is not needed it is merged away, so a direction too many costs time only."""
+unneeded states are merged later, so a direction too many only costs time."""
 
 
 class StatesEvidence(NamedTuple):
@@ -40,13 +41,13 @@ class StatesEvidence(NamedTuple):
     in which it is significant."""
 
     n_states: int
-    table: Floats
+    directions: Floats
 
     @property
     def most_states(self) -> int:
-        """States that some part of the tree needs: what parameters start from, before hidden nodes
+        """States that some part of the tree needs: parameters start from these, and hidden nodes
         that need fewer lose the others. Not bounded by the narrowest variable."""
-        return max(self.n_states, 1 + _leading(self.table[:, 1] >= SOME))
+        return max(self.n_states, 1 + _leading(self.directions[:, 1] >= SOME))
 
 
 def choose_states(
@@ -76,13 +77,13 @@ def _choose(table: Table, random_state: int | None, jobs: int) -> StatesEvidence
 
 
 def _leading(holds: NDArray[np.bool_]) -> int:
-    """How many hold before the first that does not."""
+    """Number of leading True values."""
     return int(np.argmin(holds)) if not holds.all() else len(holds)
 
 
 def _noise(n: Floats) -> Floats:
-    """What the r-th of `m` correlations in `n[:, r]` samples exceeds by chance in few cases, given
-    that those before it are real, `(p, m)`.
+    """Threshold `(p, m)` that the r-th of `m` correlations in `n[:, r]` samples exceeds by chance
+    with probability 0.001, given that those before it are real.
 
     `n` times the square of the largest of `q = m - r` correlations of noise is the largest
     eigenvalue of a `q x q` Wishart matrix with `q` degrees of freedom (Johnstone 2001)."""
@@ -105,9 +106,9 @@ def _held_out_correlations(
     learn: Table, test: Table, basis: NDArray[np.float32], n_jobs: int
 ) -> tuple[Floats, Floats]:
     """Canonical correlations `(p, m)` of every variable's features with its nearest neighbour's,
-    and the samples `(p, m)` that they are worth.
+    and their effective samples `(p, m)`.
 
-    The neighbour is chosen on the samples that are not tested."""
+    The neighbour is chosen on the other half of the samples."""
     near = nearest(_whitened(learn, basis, n_jobs).astype(np.float32), 1, n_jobs)[:, 0]
     z = _whitened(test, basis, n_jobs)
     both = _together(test, near)
@@ -132,7 +133,7 @@ def _spread(one: Floats, other: Floats, weights: Floats | None, both: Floats) ->
 
 
 def _together(table: Table, near: NDArray[np.int64]) -> Floats:
-    """Weight `(p,)` of the samples that have a variable and its neighbour; a trifle where none."""
+    """Weight `(p,)` of the samples that have a variable and its neighbour, at least 1e-300."""
     known = table.known(0, table.n_samples)
     if known is None:
         return np.full(table.n_vars, table.total_weight)
@@ -143,7 +144,7 @@ def _together(table: Table, near: NDArray[np.int64]) -> Floats:
 def _whitened(table: Table, basis: NDArray[np.float32], n_jobs: int) -> Floats:
     """Features `(n, p, m)` of unit covariance, times the roots of the weights; zero where missing.
 
-    A direction that repeats the others of its variable is left with next to nothing."""
+    A direction that depends on the others of its variable is left with almost no variance."""
     offset = feature_means(table, basis, coordinate_moments(table)[0])
     z = weighted_features(table, basis, offset, 0, table.n_samples, n_jobs).astype(np.float64)
     total = known_weights(table)[:, None, None]

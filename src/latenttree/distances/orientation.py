@@ -7,34 +7,35 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.distances.correlations import Source, correlation, gather_pairs
+from latenttree.distances.correlation_source import CorrelationSource
+from latenttree.distances.correlations import CORRELATION, correlation, pair_values
 from latenttree.engine.kernels import kernel, subroutine
 
 NEAREST = 64
-"""Variables on either side of an edge that say which way the sides turn to each other."""
+"""Variables on either side of an edge that decide the relative sign of the two sides."""
 
 
-def orientation(source: Source, mst: NDArray[np.int64]) -> NDArray[np.float32]:
-    """A sign for every variable, decided by many pairs together.
+def orientation(source: CorrelationSource, mst: NDArray[np.int64]) -> NDArray[np.float32]:
+    """A sign `(p,)` for every variable, such that correlations are mostly positive.
 
-    Clusters merge along the spanning tree, strongest edge first, and turn to each other by the sign
-    of `sum rho |rho|` over the pairs between the `NEAREST` variables of each to the edge: where
-    single pairs are noise, their sum is not. O(p NEAREST^2)."""
+    Clusters merge along the spanning tree, strongest edge first. Their relative sign is that of
+    `sum rho |rho|` over the pairs between the `NEAREST` variables of each to the edge: where single
+    pairs are noise, their sum is not. O(p NEAREST^2)."""
     strength = np.empty(len(mst))
-    gather_pairs(source, mst, 0, strength)
+    pair_values(source, mst, CORRELATION, strength)
     order = mst[np.argsort(-np.abs(strength), kind="stable")]
     p = len(source.rows)
-    flat = np.concatenate([order, order[:, ::-1]])
-    by_node = np.argsort(flat[:, 0], kind="stable")
-    first = np.searchsorted(flat[by_node, 0], np.arange(p + 1))
-    found: Any = _turn(source, order, first, flat[by_node, 1], by_node % max(len(mst), 1))
-    return np.asarray(found, dtype=np.float32)
+    directed = np.concatenate([order, order[:, ::-1]])
+    by_node = np.argsort(directed[:, 0], kind="stable")
+    first = np.searchsorted(directed[by_node, 0], np.arange(p + 1))
+    signs: Any = _merge(source, order, first, directed[by_node, 1], by_node % max(len(mst), 1))
+    return np.asarray(signs, dtype=np.float32)
 
 
 @subroutine
-def _around(node, edge, first, near, since, seen, mark, out):  # type: ignore[no-untyped-def]
-    """Nodes around `node` that edges before number `edge` connect, nearest first, into `out`; how
-    many, at most all of `out`."""
+def _nearest(node, edge, first, near, since, seen, mark, out):  # type: ignore[no-untyped-def]
+    """Nodes connected to `node` by edges before number `edge`, nearest first, into `out`; returns
+    how many, at most the size of `out`. `seen[v] == mark` at nodes that were reached."""
     out[0] = node
     seen[node] = mark
     n = 1
@@ -54,49 +55,51 @@ def _around(node, edge, first, near, since, seen, mark, out):  # type: ignore[no
 
 
 @kernel
-def _turn(source, order, first, near, since):  # type: ignore[no-untyped-def]
-    """Signs of the variables; `order` holds the spanning tree's edges in the order of merging, the
-    neighbours of node v are `near[first[v]:first[v + 1]]`, along edges number `since`.
+def _merge(source, order, first, near, since):  # type: ignore[no-untyped-def]
+    """Signs of the variables, `(p,)`.
 
-    A cluster that turns is not walked: `flip` of a node counts for itself and, by the tree of
-    clusters, for all below it."""
+    `order` `(p - 1, 2)` are the edges in the order of merging; the neighbours of node v are
+    `near[first[v]:first[v + 1]]`, along edges number `since`.
+
+    Clusters are a disjoint-set forest: `flip` of a node multiplies its own sign and the signs of
+    all below it, so that a cluster changes sign without a walk."""
     p = len(first) - 1
-    up = np.full(p, -1)  # the cluster that a cluster has joined
-    flip = np.ones(p)  # sign against that cluster
+    parent = np.full(p, -1)  # the cluster that a cluster has joined
+    flip = np.ones(p)  # sign relative to that cluster
     size = np.ones(p, dtype=np.int64)
     seen = np.full(p, -1)
     one, other = np.empty(NEAREST, dtype=np.int64), np.empty(NEAREST, dtype=np.int64)
     own, theirs = np.empty(NEAREST), np.empty(NEAREST)
     for e in range(len(order)):
-        n = _around(order[e, 0], e, first, near, since, seen, 2 * e, one)
-        m = _around(order[e, 1], e, first, near, since, seen, 2 * e + 1, other)
+        n = _nearest(order[e, 0], e, first, near, since, seen, 2 * e, one)
+        m = _nearest(order[e, 1], e, first, near, since, seen, 2 * e + 1, other)
         for i in range(n):
-            own[i] = _sign_of(one[i], up, flip)[0]
+            own[i] = _sign_of(one[i], parent, flip)[0]
         for j in range(m):
-            theirs[j] = _sign_of(other[j], up, flip)[0]
+            theirs[j] = _sign_of(other[j], parent, flip)[0]
         total = 0.0
         for i in range(n):
             for j in range(m):
                 rho = correlation(source, one[i], other[j])
                 total += own[i] * theirs[j] * rho * abs(rho)
-        a = _sign_of(order[e, 0], up, flip)[1]
-        b = _sign_of(order[e, 1], up, flip)[1]
+        a = _sign_of(order[e, 0], parent, flip)[1]
+        b = _sign_of(order[e, 1], parent, flip)[1]
         if size[a] < size[b]:
             a, b = b, a
-        up[b] = a
+        parent[b] = a
         flip[b] = -1.0 if total < 0 else 1.0
         size[a] += size[b]
     sign = np.empty(p)
     for v in range(p):
-        sign[v] = _sign_of(v, up, flip)[0]
+        sign[v] = _sign_of(v, parent, flip)[0]
     return sign
 
 
 @subroutine
-def _sign_of(v, up, flip):  # type: ignore[no-untyped-def]
-    """Sign of a node against the root of its cluster, and that root; O(log p) steps."""
+def _sign_of(v, parent, flip):  # type: ignore[no-untyped-def]
+    """Sign of a node relative to the root of its cluster, and that root. O(log p)."""
     sign = 1.0
-    while up[v] >= 0:
+    while parent[v] >= 0:
         sign *= flip[v]
-        v = up[v]
+        v = parent[v]
     return sign, v

@@ -1,10 +1,10 @@
-"""Distances as affinities: one signed correlation for each pair, and how noisy it is.
+"""Distances as similarities: one signed correlation for each pair, and how noisy it is.
 
-`rho = sign * exp(-d / scale)` lies in [-1, 1] and multiplies along the tree. With `scale = k - 1`
-it is the geometric mean of the `k - 1` canonical correlations, so that any number of states is
-treated like a correlation from `n` effective samples: `Var(-log rho) = (1 - rho^2)^2 / (n
-rho^2)`. Topology and lengths are judged from magnitudes; signs only tell whether two parts are
-dependent.
+`rho = sign * exp(-d / scale)` lies in [-1, 1] and multiplies along the tree. With `scale =
+n_directions` it is the geometric mean of the `n_directions` canonical correlations, so that any
+number of states is treated like a correlation from `n` effective samples:
+`Var(-log rho) = (1 - rho^2)^2 / (n rho^2)`. Topology and lengths are judged from magnitudes; signs
+only tell whether two parts are dependent.
 """
 
 from __future__ import annotations
@@ -17,30 +17,35 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.data import Table
+from latenttree.distances.correlation_source import CorrelationSource, dense_source
 from latenttree.distances.correlations import (
-    Source,
-    dense_source,
+    CORRELATION,
+    KURTOSIS_RATIO,
+    VARIANCE_INFLATION,
+    correlation_block,
     effective_samples,
-    gather,
-    gather_pairs,
+    pair_values,
 )
 from latenttree.distances.estimate import Distances
 from latenttree.distances.orientation import orientation
 from latenttree.distances.spanning_tree import minimum_spanning_tree, strongest_tree
-from latenttree.moments.subspace import known_weights
+from latenttree.moments.coordinates import known_weights
 
 EXACT = 1e200
 """Effective samples of distances without error."""
 
 WIDTH = 32
-"""Leaves that stand for a branch; the others behind the edge add almost nothing."""
+"""Leaves in the feature of a branch; the others behind the edge add almost nothing."""
 
 COPY_SAMPLES = 20
+"""Samples of each value that show two equal variables to be copies."""
 
-HEAVY = 2.0
-"""Tails below this, on every edge of the spanning tree, are no reason to count samples apart."""
+MIN_RATIO = 2.0
+"""Kurtosis ratios are used if an edge of the spanning tree has this or more, variance inflations if
+the median edge has."""
 
 FEWEST_KNOWN = 60
+"""A variable with fewer known samples, and in under a tenth of all, is excluded."""
 
 LONGEST = 200.0
 """Longest path in units of `scale`; longer ones are rescaled so that exp(-d) does not vanish."""
@@ -49,18 +54,24 @@ NO_PAIRS = np.empty((0, 2), dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)
-class Affinity:
-    """Affinities of p variables, oriented to be positive, and their spanning tree `mst`
-    `(p - 1, 2)`.
+class Similarity:
+    """Similarities of p variables, oriented to be positive, and their spanning tree.
 
-    `n` effective samples in general; `n / tail(a, b)` for a pair whose correlation few samples
-    carry (see `Distances.tails`). `excess(a, b)` is by how much the measured variance of the
-    distance of a pair exceeds what these samples give a Gaussian one: near-copies differ in few
-    samples, and a Gaussian correlation near one would be far too sure. A branch is seen through a
-    combination of up to `width` of its leaves. `copies` `(c, 2)` are edges of the spanning tree
-    whose ends are one variable seen twice: their affinity is 1, whatever the source says."""
+    Attributes
+    ----------
+    source : where correlations of pairs come from.
+    n : effective samples of a Gaussian pair. Of others, `n / kurtosis_ratio` samples count (see
+        `Distances.kurtosis`), and the variance of the distance is further multiplied by
+        `variance_inflation`: near-copies differ in few samples, and a Gaussian correlation near one
+        would be far too certain.
+    scale : distances are `-scale log |rho|`.
+    mst : (p - 1, 2) edges of the minimum spanning tree.
+    width : leaves in the feature of a branch.
+    copies : (c, 2) edges of the spanning tree between exact copies: their similarity is 1, whatever
+        the source says.
+    """
 
-    source: Source
+    source: CorrelationSource
     n: float
     scale: float
     mst: NDArray[np.int64]
@@ -69,21 +80,23 @@ class Affinity:
 
     @property
     def exact(self) -> bool:
+        """Whether the distances have no error."""
         return self.n >= EXACT
 
     @property
     def n_variables(self) -> int:
+        """Number of variables, p."""
         return len(self.source.rows)
 
     @property
     def rho(self) -> NDArray[np.float64]:
-        """All affinities `(p, p)`, in a new matrix."""
+        """All similarities `(p, p)`, in a new matrix."""
         return self.block(np.arange(self.n_variables))
 
     def block(self, members: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Affinities between some variables, `(m, m)`."""
+        """Similarities between some variables, `(m, m)`."""
         out = np.empty((len(members), len(members)))
-        gather(self.source, members, out)
+        correlation_block(self.source, members, out)
         if len(self.copies):
             number = np.full(self.n_variables, -1)
             number[members] = np.arange(len(members))
@@ -91,49 +104,57 @@ class Affinity:
             out[a, b] = out[b, a] = 1.0
         return out
 
-    def links(self, pairs: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Affinities of pairs `(m, 2)`."""
-        out = self._of_pairs(pairs, 0)
+    def of_pairs(self, pairs: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Similarities `(m,)` of pairs `(m, 2)`."""
+        out = _pair_values(self.source, pairs, CORRELATION)
         if len(self.copies):
             place = np.array([self.n_variables, 1])
             known = np.sort(self.copies, axis=1) @ place
             out[np.isin(np.sort(pairs, axis=1) @ place, known)] = 1.0
         return out
 
-    def _of_pairs(self, pairs: NDArray[np.int64], kind: int) -> NDArray[np.float64]:
-        out = np.empty(len(pairs))
-        gather_pairs(self.source, np.ascontiguousarray(pairs), kind, out)
-        return out
-
-    def samples(self, variables: NDArray[np.int64]) -> float:
-        """Effective samples behind the correlations of some variables (`effective_samples`)."""
+    def effective_samples(self, variables: NDArray[np.int64]) -> float:
+        """Effective samples of the correlations between some variables, see
+        `correlations.effective_samples`."""
         return float(effective_samples(self.source, self.n, variables))
 
-    def link_samples(self) -> NDArray[np.float64]:
-        """Effective samples behind every edge of the spanning tree."""
-        return self.n / (self._of_pairs(self.mst, 1) * self._of_pairs(self.mst, 2))
+    def mst_samples(self) -> NDArray[np.float64]:
+        """Effective samples of every edge of the spanning tree, `(p - 1,)`."""
+        kurtosis = _pair_values(self.source, self.mst, KURTOSIS_RATIO)
+        return self.n / (kurtosis * _pair_values(self.source, self.mst, VARIANCE_INFLATION))
 
     @cached_property
     def typical_samples(self) -> float:
-        """Effective samples behind a typical edge of the spanning tree."""
-        return float(np.median(self.link_samples())) if len(self.mst) else self.n
+        """Median of the effective samples of the edges of the spanning tree."""
+        return float(np.median(self.mst_samples())) if len(self.mst) else self.n
 
 
-def matrix_affinity(
+def _pair_values(
+    source: CorrelationSource, pairs: NDArray[np.int64], kind: int
+) -> NDArray[np.float64]:
+    """Values of one kind for pairs `(m, 2)`, see `correlations.pair_values`."""
+    out = np.empty(len(pairs))
+    pair_values(source, np.ascontiguousarray(pairs), kind, out)
+    return out
+
+
+def similarity_from_matrix(
     rho: NDArray[Any],
     n: float,
     scale: float = 1.0,
     mst: NDArray[np.int64] = NO_PAIRS,
-    tails: NDArray[np.float32] | None = None,
-) -> Affinity:
-    """Affinities that are given as a matrix `(p, p)`."""
-    return Affinity(dense_source(rho, tails), float(n), scale, mst)
+    kurtosis: NDArray[np.float32] | None = None,
+) -> Similarity:
+    """Similarities given as a matrix `(p, p)`, which is not copied."""
+    return Similarity(dense_source(rho, kurtosis), float(n), scale, mst)
 
 
-def affinity(distances: NDArray[Any], standard_errors: NDArray[Any] | None = None) -> Affinity:
-    """Affinities of a matrix of distances; `standard_errors=None` says that they are exact.
+def similarity_from_distances(
+    distances: NDArray[Any], standard_errors: NDArray[Any] | None = None
+) -> Similarity:
+    """Similarities of a matrix of distances; `standard_errors=None`: the distances are exact.
 
-    Infinite distances are affinity zero. The effective number of samples is the median over the
+    Infinite distances have similarity zero. The effective number of samples is the median over the
     spanning tree's edges, the pairs that matter most, of what their standard errors imply.
     """
     finite = distances[np.isfinite(distances)]
@@ -141,82 +162,79 @@ def affinity(distances: NDArray[Any], standard_errors: NDArray[Any] | None = Non
     rho = np.exp(-distances / scale)
     mst = minimum_spanning_tree(distances)
     if standard_errors is None:
-        return matrix_affinity(rho, EXACT, scale, mst)
-    return matrix_affinity(rho, _effective_samples(rho, standard_errors, scale, mst), scale, mst)
+        return similarity_from_matrix(rho, EXACT, scale, mst)
+    n = _median_samples(rho, standard_errors, scale, mst)
+    return similarity_from_matrix(rho, n, scale, mst)
 
 
-def estimated_affinity(found: Distances, aside: NDArray[np.bool_] | None = None) -> Affinity:
-    """Affinities of estimated distances: signed roots of the determinants, oriented. Where a
-    determinant is a correlation, its matrix is not copied.
+def estimated_similarity(
+    distances: Distances, excluded: NDArray[np.bool_] | None = None
+) -> Similarity:
+    """Similarities of estimated distances: signed roots of the determinants, oriented. With one
+    direction the matrix is not copied.
 
-    Variables `aside` have affinity zero to all others."""
-    mst = strongest_tree(found.determinants, found.standard_errors, aside)
+    Variables `excluded` `(p,)` have similarity zero to all others."""
+    mst = strongest_tree(distances.determinants, distances.standard_errors, excluded)
     source = dense_source(
-        _rooted(found.determinants, found.rank),
-        found.tails,
-        found.standard_errors,
-        n=found.n_samples,
-        rank=found.rank,
+        _signed_roots(distances.determinants, distances.n_directions),
+        distances.kurtosis,
+        distances.standard_errors,
+        n=distances.n_samples,
+        n_directions=distances.n_directions,
     )
-    return oriented(source, mst, aside)
+    return oriented(source, mst, excluded)
 
 
-def _rooted(determinants: NDArray[Any], rank: int) -> NDArray[Any]:
-    """Signed roots of determinants: the geometric means of `rank` correlations."""
-    if rank == 1:
+def _signed_roots(determinants: NDArray[Any], n_directions: int) -> NDArray[Any]:
+    """Signed roots of determinants: the geometric means of `n_directions` correlations."""
+    if n_directions == 1:
         return determinants
     roots = np.abs(determinants)
-    roots **= 1 / rank
+    roots **= 1 / n_directions
     return np.copysign(roots, determinants, out=roots)
 
 
 def oriented(
-    source: Source, mst: NDArray[np.int64], aside: NDArray[np.bool_] | None = None
-) -> Affinity:
-    """Affinities of a source whose strongest spanning tree is known: the signs of the variables,
-    and whether tails and measured errors count."""
-    if aside is not None and aside.any():
-        sign = np.where(aside, np.float32(0), np.float32(1))
+    source: CorrelationSource, mst: NDArray[np.int64], excluded: NDArray[np.bool_] | None = None
+) -> Similarity:
+    """Similarities of a source whose spanning tree is known: sets the signs of the variables, and
+    decides whether kurtosis ratios and variance inflations are used."""
+    if excluded is not None and excluded.any():
+        sign = np.where(excluded, np.float32(0), np.float32(1))
         source = source._replace(sign=sign)
     source = source._replace(sign=source.sign * orientation(source, mst))
-    n = float(source.n * source.rank)
-    whole = Affinity(source, n, float(source.rank), mst)
-    heavy = source.heavy and whole._of_pairs(mst, 1).max(initial=1.0) >= HEAVY
-    # where only some pairs are near-copies, the far ones decide, and are as sure as Gaussian ones
-    measured = bool(source.measured and len(mst) and np.median(whole._of_pairs(mst, 2)) >= HEAVY)
-    return replace(whole, source=source._replace(heavy=bool(heavy), measured=measured))
+    use_kurtosis, use_inflation = source.use_kurtosis, source.use_inflation
+    if use_kurtosis:
+        largest = _pair_values(source, mst, KURTOSIS_RATIO).max(initial=1.0)
+        use_kurtosis = bool(largest >= MIN_RATIO)
+    if use_inflation:
+        # where only some pairs are near-copies the others decide, and these are Gaussian enough
+        inflation = _pair_values(source, mst, VARIANCE_INFLATION)
+        use_inflation = bool(len(mst) and np.median(inflation) >= MIN_RATIO)
+    n, scale = float(source.n * source.n_directions), float(source.n_directions)
+    source = source._replace(use_kurtosis=use_kurtosis, use_inflation=use_inflation)
+    return Similarity(source, n, scale, mst)
 
 
-def hardly_known(table: Table) -> NDArray[np.bool_]:
-    """Variables `(p,)` that too few samples have, `FEWEST_KNOWN` or less and under a tenth: their
-    noise would put others in the wrong place. They are joined without support."""
+def rarely_known(table: Table) -> NDArray[np.bool_]:
+    """Variables `(p,)` that are known in fewer than `FEWEST_KNOWN` samples and in under a tenth of
+    all: their noise would put others in the wrong place. They are joined without support."""
     known = known_weights(table)
     return np.asarray(known < min(FEWEST_KNOWN, 0.1 * table.total_weight))
 
 
-def set_aside(found: Distances, table: Table) -> Distances:
-    """The distances without those of variables that are hardly known."""
-    aside = hardly_known(table)
-    if not aside.any():
-        return found
-    determinants = found.determinants.copy()
-    determinants[aside], determinants[:, aside] = 0.0, 0.0
-    np.fill_diagonal(determinants, 1.0)
-    return replace(found, determinants=determinants)
+def mark_copies(whole: Similarity, table: Table) -> Similarity:
+    """The same with similarity one for variables that are exact copies of each other.
 
-
-def mark_copies(whole: Affinity, table: Table) -> Affinity:
-    """The same with an affinity of one for variables that are exact copies of each other.
-
-    Only edges of the spanning tree need a look. Rare variables that happen to coincide are no
+    Only edges of the spanning tree are compared. Rare variables that happen to coincide are no
     copies: each value needs `COPY_SAMPLES` samples."""
-    strong = whole.mst[np.abs(whole.links(whole.mst)) > 0.8]
+    strong = whole.mst[np.abs(whole.of_pairs(whole.mst)) > 0.8]
     same = [table.is_copy(a, b, COPY_SAMPLES) for a, b in strong.tolist()]
     return replace(whole, copies=strong[np.array(same, dtype=np.bool_)])
 
 
-def component(whole: Affinity, members: NDArray[np.int64]) -> Affinity:
-    """The affinities of some variables that the spanning tree connects; nothing is copied."""
+def component(whole: Similarity, members: NDArray[np.int64]) -> Similarity:
+    """The similarities of some variables that the spanning tree connects; no matrix is copied."""
     number = np.full(whole.n_variables, -1)
     number[members] = np.arange(len(members))
     mst, copies = (number[x] for x in (whole.mst, whole.copies))
@@ -230,10 +248,11 @@ def component(whole: Affinity, members: NDArray[np.int64]) -> Affinity:
     )
 
 
-def _effective_samples(
+def _median_samples(
     rho: NDArray[Any], errors: NDArray[Any], scale: float, mst: NDArray[np.int64]
 ) -> float:
-    """`n` from `Var(d) = scale^2 (1 - rho^2)^2 / (n rho^2)` on the edges of the spanning tree."""
+    """Median over the edges of the spanning tree of n in
+    `Var(d) = scale^2 (1 - rho^2)^2 / (n rho^2)`."""
     r = np.clip(np.abs(rho[mst[:, 0], mst[:, 1]].astype(np.float64)), 1e-9, 0.999)
     e = np.maximum(errors[mst[:, 0], mst[:, 1]].astype(np.float64), 1e-12)
     known = np.isfinite(e)

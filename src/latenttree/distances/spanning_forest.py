@@ -1,8 +1,8 @@
-"""A spanning forest that grows: the exact one of all the edges seen so far, in O(p) memory.
+"""A spanning forest that grows: the exact one of all the edges added so far, in O(p) memory.
 
-The strongest spanning tree of a graph lies in the union of those of its parts, so edges can come
-in any pieces; what the forest already joins by stronger edges is dropped at once. The order of
-edges is that of `spanning`: strength, lower node, higher node.
+The maximum spanning tree of a graph lies in the union of those of its parts, so edges can come in
+any pieces; an edge whose ends the forest already joins by stronger edges is dropped at once. The
+order of edges is that of `spanning_tree`: strength, lower node, higher node.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ def _kruskal(edges, strength, p):  # type: ignore[no-untyped-def]
 
 @kernel
 def adds(parent, since, strength, a, b, value):  # type: ignore[no-untyped-def]
-    """Whether an edge (a, b) of strength `value` may belong to the forest: the nodes are not joined
-    by edges that are all stronger. O(log p)."""
+    """Whether an edge (a, b) of strength `value` may belong to the forest: its ends are not joined
+    by stronger edges only. O(log p)."""
     while a != b:
         s, t = since[a], since[b]
         if s > t:
@@ -81,6 +81,7 @@ def adds(parent, since, strength, a, b, value):  # type: ignore[no-untyped-def]
 
 
 def empty_forest(p: int) -> Forest:
+    """A forest of p nodes without edges."""
     return grown(p, np.empty((0, 2), dtype=np.int64), np.empty(0))
 
 

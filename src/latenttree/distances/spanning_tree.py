@@ -1,7 +1,7 @@
 """Exact minimum spanning trees of a dense matrix.
 
-Edges are in one strict order: by distance (or strength), ties by the lower node, then by the
-higher. So the tree is one and the same however it is found. Zero distances (duplicate variables)
+Edges are in one strict order: by distance (or similarity), ties by the lower node, then by the
+higher. So the tree is the same however it is computed. Zero distances (duplicate variables)
 are real edges here; sparse-graph routines drop them.
 """
 
@@ -16,22 +16,22 @@ from latenttree.distances.estimate import UNMEASURABLE_ERROR
 from latenttree.engine.kernels import kernel, subroutine
 from latenttree.moments.binary import binary_pair
 
-MOST_DOUBT = 30.0
-"""Standard errors beyond which more makes no difference."""
+MAX_PENALTY = 30.0
+"""Largest exponent of the noise penalty."""
 
 _NO_ERRORS = np.empty((0, 0), dtype=np.float32)
 _NO_NUMBERS = np.empty(0)
 _EXACT = (_NO_ERRORS, _NO_NUMBERS, _NO_NUMBERS, 1.0)
-"""No errors, means, roots, samples."""
+"""Errors, means, inverse standard deviations and samples of values without error."""
 
 
 @subroutine
-def doubted(strength, error):  # type: ignore[no-untyped-def]
-    """Strength by which neighbours are chosen: one that does not stand out of its noise, as those
-    of a variable that few samples have, counts less by as much as it may err."""
+def noise_penalised(similarity, error):  # type: ignore[no-untyped-def]
+    """Noise-penalised similarity, by which neighbours are chosen: `similarity * exp(-error)` where
+    the distance is not measurable, as for a variable that few samples have."""
     if error < UNMEASURABLE_ERROR:
-        return strength
-    return strength * np.exp(-min(error, MOST_DOUBT))
+        return similarity
+    return similarity * np.exp(-min(error, MAX_PENALTY))
 
 
 @subroutine
@@ -42,12 +42,12 @@ def precedes(a, b, c, d):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _prim(values, errors, mean, root, n, aside, by_strength):  # type: ignore[no-untyped-def]
+def _prim(values, errors, mean, inverse_sd, n, excluded, by_similarity):  # type: ignore[no-untyped-def]
     """Prim's algorithm on a dense symmetric matrix, O(p^2) time, O(p) extra memory.
 
-    `values` are distances, or determinants by whose magnitude, doubted by `errors`, the strongest
-    edges are taken; of 0/1 variables with means `mean` errors follow. Nodes `aside` have strength
-    zero to all. Infinite distances are used last.
+    `values` are distances, or (`by_similarity`) determinants, of whose magnitudes, penalised by
+    `errors`, the largest are taken; for 0/1 variables with means `mean` errors are computed. Nodes
+    `excluded` have similarity zero to all. Infinite distances are used last.
     """
     p = values.shape[0]
     best = np.full(p, np.inf)
@@ -63,16 +63,18 @@ def _prim(values, errors, mean, root, n, aside, by_strength):  # type: ignore[no
             if not outside[j]:
                 continue
             x: float = row[j]
-            if by_strength:
-                x = 0.0 if aside[j] or aside[node] else -abs(x)
+            if by_similarity:
+                x = 0.0 if excluded[j] or excluded[node] else -abs(x)
             if x <= best[j] or step == 0:
-                if by_strength and errors.shape[0] > 0:
-                    x = -doubted(-x, np.float64(errors[node, j]))
-                elif by_strength and len(mean) > 0:
+                if by_similarity and errors.shape[0] > 0:
+                    x = -noise_penalised(-x, np.float64(errors[node, j]))
+                elif by_similarity and len(mean) > 0:
                     a, b = max(node, j), min(node, j)
-                    second = np.float64(row[j]) / (root[a] * root[b])
-                    found = binary_pair(second, mean[a], mean[b], root[a], root[b], n)
-                    x = -doubted(-x, np.float64(np.float32(found[1])))
+                    covariance = np.float64(row[j]) / (inverse_sd[a] * inverse_sd[b])
+                    _, error, _ = binary_pair(
+                        covariance, mean[a], mean[b], inverse_sd[a], inverse_sd[b], n
+                    )
+                    x = -noise_penalised(-x, np.float64(np.float32(error)))
                 if step == 0 or x < best[j] or (x == best[j] and precedes(node, j, link[j], j)):
                     best[j] = x
                     link[j] = node
@@ -91,33 +93,35 @@ def _prim(values, errors, mean, root, n, aside, by_strength):  # type: ignore[no
 
 def minimum_spanning_tree(distances: NDArray[np.floating]) -> NDArray[np.int64]:
     """Edges `(p - 1, 2)` of the minimum spanning tree, each as (lower, higher), sorted."""
-    aside = np.zeros(len(distances), dtype=np.bool_)
-    return sorted_edges(_prim(np.ascontiguousarray(distances), *_EXACT, aside, False))
+    none = np.zeros(len(distances), dtype=np.bool_)
+    return sorted_edges(_prim(np.ascontiguousarray(distances), *_EXACT, none, False))
 
 
 def strongest_tree(
     determinants: NDArray[np.floating],
     errors: NDArray[Any] | None = None,
-    aside: NDArray[np.bool_] | None = None,
+    excluded: NDArray[np.bool_] | None = None,
 ) -> NDArray[np.int64]:
-    """Edges of the spanning tree of strongest `|determinants|`, doubted by their `errors`, in the
-    form of `minimum_spanning_tree`. Variables `aside` are at strength zero from all others."""
-    if aside is None:
-        aside = np.zeros(len(determinants), dtype=np.bool_)
+    """Edges of the spanning tree of largest `|determinants|`, penalised by their `errors`, in the
+    form of `minimum_spanning_tree`. Variables `excluded` have similarity zero to all others."""
+    if excluded is None:
+        excluded = np.zeros(len(determinants), dtype=np.bool_)
     known = _NO_ERRORS if errors is None else np.ascontiguousarray(errors, dtype=np.float32)
-    given = (np.ascontiguousarray(determinants), known, *_EXACT[1:])
-    return sorted_edges(_prim(*given, aside, True))
+    return sorted_edges(
+        _prim(np.ascontiguousarray(determinants), known, *_EXACT[1:], excluded, True)
+    )
 
 
 def strongest_binary_tree(
     correlations: NDArray[np.float32],
     mean: NDArray[np.float64],
-    root: NDArray[np.float64],
+    inverse_sd: NDArray[np.float64],
     n: float,
 ) -> NDArray[np.int64]:
-    """The same of 0/1 variables, from their correlations, means and damped `root`s of precision."""
-    aside = np.zeros(len(correlations), dtype=np.bool_)
-    return sorted_edges(_prim(correlations, _NO_ERRORS, mean, root, n, aside, True))
+    """The same for 0/1 variables, from their correlations, means and damped inverse standard
+    deviations."""
+    none = np.zeros(len(correlations), dtype=np.bool_)
+    return sorted_edges(_prim(correlations, _NO_ERRORS, mean, inverse_sd, n, none, True))
 
 
 def sorted_edges(edges: NDArray[np.int64]) -> NDArray[np.int64]:

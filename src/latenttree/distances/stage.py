@@ -9,16 +9,16 @@ from numpy.typing import NDArray
 
 from latenttree.config import FitConfig
 from latenttree.data import Table, check_n_states, free_dimensions
-from latenttree.distances.counted_similarity import counted_affinity, stored_affinity
+from latenttree.distances.counted_similarity import counted_similarity, stored_similarity
 from latenttree.distances.detection import check_detection
 from latenttree.distances.estimate import Distances, estimate_distances, pairwise_distances
 from latenttree.distances.memory_plan import Plan, plan_memory
 from latenttree.distances.number_of_states import choose_states
 from latenttree.distances.similarity import (
-    Affinity,
-    estimated_affinity,
-    hardly_known,
+    Similarity,
+    estimated_similarity,
     mark_copies,
+    rarely_known,
 )
 from latenttree.engine.memory import enough, shown
 from latenttree.errors import DataError, Option, Text
@@ -59,7 +59,7 @@ class Measured:
     n_rounds : power rounds that the subspaces took.
     """
 
-    similarity: Affinity | None = None
+    similarity: Similarity | None = None
     distances: Distances | None = None
     basis: NDArray[np.float32] | None = None
     plan: Plan | None = None
@@ -93,11 +93,11 @@ def count_states(table: Table, config: FitConfig) -> States:
         evidence = choose_states(table, config.seed, config.n_jobs)
     if config.gaussian:
         n_dimensions = evidence.n_states - 1
-        return States(n_dimensions, n_dimensions, 0, evidence.table)
+        return States(n_dimensions, n_dimensions, 0, evidence.directions)
     most = evidence.most_states
     if evidence.n_states <= int(free_dimensions(table).min()):
         most = max(most, evidence.n_states + 1)  # one more, for BIC to decide
-    return States(evidence.n_states, evidence.n_states - 1, most, evidence.table)
+    return States(evidence.n_states, evidence.n_states - 1, most, evidence.directions)
 
 
 def measure(table: Table, states: States, config: FitConfig) -> Measured:
@@ -122,10 +122,10 @@ def measure(table: Table, states: States, config: FitConfig) -> Measured:
     return Measured(similarity, distances, distances.basis, plan)
 
 
-def similarity_of(distances: Distances, table: Table) -> Affinity:
-    """Similarities of estimated distances, without variables that are hardly known; exact copies
+def similarity_of(distances: Distances, table: Table) -> Similarity:
+    """Similarities of estimated distances, without variables that are rarely known; exact copies
     are marked."""
-    return mark_copies(estimated_affinity(distances, hardly_known(table)), table)
+    return mark_copies(estimated_similarity(distances, rarely_known(table)), table)
 
 
 def _all_pairs(table: Table, states: States, config: FitConfig) -> Distances:
@@ -139,9 +139,9 @@ def _all_pairs(table: Table, states: States, config: FitConfig) -> Distances:
 def measure_counts(table: Table, plan: Plan, n_jobs: int) -> Measured:
     """Similarities of 0/1 variables from counts: all at once, or when they are asked for."""
     if plan.mode == "on demand":
-        similarity, n_unmeasurable = counted_affinity(table, n_jobs, plan.kept), 0
+        similarity, n_unmeasurable = counted_similarity(table, n_jobs, plan.kept), 0
     else:
-        similarity, n_unmeasurable = stored_affinity(table, n_jobs)
+        similarity, n_unmeasurable = stored_similarity(table, n_jobs)
     subspaces = full_subspaces(table, 1)
     basis = None if subspaces is None else subspaces.basis
     return Measured(mark_copies(similarity, table), None, basis, plan, n_unmeasurable)

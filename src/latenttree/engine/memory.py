@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from latenttree.errors import DataError
+from latenttree.errors import DataError, Option, Text
 
 SHARE = 0.6
 """Share of the memory that is free which a fit takes by default."""
@@ -40,8 +40,10 @@ def memory_bytes(limit: Any) -> int:
     value = _parsed(limit)
     if value is None or not 0 < value < float("inf"):
         raise DataError(
-            f"memory_limit={limit!r}: give bytes, text like '8GiB' or '500MB', or None for "
-            f"{SHARE:.0%} of the memory that is free"
+            Text(Option("memory_limit", limit)),
+            f"give bytes, text like '8GiB' or '500MB', or None for {SHARE:.0%} of the free memory",
+            value=limit,
+            option="memory_limit",
         )
     return int(value)
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from latenttree.engine.pools import helpers, inside, single_threaded_blas, taking_part
-from latenttree.errors import DataError
+from latenttree.errors import DataError, Option, Text
 
 __all__ = ["BLOCK", "blocks", "parallel", "resolve_jobs", "single_threaded_blas"]
 
@@ -26,7 +26,12 @@ def resolve_jobs(n_jobs: int | None) -> int:
     if n_jobs is None or n_jobs == -1:
         return cores
     if n_jobs == 0 or not isinstance(n_jobs, (int, np.integer)):
-        raise DataError(f"n_jobs={n_jobs!r}: give a number of threads, or None for all cores")
+        raise DataError(
+            Text(Option("n_jobs", n_jobs)),
+            "give a number of threads, or None for all cores",
+            value=n_jobs,
+            option="n_jobs",
+        )
     return int(max(1, cores + 1 + n_jobs) if n_jobs < 0 else n_jobs)
 
 

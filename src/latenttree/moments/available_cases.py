@@ -1,8 +1,8 @@
 """Second moments of all pairs where values are missing: each pair by the samples that have both.
 
-A pair is whitened by its own samples too. With the variances of all samples that have a variable,
-a correlation near one would be no more precise than any other: what makes it precise is that
-covariance and variances err together.
+A pair is whitened by its own samples too. With the variances of all samples that have a variable, a
+correlation near one would be no more precise than any other: it is precise because the errors of
+covariance and variances cancel.
 """
 
 from __future__ import annotations
@@ -19,41 +19,44 @@ from latenttree.moments.gram import gram, gram_between
 from latenttree.moments.projection import features, root_weights, weighted_features
 
 PRIOR = 2.0
-"""Samples, for each dimension and one more, below which a pair is mixed with independence: two
+"""Prior samples of independence for each of `n_directions + 1`, with which a pair is mixed: two
 samples alone are always perfectly correlated."""
 
 
-class Available(NamedTuple):
-    """Covariances of the features of all pairs, each over the samples that have both."""
+class AvailableMoments(NamedTuple):
+    """Covariances of the features of all pairs in r directions, each over the samples that have
+    both variables."""
 
-    covariance: NDArray[np.float32]  # (p rank, p rank)
+    covariance: NDArray[np.float32]  # (p r, p r)
     both: NDArray[np.float32]  # (p, p) weight of those samples
-    beside: NDArray[np.float32]  # (p rank, p) means of the features over samples that have another
+    means: NDArray[np.float32]  # (p r, p) means of the features over the samples that have another
 
 
 def available_moments(
     table: Table, basis: NDArray[np.float32], offset: NDArray[np.float32], n_jobs: int
-) -> Available:
-    """One pass. Who has what is a feature of its own, so that the same product gives the number of
-    samples of every pair and the means over them."""
-    p, rank = table.n_vars, basis.shape[1]
-    width = p * rank
+) -> AvailableMoments:
+    """Moments of all pairs, in one pass.
+
+    Whether a sample has a variable is a feature of its own, so that the same Gram product gives the
+    number of samples of every pair and the means over them."""
+    p, n_directions = table.n_vars, basis.shape[1]
+    width = p * n_directions
 
     def chunk(start: int, stop: int) -> NDArray[np.float32]:
         z = weighted_features(table, basis, offset, start, stop, n_jobs).reshape(-1, width)
-        return np.concatenate([z, _there(table, start, stop)], axis=1)
+        return np.concatenate([z, _root_weights_known(table, start, stop)], axis=1)
 
     sums = gram(chunk, table.n_samples, width + p, n_jobs)
     both = np.maximum(sums[width:, width:], np.float32(1e-30))
-    wide = np.repeat(both, rank, axis=0)
-    beside = sums[:width, width:] / wide
-    covariance = sums[:width, :width] / np.repeat(wide, rank, axis=1)
-    across = np.repeat(beside, rank, axis=1)
+    wide = np.repeat(both, n_directions, axis=0)
+    means = sums[:width, width:] / wide
+    covariance = sums[:width, :width] / np.repeat(wide, n_directions, axis=1)
+    across = np.repeat(means, n_directions, axis=1)
     covariance -= across * across.T
-    return Available(covariance, both, beside)
+    return AvailableMoments(covariance, both, means)
 
 
-def _there(table: Table, start: int, stop: int) -> NDArray[np.float32]:
+def _root_weights_known(table: Table, start: int, stop: int) -> NDArray[np.float32]:
     """(n, p) roots of the weights where a sample has a variable, else 0."""
     known, roots = table.known(start, stop), root_weights(table, start, stop)
     assert known is not None
@@ -61,85 +64,87 @@ def _there(table: Table, start: int, stop: int) -> NDArray[np.float32]:
 
 
 @subroutine
-def own_share(n, rank):  # type: ignore[no-untyped-def]
-    """How much of a pair's second moments is its own, with `n` samples that have both; the rest is
-    variances of all samples, and no covariance. `1 - O(1 / n^2)`, far less than the noise."""
-    prior = PRIOR * (rank + 1)
+def own_share(n, n_directions):  # type: ignore[no-untyped-def]
+    """Weight of a pair's own second moments, from `n` samples that have both; the rest is the
+    variances of all samples, and covariance zero. `1 - O(1 / n^2)`, a change far below the
+    noise."""
+    prior = PRIOR * (n_directions + 1)
     return n * n / (n * n + prior * prior)
 
 
 def whiten_pairs(
-    found: Available,
+    moments: AvailableMoments,
     table: Table,
     basis: NDArray[np.float32],
     offset: NDArray[np.float32],
     n_jobs: int,
 ) -> None:
-    """`C_ab = root_a Cov_ab root_b^T` in place, b < a, with the roots of the pair's own samples.
+    """`C_ab = root_a Cov_ab root_b^T` in place, b < a, with roots from the pair's own samples.
 
     One more pass, for the second moments of each variable over the samples that have another:
     n p^2 r (r + 1) / 2 multiply-adds."""
-    p, rank = table.n_vars, basis.shape[1]
-    rows, columns = np.tril_indices(rank)
+    p, n_directions = table.n_vars, basis.shape[1]
+    rows, columns = np.tril_indices(n_directions)
 
     def chunk(start: int, stop: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         z = features(table, basis, offset, start, stop, n_jobs)
-        roots, there = root_weights(table, start, stop), _there(table, start, stop)
+        roots, known = root_weights(table, start, stop), _root_weights_known(table, start, stop)
         squares = z[:, :, rows] * z[:, :, columns]
         if roots is not None:
             squares *= roots[:, None, None]
-        return squares.reshape(len(z), -1), there
+        return squares.reshape(len(z), -1), known
 
     own = gram_between(chunk, table.n_samples, (p * len(rows), p), n_jobs)
-    parallel(
-        lambda a, b: _whiten(found.covariance, found.both, found.beside, own, rank, a, b), p, n_jobs
-    )
+    given = (moments.covariance, moments.both, moments.means, own, n_directions)
+    parallel(lambda a, b: _whiten(*given, a, b), p, n_jobs)
 
 
 @kernel
-def _whiten(covariance, both, beside, own, rank, start, stop):  # type: ignore[no-untyped-def]
-    """Blocks (a, b) of `covariance`, b < a, start <= a < stop, in place; `own` `(p r (r + 1) / 2,
-    p)` are sums of products of a variable's features over the samples that have another."""
-    first, second = np.empty((rank, rank)), np.empty((rank, rank))
+def _whiten(covariance, both, means, own, r, start, stop):  # type: ignore[no-untyped-def]
+    """Blocks (a, b) of `covariance`, b < a, start <= a < stop, in place, for r directions; `own`
+    `(p r (r + 1) / 2, p)` are sums of products of a variable's features over the samples that have
+    another."""
+    first, second = np.empty((r, r)), np.empty((r, r))
     for a in range(start, stop):
         for b in range(a):
-            _root(covariance, both, beside, own, a, b, first)
-            _root(covariance, both, beside, own, b, a, second)
-            share = own_share(both[a, b], rank)
-            for j in range(rank):  # columns: root_a S
-                for i in range(rank):
-                    t = share * covariance[a * rank + i, b * rank + j]
+            _root(covariance, both, means, own, a, b, first)
+            _root(covariance, both, means, own, b, a, second)
+            share = own_share(both[a, b], r)
+            for j in range(r):  # columns: root_a S
+                for i in range(r):
+                    t = share * covariance[a * r + i, b * r + j]
                     for u in range(i):
-                        t -= first[i, u] * covariance[a * rank + u, b * rank + j]
-                    covariance[a * rank + i, b * rank + j] = t / first[i, i]
-            for i in range(rank):  # rows: times root_b^T
-                for j in range(rank):
-                    t = covariance[a * rank + i, b * rank + j]
+                        t -= first[i, u] * covariance[a * r + u, b * r + j]
+                    covariance[a * r + i, b * r + j] = t / first[i, i]
+            for i in range(r):  # rows: times root_b^T
+                for j in range(r):
+                    t = covariance[a * r + i, b * r + j]
                     for u in range(j):
-                        t -= second[j, u] * covariance[a * rank + i, b * rank + u]
-                    covariance[a * rank + i, b * rank + j] = t / second[j, j]
+                        t -= second[j, u] * covariance[a * r + i, b * r + u]
+                    covariance[a * r + i, b * r + j] = t / second[j, j]
 
 
 @subroutine
-def _root(covariance, both, beside, own, a, b, out):  # type: ignore[no-untyped-def]
+def _root(covariance, both, means, own, a, b, out):  # type: ignore[no-untyped-def]
     """Cholesky factor of the covariance of a's features over the samples that have b too, mixed
-    with that over all that have a; the identity where neither varies. In `out`, lower triangle."""
-    rank = len(out)
-    size = rank * (rank + 1) // 2
+    with that over all samples that have a, into the lower triangle of `out` `(r, r)`; the identity
+    where neither varies."""
+    r = len(out)
+    size = r * (r + 1) // 2
     n = both[a, b]
-    share = own_share(n, rank)
+    share = own_share(n, r)
     trace, s = 0.0, 0
-    for i in range(rank):
+    for i in range(r):
         for j in range(i + 1):
-            here = own[a * size + s, b] / n - beside[a * rank + i, b] * beside[a * rank + j, b]
-            out[i, j] = share * here + (1 - share) * covariance[a * rank + i, a * rank + j]
+            here = own[a * size + s, b] / n - means[a * r + i, b] * means[a * r + j, b]
+            out[i, j] = share * here + (1 - share) * covariance[a * r + i, a * r + j]
             s += 1
         trace += out[i, i]
-    for i in range(rank):
+    for i in range(r):
         for j in range(i + 1):
             t = out[i, j]
             if i == j:
-                t = t + 1e-6 * trace / rank if trace > 0.0 else 1.0
+                t = t + 1e-6 * trace / r if trace > 0.0 else 1.0
             elif trace <= 0.0:
                 t = 0.0
             for u in range(j):

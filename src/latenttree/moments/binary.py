@@ -1,4 +1,4 @@
-"""Correlations of 0/1 variables with exact errors and tails: a pair is four counts."""
+"""Correlations of 0/1 variables with exact errors and kurtosis ratios: a pair is four counts."""
 
 from __future__ import annotations
 
@@ -10,47 +10,49 @@ from latenttree.engine import parallel
 from latenttree.engine.kernels import kernel, subroutine
 from latenttree.moments.available_cases import available_moments, own_share
 from latenttree.moments.cooccurrence import Packed, packed, tile_counts
+from latenttree.moments.coordinates import coordinate_moments
 from latenttree.moments.mirror import STRIP, mirrored
 from latenttree.moments.second_moments import second_moments
-from latenttree.moments.subspace import coordinate_moments
 
 BINARY_DAMPING = 4.0
-"""Pseudo-occurrences added to a 0/1 variable's variance, which lengthens the pendant edge of a rare
-one and changes no other distance: a pair that occurs together three times does not outrank one that
-does so three thousand times."""
+"""Pseudo-occurrences added to a 0/1 variable's variance. It lengthens the pendant edge of a rare
+variable and changes no other distance: a pair that occurs together three times does not outrank one
+that does so three thousand times."""
 
-MAX_TAIL = 6e4
+MAX_KURTOSIS = 6e4
+"""Largest kurtosis ratio."""
 
 Floats = NDArray[np.float64]
 Matrices = tuple[NDArray[np.float32], ...]
 
 
 def is_binary(table: Table) -> bool:
+    """Whether all variables of a table are 0/1."""
     return table.kind == "sparse_binary" or (
         table.kind == "codes" and bool((table.dims == 2).all())
     )
 
 
-def damped_root(mean: Floats, n: float) -> Floats:
-    """What makes the deviations of 0/1 variables of unit variance, damped."""
+def damped_inverse_sd(mean: Floats, n: float) -> Floats:
+    """`1 / sqrt(P (1 - P) + BINARY_DAMPING / n)` of 0/1 variables with means P."""
     return np.asarray(1 / np.sqrt(mean * (1 - mean) + BINARY_DAMPING / n))
 
 
 @kernel
-def binary_pair(second, one, other, root_a, root_b, n):  # type: ignore[no-untyped-def]
-    """Correlation, relative error and tail of two 0/1 variables with means `one` and `other` and
-    covariance `second`.
+def binary_pair(covariance, one, other, inverse_sd_a, inverse_sd_b, n):  # type: ignore[no-untyped-def]
+    """Correlation, relative error and kurtosis ratio of two 0/1 variables with means `one` and
+    `other`.
 
-    With `z = (x - mean) root`, the influence of a sample on `-log rho` is
+    With `z = (x - mean) inverse_sd`, the influence of a sample on `-log rho` is
     `psi = z_a z_b / rho - (z_a^2 + z_b^2) / 2`; its variance over the four cells of the 2 x 2 table
-    is exact. Tails: `E[z_a^2 z_b^2] / (1 + 2 rho^2)`. No branches, so that loops over pairs become
-    vector instructions: 3 ns a pair.
+    is exact. The kurtosis ratio is `E[z_a^2 z_b^2] / (1 + 2 rho^2)`. No branches, so that loops
+    over pairs are vectorised: 3 ns a pair.
     """
-    rho = second * root_a * root_b
-    both = min(max(second + one * other, 0.0), min(one, other))
+    rho = covariance * inverse_sd_a * inverse_sd_b
+    both = min(max(covariance + one * other, 0.0), min(one, other))
     inverse = 1 / rho
-    high_a, low_a = (1 - one) * root_a, -one * root_a
-    high_b, low_b = (1 - other) * root_b, -other * root_b
+    high_a, low_a = (1 - one) * inverse_sd_a, -one * inverse_sd_a
+    high_b, low_b = (1 - other) * inverse_sd_b, -other * inverse_sd_b
     hh, hl, lh, ll = high_a * high_b, high_a * low_b, low_a * high_b, low_a * low_b
     half_ha, half_la = 0.5 * high_a * high_a, 0.5 * low_a * low_a
     half_hb, half_lb = 0.5 * high_b * high_b, 0.5 * low_b * low_b
@@ -64,99 +66,104 @@ def binary_pair(second, one, other, root_a, root_b, n):  # type: ignore[no-untyp
     spread = q1 * p1 * p1 + q2 * p2 * p2 + q3 * p3 * p3 + q4 * p4 * p4 - first * first
     spread = spread if spread > 0.0 else 0.0
     fourth = q1 * hh * hh + q2 * hl * hl + q3 * lh * lh + q4 * ll * ll
-    tail = min(max(fourth / (1 + 2 * rho * rho), 1.0), MAX_TAIL)
+    kurtosis = min(max(fourth / (1 + 2 * rho * rho), 1.0), MAX_KURTOSIS)
     error = np.sqrt(spread / n)
-    return rho, error if rho != 0.0 else np.inf, tail if rho != 0.0 else 1.0
+    return rho, error if rho != 0.0 else np.inf, kurtosis if rho != 0.0 else 1.0
 
 
 @subroutine
-def _row_from_counts(counts, one, root_a, mean, root, n, out):  # type: ignore[no-untyped-def]
-    """Correlation, error and tail of one variable with others, `(3, others)`."""
-    rho, error, tail = out[0], out[1], out[2]
+def _row_from_counts(counts, one, inverse_sd_a, mean, inverse_sd, n, out):  # type: ignore[no-untyped-def]
+    """Correlation, error and kurtosis ratio of one variable with others into `out`, `(3, m)`."""
+    rho, error, kurtosis = out[0], out[1], out[2]
     for b in range(len(counts)):
-        rho[b], error[b], tail[b] = binary_pair(
-            counts[b] / n - one * mean[b], one, mean[b], root_a, root[b], n
+        rho[b], error[b], kurtosis[b] = binary_pair(
+            counts[b] / n - one * mean[b], one, mean[b], inverse_sd_a, inverse_sd[b], n
         )
 
 
 @kernel
-def _strip_from_counts(counts, order, mean, root, n, out, start):  # type: ignore[no-untyped-def]
+def _strip_from_counts(counts, order, mean, inverse_sd, n, out, start):  # type: ignore[no-untyped-def]
     """Pairs of ranks start <= a < stop with all b < a, into both triangles of the three of `out`,
     from their counts `(stop - start, stop)`.
 
-    `order`, `mean` and `root` are by rank; `start` is a multiple of `STRIP`."""
+    `order`, `mean` and `inverse_sd` are by rank; `start` is a multiple of `STRIP`."""
     stop = counts.shape[1]
     block = np.empty((STRIP, 3, STRIP), np.float32)
     for low in range(0, stop, STRIP):
         high = min(low + STRIP, stop)
-        means, roots = mean[low:high], root[low:high]
+        means, sds = mean[low:high], inverse_sd[low:high]
         for a in range(start, stop):
             i = a - start
-            _row_from_counts(counts[i, low:high], mean[a], root[a], means, roots, n, block[i])
+            row = counts[i, low:high]
+            _row_from_counts(row, mean[a], inverse_sd[a], means, sds, n, block[i])
         rows, columns = order[start:stop], order[low:high]
         for q in range(3):
             mirrored(block[:, q], rows, columns, low == start, out[q])
 
 
 @kernel
-def _correlations_from_counts(counts, order, mean, root, n, doubt, out, start):  # type: ignore[no-untyped-def]
-    """The same for correlations alone; returns how many pairs have an error of `doubt` or more."""
-    stop, found = counts.shape[1], 0
+def _correlations_from_counts(counts, order, mean, inverse_sd, n, max_error, out, start):  # type: ignore[no-untyped-def]
+    """The same for correlations alone; returns how many pairs have an error of `max_error` or
+    more."""
+    stop, n_above = counts.shape[1], 0
     row, block = np.empty((3, STRIP), np.float32), np.empty((STRIP, STRIP), np.float32)
     for low in range(0, stop, STRIP):
         high = min(low + STRIP, stop)
-        means, roots = mean[low:high], root[low:high]
+        means, sds = mean[low:high], inverse_sd[low:high]
         for a in range(start, stop):
             i = a - start
-            _row_from_counts(counts[i, low:high], mean[a], root[a], means, roots, n, row)
+            count = counts[i, low:high]
+            _row_from_counts(count, mean[a], inverse_sd[a], means, sds, n, row)
             for j in range(high - low):  # an assignment of slices takes 2 s to compile
                 block[i, j] = row[0, j]
             for j in range(min(high, a) - low):
-                found += row[1, j] >= doubt
+                n_above += row[1, j] >= max_error
         mirrored(block, order[start:stop], order[low:high], low == start, out)
-    return found
+    return n_above
 
 
 def counted_correlations(
-    store: Packed, doubt: float, n_jobs: int
+    packed_table: Packed, max_error: float, n_jobs: int
 ) -> tuple[NDArray[np.float32], int]:
-    """Correlations `(p, p)` of 0/1 variables, and the number of pairs whose error is `doubt` or
-    more. Least that this can take: 4 p^2 bytes written, and the counts."""
-    n, p = float(store.n_samples), len(store.order)
-    mean = store.support / n
-    root = damped_root(mean, n)
+    """Correlations `(p, p)` of 0/1 variables, and the number of pairs whose relative error is
+    `max_error` or more. Lower bound of the cost: 4 p^2 bytes written, and the counts."""
+    n, p = float(packed_table.n_samples), len(packed_table.order)
+    mean = packed_table.support / n
+    inverse_sd = damped_inverse_sd(mean, n)
     out = np.empty((p, p), np.float32)
     np.fill_diagonal(out, 1.0)
 
     def work(start: int, stop: int) -> int:
         counts = np.empty((stop - start, stop), np.uint32)
-        tile_counts(store, start, stop, 0, stop, counts)
-        given = (counts, store.order, mean, root, n, doubt, out, start)
+        tile_counts(packed_table, start, stop, 0, stop, counts)
+        given = (counts, packed_table.order, mean, inverse_sd, n, max_error, out, start)
         return int(_correlations_from_counts(*given))
 
     return out, sum(parallel(work, p, n_jobs, STRIP))
 
 
-def counted_pairs(store: Packed, sign: Floats, out: Matrices, n_jobs: int) -> None:
-    """Fill correlations, errors and tails off the diagonal; `sign` `(p,)` is -1 for variables that
-    count absence. Least that this can take: 12 p^2 bytes written, and the counts."""
-    n, p = float(store.n_samples), len(store.order)
-    mean = store.support / n
-    root = damped_root(mean, n) * sign[store.order]
+def counted_pairs(packed_table: Packed, sign: Floats, out: Matrices, n_jobs: int) -> None:
+    """Fill correlations, errors and kurtosis ratios off the diagonal, in place; `sign` `(p,)` is -1
+    for variables whose zeros are counted. Lower bound of the cost: 12 p^2 bytes written, and the
+    counts."""
+    n, p = float(packed_table.n_samples), len(packed_table.order)
+    mean = packed_table.support / n
+    inverse_sd = damped_inverse_sd(mean, n) * sign[packed_table.order]
 
     def work(start: int, stop: int) -> None:
         counts = np.empty((stop - start, stop), np.uint32)
-        tile_counts(store, start, stop, 0, stop, counts)
-        _strip_from_counts(counts, store.order, mean, root, n, out, start)
+        tile_counts(packed_table, start, stop, 0, stop, counts)
+        _strip_from_counts(counts, packed_table.order, mean, inverse_sd, n, out, start)
 
     parallel(work, p, n_jobs, STRIP)
 
 
 @kernel
-def _strip_from_moments(second, both, beside, gaps, mean, sign, n, out, start, stop):  # type: ignore[no-untyped-def]
-    """The same from covariances. With `gaps`, means and variances too are those of the samples that
-    have both, the variances mixed with those of all, see `moments.available`; `beside` is what the
-    mean of a differs by where there is b, `both` the weight of the samples that have both."""
+def _strip_from_moments(covariance, both, shift, gaps, mean, sign, n, out, start, stop):  # type: ignore[no-untyped-def]
+    """The same from covariances `(p, p)`. With `gaps`, means and variances too are those of the
+    samples that have both, the variances mixed with those of all, see `available_cases`;
+    `shift[a, b]` is the mean of a over the samples that have b less that over all, `both` the
+    weight of the samples that have both."""
     block = np.empty((3, STRIP, STRIP), np.float32)
     variables = np.arange(stop)
     damping = BINARY_DAMPING / n
@@ -164,24 +171,25 @@ def _strip_from_moments(second, both, beside, gaps, mean, sign, n, out, start, s
         high = min(low + STRIP, stop)
         for a in range(start, stop):
             for b in range(low, min(high, a)):
-                one, other = mean[a] + beside[a, b], mean[b] + beside[b, a]
+                one, other = mean[a] + shift[a, b], mean[b] + shift[b, a]
                 share = own_share(both[a, b], 1) if gaps else 1.0
-                var_a = share * one * (1 - one) + (1 - share) * second[a, a] + damping
-                var_b = share * other * (1 - other) + (1 - share) * second[b, b] + damping
-                root_a, root_b = np.sqrt(share / var_a), np.sqrt(share / var_b)
-                rho, error, tail = binary_pair(second[a, b], one, other, root_a, root_b, n)
-                fewer = both[a, b] / n
+                var_a = share * one * (1 - one) + (1 - share) * covariance[a, a] + damping
+                var_b = share * other * (1 - other) + (1 - share) * covariance[b, b] + damping
+                sd_a, sd_b = np.sqrt(share / var_a), np.sqrt(share / var_b)  # inverse ones
+                rho, error, kurtosis = binary_pair(covariance[a, b], one, other, sd_a, sd_b, n)
+                share_both = both[a, b] / n
                 block[0, a - start, b - low] = rho * sign[a] * sign[b]
-                block[1, a - start, b - low] = error / np.sqrt(fewer)
-                block[2, a - start, b - low] = min(max(tail / fewer, 1.0), MAX_TAIL)
+                block[1, a - start, b - low] = error / np.sqrt(share_both)
+                block[2, a - start, b - low] = min(max(kurtosis / share_both, 1.0), MAX_KURTOSIS)
         for q in range(3):
             mirrored(block[q], variables[start:], variables[low:high], low == start, out[q])
 
 
 def binary_pairs(table: Table, basis: NDArray[np.float32], out: Matrices, n_jobs: int) -> None:
-    """Fill correlations, errors and tails `(p, p)` of 0/1 variables off the diagonal.
+    """Fill correlations, errors and kurtosis ratios `(p, p)` of 0/1 variables off the diagonal, in
+    place.
 
-    `basis` only says which of the two values counts as the higher one."""
+    `basis` only decides which of the two values is the higher one."""
     codes = table.kind == "codes"
     slope = basis[1::2, 0] - basis[::2, 0] if codes else basis[:, 0]
     sign = np.where(slope < 0, -1.0, 1.0)
@@ -197,10 +205,10 @@ def binary_pairs(table: Table, basis: NDArray[np.float32], out: Matrices, n_jobs
     mean = coordinate_moments(table)[0][1::2] if codes else coordinate_moments(table)[0]
     offset = mean[:, None].astype(np.float32)
     if table.has_missing:
-        second, both, beside = available_moments(table, present, offset, n_jobs)
+        covariance, both, shift = available_moments(table, present, offset, n_jobs)
     else:
-        second = second_moments(table, present, offset, n_jobs)
+        covariance = second_moments(table, present, offset, n_jobs)
         both = np.broadcast_to(np.float32(n), (p, p))
-        beside = np.broadcast_to(np.float32(0), (p, p))
-    own = (second, both, beside, table.has_missing, mean, sign, n, out)
+        shift = np.broadcast_to(np.float32(0), (p, p))
+    own = (covariance, both, shift, table.has_missing, mean, sign, n, out)
     parallel(lambda a, b: _strip_from_moments(*own, a, b), p, n_jobs, STRIP)

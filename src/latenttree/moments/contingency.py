@@ -1,7 +1,7 @@
 """Contingency tables of all pairs of categorical variables at once, by counting.
 
-One look at the samples gives all second moments in any directions: with C the counts `(D, D)` of
-all categories, D in all, `E[z_a z_b^T] = basis_a^T C_ab basis_b / n`, exactly.
+One pass over the samples gives all second moments in any directions: with C the counts `(D, D)` of
+all D categories, `E[z_a z_b^T] = basis_a^T C_ab basis_b / n`, exactly.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Counts = NDArray[np.uint32]
 Floats = NDArray[np.float64]
 
 MAX_CATEGORIES = 4096
-"""Categories in all beyond which counts of all pairs are not held: 64 MiB."""
+"""Largest number of categories of all variables for which counts of all pairs are held: 64 MiB."""
 
 # Nanoseconds on one thread: a bit set, a value gathered, a multiply-add of BLAS in float32, a cell
 # of the counts times a direction, an increment of a counter beyond the second cache.
@@ -48,18 +48,18 @@ def packed_cost(n_samples: float, n_vars: int, n_categories: int) -> float:
 
 
 def counting_cost(n_samples: float, n_vars: int, n_categories: int) -> float:
-    """Nanoseconds to count them by whichever is less work."""
+    """Nanoseconds to count them by the cheaper way."""
     size = (n_samples, n_vars, n_categories)
     return min(increments_cost(*size), packed_cost(*size))
 
 
-def gram_cost(n_samples: float, n_vars: int, rank: int) -> float:
+def gram_cost(n_samples: float, n_vars: int, n_directions: int) -> float:
     """Nanoseconds for the second moments of features as a Gram product."""
-    width = n_vars * rank
+    width = n_vars * n_directions
     return n_samples * (MULTIPLY * width * (width + 1) / 2 + GATHER * width)
 
 
-def worth_counting(table: Table, rank: int) -> bool:
+def worth_counting(table: Table, n_directions: int) -> bool:
     """Whether counting all pairs of categories is less work than a Gram product of features.
 
     Only where nothing is missing and samples have no weights."""
@@ -68,13 +68,13 @@ def worth_counting(table: Table, rank: int) -> bool:
     n, p, d = table.n_samples, table.n_vars, int(table.offsets[-1])
     if d > MAX_CATEGORIES:
         return False
-    return counting_cost(n, p, d) + CELL * rank * d * d < gram_cost(n, p, rank)
+    return counting_cost(n, p, d) + CELL * n_directions * d * d < gram_cost(n, p, n_directions)
 
 
 @kernel
 def _increment_cells(codes, offsets, counts, start, stop):  # type: ignore[no-untyped-def]
     """`counts[offsets[a] + codes[n, a], offsets[b] + codes[n, b]] += 1` for b <= a, start <= a <
-    stop. Samples go by 64, so that they stay in the cache while the variables take turns."""
+    stop. Blocks of 64 samples stay in the cache for all variables."""
     for low in range(0, len(codes), 64):
         for a in range(start, stop):
             for n in range(low, min(low + 64, len(codes))):
@@ -84,6 +84,7 @@ def _increment_cells(codes, offsets, counts, start, stop):  # type: ignore[no-un
 
 
 def _by_increments(table: Table, n_jobs: int) -> Counts:
+    """Counts of pairs on and below the diagonal, one sample after the other."""
     counts = np.zeros((int(table.offsets[-1]),) * 2, np.uint32)
     for start, stop in table.row_ranges():
         increment = partial(_increment_cells, table.rows(start, stop), table.offsets, counts)
@@ -92,6 +93,7 @@ def _by_increments(table: Table, n_jobs: int) -> Counts:
 
 
 def _by_bits(table: Table, n_jobs: int) -> Counts:
+    """Counts of pairs on and below the diagonal, from categories as bits."""
     bits = pack_categories(table, table.offsets, 0, n_jobs)
     counts = np.zeros((len(bits),) * 2, np.uint32)
     parallel(
@@ -101,10 +103,10 @@ def _by_bits(table: Table, n_jobs: int) -> Counts:
 
 
 def contingency(table: Table, n_jobs: int = 1) -> Counts:
-    """Samples `(D, D)` that have each two of all categories, by whichever way is less work:
+    """Numbers of samples `(D, D)` that have both of each two categories, by the cheaper way:
     n p^2 / 2 increments, or D^2 / 2 pairs of n / 64 words.
 
-    Of codes without gaps; weights are not counted."""
+    Codes must not be missing; weights are ignored."""
     size = (table.n_samples, table.n_vars, int(table.offsets[-1]))
     fewer = increments_cost(*size) < packed_cost(*size)
     counts = _by_increments(table, n_jobs) if fewer else _by_bits(table, n_jobs)
@@ -117,14 +119,14 @@ def contingency(table: Table, n_jobs: int = 1) -> Counts:
 
 
 def projected(counts: Counts, offsets: NDArray[np.int64], basis: NDArray[Any]) -> Floats:
-    """`basis_a^T C_ab basis_b` of all pairs, `(p rank, p rank)`, in float64.
+    """`basis_a^T C_ab basis_b` of all pairs, `(p r, p r)` for r directions, in float64.
 
-    D^2 rank + D p rank^2 multiply-adds."""
-    p, rank = len(offsets) - 1, basis.shape[1]
+    D^2 r + D p r^2 multiply-adds."""
+    p, n_directions = len(offsets) - 1, basis.shape[1]
     exact = basis.astype(np.float64)
-    half = np.empty((len(counts), p * rank))
+    half = np.empty((len(counts), p * n_directions))
     for b, (low, high) in enumerate(pairwise(offsets)):
-        half[:, b * rank : (b + 1) * rank] = counts[:, low:high] @ exact[low:high]
+        half[:, b * n_directions : (b + 1) * n_directions] = counts[:, low:high] @ exact[low:high]
     both = [exact[low:high].T @ half[low:high] for low, high in pairwise(offsets)]
     return np.concatenate(both)
 

@@ -1,7 +1,7 @@
 """How often 0/1 variables occur together: exact counts from a packed store, tile by tile.
 
-A tile is a range of ranks by a range of ranks; see `packing` for the store, and for which pairs are
-counted how.
+A tile is a range of ranks by a range of ranks; see `packing` for the store, and for how pairs are
+counted.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ __all__ = [
 ]
 
 WORDS = 256
-"""Words of a variable in a block: eight variables of it stay in the nearest cache."""
+"""Words of a variable in a block: those of eight variables stay in the first cache."""
 
 AHEAD = 4
-"""Samples that are asked for before their turn: they lie anywhere in memory, and waiting for each
-would take as long as its increments."""
+"""Samples that are prefetched: they lie anywhere in memory, and waiting for each would take as long
+as its increments."""
 
 
 @subroutine

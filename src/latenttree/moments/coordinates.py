@@ -1,4 +1,4 @@
-"""Means and variances of all stored coordinates, in one pass; kept for as long as the table is."""
+"""Means and variances of all stored coordinates, in one pass; cached as long as the table lives."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ Floats = NDArray[np.float64]
 
 N_PIECES = 32
 
-_FOUND: WeakKeyDictionary[Table, tuple[Floats, Floats]] = WeakKeyDictionary()
+_CACHE: WeakKeyDictionary[Table, tuple[Floats, Floats]] = WeakKeyDictionary()
 
 
 def coordinate_moments(table: Table, n_jobs: int = 1) -> tuple[Floats, Floats]:
     """Mean and variance `(coordinates,)`, over the samples that have the coordinate's variable.
 
-    One pass, an addition for each stored value (three for vectors): the bound is to read them."""
-    if table not in _FOUND:
-        find = {"codes": _code_moments, "sparse_binary": _presence_moments}
-        _FOUND[table] = find.get(table.kind, _vector_moments)(table, n_jobs)
-        for found in _FOUND[table]:
-            found.flags.writeable = False
-    return _FOUND[table]
+    One pass, an addition for each stored value (three for vectors); read-only, cached."""
+    if table not in _CACHE:
+        moments = {"codes": _code_moments, "sparse_binary": _sparse_binary_moments}
+        _CACHE[table] = moments.get(table.kind, _vector_moments)(table, n_jobs)
+        for array in _CACHE[table]:
+            array.flags.writeable = False
+    return _CACHE[table]
 
 
 def known_weights(table: Table) -> Floats:
-    """Weight `(p,)` of the samples that have each variable; a trifle where none has."""
+    """Weight `(p,)` of the samples that have each variable, at least 1e-300."""
     total = np.full(table.n_vars, table.total_weight)
     if table.has_missing:
         weights = np.ones(table.n_samples) if table.weights is None else table.weights
@@ -45,7 +45,7 @@ def known_weights(table: Table) -> Floats:
 
 
 def feature_means(table: Table, basis: NDArray[np.float32], mean: Floats) -> NDArray[np.float32]:
-    """Means `(p, rank)` of the features, from the coordinates' means."""
+    """Means `(p, n_directions)` of the features, from the coordinates' means."""
     out = np.zeros((table.n_vars, basis.shape[1]))
     _mean_features(np.asarray(basis, dtype=np.float32), table.offsets, mean, out)
     return out.astype(np.float32)
@@ -53,19 +53,21 @@ def feature_means(table: Table, basis: NDArray[np.float32], mean: Floats) -> NDA
 
 @kernel
 def _mean_features(basis, offsets, mean, out):  # type: ignore[no-untyped-def]
+    """`out[a] += sum_c mean[c] basis[c]` over the coordinates c of variable a."""
     for a in range(len(out)):
         for c in range(offsets[a], offsets[a + 1]):
             for q in range(out.shape[1]):
                 out[a, q] += mean[c] * basis[c, q]
 
 
-def without_unused(table: Table, rank: int) -> tuple[Table, NDArray[np.int64] | None]:
-    """The table without coordinates that no sample has, and which are left; all of them (None)
-    unless most go and more than `rank` stay of every variable.
+def without_unused(table: Table, n_directions: int) -> tuple[Table, NDArray[np.int64] | None]:
+    """The table without coordinates that no sample has, and the numbers of those that are left; the
+    table itself and None unless most coordinates go and every variable keeps more than
+    `n_directions + 1`.
 
-    With a million columns of which a sample has a hundred, what is done for every coordinate would
-    take longer than what is done for every value. Only where there are fewer values than
-    coordinates: their new numbers, the only copy, take less than a number for each coordinate."""
+    With a million columns of which a sample has a hundred, work for every coordinate would take
+    longer than work for every value. Only where there are fewer values than coordinates: their new
+    numbers, the only copy, take less than a number for each coordinate."""
     matrix = table.matrix if table.kind == "blocks" else None
     width = int(table.offsets[-1])
     if matrix is None or matrix.nnz > width:
@@ -73,7 +75,7 @@ def without_unused(table: Table, rank: int) -> tuple[Table, NDArray[np.int64] | 
     is_used = np.zeros(width, dtype=bool)
     is_used[matrix.indices] = True
     ends = np.concatenate([[0], np.cumsum(is_used)])[table.offsets].astype(np.int64)
-    if 2 * ends[-1] > width or (np.diff(ends) <= rank + 1).any():
+    if 2 * ends[-1] > width or (np.diff(ends) <= n_directions + 1).any():
         return table, None
     number = np.cumsum(is_used, dtype=matrix.indices.dtype) - 1
     stored = (matrix.data, number[matrix.indices], matrix.indptr)
@@ -82,6 +84,7 @@ def without_unused(table: Table, rank: int) -> tuple[Table, NDArray[np.int64] | 
 
 
 def _code_moments(table: Table, n_jobs: int) -> tuple[Floats, Floats]:
+    """Frequencies of categories, and their variances."""
     p = table.n_vars
     counts = np.zeros(int(table.offsets[-1]))
     for start, stop in table.row_ranges():
@@ -99,7 +102,7 @@ def _code_moments(table: Table, n_jobs: int) -> tuple[Floats, Floats]:
     return mean, mean * (1 - mean)
 
 
-def _presence_moments(table: Table, n_jobs: int) -> tuple[Floats, Floats]:
+def _sparse_binary_moments(table: Table, n_jobs: int) -> tuple[Floats, Floats]:
     """Stored values are ones: they are counted."""
     if table.has_missing:
         return _vector_moments(table, n_jobs)

@@ -2,7 +2,7 @@
 
 A coordinate in use adds the features of the sample to its own row: `N p s` additions for `s`
 features of categorical variables, `nnz s` multiply-adds for vectors; no one-hot matrix, no product
-of coordinates with coordinates. The bound is to read the samples once and to do these additions.
+of coordinates with coordinates.
 """
 
 from __future__ import annotations
@@ -27,66 +27,72 @@ CHUNK_FLOATS = 4_000_000
 
 N_PIECES = 64
 TILE = 256
-"""Samples whose rows of sums stay in the first cache while the features take turns."""
+"""Samples whose rows of sums stay in the first cache for all features."""
 
 
 def cross_moments(
     table: Table, basis: Float32, near: NDArray[np.int64], mean: Floats, n_jobs: int
 ) -> Float32:
-    """`Cov(x_a, z_b)` for b in `near[a]`, stacked: `(coordinates, n_near * rank)`. One pass.
+    """`Cov(x_a, z_b)` for b in `near[a]`, side by side: `(coordinates, n_near n_directions)`. One
+    pass.
 
     Features are centred before the products, so that a mean far from zero costs no digits."""
-    p, rank = table.n_vars, basis.shape[1]
+    p, n_directions = table.n_vars, basis.shape[1]
     offset = feature_means(table, basis, mean)
-    index = (near[:, :, None] * rank + np.arange(rank)).reshape(p, -1)
+    index = (near[:, :, None] * n_directions + np.arange(n_directions)).reshape(p, -1)
     out = np.zeros((len(basis) + 1, index.shape[1]), dtype=np.float32)
     total: Floats | None = None
     if table.kind == "codes":
-        for start, stop in _chunks(table, p * rank):
+        for start, stop in _chunks(table, p * n_directions):
             z = _columns(table, basis, offset, start, stop, n_jobs)
             _scatter_codes(table, start, stop, z, index, out, n_jobs)
     else:
         total = np.zeros(index.shape)
-        for start, stop in _chunks(table, p * rank):
+        for start, stop in _chunks(table, p * n_directions):
             z = _weighed(features(table, basis, offset, start, stop, n_jobs), table, start, stop)
             total += _sums_beside(table.known(start, stop), z, near).reshape(p, -1)
             _scatter_vectors(table, start, stop, z, index, out, n_jobs)
     share = known_weights(table) / table.total_weight
-    pairs = np.repeat(share[:, None] * share[near], rank, axis=1)
+    pairs = np.repeat(share[:, None] * share[near], n_directions, axis=1)
     return _centred(out[:-1], table, mean, total, pairs, n_jobs)
 
 
 def rest_moments(table: Table, basis: Float32, mean: Floats, n_jobs: int) -> Float32:
     """`Cov(x_a, sum_{b != a} z_b)` for every variable: all the others pooled in one feature.
 
-    `(coordinates, rank)`, in one pass. Of a categorical variable the sum over all b is scattered,
-    and a's own part taken off afterwards: it is `P(c) (basis[c] - offset_a)`."""
-    p, rank = table.n_vars, basis.shape[1]
+    `(coordinates, n_directions)`, in one pass.
+
+    For categorical variables the sum over all b is added up, and a's own part subtracted
+    afterwards: it is `P(c) (basis[c] - offset_a)`."""
+    p, n_directions = table.n_vars, basis.shape[1]
     offset = feature_means(table, basis, mean)
-    out = np.zeros((len(basis) + 1, rank), dtype=np.float32)
+    out = np.zeros((len(basis) + 1, n_directions), dtype=np.float32)
     known = known_weights(table)
     total: Floats | None = None
     if table.kind == "codes":
-        index = np.tile(np.arange(rank), (p, 1))
-        for start, stop in _chunks(table, p * rank):
+        index = np.tile(np.arange(n_directions), (p, 1))
+        for start, stop in _chunks(table, p * n_directions):
             z = _pooled_columns(table, basis, offset, start, stop, n_jobs)
             _scatter_codes(table, start, stop, z, index, out, n_jobs)
         counts = mean * np.repeat(known, table.widths)
         parallel(
-            lambda a, b: _take_own(out, table.offsets, basis, offset, counts, a, b), p, n_jobs, 1
+            lambda a, b: _subtract_own(out, table.offsets, basis, offset, counts, a, b),
+            p,
+            n_jobs,
+            1,
         )
     else:
-        index = np.arange(p * rank).reshape(p, rank)
-        total = np.zeros((p, rank))
-        for start, stop in _chunks(table, p * rank):
+        index = np.arange(p * n_directions).reshape(p, n_directions)
+        total = np.zeros((p, n_directions))
+        for start, stop in _chunks(table, p * n_directions):
             z = features(table, basis, offset, start, stop, n_jobs)
             z = _weighed(z.sum(axis=1, keepdims=True) - z, table, start, stop)
-            there = table.known(start, stop)
-            if there is not None:
-                z *= there[:, :, None]
+            has_variable = table.known(start, stop)
+            if has_variable is not None:
+                z *= has_variable[:, :, None]
             total += z.sum(axis=0, dtype=np.float64)
             _scatter_vectors(table, start, stop, z, index, out, n_jobs)
-    share = np.repeat((known / table.total_weight)[:, None], rank, axis=1)
+    share = np.repeat((known / table.total_weight)[:, None], n_directions, axis=1)
     return _centred(out[:-1], table, mean, total, share, n_jobs)
 
 
@@ -96,6 +102,7 @@ def _chunks(table: Table, width: int) -> Iterator[tuple[int, int]]:
 
 
 def _weighed(z: Float32, table: Table, start: int, stop: int) -> Float32:
+    """Features times the weights of their samples, in place."""
     if table.weights is not None:
         z *= table.weights[start:stop].astype(np.float32)[:, None, None]
     return z
@@ -104,10 +111,10 @@ def _weighed(z: Float32, table: Table, start: int, stop: int) -> Float32:
 def _columns(
     table: Table, basis: Float32, offset: Float32, start: int, stop: int, n_jobs: int
 ) -> Float32:
-    """Centred and weighted features, `(p * rank, n)`: those of a variable lie together."""
+    """Centred and weighted features, `(p r, n)` for r directions, those of a variable together."""
     rows, weights = table.rows(start, stop), chunk_weights(table, start, stop)
-    p, rank = offset.shape
-    out = np.empty((p * rank, stop - start), dtype=np.float32)
+    p, n_directions = offset.shape
+    out = np.empty((p * n_directions, stop - start), dtype=np.float32)
     parallel(
         lambda a, b: _feature_columns(rows, table.offsets, basis, offset, weights, out, a, b),
         p,
@@ -120,7 +127,7 @@ def _columns(
 def _pooled_columns(
     table: Table, basis: Float32, offset: Float32, start: int, stop: int, n_jobs: int
 ) -> Float32:
-    """Sums `(rank, n)` of the centred and weighted features of all variables."""
+    """Sums `(n_directions, n)` of the centred and weighted features of all variables."""
     rows, weights = table.rows(start, stop), chunk_weights(table, start, stop)
     out = np.empty((basis.shape[1], stop - start), dtype=np.float32)
     parallel(
@@ -160,7 +167,7 @@ def _scatter_vectors(
     out: Float32,
     n_jobs: int,
 ) -> None:
-    """The same for vectors; `z` is `(n, p, rank)`."""
+    """The same for vectors; `z` is `(n, p, n_directions)`."""
     rows: Any = table.rows(start, stop)
     stored = (rows.indptr, rows.indices, rows.data, owners(table), z.reshape(len(z), -1))
     p = table.n_vars
@@ -173,22 +180,22 @@ def _scatter_vectors(
 
 
 def _sums_beside(known: NDArray[np.bool_] | None, z: Float32, near: NDArray[np.int64]) -> Floats:
-    """Sums `(p, n_near, rank)` of the features of b in `near[a]` over samples that have a."""
+    """Sums `(p, n_near, r)` of the features of b in `near[a]` over samples that have a."""
     if known is None:
         return np.asarray(z.sum(axis=0, dtype=np.float64)[near])
     sums = known.astype(np.float32).T @ z.reshape(len(z), -1)
-    p, rank = z.shape[1:]
-    return np.asarray(sums.reshape(p, p, rank)[np.arange(p)[:, None], near], dtype=np.float64)
+    p, r = z.shape[1:]
+    return np.asarray(sums.reshape(p, p, r)[np.arange(p)[:, None], near], dtype=np.float64)
 
 
 def _centred(
     sums: Float32, table: Table, mean: Floats, total: Floats | None, share: Floats, n_jobs: int
 ) -> Float32:
-    """`(sums - mean x total) / (n share)`, in place: takes off what is left of the features' sums;
+    """`(sums - mean x total) / (n share)`, in place: subtracts what is left of the features' sums;
     `share` `(p, s)` of the samples have both variables.
 
-    `total` `(p, s)` sums the features over the samples that have a variable; None where each of
-    them is in one of its rows."""
+    `total` `(p, s)` are sums of the features over the samples that have a variable; None where they
+    are the sums over the rows of the variable."""
     size = table.total_weight * share
     given = total if total is not None else np.empty((0, 0))
     parallel(
@@ -199,6 +206,7 @@ def _centred(
 
 @kernel
 def _centre(sums, offsets, mean, given, size, start, stop):  # type: ignore[no-untyped-def]
+    """`_centred` of variables start:stop; `given` is `total`, or `(0, 0)`."""
     width = sums.shape[1]
     total = np.zeros(width)
     for a in range(start, stop):
@@ -214,9 +222,9 @@ def _centre(sums, offsets, mean, given, size, start, stop):  # type: ignore[no-u
 
 
 @kernel
-def _take_own(sums, offsets, basis, offset, counts, start, stop):  # type: ignore[no-untyped-def]
-    """`sums[c] -= counts[c] (basis[c] - offset_a)` for the categories of variables start:stop: what
-    their own features added to their sums."""
+def _subtract_own(sums, offsets, basis, offset, counts, start, stop):  # type: ignore[no-untyped-def]
+    """`sums[c] -= counts[c] (basis[c] - offset_a)` for the categories of variables start:stop: the
+    part of their own features."""
     for a in range(start, stop):
         for c in range(offsets[a], offsets[a + 1]):
             count = np.float32(counts[c])
@@ -226,9 +234,9 @@ def _take_own(sums, offsets, basis, offset, counts, start, stop):  # type: ignor
 
 @kernel
 def _feature_columns(codes, offsets, basis, offset, weights, out, start, stop):  # type: ignore[no-untyped-def]
-    """`out[a rank + q, n] = weight (basis[offsets[a] + codes[n, a], q] - offset[a, q])` for
-    variables start:stop; zero where the code is negative."""
-    rank = basis.shape[1]
+    """`out[a r + q, n] = weight (basis[offsets[a] + codes[n, a], q] - offset[a, q])` for variables
+    start:stop in r directions; zero where the code is negative."""
+    n_directions = basis.shape[1]
     one = len(weights) == 0
     for low in range(0, codes.shape[0], TILE):
         high = min(low + TILE, codes.shape[0])
@@ -238,25 +246,25 @@ def _feature_columns(codes, offsets, basis, offset, weights, out, start, stop): 
                 if codes[n, a] < 0:
                     weight = np.float32(0.0)
                 row = basis[offsets[a] + max(codes[n, a], 0)]
-                for q in range(rank):
-                    out[a * rank + q, n] = weight * (row[q] - offset[a, q])
+                for q in range(n_directions):
+                    out[a * n_directions + q, n] = weight * (row[q] - offset[a, q])
 
 
 @kernel
 def _pool(codes, offsets, basis, offset, weights, out, start, stop):  # type: ignore[no-untyped-def]
     """`out[q, n]`: the weighted sum over variables of those features, for samples start:stop."""
-    rank = basis.shape[1]
+    n_directions = basis.shape[1]
     one = len(weights) == 0
-    total = np.empty(rank, dtype=np.float32)
+    total = np.empty(n_directions, dtype=np.float32)
     for n in range(start, stop):
         total[:] = 0.0
         for a in range(codes.shape[1]):
             if codes[n, a] >= 0:
                 row = basis[offsets[a] + codes[n, a]]
-                for q in range(rank):
+                for q in range(n_directions):
                     total[q] += row[q] - offset[a, q]
         weight = np.float32(1.0) if one else np.float32(weights[n])
-        for q in range(rank):
+        for q in range(n_directions):
             out[q, n] = weight * total[q]
 
 
@@ -264,8 +272,8 @@ def _pool(codes, offsets, basis, offset, weights, out, start, stop):  # type: ig
 def add_columns(codes, offsets, z, index, out, start, stop):  # type: ignore[no-untyped-def]
     """`out[offsets[a] + codes[n, a], j] += z[index[a, j], n]` for variables start:stop.
 
-    `z` is `(features, n)`; negative codes add to the last row of `out`, which means nothing. By
-    tiles of samples: their rows of `out` stay in the cache, and two features at a time pass by."""
+    `z` is `(features, n)`; negative codes add to the last row of `out`, which is not used. By tiles
+    of samples, two features at a time, so that their rows of `out` stay in the cache."""
     width = np.uint64(out.shape[1])
     flat = out.reshape(-1)
     place = np.empty(TILE, dtype=np.uint64)

@@ -1,7 +1,7 @@
-"""How far samples spread the determinant of a pair: tails, and errors that any distribution has.
+"""Fourth moments of whitened features of pairs: kurtosis ratios, and errors of any distribution.
 
-Both are fourth moments of whitened features. They are measured on a part of the samples or, where
-categories were counted, on all of them at once (`Counted`).
+They are measured on a part of the samples (`SampledFourthMoments`) or, where categories were
+counted, on all of them at once (`CountedFourthMoments`).
 """
 
 from __future__ import annotations
@@ -22,31 +22,32 @@ from latenttree.moments.second_moments import Features
 Floats = NDArray[np.float64]
 
 CALIBRATION_SAMPLES = 8192
-TAIL_SAMPLES = 16_384
+KURTOSIS_SAMPLES = 16_384
 
 
-class Spread(Protocol):
-    """What is known of fourth moments."""
+class FourthMoments(Protocol):
+    """Fourth moments of the whitened features of all pairs of variables."""
 
     def fourth(self, n_jobs: int) -> NDArray[np.float32]:
         """`E[|z_a|^2 |z_b|^2]` of all pairs, `(p, p)`."""
 
     def ratios(self, pairs: NDArray[np.int64], n_jobs: int) -> Floats:
-        """For each pair the standard error of its distance by the influence function over that of
-        the Gaussian formula; 1 where it is too noisy to tell."""
+        """Standard errors by the influence function over those of the Gaussian formula, of the
+        distances of pairs `(m, 2)`; 1 where noise hides it."""
 
 
-class Sampled:
-    """Fourth moments of a part of the samples."""
+class SampledFourthMoments:
+    """`FourthMoments` of a part of the samples."""
 
-    def __init__(self, table: Table, seen: Features) -> None:
-        self._table, self._seen = table, seen
+    def __init__(self, table: Table, white: Features) -> None:
+        self._table, self._white = table, white
 
     def fourth(self, n_jobs: int) -> NDArray[np.float32]:
-        part, p = self._table.thinned(TAIL_SAMPLES), self._table.n_vars
+        """`E[|z_a|^2 |z_b|^2]`, `(p, p)`, over samples that have both."""
+        part, p = self._table.thinned(KURTOSIS_SAMPLES), self._table.n_vars
 
         def norms(start: int, stop: int) -> NDArray[np.float32]:
-            squares = _squares(part, self._seen, start, stop, n_jobs)
+            squares = _squares(part, self._white, start, stop, n_jobs)
             known, roots = part.known(start, stop), root_weights(part, start, stop)
             if known is not None:
                 squares = np.concatenate([squares, known], axis=1)
@@ -59,13 +60,14 @@ class Sampled:
         return sums
 
     def ratios(self, pairs: NDArray[np.int64], n_jobs: int) -> Floats:
+        """See `FourthMoments`; two passes over `CALIBRATION_SAMPLES` samples."""
         part = self._table.thinned(CALIBRATION_SAMPLES)
-        z = self._seen.of(part, 0, part.n_samples, n_jobs)
+        z = self._white.of(part, 0, part.n_samples, n_jobs)
         gaps = part.known(0, part.n_samples)
         known = np.ones((1, 1), np.bool_) if gaps is None else gaps
         weights = np.ones(part.n_samples) if part.weights is None else part.weights
-        rank, m = z.shape[2], len(pairs)
-        joint = np.zeros((m, 2 * rank + 1, 2 * rank + 1))
+        r, m = z.shape[2], len(pairs)
+        joint = np.zeros((m, 2 * r + 1, 2 * r + 1))
         given = (z, known, weights, pairs)
         parallel(lambda a, b: _joint_moments(*given, joint, a, b), m, n_jobs, 8)
         centre, form, gaussian = _influences(joint, gaps is not None)
@@ -76,38 +78,40 @@ class Sampled:
 
 
 def _squares(
-    table: Table, seen: Features, start: int, stop: int, n_jobs: int
+    table: Table, white: Features, start: int, stop: int, n_jobs: int
 ) -> NDArray[np.float32]:
     """`|z_a|^2` of some samples, `(n, p)`, zero where missing."""
-    if seen.coded is not None:
-        norms = np.einsum("ci,ci->c", seen.coded, seen.coded)[:, None]
+    if white.coded is not None:
+        norms = np.einsum("ci,ci->c", white.coded, white.coded)[:, None]
         return project(table, norms, start, stop, n_jobs)[:, :, 0]
-    z = seen.of(table, start, stop, n_jobs)
+    z = white.of(table, start, stop, n_jobs)
     return np.asarray(np.einsum("nai,nai->na", z, z))
 
 
-class Counted:
-    """Fourth moments of all samples, from the counts of all pairs of categories."""
+class CountedFourthMoments:
+    """`FourthMoments` of all samples, from the counts of all pairs of categories."""
 
-    def __init__(self, counts: Counts, table: Table, seen: Features) -> None:
-        assert seen.coded is not None
+    def __init__(self, counts: Counts, table: Table, white: Features) -> None:
+        assert white.coded is not None
         self._counts, self._offsets, self._n = counts, table.offsets, table.n_samples
-        self._white = seen.coded.astype(np.float64)
+        self._white = white.coded.astype(np.float64)
 
     def fourth(self, n_jobs: int) -> NDArray[np.float32]:
+        """`E[|z_a|^2 |z_b|^2]`, `(p, p)`."""
         norms = (self._white**2).sum(axis=1, keepdims=True)
         return (projected(self._counts, self._offsets, norms) / self._n).astype(np.float32)
 
     def ratios(self, pairs: NDArray[np.int64], n_jobs: int) -> Floats:
-        rank, m = self._white.shape[1], len(pairs)
-        joint, spread = np.zeros((m, 2 * rank + 1, 2 * rank + 1)), np.zeros(m)
+        """See `FourthMoments`."""
+        r, m = self._white.shape[1], len(pairs)
+        joint, spread = np.zeros((m, 2 * r + 1, 2 * r + 1)), np.zeros(m)
         joint[:, 0, 0] = self._n
         for i, (one, other, cells) in enumerate(map(self._pair, pairs)):
-            joint[i, rank + 1 :, 1 : rank + 1] = (one.T @ cells @ other).T
+            joint[i, r + 1 :, 1 : r + 1] = (one.T @ cells @ other).T
         _, form, gaussian = _influences(joint, False)
         for i, (one, other, cells) in enumerate(map(self._pair, pairs)):
-            own = [((z @ form[i, s, s]) * z).sum(1) for z, s in _sides(one, other, rank)]
-            psi = 2 * one @ form[i, :rank, rank:] @ other.T + own[0][:, None] + own[1]
+            own = [((z @ form[i, s, s]) * z).sum(1) for z, s in _sides(one, other, r)]
+            psi = 2 * one @ form[i, :r, r:] @ other.T + own[0][:, None] + own[1]
             share = cells / self._n
             spread[i] = (share * psi**2).sum() - (share * psi).sum() ** 2
         return _ratio(spread, gaussian)
@@ -117,25 +121,26 @@ class Counted:
         return self._white[one], self._white[other], self._counts[one, other]
 
 
-def _sides(one: Floats, other: Floats, rank: int) -> list[tuple[Floats, slice]]:
-    return [(one, slice(None, rank)), (other, slice(rank, None))]
+def _sides(one: Floats, other: Floats, r: int) -> list[tuple[Floats, slice]]:
+    """Features of either variable, and their places among the 2 r of a pair."""
+    return [(one, slice(None, r)), (other, slice(r, None))]
 
 
 @kernel
 def _joint_moments(z, known, weights, pairs, out, start, stop):  # type: ignore[no-untyped-def]
     """`out[i] = sum w x x^T`, `x = (1, z_a, z_b)`, over the samples that have both of pair i; lower
-    triangle. Samples go by 64, so that they stay in the cache while the pairs take turns."""
-    rank = z.shape[2]
-    x = np.ones(2 * rank + 1)
+    triangle, `(m, 2 r + 1, 2 r + 1)`. Blocks of 64 samples stay in the cache for all pairs."""
+    r = z.shape[2]
+    x = np.ones(2 * r + 1)
     for low in range(0, len(z), 64):
         for i in range(start, stop):
             a, b = pairs[i]
             for n in range(low, min(low + 64, len(z))):
                 if len(known) > 1 and not (known[n, a] and known[n, b]):
                     continue
-                for q in range(rank):
+                for q in range(r):
                     x[1 + q] = z[n, a, q]
-                    x[1 + rank + q] = z[n, b, q]
+                    x[1 + r + q] = z[n, b, q]
                 for u in range(len(x)):
                     t = weights[n] * x[u]
                     for v in range(u + 1):
@@ -144,18 +149,18 @@ def _joint_moments(z, known, weights, pairs, out, start, stop):  # type: ignore[
 
 @kernel
 def _form_moments(z, known, weights, pairs, centre, form, out, start, stop):  # type: ignore[no-untyped-def]
-    """`out[i] = sum w (psi, psi^2)`, `psi = x^T form_i x`, `x = (z_a, z_b) - centre_i`."""
-    rank = z.shape[2]
-    x = np.ones(2 * rank)
+    """`out[i] = sum w (psi, psi^2)`, `psi = x^T form_i x`, with `x = (z_a, z_b) - centre_i`."""
+    r = z.shape[2]
+    x = np.ones(2 * r)
     for low in range(0, len(z), 64):
         for i in range(start, stop):
             a, b = pairs[i]
             for n in range(low, min(low + 64, len(z))):
                 if len(known) > 1 and not (known[n, a] and known[n, b]):
                     continue
-                for q in range(rank):
+                for q in range(r):
                     x[q] = z[n, a, q] - centre[i, q]
-                    x[rank + q] = z[n, b, q] - centre[i, rank + q]
+                    x[r + q] = z[n, b, q] - centre[i, r + q]
                 psi = 0.0
                 for u in range(len(x)):
                     t = 0.0
@@ -171,33 +176,33 @@ def _influences(joint: Floats, gaps: bool) -> tuple[Floats, Floats, Floats]:
 
     `psi = -z_b^T C^-1 z_a + (|z_a|^2 + |z_b|^2) / 2`. From joint moments `(m, 2 r + 1, 2 r + 1)`:
     centres `(m, 2 r)`, forms `(m, 2 r, 2 r)`, and the variance of the Gaussian formula `(m,)`, NaN
-    where C is noise, whose inverse says nothing about errors. With `gaps` features are whitened by
-    the samples that have both."""
-    rank = joint.shape[1] // 2
+    where C is noise and its inverse meaningless. With `gaps` features are whitened by the samples
+    that have both."""
+    r = joint.shape[1] // 2
     n = np.maximum(joint[:, 0, 0], 1e-300)
-    one, other = slice(1, rank + 1), slice(rank + 1, None)
+    one, other = slice(1, r + 1), slice(r + 1, None)
     moments = joint / n[:, None, None]
-    centre = moments[:, 1:, 0] if gaps else np.zeros((len(joint), 2 * rank))
+    centre = moments[:, 1:, 0] if gaps else np.zeros((len(joint), 2 * r))
     cross = np.swapaxes(moments[:, other, one], 1, 2)
-    cross = cross - centre[:, :rank, None] * centre[:, None, rank:]
+    cross = cross - centre[:, :r, None] * centre[:, None, r:]
     root_a, root_b = (_own_roots(moments, side, gaps) for side in (one, other))
     cross = root_a @ cross @ np.swapaxes(root_b, 1, 2)
     s = np.linalg.svd(cross, compute_uv=False)
-    told = s[:, -1] * np.sqrt(n) >= 3
-    inverse = np.linalg.inv(np.where(told[:, None, None], cross, np.eye(rank)))
-    form = np.empty((len(joint), 2 * rank, 2 * rank))
-    form[:, :rank, :rank] = np.swapaxes(root_a, 1, 2) @ root_a / 2
-    form[:, rank:, rank:] = np.swapaxes(root_b, 1, 2) @ root_b / 2
-    form[:, rank:, :rank] = -np.swapaxes(root_b, 1, 2) @ inverse @ root_a / 2
-    form[:, :rank, rank:] = np.swapaxes(form[:, rank:, :rank], 1, 2)
-    s = np.where(told[:, None], s, 1.0)
+    clear = s[:, -1] * np.sqrt(n) >= 3
+    inverse = np.linalg.inv(np.where(clear[:, None, None], cross, np.eye(r)))
+    form = np.empty((len(joint), 2 * r, 2 * r))
+    form[:, :r, :r] = np.swapaxes(root_a, 1, 2) @ root_a / 2
+    form[:, r:, r:] = np.swapaxes(root_b, 1, 2) @ root_b / 2
+    form[:, r:, :r] = -np.swapaxes(root_b, 1, 2) @ inverse @ root_a / 2
+    form[:, :r, r:] = np.swapaxes(form[:, r:, :r], 1, 2)
+    s = np.where(clear[:, None], s, 1.0)
     gaussian = ((1 - np.minimum(s, 1) ** 2) ** 2 / s**2).sum(axis=1)
-    return centre, form, np.where(told, gaussian, np.nan)
+    return centre, form, np.where(clear, gaussian, np.nan)
 
 
 def _own_roots(moments: Floats, side: slice, gaps: bool) -> Floats:
-    """Roots `(m, r, r)` that make features of unit covariance over the samples of the pair, but for
-    directions in which they do not vary; the identity where all samples have both."""
+    """Roots `(m, r, r)` that whiten features over the samples of the pair, except in directions in
+    which they do not vary; the identity where all samples have both."""
     own, mean = moments[:, side, side], moments[:, side, 0]
     if not gaps:
         return np.broadcast_to(np.eye(own.shape[1]), own.shape)
@@ -208,5 +213,6 @@ def _own_roots(moments: Floats, side: slice, gaps: bool) -> Floats:
 
 
 def _ratio(spread: Floats, gaussian: Floats) -> Floats:
+    """Roots of the ratios of two variances, 1 where the Gaussian one is NaN."""
     ratio = np.sqrt(np.maximum(spread, 0.0) / np.maximum(gaussian, 1e-12))
     return np.where(np.isnan(gaussian), 1.0, ratio)

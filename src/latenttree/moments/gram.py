@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from latenttree.engine import BLOCK, blocks, parallel, single_threaded_blas
 
 TILE = 512
-"""Columns of a tile, at most; fewer where there are few, so that many threads have a part."""
+"""Columns of a tile, at most; fewer if the matrix is small, so that all threads have tiles."""
 
-SIDES = 12
+MIN_TILES = 12
+"""Tiles along a side, unless they would be narrower than 128 columns."""
 
 
 def gram(
@@ -26,7 +27,7 @@ def gram(
 
     `chunk(start, stop)` gives the features of those samples as `(stop - start, width)`. Products
     are float32 inside a block of 4,096 samples; blocks add up in float64, in the order of the
-    samples, so that the millionth sample counts as the first. Only tiles on or above the diagonal
+    samples, so that no precision is lost with many samples. Only tiles on or above the diagonal
     are computed: n width^2 / 2 multiply-adds, 6 width^2 bytes.
     """
     side = _side(width)
@@ -45,13 +46,13 @@ def gram(
     for i, ((a, b), (c, d)) in enumerate(tiles):
         second[a:b, c:d] = sums[i]
         second[c:d, a:b] = second[a:b, c:d].T
-        sums[i] = 0.0  # its memory is free again
+        sums[i] = 0.0  # frees its memory
     return second
 
 
 def _side(width: int) -> int:
     """Columns of a tile: a multiple of 64."""
-    return min(TILE, max(128, -(-width // SIDES // 64) * 64))
+    return min(TILE, max(128, -(-width // MIN_TILES // 64) * 64))
 
 
 def _added(total: Any, block: NDArray[np.float32]) -> Any:
@@ -68,7 +69,8 @@ def gram_between(
     widths: tuple[int, int],
     n_jobs: int,
 ) -> NDArray[np.float32]:
-    """Sums of products `widths` of two sets of features, which `chunk(start, stop)` gives."""
+    """Sums of products, of shape `widths`, of two sets of features, which `chunk(start, stop)`
+    gives."""
     one, other = map(_side, widths)
     tiles = [(a, b) for a in blocks(widths[0], one) for b in blocks(widths[1], other)]
     sums: list[Any] = [0.0] * len(tiles)
@@ -81,7 +83,7 @@ def gram_between(
                 sums[i] = _added(sums[i], x[:, a:b].T @ y[:, c:d])
 
             parallel(tile, len(tiles), n_jobs, 1)
-    found = np.zeros(widths, dtype=np.float32)
+    products = np.zeros(widths, dtype=np.float32)
     for ((a, b), (c, d)), total in zip(tiles, sums, strict=True):
-        found[a:b, c:d] = total
-    return found
+        products[a:b, c:d] = total
+    return products

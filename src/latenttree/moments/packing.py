@@ -1,15 +1,16 @@
 """0/1 variables packed for counting pairs: bits for the frequent ones, lists for the rare ones.
 
-Of n samples and p variables, there are two ways to count who occurs together:
+With n samples and p variables, there are two ways to count how often pairs occur together:
 
 - *bits*: a variable is n bits, a pair `popcount(x & y)` over n / 64 words, eight at once where the
   machine can. All pairs: n p^2 / 128 words, whatever the data.
 - *increments*: for each sample that has a, one more for every b < a that it has. All pairs: half
   the sum of squared lengths of samples; nothing for pairs that never meet.
 
-Frequent with frequent goes by bits, rare with all by increments. Where the line is drawn, from all
-bits to all increments, is whatever costs least (`best_split`). BLAS, at n p^2 / 2 multiply-adds, is
-some thirty times the work of bits: it counts only samples with weights.
+Pairs of frequent variables are counted by bits, pairs with a rare one by increments. The line
+between them, from all bits to all increments, is where the cost is least (`best_split`). BLAS, at
+n p^2 / 2 multiply-adds, is some thirty times the work of bits: it is used only for samples with
+weights.
 """
 
 from __future__ import annotations
@@ -30,10 +31,10 @@ from latenttree.engine.kernels import kernel
 Ints = NDArray[np.int64]
 
 ROWS = 4096
-"""Samples in a piece of packing: whole cache lines of bits, so that no two threads share one."""
+"""Samples packed by one task: whole cache lines of bits, so that no two threads share one."""
 
 PROBE = 16_384
-"""Samples whose lengths the cost of increments is told from."""
+"""Samples from which the cost of increments is estimated."""
 
 SPARSE = 0.1
 """Share of ones below which codes are packed as sparse samples."""
@@ -69,7 +70,7 @@ class Packed(NamedTuple):
     n_samples: int
 
 
-# ---- what is less work ---------------------------------------------------------------------
+# ---- the cheaper way -----------------------------------------------------------------------
 
 
 def bits_cost(n_samples: Any, n_vars: Any) -> Any:
@@ -78,14 +79,14 @@ def bits_cost(n_samples: Any, n_vars: Any) -> Any:
 
 
 def increments_cost(n_increments: Any, n_visits: Any) -> Any:
-    """Nanoseconds for so many increments; a visit is one variable's look at one sample."""
+    """Nanoseconds for so many increments; a visit reads one sample for one variable."""
     return INCREMENT * n_increments + VISIT * n_visits
 
 
 def best_split(n_samples: int, n_frequent: Any, n_increments: Any, n_visits: Any) -> int:
-    """Which of several splits is least work: `n_frequent[i]` variables by bits, the others by
-    `n_increments[i]` increments in `n_visits[i]` visits. If any is rare, every one of the data is
-    listed: as many as there are visits at most."""
+    """Number of the cheapest of several splits: `n_frequent[i]` variables by bits, the others by
+    `n_increments[i]` increments in `n_visits[i]` visits. If any is rare, all ones of the data are
+    listed, at most as many as there are visits."""
     cost = bits_cost(n_samples, n_frequent) + increments_cost(n_increments, n_visits)
     return int(np.argmin(cost + np.where(n_visits > 0, LISTING * np.max(n_visits), 0.0)))
 
@@ -97,34 +98,36 @@ def frequency_classes(support: Ints) -> Ints:
 
 
 @kernel
-def _split_work(indptr, indices, group, step, work):  # type: ignore[no-untyped-def]
-    """`work[g]` = increments of every `step`-th sample if the first g groups are frequent.
+def _split_work(indptr, indices, frequency_class, step, work):  # type: ignore[no-untyped-def]
+    """`work[g]` = increments of every `step`-th sample if the first g classes are frequent.
 
     A sample with L ones, r of them rare, makes `r L - r (r + 1) / 2` (no variable with itself)."""
-    n_groups = len(work)
-    here = np.zeros(n_groups, np.int64)
+    n_classes = len(work)
+    here = np.zeros(n_classes, np.int64)
     for n in range(0, len(indptr) - 1, step):
         here[:] = 0
         for s in range(indptr[n], indptr[n + 1]):
-            here[group[indices[s]]] += 1
+            here[frequency_class[indices[s]]] += 1
         length = indptr[n + 1] - indptr[n]
         rare = length
-        for g in range(n_groups):
+        for g in range(n_classes):
             work[g] += rare * length - rare * (rare + 1) // 2
             rare -= here[g]
 
 
 def frequent_columns(matrix: Any, support: Ints) -> NDArray[np.bool_]:
-    """Which columns to hold as bits, from a look at some samples."""
-    group = frequency_classes(support)
-    n_groups = int(group.max(initial=-1)) + 1
+    """Columns `(p,)` to hold as bits, decided from some of the samples."""
+    frequency_class = frequency_classes(support)
+    n_classes = int(frequency_class.max(initial=-1)) + 1
     step = max(1, matrix.shape[0] // PROBE)
-    work = np.zeros(n_groups + 1, np.int64)
-    _split_work(matrix.indptr, matrix.indices, group, step, work)
-    sizes, ones = (np.bincount(group, w, minlength=n_groups) for w in (None, support))
+    work = np.zeros(n_classes + 1, np.int64)
+    _split_work(matrix.indptr, matrix.indices, frequency_class, step, work)
+    sizes, ones = (np.bincount(frequency_class, w, minlength=n_classes) for w in (None, support))
     n_frequent = np.concatenate([[0], np.cumsum(sizes)])
     visits = ones.sum() - np.concatenate([[0], np.cumsum(ones)])
-    return np.asarray(group < best_split(matrix.shape[0], n_frequent, work * step, visits))
+    return np.asarray(
+        frequency_class < best_split(matrix.shape[0], n_frequent, work * step, visits)
+    )
 
 
 # ---- packing -------------------------------------------------------------------------------
@@ -132,6 +135,7 @@ def frequent_columns(matrix: Any, support: Ints) -> NDArray[np.bool_]:
 
 @kernel
 def _count_columns(indices, start, stop, out):  # type: ignore[no-untyped-def]
+    """`out[indices[s]] += 1` for start <= s < stop."""
     for s in range(start, stop):
         out[indices[s]] += 1
 
@@ -155,12 +159,13 @@ def column_counts(matrix: Any, n_jobs: int) -> Ints:
 
 
 def _shifted(work: Any, first: int, start: int, stop: int) -> Any:
+    """Call `work` on a range of rows that is given relative to `first`."""
     return work(first + start, first + stop)
 
 
 def _row_ranges(matrix: Any) -> Iterator[tuple[int, int]]:
-    """Rows of a CSR matrix, whole pieces with about `VALUES_PER_RANGE` stored values, looked at
-    together: a matrix may lie in a scratch file."""
+    """Ranges of rows of a CSR matrix, multiples of `ROWS` with about `VALUES_PER_RANGE` stored
+    values, which are read together: a matrix may lie in a scratch file."""
     n = matrix.shape[0]
     step = max(1, VALUES_PER_RANGE * n // max(matrix.nnz, 1) // ROWS) * ROWS
     for first, last in blocks(n, step):
@@ -172,7 +177,7 @@ def _row_ranges(matrix: Any) -> Iterator[tuple[int, int]]:
 def _pack_rows(indptr, indices, rank, bits, ranks, start, stop):  # type: ignore[no-untyped-def]
     """Bits of samples start:stop and, if any rank is rare, the sorted ranks of each."""
     f = len(bits)
-    mixed = len(ranks) > 0
+    any_rare = len(ranks) > 0
     for n in range(start, stop):
         word, bit = n // 64, np.uint64(1) << np.uint64(n % 64)
         t = indptr[n]
@@ -180,10 +185,10 @@ def _pack_rows(indptr, indices, rank, bits, ranks, start, stop):  # type: ignore
             r = rank[indices[s]]
             if r < f:
                 bits[r, word] |= bit
-                if mixed:
+                if any_rare:
                     ranks[t] = r
                     t += 1
-        if mixed:
+        if any_rare:
             for s in range(indptr[n], indptr[n + 1]):
                 r = rank[indices[s]]
                 if r >= f:
@@ -217,7 +222,7 @@ def _pack_codes(codes, offsets, least, bits, first, start, stop):  # type: ignor
                 bits[offsets[a] + c - least, word] |= bit
 
 
-def _no_bits(n_columns: int, n_samples: int) -> NDArray[np.uint64]:
+def _zero_bits(n_columns: int, n_samples: int) -> NDArray[np.uint64]:
     """Zero bits of `n_columns` columns, in whole vectors of eight words."""
     return np.zeros((n_columns, -(-n_samples // 512) * 8), dtype=np.uint64)
 
@@ -225,21 +230,21 @@ def _no_bits(n_columns: int, n_samples: int) -> NDArray[np.uint64]:
 def pack_categories(table: Table, offsets: Ints, least: int, n_jobs: int) -> NDArray[np.uint64]:
     """Bits of the categories from `least` on of a table of codes: one row each, those of variable a
     from `offsets[a]`."""
-    bits = _no_bits(int(offsets[-1]), table.n_samples)
-    for first, last in blocks(table.n_samples, stretch_rows(table)):
+    bits = _zero_bits(int(offsets[-1]), table.n_samples)
+    for first, last in blocks(table.n_samples, rows_per_range(table)):
         pack = partial(_pack_codes, table.rows(first, last), offsets, least, bits, first)
         parallel(pack, last - first, n_jobs, ROWS)
     return bits
 
 
-def stretch_rows(table: Table) -> int:
-    """Rows of codes that are looked at together, whole pieces of packing."""
+def rows_per_range(table: Table) -> int:
+    """Rows of codes that are read together, a multiple of `ROWS`."""
     return max(1, VALUES_PER_RANGE // max(table.n_vars, 1) // ROWS) * ROWS
 
 
 def packed(table: Table, n_jobs: int = 1) -> Packed:
-    """The store of a table of 0/1 variables: presence, or codes of two categories of which the
-    second counts. Nothing missing. Two looks at the samples."""
+    """Packed samples of a table of 0/1 variables: sparse binary, or codes of two categories of
+    which the second is counted. Nothing may be missing. Two passes over the samples."""
     if table.kind == "sparse_binary":
         return pack_matrix(table.matrix, n_jobs)
     n, p = table.n_samples, table.n_vars
@@ -275,8 +280,8 @@ def _sparse_rows(table: Table, nnz: int) -> _Rows:
 
 
 def pack_matrix(matrix: Any, n_jobs: int = 1, frequent: NDArray[np.bool_] | None = None) -> Packed:
-    """The store of the stored places of a canonical CSR matrix `(n, p)`; `frequent` says which
-    columns to hold as bits, by default those that make least work."""
+    """Packed samples of a canonical CSR matrix `(n, p)` whose stored places are ones; `frequent`
+    `(p,)` are the columns to hold as bits, by default at the least cost."""
     n, p = matrix.shape
     support = column_counts(matrix, n_jobs)
     if frequent is None:
@@ -285,7 +290,7 @@ def pack_matrix(matrix: Any, n_jobs: int = 1, frequent: NDArray[np.bool_] | None
     rank = np.empty(p, np.int64)
     rank[order] = np.arange(p)
     f = int(frequent.sum())
-    bits, ranks = _no_bits(f, n), np.empty(matrix.nnz if f < p else 0, np.uint32)
+    bits, ranks = _zero_bits(f, n), np.empty(matrix.nnz if f < p else 0, np.uint32)
     own = (matrix.indptr, matrix.indices, rank, bits, ranks)
     for first, last in _row_ranges(matrix):
         parallel(partial(_shifted, partial(_pack_rows, *own), first), last - first, n_jobs, ROWS)

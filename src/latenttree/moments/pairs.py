@@ -1,4 +1,4 @@
-"""All pairs of variables at once: signed determinants, their relative errors, and tails."""
+"""All pairs of variables at once: signed determinants, their relative errors, kurtosis ratios."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from latenttree.data import Table
 from latenttree.engine import parallel
 from latenttree.engine.kernels import kernel
 from latenttree.moments.available_cases import available_moments, whiten_pairs
-from latenttree.moments.binary import MAX_TAIL, binary_pairs, is_binary
+from latenttree.moments.binary import MAX_KURTOSIS, binary_pairs, is_binary
 from latenttree.moments.contingency import (
     Counts,
     contingency,
@@ -19,34 +19,37 @@ from latenttree.moments.contingency import (
     projected,
     worth_counting,
 )
-from latenttree.moments.fourth_moments import Counted, Sampled, Spread
+from latenttree.moments.coordinates import coordinate_moments, feature_means
+from latenttree.moments.fourth_moments import (
+    CountedFourthMoments,
+    FourthMoments,
+    SampledFourthMoments,
+)
 from latenttree.moments.mirror import STRIP, mirrored
 from latenttree.moments.second_moments import features_of, second_moments
-from latenttree.moments.subspace import coordinate_moments, feature_means
-
-__all__ = ["Pairs", "all_pairs", "second_moments"]
 
 Matrix = NDArray[np.float32]
 Floats = NDArray[np.float64]
 
 
 class Pairs(NamedTuple):
-    """Signed determinants of all pairs, relative standard errors and tails, each `(p, p)`."""
+    """Signed determinants of all pairs, their relative standard errors and kurtosis ratios, each
+    `(p, p)`."""
 
-    det: Matrix
+    determinant: Matrix
     error: Matrix
-    tails: Matrix
+    kurtosis: Matrix
 
 
 def all_pairs(
     table: Table, basis: NDArray[np.float32], n_jobs: int, counts: Counts | None = None
 ) -> Pairs:
-    """Signed determinants, errors and tails of all pairs, by whichever way is least work.
+    """Signed determinants, errors and kurtosis ratios of all pairs, by the cheapest way.
 
-    0/1 variables are counted (`moments.cooccurrence`), and so are few categories
-    (`moments.contingency`; `counts` where they were counted before); else features are multiplied,
-    in one pass over the samples, one more over some of them for tails, and one more where values
-    are missing."""
+    `basis` is `(coordinates, n_directions)`. 0/1 variables are counted (`cooccurrence`), and so are
+    few categories (`contingency`; `counts` if they were counted before). Otherwise features are
+    multiplied, in one pass over the samples, a second over some of them for kurtosis ratios, and a
+    third where values are missing."""
     p = table.n_vars
     pairs = Pairs(*(np.empty((p, p), np.float32) for _ in range(3)))
     for matrix, own in zip(pairs, (1.0, 0.0, 1.0), strict=True):
@@ -65,7 +68,8 @@ def all_pairs(
 def _whole_pairs(
     table: Table, basis: NDArray[np.float32], counts: Counts | None, pairs: Pairs, n_jobs: int
 ) -> None:
-    """Fill `pairs` where nothing is missing, from `counts` or, if None, from the samples."""
+    """Fill `pairs`, in place, where nothing is missing, from `counts` or, if None, from the
+    samples."""
     mean = coordinate_moments(table)[0] if counts is None else marginals(counts) / table.n_samples
     offset = feature_means(table, basis, mean)
     if counts is None:
@@ -76,36 +80,38 @@ def _whole_pairs(
         second = (projected(counts, table.offsets, centred) / table.n_samples).astype(np.float32)
     root = _whitening(second, basis.shape[1])
     _fill_determinants(second, root, table.total_weight, pairs, n_jobs)
-    seen = features_of(table, basis, offset, root)
-    spread = Sampled(table, seen) if counts is None else Counted(counts, table, seen)
+    white = features_of(table, basis, offset, root)
+    spread: FourthMoments = SampledFourthMoments(table, white)
+    if counts is not None:
+        spread = CountedFourthMoments(counts, table, white)
     _fill_spread(pairs, spread, basis.shape[1], n_jobs)
 
 
 def _pairs_with_gaps(table: Table, basis: NDArray[np.float32], pairs: Pairs, n_jobs: int) -> None:
-    """Fill `pairs`, each by the samples that have both."""
-    p, rank, n = table.n_vars, basis.shape[1], table.total_weight
+    """Fill `pairs`, in place, each from the samples that have both variables."""
+    p, n_directions, n = table.n_vars, basis.shape[1], table.total_weight
     offset = feature_means(table, basis, coordinate_moments(table)[0])
-    found = available_moments(table, basis, offset, n_jobs)
-    seen = features_of(table, basis, offset, _whitening(found.covariance, rank))
-    whiten_pairs(found, table, basis, offset, n_jobs)
-    white = np.tile(np.eye(rank), (p, 1, 1))
-    _fill_determinants(found.covariance, white, n, pairs, n_jobs)
-    _fill_spread(pairs, Sampled(table, seen), rank, n_jobs)
-    share = found.both / np.float32(n)  # fewer samples have both
+    moments = available_moments(table, basis, offset, n_jobs)
+    white = features_of(table, basis, offset, _whitening(moments.covariance, n_directions))
+    whiten_pairs(moments, table, basis, offset, n_jobs)
+    identity = np.tile(np.eye(n_directions), (p, 1, 1))
+    _fill_determinants(moments.covariance, identity, n, pairs, n_jobs)
+    _fill_spread(pairs, SampledFourthMoments(table, white), n_directions, n_jobs)
+    share = moments.both / np.float32(n)  # fewer samples have both
     np.fill_diagonal(share, 1.0)
     pairs.error[...] /= np.sqrt(share)
-    pairs.tails[...] = np.clip(pairs.tails / share, 1.0, MAX_TAIL)
+    pairs.kurtosis[...] = np.clip(pairs.kurtosis / share, 1.0, MAX_KURTOSIS)
 
 
-def _whitening(second: Matrix, rank: int) -> Floats:
-    """Inverse Cholesky roots `(p, rank, rank)` of the features' own covariances."""
-    p = len(second) // rank
+def _whitening(second: Matrix, n_directions: int) -> Floats:
+    """Inverse Cholesky roots `(p, n_directions, n_directions)` of the features' own covariances."""
+    p = len(second) // n_directions
     index = np.arange(p)
-    own = second.reshape(p, rank, p, rank)[index, :, index, :].astype(np.float64)
+    own = second.reshape(p, n_directions, p, n_directions)[index, :, index, :].astype(np.float64)
     trace = np.trace(own, axis1=1, axis2=2)
-    # a variable that is constant in these samples (one half of few) has no correlation to show
-    own[trace <= 0] = np.eye(rank)
-    own += np.eye(rank) * (1e-6 * trace / rank)[:, None, None]
+    # a variable that is constant in these samples has no correlation
+    own[trace <= 0] = np.eye(n_directions)
+    own += np.eye(n_directions) * (1e-6 * trace / n_directions)[:, None, None]
     return np.linalg.inv(np.linalg.cholesky(own))
 
 
@@ -113,12 +119,12 @@ def _whitening(second: Matrix, rank: int) -> Floats:
 
 
 @kernel(inline="always")
-def _invert_general(work, rank):  # type: ignore[no-untyped-def]
+def _invert_general(work, r):  # type: ignore[no-untyped-def]
     """Gauss-Jordan on `[C | I]` in place, leaving `[I | C^-1]`; returns det C, 0 if singular."""
     value = 1.0
-    for i in range(rank):
+    for i in range(r):
         pivot = i
-        for u in range(i + 1, rank):
+        for u in range(i + 1, r):
             if abs(work[u, i]) > abs(work[pivot, i]):
                 pivot = u
         x = work[pivot, i]
@@ -126,53 +132,53 @@ def _invert_general(work, rank):  # type: ignore[no-untyped-def]
             return 0.0
         if pivot != i:
             value = -value
-            for j in range(2 * rank):
+            for j in range(2 * r):
                 work[i, j], work[pivot, j] = work[pivot, j], work[i, j]
         value *= x
-        for j in range(2 * rank):
+        for j in range(2 * r):
             work[i, j] /= x
-        for u in range(rank):
+        for u in range(r):
             f = work[u, i]
             if u != i and f != 0.0:
-                for j in range(2 * rank):
+                for j in range(2 * r):
                     work[u, j] -= f * work[i, j]
     return value
 
 
 @kernel(inline="always")
-def _determinant(work, rank, square):  # type: ignore[no-untyped-def]
-    """`det C` and `|C^-1|_F^2` of `C = work[:, :rank]`, whose `|C|_F^2` is `square`.
+def _determinant(work, r, square):  # type: ignore[no-untyped-def]
+    """`det C` and `|C^-1|_F^2` of `C = work[:, :r]`, whose `|C|_F^2` is `square`.
 
-    Closed forms up to rank 2: `|C^-1|_F = |C|_F / |det C|`. Else Gauss-Jordan, O(r^3)."""
-    if rank == 1:
+    Closed forms for r <= 2: `|C^-1|_F = |C|_F / |det C|`. Else Gauss-Jordan, O(r^3)."""
+    if r == 1:
         return work[0, 0], 1 / square
-    if rank == 2:
+    if r == 2:
         value = work[0, 0] * work[1, 1] - work[0, 1] * work[1, 0]
         return value, square / (value * value)
-    for i in range(rank):
-        for j in range(rank):
-            work[i, rank + j] = 1.0 if i == j else 0.0
-    value = _invert_general(work, rank)
+    for i in range(r):
+        for j in range(r):
+            work[i, r + j] = 1.0 if i == j else 0.0
+    value = _invert_general(work, r)
     inverse = 0.0
-    for i in range(rank):
-        for j in range(rank):
-            inverse += work[i, rank + j] ** 2
+    for i in range(r):
+        for j in range(r):
+            inverse += work[i, r + j] ** 2
     return value, inverse
 
 
 @kernel(inline="always")
-def _whiten_block(second, root, rank, a, b, half, work):  # type: ignore[no-untyped-def]
-    """`C = root_a second_ab root_b^T` in `work[:, :rank]`, for lower triangular roots; returns
+def _whiten_block(second, root, r, a, b, half, work):  # type: ignore[no-untyped-def]
+    """`C = root_a second_ab root_b^T` in `work[:, :r]`, for lower triangular roots; returns
     `|C|_F^2`."""
-    for i in range(rank):
-        for v in range(rank):
+    for i in range(r):
+        for v in range(r):
             t = 0.0
             for u in range(i + 1):
-                t += root[a, i, u] * second[a * rank + u, b * rank + v]
+                t += root[a, i, u] * second[a * r + u, b * r + v]
             half[i, v] = t
     square = 0.0
-    for i in range(rank):
-        for j in range(rank):
+    for i in range(r):
+        for j in range(r):
             t = 0.0
             for v in range(j + 1):
                 t += half[i, v] * root[b, j, v]
@@ -182,24 +188,25 @@ def _whiten_block(second, root, rank, a, b, half, work):  # type: ignore[no-unty
 
 
 @kernel
-def _determinants(second, root, rank, n, out, start, stop):  # type: ignore[no-untyped-def]
-    """`det C`, its relative error and `|C|_F^2` of pairs b < a, start <= a < stop, `C` whitened,
-    into both triangles of the three of `out`; `start` is a multiple of `STRIP`.
+def _determinants(second, root, r, n, out, start, stop):  # type: ignore[no-untyped-def]
+    """`det C`, its relative error and `|C|_F^2` of pairs b < a, start <= a < stop, into both
+    triangles of the three of `out` `(p, p)`; C is whitened, r directions, and `start` is a multiple
+    of `STRIP`.
 
     Relative variance of `det C` for Gaussian features:
     `sum (1 - s^2)^2 / s^2 / n = (|C^-1|_F^2 - 2 r + |C|_F^2) / n`."""
-    work, half = np.empty((rank, 2 * rank)), np.empty((rank, rank))
+    work, half = np.empty((r, 2 * r)), np.empty((r, r))
     block = np.empty((3, STRIP, STRIP), np.float32)
     variables = np.arange(stop)
     for low in range(0, stop, STRIP):
         high = min(low + STRIP, stop)
         for a in range(start, stop):
             for b in range(low, min(high, a)):
-                square = _whiten_block(second, root, rank, a, b, half, work)
-                value, inverse = _determinant(work, rank, square)
+                square = _whiten_block(second, root, r, a, b, half, work)
+                value, inverse = _determinant(work, r, square)
                 i, j = a - start, b - low
                 block[0, i, j] = value
-                block[1, i, j] = np.sqrt(max(inverse - 2 * rank + square, 0.0) / n)
+                block[1, i, j] = np.sqrt(max(inverse - 2 * r + square, 0.0) / n)
                 block[2, i, j] = square
                 if value == 0.0:
                     block[1, i, j] = np.inf
@@ -208,61 +215,64 @@ def _determinants(second, root, rank, n, out, start, stop):  # type: ignore[no-u
 
 
 def _fill_determinants(second: Matrix, root: Floats, n: float, pairs: Pairs, n_jobs: int) -> None:
-    """Determinants and Gaussian errors off the diagonal; `|C|_F^2` where tails will be."""
-    p, rank = root.shape[:2]
-    given = (second, root, rank, n, tuple(pairs))
+    """Fill determinants and Gaussian errors off the diagonal, in place; `|C|_F^2` goes where the
+    kurtosis ratios will be."""
+    p, n_directions = root.shape[:2]
+    given = (second, root, n_directions, n, tuple(pairs))
     parallel(lambda a, b: _determinants(*given, a, b), p, n_jobs, STRIP)
 
 
-# ---- tails and calibrated errors -----------------------------------------------------------
+# ---- kurtosis ratios and calibrated errors -------------------------------------------------
 
 
-def _fill_spread(pairs: Pairs, spread: Spread, rank: int, n_jobs: int) -> None:
-    """Tails in the place of `|C|^2`: `E[|z_a|^2 |z_b|^2] / (r^2 + 2 |C_ab|^2)`, at least 1; errors
-    scaled to what the influence function says of some."""
+def _fill_spread(pairs: Pairs, spread: FourthMoments, n_directions: int, n_jobs: int) -> None:
+    """Kurtosis ratios in the place of `|C|^2`: `E[|z_a|^2 |z_b|^2] / (r^2 + 2 |C_ab|^2)`, at least
+    1, r directions; errors calibrated by the influence function."""
     fourth = spread.fourth(n_jobs)
-    norm = pairs.tails
+    norm = pairs.kurtosis
     norm *= 2
-    norm += rank**2
+    norm += n_directions**2
     np.divide(fourth, norm, out=norm)
-    np.clip(norm, 1.0, MAX_TAIL, out=norm)
+    np.clip(norm, 1.0, MAX_KURTOSIS, out=norm)
     np.fill_diagonal(norm, 1.0)
     _calibrate(pairs, spread, n_jobs)
 
 
-def _calibrate(pairs: Pairs, spread: Spread, n_jobs: int) -> None:
-    """Scale the errors, in place, to what the influence function says of a few pairs.
+def _calibrate(pairs: Pairs, spread: FourthMoments, n_jobs: int) -> None:
+    """Scale the errors, in place, to those of the influence function.
 
-    It is measured on some hundred pairs, each variable with its nearest and with others, and its
-    ratio to the Gaussian formula is carried to all pairs as a function of their distance."""
-    p = len(pairs.det)
-    chosen = _spread_pairs(pairs, p)
+    The influence function is evaluated for some hundred pairs, each variable with its nearest and
+    with others; its ratio to the Gaussian formula is applied to all pairs as a function of their
+    distance."""
+    p = len(pairs.determinant)
+    chosen = _calibration_pairs(pairs, p)
     rows, columns = chosen.T
     ratio = spread.ratios(chosen, n_jobs)
     if len(chosen) == p * (p - 1) // 2:
         pairs.error[rows, columns] *= ratio.astype(np.float32)
         pairs.error[columns, rows] = pairs.error[rows, columns]
         return
-    distance = -np.log(np.maximum(np.abs(pairs.det[rows, columns]).astype(np.float64), 1e-30))
+    determinant = np.abs(pairs.determinant[rows, columns]).astype(np.float64)
+    distance = -np.log(np.maximum(determinant, 1e-30))
     order = np.argsort(distance)
     bins = np.array_split(order, min(12, max(1, len(order) // 8)))
     knots = [float(np.median(distance[x])) for x in bins]
     values = [float(np.clip(np.median(ratio[x]), 0.7, 10.0)) for x in bins]
 
     def scale(start: int, stop: int) -> None:
-        d = -np.log(np.clip(np.abs(pairs.det[start:stop]), 1e-30, 1.0))
+        d = -np.log(np.clip(np.abs(pairs.determinant[start:stop]), 1e-30, 1.0))
         pairs.error[start:stop] *= np.interp(d, knots, values).astype(np.float32)
 
     parallel(scale, p, n_jobs, STRIP)
 
 
-def _spread_pairs(pairs: Pairs, p: int) -> NDArray[np.int64]:
-    """Some hundred pairs (a, b), b < a: all, or each variable with its nearest and a random one."""
+def _calibration_pairs(pairs: Pairs, p: int) -> NDArray[np.int64]:
+    """Some hundred pairs `(m, 2)`, b < a: all, or for some a the nearest and a random one."""
     if p * (p - 1) // 2 <= 400:
         return np.column_stack(np.tril_indices(p, -1)).astype(np.int64)
     rng = np.random.default_rng(0)
     chosen = set()
     for a in range(1, p, max(1, p // 200)):
-        chosen.add((a, int(np.argmax(np.abs(pairs.det[a, :a])))))
+        chosen.add((a, int(np.argmax(np.abs(pairs.determinant[a, :a])))))
         chosen.add((a, int(rng.integers(a))))
     return np.array(sorted(chosen), dtype=np.int64)

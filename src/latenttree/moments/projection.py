@@ -1,4 +1,4 @@
-"""Every variable as a short vector: `z_a = U_a^T x_a` for all samples of a chunk."""
+"""Every variable as a short vector, its feature `z_a = basis_a^T x_a`, for a chunk of samples."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ PIECE = 512
 def project_codes(codes, offsets, basis, offset, out, start, stop):  # type: ignore[no-untyped-def]
     """`out[n, a] = basis[offsets[a] + codes[n, a]] - offset[a]` for samples start:stop; zero where
     the code is negative. One row of `basis` is read for each code."""
-    rank = basis.shape[1]
+    n_directions = basis.shape[1]
     for n in range(start, stop):
         for a in range(codes.shape[1]):
             if codes[n, a] < 0:
-                for q in range(rank):
+                for q in range(n_directions):
                     out[n, a, q] = 0.0
                 continue
             row = offsets[a] + codes[n, a]
-            for q in range(rank):
+            for q in range(n_directions):
                 out[n, a, q] = basis[row, q] - offset[a, q]
 
 
@@ -35,12 +35,12 @@ def project_codes(codes, offsets, basis, offset, out, start, stop):  # type: ign
 def project_sparse(indptr, indices, data, owner, basis, out, start, stop):  # type: ignore[no-untyped-def]
     """`out[n, owner[c]] += x[n, c] basis[c]` for samples start:stop. One row of `basis` is read for
     each stored value."""
-    rank = basis.shape[1]
+    n_directions = basis.shape[1]
     for n in range(start, stop):
         for s in range(indptr[n], indptr[n + 1]):
             c = indices[s]
             own, value, towards = out[n, owner[c]], data[s], basis[c]
-            for q in range(rank):
+            for q in range(n_directions):
                 own[q] += value * towards[q]
 
 
@@ -52,9 +52,8 @@ def owners(table: Table) -> NDArray[np.int64]:
 def project(
     table: Table, basis: NDArray[np.float32], start: int, stop: int, n_jobs: int
 ) -> NDArray[np.float32]:
-    """Features `(stop - start, p, rank)` of a chunk of samples; `basis` is `(coordinates, rank)`.
-
-    Zero where a variable is missing."""
+    """Features `(stop - start, p, n_directions)` of a chunk of samples, zero where a variable is
+    missing; `basis` is `(coordinates, n_directions)`."""
     offset = np.zeros((table.n_vars, basis.shape[1]), dtype=np.float32)
     return features(table, basis, offset, start, stop, n_jobs)
 
@@ -67,7 +66,7 @@ def features(
     stop: int,
     n_jobs: int,
 ) -> NDArray[np.float32]:
-    """Features less their means `offset` `(p, rank)`, zero where a variable is missing."""
+    """`project` less the means of the features, `offset` `(p, n_directions)`."""
     rows: Any = table.rows(start, stop)
     out = np.empty((stop - start, table.n_vars, basis.shape[1]), dtype=np.float32)
     if table.kind == "codes":
@@ -92,8 +91,8 @@ def features(
 
 
 def root_weights(table: Table, start: int, stop: int) -> NDArray[np.float32] | None:
-    """Square roots of the weights of some samples: what features are multiplied by before products
-    of two of them are summed."""
+    """Square roots of the weights of some samples, None without weights: features are multiplied by
+    them, so that sums of products of two are weighted."""
     if table.weights is None:
         return None
     return np.sqrt(table.weights[start:stop]).astype(np.float32)

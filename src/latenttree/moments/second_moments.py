@@ -16,19 +16,17 @@ from latenttree.moments.subspace import apply_roots
 
 @dataclass(frozen=True)
 class Features:
-    """Directions `(coordinates, rank)`, means of the features `(p, rank)`, and the roots `(p, rank,
-    rank)` that whiten them, if they are to be whitened.
+    """How the features of samples in r directions are computed: `root (basis^T x - offset)`.
 
-    A feature of a code is a row of a table: that of `coded`, where nothing is left to subtract or
-    to multiply."""
+    For codes, a feature is a row of `coded`, in which offset and root are applied already."""
 
-    basis: NDArray[np.float32]
-    offset: NDArray[np.float32]
-    root: NDArray[np.float64] | None = None
-    coded: NDArray[np.float32] | None = None
+    basis: NDArray[np.float32]  # (coordinates, r)
+    offset: NDArray[np.float32]  # (p, r) means of the features
+    root: NDArray[np.float64] | None = None  # (p, r, r) lower triangular, to whiten
+    coded: NDArray[np.float32] | None = None  # (coordinates, r)
 
     def of(self, table: Table, start: int, stop: int, n_jobs: int) -> NDArray[np.float32]:
-        """Features `(stop - start, p, rank)` of some samples, zero where missing."""
+        """Features `(stop - start, p, n_directions)` of some samples, zero where missing."""
         if self.coded is not None:
             return project(table, self.coded, start, stop, n_jobs)
         z = features(table, self.basis, self.offset, start, stop, n_jobs)
@@ -44,7 +42,7 @@ def features_of(
     offset: NDArray[np.float32],
     root: NDArray[np.float64] | None = None,
 ) -> Features:
-    """Features of tables like this one (the same variables, other samples)."""
+    """Features of tables with the same variables as this one, of these samples or others."""
     if table.kind != "codes":
         return Features(basis, offset, root)
     own = owners(table)
@@ -57,14 +55,13 @@ def features_of(
 def second_moments(
     table: Table, basis: NDArray[np.float32], offset: NDArray[np.float32], n_jobs: int
 ) -> NDArray[np.float32]:
-    """Covariances `(p rank, p rank)` of the features of all pairs, where nothing is missing.
-
-    One pass; least that it can take: n (p rank)^2 / 2 multiply-adds."""
+    """Covariances `(p r, p r)` of the features of all pairs in r directions, where nothing is
+    missing. One pass; n (p r)^2 / 2 multiply-adds."""
     width = table.n_vars * basis.shape[1]
-    seen = features_of(table, basis, offset)
+    centred = features_of(table, basis, offset)
 
     def chunk(start: int, stop: int) -> NDArray[np.float32]:
-        z = seen.of(table, start, stop, n_jobs).reshape(-1, width)
+        z = centred.of(table, start, stop, n_jobs).reshape(-1, width)
         roots = root_weights(table, start, stop)
         return z if roots is None else z * roots[:, None]
 

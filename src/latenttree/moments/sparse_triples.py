@@ -1,7 +1,7 @@
-"""`triples.triple_moments` for samples in which few variables are present, and none is unknown.
+"""`triples.triple_moments` for sparse binary samples without missing values.
 
-Then every view is `(1, z)` in every sample: only `z` is held, sums over the 1 are shared, and of
-the observed nodes only what is present is looked at.
+Then every view is `(1, z)` in every sample: only `z` is held, sums over the 1 are shared, and only
+the ones of the observed nodes are read.
 """
 
 from __future__ import annotations
@@ -14,31 +14,34 @@ from numpy.typing import NDArray
 
 from latenttree.engine import blocks, parallel
 from latenttree.engine.kernels import kernel
-from latenttree.moments.triples import LANES, Layout, TripleMoments, _dot, _times
+from latenttree.moments.triples import LANES, TripleLayout, TripleMoments, dot, multiply
 
 Floats = NDArray[np.float64]
 
-VALUES = 1 << 23
-LEAST_PIECE, MOST_PIECE = 256, 4096
-"""Values of views that are held at once, at most; samples of which they are."""
+MAX_VALUES = 1 << 23
+"""Values of views that are held at once, at most ..."""
 
-P = TypeVar("P", bound=Any)
+MIN_CHUNK, MAX_CHUNK = 256, 4096
+"""... but at least those of MIN_CHUNK samples, and at most those of MAX_CHUNK."""
+
+ChunkT = TypeVar("ChunkT", bound=Any)
 
 
-class Sums(NamedTuple):
-    """Sums over samples, of views `z` with `r = k - 1` numbers each."""
+class _SparseSums(NamedTuple):
+    """Sums over samples, of views `z` in r directions each."""
 
     first: Floats  # (n_views, r) z
     own: Floats  # (n_views, r, r) z z^T
     pair: Floats  # (rows, 3, r, r) z z'^T of the views 0 and 1, 0 and 2, 1 and 2 of a row
     third: Floats  # (rows, r, r, r)
     cross: Floats  # (H, 3, r, 3, r)
-    told: Floats  # (B, 3, r) z in the samples that have the observed node
-    seen: Floats  # (p,) samples that have each observed node
+    emitted: Floats  # (B, 3, r) z in the samples that have the observed node
+    occurrences: Floats  # (p,) samples that have each observed node
     both: Floats  # (C,) samples that have both ends of an edge
 
     @classmethod
-    def zeros(cls, layout: Layout, r: int) -> Sums:
+    def zeros(cls, layout: TripleLayout, r: int) -> _SparseSums:
+        """Zeros for the moments of a layout."""
         views, rows, edges = layout.n_views, len(layout.view), len(layout.hidden)
         return cls(
             np.zeros((views, r)),
@@ -52,19 +55,20 @@ class Sums(NamedTuple):
         )
 
 
-def present_moments(
-    chunks: Iterable[P],
-    features: Callable[[P], NDArray[np.float32]],
-    layout: Layout,
-    k: int,
+def sparse_triple_moments(
+    chunks: Iterable[ChunkT],
+    features: Callable[[ChunkT], NDArray[np.float32]],
+    layout: TripleLayout,
+    n_states: int,
     n_jobs: int,
 ) -> TripleMoments:
-    """Moments over chunks whose `columns` are CSC; `features` gives `z` of the views,
-    `(n_views, k - 1, n)`.
+    """Moments over chunks whose `columns` are CSC; `features` gives `z` of the views of a chunk,
+    `(n_views, k - 1, n)` for k states.
 
-    Cost for each sample: `k^3` for a hidden node, `9 k^2` for an edge, `3 k` for a leaf that is
-    present. Memory: the moments, and `4 VALUES` bytes, or `LEAST_PIECE` samples."""
-    sums = Sums.zeros(layout, k - 1)
+    Cost for each sample: `k^3` for a hidden node, `9 k^2` for an edge, `3 k` for a leaf that is 1.
+    Memory: the moments, and `4 MAX_VALUES` bytes, or `MIN_CHUNK` samples."""
+    k = n_states
+    sums = _SparseSums.zeros(layout, k - 1)
     total = 0.0
     for part in _cut(chunks, layout.n_views * (k - 1)):
         w = np.ones(len(part)) if part.weights is None else part.weights
@@ -73,19 +77,22 @@ def present_moments(
     return _means(sums, layout, k, max(total, 1e-300))
 
 
-def _cut(chunks: Iterable[P], width: int) -> Iterator[P]:
-    size = min(max(LEAST_PIECE, VALUES // max(width, 1)), MOST_PIECE)
+def _cut(chunks: Iterable[ChunkT], width: int) -> Iterator[ChunkT]:
+    """The chunks in pieces of which `width` values for each sample fit in memory."""
+    size = min(max(MIN_CHUNK, MAX_VALUES // max(width, 1)), MAX_CHUNK)
     for chunk in chunks:
         for start, stop in blocks(len(chunk), size):
             yield chunk if stop - start == len(chunk) else chunk.take(slice(start, stop))
 
 
-def _add(y: Any, columns: Any, w: Any, layout: Layout, sums: Sums, n_jobs: int) -> None:
+def _add(
+    y: Any, columns: Any, w: Any, layout: TripleLayout, sums: _SparseSums, n_jobs: int
+) -> None:
     """Add some samples. Threads share out views, nodes and edges, each adds its samples in
     order."""
     view, edges, counted = layout.view, layout.hidden, layout.counted
     rows, nodes = layout.emitted.T
-    told_views = view[rows]
+    emitted_views = view[rows]
     indptr, indices = columns.indptr, columns.indices
 
     def share(work: Callable[[int, int], None], n: int) -> None:
@@ -95,16 +102,19 @@ def _add(y: Any, columns: Any, w: Any, layout: Layout, sums: Sums, n_jobs: int) 
     share(lambda a, b: _add_rows(y, w, view, sums.pair, sums.third, a, b), len(view))
     share(lambda a, b: _add_edges(y, w, view, edges, sums.cross, a, b), len(edges))
     share(
-        lambda a, b: _add_told(y, w, indptr, indices, nodes, told_views, sums.told, a, b),
+        lambda a, b: _add_emitted(y, w, indptr, indices, nodes, emitted_views, sums.emitted, a, b),
         len(nodes),
     )
-    share(lambda a, b: _add_seen(w, indptr, indices, sums.seen, a, b), len(sums.seen))
+    share(
+        lambda a, b: _add_occurrences(w, indptr, indices, sums.occurrences, a, b),
+        len(sums.occurrences),
+    )
     share(lambda a, b: _add_both(w, indptr, indices, counted, sums.both, a, b), len(counted))
 
 
-def _means(sums: Sums, layout: Layout, k: int, n: float) -> TripleMoments:
+def _means(sums: _SparseSums, layout: TripleLayout, k: int, n: float) -> TripleMoments:
     """Sums as moments of `(1, z)`."""
-    first, seen = sums.first / n, sums.seen / n
+    first, occurrences = sums.first / n, sums.occurrences / n
     own = np.ones((layout.n_views, k, k))
     own[:, 0, 1:] = own[:, 1:, 0] = first
     own[:, 1:, 1:] = sums.own / n
@@ -120,15 +130,15 @@ def _means(sums: Sums, layout: Layout, k: int, n: float) -> TripleMoments:
     cross[:, :, 0, :, 1:] = mean[layout.hidden[:, 1]][:, None]
     cross[:, :, 1:, :, 1:] = sums.cross / n
     owner, node = layout.emitted.T
-    told = np.ones((len(node), 2, 3, k))
-    told[:, 1, :, 0] = seen[node, None]
-    told[:, 1, :, 1:] = sums.told / n
-    told[:, 0, :, 0] = 1 - seen[node, None]
-    told[:, 0, :, 1:] = mean[owner] - told[:, 1, :, 1:]
-    a, b = seen[layout.counted].T
+    emitted = np.ones((len(node), 2, 3, k))
+    emitted[:, 1, :, 0] = occurrences[node, None]
+    emitted[:, 1, :, 1:] = sums.emitted / n
+    emitted[:, 0, :, 0] = 1 - occurrences[node, None]
+    emitted[:, 0, :, 1:] = mean[owner] - emitted[:, 1, :, 1:]
+    a, b = occurrences[layout.counted].T
     both = sums.both / n
     counted = np.stack([1 - a - b + both, b - both, a - both, both], axis=-1).reshape(-1, 2, 2)
-    return TripleMoments(own, third, cross, tuple(told), tuple(np.maximum(counted, 0.0)), n)
+    return TripleMoments(own, third, cross, tuple(emitted), tuple(np.maximum(counted, 0.0)), n)
 
 
 # As in `triples`: inner loops over slices of rows, products and sums of `LANES` samples in float32,
@@ -144,10 +154,10 @@ def _add_views(y, w, first, own, start, stop):  # type: ignore[no-untyped-def]
         for low in range(0, n, LANES):
             high = min(low + LANES, n)
             for i in range(r):
-                first[v, i] += _dot(y[v, i, low:high], w[low:high])
-                _times(y[v, i, low:high], w[low:high], a)
+                first[v, i] += dot(y[v, i, low:high], w[low:high])
+                multiply(y[v, i, low:high], w[low:high], a)
                 for j in range(r):
-                    own[v, i, j] += _dot(a, y[v, j, low:high])
+                    own[v, i, j] += dot(a, y[v, j, low:high])
 
 
 @kernel
@@ -161,16 +171,16 @@ def _add_rows(y, w, view, pair, third, start, stop):  # type: ignore[no-untyped-
             high = min(low + LANES, n)
             here = w[low:high]
             for i in range(r):
-                _times(y[one, i, low:high], here, a)
+                multiply(y[one, i, low:high], here, a)
                 for j in range(r):
-                    _times(a, y[two, j, low:high], b)
-                    pair[row, 0, i, j] += _dot(a, y[two, j, low:high])
-                    pair[row, 1, i, j] += _dot(a, y[three, j, low:high])
+                    multiply(a, y[two, j, low:high], b)
+                    pair[row, 0, i, j] += dot(a, y[two, j, low:high])
+                    pair[row, 1, i, j] += dot(a, y[three, j, low:high])
                     for q in range(r):
-                        third[row, i, j, q] += _dot(b, y[three, q, low:high])
-                _times(y[two, i, low:high], here, a)
+                        third[row, i, j, q] += dot(b, y[three, q, low:high])
+                multiply(y[two, i, low:high], here, a)
                 for j in range(r):
-                    pair[row, 2, i, j] += _dot(a, y[three, j, low:high])
+                    pair[row, 2, i, j] += dot(a, y[three, j, low:high])
 
 
 @kernel
@@ -183,16 +193,16 @@ def _add_edges(y, w, view, edges, cross, start, stop):  # type: ignore[no-untype
             high = min(low + LANES, n)
             for s in range(3):
                 for i in range(r):
-                    _times(y[view[edges[e, 0], s], i, low:high], w[low:high], a)
+                    multiply(y[view[edges[e, 0], s], i, low:high], w[low:high], a)
                     for t in range(3):
                         for j in range(r):
                             other = y[view[edges[e, 1], t], j, low:high]
-                            cross[e, s, i, t, j] += _dot(a, other)
+                            cross[e, s, i, t, j] += dot(a, other)
 
 
 @kernel
-def _add_told(y, w, indptr, indices, nodes, views, told, start, stop):  # type: ignore[no-untyped-def]
-    """`told[e, t] += sum_n w z` of view `views[e, t]` over the samples with node `nodes[e]`."""
+def _add_emitted(y, w, indptr, indices, nodes, views, emitted, start, stop):  # type: ignore[no-untyped-def]
+    """`emitted[e, t] += sum_n w z` of view `views[e, t]` over the samples with node `nodes[e]`."""
     r = y.shape[1]
     for e in range(start, stop):
         here = indices[indptr[nodes[e]] : indptr[nodes[e] + 1]]
@@ -202,19 +212,20 @@ def _add_told(y, w, indptr, indices, nodes, views, told, start, stop):  # type: 
                 total = 0.0
                 for s in here:
                     total += w[s] * values[s]
-                told[e, t, i] += total
+                emitted[e, t, i] += total
 
 
 @kernel
-def _add_seen(w, indptr, indices, seen, start, stop):  # type: ignore[no-untyped-def]
+def _add_occurrences(w, indptr, indices, occurrences, start, stop):  # type: ignore[no-untyped-def]
+    """`occurrences[v] += sum w` over the samples with node v, start <= v < stop."""
     for v in range(start, stop):
         for q in range(indptr[v], indptr[v + 1]):
-            seen[v] += w[indices[q]]
+            occurrences[v] += w[indices[q]]
 
 
 @kernel
 def _add_both(w, indptr, indices, edges, both, start, stop):  # type: ignore[no-untyped-def]
-    """Samples with both ends of edges; those of a node are in increasing order."""
+    """`both[e] += sum w` over the samples with both ends of edge e; those of a node are sorted."""
     for e in range(start, stop):
         a, b = indptr[edges[e, 0]], indptr[edges[e, 1]]
         while a < indptr[edges[e, 0] + 1] and b < indptr[edges[e, 1] + 1]:

@@ -1,9 +1,9 @@
-"""Pooled subspaces: for every variable the few directions through which it meets all others.
+"""Pooled subspaces: for every variable the few directions in which it depends on the others.
 
-`Cov(x_a, x_b)` has, over all b, the same column space: that of `A_a`, of rank `k - 1` once means
-are removed. It is found once for each variable from everything else pooled (a sparse sign sketch
-of the other variables, then power rounds against the features of the nearest ones), instead of
-once for each pair.
+`Cov(x_a, x_b)` has, over all b, the same column space: that of `A_a`, of rank `n_states - 1` once
+means are removed. It is estimated once for each variable from all others pooled (a sparse sign
+sketch of the other variables, then power rounds against the features of the nearest ones), instead
+of once for each pair.
 """
 
 from __future__ import annotations
@@ -28,47 +28,54 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 DAMPING = 10.0
-"""Pseudo-samples added to a coordinate's variance, so that a category seen once does not weigh like
-a factor: scale 1 / sqrt(P + 10 / N)."""
+"""Pseudo-samples added to a coordinate's variance, so that a category that occurs once does not get
+the weight of a real direction: scale 1 / sqrt(P + 10 / N)."""
 
 CROWDED = 100
-"""Samples for each category below which single pairs show too little to start from."""
+"""Samples for each category below which single pairs are too noisy to start from."""
 
 N_NEAR = 8
+"""Nearest variables whose features a variable's moments are taken with."""
+
 SKETCH = 16
+"""Columns of moments of the first round."""
+
 PROBE = BLOCK // 2
 """Samples on which features are scaled and neighbours chosen."""
 
 SEARCHES = 3
 """Rounds after which the neighbours stay."""
 
-PIECES = 64
-"""Groups of variables that threads share, at least."""
+N_TASKS = 64
+"""Batches of variables that threads share, at least."""
 
-GROUP_FLOATS = 1_000_000
+BATCH_FLOATS = 1_000_000
+"""Moments in a batch of variables."""
 
 
 @dataclass(frozen=True)
 class Subspaces:
-    """`basis[offsets[a]:offsets[a + 1]]` spans the directions of variable a, shape `(., rank)`."""
+    """Directions of every variable: columns of `basis[offsets[a]:offsets[a + 1]]`."""
 
-    basis: NDArray[np.float32]
-    strengths: NDArray[np.float64]  # (p, rank) singular values of the pooled moments
+    basis: NDArray[np.float32]  # (coordinates, n_directions)
+    strengths: NDArray[np.float64]  # (p, n_directions) singular values of the pooled moments
     n_rounds: int
 
 
-def full_subspaces(table: Table, rank: int) -> Subspaces | None:
-    """The whole space of every variable, when none has more than `rank` free dimensions.
+def full_subspaces(table: Table, n_directions: int) -> Subspaces | None:
+    """The whole space of every variable, or None if one has more than `n_directions` free
+    dimensions.
 
-    Ordinal variables have the first `rank` powers of their scores, whatever their categories."""
+    Ordinal variables have the first `n_directions` powers of their scores, however many categories
+    they have."""
     scored = np.array([family == "ordinal" for family in table.families])
-    if ((free_dimensions(table) > rank) & ~scored).any():
+    if ((free_dimensions(table) > n_directions) & ~scored).any():
         return None
-    basis = np.zeros((int(table.offsets[-1]), rank), dtype=np.float32)
-    for q in range(rank):
+    basis = np.zeros((int(table.offsets[-1]), n_directions), dtype=np.float32)
+    for q in range(n_directions):
         basis[table.offsets[:-1][table.widths > q] + q, q] = 1.0
     set_scores(basis, table)
-    return Subspaces(basis, np.full((table.n_vars, rank), np.nan), 0)
+    return Subspaces(basis, np.full((table.n_vars, n_directions), np.nan), 0)
 
 
 def set_scores(basis: Float32, table: Table) -> None:
@@ -83,59 +90,57 @@ def set_scores(basis: Float32, table: Table) -> None:
 def same_widths(
     offsets: NDArray[np.int64], n_floats: int, most: int | None = None
 ) -> Iterator[tuple[Ints, Ints]]:
-    """Variables of one width, and the rows `(variables, width)` of their coordinates: what batched
-    products take, a limited number at a time if each row has `n_floats`, and `most` at most."""
+    """Batches of variables of one width, with the rows `(variables, width)` of their coordinates:
+    up to `BATCH_FLOATS` floats if each row has `n_floats`, and up to `most` variables."""
     widths = np.diff(offsets)
     for width in np.unique(widths):
         variables = np.flatnonzero(widths == width)
-        step = max(1, min(most or len(variables), GROUP_FLOATS // int(width * n_floats)))
+        step = max(1, min(most or len(variables), BATCH_FLOATS // int(width * n_floats)))
         for start in range(0, len(variables), step):
             some = variables[start : start + step]
             yield some, offsets[some][:, None] + np.arange(width)
 
 
 def leading_directions(
-    moments: Float32, scale: Floats, offsets: NDArray[np.int64], rank: int, n_jobs: int
+    moments: Float32, scale: Floats, offsets: NDArray[np.int64], n_directions: int, n_jobs: int
 ) -> tuple[Float32, Floats]:
     """Top left singular vectors of every variable's scaled moments, in unscaled coordinates.
 
     By the eigenvectors of the small `(s, s)` Gram matrix: O(d s^2) for each variable, never d x d.
     """
     p, s = len(offsets) - 1, moments.shape[1]
-    basis = np.zeros((len(moments), rank), dtype=np.float32)
-    strengths = np.zeros((p, rank))
-    groups = list(same_widths(offsets, s, -(-p // PIECES)))
+    basis = np.zeros((len(moments), n_directions), dtype=np.float32)
+    strengths = np.zeros((p, n_directions))
+    batches = list(same_widths(offsets, s, -(-p // N_TASKS)))
 
     def work(first: int, last: int) -> None:
-        for variables, rows in groups[first:last]:
+        for variables, rows in batches[first:last]:
             m = moments[rows].astype(np.float64) * scale[rows, None]
             values, vectors = np.linalg.eigh(m.transpose(0, 2, 1) @ m)
-            top = np.sqrt(np.maximum(values[:, ::-1][:, :rank], 1e-30))
-            left = m @ vectors[:, :, ::-1][:, :, :rank] / top[:, None]
+            top = np.sqrt(np.maximum(values[:, ::-1][:, :n_directions], 1e-30))
+            left = m @ vectors[:, :, ::-1][:, :, :n_directions] / top[:, None]
             basis[rows, : left.shape[2]] = left * scale[rows, None]
             strengths[variables, : top.shape[1]] = top
 
-    parallel(work, len(groups), n_jobs, 1)
+    parallel(work, len(batches), n_jobs, 1)
     return basis, strengths
 
 
 def standardise(sample: Table, basis: Float32, mean: Floats, n_jobs: int) -> Float32:
-    """Rescale the basis, in place, to unit covariance of the features over a sample; those
-    features.
-
-    Shape `(n, p, rank)`, centred, times the roots of the weights."""
+    """Rescale the basis, in place, to unit covariance of the features over a sample; returns these
+    features `(n, p, n_directions)`, centred, times the roots of the weights."""
     offset = feature_means(sample, basis, mean)
     z = weighted_features(sample, basis, offset, 0, sample.n_samples, n_jobs)
-    p, rank = sample.n_vars, basis.shape[1]
-    own = np.zeros((p, rank, rank))
+    p, n_directions = sample.n_vars, basis.shape[1]
+    own = np.zeros((p, n_directions, n_directions))
     parallel(lambda a, b: _own_moments(z, own, a, b), p, n_jobs, -(-p // 16))
     own *= (sample.n_samples / known_weights(sample))[:, None, None]
-    trace = np.trace(own, axis1=1, axis2=2)[:, None, None] / rank
-    own += np.eye(rank) * (1e-3 * trace + 1e-12)
+    trace = np.trace(own, axis1=1, axis2=2)[:, None, None] / n_directions
+    own += np.eye(n_directions) * (1e-3 * trace + 1e-12)
     root = np.linalg.inv(np.linalg.cholesky(own))
     parallel(lambda a, b: apply_roots(z, root, a, b), len(z), n_jobs)
     turn = root.transpose(0, 2, 1).astype(np.float32)
-    for variables, rows in same_widths(sample.offsets, rank):
+    for variables, rows in same_widths(sample.offsets, n_directions):
         basis[rows] = basis[rows] @ turn[variables]
     return z
 
@@ -143,25 +148,25 @@ def standardise(sample: Table, basis: Float32, mean: Floats, n_jobs: int) -> Flo
 @kernel
 def _own_moments(z, out, start, stop):  # type: ignore[no-untyped-def]
     """`out[a] = mean_n z_a z_a^T` for variables start:stop."""
-    n, rank = z.shape[0], z.shape[2]
+    n, n_directions = z.shape[0], z.shape[2]
     for row in range(n):
         for a in range(start, stop):
-            for i in range(rank):
-                for j in range(rank):
+            for i in range(n_directions):
+                for j in range(n_directions):
                     out[a, i, j] += z[row, a, i] * z[row, a, j]
     for a in range(start, stop):
-        for i in range(rank):
-            for j in range(rank):
+        for i in range(n_directions):
+            for j in range(n_directions):
                 out[a, i, j] /= n
 
 
 @kernel
 def apply_roots(z, root, start, stop):  # type: ignore[no-untyped-def]
     """`z_a <- root_a z_a`, in place, for samples start:stop; roots are lower triangular."""
-    rank = z.shape[2]
+    n_directions = z.shape[2]
     for row in range(start, stop):
         for a in range(z.shape[1]):
-            for i in range(rank - 1, -1, -1):
+            for i in range(n_directions - 1, -1, -1):
                 t = 0.0
                 for j in range(i + 1):
                     t += root[a, i, j] * z[row, a, j]
@@ -169,32 +174,32 @@ def apply_roots(z, root, start, stop):  # type: ignore[no-untyped-def]
 
 
 def nearest(features: Float32, n_near: int, n_jobs: int = 1) -> NDArray[np.int64]:
-    """For every variable the `n_near` others of largest squared cross-correlation, `(p,
-    n_near)`."""
-    n, p, rank = features.shape
-    flat = features.reshape(n, p * rank)
+    """The `n_near` others of largest squared cross-correlation for every variable, `(p, n_near)`,
+    ascending. O(n (p r)^2) for r directions."""
+    n, p, r = features.shape
+    flat = features.reshape(n, p * r)
     near = np.empty((p, n_near), dtype=np.int64)
 
     def work(start: int, stop: int) -> None:
-        cross = flat[:, start * rank : stop * rank].T @ flat
-        strength = (cross.reshape(stop - start, rank, p, rank) ** 2).sum(axis=(1, 3))
+        cross = flat[:, start * r : stop * r].T @ flat
+        strength = (cross.reshape(stop - start, r, p, r) ** 2).sum(axis=(1, 3))
         strength[np.arange(stop - start), np.arange(start, stop)] = -1.0
         near[start:stop] = np.argpartition(-strength, n_near - 1, axis=1)[:, :n_near]
 
-    parallel(work, p, n_jobs, max(1, min(-(-p // 16), 4_000_000 // (p * rank * rank))))
+    parallel(work, p, n_jobs, max(1, min(-(-p // 16), 4_000_000 // (p * r * r))))
     return np.sort(near, axis=1)
 
 
 def crowded_start(
-    table: Table, rank: int, rng: np.random.Generator, n_jobs: int
+    table: Table, n_directions: int, rng: np.random.Generator, n_jobs: int
 ) -> tuple[Float32, Floats]:
-    """Leading directions of everything at once, from a sign sketch.
+    """Leading directions of all variables at once, from a sign sketch.
 
     Where a variable has many categories for its number of samples, no single pair shows a
     direction, but all pairs together do: the block matrix of all scaled cross-moments has, above
     its bulk of noise, the directions that many variables share. Returns the basis `(coordinates,
-    rank + 6)` and the eigenvalues, whose gap after `rank` says whether there was anything above the
-    bulk.
+    n_directions + 6)` and the eigenvalues; a gap after the first `n_directions` shows that these
+    are above the bulk.
     """
     mean, scale = _scaling(table, n_jobs)
     column = scale.astype(np.float32)[:, None]
@@ -202,20 +207,20 @@ def crowded_start(
     def apply(block: Float32) -> Float32:
         return rest_moments(table, block * column, mean, n_jobs) * column
 
-    signs = rng.choice(np.array([-1, 1], dtype=np.float32), (len(mean), rank + 2))
-    block, values = leading_eigenvectors(apply, signs, rank, rank + 6, n_jobs)
+    signs = rng.choice(np.array([-1, 1], dtype=np.float32), (len(mean), n_directions + 2))
+    block, values = leading_eigenvectors(apply, signs, n_directions, n_directions + 6, n_jobs)
     return block * column, values
 
 
 def _scaling(table: Table, n_jobs: int) -> tuple[Floats, Floats]:
-    """Mean of every coordinate, and what it is multiplied by."""
+    """Mean of every coordinate, and its scale `1 / sqrt(variance + DAMPING / n)`."""
     mean, variance = coordinate_moments(table, n_jobs)
     return mean, 1.0 / np.sqrt(variance + DAMPING / table.total_weight)
 
 
 def pooled_subspaces(
     table: Table,
-    rank: int,
+    n_directions: int,
     rng: np.random.Generator,
     n_jobs: int,
     max_rounds: int = 12,
@@ -232,21 +237,21 @@ def pooled_subspaces(
     mean, scale = _scaling(part, n_jobs)
     n_near = min(N_NEAR, table.n_vars - 1)
     if crowded:
-        basis, _ = crowded_start(table, rank, rng, n_jobs)
-        seen = standardise(probe, basis, mean, n_jobs)
+        basis, _ = crowded_start(table, n_directions, rng, n_jobs)
+        features = standardise(probe, basis, mean, n_jobs)
     else:
-        # a random sign for every coordinate: features that see all of a variable's categories
-        width = int(np.clip(SKETCH // n_near, rank, SKETCH))
+        # a random sign for every coordinate: features to which all of a variable's categories add
+        width = int(np.clip(SKETCH // n_near, n_directions, SKETCH))
         basis = (rng.choice([-1.0, 1.0], (len(mean), width)) * scale[:, None]).astype(np.float32)
-        seen = standardise(part, basis, mean, n_jobs)
+        features = standardise(part, basis, mean, n_jobs)
     before, n_rounds = 0.0, 0
     for n_rounds in range(1, max_rounds + 1):
         if n_rounds <= SEARCHES:
-            near = nearest(seen, n_near, n_jobs)
+            near = nearest(features, n_near, n_jobs)
         moments = cross_moments(part, basis, near, mean, n_jobs)
-        basis, strengths = leading_directions(moments, scale, table.offsets, rank, n_jobs)
+        basis, strengths = leading_directions(moments, scale, table.offsets, n_directions, n_jobs)
         set_scores(basis, table)
-        seen = standardise(probe, basis, mean, n_jobs)
+        features = standardise(probe, basis, mean, n_jobs)
         now = float(np.sqrt((strengths**2).mean()))
         if n_rounds > 2 and now - before < tolerance * now:
             break
@@ -254,7 +259,7 @@ def pooled_subspaces(
     if part is not table:
         mean, scale = _scaling(table, n_jobs)
         moments = cross_moments(table, basis, near, mean, n_jobs)
-        basis, strengths = leading_directions(moments, scale, table.offsets, rank, n_jobs)
+        basis, strengths = leading_directions(moments, scale, table.offsets, n_directions, n_jobs)
         set_scores(basis, table)
         standardise(probe, basis, mean, n_jobs)
         n_rounds += 1

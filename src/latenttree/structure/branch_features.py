@@ -1,9 +1,9 @@
-"""Branches of a tree as features: the best linear summary of the leaves behind every edge.
+"""Branches of a tree as features: the best linear predictor from the leaves behind every edge.
 
-The branch seen from `u` through its neighbour `v` is summarised by `f = sum_x alpha_x x`, the best
-linear predictor of `v` from the leaves behind it (belief propagation, as if everything were
-Gaussian). Deep in the tree `f` carries far more signal than any single leaf, and correlations
-between features need nothing but the correlations between leaves.
+The branch behind directed edge `u -> v` is summarised by `f = sum_x alpha_x x`, the best linear
+predictor of `v` from the leaves x behind it (belief propagation in the Gaussian model). Deep in the
+tree f carries far more signal than any single leaf, and correlations between features need only
+the correlations between leaves.
 """
 
 from __future__ import annotations
@@ -14,101 +14,109 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.distances.correlations import Source, cross, gather
+from latenttree.distances.correlation_source import CorrelationSource
+from latenttree.distances.correlations import correlation_block, cross_block
 from latenttree.distances.similarity import WIDTH
 from latenttree.engine import parallel
 from latenttree.engine.kernels import kernel, subroutine
-from latenttree.structure.flat_tree import Around, Flat
+from latenttree.structure.builder import Incidence, TreeBuilder
 
 PERFECT = 1.0 - 1e-14
 LEAST_VARIANCE = 0.25
 UP, DOWN = range(2)
-PARTS, LEAST, PIECES = 128, 16, 32
-"""Subtrees of at most a share of the leaves, or so few, are worked on side by side."""
 
-STILL = 1e-6
-"""A feature whose numbers would move less than this stays as it is, and so do those made of it: the
-samples say less than that about any of them."""
+SUBTREE_SHARE, MIN_SUBTREE, N_TASKS = 128, 16, 32
+"""Subtrees of up to 1 / SUBTREE_SHARE of the leaves, or MIN_SUBTREE, are done in parallel, in about
+N_TASKS tasks."""
+
+MIN_CHANGE = 1e-6
+"""A feature that would change by less is not updated, nor are those computed from it: its sampling
+error is far larger."""
 
 
 class Features(NamedTuple):
-    """One row for each slot (directed edge) of a tree."""
+    """The feature of the branch behind each directed edge `u -> v` of a tree, one row each."""
 
-    leaf: NDArray[np.int64]  # (slots, width) observed nodes
-    weight: NDArray[np.float64]  # (slots, width) alpha_x, scaled to unit variance
-    share: NDArray[np.float64]  # (slots, width) correlation of x with the node v, by the lengths
-    load: NDArray[np.float64]  # (slots,) correlation of the feature with the node v
-    size: NDArray[np.int64]  # (slots,) leaves in use
+    leaf: NDArray[np.int64]  # (2E, width) observed nodes x
+    weight: NDArray[np.float64]  # (2E, width) alpha_x, scaled to unit variance
+    leaf_load: NDArray[np.float64]  # (2E, width) correlation of x with v, from the lengths
+    load: NDArray[np.float64]  # (2E,) correlation of the feature with v
+    size: NDArray[np.int64]  # (2E,) leaves in use
 
     @classmethod
-    def none(cls, n_slots: int, width: int = WIDTH) -> Features:
-        """Rows that are still to be filled."""
-        wide = (n_slots, width)
+    def empty(cls, n_directed_edges: int, width: int = WIDTH) -> Features:
+        """Features without leaves."""
+        shape = (n_directed_edges, width)
         return cls(
-            np.zeros(wide, dtype=np.int64),
-            np.zeros(wide),
-            np.zeros(wide),
-            np.zeros(n_slots),
-            np.zeros(n_slots, dtype=np.int64),
+            np.zeros(shape, dtype=np.int64),
+            np.zeros(shape),
+            np.zeros(shape),
+            np.zeros(n_directed_edges),
+            np.zeros(n_directed_edges, dtype=np.int64),
         )
 
 
 def branch_features(
-    flat: Flat, around: Around, source: Source, width: int = WIDTH, n_jobs: int = 1
+    tree: TreeBuilder,
+    incidence: Incidence,
+    source: CorrelationSource,
+    width: int = WIDTH,
+    n_jobs: int = 1,
 ) -> Features:
-    """Features of all branches; up to `width` leaves in each."""
-    features = Features.none(2 * len(flat.ends), width)
-    moved = np.ones(len(flat.ends), dtype=np.bool_)
-    update_features(features, flat, around, source, moved, n_jobs)
+    """Features of all branches, of up to `width` leaves each. O(E width^2)."""
+    features = Features.empty(2 * len(tree.ends), width)
+    changed = np.ones(len(tree.ends), dtype=np.bool_)
+    update_features(features, tree, incidence, source, changed, n_jobs)
     return features
 
 
 def update_features(
     features: Features,
-    flat: Flat,
-    around: Around,
-    source: Source,
-    moved: NDArray[np.bool_],
+    tree: TreeBuilder,
+    incidence: Incidence,
+    source: CorrelationSource,
+    changed: NDArray[np.bool_],
     n_jobs: int = 1,
 ) -> None:
-    """Make features, in place, those of a tree in which some edges are new or have another length.
+    """Update features, in place, after the edges `changed` `(E,)` got other ends or lengths.
 
     One pass up and one pass down. Weights come from the tree's lengths, the scale to unit variance
-    from the affinities: where real data fit no tree, leaves of a branch share more than the tree
-    says. A feature is computed anew only if an edge or a feature that it is made of has `moved`.
-    Small subtrees are done in parallel, what is above them before (down) or after (up)."""
-    tails = flat.ends.ravel()
-    fresh = np.zeros(len(features.size), dtype=np.bool_)
-    _observed(tails, flat.n_observed, features, fresh)
-    nodes, starts = _subtrees(around, tails, flat.n_observed, max(LEAST, flat.n_observed // PARTS))
+    from the correlations: data that fit no tree have leaves that correlate more within a branch
+    than the tree implies. A feature is computed again only if an edge or a feature that it depends
+    on has changed. Small subtrees are done in parallel, the nodes above them after (up) or before
+    (down)."""
+    updated = np.zeros(len(features.size), dtype=np.bool_)
+    _set_observed(incidence.tail, tree.n_observed, features, updated)
+    most = max(MIN_SUBTREE, tree.n_observed // SUBTREE_SHARE)
+    nodes, starts = _subtrees(incidence, tree.n_observed, most)
+    length, n_subtrees = tree.length, len(starts) - 2
 
-    def work(way: int, start: int, stop: int) -> None:
+    def work(direction: int, start: int, stop: int) -> None:
         part = nodes[starts[start + 1] : starts[stop + 1]]
-        _update(part, way, around, length, flat.n_observed, source, moved, features, fresh)
+        _update(part, direction, incidence, length, source, changed, features, updated)
 
-    length, n_trees = flat.length, len(starts) - 2
-    for way in (UP, DOWN):
-        for top in (way == DOWN, way == UP):
+    for direction in (UP, DOWN):
+        for top in (direction == DOWN, direction == UP):
             if top:
-                work(way, -1, 0)
-            elif n_trees:
-                parallel(partial(work, way), n_trees, n_jobs, -(-n_trees // PIECES))
+                work(direction, -1, 0)
+            elif n_subtrees:
+                parallel(partial(work, direction), n_subtrees, n_jobs, -(-n_subtrees // N_TASKS))
 
 
 @kernel
-def _subtrees(around, tails, n_observed, most):  # type: ignore[no-untyped-def]
-    """Hidden nodes, parents first, subtree by subtree: first those with more than `most` leaves
-    below, then the trees that hang from them; and where each part starts."""
-    order, up = around.order, around.up
-    part = np.zeros(len(up), dtype=np.int64)
+def _subtrees(incidence, n_observed, most):  # type: ignore[no-untyped-def]
+    """Hidden nodes, parents first within each part, and where each part starts: first the nodes
+    with more than `most` leaves below, then each subtree that hangs from them. O(nodes)."""
+    order, parent_edge, tail = incidence.order, incidence.parent_edge, incidence.tail
+    part = np.zeros(len(parent_edge), dtype=np.int64)
     sizes = np.zeros(len(order) + 2, dtype=np.int64)
     n_parts = 1
     for v in order:
         if v < n_observed:
             continue
-        s = up[v]
-        if s >= 0 and around.behind[s ^ 1] <= most:
-            part[v] = part[tails[s ^ 1]]
+        d = parent_edge[v]
+        if d >= 0 and incidence.n_behind[d ^ 1] <= most:
+            part[v] = part[tail[d ^ 1]]
             if part[v] == 0:
                 part[v] = n_parts
                 n_parts += 1
@@ -126,59 +134,59 @@ def _subtrees(around, tails, n_observed, most):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _observed(tails, n_observed, features, fresh):  # type: ignore[no-untyped-def]
-    """Features of slots that lead to observed nodes."""
-    for s in range(len(tails)):
-        v = tails[s ^ 1]
-        if 0 <= v < n_observed and (features.size[s] != 1 or features.leaf[s, 0] != v):
-            features.leaf[s, 0] = v
-            features.weight[s, :] = 0.0
-            features.weight[s, 0] = 1.0
-            features.share[s, 0] = 1.0
-            features.load[s] = 1.0
-            features.size[s] = 1
-            fresh[s] = True
+def _set_observed(tail, n_observed, features, updated):  # type: ignore[no-untyped-def]
+    """Features of directed edges that lead to observed nodes, in place: the node itself."""
+    for d in range(len(tail)):
+        v = tail[d ^ 1]
+        if 0 <= v < n_observed and (features.size[d] != 1 or features.leaf[d, 0] != v):
+            features.leaf[d, 0] = v
+            features.weight[d, :] = 0.0
+            features.weight[d, 0] = 1.0
+            features.leaf_load[d, 0] = 1.0
+            features.load[d] = 1.0
+            features.size[d] = 1
+            updated[d] = True
 
 
-class _Ranked(NamedTuple):
-    """Leaves behind the branches of a node, and scratch for a feature made of them."""
+class _Leaves(NamedTuple):
+    """Leaves behind the branches of a node, and scratch space for a feature computed from them."""
 
     pull: NDArray[np.float64]  # (branches,) correlation of each branch with the node
     leaf: NDArray[np.int64]
     gain: NDArray[np.float64]  # weight before scaling
-    share: NDArray[np.float64]
+    load: NDArray[np.float64]  # correlation of the leaf with the node
     owner: NDArray[np.int64]  # the branch of a leaf
-    key: NDArray[np.float64]  # what a leaf adds
+    key: NDArray[np.float64]  # contribution of a leaf to the feature's covariance with the node
     new: NDArray[np.float64]  # (2, width)
     block: NDArray[np.float64]  # (width, width)
 
 
 @subroutine
-def _rank(slots, skip, length, features, most, ranked):  # type: ignore[no-untyped-def]
-    """The leaves behind `slots`, without slot `skip`, that add most to a feature of their node
-    first: how many there are, at most `most`. All of them as they come where they are no more than
-    the width.
+def _rank_leaves(branches, skip, length, features, most, leaves):  # type: ignore[no-untyped-def]
+    """Fill `leaves` with those behind `branches`, without directed edge `skip`; returns how many.
 
-    A branch with correlation a, its `pull`, gets weight a / (1 - a^2)."""
+    Those with the largest contribution come first, at most `most` of them; if all fit into the
+    width they stay in their order. A branch with correlation a, its `pull`, gets weight
+    `a / (1 - a^2)`."""
     width = features.leaf.shape[1]
-    leaf, weight, shares, size = features.leaf, features.weight, features.share, features.size
-    ids, gain, share = ranked.leaf, ranked.gain, ranked.share
-    owner, key = ranked.owner, ranked.key
+    leaf, weight, loads, size = features.leaf, features.weight, features.leaf_load, features.size
+    ids, gain, load = leaves.leaf, leaves.gain, leaves.load
+    owner, key = leaves.owner, leaves.key
     k = 0
-    for i in range(len(slots)):
-        t = slots[i]
-        if t == skip:
+    for i in range(len(branches)):
+        d = branches[i]
+        if d == skip:
             continue
-        decay = np.exp(-length[t >> 1])
-        a = features.load[t] * decay
-        ranked.pull[i] = a
+        decay = np.exp(-length[d >> 1])
+        a = features.load[d] * decay
+        leaves.pull[i] = a
         g = a / (1 - a * a) if a < PERFECT else 0.0
-        for q in range(size[t]):
-            ids[k] = leaf[t, q]
-            gain[k] = weight[t, q] * g
-            share[k] = shares[t, q] * decay
+        for q in range(size[d]):
+            ids[k] = leaf[d, q]
+            gain[k] = weight[d, q] * g
+            load[k] = loads[d, q] * decay
             owner[k] = i
-            key[k] = gain[k] * share[k]
+            key[k] = gain[k] * load[k]
             k += 1
     if k <= width:
         return k
@@ -190,57 +198,63 @@ def _rank(slots, skip, length, features, most, ranked):  # type: ignore[no-untyp
                 best = t
         ids[q], ids[best] = ids[best], ids[q]
         gain[q], gain[best] = gain[best], gain[q]
-        share[q], share[best] = share[best], share[q]
+        load[q], load[best] = load[best], load[q]
         owner[q], owner[best] = owner[best], owner[q]
         key[q], key[best] = key[best], key[q]
     return most
 
 
 @subroutine
-def _write(slots, skip, out, length, features, n, ranked, source):  # type: ignore[no-untyped-def]
-    """Feature `out` of a hidden node from the `n` ranked leaves of its branches but number `skip`;
-    whether it moved.
-
-    Leaves beyond the width, the ones that add least, are left out, and `load` is what remains:
-    correlations with other branches shrink by just that factor. A branch at distance zero is the
-    node itself, and stands alone."""
-    leaf, weight, shares = features.leaf, features.weight, features.share
-    new, block, owner = ranked.new, ranked.block, ranked.owner
-    width = leaf.shape[1]
+def _predictor_variance(branches, skip, pull):  # type: ignore[no-untyped-def]
+    """Variance of `sum_i a_i / (1 - a_i^2) f_i` over branches but number `skip`, and the first
+    branch at distance zero, or -1."""
     variance, lead, square = 0.0, 0.0, 0.0
-    perfect = -1
-    for i in range(len(slots)):
+    for i in range(len(branches)):
         if i == skip:
             continue
-        a = ranked.pull[i]
+        a = pull[i]
         if a >= PERFECT:
-            perfect = i
-            break
+            return 0.0, i
         g = a / (1 - a * a)
         variance += g * g
         lead += g * a
         square += (g * a) ** 2
-    variance += lead * lead - square
+    return variance + (lead * lead - square), -1
+
+
+@subroutine
+def _write(branches, skip, out, length, features, n, leaves, source):  # type: ignore[no-untyped-def]
+    """Feature `out` of a hidden node from the first `n` leaves of its branches but number `skip`;
+    returns whether it changed.
+
+    Leaves beyond the width, which contribute least, are left out, and `load` is reduced to match:
+    correlations with other branches shrink by the same factor. A branch at distance zero is the
+    node itself, and the feature is that branch's alone. The loop stays whole: it reads and writes
+    one row of five arrays."""
+    leaf, weight, loads = features.leaf, features.weight, features.leaf_load
+    new, block, owner = leaves.new, leaves.block, leaves.owner
+    width = leaf.shape[1]
+    variance, perfect = _predictor_variance(branches, skip, leaves.pull)
     keep = 0
     same = True
     total = 0.0
     if perfect >= 0:
-        t = slots[perfect]
-        decay = np.exp(-length[t >> 1])
-        keep = features.size[t]
+        d = branches[perfect]
+        decay = np.exp(-length[d >> 1])
+        keep = features.size[d]
         for q in range(keep):
-            same &= leaf[out, q] == leaf[t, q]
-            leaf[out, q] = leaf[t, q]
-            new[0, q], new[1, q] = weight[t, q], shares[t, q] * decay
+            same &= leaf[out, q] == leaf[d, q]
+            leaf[out, q] = leaf[d, q]
+            new[0, q], new[1, q] = weight[d, q], loads[d, q] * decay
     else:
         scale = 1 / np.sqrt(max(variance, 1e-300))
         for q in range(n):
             if owner[q] != skip and keep < width:
-                same &= leaf[out, keep] == ranked.leaf[q]
-                leaf[out, keep] = ranked.leaf[q]
-                new[0, keep], new[1, keep] = ranked.gain[q] * scale, ranked.share[q]
+                same &= leaf[out, keep] == leaves.leaf[q]
+                leaf[out, keep] = leaves.leaf[q]
+                new[0, keep], new[1, keep] = leaves.gain[q] * scale, leaves.load[q]
                 keep += 1
-    gather(source, leaf[out, :keep], block)
+    correlation_block(source, leaf[out, :keep], block)
     variance = 0.0
     for q in range(keep):
         part = 0.5 * new[0, q]
@@ -253,11 +267,11 @@ def _write(slots, skip, out, length, features, n, ranked, source):  # type: igno
     change = abs(load - features.load[out])
     for q in range(keep):
         new[0, q] *= scale
-        change = max(change, abs(new[0, q] - weight[out, q]), abs(new[1, q] - shares[out, q]))
-    if same and features.size[out] == keep and change <= STILL:
+        change = max(change, abs(new[0, q] - weight[out, q]), abs(new[1, q] - loads[out, q]))
+    if same and features.size[out] == keep and change <= MIN_CHANGE:
         return False
     for q in range(keep):
-        weight[out, q], shares[out, q] = new[0, q], new[1, q]
+        weight[out, q], loads[out, q] = new[0, q], new[1, q]
     for q in range(keep, width):
         weight[out, q] = 0.0
     features.load[out] = load
@@ -266,16 +280,16 @@ def _write(slots, skip, out, length, features, n, ranked, source):  # type: igno
 
 
 @kernel
-def _update(nodes, way, around, length, n_observed, source, moved, features, fresh):  # type: ignore[no-untyped-def]
-    """Upward or downward pass over hidden nodes, parents first in `nodes`; `fresh` are the slots
-    whose feature moved. O(slots x width^2), and O(degree^2) at a node."""
-    first, up = around.first, around.up
+def _update(nodes, direction, incidence, length, source, changed, features, updated):  # type: ignore[no-untyped-def]
+    """Upward or downward pass over hidden nodes, parents first in `nodes`; marks in `updated` the
+    directed edges whose feature changed. O(E width^2), and O(degree^2) at a node."""
+    first, parent_edge = incidence.first, incidence.parent_edge
     width = features.leaf.shape[1]
     most = 1
     for v in nodes:
         most = max(most, first[v + 1] - first[v])
     room = most * width
-    ranked = _Ranked(
+    leaves = _Leaves(
         np.empty(most),
         np.empty(room, dtype=np.int64),
         np.empty(room),
@@ -286,40 +300,42 @@ def _update(nodes, way, around, length, n_observed, source, moved, features, fre
         np.empty((width, width)),
     )
     for q in range(len(nodes)):
-        v = nodes[len(nodes) - 1 - q] if way == UP else nodes[q]
-        slots = around.slot[first[v] : first[v + 1]]
+        v = nodes[len(nodes) - 1 - q] if direction == UP else nodes[q]
+        branches = incidence.edge[first[v] : first[v + 1]]
         stale = 0
-        for i in range(len(slots)):
-            stale += fresh[slots[i]] or moved[slots[i] >> 1]
+        for i in range(len(branches)):
+            stale += updated[branches[i]] or changed[branches[i] >> 1]
         n = -1
-        for i in range(len(slots)):
-            # v and all its branches but s, as the node behind s sees them
-            s = slots[i]
-            if (s == up[v]) != (way == UP) or stale == (fresh[s] or moved[s >> 1]):
+        for i in range(len(branches)):
+            # the feature of all branches of v but d, for the directed edge that leads to v
+            d = branches[i]
+            upward = d == parent_edge[v]
+            if upward != (direction == UP) or stale == (updated[d] or changed[d >> 1]):
                 continue
-            if n < 0 and way == UP:
-                n = _rank(slots, s, length, features, width, ranked)
+            if n < 0 and direction == UP:
+                n = _rank_leaves(branches, d, length, features, width, leaves)
             elif n < 0:
-                n = _rank(slots, np.int64(-1), length, features, 2 * width, ranked)
-            fresh[s ^ 1] = _write(slots, i, s ^ 1, length, features, n, ranked, source)
+                n = _rank_leaves(branches, np.int64(-1), length, features, 2 * width, leaves)
+            updated[d ^ 1] = _write(branches, i, d ^ 1, length, features, n, leaves, source)
 
 
 @kernel
-def star_correlations(slots, features, source):  # type: ignore[no-untyped-def]
-    """Correlations `(m, m)` between the features of `m` slots: `alpha^T |rho| beta`.
+def branch_correlations(branches, features, source):  # type: ignore[no-untyped-def]
+    """Correlations `(m, m)` between the features of m directed edges: `alpha^T |rho| beta`.
+    O(m^2 width^2).
 
-    Folded: where pairs are noise, magnitudes vary less than signed values, and what they add is
-    the same for all far branches. Measured, this halves the error of balanced trees from few
+    Magnitudes, because they vary less than signed values where pairs are noise, and the bias is the
+    same for all far branches: measured, this halves the error of balanced trees from few
     samples."""
-    m, width = len(slots), features.leaf.shape[1]
+    m, width = len(branches), features.leaf.shape[1]
     leaf, weight, size = features.leaf, features.weight, features.size
     block = np.empty((width, width))
     r = np.eye(m)
     for i in range(m):
-        a = slots[i]
+        a = branches[i]
         for j in range(i):
-            b = slots[j]
-            cross(source, leaf[a, : size[a]], leaf[b, : size[b]], block)
+            b = branches[j]
+            cross_block(source, leaf[a, : size[a]], leaf[b, : size[b]], block)
             total = 0.0
             for x in range(size[a]):
                 part = 0.0
@@ -333,11 +349,11 @@ def star_correlations(slots, features, source):  # type: ignore[no-untyped-def]
 
 @kernel
 def signed_correlation(a, b, features, source):  # type: ignore[no-untyped-def]
-    """Correlation `alpha^T rho beta` of two slots' features, about zero if they are independent,
-    and the strongest correlation of single leaves."""
+    """Correlation `alpha^T rho beta` of the features of two directed edges, near zero if they are
+    independent, and the largest magnitude of a correlation between single leaves."""
     leaf, weight, size = features.leaf, features.weight, features.size
     block = np.empty((size[a], size[b]))
-    cross(source, leaf[a, : size[a]], leaf[b, : size[b]], block)
+    cross_block(source, leaf[a, : size[a]], leaf[b, : size[b]], block)
     total = 0.0
     strongest = 0.0
     for x in range(size[a]):
@@ -348,14 +364,14 @@ def signed_correlation(a, b, features, source):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def leading(slots, features):  # type: ignore[no-untyped-def]
-    """The leaf of largest weight in each slot's feature."""
-    found = np.empty(len(slots), dtype=np.int64)
-    for i in range(len(slots)):
-        s = slots[i]
+def leading_leaves(branches, features):  # type: ignore[no-untyped-def]
+    """The leaf of largest weight in the feature of each directed edge, `(m,)`."""
+    leading = np.empty(len(branches), dtype=np.int64)
+    for i in range(len(branches)):
+        d = branches[i]
         best = 0
-        for q in range(1, features.size[s]):
-            if features.weight[s, q] > features.weight[s, best]:
+        for q in range(1, features.size[d]):
+            if features.weight[d, q] > features.weight[d, best]:
                 best = q
-        found[i] = features.leaf[s, best]
-    return found
+        leading[i] = features.leaf[d, best]
+    return leading

@@ -1,7 +1,7 @@
-"""Local recursive grouping: one group of observed variables -> one local tree.
+"""Local recursive grouping: one MST group of observed variables -> one local tree.
 
-A group is the closed neighbourhood of an internal node of the spanning tree; that node is its
-leader. By default members are joined best first with the noise in mind (`join_star`), which never
+An MST group is the closed neighbourhood of an internal node of the spanning tree; that node is its
+leader. By default members are joined by noise-aware neighbour joining (`resolve_node`), which never
 gets stuck and needs no threshold; `epsilon` switches to the fixed tests of the paper's Procedure
 "LRG with Parameter Estimation".
 """
@@ -13,24 +13,25 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.distances.similarity import Affinity
+from latenttree.distances.similarity import Similarity
 from latenttree.engine import parallel
-from latenttree.structure.wide_joining import join_star
+from latenttree.structure.wide_joining import resolve_node
 
 CAUTION = 1.0
+"""Standard errors that neighbour joining subtracts from the quality of a pair."""
 
 
-class Group(NamedTuple):
-    """A leader (first) with its neighbours, and the tree over them.
+class MSTGroup(NamedTuple):
+    """A leader with its neighbours, and the local tree over them.
 
     Node i of the local tree is member i, hidden nodes follow; every member is a leaf."""
 
-    members: NDArray[np.int64]
-    edges: NDArray[np.int64]
-    lengths: NDArray[np.float64]
+    members: NDArray[np.int64]  # (m,) leader first
+    edges: NDArray[np.int64]  # (E, 2)
+    lengths: NDArray[np.float64]  # (E,)
 
 
-def neighbourhoods(mst: NDArray[np.int64], n_observed: int) -> list[NDArray[np.int64]]:
+def mst_neighbourhoods(mst: NDArray[np.int64], n_observed: int) -> list[NDArray[np.int64]]:
     """Closed neighbourhoods of the internal nodes of a spanning tree, leader first."""
     near: list[list[int]] = [[] for _ in range(n_observed)]
     for a, b in mst.tolist():
@@ -43,25 +44,30 @@ def neighbourhoods(mst: NDArray[np.int64], n_observed: int) -> list[NDArray[np.i
     ]
 
 
-def group_all(affinity: Affinity, n_jobs: int = 1, epsilon: float | None = None) -> list[Group]:
-    """Every group's local tree, groups in parallel."""
-    groups = neighbourhoods(affinity.mst, affinity.n_variables)
+def group_all(
+    similarity: Similarity, n_jobs: int = 1, epsilon: float | None = None
+) -> list[MSTGroup]:
+    """All MST groups with their local trees, in parallel, by leader."""
+    members = mst_neighbourhoods(similarity.mst, similarity.n_variables)
 
-    def work(start: int, stop: int) -> list[Group]:
-        return [group(affinity, groups[i], epsilon) for i in range(start, stop)]
+    def work(start: int, stop: int) -> list[MSTGroup]:
+        return [group(similarity, members[i], epsilon) for i in range(start, stop)]
 
-    parts: list[Any] = parallel(work, len(groups), n_jobs) if groups else []
-    return [g for part in parts for g in part]
+    parts: list[Any] = parallel(work, len(members), n_jobs) if members else []
+    return [one for part in parts for one in part]
 
 
-def group(affinity: Affinity, members: NDArray[np.int64], epsilon: float | None = None) -> Group:
+def group(
+    similarity: Similarity, members: NDArray[np.int64], epsilon: float | None = None
+) -> MSTGroup:
     """The local tree over one group."""
-    r = np.abs(affinity.block(members))
+    r = np.abs(similarity.block(members))
     if epsilon is not None:
         edges, lengths = threshold_grouping(-np.log(np.maximum(r, 1e-300)), epsilon)
     else:
-        edges, lengths = join_star(r, affinity.samples(members), CAUTION, affinity.exact)
-    return Group(members, edges, lengths)
+        samples = similarity.effective_samples(members)
+        edges, lengths = resolve_node(r, samples, CAUTION, similarity.exact)
+    return MSTGroup(members, edges, lengths)
 
 
 def threshold_grouping(
@@ -77,36 +83,36 @@ def threshold_grouping(
     d = distances.copy()
     np.fill_diagonal(d, 0.0)
     m = len(d)
-    active, edges, lengths, fresh = list(range(m)), [], [], m
+    active, edges, lengths, next_node = list(range(m)), [], [], m
     node = list(range(m))
     while len(active) > 3:
         spread = _spreads(d[np.ix_(active, active)])
         families = _families(spread, epsilon)
         if len(families) == 1:
             break
-        present = list(active)
+        at_start = list(active)
         for family in families:
             if len(family) == 1:
                 continue
-            rows = [present[i] for i in family]
-            gone = set(rows)
-            others = [a for a in active if a not in gone]
-            to_parent = _to_parent(d, rows, others)
+            rows = [at_start[i] for i in family]
+            family_rows = set(rows)
+            others = [a for a in active if a not in family_rows]
+            to_parent = _parent_distances(d, rows, others)
             for row, length in zip(rows, to_parent.tolist(), strict=True):
-                edges.append((node[row], fresh))
+                edges.append((node[row], next_node))
                 lengths.append(max(length, 0.0))
             keep = rows[0]
             new = (d[np.ix_(rows, others)] - to_parent[:, None]).mean(axis=0)
             d[keep, others] = d[others, keep] = np.maximum(new, 0.0)
-            node[keep] = fresh
-            fresh += 1
-            active = [a for a in active if a == keep or a not in gone]
+            node[keep] = next_node
+            next_node += 1
+            active = [a for a in active if a == keep or a not in family_rows]
     if len(active) == 2:
         edges.append((node[active[0]], node[active[1]]))
         lengths.append(float(d[active[0], active[1]]))
     elif len(active) > 2:
-        edges += [(node[row], fresh) for row in active]
-        lengths += np.maximum(_to_centre(d[np.ix_(active, active)]), 0.0).tolist()
+        edges += [(node[row], next_node) for row in active]
+        lengths += np.maximum(_centre_distances(d[np.ix_(active, active)]), 0.0).tolist()
     return np.array(edges, dtype=np.int64).reshape(-1, 2), np.array(lengths, dtype=np.float64)
 
 
@@ -122,7 +128,8 @@ def _spreads(d: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _families(spread: NDArray[np.float64], epsilon: float) -> list[list[int]]:
-    """Groups whose pairs all pass; where no pair does, the nearest one."""
+    """Rows whose pairs are all within `epsilon`, as one family each; where no pair is, the pair of
+    least spread is a family."""
     m = len(spread)
     if spread.min() > epsilon:
         pair = list(divmod(int(np.argmin(spread)), m))
@@ -138,7 +145,9 @@ def _families(spread: NDArray[np.float64], epsilon: float) -> list[list[int]]:
     return families
 
 
-def _to_parent(d: NDArray[np.float64], rows: list[int], others: list[int]) -> NDArray[np.float64]:
+def _parent_distances(
+    d: NDArray[np.float64], rows: list[int], others: list[int]
+) -> NDArray[np.float64]:
     """Distances of a family's members to their parent: means over siblings j and witnesses k of
     `(d_ij + d_ik - d_jk) / 2`."""
     within, n = d[np.ix_(rows, rows)], len(rows)
@@ -147,8 +156,8 @@ def _to_parent(d: NDArray[np.float64], rows: list[int], others: list[int]) -> ND
     return np.asarray(0.5 * (within.sum(axis=1) / (n - 1) + away - siblings_away))
 
 
-def _to_centre(d: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Distances of the leaves of a star to its centre: means over pairs of others a, b of
+def _centre_distances(d: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Distances of leaves to the one node in which they meet: means over pairs of others a, b of
     `(d_ia + d_ib - d_ab) / 2`."""
     n, total = len(d) - 1, d.sum(axis=1)
     return np.asarray((total - d.sum() / (2 * n)) / (n - 1))

@@ -1,8 +1,8 @@
-"""One star of branches -> a binary tree, by joining the surest pair first.
+"""An unresolved node -> a binary tree, by neighbour joining that takes the noise into account.
 
-A star is a region of the tree cut open: `m` branches meet in it, each represented by one feature of
-unit variance. All that is known is the `(m, m)` matrix of correlations between features, estimated
-from `n` samples, so `Var(-log r) = (1 - r^2)^2 / (n r^2)`.
+`m` branches meet at the node, each represented by one feature of unit variance. The input is the
+`(m, m)` matrix of correlations r between features, estimated from `n` samples, so that
+`Var(-log r) = (1 - r^2)^2 / (n r^2)`.
 """
 
 from __future__ import annotations
@@ -14,13 +14,16 @@ from latenttree.engine.kernels import kernel, subroutine
 LOWEST = -1e300
 
 STALE = 1e-6
-"""A sum is made anew when this little of it is left: what was taken off left its rounding."""
+"""A running sum is computed afresh when it falls below this share of its largest value: subtraction
+has left mostly rounding error."""
 
 
 @kernel
 def log_distances(r, n):  # type: ignore[no-untyped-def]
-    """Distances `-log r` and their variances; correlations below half a standard error are lifted
-    to it, so that pure noise is a far distance with a large variance."""
+    """Distances `-log r` `(m, m)` and their variances `(m, m)`, zero on the diagonal.
+
+    Correlations below half a standard error are raised to it, so that pure noise is a long distance
+    with a large variance."""
     m = r.shape[0]
     d = np.zeros((m, m))
     v = np.zeros((m, m))
@@ -33,84 +36,94 @@ def log_distances(r, n):  # type: ignore[no-untyped-def]
 
 @subroutine
 def _log_distance(x, n):  # type: ignore[no-untyped-def]
+    """Distance and variance of one correlation, see `log_distances`."""
     x = min(max(x, 0.5 / np.sqrt(n)), 1.0)
     return -np.log(x), ((1 - x * x) ** 2 + 1e-12) / (n * x * x)
 
 
 @kernel
-def join(r, n, caution, flat):  # type: ignore[no-untyped-def]
-    """Join the features of a star two by two, surest pair first.
+def neighbour_joining(r, n, caution, equal_weights):  # type: ignore[no-untyped-def]
+    """A binary tree over m branches with correlations r `(m, m)`, joining the best pair first.
 
-    Pair (i, j) with parent u is judged by `Q_ij = sum_k w_k d(k, u)`, the weighted distance of all
-    branches from u, which over an additive tree is largest for a true pair of siblings whatever the
+    Pair (i, j) with parent u has quality `Q_ij = sum_k w_k d(k, u)`, the weighted distance of all
+    branches from u. Over an additive tree it is largest for a true pair of siblings, whatever the
     weights `w_k > 0` (the criterion of unweighted neighbour joining, Gascuel 1997). Weights are
-    mean squared correlations, because a far branch carries that much less information (`flat`: all
-    equal, for exact distances, where a far branch is as good as a near one); `caution` standard
-    errors are taken off `Q`, so that noisy pairs wait until nothing surer is left.
-    The parent's feature is the best linear predictor from its two children: weights a / (1 - a^2).
+    mean squared correlations, because a far branch carries that much less information;
+    `equal_weights` is for exact distances. `caution` standard errors are subtracted from Q, so that
+    noisy pairs wait until no better ones are left. The parent's feature is the best linear
+    predictor from its two children: weights `a / (1 - a^2)`.
 
-    Rows that were joined into others stay, of no weight, until a quarter of all are such.
+    Rows that were joined into others stay, with weight zero, until they are a quarter of all. The
+    loop stays whole: each join updates ten arrays.
 
-    Returns edges `(2m - 3, 2)` over leaves 0..m-1 and hidden m..2m-3, and lengths (clipped at 0).
+    Returns edges `(2m - 3, 2)` over leaves 0..m-1 and hidden m..2m-3, and lengths, clipped at 0.
     O(m^3).
     """
     m = r.shape[0]
     d, v = log_distances(r, n)
     c = r.copy()
     node = np.arange(m)  # node of the tree that a row stands for
-    gain = np.ones(m)  # correlation of a row's feature with its node
+    load = np.ones(m)  # correlation of a row's feature with its node
     alive = np.ones(m, dtype=np.bool_)
-    near, peak = np.zeros(m), np.zeros(m)  # sums of squared correlations, and the largest they were
-    if not flat:
+    near, peak = np.zeros(m), np.zeros(m)  # sums of squared correlations, and their largest values
+    if not equal_weights:
         for k in range(m):
             near[k] = peak[k] = _near(k, d, m, alive)
     edges = np.empty((max(2 * m - 3, 1), 2), dtype=np.int64)
     lengths = np.zeros(max(2 * m - 3, 1))
-    fresh, n_edges, size = m, 0, m
+    next_node, n_edges, size = m, 0, m
     scratch = np.empty((5, m))
     while m > 3:
-        i, j = _surest_pair(d, v, near, alive, size, caution, flat, scratch)
-        ai, aj = _halves(i, j, d, v, alive, size)
-        wi, wj, g = combine(np.exp(-ai), np.exp(-aj))
+        i, j = _best_pair(d, v, near, alive, size, caution, equal_weights, scratch)
+        ai, aj = _parent_distances(i, j, d, v, alive, size)
+        wi, wj, new_load = best_predictor(np.exp(-ai), np.exp(-aj))
         for child, half in ((i, ai), (j, aj)):
             edges[n_edges, 0] = node[child]
-            edges[n_edges, 1] = fresh
-            lengths[n_edges] = max(half + np.log(gain[child]), 0.0)
+            edges[n_edges, 1] = next_node
+            lengths[n_edges] = max(half + np.log(load[child]), 0.0)
             n_edges += 1
-        node[i] = fresh
-        gain[i] = g
-        fresh += 1
+        node[i] = next_node
+        load[i] = new_load
+        next_node += 1
         alive[j] = False
         for k in range(size):
             if alive[k] and k != i:
-                left = 0.0 if flat else np.exp(-2 * d[i, k]) + np.exp(-2 * d[j, k])
+                left = 0.0 if equal_weights else np.exp(-2 * d[i, k]) + np.exp(-2 * d[j, k])
                 x = wi * c[i, k] + wj * c[j, k]
                 c[i, k] = c[k, i] = x
                 d[i, k], v[i, k] = _log_distance(x, n)
                 d[k, i], v[k, i] = d[i, k], v[i, k]
-                if not flat:
+                if not equal_weights:
                     near[k] += np.exp(-2 * d[i, k]) - left
                     peak[k] = max(peak[k], near[k])
                     if near[k] < STALE * peak[k]:
                         near[k] = peak[k] = _near(k, d, size, alive)
-        if not flat:
+        if not equal_weights:
             near[i] = peak[i] = _near(i, d, size, alive)
         m -= 1
         if 4 * m <= 3 * size or m == 3:
-            size = _close(d, v, c, node, gain, near, peak, alive, size)
+            size = _compact(d, v, c, node, load, near, peak, alive, size)
+    n_edges = _last_edges(m, d, node, load, next_node, edges, lengths, n_edges)
+    return edges[:n_edges], lengths[:n_edges]
+
+
+@subroutine
+def _last_edges(m, d, node, load, next_node, edges, lengths, n_edges):  # type: ignore[no-untyped-def]
+    """Connect the last three rows to one hidden node, or the last two to each other; returns the
+    number of edges."""
     if m == 3:
         for i in range(3):
             j, k = (i + 1) % 3, (i + 2) % 3
             edges[n_edges, 0] = node[i]
-            edges[n_edges, 1] = fresh
+            edges[n_edges, 1] = next_node
             half = 0.5 * (d[i, j] + d[i, k] - d[j, k])
-            lengths[n_edges] = max(half + np.log(gain[i]), 0.0)
+            lengths[n_edges] = max(half + np.log(load[i]), 0.0)
             n_edges += 1
     elif m == 2:
         edges[0, 0], edges[0, 1] = node[0], node[1]
         lengths[0] = d[0, 1]
         n_edges = 1
-    return edges[:n_edges], lengths[:n_edges]
+    return n_edges
 
 
 @subroutine
@@ -124,12 +137,13 @@ def _near(k, d, size, alive):  # type: ignore[no-untyped-def]
 
 
 @subroutine
-def _close(d, v, c, node, gain, near, peak, alive, size):  # type: ignore[no-untyped-def]
-    """Move the rows that are left, in their order, to the front of all tables; how many."""
+def _compact(d, v, c, node, load, near, peak, alive, size):  # type: ignore[no-untyped-def]
+    """Move the rows that are left, in their order, to the front of all arrays; returns how
+    many."""
     m = 0
     for a in range(size):
         if alive[a]:
-            node[m], gain[m], near[m], peak[m] = node[a], gain[a], near[a], peak[a]
+            node[m], load[m], near[m], peak[m] = node[a], load[a], near[a], peak[a]
             q = 0
             for b in range(size):
                 if alive[b]:
@@ -143,7 +157,7 @@ def _close(d, v, c, node, gain, near, peak, alive, size):  # type: ignore[no-unt
 
 @subroutine(fastmath={"reassoc", "contract"})
 def _weighted(w, x, size):  # type: ignore[no-untyped-def]
-    """`sum_k w_k x_k`, several at a time."""
+    """`sum_k w_k x_k`, vectorised."""
     total = 0.0
     for k in range(size):
         total += w[k] * x[k]
@@ -152,8 +166,8 @@ def _weighted(w, x, size):  # type: ignore[no-untyped-def]
 
 @subroutine
 def _qualities(a, d, weight, total, all_weight, alive, quality):  # type: ignore[no-untyped-def]
-    """`Q` of the pairs of row a with rows before it; divisions without a check go several at a
-    time."""
+    """`Q` of the pairs of row a with rows before it, into `quality`; no branches, so that it is
+    vectorised."""
     row, wa, ta = d[a], weight[a], total[a]
     for b in range(a):
         dij, wb = row[b], weight[b]
@@ -167,7 +181,7 @@ def _qualities(a, d, weight, total, all_weight, alive, quality):  # type: ignore
 
 @subroutine(fastmath={"reassoc", "nnan", "nsz"})
 def _largest(x, size):  # type: ignore[no-untyped-def]
-    """The largest of the first numbers, several at a time."""
+    """The largest of the first `size` numbers, vectorised."""
     largest = LOWEST
     for k in range(size):
         largest = max(largest, x[k])
@@ -175,22 +189,24 @@ def _largest(x, size):  # type: ignore[no-untyped-def]
 
 
 @subroutine
-def _surest_pair(d, v, near, alive, size, caution, flat, scratch):  # type: ignore[no-untyped-def]
+def _best_pair(d, v, near, alive, size, caution, equal_weights, scratch):  # type: ignore[no-untyped-def]
     """The pair of rows with the largest `Q - caution * se(Q)`. O(size^2).
 
-    `Q` itself is a bound, so that errors are only needed of rows in which it is above the best."""
+    Q is an upper bound, so that errors are computed only in rows whose largest Q is above the best
+    pair so far."""
     weight, total, noise = scratch[0], scratch[1], scratch[2]
     quality, most = scratch[3], scratch[4]
-    top = 1.0 if flat else 0.0
+    top = 1.0 if equal_weights else 0.0
     for a in range(size):
-        if alive[a] and not flat:
+        if alive[a] and not equal_weights:
             top = max(top, near[a])
     all_weight = 0.0
     for a in range(size):
-        weight[a] = max((1.0 if flat else near[a]) / top, 1e-200) if alive[a] else 0.0
+        share = 1.0 if equal_weights else near[a]
+        weight[a] = max(share / top, 1e-200) if alive[a] else 0.0
         all_weight += weight[a]
     best = LOWEST
-    first, i, j = 1, 0, 1
+    start, i, j = 1, 0, 1
     for a in range(size):
         most[a], total[a], noise[a] = LOWEST, 0.0, -1.0
         if alive[a]:
@@ -198,11 +214,11 @@ def _surest_pair(d, v, near, alive, size, caution, flat, scratch):  # type: igno
             _qualities(a, d, weight, total, all_weight, alive, quality)
             most[a] = _largest(quality, a)
             if most[a] > best:
-                best, first = most[a], a
+                best, start = most[a], a
     best = LOWEST
     for step in range(-1, size):
-        a = first if step < 0 else step  # the row of the largest bound before all others
-        if most[a] <= LOWEST or most[a] < best or (a == first and step >= 0):
+        a = start if step < 0 else step  # the row of the largest bound before all others
+        if most[a] <= LOWEST or most[a] < best or (a == start and step >= 0):
             continue
         _qualities(a, d, weight, total, all_weight, alive, quality)
         for b in range(a):
@@ -222,7 +238,7 @@ def _surest_pair(d, v, near, alive, size, caution, flat, scratch):  # type: igno
 
 @subroutine(fastmath={"reassoc", "contract"})
 def _noise(w, v, size):  # type: ignore[no-untyped-def]
-    """`sum_k w_k^2 v_k`, several at a time."""
+    """`sum_k w_k^2 v_k`, vectorised."""
     total = 0.0
     for k in range(size):
         total += w[k] * w[k] * v[k]
@@ -230,7 +246,7 @@ def _noise(w, v, size):  # type: ignore[no-untyped-def]
 
 
 @subroutine
-def _halves(i, j, d, v, alive, size):  # type: ignore[no-untyped-def]
+def _parent_distances(i, j, d, v, alive, size):  # type: ignore[no-untyped-def]
     """Distances of i and of j to their parent: `(d_ij +- mean_k (d_ik - d_jk)) / 2`, the mean over
     the other rows weighted by the inverse variances, each half inside [0, d_ij]."""
     top = 0.0
@@ -246,10 +262,11 @@ def _halves(i, j, d, v, alive, size):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def combine(a, b):  # type: ignore[no-untyped-def]
-    """Best linear predictor of a node from two features of correlations a, b with it.
+def best_predictor(a, b):  # type: ignore[no-untyped-def]
+    """The best linear predictor of a node from two features that correlate with it by a and b.
 
-    Returns the two weights, scaled to unit variance, and its correlation with the node."""
+    Returns the two weights, scaled to unit variance, and the predictor's correlation with the
+    node."""
     top = 1.0 - 1e-14
     if a >= top:
         return 1.0, 0.0, 1.0

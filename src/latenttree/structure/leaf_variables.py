@@ -6,8 +6,10 @@ from collections.abc import Collection
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
-from latenttree.structure.learn import Row, Structure, canonical_rows
+from latenttree.structure.builder import TreeBuilder
+from latenttree.structure.learn import Structure
 
 SHORT = 0.05
 """Length of the edge from a variable to the hidden node that takes its place in the tree."""
@@ -25,32 +27,35 @@ def as_leaves(structure: Structure, leaves: Collection[int]) -> Structure:
     tree = structure.tree
     if tree.n_observed < 3:
         return structure
-    place = {v: tree.n_nodes + v for v in _misplaced(structure, leaves)}
-    if not place:
+    moved = _misplaced(structure, leaves)
+    if not len(moved):
         return structure
-    rows: list[Row] = []
-    values = (tree.edges, tree.lengths, structure.support, structure.standard_errors)
-    for (a, b), length, support, error in zip(*(x.tolist() for x in values), strict=True):
-        rows.append((place.get(a, a), place.get(b, b), length, support, error))
-    rows += [(v, h, SHORT, 1.0, 0.0) for v, h in place.items()]
-    new, support, errors = canonical_rows(_compact(rows, tree.n_observed), tree.observed_names, 1.0)
-    return replace(structure, tree=new, support=support, standard_errors=errors)
+    place = np.arange(tree.n_nodes)
+    place[moved] = tree.n_nodes + np.arange(len(moved))
+    new = np.ones(len(moved))
+    builder = TreeBuilder(
+        tree.n_observed,
+        np.concatenate([place[tree.edges], np.column_stack([moved, place[moved]])]),
+        np.concatenate([tree.lengths, SHORT * new]),
+        np.concatenate([structure.standard_errors, 0 * new]),
+        np.concatenate([structure.support, new]),
+    )
+    result, edge = builder.canonical(tree.observed_names)
+    return replace(
+        structure,
+        tree=result,
+        support=builder.support[edge],
+        standard_errors=builder.standard_error[edge],
+    )
 
 
-def _misplaced(structure: Structure, leaves: Collection[int]) -> list[int]:
-    """Observed nodes to be turned into leaves: those asked for that have several neighbours, and
-    those next to one that is asked for."""
+def _misplaced(structure: Structure, leaves: Collection[int]) -> NDArray[np.int64]:
+    """Observed nodes to be turned into leaves, ascending: those asked for that have several
+    neighbours, and those next to one that is asked for."""
     tree = structure.tree
-    wanted = set(leaves)
-    found = {v for v in wanted if len(tree.neighbors(v)) > 1}
-    for a, b in tree.edges.tolist():
-        if max(a, b) < tree.n_observed and (a in wanted or b in wanted):
-            found |= {v for v in (a, b) if len(tree.neighbors(v)) > 1}
-    return sorted(found)
-
-
-def _compact(rows: list[Row], p: int) -> list[Row]:
-    """Hidden nodes numbered p, p + 1, ..."""
-    used = np.unique([v for row in rows for v in row[:2] if v >= p])
-    number = {v: v for v in range(p)} | {int(v): p + i for i, v in enumerate(used)}
-    return [(number[a], number[b], *rest) for a, b, *rest in rows]  # type: ignore[misc]
+    asked = np.zeros(tree.n_nodes, dtype=np.bool_)
+    asked[list(leaves)] = True
+    observed = (tree.edges < tree.n_observed).all(axis=1)
+    beside = tree.edges[observed & asked[tree.edges].any(axis=1)]
+    asked[beside] = True
+    return np.flatnonzero(asked & (tree.degree() > 1))

@@ -1,34 +1,31 @@
-"""Distances -> tree: groups, merge, sweeps, support, one stage after the other."""
+"""Similarities -> tree: MST groups, merging, sweeps, support, one stage after the other."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from latenttree.config import check_structure_options
-from latenttree.distances.similarity import Affinity, affinity, component
-from latenttree.engine import Progress, resolve_jobs
-from latenttree.errors import DataError
-from latenttree.structure.builder import Wiring
+from latenttree.distances.similarity import Similarity, component
+from latenttree.engine import Progress
+from latenttree.structure.builder import TreeBuilder
 from latenttree.structure.consensus import best_tree
 from latenttree.structure.contraction import contract_unsupported
-from latenttree.structure.edge_evidence import Edge, EdgeTest, edge_tests
+from latenttree.structure.edge_evidence import edge_tests
 from latenttree.structure.grouping import group_all
-from latenttree.structure.merging import contract_zero, merge
-from latenttree.structure.support import fit_judge
+from latenttree.structure.merging import ZERO_LENGTH, contract_zero, merge
+from latenttree.structure.support import fit_support
 from latenttree.tree import Tree
 
 FARTHEST = 700.0
 """Length of an edge between variables at infinite distance."""
 
 DUPLICATE = 1e-9
-"""Variables nearer than this are one variable seen twice."""
+"""Variables at a smaller distance are copies of each other."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,19 +54,17 @@ class Structure:
 
 @dataclass
 class _Part:
-    """A connected part of the variables on its way to a tree; `members` in global numbers."""
+    """A connected part of the variables and its tree; `members` in global numbers."""
 
     members: NDArray[np.int64]
-    affinity: Affinity
-    wiring: Wiring
+    similarity: Similarity
+    tree: TreeBuilder = field(init=False)
     changes: list[int] = field(default_factory=list)
-    tests: dict[Edge, EdgeTest] = field(default_factory=dict)
-    support: dict[Edge, float] = field(default_factory=dict)
-    agreement: dict[Edge, float] = field(default_factory=dict)
+    agreement: NDArray[np.float64] | None = None
 
 
 def structure_of_similarities(
-    whole: Affinity,
+    whole: Similarity,
     names: Sequence[str],
     *,
     sweeps: bool = True,
@@ -78,43 +73,59 @@ def structure_of_similarities(
     n_jobs: int = 1,
     progress: Progress | None = None,
 ) -> Structure:
-    """The tree over variables with the given affinities.
+    """The tree over variables with the given similarities.
 
-    Exact affinities need no sweeps and no support: grouping and merging alone are exact.
+    Exact similarities need no sweeps and no support: grouping and merging alone are exact.
     """
     progress = progress or Progress()
     kept, copies, mst = _duplicates(whole)
     reduced = component(replace(whole, mst=mst), kept) if len(copies) else whole
     parts, joins = _components(reduced)
     with progress.stage("grouping"):
-        groups = [group_all(part.affinity, n_jobs, epsilon) for part in parts]
+        groups = [group_all(part.similarity, n_jobs, epsilon) for part in parts]
     with progress.stage("merging"):
         for part, own in zip(parts, groups, strict=True):
-            part.wiring = merge(part.affinity, own)
+            part.tree = merge(part.similarity, own)
     if whole.exact or (epsilon is not None and not sweeps):
+        zero = ZERO_LENGTH if whole.exact else float(epsilon or 0) / whole.scale
         for part in parts:
-            contract_zero(part.wiring, 1e-9 if whole.exact else float(epsilon or 0) / whole.scale)
+            contract_zero(part.tree, zero)
     else:
-        in_doubt = [part for part in parts if len(part.members) > 2]
-        if sweeps:
-            with progress.stage("sweeps"):
-                for part in in_doubt:
-                    best, part.agreement = best_tree(part.affinity, part.wiring, n_jobs)
-                    part.wiring, part.changes = best.wiring, best.changes
-        with progress.stage("support"):
-            for part in in_doubt:
-                _contract(part, min_support, n_jobs)
-    rows = _assemble(parts, joins, kept, copies, reduced)
-    tree, support, errors = canonical_rows(rows, names, whole.scale)
+        _improve(
+            [part for part in parts if len(part.members) > 2], sweeps, min_support, n_jobs, progress
+        )
+    builder = _assemble(parts, joins, kept, copies, reduced)
+    tree, edge = builder.canonical(names, whole.scale)
+    support = builder.support[edge]
+    sizes = sorted((len(group.members) for own in groups for group in own), reverse=True)
     return Structure(
         tree,
         support,
-        errors,
-        np.array(sorted((len(g.members) for own in groups for g in own), reverse=True), dtype=int),
+        builder.standard_error[edge] * whole.scale,
+        np.array(sizes, dtype=int),
         [part.changes for part in parts if part.changes],
         _count_parts(tree, support),
         len(copies),
     )
+
+
+def _improve(
+    parts: list[_Part], sweeps: bool, min_support: float, n_jobs: int, progress: Progress
+) -> None:
+    """Sweep over the trees of parts, in place, and contract the edges that the data do not
+    support."""
+    if sweeps:
+        with progress.stage("sweeps"):
+            for part in parts:
+                best, part.agreement = best_tree(part.similarity, part.tree, n_jobs)
+                part.tree, part.changes = best.tree, best.changes
+    with progress.stage("support"):
+        for part in parts:
+            tests = edge_tests(part.tree, part.similarity, n_jobs)
+            model = fit_support(tests, part.tree.n_observed)
+            contract_unsupported(
+                part.tree, part.similarity, tests, model, min_support, part.agreement, n_jobs
+            )
 
 
 def _count_parts(tree: Tree, support: NDArray[np.float64]) -> int:
@@ -125,22 +136,13 @@ def _count_parts(tree: Tree, support: NDArray[np.float64]) -> int:
     return len(np.unique(label[: tree.n_observed]))
 
 
-def _contract(part: _Part, min_support: float, n_jobs: int) -> None:
-    """Test the edges of a part, and contract what the data do not support."""
-    tests = edge_tests(part.wiring, part.affinity, n_jobs)
-    judge = fit_judge(tests, part.wiring.n_observed)
-    part.tests, part.support = contract_unsupported(
-        part.wiring, part.affinity, tests, judge, min_support, part.agreement, n_jobs
-    )
-
-
 def _duplicates(
-    whole: Affinity,
+    whole: Similarity,
 ) -> tuple[NDArray[np.int64], list[tuple[int, int]], NDArray[np.int64]]:
     """Variables to keep, `(kept, copy)` for each that is at distance zero from a kept one, and the
     spanning tree with kept variables in the places of their copies."""
-    strength = np.abs(whole.links(whole.mst))
-    zero = whole.mst[-np.log(np.maximum(strength, 1e-300)) <= DUPLICATE]
+    rho = np.abs(whole.of_pairs(whole.mst))
+    zero = whole.mst[-np.log(np.maximum(rho, 1e-300)) <= DUPLICATE]
     p = whole.n_variables
     graph = coo_array((np.ones(len(zero)), (zero[:, 0], zero[:, 1])), shape=(p, p))
     _, label = connected_components(graph, directed=False)
@@ -151,14 +153,15 @@ def _duplicates(
     return kept, copies, mst[mst[:, 0] != mst[:, 1]]
 
 
-def _components(whole: Affinity) -> tuple[list[_Part], NDArray[np.int64]]:
-    """Parts connected by any affinity at all, and the spanning edges between them."""
-    empty = whole.links(whole.mst) == 0
+def _components(whole: Similarity) -> tuple[list[_Part], NDArray[np.int64]]:
+    """Parts connected by similarities other than zero, and the spanning edges `(m, 2)` between
+    them."""
+    empty = whole.of_pairs(whole.mst) == 0
     links, p = whole.mst[~empty], whole.n_variables
     graph = coo_array((np.ones(len(links)), (links[:, 0], links[:, 1])), shape=(p, p))
     n_parts, label = connected_components(graph, directed=False)
     if n_parts == 1:
-        return [_Part(np.arange(p), whole, Wiring(p))], whole.mst[empty]
+        return [_Part(np.arange(p), whole)], whole.mst[empty]
     members = _by_label(np.arange(p), label)
     number = np.empty(p, dtype=np.int64)
     for own in members:
@@ -169,7 +172,7 @@ def _components(whole: Affinity) -> tuple[list[_Part], NDArray[np.int64]]:
     for own, span, same in zip(members, spans, copies, strict=True):
         source = whole.source._replace(rows=whole.source.rows[own], sign=whole.source.sign[own])
         part = replace(whole, source=source, mst=number[span], copies=number[same])
-        parts.append(_Part(own, part, Wiring(len(own))))
+        parts.append(_Part(own, part))
     return parts, whole.mst[empty]
 
 
@@ -181,135 +184,33 @@ def _by_label(
     return np.split(items[np.argsort(label, kind="stable")], ends)
 
 
-Row = tuple[int, int, float, float, float]  # ends, length, support, standard error
-
-
 def _assemble(
     parts: list[_Part],
     joins: NDArray[np.int64],
     kept: NDArray[np.int64],
     copies: list[tuple[int, int]],
-    reduced: Affinity,
-) -> list[Row]:
-    """All edges in global numbers: the parts', those that join parts, and those to duplicates."""
-    edges: list[Row] = []
-    fresh = len(kept) + len(copies)
+    reduced: Similarity,
+) -> TreeBuilder:
+    """One tree in global numbers: the parts', edges that join parts, and edges to duplicates.
+
+    Edges that join parts have support 0 and an infinite standard error."""
+    p = len(kept) + len(copies)
+    ends, n_nodes = [], p
     for part in parts:
-        number = dict(enumerate(kept[part.members].tolist()))
-        number |= {v: fresh + i for i, v in enumerate(part.wiring.hidden())}
-        fresh += len(number)
-        for a, b in part.wiring.edges():
-            test = part.tests.get((a, b))
-            support, error = part.support.get((a, b), 1.0), test.error if test else 0.0
-            edges.append((number[a], number[b], part.wiring.links[a][b], support, error))
-    strength = np.maximum(np.abs(reduced.links(joins)), 0.1 / np.sqrt(reduced.n))
-    for (a, b), distance in zip(kept[joins].tolist(), (-np.log(strength)).tolist(), strict=True):
-        edges.append((a, b, distance, 0.0, np.inf))
-    return edges + [(a, b, 0.0, 1.0, 0.0) for a, b in copies]
-
-
-def canonical_rows(
-    edges: list[Row], names: Sequence[str], scale: float
-) -> tuple[Tree, NDArray[np.float64], NDArray[np.float64]]:
-    """The canonical tree with supports and standard errors in the order of its edges.
-
-    `Tree.build` renumbers hidden nodes, so values travel through the builder as lengths."""
-    pairs = np.array([e[:2] for e in edges], dtype=np.int64).reshape(-1, 2)
-    observed = tuple(names)
-    tree = Tree.build(observed, pairs, np.array([e[2] for e in edges]) * scale)
-    support = Tree.build(observed, pairs, np.array([e[3] for e in edges])).lengths
-    finite = np.array([min(e[4], 1e300) for e in edges])
-    errors = Tree.build(observed, pairs, finite).lengths * scale
-    return tree, support, np.where(errors >= 1e300, np.inf, errors)
-
-
-def tree_from_distances(
-    D: Any,
-    standard_errors: Any = None,
-    names: Sequence[str] | None = None,
-    *,
-    min_support: float = 0.5,
-    sweeps: bool = True,
-    epsilon: float | None = None,
-    n_jobs: int | None = None,
-) -> Tree:
-    """The tree behind a matrix of distances; exact when the distances are additive on a tree.
-
-    Parameters
-    ----------
-    D : (p, p) symmetric array of distances, zero on the diagonal; infinity for pairs without any.
-    standard_errors : (p, p) array or None. None says that the distances are exact: then edges of
-        length zero are contracted and nothing else. With standard errors, topologies are judged by
-        likelihood and edges kept by their support.
-    names : names of the p variables; x0, x1, ... by default.
-    min_support : edges with less support are contracted.
-    sweeps : re-solve regions until the tree is consistent (only with standard errors).
-    epsilon : use the paper's fixed threshold in grouping instead of noise-aware joining.
-
-    Examples
-    --------
-    >>> import latenttree as lt
-    >>> D = [[0, 2, 3, 3], [2, 0, 3, 3], [3, 3, 0, 2], [3, 3, 2, 0]]
-    >>> print(lt.tree_from_distances(D, names=["a", "b", "c", "d"]).to_newick())
-    (a:1.0,b:1.0,(c:1.0,d:1.0)h1:1.0)h0;
-    """
-    distances = _check_distances(D)
-    check_structure_options(min_support, epsilon)
-    p = len(distances)
-    labels = _check_names(names, p)
-    errors = None if standard_errors is None else _check_errors(standard_errors, p)
-    if p < 3:
-        edges = np.array([[0, 1]] if p == 2 else np.empty((0, 2)), dtype=np.int64)
-        return Tree.build(labels, edges, np.minimum(distances[0, 1:2], FARTHEST))
-    return structure_of_similarities(
-        affinity(distances, errors),
-        labels,
-        sweeps=sweeps,
-        min_support=min_support,
-        epsilon=epsilon,
-        n_jobs=resolve_jobs(n_jobs),
-    ).tree
-
-
-def _check_distances(D: Any) -> NDArray[np.float64]:
-    try:
-        d = np.array(D)
-        d = d.astype(np.float64, casting="same_kind" if d.dtype.kind in "fc" else "unsafe")
-    except (TypeError, ValueError) as error:
-        raise DataError(f"D is not a matrix of real numbers ({error})") from None
-    if d.ndim != 2 or d.shape[0] != d.shape[1] or not len(d):
-        raise DataError(f"D has shape {d.shape}; give a square matrix of distances")
-    if np.isnan(d).any():
-        i, j = np.argwhere(np.isnan(d))[0]
-        raise DataError(f"D[{i}, {j}] is NaN; give infinity for a pair without a distance")
-    if (d < 0).any():
-        i, j = np.argwhere(d < 0)[0]
-        raise DataError(f"D[{i}, {j}] = {d[i, j]:g} is negative; distances are zero or more")
-    if np.diag(d).any():
-        i = int(np.flatnonzero(np.diag(d))[0])
-        raise DataError(f"D[{i}, {i}] = {d[i, i]:g}; the diagonal must be zero")
-    with np.errstate(invalid="ignore"):
-        gap = np.abs(d - d.T)
-    if (gap > 1e-8 * (1 + np.where(np.isfinite(d), d, 0))).any():
-        i, j = np.unravel_index(int(np.nanargmax(np.nan_to_num(gap))), d.shape)
-        raise DataError(
-            f"D[{i}, {j}] = {d[i, j]:g} but D[{j}, {i}] = {d[j, i]:g}; "
-            "make it symmetric, for example (D + D.T) / 2"
-        )
-    return np.ascontiguousarray(np.minimum(d, d.T))
-
-
-def _check_errors(standard_errors: Any, p: int) -> NDArray[np.float64]:
-    e = np.array(standard_errors, dtype=np.float64)
-    if e.shape != (p, p):
-        raise DataError(f"standard_errors has shape {e.shape}; D has shape {(p, p)}")
-    if np.isnan(e).any() or (e < 0).any():
-        raise DataError("standard_errors must be zero or more, infinity where nothing is known")
-    return e
-
-
-def _check_names(names: Sequence[str] | None, p: int) -> tuple[str, ...]:
-    labels = tuple(f"x{i}" for i in range(p)) if names is None else tuple(str(n) for n in names)
-    if len(labels) != p:
-        raise DataError(f"{len(labels)} names for {p} variables; give one for each row of D")
-    return labels
+        part.tree.sort()
+        hidden = part.tree.hidden()
+        number = np.empty(part.tree.n_nodes, dtype=np.int64)
+        number[: part.tree.n_observed] = kept[part.members]
+        number[hidden] = n_nodes + np.arange(len(hidden))
+        n_nodes += len(hidden)
+        ends.append(number[part.tree.ends])
+    rho = np.maximum(np.abs(reduced.of_pairs(joins)), 0.1 / np.sqrt(reduced.n))
+    between, same = np.ones(len(joins)), np.ones(len(copies))
+    trees = [part.tree for part in parts]
+    return TreeBuilder(
+        p,
+        np.concatenate([*ends, kept[joins], np.array(copies, dtype=np.int64).reshape(-1, 2)]),
+        np.concatenate([*(tree.length for tree in trees), -np.log(rho), 0 * same]),
+        np.concatenate([*(tree.standard_error for tree in trees), np.inf * between, 0 * same]),
+        np.concatenate([*(tree.support for tree in trees), 0 * between, same]),
+    )

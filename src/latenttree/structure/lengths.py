@@ -1,8 +1,6 @@
-"""Lengths of a star's tree by maximum likelihood, as if its features were Gaussian.
+"""Lengths of a small tree over branches, by Gaussian maximum likelihood.
 
-The model: unit variances and `Sigma_ij = exp(-T_ij)`, `T` the path lengths between the features.
-Stars are small (ten branches or so), so the linear algebra is written out: no call into LAPACK is
-worth its overhead at this size, and kernels compile in a fraction of the time.
+The model: features of unit variance with `Sigma_ij = exp(-T_ij)`, T the path lengths between them.
 """
 
 from __future__ import annotations
@@ -10,63 +8,63 @@ from __future__ import annotations
 import numpy as np
 
 from latenttree.engine.kernels import kernel, subroutine
+from latenttree.structure.small_matrices import invert, nonnegative_step
 
 RIDGE = 1e-6
-"""Added to the variances, so that two features that are copies of each other are no singularity."""
+"""Added to the variances, so that Sigma is not singular where two features are copies."""
 
-LEAST_GAIN = 1e-3
-"""A fit ends with a step that gains less log-likelihood: lengths are then right to a twentieth of
-their standard errors."""
+MIN_GAIN = 1e-3
+"""A fit ends with a step that gains less log-likelihood: lengths are then within a twentieth of
+their standard errors of the optimum."""
 
-FAINT = 1e-200
-"""Correlations below this are nothing to divide by."""
+MIN_DIVISOR = 1e-200
+"""Smaller correlations are not divided by."""
 
 
 @kernel
 def path_matrix(m, edges):  # type: ignore[no-untyped-def]
-    """`(m (m - 1) / 2, E)` booleans: which edges lie between leaves i < j."""
+    """`(m (m - 1) / 2, E)` booleans: which edges lie on the path between leaves i < j. O(m E).
+
+    One function, because it also runs uncompiled (`py_func`) when modules are imported."""
     n_edges = edges.shape[0]
     n_nodes = n_edges + 1
     paths = np.zeros((m * (m - 1) // 2, n_edges), dtype=np.bool_)
-    start = np.zeros(n_nodes + 1, dtype=np.int64)
+    first = np.zeros(n_nodes + 1, dtype=np.int64)
     for e in range(n_edges):
-        start[edges[e, 0] + 1] += 1
-        start[edges[e, 1] + 1] += 1
+        first[edges[e, 0] + 1] += 1
+        first[edges[e, 1] + 1] += 1
     for i in range(n_nodes):
-        start[i + 1] += start[i]
-    fill = start[:-1].copy()
-    nbr = np.empty(2 * n_edges, dtype=np.int64)
-    eid = np.empty(2 * n_edges, dtype=np.int64)
+        first[i + 1] += first[i]
+    place = first[:-1].copy()
+    neighbour = np.empty(2 * n_edges, dtype=np.int64)
+    edge_of = np.empty(2 * n_edges, dtype=np.int64)
     for e in range(n_edges):
-        a, b = edges[e, 0], edges[e, 1]
-        nbr[fill[a]] = b
-        eid[fill[a]] = e
-        fill[a] += 1
-        nbr[fill[b]] = a
-        eid[fill[b]] = e
-        fill[b] += 1
-    up = np.empty(n_nodes, dtype=np.int64)
-    up_edge = np.empty(n_nodes, dtype=np.int64)
+        for i in range(2):
+            v = edges[e, i]
+            neighbour[place[v]], edge_of[place[v]] = edges[e, 1 - i], e
+            place[v] += 1
+    parent = np.empty(n_nodes, dtype=np.int64)
+    parent_edge = np.empty(n_nodes, dtype=np.int64)
     stack = np.empty(n_nodes, dtype=np.int64)
     for i in range(m):
-        up[i] = -1
+        parent[i] = -1
         stack[0] = i
         size = 1
         while size:
             size -= 1
             x = stack[size]
-            for s in range(start[x], start[x + 1]):
-                if nbr[s] != up[x]:
-                    up[nbr[s]] = x
-                    up_edge[nbr[s]] = eid[s]
-                    stack[size] = nbr[s]
+            for s in range(first[x], first[x + 1]):
+                if neighbour[s] != parent[x]:
+                    parent[neighbour[s]] = x
+                    parent_edge[neighbour[s]] = edge_of[s]
+                    stack[size] = neighbour[s]
                     size += 1
         for j in range(i + 1, m):
             row = i * m - i * (i + 1) // 2 + (j - i - 1)
             x = j
             while x != i:
-                paths[row, up_edge[x]] = True
-                x = up[x]
+                paths[row, parent_edge[x]] = True
+                x = parent[x]
     return paths
 
 
@@ -75,7 +73,7 @@ def fit_likelihood(r, n, paths, lengths, n_steps):  # type: ignore[no-untyped-de
     """Fisher scoring on `-n / 2 (log det Sigma + tr Sigma^-1 R)` from `lengths`.
 
     `dSigma_ij / dx_e = -Sigma_ij` where edge e lies between i and j; lengths stay at or above zero.
-    Returns lengths, the log-likelihood and the information matrix.
+    Returns lengths `(E,)`, the log-likelihood and the information matrix `(E, E)` of the last step.
     O(steps (E m^3 + E^2 m^2)) for m features and E edges.
     """
     m, n_edges = r.shape[0], paths.shape[1]
@@ -87,7 +85,7 @@ def fit_likelihood(r, n, paths, lengths, n_steps):  # type: ignore[no-untyped-de
     trial = x.copy()
     for _ in range(n_steps):
         _scoring(r, n, paths, sigma, inverse, info, gradient)
-        target = _nonnegative(info, gradient, x)
+        target = nonnegative_step(info, gradient, x)
         step = 1.0
         new = -np.inf
         for _ in range(6):
@@ -107,14 +105,15 @@ def fit_likelihood(r, n, paths, lengths, n_steps):  # type: ignore[no-untyped-de
             x[e] = trial[e]
         sigma, trial_sigma = trial_sigma, sigma
         inverse, trial_inverse = trial_inverse, inverse
-        if moved < 1e-3 or gained < LEAST_GAIN:
+        if moved < 1e-3 or gained < MIN_GAIN:
             break
     return x, value, info
 
 
 @subroutine
 def _log_likelihood(r, n, paths, x, sigma, inverse):  # type: ignore[no-untyped-def]
-    """The log-likelihood of lengths x; fills `sigma` and `inverse`. Minus infinity if singular."""
+    """The log-likelihood of lengths x, minus infinity if Sigma is singular; writes `sigma` and
+    `inverse` `(m, m)`."""
     m = r.shape[0]
     row = 0
     for i in range(m):
@@ -137,55 +136,14 @@ def _log_likelihood(r, n, paths, x, sigma, inverse):  # type: ignore[no-untyped-
     return -0.5 * n * (log_det + trace)
 
 
-@kernel
-def invert(a, out):  # type: ignore[no-untyped-def]
-    """Inverse of a positive definite matrix into `out`, by Cholesky; returns log det, NaN if
-    not."""
-    m = a.shape[0]
-    lower = np.zeros((m, m))
-    log_det = 0.0
-    for j in range(m):
-        t = a[j, j]
-        for k in range(j):
-            t -= lower[j, k] ** 2
-        if not t > 0:
-            return np.nan
-        lower[j, j] = np.sqrt(t)
-        log_det += np.log(t)
-        for i in range(j + 1, m):
-            t = a[i, j]
-            for k in range(j):
-                t -= lower[i, k] * lower[j, k]
-            lower[i, j] = t / lower[j, j]
-    root = np.zeros((m, m))  # inverse of lower
-    for j in range(m):
-        root[j, j] = 1 / lower[j, j]
-        for i in range(j + 1, m):
-            t = 0.0
-            for k in range(j, i):
-                t -= lower[i, k] * root[k, j]
-            root[i, j] = t / lower[i, i]
-    for i in range(m):
-        for j in range(i + 1):
-            t = 0.0
-            for k in range(i, m):
-                t += root[k, i] * root[k, j]
-            out[i, j] = t
-            out[j, i] = t
-    return log_det
-
-
 @subroutine
-def _scoring(r, n, paths, sigma, inverse, info, gradient):  # type: ignore[no-untyped-def]
-    """Information `n / 2 tr(S^-1 dS_e S^-1 dS_f)` and gradient `n / 2 tr(S^-1 dS_e (S^-1 R -
-    I))`.
+def _factor_derivatives(sigma, paths, one, other):  # type: ignore[no-untyped-def]
+    """`dSigma_e = -(u v^T + v u^T)` for every edge e: u into `one`, v into `other` `(E, m)`.
 
-    Edge e parts the features into two sides, and `S` between them has rank one: `dS_e = -(u v^T +
-    v u^T)`, u on the side of feature 0, v on the other. So all comes from the products of u and v
-    with `S^-1` and with `S^-1 R S^-1 - S^-1`."""
-    m, n_edges = r.shape[0], paths.shape[1]
-    one, other = np.zeros((n_edges, m)), np.zeros((n_edges, m))
-    for e in range(n_edges):
+    Edge e parts the features into two sides, and Sigma between them has rank one. u is on the side
+    of feature 0, v on the other."""
+    m = len(sigma)
+    for e in range(len(one)):
         for i in range(m):
             if i > 0 and paths[i - 1, e]:
                 continue
@@ -193,13 +151,19 @@ def _scoring(r, n, paths, sigma, inverse, info, gradient):  # type: ignore[no-un
             for k in range(1, m):
                 if paths[k - 1, e] and sigma[i, k] > root:
                     far, root = k, sigma[i, k]
-            if root > FAINT:
+            if root > MIN_DIVISOR:
                 for k in range(m):
                     if k > 0 and paths[k - 1, e]:
                         other[e, k] = sigma[i, k] / root
                     else:
                         one[e, k] = sigma[far, k]
                 break
+
+
+@subroutine
+def _misfit(r, inverse):  # type: ignore[no-untyped-def]
+    """`S^-1 R S^-1 - S^-1`, `(m, m)`."""
+    m = len(r)
     half, misfit = np.zeros((m, m)), np.zeros((m, m))
     for i in range(m):
         for k in range(m):
@@ -212,6 +176,20 @@ def _scoring(r, n, paths, sigma, inverse, info, gradient):  # type: ignore[no-un
                 misfit[i, j] += x * inverse[k, j]
         for j in range(m):
             misfit[i, j] -= inverse[i, j]
+    return misfit
+
+
+@subroutine
+def _scoring(r, n, paths, sigma, inverse, info, gradient):  # type: ignore[no-untyped-def]
+    """Information `n / 2 tr(S^-1 dS_e S^-1 dS_f)` into `info` `(E, E)`, and gradient
+    `n / 2 tr(S^-1 dS_e (S^-1 R - I))` into `gradient` `(E,)`, S = Sigma.
+
+    With `dS_e = -(u v^T + v u^T)` all comes from the products of u and v with `S^-1` and with
+    `S^-1 R S^-1 - S^-1`."""
+    m, n_edges = r.shape[0], paths.shape[1]
+    one, other = np.zeros((n_edges, m)), np.zeros((n_edges, m))
+    _factor_derivatives(sigma, paths, one, other)
+    misfit = _misfit(r, inverse)
     a, b = np.zeros((n_edges, m)), np.zeros((n_edges, m))  # S^-1 u, S^-1 v
     for e in range(n_edges):
         for k in range(m):
@@ -241,72 +219,12 @@ def _scoring(r, n, paths, sigma, inverse, info, gradient):  # type: ignore[no-un
             info[f, e] = info[e, f]
 
 
-@subroutine
-def _nonnegative(info, gradient, x):  # type: ignore[no-untyped-def]
-    """Maximise the quadratic model around x with lengths at or above zero, the most negative first.
-
-    Solves `info y = info x + gradient` over the free lengths."""
-    k = len(x)
-    target = np.zeros(k)
-    right = gradient.copy()
-    for e in range(k):
-        for f in range(k):
-            right[e] += info[e, f] * x[f]
-    free = np.arange(k)
-    lower, solved = np.empty((k, k)), np.empty(k)
-    size = k
-    while size:
-        if not _solve(info, right, free, size, lower, solved):
-            return x.copy()
-        worst = -1
-        for a in range(size):
-            if solved[a] < 0 and (worst < 0 or solved[a] < solved[worst]):
-                worst = a
-        if worst < 0:
-            for a in range(size):
-                target[free[a]] = solved[a]
-            return target
-        size -= 1
-        for a in range(worst, size):
-            free[a] = free[a + 1]
-    return target
-
-
-@subroutine
-def _solve(info, right, free, size, lower, solved):  # type: ignore[no-untyped-def]
-    """Solve `info y = right` over the rows `free[:size]`, by Cholesky, the diagonal slightly
-    raised; whether that was possible."""
-    for i in range(size):
-        for j in range(i + 1):
-            t = info[free[i], free[j]]
-            if i == j:
-                t = t * (1 + 1e-9) + 1e-9
-            for k in range(j):
-                t -= lower[i, k] * lower[j, k]
-            if i > j:
-                lower[i, j] = t / lower[j, j]
-            elif t > 0:
-                lower[i, i] = np.sqrt(t)
-            else:
-                return False
-        t = right[free[i]]
-        for k in range(i):
-            t -= lower[i, k] * solved[k]
-        solved[i] = t / lower[i, i]
-    for i in range(size - 1, -1, -1):
-        t = solved[i]
-        for k in range(i + 1, size):
-            t -= lower[k, i] * solved[k]
-        solved[i] = t / lower[i, i]
-    return True
-
-
 @kernel
-def fit_star(r, n):  # type: ignore[no-untyped-def]
-    """Distances `x` of m features from the one node in which they meet.
+def fit_unresolved_node(r, n):  # type: ignore[no-untyped-def]
+    """Distances `x >= 0` `(m,)` of m features from the one node in which they meet.
 
-    Weighted least squares on `-log r_ij = x_i + x_j`, weights `n r^2 / (1 - r^2)^2`, each feature
-    in turn until nothing moves; x stays at or above zero. O(rounds m^2).
+    Weighted least squares on `-log r_ij = x_i + x_j`, weights `n r^2 / (1 - r^2)^2`, one feature at
+    a time until x converges. O(rounds m^2).
     """
     m = r.shape[0]
     floor = 0.5 / np.sqrt(n)

@@ -1,20 +1,19 @@
 """How well the data support an edge: the posterior probability that it is real.
 
-How long true edges are varies from tree to tree and is learned from the tree itself (empirical
-Bayes): estimated lengths are a mixture of what noise makes of length zero and of a log-normal
-distribution of true lengths blurred by the errors.
+The distribution of true lengths varies from tree to tree and is learned from the tree itself
+(empirical Bayes): estimated lengths are a mixture of a null distribution, that of estimates of
+length zero, and of a log-normal distribution of true lengths with the standard errors added.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erf
 
-from latenttree.structure.edge_evidence import Edge, EdgeTest
+from latenttree.structure.edge_evidence import EdgeTests
 
 GRID = np.linspace(np.log(1e-3), np.log(10.0), 120)
 """Logarithms of true lengths over which their distribution is summed."""
@@ -29,7 +28,7 @@ NULL_MODES = {1: 0.0, 2: 0.8767}
 class Mixture(NamedTuple):
     """Share of real edges, centre and width of the logarithms of their true lengths.
 
-    `choices`: a length of zero shows as the largest of so many half-normal z-scores, because
+    `choices`: an edge of length zero has the largest of so many half-normal z-scores, because
     joining picks the best-looking way to resolve a polytomy."""
 
     share: float
@@ -52,8 +51,8 @@ def fit_mixture(
 ) -> Mixture:
     """Fit by EM over a grid of true lengths.
 
-    The centre stays above twice the median error, so that it cannot settle on the null where no
-    edge is real. `prior` holds the pseudo-counts (real, zero) of the share.
+    The centre stays above twice the median error, so that it cannot settle on the null
+    distribution where no edge is real. `prior` holds the pseudo-counts (real, zero) of the share.
     """
     if len(length) > MAX_EDGES:
         part = np.argsort(length / np.maximum(error, 1e-9))[:: -(-len(length) // MAX_EDGES)]
@@ -108,8 +107,8 @@ def _log_null(z: NDArray[np.float64], choices: int) -> NDArray[np.float64]:
     return np.asarray(density)
 
 
-class Judge(NamedTuple):
-    """What a tree's own edges teach about its edges.
+class SupportModel(NamedTuple):
+    """The distribution of lengths of a tree's own edges, fitted by `fit_support`.
 
     Internal and pendant edges are two populations: a length of zero is common among the first
     (polytomies), rare among the second (observed nodes inside the tree). A pendant edge counts as
@@ -121,34 +120,36 @@ class Judge(NamedTuple):
     pendant: Mixture
     short: float
 
-    def supports(self, tests: dict[Edge, EdgeTest]) -> dict[Edge, float]:
-        """Support of every tested edge; exactly zero where the edge joins independent parts."""
-        support: dict[Edge, float] = {}
+    def supports(self, tests: EdgeTests) -> NDArray[np.float64]:
+        """Support of every tested edge, `(m,)`; exactly zero where the edge joins independent
+        parts."""
+        support = np.empty(len(tests.edge))
+        is_pendant = tests.ends[:, 0] < self.n_observed
         for pendant, mixture in ((False, self.internal), (True, self.pendant)):
-            edges = [e for e in tests if (e[0] < self.n_observed) == pendant]
-            if edges:
-                length, error = _arrays(tests[e] for e in edges)
+            rows = np.flatnonzero(is_pendant == pendant)
+            if len(rows):
+                length, error = tests.length[rows], tests.standard_error[rows]
                 real = mixture.posterior(length, error)
                 if pendant:
                     unsure = length + 2 * error > self.short
                     real = np.where(unsure, np.maximum(real, 0.5), real)
-                support |= dict(zip(edges, real.tolist(), strict=True))
-        return support | {e: 0.0 for e, test in tests.items() if test.link < 1.0}
+                support[rows] = real
+        support[tests.dependence < 1.0] = 0.0
+        return support
 
 
-def _arrays(tests: Iterable[EdgeTest]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    pairs = np.array([(test.length, test.error) for test in tests]).reshape(-1, 2)
-    return pairs[:, 0], pairs[:, 1]
-
-
-def fit_judge(tests: dict[Edge, EdgeTest], n_observed: int) -> Judge:
+def fit_support(tests: EdgeTests, n_observed: int) -> SupportModel:
     """Learn from the tests of a binary tree's edges."""
-    internal = _arrays(test for e, test in tests.items() if e[0] >= n_observed)
-    pendant = _arrays(test for e, test in tests.items() if e[0] < n_observed)
+    pendant = tests.ends[:, 0] < n_observed
+    inside, outside = tests.take(~pendant), tests.take(pendant)
     default = Mixture(0.5, 0.0, 1.0, 2)
-    return Judge(
+    return SupportModel(
         n_observed,
-        fit_mixture(*internal, 2, (1.0, 1.0)) if len(internal[0]) else default,
-        fit_mixture(*pendant, 1, (4.0, 0.2)) if len(pendant[0]) else default,
-        0.5 * float(np.median(pendant[0])) if len(pendant[0]) else 0.0,
+        _fit(inside, 2, (1.0, 1.0)) if len(inside.edge) else default,
+        _fit(outside, 1, (4.0, 0.2)) if len(outside.edge) else default,
+        0.5 * float(np.median(outside.length)) if len(outside.edge) else 0.0,
     )
+
+
+def _fit(tests: EdgeTests, choices: int, prior: tuple[float, float]) -> Mixture:
+    return fit_mixture(tests.length, tests.standard_error, choices, prior)

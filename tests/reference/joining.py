@@ -1,4 +1,4 @@
-"""Stars of branches in plain NumPy: joining by its definition, likelihood by its formula."""
+"""Unresolved nodes in plain NumPy: joining by its definition, likelihood by its formula."""
 
 from __future__ import annotations
 
@@ -9,7 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from latenttree.distances.similarity import Affinity, affinity, matrix_affinity
+from latenttree.distances.similarity import (
+    Similarity,
+    similarity_from_distances,
+    similarity_from_matrix,
+)
 
 Matrix = NDArray[np.float64]
 Pairs = list[tuple[int, int]]
@@ -23,34 +27,36 @@ def log_distance(r: float, n: float) -> tuple[float, float]:
     return -np.log(x), ((1 - x**2) ** 2 + 1e-12) / (n * x**2)
 
 
-def join(r: Matrix, n: float, caution: float, flat: bool) -> tuple[Pairs, list[float]]:
+def neighbour_joining(
+    r: Matrix, n: float, caution: float, equal_weights: bool
+) -> tuple[Pairs, list[float]]:
     """Best-first joining. Every cluster is kept as its weights over the leaves, so that all
     correlations come from `r` itself, anew in each round."""
     m = len(r)
     weights = list(np.eye(m))
-    node, gain = list(range(m)), [1.0] * m
+    node, load = list(range(m)), [1.0] * m
     active, edges, lengths = list(range(m)), [], []
     while len(active) > 3:
         d, v = _distances(r, n, weights, active)
-        i, j = _surest(d, v, active, caution, flat)
-        to_i, to_j = _halves(d, v, i, j, [k for k in active if k not in (i, j)])
-        combined = _predictor(np.exp(-to_i), np.exp(-to_j))
-        fresh = m + len(edges) // 2
+        i, j = _best_pair(d, v, active, caution, equal_weights)
+        to_i, to_j = _parent_distances(d, v, i, j, [k for k in active if k not in (i, j)])
+        combined = best_predictor(np.exp(-to_i), np.exp(-to_j))
+        new_node = m + len(edges) // 2
         for row, half in ((i, to_i), (j, to_j)):
-            edges.append((node[row], fresh))
-            lengths.append(max(half + np.log(gain[row]), 0.0))
+            edges.append((node[row], new_node))
+            lengths.append(max(half + np.log(load[row]), 0.0))
         weights[i] = combined[0] * weights[i] + combined[1] * weights[j]
-        node[i], gain[i] = fresh, combined[2]
+        node[i], load[i] = new_node, combined[2]
         active.remove(j)
     d, _ = _distances(r, n, weights, active)
     if len(active) == 2:
         i, j = active
         return [(node[i], node[j])], [d[i, j]]
-    fresh = m + len(edges) // 2
+    new_node = m + len(edges) // 2
     for s in range(3):
         i, j, k = (active[(s + t) % 3] for t in range(3))
-        edges.append((node[i], fresh))
-        lengths.append(max((d[i, j] + d[i, k] - d[j, k]) / 2 + np.log(gain[i]), 0.0))
+        edges.append((node[i], new_node))
+        lengths.append(max((d[i, j] + d[i, k] - d[j, k]) / 2 + np.log(load[i]), 0.0))
     return edges, lengths
 
 
@@ -66,12 +72,12 @@ def _distances(
     return d, v
 
 
-def _surest(
-    d: Distances, v: Distances, active: list[int], caution: float, flat: bool
+def _best_pair(
+    d: Distances, v: Distances, active: list[int], caution: float, equal_weights: bool
 ) -> tuple[int, int]:
     """The pair (i, j) with parent u of largest `Q = sum_k w_k d(k, u)` less its noise."""
     near = {k: sum(np.exp(-2 * d[k, x]) for x in active if x != k) for k in active}
-    w = {k: 1.0 if flat else near[k] / max(near.values()) for k in active}
+    w = {k: 1.0 if equal_weights else near[k] / max(near.values()) for k in active}
     best, pair = -np.inf, (active[0], active[1])
     for i, j in ((active[a], active[b]) for a in range(len(active)) for b in range(a)):
         rest = [k for k in active if k not in (i, j)]
@@ -86,14 +92,16 @@ def _surest(
     return pair
 
 
-def _halves(d: Distances, v: Distances, i: int, j: int, rest: list[int]) -> tuple[float, float]:
+def _parent_distances(
+    d: Distances, v: Distances, i: int, j: int, rest: list[int]
+) -> tuple[float, float]:
     precision = np.array([1 / (v[i, k] + v[j, k]) for k in rest])
     tilt = np.average([d[i, k] - d[j, k] for k in rest], weights=precision)
     to_i = float(np.clip((d[i, j] + tilt) / 2, 0.0, d[i, j]))
     return to_i, d[i, j] - to_i
 
 
-def _predictor(a: float, b: float) -> tuple[float, float, float]:
+def best_predictor(a: float, b: float) -> tuple[float, float, float]:
     """Best linear predictor of a node from two features that meet in it, by normal equations."""
     if max(a, b) >= 1 - 1e-14:
         return (1.0, 0.0, 1.0) if a >= 1 - 1e-14 else (0.0, 1.0, 1.0)
@@ -185,10 +193,10 @@ def random_binary(rng: np.random.Generator, m: int) -> NDArray[np.int64]:
         return np.array([[0, 1]])
     edges = [(0, m), (1, m), (2, m)]
     for leaf in range(3, m):
-        spot, fresh = int(rng.integers(len(edges))), m + leaf - 2
+        spot, new_node = int(rng.integers(len(edges))), m + leaf - 2
         a, b = edges[spot]
-        edges[spot] = (a, fresh)
-        edges += [(b, fresh), (leaf, fresh)]
+        edges[spot] = (a, new_node)
+        edges += [(b, new_node), (leaf, new_node)]
     return np.array(edges, dtype=np.int64)
 
 
@@ -198,7 +206,7 @@ def sampled_correlations(rng: np.random.Generator, sigma: Matrix, n: int) -> Mat
     return np.asarray(np.corrcoef(x, rowvar=False))
 
 
-def with_samples(distances: Matrix, n: float) -> Affinity:
-    """Exact affinities that pass for those of `n` samples."""
-    whole = affinity(distances)
-    return matrix_affinity(whole.rho, float(n), whole.scale, whole.mst)
+def with_samples(distances: Matrix, n: float) -> Similarity:
+    """Exact similarities that pass for those of `n` samples."""
+    whole = similarity_from_distances(distances)
+    return similarity_from_matrix(whole.rho, float(n), whole.scale, whole.mst)
