@@ -61,6 +61,7 @@ class Contest:
     reference: str = TRUTH
 
     def label_of(self, rival: str) -> str:
+        """The label of a row."""
         return f"{self.label}: {rival}"
 
 
@@ -76,6 +77,7 @@ class Limit:
     grace: float = 60.0
 
     def said(self, reason: str) -> str:
+        """Why an attempt ended."""
         if reason == TIME:
             return f"ran out of {self.seconds:,.0f} s"
         return f"took more than {self.memory / 2**30:,.0f} GiB"

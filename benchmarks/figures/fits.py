@@ -22,6 +22,7 @@ from benchmarks.figures.style import (
     new_figure,
     plain_ticks,
 )
+from benchmarks.trees import tree_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,6 +33,7 @@ Record = Mapping[str, Any]
 
 
 def finished(record: Record) -> list[Row]:
+    """Rows that have a time."""
     return [row for row in record["rows"] if row["seconds"] is not None]
 
 
@@ -139,7 +141,6 @@ def _total(row: Row) -> float:
 def words_figure(record: Record) -> Figure:
     """Times above, neighbourhoods of words of the first row below."""
     from latenttree.plots.tree_figure import plot_tree
-    from latenttree.tree import Tree
 
     rows = finished(record)
     around = rows[0]["runs"][0].get("described", {}).get("around", {}) if rows else {}
@@ -166,7 +167,7 @@ def words_figure(record: Record) -> Figure:
     for ax in axes:
         ax.set_axis_off()
     for ax, (word, part) in zip(axes, around.items(), strict=False):
-        plot_tree(Tree.build(part["names"], part["edges"], part["lengths"]), "radial", ax=ax)
+        plot_tree(tree_of(part), "radial", ax=ax)
         ax.set_title(f"“{word}”", fontsize=10, color=SOFT)
     return figure
 

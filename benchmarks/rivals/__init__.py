@@ -59,6 +59,7 @@ class Task:
 
     @cached_property
     def started(self) -> float:
+        """When the clock was first asked."""
         return time.perf_counter()
 
     def is_late(self) -> bool:
@@ -73,9 +74,14 @@ class Task:
         found = estimate_distances(
             self.table, self.n_states, random_state=self.seed, n_jobs=self.n_jobs
         )
-        D = found.values.astype(np.float64)
-        known = np.isfinite(D)
-        return np.maximum(np.where(known, D, D[known].max(initial=0.0)), 0.0)
+        return measurable(found.values)
+
+
+def measurable(D: Any) -> Floats:
+    """Distances with those that cannot be measured at the largest that can, negative ones at 0."""
+    D = np.asarray(D, dtype=np.float64)
+    known = np.isfinite(D)
+    return np.maximum(np.where(known, D, D[known].max(initial=0.0)), 0.0)
 
 
 @dataclass(frozen=True)
@@ -116,10 +122,12 @@ class Rival:
         return True
 
     def fit(self, task: Task) -> Answer:
+        """Learn from the samples of a task."""
         raise NotImplementedError
 
 
 def installed(*packages: str) -> bool:
+    """Whether all of these packages can be imported."""
     return all(find_spec(package) is not None for package in packages)
 
 

@@ -20,6 +20,7 @@ class Agglomerative(Rival):
     told = "number of families"
 
     def fit(self, task: Task) -> Answer:
+        """The tree of merges, and a cut of it."""
         from sklearn.cluster import AgglomerativeClustering
 
         n_groups = task.layers[0] if task.layers else 2

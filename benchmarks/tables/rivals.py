@@ -11,7 +11,7 @@ from benchmarks.data.halves import Simulated
 from benchmarks.data.rare_sources import RareCodes
 from benchmarks.data.simulated import Balanced
 from benchmarks.figures.contests import rivals_figure
-from benchmarks.grids import Column, Grid, make_grouped_grid, mebibytes, number, seconds
+from benchmarks.grids import Column, mebibytes, number, seconds
 from benchmarks.registry import Table
 from benchmarks.rivals import versions
 from benchmarks.settings import Choice, Settings
@@ -47,6 +47,7 @@ def measure(settings: Settings) -> dict[str, Any]:
 
 
 def contests(quick: bool) -> list[Contest]:
+    """Sets of data, and who tries them."""
     if quick:
         return [_balanced(9, 2, 2, 1_500, 500), _words(30, 2_000, 500, 5.0)]
     return [
@@ -81,6 +82,7 @@ def time_or_why(row: Mapping[str, Any]) -> str | None:
 
 
 def note(row: Mapping[str, Any]) -> str | None:
+    """What stopped a method early."""
     parts = [row["stopped"]] if row.get("stopped") else []
     if row["seconds"] is not None and row["state"] != DONE:
         parts.append(f"{row['n_seeds']} seed(s): {row['failure']}")
@@ -106,11 +108,6 @@ COLUMNS = (
 )
 
 
-def body(record: Mapping[str, Any]) -> list[Grid | str]:
-    """Scores, likelihoods, time and memory of all."""
-    return [make_grouped_grid(record["rows"], COLUMNS)]
-
-
 def draw(record: Mapping[str, Any]) -> Any:
     """Distances to the truth and times, methods in the order of the table."""
     return rivals_figure(record, ORDER)
@@ -124,7 +121,7 @@ TABLES = (
         title="Rivals on known trees",
         about=ABOUT,
         measure=measure,
-        body=body,
+        columns=COLUMNS,
         draw=draw,
         choices={"limit": Choice(300.0, "seconds for each fit", quick=5.0)},
     ),

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from latenttree.config import FitConfig
 from latenttree.data import Table
 from latenttree.data.streaming.scratch import about_to_read
-from latenttree.data.table import CODED
+from latenttree.data.values import CODED
 from latenttree.model.emissions import pooled, target_of
 from latenttree.model.held_out import split_samples
 from latenttree.model.likelihood import smoothed, total_log_likelihood
