@@ -83,14 +83,14 @@ def measure(work: Work, settings: Settings, peaks: Peaks, seeds: int) -> dict[st
         except (ValueError, MemoryError, BrokenProcessPool) as error:
             failure = f"{type(error).__name__}: {error}"
             break
-        settings.say(f"{work.label}, seed {seed}: {_told(runs[-1])}")
+        settings.say(f"{work.label}, seed {seed}: {_summary(runs[-1])}")
     row = summary(work, runs, peaks, failure)
     if failure:
         settings.say(f"{work.label}: {failure}")
     return row
 
 
-def _told(run: dict[str, Any]) -> str:
+def _summary(run: dict[str, Any]) -> str:
     parts = [f"{run['seconds']:.2f} s"]
     if run["rf"] is not None:
         parts.append(f"RF {run['rf']:.4f}")

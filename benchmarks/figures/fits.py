@@ -67,18 +67,12 @@ def draw_times(ax: Axes, rows: Sequence[Row]) -> None:
         at = np.array([(x, y) for x, y in zip(values, places, strict=True) if x])
         if not len(at):
             continue
-        edge: dict[str, Any] = {} if marker == "|" else {"edgecolors": color}
-        ax.scatter(
-            at[:, 0],
-            at[:, 1],
-            s=90 if marker == "|" else 46,
-            marker=marker,
-            label=label,
-            zorder=3,
-            linewidths=2 if marker == "|" else 1.3,
-            c="white" if marker == "D" else color,
-            **edge,
-        )
+        look: dict[str, Any] = {"marker": marker, "label": label, "zorder": 3}
+        look["c"] = "white" if marker == "D" else color
+        if marker == "|":
+            ax.scatter(*at.T, s=90, linewidths=2, **look)
+        else:
+            ax.scatter(*at.T, s=46, linewidths=1.3, edgecolors=color, **look)
     ax.set_xscale("log")
     ax.set_yticks(places, [row["label"] for row in rows])
     ax.set_ylim(-0.7, len(rows) - 0.3)
@@ -101,28 +95,11 @@ def draw_stages(ax: Axes, rows: Sequence[Row]) -> None:
     heavy = [s for s in names if shares[s].max() >= 0.02]
     start = np.zeros(len(rows))
     places = np.arange(len(rows))[::-1]
+    look: dict[str, Any] = {"height": 0.62, "edgecolor": "white", "linewidth": 0.6}
     for color, stage in zip(STAGES * 2, heavy, strict=False):
-        ax.barh(
-            places,
-            shares[stage],
-            left=start,
-            height=0.62,
-            color=color,
-            label=stage,
-            edgecolor="white",
-            linewidth=0.6,
-        )
+        ax.barh(places, shares[stage], left=start, color=color, label=stage, **look)
         start += shares[stage]
-    ax.barh(
-        places,
-        1 - start,
-        left=start,
-        height=0.62,
-        color="#dfe2e7",
-        label="rest",
-        edgecolor="white",
-        linewidth=0.6,
-    )
+    ax.barh(places, 1 - start, left=start, color="#dfe2e7", label="rest", **look)
     ax.set_xlim(0, 1)
     ax.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0", "25%", "50%", "75%", "100%"])
     dress(ax, "Share of the stages", grid="none")

@@ -45,7 +45,7 @@ class Task:
 
     table : the training samples. n_states : of a hidden variable.
     tree, layers : the true tree, and its hidden nodes level by level from the leaves, for methods
-        that must be told; None where nobody knows.
+        that need them; None where nobody knows.
     seconds : after which a method that can stop early should; None: whenever it is done.
     """
 
@@ -105,20 +105,20 @@ class Rival:
     """One method of one library.
 
     needs : what it imports. install : what pip calls that.
-    told : what it is told of the truth, because it cannot do without.
+    given : what it is given of the truth, because it cannot do without.
     """
 
     name: str
     needs: tuple[str, ...] = ()
     install: str = ""
-    told: str = ""
+    given: str = ""
 
     def available(self) -> bool:
         """Whether what it needs is installed."""
         return installed(*self.needs)
 
     def suits(self, task: Task) -> bool:
-        """Whether it is made for such data, and is told what it must be."""
+        """Whether it is made for such data, and is given what it needs."""
         return True
 
     def fit(self, task: Task) -> Answer:

@@ -21,7 +21,7 @@ class CorexTopic(Rival):
     name = "CorEx topic"
     needs = ("corextopic", "six")  # which it imports and does not ask for
     install = "corextopic six"
-    told = "sizes of the layers"
+    given = "sizes of the layers"
 
     def suits(self, task: Task) -> bool:
         """Binary variables, sizes of the layers known."""

@@ -21,7 +21,7 @@ class LinearCorex(Rival):
     name = "linear CorEx"
     needs = ("linearcorex",)
     install = "linearcorex"
-    told = "sizes of the layers"
+    given = "sizes of the layers"
 
     def suits(self, task: Task) -> bool:
         """Binary variables, sizes of the layers known."""

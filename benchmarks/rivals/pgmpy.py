@@ -53,7 +53,7 @@ class Em(Rival):
     name = "pgmpy EM"
     needs = ("pgmpy", "pandas")
     install = "pgmpy"
-    told = "true tree"
+    given = "true tree"
 
     def suits(self, task: Task) -> bool:
         """A true tree is known."""

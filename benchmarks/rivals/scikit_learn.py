@@ -17,7 +17,7 @@ class Agglomerative(Rival):
     name = "scikit-learn agglomerative"
     needs = ("sklearn",)
     install = "scikit-learn"
-    told = "number of families"
+    given = "number of families"
 
     def fit(self, task: Task) -> Answer:
         """The tree of merges, and a cut of it."""

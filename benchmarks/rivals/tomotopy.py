@@ -24,7 +24,7 @@ class HierarchicalLda(Rival):
     name = "tomotopy hLDA"
     needs = ("tomotopy",)
     install = "tomotopy"
-    told = "depth"
+    given = "depth"
 
     def suits(self, task: Task) -> bool:
         """Words, depth known."""

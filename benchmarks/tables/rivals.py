@@ -28,7 +28,7 @@ variables around one hidden node, of clusterers of their groups, of others of th
 threshold. Held out: mean log-likelihood of a sample, in nats; loss: below that of the true model.
 Methods without a probabilistic model of the samples have none; that of hLDA is of running words and
 cannot be compared. CorEx is run on binary variables alone, hLDA on words alone. Likelihoods of
-pgmpy's models are computed by our inference. "Is told" is what a method is given of the truth
+pgmpy's models are computed by our inference. "Is given" is what a method knows of the truth
 because it cannot do without."""
 ORDER = (
     "latenttree", "CLRG-EM", "CLRG", "CLNJ", "recursive grouping", "neighbour joining",
@@ -96,7 +96,7 @@ def _loss(row: Mapping[str, Any]) -> str | None:
 COLUMNS = (
     Column("data", lambda row: row["work"]),
     Column("method", lambda row: row["rival"]),
-    Column("is told", lambda row: row["told"] or None),
+    Column("is given", lambda row: row["given"] or None),
     Column("RF", lambda row: number(row["rf"], 3)),
     Column("RF, best cut", lambda row: number(row["rf_best"], 3)),
     Column("families", lambda row: number(row["rand"], 3)),

@@ -11,7 +11,7 @@ PEAKS = Peaks(n_jobs=1, multiply_adds=100.0, bytes=50.0, increments=10.0, bit_wo
 def test_operations_by_hand() -> None:
     # p = 4 variables with k - 1 = 2 features: w = 8, 8 * 9 / 2 = 36 products a sample; 6 pairs of
     # variables; 130 samples are three words of 64 bits
-    shape = Shape(n_samples=130, n_vars=4, rank=2, n_bytes=0.0)
+    shape = Shape(n_samples=130, n_vars=4, n_directions=2, n_bytes=0.0)
     assert operations(shape) == {"products": 130 * 36, "increments": 130 * 6}
     binary = Shape(130, 4, 1, 0.0, present_pairs=77.0, is_binary=True)
     assert operations(binary) == {"products": 130 * 10, "increments": 77.0, "bits": 6 * 3}

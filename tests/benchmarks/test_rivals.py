@@ -103,7 +103,7 @@ def test_adapters_of_words(name: str) -> None:
     answer = found.fit(task)
     assert answer.groups is not None
     assert answer.tree is not None
-    if "CorEx" in name:  # words of a topic are in the same documents, and the sizes are told
+    if "CorEx" in name:  # words of a topic are in the same documents, and the sizes are given
         assert len(set(zip(answer.groups, np.repeat(range(3), 4).tolist(), strict=True))) == 3
 
 
