@@ -180,8 +180,8 @@ class TreeModel:
             return self.emissions[i].mean()
         if j in self.emissions:
             raise ValueError(
-                f"{self.tree.names[j]!r} has no states to condition on; ask for the conditional in the "
-                "other direction"
+                f"{self.tree.names[j]!r} has no states to condition on; ask for the "
+                "conditional in the other direction"
             )
         return self._conditional(i, j)
 
