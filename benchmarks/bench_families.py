@@ -103,7 +103,7 @@ def as_ordinal(data: LatentTreeData) -> LatentTreeData:
 
     A little longer to the leaves, because answers say less than numbers."""
     marginals, conditionals = list(data.marginals), list(data.conditionals)
-    tables, answers, via = list(data.model.tables), [], data.tree.parent_edges(data.root)
+    tables, answers, via = list(data.model.cpts), [], data.tree.parent_edges(data.root)
     for v, emission in data.emissions.items():
         assert isinstance(emission, Gaussian)
         x, u, e = data.values(v), int(data.model.parents[v]), int(via[v])

@@ -57,18 +57,12 @@ from latenttree.data import Table, as_table
 from latenttree.distances.detection import DetectionLimitError, check_detection
 from latenttree.distances.estimate import Distances, estimate_distances, pairwise_distances
 from latenttree.distances.similarity import estimated_similarity, mark_copies
-from latenttree.model.likelihood import total_log_likelihood
+from latenttree.model.likelihood import bic_score, total_log_likelihood
 from latenttree.model.samples import Samples
 from latenttree.model.tree_model import TreeModel
 from latenttree.refinement.em import refine
-from latenttree.search.local_search import (
-    RULES,
-    Searcher,
-    doubtful_regions,
-    search_structure,
-    search_tree,
-)
-from latenttree.search.regions import bic
+from latenttree.search.local_search import doubtful_regions, search_structure, search_tree
+from latenttree.search.search_config import RULES, SearchConfig
 from latenttree.structure.learn import Structure, structure_of_similarities
 
 METHODS = ("ours", "probable", "off", "clrg", "merge", "pairwise", "nj_oracle")
@@ -226,8 +220,8 @@ def ours(
         return row
     if model is None:
         model = fit_tree(result.tree, data, cell.k, found.basis).model
-    searcher = Searcher(samples, "bic", smoothing=settings.smoothing)
-    best, probable = search_structure(result, model, searcher)
+    by_bic = SearchConfig(samples, "bic", smoothing=settings.smoothing)
+    best, probable = search_structure(result, model, by_bic)
     took("probable", start, best.tree)
     known = fit_tree(truth, data, cell.k, found.basis).model
     return row | {"bic": converged_bics([model, probable, known], samples)}
@@ -260,7 +254,7 @@ def converged_bics(models: list[TreeModel], samples: Samples) -> list[float]:
             values.append(values[same])
             continue
         found = refine(model, samples, max_steps=300, tolerance=1e-10, smoothing=1.0).model
-        values.append(bic(found, total_log_likelihood(found, samples), samples.n_samples))
+        values.append(bic_score(found, total_log_likelihood(found, samples), samples.n_samples))
     return values
 
 

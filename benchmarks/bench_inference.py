@@ -79,7 +79,7 @@ def bound(model: TreeModel, n_jobs: int) -> dict[str, float]:
     tree = model.tree
     n_bytes = tree.n_observed + 8 * int(model.dims[tree.n_observed :].sum())
     multiplies = sum(
-        t.shape[1] if v < tree.n_observed else 2 * t.size for v, t in enumerate(model.tables)
+        t.shape[1] if v < tree.n_observed else 2 * t.size for v, t in enumerate(model.cpts)
     )
     moving, rate = copy_rate(n_jobs), multiply_rate(n_jobs)
     return {
@@ -155,7 +155,7 @@ def main() -> None:
     bounds = {jobs: bound(model, jobs) for jobs in args.threads}
     for jobs in args.threads:
         show_bound(bounds[jobs], jobs, found["posteriors"]["seconds"][jobs] / n)
-    console.print(f"tables {mib(sum(t.nbytes for t in model.tables))}")
+    console.print(f"tables {mib(sum(t.nbytes for t in model.cpts))}")
     save("inference", args, {"n": n, "queries": found, "bounds": bounds})
 
 

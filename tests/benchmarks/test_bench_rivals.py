@@ -140,7 +140,7 @@ def test_counted_tables_by_hand() -> None:
     v = 1 if model.root == 0 else 0
     # of the root's 0: counts of the other plus one pseudo-sample at its marginal
     expected = {1: np.array([2 + 0.5, 1 + 0.5]) / 4, 0: np.array([2 + 0.75, 0.25]) / 3}[v]
-    np.testing.assert_allclose(model.tables[v][:, 0], expected, rtol=1e-12)
+    np.testing.assert_allclose(model.cpts[v][:, 0], expected, rtol=1e-12)
     assert np.exp(likelihoods(model, table)).max() < 1
 
 

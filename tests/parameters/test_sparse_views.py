@@ -16,13 +16,13 @@ from latenttree.model.tree_model import TreeModel
 from latenttree.moments import sparse_triples as present
 from latenttree.moments.sparse_triples import sparse_triple_moments
 from latenttree.moments.triples import TripleLayout, TripleMoments, triple_moments
-from latenttree.parameters.estimate import estimate_parameters, layout_of
-from latenttree.parameters.sparse_views import present_features
+from latenttree.parameters.estimate import estimate_by_moments, layout_of
+from latenttree.parameters.sparse_views import sparse_features
 from latenttree.parameters.views import (
     Views,
     choose_views,
     leaf_features,
-    leaf_views,
+    leaf_projections,
     message_features,
 )
 
@@ -40,8 +40,8 @@ class Case:
         self.codes = (rng.random((700, p)) < 0.3).astype(np.uint8)
         self.weights = rng.random(700)
         share = self.codes.mean(axis=0)
-        self.looks: Sequence[Any] = [
-            leaf_views(rng.normal(size=(2, k - 1)), np.array([1 - s, s])) for s in share
+        self.projections: Sequence[Any] = [
+            leaf_projections(rng.normal(size=(2, k - 1)), np.array([1 - s, s])) for s in share
         ]
 
     @property
@@ -58,10 +58,10 @@ def cases(k: int) -> list[Case]:
 
 
 def both_features(case: Case, views: Views, model: TreeModel | None) -> tuple[Any, Any]:
-    new = present_features(views, case.looks, model, 2)
+    new = sparse_features(views, case.projections, model, 2)
     if model is None:
-        return new, leaf_features(views, case.looks)
-    return new, message_features(views, case.looks, model, 1)
+        return new, leaf_features(views, case.projections)
+    return new, message_features(views, case.projections, model, 1)
 
 
 @pytest.mark.parametrize("k", [2, 3])
@@ -88,7 +88,7 @@ def check_moments(found: TripleMoments, expected: TripleMoments) -> None:
 
 def moments_of(case: Case, views: Views, layout: TripleLayout, n_jobs: int = 2) -> TripleMoments:
     k = int(case.model.dims.max())
-    look_up = present_features(views, case.looks, case.model, n_jobs)
+    look_up = sparse_features(views, case.projections, case.model, n_jobs)
     return sparse_triple_moments([case.sparse], look_up, layout, k, n_jobs)
 
 
@@ -97,7 +97,7 @@ def test_moments_are_those_of_codes(k: int) -> None:
     for case in cases(k):
         views = choose_views(case.model.tree, k - 1, hidden=True)
         layout = layout_of(case.model.tree, views, case.model.dims[: case.codes.shape[1]])
-        look_up = message_features(views, case.looks, case.model, 1)
+        look_up = message_features(views, case.projections, case.model, 1)
         expected = triple_moments([case.dense], look_up, layout, k, 1)
         check_moments(moments_of(case, views, layout), expected)
 
@@ -122,8 +122,13 @@ def test_parameters_are_those_of_codes() -> None:
         p = case.codes.shape[1]
         share = [np.array([1 - s, s]) for s in case.codes.mean(axis=0)]
         found, expected = (
-            estimate_parameters(
-                case.model.tree, case.looks, case.model.dims[:p], share, lambda c=c: iter([c]), 2
+            estimate_by_moments(
+                case.model.tree,
+                case.projections,
+                case.model.dims[:p],
+                share,
+                lambda c=c: iter([c]),
+                2,
             )
             for c in (case.sparse, case.dense)
         )

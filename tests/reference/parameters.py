@@ -25,7 +25,7 @@ from latenttree.parameters.estimate import (
     solve,
 )
 from latenttree.parameters.regressions import balanced, project_simplex
-from latenttree.parameters.views import Views, choose_views, leaf_views
+from latenttree.parameters.views import Views, choose_views, leaf_projections
 from latenttree.tree import Tree
 
 WRONG = 1e3
@@ -59,7 +59,7 @@ def exact_moments(
         a, b, c = (mean_given(v, node[i]) for v in row)
         third.append(np.einsum("ih,jh,lh,h->ijl", a, b, c, model.marginals[node[i]]))
     for i, j in layout.hidden:
-        same = node[i] == node[j]  # two groups of one hidden node
+        same = node[i] == node[j]  # two triplets of one hidden node
         joint = np.diag(model.marginals[node[i]]) if same else model.joint(node[i], node[j])
         one = np.concatenate([mean_given(v, node[i]) for v in views.view[i]])
         other = np.concatenate([mean_given(v, node[j]) for v in views.view[j]])
@@ -155,7 +155,9 @@ def exact_tables(model: TreeModel, k: int) -> list[NDArray[np.float64]]:
     found = []
     for a in range(model.tree.n_observed):
         other = int(model.tree.neighbors(a)[0])
-        found.append(leaf_views(model.conditional(other, a).T[:, : k - 1], model.marginals[a]))
+        found.append(
+            leaf_projections(model.conditional(other, a).T[:, : k - 1], model.marginals[a])
+        )
     return found
 
 

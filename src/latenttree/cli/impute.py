@@ -53,13 +53,13 @@ def impute_command(
 
 
 def _fill(model: LatentTree, data: NewData, method: Method, seed: int | None) -> Filled:
-    from latenttree.cli.output_tables import check_possible
+    from latenttree.cli.output_tables import refuse_impossible
     from latenttree.engine import resolve_jobs
     from latenttree.queries import SampleEvidence, answers_of, as_generator
 
     n_jobs = resolve_jobs(model.n_jobs)
     with new_progress().stage("filling"):
         answers = answers_of(model.model_, model.schema_)
-        check_possible(answers.log_likelihoods(SampleEvidence(data.rows), n_jobs))
+        refuse_impossible(answers.log_likelihoods(SampleEvidence(data.rows), n_jobs))
         rng = as_generator(seed) if method == "sample" else None
         return answers.filled(data.rows, rng, n_jobs)

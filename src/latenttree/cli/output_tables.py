@@ -38,7 +38,7 @@ def check_output(path: Path, suffixes: Sequence[str], source: Path | None = None
         _parquet()
 
 
-def check_possible(log_likelihoods: NDArray[np.float64], start: int = 0) -> None:
+def refuse_impossible(log_likelihoods: NDArray[np.float64], start: int = 0) -> None:
     """Raise where a sample, the first of them number `start`, has probability zero."""
     impossible = np.flatnonzero(np.isneginf(log_likelihoods))
     if len(impossible):

@@ -60,14 +60,14 @@ def _posteriors(
     answers: Answers, rows: Rows, width: int, n_jobs: int
 ) -> Iterator[tuple[int, NDArray[np.float64]]]:
     """Ranges of samples: the first of each, and the posteriors of the hidden nodes."""
-    from latenttree.cli.output_tables import check_possible
+    from latenttree.cli.output_tables import refuse_impossible
     from latenttree.queries import SampleEvidence
 
     for start, part in _parts(rows, width + rows.n_vars):
         try:
             yield start, answers.hidden(SampleEvidence(part), n_jobs)
         except DataError:
-            check_possible(answers.log_likelihoods(SampleEvidence(part), n_jobs), start)
+            refuse_impossible(answers.log_likelihoods(SampleEvidence(part), n_jobs), start)
             raise
 
 

@@ -25,17 +25,17 @@ from latenttree.moments.sparse_triples import sparse_triple_moments
 from latenttree.moments.triples import TripleLayout, TripleMoments, triple_moments
 from latenttree.parameters.decomposition import Decomposition, decompose
 from latenttree.parameters.regressions import (
-    Groups,
+    TripletFactors,
     align,
     balanced,
     joint_states,
     project_simplex,
-    readings,
+    state_predictors,
 )
-from latenttree.parameters.sparse_views import present_features
+from latenttree.parameters.sparse_views import sparse_features
 from latenttree.parameters.views import (
-    Looks,
-    VectorLooks,
+    Projections,
+    VectorProjections,
     Views,
     choose_views,
     leaf_features,
@@ -130,8 +130,8 @@ def solve(
     weights = np.maximum(found.weights, min(LEAST_WEIGHT, LEAST_SAMPLES / moments.n_samples))
     weights /= weights.sum(axis=1, keepdims=True)
     gain = max(WORST_GAIN, float(np.sqrt(moments.n_samples)))
-    groups = Groups(weights, np.stack(found.factors, axis=1), gain)
-    work = _Regression(tree, views, layout, moments, roots, groups).aligned()
+    triplets = TripletFactors(weights, np.stack(found.factors, axis=1), gain)
+    work = _Regression(tree, views, layout, moments, roots, triplets).aligned()
     trust = 1 / np.minimum(found.condition, LEAST_TRUST) ** 2
     joints: list[Any] = [None] * len(tree.edges)
     emissions: dict[int, Emission] = {}
@@ -144,14 +144,14 @@ def solve(
 
 
 class _Regression(NamedTuple):
-    """From groups of views to the joints of all edges, the end of smaller number first."""
+    """From triplets of views to the joints of all edges, the end of smaller number first."""
 
     tree: Tree
     views: Views
     layout: TripleLayout
     moments: TripleMoments
     roots: Floats
-    groups: Groups
+    triplets: TripletFactors
 
     def numbers(self, pairs: Ints) -> Ints:
         """Numbers of the edges between pairs of nodes, the smaller one first."""
@@ -160,35 +160,37 @@ class _Regression(NamedTuple):
         wanted = pairs @ [self.tree.n_nodes, 1]
         return np.asarray(order[np.searchsorted(keys, wanted, sorter=order)])
 
-    def readings(self, rows: Ints, without: Ints) -> Floats:
-        """See `regressions.readings`; for moments of the views as they are, not whitened."""
-        found = readings(self.groups, self.views.branch, rows, without)
+    def state_predictors(self, rows: Ints, without: Ints) -> Floats:
+        """See `regressions.state_predictors`; for moments of the views before whitening."""
+        found = state_predictors(self.triplets, self.views.branch, rows, without)
         return np.asarray(np.einsum("ejsi,esia->ejsa", found, self.roots[rows], optimize=True))
 
     def _joint_states(self, chosen: NDArray[np.bool_], apart: bool) -> Floats:
-        """Moments of the states of two groups; `apart`: of two nodes, which are no views of each
+        """Moments of the states of two triplets; `apart`: of two nodes, which are no views of each
         other."""
         i, j = self.layout.hidden[chosen].T
         p = self.tree.n_observed
         nowhere = np.full(len(i), -1)
-        one = self.readings(i, p + j if apart else nowhere)
-        other = self.readings(j, p + i if apart else nowhere)
+        one = self.state_predictors(i, p + j if apart else nowhere)
+        other = self.state_predictors(j, p + i if apart else nowhere)
         return joint_states(one, other, self.moments.cross[chosen])
 
     def aligned(self) -> _Regression:
-        """The states of second groups in the order of the reference group of their node:
+        """The states of second triplets in the order of the reference group of their node:
         Procedure "Merging and Alignment Correction"."""
         second = self.layout.hidden[:, 1] >= self.tree.n_hidden
         if not second.any():
             return self
         orders = align(self._joint_states(second, apart=False))
-        return self._replace(groups=self.groups.reordered(self.layout.hidden[second, 1], orders))
+        return self._replace(
+            triplets=self.triplets.reordered(self.layout.hidden[second, 1], orders)
+        )
 
     def hidden(self, joints: list[Any]) -> None:
         """Joints `(k, k)` of hidden neighbours."""
         edges = self.layout.hidden[:, 1] < self.tree.n_hidden
         i, j = self.layout.hidden[edges].T
-        w = self.groups.weights
+        w = self.triplets.weights
         found = balanced(self._joint_states(edges, apart=True), w[i], w[j])
         numbers = self.numbers(self.tree.n_observed + self.layout.hidden[edges])
         for e, joint in zip(numbers.tolist(), found, strict=True):
@@ -201,14 +203,14 @@ class _Regression(NamedTuple):
         joints: list[Any],
         emissions: dict[int, Emission],
     ) -> None:
-        """Joints of observed nodes with hidden neighbours: what the groups of the neighbour say,
+        """Joints of observed nodes with hidden neighbours: what the triplets of the neighbour say,
         by their `trust`. Of families, emissions, and joints that are the neighbour's weights."""
         rows, nodes = self.layout.emitted.T
         if not len(rows):
             return
         edge = self.numbers(np.column_stack([nodes, self.tree.n_observed + self.views.owner[rows]]))
         share = trust[rows] / np.bincount(edge, trust[rows])[edge]
-        reading = self.readings(rows, nodes) / self.groups.weights[rows][:, :, None, None]
+        reading = self.state_predictors(rows, nodes) / self.triplets.weights[rows][:, :, None, None]
         for chosen in _alike(
             [len(x) for x in self.moments.emitted], np.isin(nodes, list(families))
         ):
@@ -219,7 +221,7 @@ class _Regression(NamedTuple):
             edges, first, which = np.unique(edge[chosen], return_index=True, return_inverse=True)
             total = np.zeros((len(edges), *tables.shape[1:]))
             np.add.at(total, which, tables * share[chosen, None, None])
-            w = self.groups.weights[self.views.owner[rows[chosen[first]]]]
+            w = self.triplets.weights[self.views.owner[rows[chosen[first]]]]
             total *= w[:, None, :]
             told = zip(edges.tolist(), nodes[chosen[first]].tolist(), total, w, strict=True)
             for e, a, joint, states in told:
@@ -278,9 +280,9 @@ def _roots(own: Floats) -> Floats:
     return roots
 
 
-def estimate_parameters(
+def estimate_by_moments(
     tree: Tree,
-    looks: Looks,
+    projections: Projections,
     dims: Ints,
     marginals: Sequence[Floats],
     chunks: Chunks,
@@ -307,7 +309,7 @@ def estimate_parameters(
     views = choose_views(tree, n_states - 1, hidden=False)
     most = MAX_ROUNDS if fewer is None else 1
     rounds = min(most, _depth(tree) - 1) if hidden_features else 0
-    work = _Work(tree, dims, looks, n_states, families or {}, n_jobs)
+    work = _Work(tree, dims, projections, n_states, families or {}, n_jobs)
     some = chunks if fewer is None else fewer
     found = [work.round(views, None, some if rounds else chunks)]
     if rounds:
@@ -319,7 +321,7 @@ def estimate_parameters(
 
 def node_conditions(
     model: TreeModel,
-    looks: Looks,
+    projections: Projections,
     chunks: Chunks,
     nodes: NDArray[np.bool_],
     *,
@@ -333,7 +335,7 @@ def node_conditions(
     nothing = np.empty((0, 2), dtype=np.int64)
     dims = model.dims[: tree.n_observed]
     layout = TripleLayout(views.view, len(views.source), nothing, nothing, nothing, dims)
-    moments = _Work(tree, dims, looks, k, {}, n_jobs).moments(views, layout, model, chunks)
+    moments = _Work(tree, dims, projections, k, {}, n_jobs).moments(views, layout, model, chunks)
     return _decomposed(moments, _roots(moments.own)[views.view]).condition
 
 
@@ -360,7 +362,7 @@ class _Work(NamedTuple):
 
     tree: Tree
     dims: Ints
-    looks: Looks
+    projections: Projections
     k: int
     families: Mapping[int, Pooled]
     n_jobs: int
@@ -376,13 +378,13 @@ class _Work(NamedTuple):
     ) -> TripleMoments:
         """The moments of a layout."""
         if _is_present(chunks) and not self.families:
-            assert not isinstance(self.looks, VectorLooks)
-            look_up = present_features(views, self.looks, model, self.n_jobs)
+            assert not isinstance(self.projections, VectorProjections)
+            look_up = sparse_features(views, self.projections, model, self.n_jobs)
             return sparse_triple_moments(_read(chunks), look_up, layout, self.k, self.n_jobs)
         if model is None:
-            look_up = leaf_features(views, self.looks, self.n_jobs)
+            look_up = leaf_features(views, self.projections, self.n_jobs)
         else:
-            look_up = message_features(views, self.looks, model, self.n_jobs)
+            look_up = message_features(views, self.projections, model, self.n_jobs)
         statistics = {a: family.emission for a, family in self.families.items()}
         return triple_moments(_read(chunks), look_up, layout, self.k, self.n_jobs, statistics)
 

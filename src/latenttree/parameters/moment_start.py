@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from latenttree.config import FitConfig
 from latenttree.data import Table
 from latenttree.data.streaming.scratch import about_to_read
-from latenttree.data.table import CODED
+from latenttree.data.values import CODED
 from latenttree.model.emissions import pooled, target_of
 from latenttree.model.held_out import split_samples
 from latenttree.model.likelihood import smoothed, total_log_likelihood
@@ -19,8 +19,8 @@ from latenttree.model.samples import category_bases, is_one_hot, marginals, mode
 from latenttree.model.tree_model import TreeModel
 from latenttree.moments import full_subspaces, pooled_subspaces
 from latenttree.moments.subspace import coordinate_moments, feature_means
-from latenttree.parameters.estimate import Parameters, Pooled, estimate_parameters, node_conditions
-from latenttree.parameters.views import Looks, VectorLooks, all_leaf_views
+from latenttree.parameters.estimate import Parameters, Pooled, estimate_by_moments, node_conditions
+from latenttree.parameters.views import Projections, VectorProjections, all_leaf_projections
 from latenttree.tree import Tree
 
 Floats = NDArray[np.float64]
@@ -49,7 +49,7 @@ def moment_start(
 ) -> Parameters:
     """Parameters of a tree by moments alone.
 
-    Samples that refinement is stopped by are left out: a start that has seen them looks best.
+    Samples that refinement is stopped by are left out: a start that has seen them projections best.
     With gaps, moments come from different samples, and where variables nearly determine each other
     the differences outweigh what is to be estimated: the likeliest of several is taken."""
     train = split_samples(table, config)[0]
@@ -58,14 +58,14 @@ def moment_start(
         usable = smoothed(model, train.n_samples, 1.0, marginals(table))
         return total_log_likelihood(usable, train, config.n_jobs)
 
-    looks: Looks = []
+    projections: Projections = []
     if tree.n_hidden:
-        looks = looks_of(table, view_basis(table, n_states, basis, config))
+        projections = projections_of(table, view_basis(table, n_states, basis, config))
     start, first = start_samples(table, tree.n_nodes)
     some = train.about(start) if config.refine else train
-    found = estimate_parameters(
+    found = estimate_by_moments(
         tree,
-        looks,
+        projections,
         model_dims(table),
         marginals(table),
         some,
@@ -112,10 +112,12 @@ def conditions(
 ) -> Floats:
     """Conditions of those hidden nodes `(m,)` of a refined model that are marked, from some of the
     samples: what a tree that has changed since its parameters were estimated leaves open."""
-    looks = looks_of(table, view_basis(table, n_states, basis, config))
+    projections = projections_of(table, view_basis(table, n_states, basis, config))
     some = split_samples(table, config)[0].about(CONDITION_SAMPLES)
     hidden = config.hidden_features
-    return node_conditions(model, looks, some, nodes, hidden_features=hidden, n_jobs=config.n_jobs)
+    return node_conditions(
+        model, projections, some, nodes, hidden_features=hidden, n_jobs=config.n_jobs
+    )
 
 
 def copying_model(tree: Tree, shares: Sequence[Floats]) -> TreeModel:
@@ -139,11 +141,11 @@ def pooled_families(table: Table, n_states: int) -> dict[int, Pooled]:
     return found
 
 
-def looks_of(table: Table, basis: NDArray[Any]) -> Looks:
+def projections_of(table: Table, basis: NDArray[Any]) -> Projections:
     """How every observed variable is looked at: `(1, z)` by category, or linear in its vector."""
     mean = coordinate_moments(table)[0]
     if table.kind == "blocks" and not is_one_hot(table):
-        return VectorLooks(
+        return VectorProjections(
             np.asarray(basis, dtype=np.float32), feature_means(table, basis, mean), table.offsets
         )
     by_variable = category_bases(table, basis)
@@ -151,7 +153,7 @@ def looks_of(table: Table, basis: NDArray[Any]) -> Looks:
         shares = [np.array([1 - m, m]) for m in mean]
     else:
         shares = np.split(mean, table.offsets[1:-1])
-    return all_leaf_views(by_variable, shares)
+    return all_leaf_projections(by_variable, shares)
 
 
 def view_basis(

@@ -32,7 +32,7 @@ Features = Callable[[Chunk], NDArray[np.float32]]
 """Some samples to the values of all views, `(n_views, k, n)`; zeros where a view is missing."""
 
 
-class VectorLooks(NamedTuple):
+class VectorProjections(NamedTuple):
     """How variables that are stored as vectors are looked at: `(1, z)` with `z = x basis - start`,
     variable `a` having coordinates `offsets[a]:offsets[a + 1]`."""
 
@@ -41,7 +41,7 @@ class VectorLooks(NamedTuple):
     offsets: Ints
 
 
-Looks = Sequence[Floats] | VectorLooks
+Projections = Sequence[Floats] | VectorProjections
 """A table `(d, k)` of `(1, z)` by category for every variable, or vectors."""
 
 
@@ -155,7 +155,7 @@ def _signal(correlation):  # type: ignore[no-untyped-def]
     return square / (1 - square)
 
 
-def leaf_views(basis: Floats, marginal: Floats) -> Floats:
+def leaf_projections(basis: Floats, marginal: Floats) -> Floats:
     """`(1, z)` for every category of a variable, `(d, k)`: z centred and of unit covariance under
     the marginal `(d,)`; `basis` is `(d, k - 1)`. All may have the variable as a first axis."""
     z = basis - marginal[..., None, :] @ basis
@@ -167,23 +167,27 @@ def leaf_views(basis: Floats, marginal: Floats) -> Floats:
     return np.concatenate([np.ones((*z.shape[:-1], 1)), z @ root.swapaxes(-1, -2)], axis=-1)
 
 
-def all_leaf_views(bases: Sequence[Floats], marginals: Sequence[Floats]) -> list[Floats]:
-    """`leaf_views` of every variable, those with as many categories together."""
+def all_leaf_projections(bases: Sequence[Floats], marginals: Sequence[Floats]) -> list[Floats]:
+    """`leaf_projections` of every variable, those with as many categories together."""
     sizes = np.array([len(m) for m in marginals])
     found: list[Floats] = [np.empty(0)] * len(sizes)
     for d in np.unique(sizes).tolist():
         some = np.flatnonzero(sizes == d).tolist()
         basis = np.stack([bases[a] for a in some])
-        views = leaf_views(basis, np.stack([marginals[a] for a in some]))
+        views = leaf_projections(basis, np.stack([marginals[a] for a in some]))
         for a, view in zip(some, views, strict=True):
             found[a] = view
     return found
 
 
-def leaf_features(views: Views, looks: Looks, n_jobs: int = 1) -> Features:
+def leaf_features(views: Views, projections: Projections, n_jobs: int = 1) -> Features:
     """Features of the observed node of each view."""
-    k = looks.basis.shape[1] + 1 if isinstance(looks, VectorLooks) else len(looks[0].T)
-    write = _leaf_writer(views.source[:, 0], looks, np.arange(len(views.source)), n_jobs)
+    k = (
+        projections.basis.shape[1] + 1
+        if isinstance(projections, VectorProjections)
+        else len(projections[0].T)
+    )
+    write = _leaf_writer(views.source[:, 0], projections, np.arange(len(views.source)), n_jobs)
 
     def look_up(chunk: Chunk) -> NDArray[np.float32]:
         out = np.empty((len(views.source), k, len(chunk)), dtype=np.float32)
@@ -197,11 +201,11 @@ Writer = Callable[[Chunk, NDArray[np.float32]], None]
 """Some samples, and where the values of some views go."""
 
 
-def _leaf_writer(nodes: Ints, looks: Looks, place: Ints, n_jobs: int) -> Writer:
+def _leaf_writer(nodes: Ints, projections: Projections, place: Ints, n_jobs: int) -> Writer:
     """What writes the features of observed nodes to the views of `place`."""
-    if isinstance(looks, VectorLooks):
-        return _vectors(nodes, looks, place)
-    return _categories(nodes, looks, place, n_jobs)
+    if isinstance(projections, VectorProjections):
+        return _vectors(nodes, projections, place)
+    return _categories(nodes, projections, place, n_jobs)
 
 
 def _categories(nodes: Ints, tables: Sequence[Floats], place: Ints, n_jobs: int) -> Writer:
@@ -238,13 +242,15 @@ def _look_up(codes, nodes, offsets, place, stacked, out, start, stop):  # type: 
                     to[s] = stacked[row[s], q] if row[s] >= 0 else 0.0
 
 
-def _vectors(nodes: Ints, looks: VectorLooks, places: Ints) -> Writer:
+def _vectors(nodes: Ints, projections: VectorProjections, places: Ints) -> Writer:
     """`(1, x basis - start)` of the node `a` of each view."""
-    place = np.full(len(looks.start), len(nodes))  # a place of its own for what is not looked at
+    place = np.full(
+        len(projections.start), len(nodes)
+    )  # a place of its own for what is not looked at
     place[nodes] = np.arange(len(nodes))
-    owner = np.repeat(place, np.diff(looks.offsets))
-    basis = np.column_stack([np.zeros(len(looks.basis), np.float32), looks.basis])
-    first = np.column_stack([np.ones(len(nodes)), -looks.start[nodes]]).astype(np.float32)
+    owner = np.repeat(place, np.diff(projections.offsets))
+    basis = np.column_stack([np.zeros(len(projections.basis), np.float32), projections.basis])
+    first = np.column_stack([np.ones(len(nodes)), -projections.start[nodes]]).astype(np.float32)
 
     def write(chunk: Chunk, out: NDArray[np.float32]) -> None:
         rows: Any = chunk.stored
@@ -258,12 +264,14 @@ def _vectors(nodes: Ints, looks: VectorLooks, places: Ints) -> Writer:
     return write
 
 
-def message_features(views: Views, looks: Looks, model: TreeModel, n_jobs: int) -> Features:
+def message_features(
+    views: Views, projections: Projections, model: TreeModel, n_jobs: int
+) -> Features:
     """Messages as posteriors of the node that sends them, `(1, p_1, ..., p_{k-1})`; observed nodes
     as in `leaf_features`."""
     sent = np.flatnonzero(views.source[:, 1] >= 0)
     seen = np.flatnonzero(views.source[:, 1] < 0)
-    leaves = _leaf_writer(views.source[seen, 0], looks, seen, n_jobs)
+    leaves = _leaf_writer(views.source[seen, 0], projections, seen, n_jobs)
     k = int(model.dims[-1])
     prior = np.array([model.marginals[u] for u in views.source[sent, 0].tolist()]).reshape(-1, k)
 

@@ -18,7 +18,7 @@ from latenttree.parameters.estimate import Parameters
 from latenttree.parameters.moment_start import conditions, moment_start
 from latenttree.refinement.stage import Fitted, refine_fully
 from latenttree.search.local_search import search_tree
-from latenttree.search.node_states import Pruner, prune
+from latenttree.search.node_states import StatesConfig, select_states
 from latenttree.structure.learn import Structure
 from latenttree.tree import Tree
 from latenttree.tree.split_keys import signatures
@@ -107,14 +107,14 @@ def _search_states(fitted: Fitted, table: Table, states: States, config: FitConf
             start = moment_start(fitted.model.tree, table, states.most_states, None, config)
         wide = refine_fully(start, table, config)
     with config.progress.stage("pruning"):
-        pruner = Pruner(
+        pruner = StatesConfig(
             split_samples(table, config)[0],
             smoothing=config.smoothing,
             tol=config.tol,
             marginals=marginals(table),
             n_jobs=config.n_jobs,
         )
-        merged = prune(tree_model(wide), pruner)
+        merged = select_states(tree_model(wide), pruner)
         n = pruner.n_samples()
         better = pruner.bic(merged.model, n) > pruner.bic(tree_model(fitted), n)
     if not better:

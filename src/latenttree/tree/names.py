@@ -20,7 +20,7 @@ def hidden_names(observed: Sequence[str], n_hidden: int) -> tuple[str, ...]:
     return tuple(f"{prefix}{i}" for i in range(n_hidden))
 
 
-def check_names(names: tuple[str, ...]) -> None:
+def check_node_names(names: tuple[str, ...]) -> None:
     """Raise where a name is no string, or is used twice."""
     wrong = [name for name in names if not isinstance(name, str)]
     if wrong:

@@ -25,7 +25,7 @@ from latenttree.tree.checks import (
 )
 from latenttree.tree.drawing import Style, draw_text
 from latenttree.tree.graph import graph_of
-from latenttree.tree.names import check_names, check_same_names, hidden_names
+from latenttree.tree.names import check_node_names, check_same_names, hidden_names
 from latenttree.tree.newick import parse_newick, write_newick
 from latenttree.tree.numbering import canonical_numbers, compact_hidden, merged_nodes
 from latenttree.tree.path_lengths import branch_intervals, path_lengths
@@ -70,7 +70,7 @@ class Tree:
         names = tuple(self.names)
         edges = as_edges(self.edges)
         lengths = as_lengths(self.lengths, len(edges))
-        check_names(names)
+        check_node_names(names)
         if not 1 <= self.n_observed <= len(names):
             raise DataError(
                 f"n_observed is {self.n_observed} for {len(names)} names",
@@ -99,7 +99,7 @@ class Tree:
         edges are stored as (lower, higher), sorted. Cost ``O(n log n)``.
         """
         observed = tuple(observed_names)
-        check_names(observed)
+        check_node_names(observed)
         compact = compact_hidden(as_edges(edges), len(observed))
         n_hidden = int(compact.max(initial=len(observed) - 1)) + 1 - len(observed)
         names = observed + hidden_names(observed, n_hidden)

@@ -22,12 +22,12 @@ from numpy.typing import NDArray
 from latenttree.model.emissions import MultiHot
 from latenttree.model.inference.queries import weighted_total
 from latenttree.model.inference.sparse_forms import (
-    Layout,
-    Loaded,
-    Present,
+    LoadedModel,
     Rooted,
-    Walk,
-    present_of,
+    SparseLayout,
+    SparsePass,
+    SparseRows,
+    sparse_rows,
 )
 from latenttree.model.samples import Chunk
 from latenttree.model.tree_model import TreeModel
@@ -38,7 +38,7 @@ Statistics = dict[int, Floats]
 """Sums of the statistics of emissions, `(T, n_states)`, by node."""
 
 
-class GroupSums(NamedTuple):
+class ColumnGroupSums(NamedTuple):
     """Expected counts of all tables, row after row, statistics of the groups, log-likelihood."""
 
     counts: Floats
@@ -46,7 +46,7 @@ class GroupSums(NamedTuple):
     value: float
 
 
-class Groups:
+class ColumnGroups:
     """Where the codes of the groups of a model stand."""
 
     def __init__(self, model: TreeModel) -> None:
@@ -54,17 +54,17 @@ class Groups:
         widths = [len(_group(model, v).codes) for v in range(p)]
         self.offsets = np.concatenate([[0], np.cumsum(np.array(widths) + 1)])
         self.k = model.dims[model.parents[:p]]
-        self.first = int(sum(model.tables[v].size for v in range(p)))
+        self.first = int(sum(model.cpts[v].size for v in range(p)))
 
     @classmethod
-    def of(cls, model: TreeModel) -> Groups | None:
+    def of(cls, model: TreeModel) -> ColumnGroups | None:
         """Of a model all of whose variables are groups of codes; else None."""
         p = model.tree.n_observed
         hot = (isinstance(model.emissions.get(v), MultiHot) for v in range(p))
         return cls(model) if model.root >= p and all(hot) else None
 
     @cached_property
-    def layout(self) -> Layout:
+    def layout(self) -> SparseLayout:
         """Of the tree whose leaves are "some" and the codes of each group."""
         model, p, size = self.model, self.model.tree.n_observed, int(self.offsets[-1])
         group = np.repeat(np.arange(p), np.diff(self.offsets))
@@ -74,18 +74,18 @@ class Groups:
         dims = np.concatenate([np.full(size, 2), model.dims[p:]])
         hidden = model.order[model.order >= p] - p + size
         order = np.concatenate([hidden, np.arange(size)])
-        return Layout(Rooted(size, dims, parents, order, model.root - p + size))
+        return SparseLayout(Rooted(size, dims, parents, order, model.root - p + size))
 
-    def seen(self, chunk: Chunk) -> Present | None:
+    def seen(self, chunk: Chunk) -> SparseRows | None:
         """Samples as the kernel reads them; None where values are missing or more is known."""
         rows = chunk.stored
         if rows is None or chunk.known is not None or chunk.soft:
             return None
         if rows.shape[1] != self.offsets[-1] or not (rows.data == 1).all():
             return None
-        return present_of(rows)
+        return sparse_rows(rows)
 
-    def load(self, flat: Floats, model: TreeModel) -> Loaded | None:
+    def load(self, flat: Floats, model: TreeModel) -> LoadedModel | None:
         """The model for the kernel; None where numbers are too small for it."""
         parts = [
             leaf_tables(_group(model, v), int(self.k[v])) for v in range(model.tree.n_observed)
@@ -97,13 +97,13 @@ class Groups:
 
     def expect(
         self, flat: Floats, model: TreeModel, chunks: Iterable[Chunk], n_jobs: int
-    ) -> GroupSums | None:
+    ) -> ColumnGroupSums | None:
         """Sums over all chunks under `model`, whose tables are `flat`; None where others must do
         it."""
         loaded = self.load(flat, model)
         if loaded is None:
             return None
-        walk = Walk(self.layout, loaded)
+        walk = SparsePass(self.layout, loaded)
         total, value = [np.zeros(0), np.zeros(0)], 0.0
         for chunk in chunks:
             samples = self.seen(chunk)
@@ -125,9 +125,9 @@ class Groups:
         loaded = None if samples is None else self.load(flat, model)
         if samples is None or loaded is None:
             return None
-        return Walk(self.layout, loaded).log_likelihood(samples, n_jobs)
+        return SparsePass(self.layout, loaded).log_likelihood(samples, n_jobs)
 
-    def _split(self, counts: Floats, value: float) -> GroupSums:
+    def _split(self, counts: Floats, value: float) -> ColumnGroupSums:
         """Counts of "some" and of codes as statistics; those of hidden nodes stay."""
         at, statistics, leaves = 0, Statistics(), []
         for v in range(self.model.tree.n_observed):
@@ -138,7 +138,7 @@ class Groups:
             none = part[0, 0]
             statistics[v] = np.concatenate([(none + some)[None], none[None], part[1:, 1]])
             leaves.append(none + some)
-        return GroupSums(np.concatenate([*leaves, counts[at:]]), statistics, value)
+        return ColumnGroupSums(np.concatenate([*leaves, counts[at:]]), statistics, value)
 
     def means(self, chunks: Iterable[Chunk]) -> Statistics | None:
         """Mean statistics `(T,)` of every group; None where values are missing."""

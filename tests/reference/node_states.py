@@ -1,4 +1,4 @@
-"""Trees whose hidden nodes differ in their numbers of states, and states merged the slow way."""
+"""Trees whose hidden nodes differ in their numbers of states, and states merged slowly."""
 
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ def mixed_model(
     parents, order = tree.rooted(root)
     via = tree.parent_edges(root).tolist()
     dims = [n_categories] * tree.n_observed + list(states)
-    tables: list[Floats] = [np.empty(0)] * tree.n_nodes
-    marginals = tables.copy()
+    cpts: list[Floats] = [np.empty(0)] * tree.n_nodes
+    marginals = cpts.copy()
     for v in order.tolist():
         base = base_marginal(dims[v], dims[v], "random", rng)
         u = int(parents[v])
         length = float(tree.lengths[via[v]])
-        tables[v] = base[:, None] if u < 0 else channel(marginals[u], base, length, rng)
-        marginals[v] = base if u < 0 else tables[v] @ marginals[u]
-    return TreeModel(tree, root, tuple(tables))
+        cpts[v] = base[:, None] if u < 0 else channel(marginals[u], base, length, rng)
+        marginals[v] = base if u < 0 else cpts[v] @ marginals[u]
+    return TreeModel(tree, root, tuple(cpts))
 
 
 def channel(parent: Floats, base: Floats, length: float, rng: np.random.Generator) -> Floats:

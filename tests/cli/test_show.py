@@ -1,0 +1,76 @@
+"""`latenttree show`."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from tests.cli.commands import (
+    TREE,
+    refused,
+    run,
+)
+
+import latenttree as lt
+from latenttree.io.treefile import save_tree
+from latenttree.tree import Tree
+
+
+@pytest.mark.parametrize("suffix", [".json", ".ltree", ".nwk"])
+def test_show(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"tree{suffix}"
+    save_tree(path, TREE)
+    result = run("show", path)
+    assert result.exit_code == 0, result.output
+    assert "4 observed variables, 2 hidden variables" in result.output
+    assert TREE.draw() in result.output
+    assert re.search(r"h1 +2 +c  \[d\]", result.output)
+
+
+def test_show_draws_large_trees_only_on_request(tmp_path: Path) -> None:
+    star = Tree.build([f"x{i}" for i in range(300)], [(i, 300) for i in range(300)], [1.0] * 300)
+    path = tmp_path / "star.json"
+    save_tree(path, star)
+    assert "x299" not in run("show", path).output
+    assert "x299" in run("show", path, "--draw").output
+
+
+def test_show_plots(tmp_path: Path) -> None:
+    save_tree(tmp_path / "tree.json", TREE)
+    for layout in ("radial", "top_down"):
+        picture = tmp_path / f"{layout}.svg"
+        result = run("show", tmp_path / "tree.json", "--plot", picture, "--layout", layout)
+        assert result.exit_code == 0, result.output
+        assert "<svg" in picture.read_text()
+
+
+def test_show_refuses(tmp_path: Path) -> None:
+    assert "nothing.json: No such file" in refused("show", tmp_path / "nothing.json")
+    (tmp_path / "bad.json").write_text("{}")
+    assert "bad.json holds no valid tree" in refused("show", tmp_path / "bad.json")
+    save_tree(tmp_path / "tree.json", TREE)
+    line = refused("show", tmp_path / "tree.json", "--plot", tmp_path / "tree.doc")
+    assert "'tree.doc' is no picture file; end it in .png, .pdf or .svg" in line
+
+
+def test_show_draws_the_support(fitted: Path) -> None:
+    result = run("show", fitted)
+    model = lt.load(fitted)
+    assert f"a whole model: {model.model_.n_parameters} parameters" in result.output
+    assert len(re.findall(r"h\d \[1\.00\]", result.output)) == 3
+    assert "in brackets: support of the edge above" in result.output
+
+
+def test_show_a_node(fitted: Path) -> None:
+    model = lt.load(fitted)
+    hidden = model.tree_.names[int(model.tree_.neighbors("a0")[0])]
+    text = run("show", fitted, "--node", hidden).output
+    assert f"{hidden}, hidden, 2 states" in text
+    assert len(re.findall(rf"P\(\w+ \| {hidden}\)", text)) == len(model.tree_.neighbors(hidden))
+    low, high = model.conditional("a1", hidden)[1]
+    assert re.search(rf"red, dark +{low:.4f} +{high:.4f}", text)
+    leaf = run("show", fitted, "--node", "a1").output
+    assert "a1, observed, 2 states" in leaf
+    assert re.search(rf"red, dark +{low:.4f} +{high:.4f}", leaf)
+    assert "no node 'zz'; it has the variables 'a0'" in refused("show", fitted, "--node", "zz")
