@@ -462,7 +462,7 @@ def test_standardised_features_have_unit_covariance(make) -> None:  # type: igno
 def test_nearest_has_the_largest_cross_correlations() -> None:
     rng = np.random.default_rng(9)
     z = (rng.standard_normal((300, 12, 2)) + rng.standard_normal((300, 1, 2))).astype(np.float32)
-    found = passes.nearest(z, 4)
+    found = passes.nearest_variables(z, 4)
     for a in range(12):
         strength = [
             -1.0 if b == a else float(((z[:, a].T @ z[:, b]) ** 2).sum()) for b in range(12)

@@ -12,7 +12,7 @@ from tests.reference.moments import project
 
 from latenttree.data import Table, as_table
 from latenttree.evaluation.datasets import make_latent_tree
-from latenttree.moments.pairs import Pairs, all_pairs
+from latenttree.moments.pairs import PairDeterminants, all_pairs
 
 Floats = NDArray[np.float64]
 
@@ -33,7 +33,7 @@ def random_basis(table: Table, n_directions: int) -> NDArray[np.float32]:
     return rng.standard_normal((int(table.offsets[-1]), n_directions)).astype(np.float32)
 
 
-def check(found: Pairs, a: int, b: int, one: Floats, other: Floats) -> None:
+def check(found: PairDeterminants, a: int, b: int, one: Floats, other: Floats) -> None:
     """A pair against its features `(n, n_directions)`; whitening is ridged by 1e-6 of the trace,
     and moments are in float32."""
     expected = slow.pair(one, other)

@@ -42,7 +42,7 @@ MOST_KEPT = 2**27
 
 
 @dataclass(frozen=True)
-class Plan:
+class MemoryPlan:
     """How much memory the distances of a table may take, and how they are had within it.
 
     `limit` is what the whole process may hold, `held` what it held before; `matrices` and
@@ -82,7 +82,7 @@ def plan_memory(
     memory_limit: Any = None,
     n_jobs: int = 1,
     with_errors: bool = False,
-) -> Plan:
+) -> MemoryPlan:
     """Which way to take: matrices where they fit; `with_errors` says that those of all pairs are
     asked for.
 
@@ -95,16 +95,16 @@ def plan_memory(
     beside = max(beside, still_to_load() + _values_bytes(table, matrices))
     if held + beside + matrices <= limit:
         mode: Mode = "correlations" if alone else "matrices"
-        return Plan(mode, limit, held, matrices, 0, beside=beside)
+        return MemoryPlan(mode, limit, held, matrices, 0, beside=beside)
     if not can_count(table):
         room = available_memory() if memory_limit is None else None
         if room is not None and beside + matrices <= room:
-            return Plan("matrices", limit, held, matrices, 0, beside=beside)
+            return MemoryPlan("matrices", limit, held, matrices, 0, beside=beside)
         raise _refusal(table, held, beside + matrices, limit)
     needed = on_demand_bytes(sizes, n_jobs)
     beside = beside_bytes(sizes, n_states, n_jobs, needed)
     kept = int(np.clip(KEPT_SHARE * (limit - held - beside - needed) / 8, 0, MOST_KEPT))
-    return Plan("on demand", limit, held, matrices, needed + 8 * kept, kept, beside)
+    return MemoryPlan("on demand", limit, held, matrices, needed + 8 * kept, kept, beside)
 
 
 def check_least(sizes: Sizes | None, n_states: int, memory_limit: Any, n_jobs: int) -> int:
