@@ -50,7 +50,7 @@ def test_no_proposal_lowers_the_likelihood_of_its_region(n: int) -> None:
             order = [
                 branches.tolist().index(s) for s in proposals.branches[c, : proposals.n_branches[c]]
             ]
-            expected = slow.propose_regions(adjacency, features, whole, region)
+            expected = slow.propose(adjacency, features, whole, region)
             assert proposals.changed[c] == expected.changed
             found = np.array(proposals.edges[c, : proposals.n_edges[c]])
             number = np.concatenate([order, np.arange(len(branches), found.max() + 1)])

@@ -26,6 +26,7 @@ from latenttree.engine.memory import (
 )
 from latenttree.errors import DataError, Option, Text
 from latenttree.moments import full_subspaces
+from latenttree.moments.binary import is_binary
 
 Mode = Literal["matrices", "correlations", "on demand"]
 
@@ -190,10 +191,7 @@ def model_bytes(sizes: Sizes, n_states: int, n_jobs: int) -> int:
 
 def can_count(table: Table) -> bool:
     """Whether pairs can be counted when they are asked for: 0/1 variables, none missing."""
-    binary = table.kind == "sparse_binary" or (
-        table.kind == "codes" and bool((table.dims == 2).all())
-    )
-    return binary and not table.has_missing and table.weights is None
+    return is_binary(table) and not table.has_missing and table.weights is None
 
 
 def matrix_bytes(table: Table, n_directions: int) -> int:
