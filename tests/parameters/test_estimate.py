@@ -27,13 +27,8 @@ from latenttree.model.samples import Chunk, Samples, model_dims
 from latenttree.model.tree_model import TreeModel
 from latenttree.moments import triples
 from latenttree.moments.triples import TripleMoments, triple_moments
-from latenttree.parameters.estimate import (
-    WORST_GAIN,
-    _depth,
-    estimate_by_moments,
-    layout_of,
-    solve,
-)
+from latenttree.parameters.estimate import _depth, estimate_by_moments
+from latenttree.parameters.features import leaf_features, leaf_projections
 from latenttree.parameters.moment_start import (
     conditions,
     moment_start,
@@ -42,7 +37,8 @@ from latenttree.parameters.moment_start import (
     view_basis,
 )
 from latenttree.parameters.regressions import align, balanced, project_simplex
-from latenttree.parameters.views import choose_views, leaf_features, leaf_projections
+from latenttree.parameters.solving import WORST_GAIN, layout_of, solve
+from latenttree.parameters.views import choose_views
 from latenttree.refinement.stage import refine_fully
 from latenttree.tree import Tree
 

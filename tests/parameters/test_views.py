@@ -16,14 +16,13 @@ from latenttree.evaluation.metrics import model_of
 from latenttree.model.inference import Evidence
 from latenttree.model.samples import Chunk
 from latenttree.model.tree_model import TreeModel
-from latenttree.parameters.views import (
-    _branches,
+from latenttree.parameters.features import (
     all_leaf_projections,
-    choose_views,
     leaf_features,
     leaf_projections,
     message_features,
 )
+from latenttree.parameters.views import _branches, choose_views
 from latenttree.tree import Tree
 
 

@@ -16,16 +16,17 @@ from latenttree.evaluation.simulation import make_tree
 from latenttree.model.tree_model import TreeModel
 from latenttree.moments.triples import TripleLayout, TripleMoments
 from latenttree.parameters.decomposition import decompose
-from latenttree.parameters.estimate import (
+from latenttree.parameters.features import leaf_projections
+from latenttree.parameters.regressions import balanced, project_simplex
+from latenttree.parameters.solving import (
     LEAST_TRUST,
     LEAST_WEIGHT,
     Parameters,
-    _roots,
     layout_of,
     solve,
+    whitening,
 )
-from latenttree.parameters.regressions import balanced, project_simplex
-from latenttree.parameters.views import Views, choose_views, leaf_projections
+from latenttree.parameters.views import Views, choose_views
 from latenttree.tree import Tree
 
 WRONG = 1e3
@@ -175,7 +176,7 @@ def slow_solve(
 ) -> TreeModel:
     """What `solve` does for categories, edge by edge, with one predictor at a time."""
     p, m = tree.n_observed, tree.n_hidden
-    roots = _roots(moments.own)[views.view]
+    roots = whitening(moments.own)[views.view]
     third = [
         np.einsum("ia,jb,lc,abc->ijl", *r, x) for r, x in zip(roots, moments.third, strict=True)
     ]

@@ -14,8 +14,8 @@ from latenttree.model.held_out import split_samples
 from latenttree.model.likelihood import smoothed
 from latenttree.model.samples import Samples, marginals
 from latenttree.model.tree_model import TreeModel
-from latenttree.parameters.estimate import Parameters
 from latenttree.parameters.gaussian import GaussianStart
+from latenttree.parameters.solving import Parameters
 from latenttree.parameters.stage import Start
 from latenttree.refinement.em import MANY_SAMPLES, Refinement
 from latenttree.refinement.em import refine as maximise_likelihood

@@ -14,8 +14,8 @@ from latenttree.distances.stage import Measured, States
 from latenttree.model.held_out import split_samples
 from latenttree.model.samples import marginals
 from latenttree.model.tree_model import TreeModel
-from latenttree.parameters.estimate import Parameters
 from latenttree.parameters.moment_start import conditions, moment_start
+from latenttree.parameters.solving import Parameters
 from latenttree.refinement.stage import Fitted, refine_fully
 from latenttree.search.local_search import search_tree
 from latenttree.search.node_states import StatesConfig, select_states

@@ -43,7 +43,8 @@ MIN_ROWS_PER_VALUE = 20
 ALIASES = {
     **dict.fromkeys(("normal", "real", "numeric", "number", "float", "continuous"), "gaussian"),
     **dict.fromkeys(("count", "counts"), "poisson"),
-    **dict.fromkeys(("binary", "bernoulli", "nominal", "discrete", "category"), "categorical"),
+    **dict.fromkeys(("bernoulli", "presence", "boolean"), "binary"),
+    **dict.fromkeys(("nominal", "discrete", "category"), "categorical"),
 }
 """Names of families in other libraries, for "did you mean"."""
 

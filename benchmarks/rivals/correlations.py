@@ -1,4 +1,4 @@
-"""Trees that other methods learn from correlations, for the benchmarks on real data.
+"""Trees that other methods learn from correlations, for tables of real data.
 
 All see the same `(p, p)` matrix of correlations; each is returned as a `Tree` with lengths.
 """

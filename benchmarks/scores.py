@@ -1,7 +1,7 @@
 """Scores of trees against known groups, and cuts of a tree into clusters.
 
 Every method is scored as an unrooted `Tree` with lengths: a dendrogram becomes one by
-`from_linkage` of `benchmarks.rivals.hierarchies` (its path lengths are the cophenetic
+`from_linkage` of `rivals/hierarchies.py` (its path lengths are the cophenetic
 distances), a Chow-Liu tree has observed nodes inside. A *cut* removes edges; the observed nodes of
 each piece are a cluster.
 """
@@ -9,11 +9,12 @@ each piece are a cluster.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.grids import Column, field
 from latenttree.tree import Tree
 
 Ints = NDArray[np.int64]
@@ -274,3 +275,30 @@ def _inner_splits(tree: Tree, names: Sequence[str]) -> set[bytes]:
     ordered = tree.reorder(names)
     rows = ordered.splits()
     return {rows[edge].tobytes() for edge in ordered.internal_edges().tolist()}
+
+
+# ---- all of them ---------------------------------------------------------------------------------
+
+
+def group_scores(tree: Tree, labels: Sequence[Hashable], n_clusters: int) -> dict[str, Any]:
+    """Nearest neighbours, and cuts: the best, the best of few, and the plain one."""
+    best = best_cut(tree, labels)
+    return {
+        "n_hidden": tree.n_hidden,
+        "nearest": nearest_share(tree, labels),
+        "best_cut": best.score,
+        "best_clusters": best.n_clusters,
+        "few_cut": best_cut(tree, labels, len(set(labels))).score,
+        "plain_cut": diameter_cut(tree, n_clusters, labels).score,
+    }
+
+
+GROUP_COLUMNS = (
+    Column("nearest in the same group", field("nearest", ".3f")),
+    Column("ARI, best cut", field("best_cut", ".3f")),
+    Column("clusters", field("best_clusters")),
+    Column("best of few", field("few_cut", ".3f")),
+    Column("plain cut", field("plain_cut", ".3f")),
+    Column("hidden", field("n_hidden")),
+    Column("s", field("seconds", ".1f")),
+)

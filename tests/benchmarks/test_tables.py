@@ -1,206 +1,31 @@
-"""The benchmarks: every command at tiny sizes, and the pure parts by hand."""
+"""Every table at a tiny size, the runner, records and the page."""
 
 from __future__ import annotations
 
 import gzip
 import json
-import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 from scipy.io import savemat
 
-from benchmarks import contest, fits
+from benchmarks import contest, fits, runs
 from benchmarks.__main__ import main
-from benchmarks.bounds import Shape, lower_bound, operations
-from benchmarks.exponents import Exponent, fit_exponent, is_worse, worse_than_stored
-from benchmarks.fits import COLUMNS, body_of_fits, reached
-from benchmarks.grids import make_grid, markdown, stage_grid
-from benchmarks.machine import Peaks, measure_peaks
-from benchmarks.recording import check, file_of, read, run_table, write_page
+from benchmarks.recording import check, file_of, plain, read, run_table, write_page
 from benchmarks.registry import MODULE_OF, find_table
-from benchmarks.settings import Choice, Settings, data_file, data_folder, with_choices
-from benchmarks.sources import Target
-from benchmarks.tables import growth, threads
+from benchmarks.settings import Choice, Settings, data_file, data_files, data_folder, with_choices
+from benchmarks.tables import growth, memory, threads
 from benchmarks.tables import rivals as rivals_table
 from latenttree.errors import DataError
+from latenttree.evaluation.datasets import make_latent_tree
 
-PEAKS = Peaks(n_jobs=1, multiply_adds=100.0, bytes=50.0, increments=10.0, bit_words=20.0)
-
-# ---- the bound, by hand --------------------------------------------------------------------------
-
-
-def test_operations_by_hand() -> None:
-    # p = 4 variables with k - 1 = 2 features: w = 8, 8 * 9 / 2 = 36 products a sample; 6 pairs of
-    # variables; 130 samples are three words of 64 bits
-    shape = Shape(n_samples=130, n_vars=4, rank=2, n_bytes=0.0)
-    assert operations(shape) == {"products": 130 * 36, "increments": 130 * 6}
-    binary = Shape(130, 4, 1, 0.0, present_pairs=77.0, is_binary=True)
-    assert operations(binary) == {"products": 130 * 10, "increments": 77.0, "bits": 6 * 3}
-
-
-def test_the_bound_is_the_cheapest_way_or_the_reading() -> None:
-    # products 1,300 / 100 = 13 s, increments 77 / 10 = 7.7 s, bits 18 / 20 = 0.9 s; reading 0.2 s
-    found = lower_bound(Shape(130, 4, 1, 10.0, 77.0, True), PEAKS)
-    assert (found.way, found.operations, found.seconds) == ("bits", 18, 0.9)
-    # 500 bytes at 50 a second take longer than all of it
-    assert lower_bound(Shape(130, 4, 1, 500.0, 77.0, True), PEAKS).seconds == 10.0
-    assert lower_bound(Shape(130, 4, 1, 10.0), PEAKS).way == "products"
-
-
-def test_peaks_of_this_machine() -> None:
-    found = measure_peaks(1, scale=0.01)
-    # any machine of this century does more than a million of anything in a second
-    assert min(found[1:]) > 1e6
-
-
-# ---- exponents -----------------------------------------------------------------------------------
-
-
-def test_a_power_law_gives_its_exponent() -> None:
-    sizes = [10, 20, 40, 80]
-    found = fit_exponent(sizes, [3e-3 * n**1.7 for n in sizes])
-    assert found.slope == pytest.approx(1.7, abs=1e-12)
-    assert found.factor == pytest.approx(3e-3, rel=1e-9)
-    assert found.error < 1e-12
-
-
-def test_the_error_of_an_exponent_agrees_with_its_spread() -> None:
-    """Noise of 5% on five sizes, 2,000 times: the slopes spread as their error says.
-
-    The mean of the squared errors is unbiased for the variance; both have some 3% noise.
-    """
-    rng = np.random.default_rng(0)
-    sizes = np.array([1, 2, 4, 8, 16.0])
-    found = [
-        fit_exponent(sizes.tolist(), (sizes**2 * np.exp(rng.normal(0, 0.05, 5))).tolist())
-        for _ in range(2_000)
-    ]
-    spread = np.std([f.slope for f in found])
-    stated = math.sqrt(np.mean([f.error**2 for f in found]))
-    assert np.mean([f.slope for f in found]) == pytest.approx(2.0, abs=5 * 0.02 / math.sqrt(2_000))
-    assert stated == pytest.approx(spread, rel=0.15)
-
-
-def test_one_size_has_no_exponent() -> None:
-    with pytest.raises(ValueError, match="needs two"):
-        fit_exponent([5, 5], [1.0, 2.0])
-
-
-@pytest.mark.parametrize(
-    ("new", "stored", "worse"),
-    [
-        ((1.30, 0.02), (1.00, 0.02), True),  # 0.3 beyond 2 sqrt(2) 0.03
-        ((1.08, 0.01), (1.00, 0.01), False),  # below 2 sqrt(2) 0.03 = 0.085
-        ((1.30, 0.20), (1.00, 0.02), False),  # within its own error
-        ((0.70, 0.01), (1.00, 0.01), False),  # better
-    ],
-)
-def test_worse_is_more_than_both_errors(
-    new: tuple[float, float], stored: tuple[float, float], worse: bool
-) -> None:
-    assert is_worse(Exponent(*new, 1.0), Exponent(*stored, 1.0)) is worse
-
-
-def test_a_slower_machine_is_not_worse_but_growth_is() -> None:
-    sizes = [10, 20, 40, 80]
-    stored = {"p": fit_exponent(sizes, [n**2 for n in sizes])._asdict()}
-    slower = {"p": fit_exponent(sizes, [50 * n**2 for n in sizes])._asdict()}
-    cubic = {"p": fit_exponent(sizes, [1e-3 * n**3 for n in sizes])._asdict()}
-    assert worse_than_stored(slower, stored) == []
-    assert worse_than_stored(cubic, stored)[0].startswith("p: time grows with exponent 3.00")
-    assert worse_than_stored(cubic, {}) == []
-
-
-def test_stored_exponents_come_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(growth, "STORED", tmp_path / "stored.json")
-    assert growth.load_stored(True) == {}
-    found = {"N": {"slope": 1.0, "error": 0.1}, "N: distances": {"slope": 9.0, "error": 0.1}}
-    growth.store(found, quick=True)
-    assert growth.load_stored(True) == {"N": {"slope": 1.0, "error": 0.1}}
-    assert growth.load_stored(False) == {}
-
-
-# ---- rows as text --------------------------------------------------------------------------------
-
-
-def row(**changes: Any) -> dict[str, Any]:
-    whole = {
-        "label": "p = 9",
-        "paper": {"seconds": 3.8, "structure_error": 0.0, "parameter_error": 0.0104},
-        "target": {"seconds": 1.0, "rf": 0.0, "ratio": 1.15, "memory": None},
-        "seconds": 0.42,
-        "rf": 0.0,
-        "rf_frequent": 0.0,
-        "structure_error": 0.0,
-        "parameter_error": 0.011,
-        "oracle_error": 0.01,
-        "ratio": 1.1,
-        "peak_bytes": 3 * 2**20,
-        "stages": {"distances": 0.4, "reading": 0.0},
-        "bound": {"seconds": 0.1},
-        "bound_ratio": 4.2,
-        "speed_up_on_paper": 9.05,
-        "peaks": PEAKS._asdict(),
-        "reached": {"seconds": True, "rf": True},
-        "failure": None,
-        "part": "",
-        "x": None,
-        "runs": [],
-    }
-    return whole | changes
-
-
-def test_columns_without_a_word_are_left_out() -> None:
-    made = make_grid([row(parameter_error=None, structure_error=None)], COLUMNS)
-    assert "parameter error (x oracle)" not in made.headings
-    assert "RF, frequent" not in made.headings
-    assert dict(zip(made.headings, made.cells[0], strict=True)) == {
-        "work": "p = 9",
-        "paper: errors": "0 / 0.0104",
-        "paper, s (64 cores)": "3.8",
-        "RF": "0.0000",
-        "s": "0.42",
-        "faster than paper": "9.1 x",
-        "to reach, s": "1",
-        "reached": "yes",
-        "bound, s": "0.1",
-        "x bound": "4.2 x",
-        "peak memory": "3 MiB",
-    }
-
-
-def test_what_was_not_reached_is_named() -> None:
-    made = make_grid([row(reached={"seconds": False, "rf": True, "ratio": False})], COLUMNS)
-    assert "no: time, parameters" in made.cells[0]
-    assert "failed" in make_grid([row(failure="MemoryError")], COLUMNS).cells[0]
-
-
-def test_reached_judges_what_is_known() -> None:
-    assert reached(Target(1.0, 0.0, 1.15), {"seconds": 0.9, "rf": 0.1}) == {
-        "seconds": True,
-        "rf": False,
-    }
-    assert reached(Target(memory=10.0), {"peak_bytes": 11}) == {"memory": False}
-
-
-def test_stages_that_never_count_are_left_out() -> None:
-    assert stage_grid([row()]).headings == ["seconds of stages", "distances"]
-
-
-def test_peaks_in_words() -> None:
-    assert "1 thread(s)" in body_of_fits({"rows": [row()]})[2]
-    assert body_of_fits({"rows": [row(peaks=None)]})[2] == ""
-
-
-def test_markdown_escapes_bars() -> None:
-    made = make_grid([row(label="a | b")], COLUMNS[:1])
-    assert markdown(made).splitlines() == ["| work |", "| --- |", "| a \\| b |"]
-
+ROOT = Path(__file__).parents[2]
 
 # ---- where the data are --------------------------------------------------------------------------
 
@@ -218,7 +43,7 @@ def test_data_folder_by_option_then_by_variable(
         data_folder(Settings(data=tmp_path / "nowhere"))
 
 
-# ---- every command -------------------------------------------------------------------------------
+# ---- every table ---------------------------------------------------------------------------------
 
 
 def here(work: Callable[..., Any], *arguments: Any) -> Any:
@@ -231,10 +56,11 @@ def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     few = ("latenttree", "CLRG", "CorEx topic", "Chow-Liu", "independent")
     monkeypatch.setattr(rivals_table, "ORDER", few)
     monkeypatch.setattr(contest, "within_limits", lambda work, *a, **_: work(*a))
-    for module in (fits, threads, growth, contest):
+    monkeypatch.setattr(runs, "_in_processes", runs._here)
+    for module in (fits, threads, growth, contest, memory):
         monkeypatch.setattr(module, "in_fresh_process", here)
         if hasattr(module, "warm_up"):
-            monkeypatch.setattr(module, "warm_up", lambda: None)
+            monkeypatch.setattr(module, "warm_up", lambda *_: None)
 
 
 @pytest.fixture(scope="module")
@@ -261,20 +87,108 @@ def corpora(tmp_path_factory: pytest.TempPathFactory) -> Path:
     names = np.array(["space", "windows", *names[2:]], dtype=object)
     content = {"documents": sparse.csc_matrix(words.T.astype(float)), "wordlist": names}
     savemat(folder / "news20" / "20news_w100.mat", content)
+    write_groups(folder)
     return folder
 
 
+def write_groups(folder: Path) -> None:
+    """Stocks, answers, an alignment and diagnoses, in the forms of the real ones."""
+    for name in ("stocks", "bfi25", "phylo", "diabetes130", "phecode"):
+        (folder / name).mkdir()
+    rng = np.random.default_rng(1)
+    common = np.repeat(rng.normal(size=(150, 3)), 3, axis=1)
+    moves = 0.01 * (common + rng.normal(size=(150, 9)))
+    names, groups = [f"s{i}" for i in range(9)], np.repeat(["a", "b", "c"], 3).tolist()
+    prices = pd.DataFrame(100 * np.exp(moves.cumsum(axis=0)), columns=names)
+    prices.to_csv(folder / "stocks" / "close_prices.csv.gz", index=False)
+    sectors = pd.DataFrame({"ticker": names, "sector": groups})
+    sectors.to_csv(folder / "stocks" / "info.csv", index=False)
+    answers = pd.DataFrame(np.clip(np.round(2 * common + 3.5), 1, 6), columns=names)
+    answers = answers.mask(rng.random(answers.shape) < 0.3, 3.0)
+    answers.to_csv(folder / "bfi25" / "bfi.csv.gz", index=False)
+    keys = {g: [f"-{n}" for n, h in zip(names, groups, strict=True) if h == g] for g in "abc"}
+    (folder / "bfi25" / "bfi_keys.json").write_text(json.dumps(keys))
+    sites = make_latent_tree(8, 4, 4, edge_length=0.3, n_samples=400, random_state=0).X
+    lines = [f">t{v}\n{''.join('ACGT'[x] for x in sites[:, v])}" for v in range(8)]
+    (folder / "phylo" / "DS1.fasta").write_text("\n".join(lines) + "\n")
+    write_diagnoses(folder, common > 0.5, rng)
+
+
+def write_diagnoses(folder: Path, ill: Any, rng: np.random.Generator) -> None:
+    """Nine codes of three categories, twice as many patients as rows; two codes are a family."""
+    codes = ["8", "8.1", "20", "30", "31", "32", "40", "41", "42"]
+    patients, columns = np.nonzero(np.tile(ill, (20, 1)) ^ (rng.random((3_000, 9)) < 0.1))
+    events = {"patient_nbr": patients, "icd9": [codes[j] for j in columns]}
+    pd.DataFrame(events).to_csv(folder / "diabetes130" / "patient_icd9.csv.xz", index=False)
+    whole = [
+        code.partition(".")[0].zfill(3) + code[len(code.partition(".")[0]) :] for code in codes
+    ]
+    known = pd.DataFrame({"vocabulary_id": "ICD9CM", "code": whole, "phecode": codes})
+    known.to_csv(folder / "phecode" / "phecode_map.csv", index=False)
+    groups = np.repeat(["infectious", "neoplasms", "endocrine"], 3)
+    info = pd.DataFrame({"phecode": codes, "description": "some illness", "group": groups})
+    info.to_csv(folder / "phecode" / "pheinfo.csv", index=False)
+
+
+SMALL: dict[str, list[str]] = {
+    "synthetic": [],
+    "large-d": [],
+    "nips": [],
+    "nytimes": [],
+    "news20": [],
+    "patients": [],
+    "threads": [],
+    "words100k": [],
+    "growth": [],
+    "rivals": [],
+    "heldout": [],
+    "clrg-em": ["--row", "N = 1,000", "--set", "restarts=1"],
+    "exact": ["--seeds", "12"],
+    "exact-parameters": ["--seeds", "4"],
+    "ablation": ["--row", "d = 100", "--set", "from_truth=yes"],
+    "deep": ["--set", "correlations=0.8", "--set", "samples=1000"],
+    "harder": ["--row", "caterpillar, p = 27, d = 2, k = 2, N = 500"],
+    "families": ["--row", "ordinal, k = 2", "--row", "scalars", "--set", "n_samples=4000"],
+    "missing": ["--row", "categorical", "--set", "n_vars=9"],
+    "stocks": ["--row", "gaps"],
+    "questionnaire": [],
+    "dna": [],
+    "health": ["--set", "moments_only=yes"],
+    "inference": ["--row", "posteriors"],
+    "pgmpy": [],
+    "first-fit": [],
+    "memory-limit": ["--row", "wide", "--row", "docword", "--set", "limits=200MiB,4GiB"],
+    "streaming": ["--row", "events", "--row", "memmap", "--set", "megabytes=2"],
+}
+"""Options that make every table small enough for a test."""
+
+SLOW = ("pgmpy", "first-fit", "harder", "families")
+
+
+def test_every_table_is_tested_and_every_file_is_in_the_registry() -> None:
+    assert list(SMALL.keys() ^ MODULE_OF.keys()) == []
+    files = {path.stem for path in (ROOT / "benchmarks" / "tables").glob("[a-z]*.py")}
+    assert files == set(MODULE_OF.values())
+
+
 @pytest.mark.usefixtures("in_this_process")
-@pytest.mark.parametrize("name", MODULE_OF)
-def test_every_table_runs_and_leaves_json_and_a_figure(
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in SMALL]
+)
+def test_every_table_runs_and_leaves_json_markdown_and_a_figure(
     name: str, tmp_path: Path, corpora: Path
 ) -> None:
+    if name == "pgmpy":
+        pytest.importorskip("pgmpy")
     arguments = [name, "--quick", "--out", str(tmp_path), "--data", str(corpora)]
-    assert main([*arguments, "--threads", "1", "--seeds", "1"]) == 0
+    assert main([*arguments, "--threads", "1", "--seeds", "1", *SMALL[name]]) == 0
     record = read(file_of(name, tmp_path, quick=True))
     assert record["rows"]
-    assert all(found["seconds"] > 0 for found in record["rows"] if not found.get("failure"))
+    times = [row["seconds"] for row in record["rows"] if row["seconds"] is not None]
+    assert min(times, default=1.0) > 0
     assert record["options"]["threads"] == 1
+    if find_table(name).draw is None:
+        return
     assert file_of(name, tmp_path, True, ".png").stat().st_size > 5_000
     page = tmp_path / "docs" / "page.md"
     write_page(tmp_path, page, quick=True)
@@ -387,3 +301,78 @@ def test_rows_have_processes_of_their_own(tmp_path: Path) -> None:
     settings = Settings(quick=True, out=tmp_path, threads=1, rows=("d = 10",))
     (found,) = run_table(find_table("synthetic"), settings)["rows"]
     assert 50 * 2**20 < found["peak_bytes"] < 2**31  # interpreter and libraries, and no more
+
+
+def test_stored_exponents_come_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(growth, "STORED", tmp_path / "stored.json")
+    assert growth.load_stored(True) == {}
+    found = {"N": {"slope": 1.0, "error": 0.1}, "N: distances": {"slope": 9.0, "error": 0.1}}
+    growth.store(found, quick=True)
+    assert growth.load_stored(True) == {"N": {"slope": 1.0, "error": 0.1}}
+    assert growth.load_stored(False) == {}
+
+
+# ---- independent runs ----------------------------------------------------------------------------
+
+
+class Sum(NamedTuple):
+    """A case whose runs are a sum."""
+
+    label: str
+    base: int
+
+
+def add(case: Sum, seed: int) -> dict[str, Any]:
+    return {"seconds": 1.0 + seed, "sum": case.base + seed, "stages": {"a": 2.0 * seed}}
+
+
+def nothing() -> None:
+    """No kernels to load."""
+
+
+@pytest.mark.parametrize("in_processes", [False, True])
+def test_runs_of_all_cases_and_seeds(tmp_path: Path, in_processes: bool) -> None:
+    settings = Settings("sums", seeds=2, first_seed=3, out=tmp_path, rows=("x",), jobs=1)
+    cases = [Sum("x", 10), Sum("y", 20), Sum("xx", 30)]
+    rows = runs.run_cases(add, cases, settings, 9, in_processes=in_processes, warm=nothing)
+    assert [row["label"] for row in rows] == ["x", "xx"]
+    assert [[run["sum"] for run in row["runs"]] for row in rows] == [[13, 14], [33, 34]]
+    assert rows[0]["seconds"] == 4.5
+    assert rows[0]["stages"] == {"a": 7.0}
+
+
+def test_interrupted_runs_go_on(tmp_path: Path) -> None:
+    done: list[int] = []
+    last = 2
+
+    def interrupted(case: Sum, seed: int) -> dict[str, Any]:
+        if seed == last:
+            raise RuntimeError
+        done.append(seed)
+        return add(case, seed)
+
+    settings = Settings("sums", seeds=4, out=tmp_path, choices={"n": 1})
+    with pytest.raises(RuntimeError):
+        runs.run_cases(interrupted, [Sum("x", 0)], settings, 1, warm=nothing)
+    with file_of("sums", tmp_path, False, "_runs.jsonl").open("a") as file:
+        file.write('{"label": "x", "sou')  # cut short
+    last, again = 9, replace(settings, resume=True)
+    (row,) = runs.run_cases(interrupted, [Sum("x", 0)], again, 1, warm=nothing)
+    assert [run["sum"] for run in row["runs"]] == [0, 1, 2, 3]
+    assert done == [0, 1, 2, 3]  # none twice
+    other = replace(again, choices={"n": 2})
+    runs.run_cases(interrupted, [Sum("x", 0)], other, 1, warm=nothing)
+    assert done == [0, 1, 2, 3] * 2  # other options are other runs
+
+
+def test_values_as_json_knows_them() -> None:
+    found = plain({1: np.float32(0.5), "a": (np.arange(2), float("nan")), "p": Path("x")})
+    assert found == {"1": 0.5, "a": [[0, 1], None], "p": "x"}
+
+
+def test_files_that_belong_together(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).write_text("")
+    settings = Settings(data=tmp_path)
+    assert data_files(settings, "a", "b") == [tmp_path / "a", tmp_path / "b"]
+    assert data_files(settings, "a", "c") == []

@@ -16,15 +16,11 @@ from latenttree.model.tree_model import TreeModel
 from latenttree.moments import sparse_triples as present
 from latenttree.moments.sparse_triples import sparse_triple_moments
 from latenttree.moments.triples import TripleLayout, TripleMoments, triple_moments
-from latenttree.parameters.estimate import estimate_by_moments, layout_of
-from latenttree.parameters.sparse_views import sparse_features
-from latenttree.parameters.views import (
-    Views,
-    choose_views,
-    leaf_features,
-    leaf_projections,
-    message_features,
-)
+from latenttree.parameters.estimate import estimate_by_moments
+from latenttree.parameters.features import leaf_features, leaf_projections, message_features
+from latenttree.parameters.solving import layout_of
+from latenttree.parameters.sparse_features import sparse_features
+from latenttree.parameters.views import Views, choose_views
 
 CLOSE = 1e-5  # products of float32 numbers of size 1, sums in pieces of 256
 

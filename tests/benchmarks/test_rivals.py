@@ -11,21 +11,33 @@ import numpy as np
 import pytest
 from scipy import sparse
 from tests.reference.mutual_information import mutual_information as slow_information
+from tests.reference.random_trees import random_tree
 
 from benchmarks import contest
 from benchmarks.contest import Contest, Limit, Outcome, bic, run_contests
-from benchmarks.data.corpora import Documents, presence
+from benchmarks.data.corpora import Documents, as_sparse_binary
 from benchmarks.data.halves import Known, Simulated, layers_of
 from benchmarks.data.simulated import Balanced
 from benchmarks.judging import judged
 from benchmarks.limits import Exceeded, Failed, at_most, within_limits
-from benchmarks.rivals import Answer, Rival, Task, likelihoods, named, rival, rivals, versions
+from benchmarks.rivals import (
+    Answer,
+    Rival,
+    Task,
+    likelihoods,
+    measurable,
+    named,
+    rival,
+    rivals,
+    versions,
+)
 from benchmarks.rivals.binary import is_binary, ones
 from benchmarks.rivals.counted import counted, mutual_information
 from benchmarks.rivals.hierarchies import from_groups, from_layers
 from benchmarks.settings import Settings
 from latenttree.data import Table, as_table
 from latenttree.errors import DataError
+from latenttree.evaluation.baselines import best_contraction, clrg, neighbor_joining
 from latenttree.evaluation.datasets import make_latent_tree
 from latenttree.model.samples import codes_of
 from latenttree.tree import Tree
@@ -41,7 +53,7 @@ def words(n: int = 400, p: int = 12) -> Table:
     rng = np.random.default_rng(0)
     topics = rng.random((n, 3)) < 0.4
     found = rng.random((n, p)) < np.repeat(np.where(topics, 0.8, 0.05), p // 3, axis=1)
-    return presence(sparse.csr_array(found), [f"w{i}" for i in range(p)])
+    return as_sparse_binary(sparse.csr_array(found), [f"w{i}" for i in range(p)])
 
 
 def mixed() -> Table:
@@ -91,7 +103,7 @@ def test_adapters_of_words(name: str) -> None:
     answer = found.fit(task)
     assert answer.groups is not None
     assert answer.tree is not None
-    if "CorEx" in name:  # words of a topic are in the same documents, and the sizes are told
+    if "CorEx" in name:  # words of a topic are in the same documents, and the sizes are given
         assert len(set(zip(answer.groups, np.repeat(range(3), 4).tolist(), strict=True))) == 3
 
 
@@ -105,6 +117,22 @@ def test_some_rivals_do_not_suit() -> None:
     assert not named("tomotopy hLDA").suits(Task(mixed(), layers=(2, 1)))
     assert not named("pgmpy EM").suits(Task(mixed()))
     assert not named("linear CorEx").suits(Task(words()))
+
+
+def test_distances_that_cannot_be_measured_are_the_largest() -> None:
+    truth = random_tree(np.random.default_rng(0), 12, max_degree=4, length_range=(0.5, 1.0))
+    distances = truth.path_lengths()
+    largest = np.unravel_index(distances.argmax(), distances.shape)
+    distances[largest] = distances[largest[::-1]] = np.nan
+    distances[0, 0] = -0.1
+    known = measurable(distances)
+    assert known[largest] == known[largest[::-1]] == np.nanmax(distances)
+    assert known[0, 0] == 0.0
+    for tree in (
+        clrg(known, 1_000, truth.observed_names),
+        best_contraction(neighbor_joining(known, truth.observed_names), truth)[0],
+    ):
+        assert tree.observed_names == truth.observed_names
 
 
 # ---- counting ------------------------------------------------------------------------------------

@@ -12,7 +12,8 @@ from latenttree.engine.kernels import kernel
 from latenttree.model.inference.sparse_messages import MessageRequest, SparseMessages
 from latenttree.model.samples import Chunk
 from latenttree.model.tree_model import TreeModel
-from latenttree.parameters.views import Features, Views
+from latenttree.parameters.features import Features
+from latenttree.parameters.views import Views
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
