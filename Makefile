@@ -12,11 +12,12 @@ TESTS ?= -n 2 --ignore=tests/repository/test_readme_installed.py
 SMOKE := tests/repository/test_readme.py tests/whole/test_estimator.py tests/cli/test_commands.py tests/data/test_readers.py tests/structure/test_learn.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint readme fuzz portability oldest newest pythons format bench clean
+.PHONY: help demo test test-slow lint readme fuzz portability oldest newest pythons format bench clean
 
 help:
 	@echo "make demo    learn the tree over the pixels of handwritten digits; picture in $(OUT)/"
-	@echo "make test    lint, types, all tests, README examples"
+	@echo "make test    lint, types, tests, examples of the README and of docstrings"
+	@echo "make test-slow    the tests that take longer: many seeds, fresh environments"
 	@echo "make readme  the README's examples, here and in an environment installed as it says"
 	@echo "make portability  all tests with kernels and BLAS for other processors"
 	@echo "make oldest  all tests with the oldest versions that pyproject.toml allows"
@@ -46,7 +47,10 @@ lint: $(STAMP)
 
 # tests/repository/test_readme.py runs the README's examples, tests/repository/test_readme_installed.py in a new environment.
 test: lint
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 -m "not slow"
+
+test-slow: $(STAMP)
+	$(BIN)/python -m pytest -n 2 -m slow
 
 # Files that are not read, or refused by name, are kept in $(OUT)/fuzz.
 fuzz: $(STAMP)

@@ -96,7 +96,7 @@ def measure(name: str, settings: Settings, given: dict[str, str], console: Conso
     record = run_table(table, own)
     if record["rows"]:
         console.print(f"\n{record['title']}", style="bold", highlight=False)
-        for part in table.body(record):
+        for part in table.text(record):
             show(part, console)
     failed: list[str] = record.get("failed", [])
     for line in failed:

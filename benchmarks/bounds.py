@@ -22,7 +22,7 @@ from benchmarks.machine import Peaks
 class Shape(NamedTuple):
     """What the bound depends on.
 
-    n_samples, n_vars, rank : N, p, and k - 1 features of a variable.
+    n_samples, n_vars, n_directions : N, p, and k - 1 features of a variable.
     n_bytes : of the data as given, and of `d (k - 1)` float32 numbers a variable.
     present_pairs : pairs of present variables, summed over the samples; None where all are.
     is_binary : whether variables can be packed as bits.
@@ -30,7 +30,7 @@ class Shape(NamedTuple):
 
     n_samples: int
     n_vars: int
-    rank: int
+    n_directions: int
     n_bytes: float
     present_pairs: float | None = None
     is_binary: bool = False
@@ -50,7 +50,7 @@ class Bound(NamedTuple):
 def operations(shape: Shape) -> dict[str, float]:
     """Operations of each way that is open to the data."""
     n, p = float(shape.n_samples), float(shape.n_vars)
-    width = p * shape.rank
+    width = p * shape.n_directions
     pairs = p * (p - 1) / 2
     ways = {
         "products": n * width * (width + 1) / 2,

@@ -61,6 +61,7 @@ class Contest:
     reference: str = TRUTH
 
     def label_of(self, rival: str) -> str:
+        """The label of a row."""
         return f"{self.label}: {rival}"
 
 
@@ -75,7 +76,8 @@ class Limit:
     memory: float = math.inf
     grace: float = 60.0
 
-    def said(self, reason: str) -> str:
+    def describe(self, reason: str) -> str:
+        """Why an attempt ended."""
         if reason == TIME:
             return f"ran out of {self.seconds:,.0f} s"
         return f"took more than {self.memory / 2**30:,.0f} GiB"
@@ -86,7 +88,7 @@ class Outcome:
     """What one rival did on one set of data; `values` where it is done."""
 
     state: str
-    told: str = ""
+    reason: str = ""
     values: Mapping[str, Any] | None = None
     held_out: Floats | None = None
 
@@ -131,8 +133,8 @@ def compete(
         try:
             in_fresh_process(contest.data.draw, folder, seed)
         except (ValueError, MemoryError, BrokenProcessPool) as error:
-            told = f"no data: {type(error).__name__}: {error}"
-            return {who: Outcome(FAILED, told) for who in wanted}
+            reason = f"no data: {type(error).__name__}: {error}"
+            return {who: Outcome(FAILED, reason) for who in wanted}
         if contest.reference == TRUTH:
             reference = in_fresh_process(truth_likelihoods, contest, folder, settings.n_jobs)
         else:
@@ -149,9 +151,9 @@ def compete(
                 outcome = attempt(contest, who, folder, seed, settings.n_jobs, limit)
                 outcomes[who] = _compared(outcome, reference)
                 if outcome.state in (TIME, MEMORY) and contest.part:
-                    beaten[contest.part, who] = f"{outcome.told} at {contest.label}"
+                    beaten[contest.part, who] = f"{outcome.reason} at {contest.label}"
             if outcomes[who].state != UNSUITED:
-                settings.say(f"{contest.label_of(who)}, seed {seed}: {_said(outcomes[who])}")
+                settings.say(f"{contest.label_of(who)}, seed {seed}: {_summary(outcomes[who])}")
     return {name: outcome for name, outcome in outcomes.items() if outcome.state != UNSUITED}
 
 
@@ -169,7 +171,7 @@ def attempt(
         )  # fmt: skip
     except Exceeded as error:
         values = {"peak_bytes": error.peak_bytes or None}
-        return Outcome(error.reason, limit.said(error.reason), values)
+        return Outcome(error.reason, limit.describe(error.reason), values)
     except Failed as error:
         return Outcome(FAILED, str(error))
     if found is None:
@@ -292,9 +294,9 @@ def _compared(outcome: Outcome, reference: Floats | None) -> Outcome:
     )  # fmt: skip
 
 
-def _said(outcome: Outcome) -> str:
+def _summary(outcome: Outcome) -> str:
     if outcome.state != DONE:
-        return outcome.told or outcome.state
+        return outcome.reason or outcome.state
     values = outcome.values or {}
     parts = [f"{values['seconds']:.2f} s"]
     if values.get("rf") is not None:
@@ -319,10 +321,10 @@ def row_of(contest: Contest, rival: Rival, outcomes: Sequence[Outcome]) -> dict[
         "work": contest.label,
         "part": contest.part,
         "rival": rival.name,
-        "told": rival.told,
+        "given": rival.given,
         "reference_name": contest.reference,
         "state": DONE if stopped is None else stopped.state,
-        "failure": None if stopped is None else stopped.told,
+        "failure": None if stopped is None else stopped.reason,
         "n_seeds": len(done),
         "peak_bytes": max(peaks, default=None),
         "stopped": next((v["more"]["stopped"] for v in done if v["more"].get("stopped")), None),

@@ -55,12 +55,12 @@ def worse_than_stored(
 ) -> list[str]:
     """One sentence for every exponent that got worse; names that only one of both has are passed
     over."""
-    told = []
+    sentences = []
     for name in found.keys() & stored.keys():
         new, old = (Exponent(d["slope"], d["error"], 1.0) for d in (found[name], stored[name]))
         if is_worse(new, old):
-            told.append(
+            sentences.append(
                 f"{name}: time grows with exponent {new.slope:.2f} ± {new.error:.2f}, it was "
                 f"{old.slope:.2f} ± {old.error:.2f}"
             )
-    return sorted(told)
+    return sorted(sentences)

@@ -33,6 +33,7 @@ from benchmarks.timing import in_fresh_process, peak_memory, timed, warm_up
 from benchmarks.trees import restricted
 from latenttree.estimator import LatentTree
 from latenttree.evaluation.metrics import parameter_error, robinson_foulds, structure_error
+from latenttree.tree import Tree
 
 SHORT = 15.0
 """Seconds below which a fit is repeated: the first one of a process loads its kernels."""
@@ -53,7 +54,7 @@ def fits_table(
     def measure_rows(settings: Settings) -> dict[str, Any]:
         return {"rows": measure_all(works(settings), settings)}
 
-    return Table(name, shows, duration, title, about, measure_rows, body_of_fits, draw)
+    return Table(name, shows, duration, title, about, measure_rows, body=body_of_fits, draw=draw)
 
 
 def measure_all(works: Iterable[Work], settings: Settings, seeds: int = 1) -> list[dict[str, Any]]:
@@ -82,14 +83,14 @@ def measure(work: Work, settings: Settings, peaks: Peaks, seeds: int) -> dict[st
         except (ValueError, MemoryError, BrokenProcessPool) as error:
             failure = f"{type(error).__name__}: {error}"
             break
-        settings.say(f"{work.label}, seed {seed}: {_told(runs[-1])}")
+        settings.say(f"{work.label}, seed {seed}: {_summary(runs[-1])}")
     row = summary(work, runs, peaks, failure)
     if failure:
         settings.say(f"{work.label}: {failure}")
     return row
 
 
-def _told(run: dict[str, Any]) -> str:
+def _summary(run: dict[str, Any]) -> str:
     parts = [f"{run['seconds']:.2f} s"]
     if run["rf"] is not None:
         parts.append(f"RF {run['rf']:.4f}")
@@ -121,6 +122,7 @@ def fit_drawn(work: Work, folder: Path, seed: int, n_jobs: int) -> dict[str, Any
         "seconds_loading": loading,
         "stages": dict(model.diagnostics_.stage_seconds),
         "n_iter": int(getattr(model, "n_iter_", 0)),
+        "n_rounds": model.diagnostics_.n_rounds,
         "n_hidden": model.tree_.n_hidden,
         "peak_bytes": peak_memory(),
         "peak_bytes_loaded": loaded,
@@ -157,7 +159,19 @@ def errors(model: Any, truth: Truth | None) -> dict[str, float | None]:
         "parameter_error": error,
         "oracle_error": oracle,
         "ratio": error / oracle if error is not None and oracle else None,
+        **length_bias(true, found),
     }
+
+
+def length_bias(true: Tree, found: Tree) -> dict[str, float]:
+    """Percent by which edges between hidden nodes, and to leaves, are too long on average; nothing
+    of trees of different topologies."""
+    if not found.same_topology(true):
+        return {}
+    relative = 100 * (found.lengths / true.lengths - 1)
+    hidden = (true.edges >= true.n_observed).all(axis=1)
+    parts = {"bias": relative[hidden], "pendant_bias": relative[~hidden]}
+    return {name: float(part.mean()) for name, part in parts.items() if len(part)}
 
 
 # ---- over the seeds ------------------------------------------------------------------------------
@@ -174,6 +188,7 @@ def summary(
         "paper": work.paper._asdict(),
         "target": work.target._asdict(),
         "failure": failure,
+        "is_refused": work.is_refused,
         "runs": list(runs),
         "peaks": peaks._asdict(),
     }
@@ -241,7 +256,8 @@ def _parameter(row: Row) -> str | None:
 
 def _reached(row: Row) -> str | None:
     if row.get("failure"):
-        return "failed"
+        is_expected = row.get("is_refused") and row["failure"].startswith("DetectionLimitError")
+        return "yes: refused" if is_expected else "failed"
     found = row.get("reached") or {}
     if not found:
         return None

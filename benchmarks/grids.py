@@ -33,22 +33,17 @@ class Grid(NamedTuple):
 
 
 def make_grid(rows: Iterable[Row], columns: Iterable[Column], title: str = "") -> Grid:
-    """Only the columns in which some row has a text."""
+    """Only the columns in which some row has a text; the first of them written once for rows that
+    follow each other."""
     rows, columns = list(rows), list(columns)
     texts = [[column.text(row) for row in rows] for column in columns]
     kept = [i for i, column in enumerate(texts) if any(text is not None for text in column)]
     cells = [[texts[i][r] or "-" for i in kept] for r in range(len(rows))]
+    first = [line[0] for line in cells]
+    for i in range(1, len(rows)):
+        if first[i] == first[i - 1]:
+            cells[i][0] = ""
     return Grid([columns[i].heading for i in kept], cells, title)
-
-
-def make_grouped_grid(rows: Iterable[Row], columns: Iterable[Column], title: str = "") -> Grid:
-    """The same, with the first column written once for rows that follow each other."""
-    made = make_grid(rows, columns, title)
-    first = [cells[0] for cells in made.cells]
-    for i, cells in enumerate(made.cells):
-        if i and first[i] == first[i - 1]:
-            cells[0] = ""
-    return made
 
 
 # ---- text of a value -----------------------------------------------------------------------------
@@ -194,8 +189,9 @@ def show(part: Grid | str, console: Console) -> None:
         return
     table = Table(title=escape(part.title) or None, title_justify="left")
     for i, heading in enumerate(part.headings):
-        numeric = all(cells[i][:1] in NUMERIC for cells in part.cells)
-        table.add_column(escape(heading), justify="right" if numeric else "left", no_wrap=i == 0)
+        numeric = i > 0 and all(cells[i][:1] in NUMERIC for cells in part.cells)
+        side = "right" if numeric else "left"
+        table.add_column(escape(heading), justify=side, no_wrap=i == 0, overflow="fold")
     for cells in part.cells:
         table.add_row(*(_coloured(cell) for cell in cells))
     console.print(table, highlight=False)

@@ -144,7 +144,7 @@ def section(record: Record, picture: str | None) -> str:
     """Heading, what it is, tables and sentences, the figure, the machine."""
     name = record["benchmark"]
     parts = [f"## {record['title']}", f"`make bench TABLE={name}`. {record['about']}"]
-    for part in find_table(name).body(record):
+    for part in find_table(name).text(record):
         parts.append(part if isinstance(part, str) else markdown(part))
     if picture is not None:
         parts.append(f"![{record['title']}]({picture})")

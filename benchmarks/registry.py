@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.grids import Grid
+from benchmarks.grids import Column, Grid, make_grid
 from benchmarks.settings import Choice, Settings
 from latenttree.errors import DataError
 
@@ -27,11 +27,28 @@ MODULE_OF = {
     "nytimes": "words",
     "news20": "words",
     "patients": "patients",
+    "clrg-em": "clrg_em",
     "threads": "threads",
     "words100k": "words100k",
     "growth": "growth",
     "rivals": "rivals",
     "heldout": "heldout",
+    "exact": "exact",
+    "exact-parameters": "exact",
+    "ablation": "ablation",
+    "deep": "deep",
+    "harder": "harder",
+    "families": "families",
+    "missing": "missing",
+    "stocks": "stocks",
+    "questionnaire": "questionnaire",
+    "dna": "dna",
+    "health": "health",
+    "inference": "inference",
+    "pgmpy": "inference",
+    "first-fit": "first_fit",
+    "memory-limit": "memory",
+    "streaming": "memory",
 }
 """The file of each table."""
 
@@ -47,7 +64,8 @@ class Table:
         columns mean.
     measure : `{"rows": [...]}` and whatever else the JSON file keeps. A row has a "label" and
         "seconds" (None where nothing was timed). Sentences under "failed" make the run fail.
-    body : the record as tables of text and sentences between them.
+    columns : of the rows, for a table that is nothing but a line for each of them.
+    body : otherwise the record as tables of text and sentences between them.
     draw : the figure of a record.
     choices : options of this table alone, `--set NAME=VALUE`.
     """
@@ -58,9 +76,16 @@ class Table:
     title: str
     about: str
     measure: Callable[[Settings], dict[str, Any]]
-    body: Callable[[Record], list[Grid | str]]
+    columns: tuple[Column, ...] = ()
+    body: Callable[[Record], list[Grid | str]] | None = None
     draw: Callable[[Record], Figure] | None = None
     choices: Mapping[str, Choice] = field(default_factory=dict)
+
+    def text(self, record: Record) -> list[Grid | str]:
+        """The record as tables of text and sentences."""
+        if self.body is not None:
+            return self.body(record)
+        return [make_grid(record["rows"], self.columns)]
 
 
 def find_table(name: str) -> Table:

@@ -71,6 +71,7 @@ class Settings:
 
     @property
     def n_jobs(self) -> int:
+        """Threads of a fit."""
         return resolve_jobs(self.threads)
 
     def n_seeds(self, default: int, quick: int = 1) -> int:

@@ -70,7 +70,7 @@ class Truth:
 class Work:
     """A row: what is fitted, the paper's numbers, ours to reach.
 
-    x : where the row stands in a figure over sizes.
+    x : where the row stands in a figure over sizes. is_refused : below the detection limit.
     options : of `LatentTree`, beside `n_states`, `random_state` and `n_jobs`.
     """
 
@@ -81,4 +81,5 @@ class Work:
     target: Target = NOTHING_ASKED
     x: float | None = None
     part: str = ""
+    is_refused: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)

@@ -21,7 +21,9 @@ from latenttree.structure.learn import structure_of_similarities
 from latenttree.tree import Tree
 
 
-def timed_fit(X: Any, n_states: Any, seed: int = 0, **options: Any) -> tuple[LatentTree, float]:
+def timed_fit(
+    X: Any, n_states: Any = None, seed: int = 0, **options: Any
+) -> tuple[LatentTree, float]:
     """A fitted model and its seconds."""
     return timed(lambda: LatentTree(n_states=n_states, random_state=seed, **options).fit(X))
 
@@ -56,7 +58,7 @@ def maximum_near_truth(data: LatentTreeData) -> TreeModel:
 
 
 def families_of(data: LatentTreeData) -> dict[str, str]:
-    """What a user would say: nothing of presence, which is categorical."""
+    """What a user would say: 0/1 columns are categorical."""
     return {
         name: "categorical" if family == "binary" else family
         for name, family in data.family.items()

@@ -1,15 +1,30 @@
-"""Parts of a tree: what is left over some of its variables, and what is around a word."""
+"""Trees as JSON, the tree over some of the variables, and what is around a word."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.evaluation.baselines._shared import tidy_hidden
 from latenttree.tree import Tree
+
+
+def arrays_of(tree: Tree) -> dict[str, Any]:
+    """A tree as JSON knows it."""
+    return {
+        "names": list(tree.observed_names),
+        "edges": tree.edges.tolist(),
+        "lengths": tree.lengths.tolist(),
+    }
+
+
+def tree_of(arrays: Mapping[str, Any]) -> Tree:
+    """The tree of `arrays_of`."""
+    return Tree.build(arrays["names"], np.array(arrays["edges"]), np.array(arrays["lengths"]))
 
 
 def restricted(tree: Tree, names: Sequence[str]) -> Tree:

@@ -168,9 +168,15 @@ def targets(node: Import, file: File, modules: set[str]) -> set[str]:
     return {name if name in modules else base for name in inner} & modules
 
 
+def room_of(module: str) -> str:
+    """The first-level package or module; each module at the top level is a room of its own."""
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 else module
+
+
 def import_graph(source: list[File], typing: bool, rooms: bool = False) -> Graph:
     """What each module or room imports; also under TYPE_CHECKING if `typing`."""
-    label = {file.module: file.room if rooms else file.module for file in source}
+    label = {file.module: room_of(file.module) if rooms else file.module for file in source}
     graph: Graph = {name: set() for name in label.values()}
     for file in source:
         own = label[file.module]

@@ -1,0 +1,1 @@
+"""Sources of data: simulated, corpora, files, and real data with known groups."""

@@ -13,12 +13,11 @@ from scipy import sparse
 
 from benchmarks.bounds import Shape
 from benchmarks.data.halves import Known
-from benchmarks.data.rare_sources import presence_shape
+from benchmarks.data.rare_sources import sparse_binary_shape
 from benchmarks.sources import Truth
-from benchmarks.trees import families, nearest, neighbourhood
+from benchmarks.trees import arrays_of, families, nearest, neighbourhood
 from latenttree.data import Table, read_table
 from latenttree.data.table import sparse_binary_table
-from latenttree.tree import Tree
 
 NAMES, TRAIN, TEST = "names.txt", "train.npz", "test.npz"
 
@@ -54,10 +53,10 @@ def _read_postings(path: Path) -> Table:
     content = loadmat(path)
     documents = sparse.csr_array(content["documents"])
     names = [str(np.asarray(word).item()) for word in content["wordlist"].ravel()]
-    return presence(documents.T if documents.shape[0] == len(names) else documents, names)
+    return as_sparse_binary(documents.T if documents.shape[0] == len(names) else documents, names)
 
 
-def presence(matrix: Any, names: Sequence[str]) -> Table:
+def as_sparse_binary(matrix: Any, names: Sequence[str]) -> Table:
     """A table of words, also where a word is in no document of it."""
     ones = sparse.csr_array(matrix, dtype=np.float32)
     ones.sum_duplicates()
@@ -110,7 +109,7 @@ class Corpus:
 
     def shape(self, data: Table, n_states: int) -> Shape:
         """What the lower bound depends on."""
-        return presence_shape(sparse.csr_array(data.rows(0, data.n_samples)), n_states)
+        return sparse_binary_shape(sparse.csr_array(data.rows(0, data.n_samples)), n_states)
 
     def describe(self, model: Any) -> dict[str, Any]:
         """Trees around the chosen words, the words nearest to them, and the largest families."""
@@ -119,18 +118,10 @@ class Corpus:
         return {
             "n_words": tree.n_observed,
             "n_hidden": tree.n_hidden,
-            "around": {word: _arrays(neighbourhood(tree, word)) for word in known},
+            "around": {word: arrays_of(neighbourhood(tree, word)) for word in known},
             "nearest": {word: nearest(tree, support, word) for word in known},
             "families": families(tree),
         }
-
-
-def _arrays(tree: Tree) -> dict[str, Any]:
-    return {
-        "names": list(tree.observed_names),
-        "edges": tree.edges.tolist(),
-        "lengths": tree.lengths.tolist(),
-    }
 
 
 @dataclass(frozen=True)
@@ -163,7 +154,9 @@ class Documents:
     def load(self, folder: Path) -> tuple[Table, Table]:
         """Documents to learn from, and documents that were held out."""
         names = (folder / NAMES).read_text().split("\n")
-        train, test = (presence(sparse.load_npz(folder / name), names) for name in (TRAIN, TEST))
+        train, test = (
+            as_sparse_binary(sparse.load_npz(folder / name), names) for name in (TRAIN, TEST)
+        )
         return train, test
 
     def truth(self, folder: Path) -> Known | None:

@@ -70,14 +70,17 @@ class Simulated:
     n_test: int
 
     def draw(self, folder: Path, seed: int) -> None:
+        """Write the files of the source."""
         self.source.draw(folder, seed)
 
     def load(self, folder: Path) -> tuple[Table, Table]:
+        """The samples, cut in two."""
         data: Any = self.source.load(folder)
         table = data if isinstance(data, Table) else as_table(data)
         n = table.n_samples - self.n_test
         return table.subset_rows(slice(0, n)), table.subset_rows(slice(n, table.n_samples))
 
     def truth(self, folder: Path) -> Known | None:
+        """The true tree and model."""
         truth = self.source.truth(folder)
         return None if truth is None else Known(truth.known.tree, truth.known.model)

@@ -21,7 +21,7 @@ from latenttree.model.tree_model import TreeModel
 
 @dataclass(frozen=True)
 class RareCodes:
-    """`p` binary variables by Zipf's law over a known tree, as a CSR matrix of presence.
+    """`p` binary variables by Zipf's law over a known tree, as a sparse binary CSR matrix.
 
     per_sample : ones of a sample, on average; shift : see `zipf_frequencies`.
     frequent : variables in at least this share of the samples are judged by themselves too.
@@ -36,39 +36,43 @@ class RareCodes:
     prefix: ClassVar[str] = "code"
 
     def draw(self, folder: Path, seed: int) -> None:
+        """Write samples and the truth."""
         rng = np.random.default_rng(seed)
         names = [f"{self.prefix}{i}" for i in range(self.p)]
         frequency = zipf_frequencies(self.p, self.per_sample, self.shift)
         model = make_rare_tree(frequency, names, rng)
-        X, hidden = _presence(model, self.n_samples, rng, self.with_oracle)
+        X, hidden = _sparse_binary(model, self.n_samples, rng, self.with_oracle)
         sparse.save_npz(folder / "X.npz", X, compressed=False)
         common = tuple(np.array(names)[frequency >= self.frequent].tolist())
         dense = X.toarray() if self.with_oracle else None
         keep_truth(folder, _known(model, dense, hidden, {}), common, self.with_oracle)
 
     def load(self, folder: Path) -> Any:
+        """The table of the samples."""
         from latenttree.data import as_table
 
         names = [f"{self.prefix}{i}" for i in range(self.p)]
         return as_table(sparse.load_npz(folder / "X.npz"), names=names)
 
     def truth(self, folder: Path) -> Truth:
+        """What is known about the data."""
         return kept_truth(folder)
 
     def shape(self, data: Any, n_states: int) -> Shape:
+        """What the lower bound depends on."""
         X = data.rows(0, data.n_samples)
-        return presence_shape(sparse.csr_array(X), n_states)
+        return sparse_binary_shape(sparse.csr_array(X), n_states)
 
 
-def presence_shape(X: Any, n_states: int) -> Shape:
-    """Of a CSR matrix of presence."""
+def sparse_binary_shape(X: Any, n_states: int) -> Shape:
+    """Of a sparse binary CSR matrix."""
     present = np.diff(X.indptr).astype(np.float64)
     pairs = float((present * (present - 1) / 2).sum())
     n, p = X.shape
     return Shape(n, p, n_states - 1, 4.0 * X.nnz + 4.0 * p, pairs, is_binary=True)
 
 
-def _presence(
+def _sparse_binary(
     model: RareTree, n_samples: int, rng: np.random.Generator, with_hidden: bool
 ) -> tuple[Any, NDArray[np.uint8] | None]:
     """CSR (n, p) of ones, and the states of the hidden nodes where they are wanted."""
@@ -138,6 +142,7 @@ class RareGroups:
     codes_of_group: float = 0.7
 
     def draw(self, folder: Path, seed: int) -> None:
+        """Write samples and the truth."""
         rng = np.random.default_rng(seed)
         names = [f"group{i}" for i in range(self.p)]
         frequency = zipf_frequencies(self.p, self.per_sample, self.shift)
@@ -162,6 +167,7 @@ class RareGroups:
         return MultiHot(none, np.minimum(chances, 0.9), "sparse")
 
     def load(self, folder: Path) -> Any:
+        """The table of the samples."""
         from latenttree.data import as_table
 
         widths = np.load(folder / "widths.npy")
@@ -169,6 +175,7 @@ class RareGroups:
         return as_table(sparse.load_npz(folder / "X.npz"), groups=groups)
 
     def truth(self, folder: Path) -> Truth:
+        """What is known about the data."""
         return kept_truth(folder)
 
     def shape(self, data: Any, n_states: int) -> Shape:

@@ -55,13 +55,16 @@ class Balanced:
         keep_truth(folder, data)
 
     def load(self, folder: Path) -> NDArray[Any]:
+        """The samples."""
         X: NDArray[Any] = np.load(folder / "X.npy")
         return X
 
     def truth(self, folder: Path) -> Truth:
+        """What is known about the data."""
         return kept_truth(folder)
 
     def shape(self, data: NDArray[Any], n_states: int) -> Shape:
+        """What the lower bound depends on."""
         n, p = data.shape
         used = float(sum(len(np.unique(data[:, v])) for v in range(p)))
         written = 4.0 * used * (n_states - 1)

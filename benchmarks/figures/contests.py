@@ -32,7 +32,7 @@ LEAST_SECONDS = 0.003
 
 KEY = (
     "Black tick: after the contraction that is best knowing the truth.\n"
-    "*: is told sizes or depth of the true tree. Dotted: limit of time."
+    "*: is given sizes or depth of the true tree. Dotted: limit of time."
 )
 COLOURS = {OUR_NAME: OURS, "CLRG-EM": "#e0a030", "Chow-Liu": "#7a8494"}
 SHORT = {"time": "out of time", "memory": "out of memory", "not tried": "out of time with fewer"}
@@ -42,7 +42,7 @@ SHORT = {"time": "out of time", "memory": "out of memory", "not tried": "out of 
 def why(row: Row) -> str:
     """A few words on a method without a result."""
     if row["state"] == "done":
-        return f"is told the {row['told']}" if row["told"] else "no tree"
+        return f"is given the {row['given']}" if row["given"] else "no tree"
     return SHORT.get(row["state"], str(row["state"]))
 
 
@@ -85,7 +85,7 @@ def _draw_distances(ax: Axes, rows: Mapping[str, Row], names: Sequence[str], tit
             continue
         ours = name == OUR_NAME
         ax.barh(y, row["rf"], height=0.62, color=OURS if ours else OTHERS)
-        text = f"{row['rf']:.2f}" + ("*" if row["told"] else "")
+        text = f"{row['rf']:.2f}" + ("*" if row["given"] else "")
         ax.text(row["rf"] + 0.02, y, text, va="center", fontsize=8, color=INK,
                 fontweight="bold" if ours else "normal")  # fmt: skip
         if row["rf_best"] is not None and row["rf_best"] < row["rf"] - 1e-9:

@@ -22,6 +22,7 @@ from benchmarks.figures.style import (
     new_figure,
     plain_ticks,
 )
+from benchmarks.trees import tree_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,6 +33,7 @@ Record = Mapping[str, Any]
 
 
 def finished(record: Record) -> list[Row]:
+    """Rows that have a time."""
     return [row for row in record["rows"] if row["seconds"] is not None]
 
 
@@ -65,18 +67,12 @@ def draw_times(ax: Axes, rows: Sequence[Row]) -> None:
         at = np.array([(x, y) for x, y in zip(values, places, strict=True) if x])
         if not len(at):
             continue
-        edge: dict[str, Any] = {} if marker == "|" else {"edgecolors": color}
-        ax.scatter(
-            at[:, 0],
-            at[:, 1],
-            s=90 if marker == "|" else 46,
-            marker=marker,
-            label=label,
-            zorder=3,
-            linewidths=2 if marker == "|" else 1.3,
-            c="white" if marker == "D" else color,
-            **edge,
-        )
+        look: dict[str, Any] = {"marker": marker, "label": label, "zorder": 3}
+        look["c"] = "white" if marker == "D" else color
+        if marker == "|":
+            ax.scatter(*at.T, s=90, linewidths=2, **look)
+        else:
+            ax.scatter(*at.T, s=46, linewidths=1.3, edgecolors=color, **look)
     ax.set_xscale("log")
     ax.set_yticks(places, [row["label"] for row in rows])
     ax.set_ylim(-0.7, len(rows) - 0.3)
@@ -99,28 +95,11 @@ def draw_stages(ax: Axes, rows: Sequence[Row]) -> None:
     heavy = [s for s in names if shares[s].max() >= 0.02]
     start = np.zeros(len(rows))
     places = np.arange(len(rows))[::-1]
+    look: dict[str, Any] = {"height": 0.62, "edgecolor": "white", "linewidth": 0.6}
     for color, stage in zip(STAGES * 2, heavy, strict=False):
-        ax.barh(
-            places,
-            shares[stage],
-            left=start,
-            height=0.62,
-            color=color,
-            label=stage,
-            edgecolor="white",
-            linewidth=0.6,
-        )
+        ax.barh(places, shares[stage], left=start, color=color, label=stage, **look)
         start += shares[stage]
-    ax.barh(
-        places,
-        1 - start,
-        left=start,
-        height=0.62,
-        color="#dfe2e7",
-        label="rest",
-        edgecolor="white",
-        linewidth=0.6,
-    )
+    ax.barh(places, 1 - start, left=start, color="#dfe2e7", label="rest", **look)
     ax.set_xlim(0, 1)
     ax.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0", "25%", "50%", "75%", "100%"])
     dress(ax, "Share of the stages", grid="none")
@@ -139,7 +118,6 @@ def _total(row: Row) -> float:
 def words_figure(record: Record) -> Figure:
     """Times above, neighbourhoods of words of the first row below."""
     from latenttree.plots.tree_figure import plot_tree
-    from latenttree.tree import Tree
 
     rows = finished(record)
     around = rows[0]["runs"][0].get("described", {}).get("around", {}) if rows else {}
@@ -166,7 +144,7 @@ def words_figure(record: Record) -> Figure:
     for ax in axes:
         ax.set_axis_off()
     for ax, (word, part) in zip(axes, around.items(), strict=False):
-        plot_tree(Tree.build(part["names"], part["edges"], part["lengths"]), "radial", ax=ax)
+        plot_tree(tree_of(part), "radial", ax=ax)
         ax.set_title(f"“{word}”", fontsize=10, color=SOFT)
     return figure
 

@@ -31,6 +31,8 @@ STYLE = {
 
 def samples_figure(record: Mapping[str, Any]) -> Figure:
     """Parameter error, structure error and time against N; bars are standard errors."""
+    from matplotlib.ticker import LogLocator
+
     rows = record["rows"]
     figure = new_figure(12.5, 4.8)
     axes = figure.subplots(1, 3, width_ratios=(1.5, 1, 1))
@@ -49,6 +51,7 @@ def samples_figure(record: Mapping[str, Any]) -> Figure:
         axis.set_xscale("log")
         if axis is not axes[1]:
             axis.set_yscale("log")
+            axis.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
             plain_ticks(axis.yaxis)
         dress(axis, title, "samples")
         plain_ticks(axis.xaxis)

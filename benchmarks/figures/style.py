@@ -60,6 +60,7 @@ def headline(figure: Figure, record: Any) -> None:
 
 
 def legend(ax: Axes, **options: Any) -> None:
+    """A legend without a box."""
     ax.legend(frameon=False, fontsize=8.5, labelcolor=INK, **options)
 
 
@@ -81,6 +82,7 @@ def plain_ticks(axis: Any) -> None:
 
 
 def plain(value: float) -> str:
+    """A number as people write it."""
     if value >= 1:
         return f"{value:,.0f}"
     if value >= 1e-3 or value <= 0:

@@ -45,7 +45,7 @@ class Task:
 
     table : the training samples. n_states : of a hidden variable.
     tree, layers : the true tree, and its hidden nodes level by level from the leaves, for methods
-        that must be told; None where nobody knows.
+        that need them; None where nobody knows.
     seconds : after which a method that can stop early should; None: whenever it is done.
     """
 
@@ -59,6 +59,7 @@ class Task:
 
     @cached_property
     def started(self) -> float:
+        """When the clock was first asked."""
         return time.perf_counter()
 
     def is_late(self) -> bool:
@@ -73,9 +74,14 @@ class Task:
         found = estimate_distances(
             self.table, self.n_states, random_state=self.seed, n_jobs=self.n_jobs
         )
-        D = found.values.astype(np.float64)
-        known = np.isfinite(D)
-        return np.maximum(np.where(known, D, D[known].max(initial=0.0)), 0.0)
+        return measurable(found.values)
+
+
+def measurable(D: Any) -> Floats:
+    """Distances with those that cannot be measured at the largest that can, negative ones at 0."""
+    D = np.asarray(D, dtype=np.float64)
+    known = np.isfinite(D)
+    return np.maximum(np.where(known, D, D[known].max(initial=0.0)), 0.0)
 
 
 @dataclass(frozen=True)
@@ -99,27 +105,29 @@ class Rival:
     """One method of one library.
 
     needs : what it imports. install : what pip calls that.
-    told : what it is told of the truth, because it cannot do without.
+    given : what it is given of the truth, because it cannot do without.
     """
 
     name: str
     needs: tuple[str, ...] = ()
     install: str = ""
-    told: str = ""
+    given: str = ""
 
     def available(self) -> bool:
         """Whether what it needs is installed."""
         return installed(*self.needs)
 
     def suits(self, task: Task) -> bool:
-        """Whether it is made for such data, and is told what it must be."""
+        """Whether it is made for such data, and is given what it needs."""
         return True
 
     def fit(self, task: Task) -> Answer:
+        """Learn from the samples of a task."""
         raise NotImplementedError
 
 
 def installed(*packages: str) -> bool:
+    """Whether all of these packages can be imported."""
     return all(find_spec(package) is not None for package in packages)
 
 

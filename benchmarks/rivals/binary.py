@@ -11,6 +11,7 @@ from latenttree.model.samples import codes_of
 
 
 def is_binary(table: Table) -> bool:
+    """Whether every variable has two categories."""
     return bool((table.dims == 2).all())
 
 

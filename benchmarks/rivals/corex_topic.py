@@ -21,12 +21,14 @@ class CorexTopic(Rival):
     name = "CorEx topic"
     needs = ("corextopic", "six")  # which it imports and does not ask for
     install = "corextopic six"
-    told = "sizes of the layers"
+    given = "sizes of the layers"
 
     def suits(self, task: Task) -> bool:
+        """Binary variables, sizes of the layers known."""
         return bool(task.layers) and is_binary(task.table)
 
     def fit(self, task: Task) -> Answer:
+        """Topics layer by layer."""
         new = import_module("corextopic.corextopic").Corex
         assert task.layers
         X = ones(task.table)

@@ -31,6 +31,7 @@ class ChowLiu(Rival):
     name = "Chow-Liu"
 
     def fit(self, task: Task) -> Answer:
+        """Count, and keep the logarithms."""
         information = mutual_information(task.table, task.n_jobs)
         np.fill_diagonal(information, 0.0)
         np.maximum(information, 0.0, out=information)
@@ -44,6 +45,7 @@ class Independent(Rival):
     name = "independent"
 
     def fit(self, task: Task) -> Answer:
+        """Count, and keep the logarithms."""
         n = task.table.n_samples
         logs = [np.log((n * m + HALF) / (n + HALF * len(m))) for m in marginals(task.table)]
 
@@ -72,7 +74,7 @@ def independent_likelihoods(table: Table, logs: list[Floats]) -> Floats:
 def mutual_information(table: Table, n_jobs: int = 1) -> Floats:
     """(p, p) nats, from counts of all pairs of categories; the diagonal is the entropy."""
     if table.kind == "sparse_binary":
-        return _of_presence(table, n_jobs)
+        return _of_sparse_binary(table, n_jobs)
     from latenttree.moments.contingency import contingency
 
     counts, starts, n = contingency(table, n_jobs), table.offsets[:-1], table.n_samples
@@ -84,7 +86,7 @@ def mutual_information(table: Table, n_jobs: int = 1) -> Floats:
     return found
 
 
-def _of_presence(table: Table, n_jobs: int) -> Floats:
+def _of_sparse_binary(table: Table, n_jobs: int) -> Floats:
     """Of 0/1 variables the four cells follow from the count of both."""
     from latenttree.moments.cooccurrence import all_counts
     from latenttree.moments.packing import packed

@@ -21,12 +21,14 @@ class LinearCorex(Rival):
     name = "linear CorEx"
     needs = ("linearcorex",)
     install = "linearcorex"
-    told = "sizes of the layers"
+    given = "sizes of the layers"
 
     def suits(self, task: Task) -> bool:
+        """Binary variables, sizes of the layers known."""
         return bool(task.layers) and is_binary(task.table)
 
     def fit(self, task: Task) -> Answer:
+        """Factors layer by layer."""
         new = import_module("linearcorex").Corex
         X: Floats = np.asarray(ones(task.table).toarray(), dtype=np.float64)
         layers: list[list[int]] = []

@@ -18,6 +18,7 @@ class Ours(Rival):
     name = OURS
 
     def fit(self, task: Task) -> Answer:
+        """Learn as the class says."""
         from latenttree.estimator import LatentTree
 
         model = LatentTree(n_states=task.n_states, random_state=task.seed, n_jobs=task.n_jobs)
@@ -36,6 +37,7 @@ class FromDistances(Rival):
     method: str
 
     def fit(self, task: Task) -> Answer:
+        """Learn as the class says."""
         learn = BASELINES[self.method]
         return Answer(tree=learn(task.distances(), task.table.n_samples, task.table.names))
 
@@ -51,6 +53,7 @@ class ClrgEm(Rival):
     n_restarts: int = 20
 
     def fit(self, task: Task) -> Answer:
+        """Learn as the class says."""
         task.is_late()  # the clock starts
         tree = clrg(task.distances(), task.table.n_samples, task.table.names)
         done = 0

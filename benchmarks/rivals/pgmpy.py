@@ -27,6 +27,7 @@ class ChowLiu(Rival):
     install = "pgmpy"
 
     def fit(self, task: Task) -> Answer:
+        """Learn as the class says."""
         data, names = frame(task.table), list(task.table.names)
         search = import_module("pgmpy.estimators").TreeSearch(
             data, root_node=names[0], n_jobs=task.n_jobs
@@ -52,12 +53,14 @@ class Em(Rival):
     name = "pgmpy EM"
     needs = ("pgmpy", "pandas")
     install = "pgmpy"
-    told = "true tree"
+    given = "true tree"
 
     def suits(self, task: Task) -> bool:
+        """A true tree is known."""
         return task.tree is not None
 
     def fit(self, task: Task) -> Answer:
+        """Learn as the class says."""
         task.is_late()  # the clock starts
         assert task.tree is not None
         tree, data = task.tree.reorder(task.table.names), frame(task.table)
@@ -97,6 +100,7 @@ def frame(table: Table) -> Any:
 
 
 def states(table: Table) -> dict[str, list[int]]:
+    """Categories of each variable, as pgmpy wants them."""
     return {name: list(range(d)) for name, d in zip(table.names, table.dims.tolist(), strict=True)}
 
 

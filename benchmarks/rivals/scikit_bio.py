@@ -20,6 +20,7 @@ class Neighbours(Rival):
     install = "scikit-bio"
 
     def fit(self, task: Task) -> Answer:
+        """The tree of neighbour joining."""
         return Answer(tree=joined(task.distances(), task.table.names))
 
 

@@ -17,9 +17,10 @@ class Agglomerative(Rival):
     name = "scikit-learn agglomerative"
     needs = ("sklearn",)
     install = "scikit-learn"
-    told = "number of families"
+    given = "number of families"
 
     def fit(self, task: Task) -> Answer:
+        """The tree of merges, and a cut of it."""
         from sklearn.cluster import AgglomerativeClustering
 
         n_groups = task.layers[0] if task.layers else 2

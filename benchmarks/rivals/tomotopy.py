@@ -24,12 +24,14 @@ class HierarchicalLda(Rival):
     name = "tomotopy hLDA"
     needs = ("tomotopy",)
     install = "tomotopy"
-    told = "depth"
+    given = "depth"
 
     def suits(self, task: Task) -> bool:
+        """Words, depth known."""
         return task.table.kind == "sparse_binary" and bool(task.layers)
 
     def fit(self, task: Task) -> Answer:
+        """The tree of topics, and the topic of each word."""
         task.is_late()  # the clock starts
         assert task.layers
         depth = max(2, len(task.layers))

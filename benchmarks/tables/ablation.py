@@ -133,7 +133,7 @@ def _judged(key: str, target: float, reduce: Any) -> Any:
     return text
 
 
-COLUMNS = (
+STRUCTURE = (
     LABEL,
     N_RUNS,
     Column("RF max", largest("rf", 4)),
@@ -143,6 +143,12 @@ COLUMNS = (
     Column("structure error max", largest("structure_error", 4)),
     Column("without sweeps", largest("structure_error_no_sweeps", 4)),
     Column("hidden length", mean("hidden_length")),
+    Column("s mean", mean("seconds", 2)),
+    Column("max", largest("seconds", 2)),
+    Column("to reach", lambda row: None if row["target"] is None else f"{row['target']:g}"),
+)
+PARAMETERS = (
+    LABEL._replace(heading="parameter error / oracle's"),
     Column("oracle", mean("error.oracle", 4)),
     Column("moments mean", _judged("ratio.moments", MOMENTS_TARGET, np.mean)),
     Column("max", _judged("ratio.moments", MOMENTS_TARGET, np.max)),
@@ -152,15 +158,13 @@ COLUMNS = (
     Column("max", largest("ratio.truth")),
     Column("worst leaf", largest("worst_leaf", 2)),
     Column("steps", mean("n_iter", 0)),
-    Column("s mean", mean("seconds", 2)),
-    Column("max", largest("seconds", 2)),
-    Column("to reach", lambda row: None if row["target"] is None else f"{row['target']:g}"),
 )
 
 
 def body(record: Mapping[str, Any]) -> list[Grid | str]:
     """Errors and times of the rows, and their stages."""
-    return [make_grid(record["rows"], COLUMNS), stage_grid(record["rows"])]
+    rows = record["rows"]
+    return [make_grid(rows, STRUCTURE), make_grid(rows, PARAMETERS), stage_grid(rows)]
 
 
 TABLES = (

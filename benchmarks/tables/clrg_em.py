@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -10,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.figures.samples import samples_figure
-from benchmarks.grids import Column, Grid, Row, make_grid, mean, mean_and_error, over_runs, values
+from benchmarks.grids import Column, Row, mean, mean_and_error, over_runs, values
 from benchmarks.oracle import oracle
 from benchmarks.registry import Table
 from benchmarks.runs import Run, run_cases
@@ -130,11 +129,6 @@ COLUMNS = (
 )
 
 
-def body(record: Mapping[str, Any]) -> list[Grid | str]:
-    """Errors times 1,000, with standard errors."""
-    return [make_grid(record["rows"], COLUMNS)]
-
-
 TABLES = (
     Table(
         name="clrg-em",
@@ -143,7 +137,7 @@ TABLES = (
         title="Parameter error against CLRG-EM: 9 binary variables, 4 hidden",
         about=ABOUT,
         measure=measure,
-        body=body,
+        columns=COLUMNS,
         draw=samples_figure,
         choices={
             "restarts": Choice(20, "of EM"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -10,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from benchmarks.grids import LABEL, Column, Grid, make_grid, over_runs, plus_minus, values
+from benchmarks.grids import LABEL, Column, over_runs, plus_minus, values
 from benchmarks.oracle import oracle
 from benchmarks.registry import Table
 from benchmarks.runs import Run, run_cases
@@ -126,11 +125,6 @@ COLUMNS = (
 )
 
 
-def body(record: Mapping[str, Any]) -> list[Grid | str]:
-    """Errors as ratios to the oracle's."""
-    return [make_grid(record["rows"], COLUMNS)]
-
-
 TABLES = (
     Table(
         name="deep",
@@ -139,7 +133,7 @@ TABLES = (
         title="Deep trees: with and without hidden-node features",
         about=ABOUT,
         measure=measure,
-        body=body,
+        columns=COLUMNS,
         choices={
             "samples": Choice((1_000, 2_000, 5_000, 10_000, 20_000), "N", quick=(2_000,)),
             "correlations": Choice((0.75, 0.8, 0.85), "s, of an edge"),

@@ -154,18 +154,18 @@ def body(record: Mapping[str, Any]) -> list[Grid | str]:
         cells.append(
             [
                 name,
-                _told(found),
+                _text(found),
                 f"{found['paper']:g}",
-                _told(stored) if stored else "-",
+                _text(stored) if stored else "-",
                 ("no: worse" if is_worse else "yes") if stored else "-",
-                *(_told(stages[s]) if s in stages else "-" for s in STAGES),
+                *(_text(stages[s]) if s in stages else "-" for s in STAGES),
             ]
         )
     heads = ["size", "exponent, whole fit", "paper", "stored", "holds", *STAGES]
     return [Grid(heads, cells), *record["worse"]]
 
 
-def _told(exponent: Mapping[str, float]) -> str:
+def _text(exponent: Mapping[str, float]) -> str:
     return f"{exponent['slope']:.2f} ± {exponent['error']:.2f}"
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from benchmarks.contest import Contest, Limit, run_contests
 from benchmarks.data.corpora import CORPORA, Documents
 from benchmarks.figures.contests import heldout_figure
-from benchmarks.grids import Column, Grid, make_grouped_grid, mebibytes, number
+from benchmarks.grids import Column, Grid, make_grid, mebibytes, number
 from benchmarks.registry import Table
 from benchmarks.settings import Choice, Settings, data_file
 from benchmarks.tables.rivals import note, time_or_why
@@ -91,7 +91,7 @@ COLUMNS = (
 
 def body(record: Mapping[str, Any]) -> list[Grid | str]:
     """Likelihoods and BIC, time and memory of all."""
-    return [make_grouped_grid(with_differences(record), COLUMNS)]
+    return [make_grid(with_differences(record), COLUMNS)]
 
 
 TABLES = (

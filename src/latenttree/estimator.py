@@ -1,4 +1,4 @@
-"""`LatentTree`: the scikit-learn estimator. Wiring only; every stage lives in its own module."""
+"""`LatentTree`: the scikit-learn estimator, whose `fit` is the list of stages."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from latenttree.evaluation.baselines import BASELINES
 from latenttree.model.gaussian import GaussianTreeModel
 from latenttree.model.tree_model import TreeModel
 from latenttree.parameters.stage import estimate_parameters
-from latenttree.partial_fit import Batchwise
+from latenttree.partial_fit import PartialFitMixin
 from latenttree.queries import QueryMixin
 from latenttree.refinement.distinct_rows import distinct_rows
 from latenttree.refinement.stage import refine
@@ -41,53 +41,58 @@ if TYPE_CHECKING:
     from latenttree.io.archive import Saved
 
 
-class LatentTree(Batchwise, QueryMixin, BaseEstimator):
-    """Learn the hidden variables behind a table, and the tree that joins everything.
+class LatentTree(PartialFitMixin, QueryMixin, BaseEstimator):
+    """Learn the hidden variables behind a table, and the tree that connects all variables.
 
     Parameters
     ----------
     n_states : int, "auto" or None
-        States of every hidden variable, by default 2; dimensions where `hidden="gaussian"`, by
-        default 1. "auto" counts the canonical correlations that hold up on held-out samples, then
-        leaves each hidden variable as many states as BIC supports there; the evidence is in
-        `diagnostics_.n_states_evidence`.
+        Number of states of every hidden variable, by default 2; number of dimensions where
+        `hidden="gaussian"`, by default 1. "auto" counts the canonical correlations that are
+        significant on held-out samples, then gives each hidden variable as many states as BIC
+        supports; the evidence is in `diagnostics_.n_states_evidence`.
     hidden : "categorical" (default) or "gaussian"
-        Hidden variables with states, or real vectors: a Gaussian tree, for which all variables are
-        read as numbers (ordered categories by their place).
+        Hidden variables with states, or real vectors: a linear Gaussian tree, for which all
+        variables are read as numbers (ordered categories by their rank).
     structure : "lrg" (default) or a baseline: "neighbor_joining", "clrg", "chow_liu",
-        "recursive_grouping".
+        "recursive_grouping"
+        How the tree is learned: local recursive grouping, or another method on the same distances.
     sweeps : bool, default=True
-        Re-solve regions of the merged tree until it is consistent. Off: the paper's method.
+        Re-solve small regions of the merged tree until it no longer changes. False: the paper's
+        method.
     distances : "pooled" (default) or "pairwise"
-        One cross-fitted subspace for each variable, or the paper's SVD of every pair (slow).
+        One cross-fitted subspace for each variable, or the paper's SVD for every pair (slow).
     epsilon : float, optional
-        Use the paper's fixed threshold in local grouping instead of noise-aware joining.
+        The paper's fixed threshold for local grouping, in place of noise-aware joining.
     min_support : float in [0, 1], default=0.5
-        Edges less likely to be real than this are contracted.
+        Edges with a smaller posterior probability are contracted.
     search : bool, default=True
-        Settle doubtful regions of the tree by the likelihood of the model.
+        Improve doubtful regions of the tree by the likelihood of the model.
     tree : "majority" (default) or "most_probable"
-        The tree of all edges that are more likely real than not, or the tree of largest BIC,
-        which leaves out weak edges that are probably there.
+        The tree of all edges that are more probable than not, or the tree of largest BIC, which
+        may leave out weak edges that are probably there.
     refine : "em" (default) or None
-        EM over the whole tree from the moments' estimate, or the moments alone.
+        EM over the whole tree from the moment estimate, or the moment estimate alone.
     hidden_features : bool, default=True
-        Messages out of a branch stand for it above the first level, instead of its nearest
+        Represent a branch above the first level by the message out of it, not by its nearest
         observed variable.
-    max_iter, tol : int, default=200; float, default=1e-7
-        Most steps of refinement, and when it stops: when less than `500,000 tol` of log-likelihood
-        is still to be gained for each parameter; by default 0.05, where sampling noise is 0.5.
+    max_iter : int, default=200
+        Largest number of EM steps.
+    tol : float, default=1e-7
+        EM stops when the expected remaining gain in log-likelihood is below `500,000 tol` for each
+        free parameter: 0.05 by default, where sampling noise is 0.5.
     smoothing : float, default=1.0
-        Pseudo-samples for every state of a parent, spread as the variable's own frequencies.
+        Pseudo-samples for every state of a parent, distributed as the variable's own frequencies
+        (a Dirichlet prior).
     validation_fraction : float in [0, 1), default=0
-        Share of the samples that are held out to stop refinement by.
+        Share of the samples that are held out to decide when EM stops.
     family : "auto", str or dict
-        How variables are distributed given their hidden neighbour: "auto", one name for all, or
-        names by variable (the others "auto"). Names are "categorical", "ordinal", "gaussian" (and
-        for vectors "gaussian_spherical", "gaussian_diagonal", "gaussian_full", "gaussian_tied"),
+        Distribution of the variables given their hidden neighbour: "auto", one name for all, or
+        names by variable (the others "auto"). Names are "categorical", "ordinal", "gaussian" (for
+        vectors "gaussian_spherical", "gaussian_diagonal", "gaussian_full", "gaussian_tied"),
         "poisson", "multinomial", "multihot". By default boolean, integer, string and categorical
-        columns are categorical, float columns gaussian, a SciPy sparse matrix without `groups` is
-        presence or absence, groups are multihot, multinomial or gaussian as their values are.
+        columns are categorical, float columns gaussian, columns of a SciPy sparse matrix without
+        `groups` binary, and groups multihot, multinomial or gaussian, as their values are.
         Integers of a DataFrame with more than 50 values and few rows for each are numbers too.
     groups : optional
         For a sparse matrix: the variable of each column, or a mapping from names to columns.
@@ -99,34 +104,35 @@ class LatentTree(Batchwise, QueryMixin, BaseEstimator):
     keep_distances : bool, default=False
         Keep the distance matrix and its standard errors in `distances_`.
     memory_limit : int, str or None
-        Bytes that the process may hold, Python, libraries and `X` included, or text like "8GiB";
-        None is 60% of what is free. Files that are larger are read part by part, into a scratch
-        file where the table is too large as well. Where the matrices of all pairs of 0/1 variables
-        do not fit, pairs are counted when they are needed: the same tree, but for branches being
-        seen through fewer leaves, in more time. A limit that is too small is refused, with the
-        least that works. Compiling, at the first fit on a machine, takes more.
+        Bytes that the process may use, Python, libraries and `X` included, or text like "8GiB";
+        None is 60% of what is free. Files that are larger are read in parts, into a scratch file
+        where the table is too large as well. Where the matrices of all pairs of 0/1 variables do
+        not fit, pairs are counted when they are needed: this takes more time and gives the same
+        tree, except that branches are represented by fewer leaves. A limit that is too small is
+        refused with the smallest that works. Compilation, at the first fit on a machine, is not
+        counted.
     random_state : int, RandomState or None
-        Seeds the sketch. The same seed gives the same tree on any number of threads, and whatever
-        the order of the rows.
+        Seeds the sketch. The same seed gives the same tree on any number of threads and for any
+        order of the rows.
     n_jobs : int or None
-        Threads; None uses all cores.
+        Number of threads; None uses all cores.
     verbose : bool, default=False
-        Show stages and times while they run.
+        Show the stages and their times while they run.
 
     Attributes
     ----------
     tree_ : Tree
-        Observed nodes first, in the order of the columns, then hidden nodes h0, h1, ...
+        Observed nodes first, in the order of the columns, then the hidden nodes h0, h1, ...
     model_ : TreeModel, or GaussianTreeModel where `hidden="gaussian"`
         The tree with every conditional distribution.
     families_ : dict
         The family of every variable.
     diagnostics_ : Diagnostics
-        Support of every edge, unmeasurable pairs, times of the stages and more.
+        Support of every edge, unmeasurable pairs, time of each stage and more.
     n_iter_ : int
-        Steps that refinement took.
+        Number of EM steps.
     schema_ : Schema
-        Names and categories of the variables, so that new data are read alike.
+        Names and categories of the variables, by which new data are read.
     distances_ : Distances, only with `keep_distances=True`.
     n_features_in_, feature_names_in_ : as in scikit-learn.
 
@@ -201,11 +207,11 @@ class LatentTree(Batchwise, QueryMixin, BaseEstimator):
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> LatentTree:
-        """Learn the tree over the variables of `X`; `y` is ignored.
+        """Learn the tree and the model of the variables of `X`; `y` is ignored.
 
-        Missing values are left out of the moments, pair by pair, and summed over in the likelihood:
-        right where they are missing completely at random. `sample_weight` `(n,)` says how often
-        each row counts: one of weight 3 as three such rows, anywhere in the table."""
+        Missing values are left out of the moments, pair by pair, and marginalised in the
+        likelihood, which is correct where they are missing completely at random. `sample_weight`
+        `(n,)` are frequencies: a row of weight 3 counts as three such rows."""
         config = FitConfig.from_params(self.get_params(deep=False), BASELINES)
         reserved = check_sizes(X, config)
         table = read(X, sample_weight, config, reserved)
@@ -284,7 +290,7 @@ class LatentTree(Batchwise, QueryMixin, BaseEstimator):
         check_schema(schema, saved.model, path)
         model.model_, model.tree_, model.schema_ = saved.model, saved.model.tree, schema
         model.diagnostics_ = Diagnostics.restored(saved.diagnostics, saved.support)
-        str(model.diagnostics_)  # a report that cannot be told is damaged
+        str(model.diagnostics_)  # raises where the report is damaged
         model.n_features_in_ = schema.n_features
         model.n_iter_ = max(1, len(model.diagnostics_.log_likelihood_trace) - 1)
         if schema.named:

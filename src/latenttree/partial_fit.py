@@ -1,4 +1,4 @@
-"""`Batchwise`: learning from batches, for estimators that `fit` all samples at once."""
+"""`PartialFitMixin`: learning from batches, for an estimator that `fit`s all samples at once."""
 
 from __future__ import annotations
 
@@ -18,28 +18,27 @@ LEARNED = (
     "feature_names_in_",
     "distances_",
 )
-"""Attributes that are there as soon as somebody asks for them."""
+"""Attributes that are learned from the batches when they are first accessed."""
 
 
-class Batchwise:
-    """`partial_fit` and `finalize` of an estimator, whose learned attributes appear when needed.
+class PartialFitMixin:
+    """`partial_fit` and `finalize`; learned attributes are computed on first access.
 
-    Samples are kept until then, see `latenttree.data.batches.Batches`: refinement and the search
-    for the best tree pass over them again and again, so sums alone would give another tree."""
+    Samples are stored until then, see `Batches`: EM and the search pass over them repeatedly, so
+    sums alone would not give the tree that `fit` gives."""
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Add a batch of samples; `y` is ignored.
 
-        Nothing is learned yet: that happens in `finalize`, or when the tree, the model or an answer
-        is first asked for, and gives what `fit` gives on all batches together. More batches may
-        follow then; samples of an earlier `fit` are not among them, and a later `fit` forgets all
-        batches.
+        Nothing is learned yet: `finalize`, or the first access to the tree, the model or an answer,
+        learns what `fit` learns on all batches together. More batches may follow after that.
+        Samples of an earlier `fit` are not included, and a later `fit` discards all batches.
 
-        The batches are of one kind of container with the same columns (those of a DataFrame or
-        dict by name), each of one row or more. A batch that does not fit is refused and changes
-        nothing. Kept of each is a copy, in bytes for each value: 1 for a boolean, 1 to 8 for an
-        integer as its size needs, 1 to 4 for text or a category, 4 or 8 for a float as it came, 4
-        and that of its value for each stored value of a sparse matrix."""
+        All batches are of one kind of container with the same columns (matched by name for a
+        DataFrame or dict), each with at least one row. A batch that does not match is refused and
+        changes nothing. A copy of each batch is stored: 1 byte for a boolean, 1 to 8 for an
+        integer as its size needs, 1 to 4 for text or a category, 4 or 8 for a float, and for each
+        stored value of a sparse matrix 4 beside the value."""
         batches = vars(self).get("_batches")
         if batches is None:
             batches = Batches()
@@ -50,7 +49,7 @@ class Batchwise:
         return self
 
     def finalize(self) -> Self:
-        """Learn from all batches so far, unless that is done."""
+        """Learn from all batches so far, unless that has been done."""
         if not self._waits():
             if "tree_" in vars(self):
                 return self
@@ -64,12 +63,12 @@ class Batchwise:
         return self
 
     def _waits(self) -> bool:
-        """Whether there are batches that nothing was learned from."""
+        """Whether there are batches that have not been learned from."""
         batches = vars(self).get("_batches")
         return batches is not None and batches.n_batches != vars(self).get("_n_learned", 0)
 
     def _forget_batches(self) -> None:
-        """For `fit`, before it sets anything."""
+        """Discard all batches; `fit` calls this before it sets attributes."""
         vars(self).pop("_batches", None)
         vars(self).pop("_n_learned", None)
 
@@ -77,17 +76,17 @@ class Batchwise:
         return "tree_" in vars(self) or self._waits()
 
     def _html_repr(self) -> str:
-        """Looking at an estimator, as notebooks do at the end of a cell, learns nothing: while
-        batches wait it is shown without them. (scikit-learn asks a fitted one for its features.)"""
+        """The HTML of the estimator without batches, because scikit-learn would ask a fitted one
+        for its features, and displaying it in a notebook must not start learning."""
         own: Any = self
         shown = type(own)(**own.get_params(deep=False)) if self._waits() else own
-        bare: Any = super(Batchwise, shown)
+        bare: Any = super(PartialFitMixin, shown)
         return str(bare._html_repr())
 
-    if not TYPE_CHECKING:  # or every name would be an attribute to mypy
+    if not TYPE_CHECKING:  # mypy would take every name for an attribute
 
         def __getattr__(self, name: str) -> Any:
-            """Called for what is not there: learned attributes come about here."""
+            """Called for missing attributes: learned ones are computed here."""
             if name in LEARNED and self._waits():
                 try:
                     self.finalize()
@@ -99,5 +98,5 @@ class Batchwise:
 
 
 def _learned(estimator: Any) -> list[str]:
-    """Names of what `fit` has set."""
+    """Names of the attributes that `fit` has set."""
     return [name for name in vars(estimator) if name.endswith("_") and not name.startswith("_")]

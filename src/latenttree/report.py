@@ -33,8 +33,8 @@ class Diagnostics:
     Attributes
     ----------
     n_states : states of the hidden variables that were used.
-    hidden_states : (n_hidden,) states, or dimensions, of every hidden variable; fewer than
-        `n_states` where `n_states="auto"` and the data support no more.
+    hidden_states : (n_hidden,) number of states, or dimensions, of every hidden variable; less than
+        `n_states` where `n_states="auto"` and the data support fewer.
     n_states_evidence : with `n_states="auto"`, one row for each possible direction: held-out
         canonical correlation (median over variables) and the share of variables in which it is
         significant.
@@ -43,26 +43,26 @@ class Diagnostics:
     standard_errors : (E,) of the edge lengths; infinite between parts at infinite distance, zero
         where not estimated.
     n_unmeasurable : pairs of variables whose distance does not stand out of its noise.
-    n_pairs : all pairs.
-    group_sizes : sizes of the local groups, largest first.
-    sweeps : for each connected part the number of changes in each consistency sweep.
-    n_components : parts between which the data show no dependence.
-    n_duplicates : variables that copy another one.
+    n_pairs : number of all pairs.
+    group_sizes : sizes of the MST groups, largest first.
+    sweeps : for each connected component the number of changes in each sweep.
+    n_components : components between which the data show no dependence.
+    n_duplicates : variables that are copies of another one.
     effective_depth : largest distance from a hidden node to its nearest observed node.
-    samples_needed : samples at which the weakest kept internal edge would reach z = 4.
-    n_rounds : power rounds that the subspaces took.
-    condition : (n_hidden,) by how much errors of the moments grow in the decomposition of each
-        hidden node.
-    effective_samples : (n_hidden,) in how many samples each hidden node would have to be seen to
-        know as much about it.
-    log_likelihood_trace : log-likelihood before each step of refinement (with the prior of the
+    samples_needed : samples at which the weakest internal edge would be 4 standard errors long.
+    n_rounds : power iterations for the subspaces.
+    condition : (n_hidden,) factor by which the decomposition at each hidden node amplifies errors
+        of the moments.
+    effective_samples : (n_hidden,) number of samples with an observed state that would carry the
+        same information about each hidden node.
+    log_likelihood_trace : log-likelihood before each EM step (plus the log-prior of the
         smoothing); never decreasing.
     held_out_trace : log-likelihood of held-out samples, with `validation_fraction`.
-    converged : whether refinement ended by its tolerance.
-    stage_seconds : time of each stage.
+    converged : whether EM stopped by its tolerance.
+    stage_seconds : seconds of each stage.
     peak_memory : most bytes that the process had held by the end of the fit; 0 where the system
         does not say.
-    messages : sentences for people: what was dropped, joined or doubtful.
+    messages : sentences about what was dropped, joined or doubtful.
     """
 
     n_states: int
@@ -90,7 +90,7 @@ class Diagnostics:
 
     @classmethod
     def restored(cls, record: Mapping[str, Any], support: Any = None) -> Diagnostics:
-        """From the values in a file; what is unknown or of another type is left out."""
+        """Diagnostics from the values in a file; unknown names and wrong types are left out."""
         report = cls(n_states=0)
         for spec in fields(cls):
             if spec.name not in record:
@@ -109,7 +109,7 @@ class Diagnostics:
 
     @property
     def n_sweeps(self) -> int:
-        """Sweeps of the part that took most."""
+        """Number of sweeps of the component that took most."""
         return max((len(changes) for changes in self.sweeps), default=0)
 
     def __str__(self) -> str:

@@ -47,9 +47,7 @@ def test_docword_is_presence_of_supported_words(tmp_path: Path, zipped: bool) ->
     np.testing.assert_array_equal(presence(table), COUNTS[:, :6] > 0)
     assert table.names == tuple(WORDS[:6])
     assert table.dropped == ("gnu", "hen")
-    assert table.notes == (
-        "kept 6 of 8 variables: 2 are present in fewer than 2 samples, 0 in all",
-    )
+    assert table.notes == ("kept 6 of 8 variables: 2 are 1 in fewer than 2 samples, 0 in all",)
 
 
 def test_min_support(tmp_path: Path) -> None:
@@ -261,7 +259,7 @@ def test_families_of_files(tmp_path: Path) -> None:
     assert scores.families == ("gaussian", "gaussian")
     words = write_docword(tmp_path, docword_text(COUNTS))
     assert read_table(words, family="binary").kind == "sparse_binary"
-    with pytest.raises(DataError, match="family 'poisson': this file is read as presence"):
+    with pytest.raises(DataError, match="family 'poisson': this file is read as binary"):
         read_table(words, family="poisson")
     assert read_table(words, scores=True).families == ("gaussian",) * 6
     np.savez(tmp_path / "codes.npz", X=COUNTS[:, :3])

@@ -442,9 +442,9 @@ def test_bad_values_in_a_table_of_strings(X: Any, message: str) -> None:
         (-BITS, "value -1.0 at row"),
         (sparse.csr_array(-BITS), "negative value -1"),
         (sparse.csr_array(np.inf * (BITS[:, :] + 1.0)), "infinity"),
-        (BITS.astype(str), "presence or absence: pass numbers"),
-        (BITS.astype(str).astype(object), "presence or absence: pass numbers"),
-        (np.array([[object(), 1, 1, 1, 1]]), "presence or absence: pass numbers"),
+        (BITS.astype(str), "sparse binary data: pass numbers"),
+        (BITS.astype(str).astype(object), "sparse binary data: pass numbers"),
+        (np.array([[object(), 1, 1, 1, 1]]), "sparse binary data: pass numbers"),
         (sparse.csr_array(BITS[:, 1:]), "X has 4 features"),
     ],
 )

@@ -407,7 +407,7 @@ def test_bad_numbers_of_a_frame(name: str, value: Any, message: str) -> None:
         ("real", -np.inf, r"infinity \(-inf\) at row 7, column 'real\[1\]'"),
         ("bag", -2, r"value -2 at row 7, column 'bag\[1\]', which holds counts"),
         ("bag", 0.25, r"value 0.25 at row 7, column 'bag\[1\]'"),
-        ("codes", 2, r"value 2 at row 7, column 'codes\[1\]', which holds codes that are absent"),
+        ("codes", 2, r"value 2 at row 7, column 'codes\[1\]', which holds codes that are 0 or 1"),
         ("codes", 0.5, r"value 0.5 at row 7, column 'codes\[1\]'"),
         ("hot", 2, "row 7 of block 'hot' is not one-hot"),
     ],

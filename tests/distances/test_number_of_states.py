@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy import sparse
-from tests.reference.pruning import mixed_model
+from tests.reference.node_states import mixed_model
 
 from latenttree.data import as_table
 from latenttree.distances.number_of_states import choose_states

@@ -14,7 +14,6 @@ from skbio.tree import nj as skbio_nj
 from tests.reference.random_trees import SHAPES, random_tree
 
 import latenttree as lt
-from benchmarks.rivals_distances import RIVALS, estimate
 from latenttree.distances.estimate import estimate_distances
 from latenttree.evaluation.baselines import (
     BASELINES,
@@ -283,19 +282,3 @@ def test_bad_input(method: str, distances: Matrix, names: list[str] | None, mess
 def test_bad_number_of_samples(method: Callable[..., Tree], n_samples: float) -> None:
     with pytest.raises(ValueError, match="n_samples is"):
         method(np.ones((3, 3)) - np.eye(3), n_samples)
-
-
-@pytest.mark.parametrize("name", RIVALS)
-def test_rivals_take_unmeasurable_distances(name: str) -> None:
-    truth = random_tree(np.random.default_rng(0), 12, max_degree=4, length_range=(0.5, 1.0))
-    distances = truth.path_lengths()
-    largest = np.unravel_index(distances.argmax(), distances.shape)
-    distances[largest] = distances[largest[::-1]] = np.nan
-    tree = estimate(name, distances, None, 1_000, truth.observed_names, truth)
-    assert tree.observed_names == truth.observed_names
-
-
-def test_an_unknown_rival_is_named() -> None:
-    truth = random_tree(np.random.default_rng(0), 5)
-    with pytest.raises(ValueError, match="no rival is called 'ncj'"):
-        estimate("ncj", truth.path_lengths(), None, 1_000, truth.observed_names, truth)

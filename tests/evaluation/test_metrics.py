@@ -289,7 +289,7 @@ def test_numbers_of_nodes_do_not_matter() -> None:
     old = np.argsort(new)
     names = tuple(truth.tree.names[v] for v in old)
     tree = Tree(names, 9, new[truth.tree.edges], truth.tree.lengths)
-    moved = TreeModel(tree, int(new[truth.root]), tuple(truth.tables[v] for v in old))
+    moved = TreeModel(tree, int(new[truth.root]), tuple(truth.cpts[v] for v in old))
     assert parameter_error(moved, data) < 1e-15  # rounding
 
 

@@ -75,14 +75,14 @@ def test_distinct_rows_count_like_all_samples(seed: int) -> None:
     found = random_em(
         tree, data.X, 2, n_restarts=1, max_iter=4, tol=0.0, smoothing=0.0, random_state=seed
     )
-    for a, b in zip(found.model.tables, canonical_states(start).tables, strict=True):
+    for a, b in zip(found.model.cpts, canonical_states(start).cpts, strict=True):
         np.testing.assert_allclose(a, b, rtol=0, atol=ROUNDING)
 
 
 def slow_step(model: TreeModel, X: Any) -> TreeModel:
     """An EM step with the posterior of each sample from all joint states of the hidden nodes."""
     p, m, k = model.tree.n_observed, model.tree.n_hidden, 2
-    counts = [np.zeros_like(t) for t in model.tables]
+    counts = [np.zeros_like(t) for t in model.cpts]
     for row in X:
         weights = {}
         for hidden in np.ndindex(*(k,) * m):
@@ -98,7 +98,7 @@ def slow_step(model: TreeModel, X: Any) -> TreeModel:
 
 def _factor(model: TreeModel, v: int, states: tuple[int, ...]) -> float:
     u = int(model.parents[v])
-    return float(model.tables[v][states[v], states[u] if u >= 0 else 0])
+    return float(model.cpts[v][states[v], states[u] if u >= 0 else 0])
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -136,7 +136,7 @@ def test_the_same_seed_gives_the_same_model_on_any_number_of_threads() -> None:
         for jobs in (1, 2)
     )
     assert one.log_likelihood == other.log_likelihood
-    for a, b in zip(one.model.tables, other.model.tables, strict=True):
+    for a, b in zip(one.model.cpts, other.model.cpts, strict=True):
         np.testing.assert_array_equal(a, b)
 
 

@@ -80,7 +80,7 @@ def check_same(found: Saved, saved: Saved) -> None:
     assert a.root == b.root
     np.testing.assert_array_equal(a.tree.edges, b.tree.edges)
     pairs = [(a.tree.lengths, b.tree.lengths), (found.support, saved.support)]
-    for one, other in [*pairs, *zip(a.tables, b.tables, strict=True)]:
+    for one, other in [*pairs, *zip(a.cpts, b.cpts, strict=True)]:
         assert np.asarray(one).shape == np.asarray(other).shape
         assert np.asarray(one).tobytes() == np.asarray(other).tobytes()
     for name in ("schema", "params", "diagnostics"):
@@ -97,8 +97,8 @@ def test_everything_comes_back(path: Path) -> None:
     save_archive(path, example())
     found = load_archive(path)
     check_same(found, example())
-    assert not found.model.tables[0].flags.writeable
-    assert found.model.tables[0].base is None  # owns its memory: the file's bytes can go
+    assert not found.model.cpts[0].flags.writeable
+    assert found.model.cpts[0].base is None  # owns its memory: the file's bytes can go
 
 
 @settings(max_examples=60, deadline=None)
@@ -138,7 +138,7 @@ def test_arrays_are_an_ordinary_npz(path: Path) -> None:
     save_archive(path, example())
     with np.load(io.BytesIO(members(path)[ARRAYS]), allow_pickle=False) as arrays:
         tables, offsets = arrays["tables"], arrays["offsets"]
-    for v, table in enumerate(example().model.tables):
+    for v, table in enumerate(example().model.cpts):
         np.testing.assert_array_equal(tables[offsets[v] : offsets[v + 1]], table.ravel())
 
 
@@ -286,7 +286,7 @@ def test_members_damaged_behind_a_good_checksum(
         found = load_archive(path).model
     except DataError:
         return
-    for table in found.tables:
+    for table in found.cpts:
         assert (table >= 0).all()
         np.testing.assert_allclose(table.sum(axis=0), 1, atol=1e-7)  # the constructor's tolerance
 

@@ -117,7 +117,7 @@ def same(a: Any, b: Any) -> bool:
 def check_same(one: Any, other: Any) -> None:
     assert type(one) is type(other)
     assert (one.root, one.tree.names) == (other.root, other.tree.names)
-    names = ("means", "loadings", "noise") if isinstance(one, GaussianTreeModel) else ("tables",)
+    names = ("means", "loadings", "noise") if isinstance(one, GaussianTreeModel) else ("cpts",)
     for name in names:
         pairs = zip(getattr(one, name), getattr(other, name), strict=True)
         assert all(same(a, b) for a, b in pairs), name

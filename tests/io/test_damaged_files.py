@@ -455,7 +455,7 @@ def test_variables_that_are_never_seen_together() -> None:
         warnings.simplefilter("error", RuntimeWarning)
         for data in (X, wide):
             model = lt.LatentTree(random_state=0, n_jobs=1).fit(data)
-            tables = [table for table in model.model_.tables if table.shape[1] > 1]
+            tables = [table for table in model.model_.cpts if table.shape[1] > 1]
             for table in tables:
                 np.testing.assert_allclose(table[:, 0], table[:, 1], atol=0.05)
 

@@ -37,7 +37,7 @@ def joint(model: TreeModel) -> np.ndarray:
     table = np.ones(model.dims)
     for states in product(*map(range, model.dims.tolist())):
         for v, u in enumerate(model.parents.tolist()):
-            table[states] *= model.tables[v][states[v], states[u] if u >= 0 else 0]
+            table[states] *= model.cpts[v][states[v], states[u] if u >= 0 else 0]
     return table
 
 

@@ -18,7 +18,7 @@ def outside(seed: int, gaps: bool):  # type: ignore[no-untyped-def]
     model, codes = model_of(data), data.X.copy()
     if gaps:
         codes[np.random.default_rng(seed).random(codes.shape) < 0.2] = -1
-    apart = {v: Categorical(model.tables[v]) for v in (0, 4)}
+    apart = {v: Categorical(model.cpts[v]) for v in (0, 4)}
     hidden = codes.copy()
     hidden[:, list(apart)] = -1
     values = {v: codes[:, v] for v in apart}

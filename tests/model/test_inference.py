@@ -63,7 +63,7 @@ def check_all_queries(model: TreeModel, evidence: Evidence) -> None:
     states, best = most_probable(model, evidence)
     sent = messages(model, evidence, edges)
     counts, total = expected_counts(model, evidence)
-    expected = [np.zeros_like(table) for table in model.tables]
+    expected = [np.zeros_like(table) for table in model.cpts]
     logs = []
     np.testing.assert_allclose(found.log_likelihood, log_likelihood(model, evidence), **ROUNDING)
     for s in range(len(evidence)):
@@ -184,7 +184,7 @@ def test_states_of_probability_1e_300() -> None:
     tree = random_tree(rng, 200, shape="caterpillar")
     model = model_on(rng, tree, np.full(tree.n_nodes, 2))
     rare = np.array([[1.0, 1.0], [1e-300, 2e-300]])
-    tables = [t if t.shape[1] == 1 else rare for t in model.tables]
+    tables = [t if t.shape[1] == 1 else rare for t in model.cpts]
     model = TreeModel(tree, model.root, tuple(tables))
     codes = np.ones((1, 200), dtype=np.int8)
     weights = {v: np.array([0.0, 1e-300]) for v in range(200, tree.n_nodes)}
@@ -338,7 +338,7 @@ def test_agrees_with_pgmpy(seed: int) -> None:
         given = {} if u < 0 else {"evidence": [tree.names[u]], "evidence_card": [model.dims[u]]}
         if u >= 0:
             network.add_edge(tree.names[u], tree.names[v])
-        network.add_cpds(TabularCPD(tree.names[v], model.dims[v], model.tables[v], **given))
+        network.add_cpds(TabularCPD(tree.names[v], model.dims[v], model.cpts[v], **given))
     evidence = random_evidence(rng, model, 1, 0.4, 0.0)
     known = {tree.names[v]: int(x) for v, x in enumerate(evidence.codes[0]) if x >= 0}
     asked = [v for v in range(tree.n_nodes) if tree.names[v] not in known]

@@ -10,7 +10,7 @@ from tests.reference.random_trees import random_tree
 from tests.reference.refine import slow_counts
 
 from latenttree.model.inference import Evidence
-from latenttree.model.inference.sparse_forms import Layout, Walk, departures
+from latenttree.model.inference.sparse_forms import SparseLayout, SparsePass, departures
 from latenttree.model.tree_model import TreeModel
 from latenttree.tree import Tree
 
@@ -33,10 +33,10 @@ def some_codes(
     return codes
 
 
-def walk_of(model: TreeModel, default: NDArray[np.int64]) -> Walk | None:
-    layout = Layout(model, default)
-    loaded = layout.load(flat(model.tables))
-    return None if loaded is None else Walk(layout, loaded)
+def walk_of(model: TreeModel, default: NDArray[np.int64]) -> SparsePass | None:
+    layout = SparseLayout(model, default)
+    loaded = layout.load(flat(model.cpts))
+    return None if loaded is None else SparsePass(layout, loaded)
 
 
 def check_against_enumeration(
@@ -48,7 +48,7 @@ def check_against_enumeration(
     samples = departures(codes, default, model.dims)
     weights = np.arange(1.0, len(codes) + 1)
     pairs, leaves, logs = walk.sums(samples, weights, 1)
-    expected = [np.zeros_like(t) for t in model.tables]
+    expected = [np.zeros_like(t) for t in model.cpts]
     for s in range(len(codes)):
         with np.errstate(divide="ignore", invalid="ignore"):
             counts, value = slow_counts(model, Evidence(codes[s : s + 1]))

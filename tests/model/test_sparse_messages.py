@@ -10,7 +10,7 @@ from tests.reference.random_trees import random_tree
 
 from latenttree.data import as_table
 from latenttree.model.inference import Evidence, messages, posteriors
-from latenttree.model.inference.sparse_messages import Sender
+from latenttree.model.inference.sparse_messages import SparseMessages
 from latenttree.model.samples import Samples
 from latenttree.model.tree_model import TreeModel
 from latenttree.refinement.evidence import effective_samples
@@ -30,9 +30,9 @@ def inner_edges(model: TreeModel) -> np.ndarray:
 
 def check_messages(model: TreeModel, codes: np.ndarray) -> None:
     rows, edges = csr_array(codes.astype(np.uint8)), inner_edges(model)
-    sender = Sender.of(model, rows)
-    assert sender is not None
-    assert sender.wanted(edges, by_sum=False) is not None
+    sparse = SparseMessages.of(model, rows)
+    assert sparse is not None
+    assert sparse.request(edges, by_sum=False) is not None
     found = messages(model, Evidence(rows), edges)
     expected = messages(model, Evidence(codes), edges)
     assert found.shape == expected.shape
@@ -82,8 +82,8 @@ def test_zeros_that_ratios_cannot_express_are_left_to_others() -> None:
     sure, turn = np.eye(2), np.array([[0.9, 0.2], [0.1, 0.8]])
     model = TreeModel(tree, 6, (*[sure] * 6, np.array([[0.5], [0.5]]), turn))
     codes = np.array([[0, 0, 0, 1, 1, 1], [0, 1, 0, 1, 1, 1]])
-    assert Sender.of(model, csr_array(codes)) is None
-    assert Sender.of(model, csr_array(codes), 1e-9) is not None
+    assert SparseMessages.of(model, csr_array(codes)) is None
+    assert SparseMessages.of(model, csr_array(codes), 1e-9) is not None
     found = messages(model, Evidence(csr_array(codes)), [(6, 7)])
     np.testing.assert_array_equal(found, messages(model, Evidence(codes), [(6, 7)]))
 
@@ -97,10 +97,10 @@ def test_squares_of_posteriors() -> None:
     for seed in range(20):
         model, codes = random_case(seed, 0.3)
         weights = np.random.default_rng(seed).random(len(codes))
-        sender = Sender.of(model, csr_array(codes.astype(np.uint8)))
-        assert sender is not None
+        sparse = SparseMessages.of(model, csr_array(codes.astype(np.uint8)))
+        assert sparse is not None
         p = model.tree.n_observed
-        found = sender.squares(csr_array(codes.astype(np.uint8)), weights, 1)[sender.place[p:]]
+        found = sparse.squares(csr_array(codes.astype(np.uint8)), weights, 1)[sparse.place[p:]]
         flat = found[np.arange(found.shape[1]) < model.dims[p:, None]]
         np.testing.assert_allclose(flat, squares(model, codes, weights), rtol=1e-9)
 
@@ -118,12 +118,12 @@ def test_threads_do_not_matter() -> None:
     model, _ = random_case(4, 0.2)
     rng = np.random.default_rng(0)
     rows = csr_array((rng.random((3000, model.tree.n_observed)) < 0.2).astype(np.uint8))
-    sender = Sender.of(model, rows)
-    assert sender is not None
+    sparse = SparseMessages.of(model, rows)
+    assert sparse is not None
     edges = inner_edges(model)
     one, two = (messages(model, Evidence(rows), edges, n_jobs=jobs) for jobs in (1, 3))
     np.testing.assert_array_equal(one, two)
     weights = rng.random(3000)
     np.testing.assert_array_equal(
-        sender.squares(rows, weights, 1), sender.squares(rows, weights, 3)
+        sparse.squares(rows, weights, 1), sparse.squares(rows, weights, 3)
     )

@@ -70,7 +70,7 @@ def test_nodes_by_name() -> None:
 def test_tables_cannot_be_written() -> None:
     model = TreeModel(STAR, 3, (HALF, HALF, HALF, PRIOR))
     with pytest.raises(ValueError, match="read-only"):
-        model.tables[0][0, 0] = 1.0
+        model.cpts[0][0, 0] = 1.0
 
 
 @pytest.mark.parametrize(

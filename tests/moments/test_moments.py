@@ -12,7 +12,7 @@ from tests.reference import moments as slow
 
 from latenttree.data import Table, as_table
 from latenttree.data.subsets import halves
-from latenttree.data.table import Values
+from latenttree.data.values import Values
 from latenttree.engine import BLOCK
 from latenttree.evaluation.datasets import make_latent_tree
 from latenttree.moments import cross_moments as scatter

@@ -27,22 +27,18 @@ from latenttree.model.samples import Chunk, Samples, model_dims
 from latenttree.model.tree_model import TreeModel
 from latenttree.moments import triples
 from latenttree.moments.triples import TripleMoments, triple_moments
-from latenttree.parameters.estimate import (
-    WORST_GAIN,
-    _depth,
-    estimate_parameters,
-    layout_of,
-    solve,
-)
+from latenttree.parameters.estimate import _depth, estimate_by_moments
+from latenttree.parameters.features import leaf_features, leaf_projections
 from latenttree.parameters.moment_start import (
     conditions,
-    looks_of,
     moment_start,
     pooled_families,
+    projections_of,
     view_basis,
 )
 from latenttree.parameters.regressions import align, balanced, project_simplex
-from latenttree.parameters.views import choose_views, leaf_features, leaf_views
+from latenttree.parameters.solving import WORST_GAIN, layout_of, solve
+from latenttree.parameters.views import choose_views
 from latenttree.refinement.stage import refine_fully
 from latenttree.tree import Tree
 
@@ -92,7 +88,7 @@ def test_the_condition_tells_weak_edges_from_strong_ones() -> None:
 
 def check_distributions(model: TreeModel) -> None:
     """Everything on the simplex, every edge the same from both ends, marginals consistent."""
-    for table, marginal in zip(model.tables, model.marginals, strict=True):
+    for table, marginal in zip(model.cpts, model.marginals, strict=True):
         assert (table >= 0).all()
         np.testing.assert_allclose(table.sum(axis=0), 1, atol=1e-12)
         np.testing.assert_allclose(marginal.sum(), 1, atol=1e-12)
@@ -118,7 +114,7 @@ def sampled(n: int = 500, k: int = 3, seed: int = 0) -> tuple[LatentTreeData, An
     views = choose_views(data.tree, k - 1, hidden=False)
     layout = layout_of(data.tree, views, np.full(data.tree.n_observed, k))
     marginals = data.marginals[: data.tree.n_observed]
-    tables = [leaf_views(rng.normal(size=(k, k - 1)), m) for m in marginals]
+    tables = [leaf_projections(rng.normal(size=(k, k - 1)), m) for m in marginals]
     return data, views, layout, leaf_features(views, tables)
 
 
@@ -180,7 +176,7 @@ def test_moments_of_statistics(missing: float, weighted: bool) -> None:
     table = as_table(data.X, family=data.family, sample_weight=weights)
     views = choose_views(data.tree, 1, hidden=False)
     layout = layout_of(data.tree, views, model_dims(table))
-    features = leaf_features(views, looks_of(table, view_basis(table, 2, None, FitConfig())))
+    features = leaf_features(views, projections_of(table, view_basis(table, 2, None, FitConfig())))
     families = {v: pool.emission for v, pool in pooled_families(table, 2).items()}
     assert len(families) == 10
     (chunk,) = Samples(table)()
@@ -266,7 +262,7 @@ def test_samples_approach_the_exact_moments() -> None:
     data, views, layout, features = sampled(n=200_000)
     p = data.tree.n_observed
     rng = np.random.default_rng(0)
-    tables = [leaf_views(rng.normal(size=(3, 2)), m) for m in data.marginals[:p]]
+    tables = [leaf_projections(rng.normal(size=(3, 2)), m) for m in data.marginals[:p]]
     found = triple_moments([Chunk(data.X)], features, layout, 3, n_jobs=1)
     exact = exact_moments(model_of(data), views, layout, tables)
     for name in ("own", "third"):
@@ -338,7 +334,7 @@ def test_trees_without_hidden_nodes_are_counted(n_vars: int) -> None:
     tree = Tree.build([f"x{i}" for i in range(n_vars)], edges, np.ones(n_vars - 1))
     dims = np.full(n_vars, 3)
     marginals = [np.bincount(codes[:, i], minlength=3) / 1000 for i in range(n_vars)]
-    found = estimate_parameters(tree, [], dims, marginals, lambda: iter([codes]), 2)
+    found = estimate_by_moments(tree, [], dims, marginals, lambda: iter([codes]), 2)
     assert not len(found.condition)
     for v in range(n_vars):
         np.testing.assert_allclose(found.model.marginals[v], marginals[v], atol=1e-12)
@@ -373,7 +369,7 @@ def test_threads_give_the_same_model(hidden_features: bool) -> None:
         for n_jobs in (1, 2)
     )
     check_distributions(one.model)
-    for x, y in zip(one.model.tables, two.model.tables, strict=True):
+    for x, y in zip(one.model.cpts, two.model.cpts, strict=True):
         np.testing.assert_array_equal(x, y)
     np.testing.assert_array_equal(one.condition, two.condition)
 
@@ -434,7 +430,7 @@ def test_all_edges_at_once_are_as_one_by_one(shape: Any, k: int) -> None:
     moments = triple_moments([Chunk(data.X)], leaf_features(views, tables), layout, k, n_jobs=1)
     found = solve(data.tree, views, layout, moments).model
     slow = slow_solve(data.tree, views, layout, moments, WORST_GAIN)
-    for x, y in zip(found.tables, slow.tables, strict=True):
+    for x, y in zip(found.cpts, slow.cpts, strict=True):
         np.testing.assert_allclose(x, y, atol=1e-7)
 
 

@@ -55,7 +55,7 @@ def test_exact_on_exact_moments(seed: int, k: int) -> None:
 
 
 def test_scalars_with_two_hidden_dimensions() -> None:
-    """Factor analysis: no leaf has k coordinates, but three groups of leaves have."""
+    """Factor analysis: no leaf has k coordinates, but three triplets of leaves have."""
     for seed in range(20):
         rng = np.random.default_rng(seed)
         tree = random_tree(rng, 8, shape="star")

@@ -16,14 +16,13 @@ from latenttree.evaluation.metrics import model_of
 from latenttree.model.inference import Evidence
 from latenttree.model.samples import Chunk
 from latenttree.model.tree_model import TreeModel
-from latenttree.parameters.views import (
-    _branches,
-    all_leaf_views,
-    choose_views,
+from latenttree.parameters.features import (
+    all_leaf_projections,
     leaf_features,
-    leaf_views,
+    leaf_projections,
     message_features,
 )
+from latenttree.parameters.views import _branches, choose_views
 from latenttree.tree import Tree
 
 
@@ -125,7 +124,7 @@ def test_a_tree_without_hidden_nodes_has_no_views() -> None:
 def test_leaf_views_are_centred_and_white(d: int, rank: int) -> None:
     rng = np.random.default_rng(d)
     marginal = rng.dirichlet(np.ones(d))
-    y = leaf_views(rng.normal(size=(d, rank)), marginal)
+    y = leaf_projections(rng.normal(size=(d, rank)), marginal)
     second = (y * marginal[:, None]).T @ y
     np.testing.assert_allclose(second, np.eye(rank + 1), atol=1e-6)  # the ridge is 1e-9
 
@@ -134,7 +133,7 @@ def test_leaf_views_are_centred_and_white(d: int, rank: int) -> None:
 def test_leaf_views_of_poor_directions_are_finite(case: str) -> None:
     marginal = np.array([0.5, 0.5, 0.0]) if case == "an unseen category" else np.full(3, 1 / 3)
     basis = np.zeros((3, 2)) if case == "no direction" else np.outer([1.0, 0.0, -1.0], [1.0, 1.0])
-    y = leaf_views(basis, marginal)
+    y = leaf_projections(basis, marginal)
     assert np.isfinite(y).all()
     np.testing.assert_allclose(marginal @ y, [1, 0, 0], atol=1e-9)
 
@@ -151,9 +150,9 @@ def test_leaf_views_of_all_are_those_of_each() -> None:
     sizes = [3, 5, 3, 4, 5]
     bases = [rng.normal(size=(d, 2)) for d in sizes]
     shares = [rng.dirichlet(np.ones(d)) for d in sizes]
-    found = all_leaf_views(bases, shares)
+    found = all_leaf_projections(bases, shares)
     for basis, share, views in zip(bases, shares, found, strict=True):
-        np.testing.assert_allclose(views, leaf_views(basis, share), atol=1e-12)
+        np.testing.assert_allclose(views, leaf_projections(basis, share), atol=1e-12)
 
 
 def test_leaf_features_look_categories_up() -> None:

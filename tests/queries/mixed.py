@@ -72,7 +72,7 @@ def make_model(X: Any, seed: int = 0, **options: Any) -> Fitted:
 def log_joint(model: TreeModel, codes: Any, arrays: Mapping[int, Any]) -> Floats:
     """(n, K, K) `log P(h0, h1, sample)`, term by term."""
     with np.errstate(divide="ignore"):
-        logs = [np.log(table) for table in model.tables]
+        logs = [np.log(table) for table in model.cpts]
     found = np.zeros((len(codes), K, K)) + logs[8] + logs[9].T
     for v in range(8):
         side = found if v < 4 else found.transpose(0, 2, 1)  # a view: h0 or h1 second

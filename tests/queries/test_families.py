@@ -50,7 +50,7 @@ def test_hidden_nodes_and_likelihoods(model: Fitted, gaps: bool) -> None:
     np.testing.assert_array_equal(model.predict(X), states)
     for v in (6, 7):  # the best of all nodes, so with the best category in a gap
         lost = rows.take(0, N)[:, v] < 0
-        logs[lost] += np.log(model.model_.tables[v].max(axis=0))
+        logs[lost] += np.log(model.model_.cpts[v].max(axis=0))
     best = np.array([np.unravel_index(x.argmax(), x.shape) for x in logs])
     np.testing.assert_array_equal(model.predict(X, joint=True), best)
     if gaps:
@@ -95,7 +95,7 @@ def test_records_with_numbers(model: Fitted) -> None:
     arrays[2][0, 0], arrays[4][2], arrays[5][1] = 0.5, [0, 2, 0, 1], [0, 1, 0, 0]
     logs = log_joint(model.model_, codes, arrays)
     logs[2, [0, 2]] = -np.inf
-    logs[3] += np.log(model.model_.tables[7].T @ [0.7, 0.3])
+    logs[3] += np.log(model.model_.cpts[7].T @ [0.7, 0.3])
     np.testing.assert_allclose(model.transform(records), np.hstack(posteriors(logs)), **close)
     np.testing.assert_allclose(model.score_samples(records), summed(logs, (1, 2)), **close)
     one = model.transform(records[0])
@@ -170,7 +170,7 @@ def test_gaps_are_filled_with_expectations(model: Fitted) -> None:
         np.testing.assert_allclose(found[gaps], guess[gaps], rtol=1e-9, atol=1e-9)
         np.testing.assert_array_equal(found[~gaps], known[~gaps])
     for v in (6, 7):
-        best = (states[1] @ model.model_.tables[v].T).argmax(axis=1)
+        best = (states[1] @ model.model_.cpts[v].T).argmax(axis=1)
         before = rows.take(0, N)[:, v]
         np.testing.assert_array_equal(after.take(0, N)[:, v], np.where(before < 0, best, before))
     for name, value in data_of(model).items():
@@ -317,7 +317,7 @@ def test_bad_weights(weights: Any, message: str) -> None:
 def test_an_impossible_sample_of_weight_zero_does_not_count() -> None:
     X = make_data()
     model = make_model(X, family=FAMILY)
-    tables = list(model.model_.tables)
+    tables = list(model.model_.cpts)
     tables[6] = np.array([[0.0] * K, [0.5] * K, [0.5] * K])  # no blue
     model.model_ = TreeModel(model.model_.tree, 8, tuple(tables), model.model_.emissions)
     weights = X["colour"] != "blue"
@@ -327,7 +327,7 @@ def test_an_impossible_sample_of_weight_zero_does_not_count() -> None:
 
 def test_a_model_without_its_emissions_is_refused() -> None:
     model = make_model(make_data(), family=FAMILY)
-    model.model_ = TreeModel(model.model_.tree, 8, model.model_.tables)
+    model.model_ = TreeModel(model.model_.tree, 8, model.model_.cpts)
     with pytest.raises(DataError, match=r"have 6 variables that are not categorical, .* of 0"):
         model.score(make_data())
 

@@ -159,7 +159,7 @@ def test_scores(model: Fitted) -> None:
 
 def test_impossible_evidence_names_its_row() -> None:
     model = fitted()
-    tables = list(model.model_.tables)
+    tables = list(model.model_.cpts)
     tables[4] = np.array([[1.0, 0.0], [0.0, 1.0]])  # shop shows h1
     tables[3] = np.array([[1.0, 0.0], [0.0, 1.0]])  # ripe shows it too
     model.model_ = TreeModel(model.model_.tree, 5, tuple(tables))

@@ -22,7 +22,7 @@ def joint(model: TreeModel, evidence: Evidence, s: int) -> Floats:
     """`P(all nodes, evidence of sample s)`, one axis for each node."""
     n_nodes = model.tree.n_nodes
     array = np.ones(tuple(model.dims))
-    for v, table in enumerate(model.tables):
+    for v, table in enumerate(model.cpts):
         u = int(model.parents[v])
         factor = table[:, 0] if u < 0 else (table if v < u else table.T)
         axes = [v] if u < 0 else sorted([u, v])
@@ -85,7 +85,7 @@ def log_posteriors(model: TreeModel, evidence: Evidence, s: int) -> tuple[list[F
     With cavities instead of divisions: O(degree^2) at a node, for one sample."""
     n, parents = model.tree.n_nodes, model.parents.tolist()
     with np.errstate(divide="ignore"):
-        tables = [np.log(table) for table in model.tables]
+        tables = [np.log(table) for table in model.cpts]
         own = [np.zeros(d) for d in model.dims]
         for v, x in enumerate(evidence.codes[s].tolist()):
             if x >= 0:

@@ -109,6 +109,6 @@ def rows_of(X: Any, index: NDArray[Any]) -> Any:
 
 def parameters(model: Any) -> list[NDArray[np.float64]]:
     """All numbers of a fitted model."""
-    if hasattr(model, "tables"):
-        return [*model.tables, *(e.vector() for _, e in sorted(model.emissions.items()))]
+    if hasattr(model, "cpts"):
+        return [*model.cpts, *(e.vector() for _, e in sorted(model.emissions.items()))]
     return [np.asarray(x) for x in model.to_arrays().values()]

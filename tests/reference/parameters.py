@@ -16,16 +16,17 @@ from latenttree.evaluation.simulation import make_tree
 from latenttree.model.tree_model import TreeModel
 from latenttree.moments.triples import TripleLayout, TripleMoments
 from latenttree.parameters.decomposition import decompose
-from latenttree.parameters.estimate import (
+from latenttree.parameters.features import leaf_projections
+from latenttree.parameters.regressions import balanced, project_simplex
+from latenttree.parameters.solving import (
     LEAST_TRUST,
     LEAST_WEIGHT,
     Parameters,
-    _roots,
     layout_of,
     solve,
+    whitening,
 )
-from latenttree.parameters.regressions import balanced, project_simplex
-from latenttree.parameters.views import Views, choose_views, leaf_views
+from latenttree.parameters.views import Views, choose_views
 from latenttree.tree import Tree
 
 WRONG = 1e3
@@ -59,7 +60,7 @@ def exact_moments(
         a, b, c = (mean_given(v, node[i]) for v in row)
         third.append(np.einsum("ih,jh,lh,h->ijl", a, b, c, model.marginals[node[i]]))
     for i, j in layout.hidden:
-        same = node[i] == node[j]  # two groups of one hidden node
+        same = node[i] == node[j]  # two triplets of one hidden node
         joint = np.diag(model.marginals[node[i]]) if same else model.joint(node[i], node[j])
         one = np.concatenate([mean_given(v, node[i]) for v in views.view[i]])
         other = np.concatenate([mean_given(v, node[j]) for v in views.view[j]])
@@ -155,7 +156,9 @@ def exact_tables(model: TreeModel, k: int) -> list[NDArray[np.float64]]:
     found = []
     for a in range(model.tree.n_observed):
         other = int(model.tree.neighbors(a)[0])
-        found.append(leaf_views(model.conditional(other, a).T[:, : k - 1], model.marginals[a]))
+        found.append(
+            leaf_projections(model.conditional(other, a).T[:, : k - 1], model.marginals[a])
+        )
     return found
 
 
@@ -173,7 +176,7 @@ def slow_solve(
 ) -> TreeModel:
     """What `solve` does for categories, edge by edge, with one predictor at a time."""
     p, m = tree.n_observed, tree.n_hidden
-    roots = _roots(moments.own)[views.view]
+    roots = whitening(moments.own)[views.view]
     third = [
         np.einsum("ia,jb,lc,abc->ijl", *r, x) for r, x in zip(roots, moments.third, strict=True)
     ]

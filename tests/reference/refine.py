@@ -16,7 +16,7 @@ Floats = NDArray[np.float64]
 
 def slow_counts(model: TreeModel, evidence: Evidence) -> tuple[list[Floats], float]:
     """`E[# (v = i, parent = j)]` for every table, and the log-likelihood."""
-    counts = [np.zeros_like(table) for table in model.tables]
+    counts = [np.zeros_like(table) for table in model.cpts]
     value = 0.0
     for s in range(len(evidence)):
         whole = joint(model, evidence, s)
@@ -33,7 +33,7 @@ def slow_objective(
 ) -> float:
     """Log-likelihood plus `smoothing * sum t log P` over the columns of all tables."""
     value = slow_counts(model, evidence)[1]
-    for table, t in zip(model.tables, target, strict=True):
+    for table, t in zip(model.cpts, target, strict=True):
         for column in table.T:
             for x, weight in zip(column, t, strict=True):
                 value += smoothing * weight * float(np.log(x)) if weight else 0.0

@@ -56,14 +56,12 @@ def other_start(model: TreeModel, codes: Any, seed: int) -> TreeModel:
 def opened(model: TreeModel, target: list[Any]) -> TreeModel:
     """What refinement starts from: a little independence mixed in."""
     share = OPENING
-    mixed = [
-        (1 - share) * t + share * w[:, None] for t, w in zip(model.tables, target, strict=True)
-    ]
+    mixed = [(1 - share) * t + share * w[:, None] for t, w in zip(model.cpts, target, strict=True)]
     return TreeModel(model.tree, model.root, tuple(mixed), model.emissions)
 
 
 def check_valid(model: TreeModel) -> None:
-    for table in model.tables:
+    for table in model.cpts:
         assert np.isfinite(table).all()
         assert (table >= 0).all()
         np.testing.assert_allclose(table.sum(axis=0), 1, atol=1e-12)
@@ -95,7 +93,7 @@ def test_a_plain_step_is_the_slow_one(seed: int, smoothing: float) -> None:
     )
     start = opened(model, target)
     expected = slow_em(start, Evidence(codes), smoothing, target, 4)  # the last one is not judged
-    for x, y in zip(found.model.tables, expected.tables, strict=True):
+    for x, y in zip(found.model.cpts, expected.cpts, strict=True):
         np.testing.assert_allclose(x, y, atol=1e-10)
     objective = slow_objective(start, Evidence(codes), smoothing, target)
     np.testing.assert_allclose(found.trace[0], objective, rtol=1e-10)
@@ -117,7 +115,7 @@ def test_it_ends_at_the_optimum_of_the_slow_one(accelerate: bool) -> None:
         marginals=marginals,
     )
     again = slow_em(found.model, Evidence(codes), 1.0, target, 1)
-    for x, y in zip(found.model.tables, again.tables, strict=True):
+    for x, y in zip(found.model.cpts, again.cpts, strict=True):
         np.testing.assert_allclose(x, y, atol=1e-5)
     expected = slow_em(model, Evidence(codes), 1.0, target, 60)
     reached = slow_objective(found.model, Evidence(codes), 1.0, target)
@@ -134,7 +132,7 @@ def test_soft_evidence_and_gaps_are_counted_as_the_slow_one_does() -> None:
         model, chunks_of(evidence), max_steps=1, tolerance=0, accelerate=False, smoothing=0.5
     )
     expected = slow_em(opened(model, target), evidence, 0.5, target, 2)
-    for x, y in zip(found.model.tables, expected.tables, strict=True):
+    for x, y in zip(found.model.cpts, expected.cpts, strict=True):
         np.testing.assert_allclose(x, y, atol=1e-10)
 
 
@@ -144,7 +142,7 @@ def test_many_samples_are_seen_in_batches_first(monkeypatch: pytest.MonkeyPatch)
     start = other_start(truth, codes, 5)
     chunks = chunks_of(codes[:1000], codes[1000:])
     whole = refine(start, chunks, max_steps=500, tolerance=1e-9)
-    monkeypatch.setattr(refine_module, "MANY", 1000)
+    monkeypatch.setattr(refine_module, "MANY_SAMPLES", 1000)
     parts = refine(start, chunks, max_steps=500, tolerance=1e-12)
     assert parts.trace[0] > whole.trace[0]
     check_never_falls(parts)
@@ -163,7 +161,7 @@ def test_sparse_rows_are_refined_as_codes_are() -> None:
         refine(start, chunks_of(Chunk(rows, weights=weights)), max_steps=7)
         for rows in (codes, sparse.csr_array(codes))
     ]
-    for x, y in zip(*(f.model.tables for f in found), strict=True):
+    for x, y in zip(*(f.model.cpts for f in found), strict=True):
         np.testing.assert_allclose(x, y, atol=1e-9)
     np.testing.assert_allclose(found[0].trace, found[1].trace, rtol=1e-12)
 
@@ -209,7 +207,7 @@ def slow_step(
     assert chunk.weights is not None
     counts = [
         smoothing * np.repeat(t[:, None], w.shape[1], 1)
-        for t, w in zip(target, model.tables, strict=True)
+        for t, w in zip(target, model.cpts, strict=True)
     ]
     value = 0.0
     sums = dict.fromkeys(model.emissions, 0.0)
@@ -226,7 +224,7 @@ def slow_step(
         for v, emission in model.emissions.items():
             posterior = part[v].sum(axis=0)  # the table of v has one row: its parent's posterior
             sums[v] = sums[v] + weight * emission.sums(one.arrays[v], posterior[None])
-    for table, t in zip(model.tables, target, strict=True):
+    for table, t in zip(model.cpts, target, strict=True):
         value += smoothing * float((t @ np.log(np.maximum(table, 1e-300))).sum())
     means = {
         v: e.sums(chunk.arrays[v], chunk.weights[:, None])[:, 0] / chunk.weights.sum()
@@ -254,7 +252,7 @@ def test_a_step_with_every_family_is_the_slow_one(missing: float, smoothing: flo
     first, before = slow_step(opened(model, target), chunk, smoothing, target)
     expected, after = slow_step(first, chunk, smoothing, target)
     np.testing.assert_allclose(found.trace, [before, after], rtol=1e-9)
-    for x, y in zip(found.model.tables, expected.tables, strict=True):
+    for x, y in zip(found.model.cpts, expected.cpts, strict=True):
         np.testing.assert_allclose(x, y, atol=1e-9)
     for v, emission in expected.emissions.items():
         np.testing.assert_allclose(
@@ -271,7 +269,7 @@ def shaken(model: TreeModel, chunk: Chunk, seed: int) -> TreeModel:
         posterior = rng.dirichlet(np.ones(emission.n_states), size=len(chunk))
         target = emission.sums(values, np.ones((len(chunk), 1)))[:, 0] / len(chunk)
         emissions[v] = emission.from_sums(emission.sums(values, posterior), 1.0, target)
-    return model.with_tables(model.tables, emissions)
+    return model.with_cpts(model.cpts, emissions)
 
 
 @pytest.mark.parametrize("case", FAMILIES)
@@ -372,12 +370,12 @@ def test_it_ends_by_the_tolerance() -> None:
 
 
 def test_what_is_to_come_is_the_sum_of_gains_that_shrink_alike() -> None:
-    assert refine_module.still_to_come([8.0]) == np.inf
-    assert refine_module.still_to_come([8.0, 4.0]) == pytest.approx(4.0)
+    assert refine_module.expected_gain([8.0]) == np.inf
+    assert refine_module.expected_gain([8.0, 4.0]) == pytest.approx(4.0)
     gains = [0.8**t for t in range(6)]
-    assert refine_module.still_to_come(gains) == pytest.approx(0.9 * 0.8**4 * 4)  # of two, the mean
-    assert refine_module.still_to_come([8.0, 0.1]) == 0.1  # never less than the last
-    assert refine_module.still_to_come([1.0, 0.0]) == 0.0
+    assert refine_module.expected_gain(gains) == pytest.approx(0.9 * 0.8**4 * 4)  # of two, the mean
+    assert refine_module.expected_gain([8.0, 0.1]) == 0.1  # never less than the last
+    assert refine_module.expected_gain([1.0, 0.0]) == 0.0
 
 
 def test_threads_and_chunks() -> None:
@@ -387,12 +385,12 @@ def test_threads_and_chunks() -> None:
         refine(start, chunks_of(data.X), max_steps=6, tolerance=0, n_jobs=n) for n in (1, 2)
     )
     assert one.trace == two.trace
-    for x, y in zip(one.model.tables, two.model.tables, strict=True):
+    for x, y in zip(one.model.cpts, two.model.cpts, strict=True):
         np.testing.assert_array_equal(x, y)
     cut = refine(
         start, chunks_of(data.X[:1000], data.X[1000:1001], data.X[1001:]), max_steps=6, tolerance=0
     )
-    for x, y in zip(one.model.tables, cut.model.tables, strict=True):
+    for x, y in zip(one.model.cpts, cut.model.cpts, strict=True):
         np.testing.assert_allclose(x, y, atol=1e-9)
 
 
@@ -405,7 +403,7 @@ def test_no_category_that_was_seen_is_impossible() -> None:
     codes[7, 0] = 2  # a single sample has it
     marginals = frequencies(codes, truth.dims[:5])
     found = refine(truth, chunks_of(codes), max_steps=200, marginals=marginals)
-    assert min(table.min() for table in found.model.tables) > 0
+    assert min(table.min() for table in found.model.cpts) > 0
     everything = np.indices((3,) * 5).reshape(5, -1).T
     assert np.isfinite(log_likelihood(found.model, Evidence(everything))).all()
 
@@ -430,17 +428,17 @@ def test_smoothing_is_a_pull_towards_the_marginals() -> None:
 def test_smoothing_without_refinement() -> None:
     """A model counted from samples, plus pseudo-samples: what `maximise` makes of full counts."""
     truth, _codes = small(0, n=0)
-    tables = list(truth.tables)
+    tables = list(truth.cpts)
     tables[0] = np.array([[1.0, 0.2], [0.0, 0.3], [0.0, 0.5]])
     sharp = TreeModel(truth.tree, truth.root, tuple(tables))
     found = smoothed(sharp, 1000, 1.0)
     u = int(sharp.parents[0])
     weights = 1000 * sharp.marginals[u]
     expected = (tables[0] * weights + sharp.marginals[0][:, None]) / (weights + 1)
-    np.testing.assert_allclose(found.tables[0], expected, atol=1e-12)
-    assert (found.tables[0] > 0).all()
+    np.testing.assert_allclose(found.cpts[0], expected, atol=1e-12)
+    assert (found.cpts[0] > 0).all()
     same = smoothed(sharp, 1000, 0.0)
-    for x, y in zip(same.tables, sharp.tables, strict=True):
+    for x, y in zip(same.cpts, sharp.cpts, strict=True):
         np.testing.assert_allclose(x, y, atol=1e-12)
 
 
@@ -519,7 +517,7 @@ def test_gaps_cost_little() -> None:
     marginals = frequencies(codes, truth.dims[:9])
     found = refine(truth, chunks_of(codes), marginals=marginals)
     check_never_falls(found)
-    for x, y in zip(found.model.tables, truth.tables, strict=True):
+    for x, y in zip(found.model.cpts, truth.cpts, strict=True):
         assert np.abs(x - y).max() < 0.1  # standard errors are about 0.01 to 0.02
 
 
@@ -546,7 +544,7 @@ def test_random_models_are_valid_and_keep_zeros() -> None:
         for v in range(8):
             assert model.marginals[v][0] == 0
     again = [random_model(tree, marginals, 3, np.random.default_rng(1)) for _ in range(2)]
-    for x, y in zip(again[0].tables, again[1].tables, strict=True):
+    for x, y in zip(again[0].cpts, again[1].cpts, strict=True):
         np.testing.assert_array_equal(x, y)
 
 

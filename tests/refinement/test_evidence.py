@@ -21,7 +21,7 @@ def test_states_are_ordered_by_probability() -> None:
         rng = np.random.default_rng(seed)
         shuffled = truth.relabelled({v: rng.permutation(4) for v in range(9, truth.tree.n_nodes)})
         one, two = canonical_states(truth), canonical_states(shuffled)
-        for x, y in zip(one.tables, two.tables, strict=True):
+        for x, y in zip(one.cpts, two.cpts, strict=True):
             np.testing.assert_allclose(x, y, atol=1e-12)
         for w in one.marginals[9:]:
             assert (np.diff(w) <= 1e-12).all()

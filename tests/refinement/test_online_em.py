@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import sparse
-from tests.reference.minibatches import slow_walk
+from tests.reference.online_em import slow_walk
 from tests.reference.refine import even_targets
 
 from latenttree.evaluation.datasets import make_latent_tree
@@ -17,13 +17,13 @@ from latenttree.model.samples import Chunk
 from latenttree.model.tree_model import TreeModel
 from latenttree.refinement import em as refine
 from latenttree.refinement import online_em as minibatches
-from latenttree.refinement.em_steps import Steps
-from latenttree.refinement.parameter_vectors import Vectors
+from latenttree.refinement.em_steps import EMSteps
+from latenttree.refinement.parameter_vectors import ParameterVectors
 
 
-def steps_of(model: TreeModel, n_jobs: int = 1) -> Steps:
+def steps_of(model: TreeModel, n_jobs: int = 1) -> EMSteps:
     target = even_targets(model, model.marginals[: model.tree.n_observed])
-    return Steps(Vectors(model, tuple(target), {}), 1.0, n_jobs)
+    return EMSteps(ParameterVectors(model, tuple(target), {}), 1.0, n_jobs)
 
 
 def data_of(seed: int, n: int, p: int = 5, **options: Any) -> tuple[TreeModel, Any]:
@@ -36,13 +36,13 @@ def data_of(seed: int, n: int, p: int = 5, **options: Any) -> tuple[TreeModel, A
 def test_a_pass_is_the_slow_one(seed: int) -> None:
     model, codes = data_of(seed, 30, shape="caterpillar")
     steps, target = steps_of(model), even_targets(model, model.marginals[:5])
-    start = steps.space.flat(model.tables, {})
+    start = steps.space.flat(model.cpts, {})
     opening = steps.expect(start, lambda: iter([codes[::3]]))
     mean = opening._replace(counts=opening.counts / len(codes[::3]))
     batches = [codes[:7], codes[7:12], codes[12:30]]
     found = minibatches.walk(steps, mean, [partial(list, [Chunk(b)]) for b in batches], 30.0)
     expected = slow_walk(model, codes[::3], batches, target, minibatches.DECAY)
-    for x, y in zip(steps.space.as_model(found).tables, expected.tables, strict=True):
+    for x, y in zip(steps.space.as_model(found).cpts, expected.cpts, strict=True):
         np.testing.assert_allclose(x, y, atol=1e-10)
 
 
@@ -63,7 +63,7 @@ def test_weights_count_as_copies_do() -> None:
     rng = np.random.default_rng(0)
     weights = rng.integers(1, 3, 400).astype(float)
     steps = steps_of(model)
-    start = steps.space.flat(model.tables, {})
+    start = steps.space.flat(model.cpts, {})
     mean = steps.expect(start, lambda: iter([codes]))
     halves = slice(0, 150), slice(150, 400)
     heavy = [partial(list, [Chunk(codes[s], weights=weights[s])]) for s in halves]
@@ -79,7 +79,9 @@ def test_threads_do_not_change_a_pass(kind: str) -> None:
     rows = codes if kind == "codes" else sparse.csr_array(codes)
     chunks = partial(iter, [Chunk(rows)])
     found = [
-        minibatches.Seen(steps_of(model, n), steps_of(model).space.flat(model.tables, {}), chunks)
+        minibatches.BatchPass(
+            steps_of(model, n), steps_of(model).space.flat(model.cpts, {}), chunks
+        )
         for n in (1, 2)
     ]
     assert np.array_equal(found[0].theta, found[1].theta)
@@ -91,11 +93,11 @@ def test_many_samples_need_few_passes(monkeypatch: pytest.MonkeyPatch) -> None:
     data = make_latent_tree(16, 2, 3, edge_length=0.4, n_samples=40_000, random_state=3)
     truth, codes = model_of(data), np.asarray(data.X)
     rng = np.random.default_rng(0)
-    tables = [t * np.exp(0.3 * rng.normal(size=t.shape)) for t in truth.tables]
+    tables = [t * np.exp(0.3 * rng.normal(size=t.shape)) for t in truth.cpts]
     start = TreeModel(truth.tree, truth.root, tuple(t / t.sum(axis=0) for t in tables))
     chunks = partial(iter, [codes[:25_000], codes[25_000:]])
     best = refine.refine(start, chunks, max_steps=500, tolerance=1e-9)
-    monkeypatch.setattr(refine, "MANY", 40_000)
+    monkeypatch.setattr(refine, "MANY_SAMPLES", 40_000)
     quick = refine.refine(start, chunks, max_steps=500)
     assert quick.converged
     assert len(quick.trace) < len(best.trace) / 2
@@ -113,7 +115,7 @@ def test_many_samples_need_few_passes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("family", ["gaussian", "poisson"])
 def test_families_are_seen_in_batches_too(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(refine, "MANY", 1000)
+    monkeypatch.setattr(refine, "MANY_SAMPLES", 1000)
     data = make_latent_tree(6, 2, family=family, n_samples=4000, random_state=0)
     chunks = partial(iter, [chunk_of_values(data)])
     best, quick = (refine.refine(data.model, chunks, tolerance=t) for t in (1e-9, 1e-7))

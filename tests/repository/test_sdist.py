@@ -27,4 +27,4 @@ def test_its_tests_can_be_collected(tmp_path: Path) -> None:
     variables = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
     done = subprocess.run(call, cwd=folder, env=variables, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-3000:]
-    assert "test_parameters.py" in done.stdout
+    assert "parameters/test_estimate.py" in done.stdout

@@ -13,22 +13,15 @@ from tests.reference.stages import fit_tree
 import latenttree as lt
 from latenttree.data import Table, as_table
 from latenttree.evaluation.metrics import model_of, robinson_foulds
-from latenttree.evaluation.simulation import information_length
 from latenttree.model.inference import Evidence, log_likelihood
-from latenttree.model.likelihood import total_log_likelihood
+from latenttree.model.likelihood import bic_score, total_log_likelihood
 from latenttree.model.samples import Samples
 from latenttree.model.tree_model import TreeModel
-from latenttree.search.local_search import (
-    RULES,
-    Searcher,
-    _Verdict,
-    doubtful_regions,
-    information_lengths,
-    model_lengths,
-    replace_regions,
-    search_structure,
-)
-from latenttree.search.regions import Alternative, Region, bic, cut_out, region_around
+from latenttree.search.local_search import doubtful_regions, search_structure
+from latenttree.search.region_proposals import Proposal
+from latenttree.search.region_replacement import replace_regions
+from latenttree.search.regions import Alternative, Region, cut_out, region_around
+from latenttree.search.search_config import RULES, SearchConfig
 from latenttree.structure.learn import Structure
 from latenttree.tree import Tree
 
@@ -54,32 +47,32 @@ def interchanged(tree: Tree, seed: int) -> Tree:
     return Tree.build(tree.observed_names, np.array(edges), tree.lengths)
 
 
-def searched(data: lt.datasets.LatentTreeData, tree: Tree, judge: str, support: float = 0.6):  # type: ignore[no-untyped-def]
+def searched(data: lt.datasets.LatentTreeData, tree: Tree, criterion: str, support: float = 0.6):  # type: ignore[no-untyped-def]
     table = table_of(data)
     model = fit_tree(tree, table, int(data.model.dims[-1])).model
     start = replace(Structure.of_tree(model.tree), support=np.full(len(model.tree.edges), support))
-    searcher = Searcher(Samples(table), judge)  # type: ignore[arg-type]
-    return start, model, *search_structure(start, model, searcher)
+    config = SearchConfig(Samples(table), criterion)  # type: ignore[arg-type]
+    return start, model, *search_structure(start, model, config)
 
 
 def value(model: TreeModel, data: lt.datasets.LatentTreeData) -> float:
     total = total_log_likelihood(model, Samples(table_of(data)))
-    return bic(model, total, len(data.hidden))
+    return bic_score(model, total, len(data.hidden))
 
 
-@pytest.mark.parametrize("judge", ["likelihood", "bic"])
+@pytest.mark.parametrize("criterion", ["likelihood", "bic"])
 @pytest.mark.parametrize("seed", range(4))
-def test_a_wrong_edge_is_put_right_and_bic_never_falls(seed: int, judge: str) -> None:
+def test_a_wrong_edge_is_put_right_and_bic_never_falls(seed: int, criterion: str) -> None:
     """With 10,000 samples and edges of 0.3 or more a wrong interchange costs dozens of units of
     log-likelihood; all of these seeds must come back to a tree at least as good as the truth's."""
     data = data_of(seed, 10_000)
     wrong = interchanged(data.tree, seed)
     assert robinson_foulds(wrong, data.tree) > 0
-    _, model, structure, better = searched(data, wrong, judge)
+    _, model, structure, better = searched(data, wrong, criterion)
     assert value(better, data) >= value(model, data)
     steps = structure.search[-1]
     assert all(b >= a for a, b in pairwise(steps))
-    if judge == "likelihood":
+    if criterion == "likelihood":
         assert structure.tree.same_topology(data.tree)
     truth = fit_tree(data.tree, as_table(data.X), 2).model
     # both are refined to a relative tolerance of 1e-7: about 0.01
@@ -131,7 +124,7 @@ def test_weights_are_repeated_samples_in_a_search() -> None:
     model = fit_tree(wrong, table, 2).model
     start = replace(Structure.of_tree(model.tree), support=np.full(len(model.tree.edges), 0.6))
     one, other = (
-        search_structure(start, model, Searcher(Samples(t), "likelihood"))[0]
+        search_structure(start, model, SearchConfig(Samples(t), "likelihood"))[0]
         for t in (table, again)
     )
     assert one.tree.same_topology(other.tree)
@@ -159,8 +152,8 @@ def test_replacing_regions_by_themselves_changes_nothing() -> None:
     region: Region = region_around(
         model.tree, next(e for e in model.tree.edges.tolist() if min(e) >= 16), 1
     )
-    verdict = _Verdict(region, Alternative(*cut_out(model, region), 0.0), 1.0, {})
-    again = replace_regions(model, [verdict])
+    proposal = Proposal(region, Alternative(*cut_out(model, region), 0.0), 1.0, {})
+    again = replace_regions(model, [proposal])
     assert again.tree.same_topology(model.tree)
     before, after = (log_likelihood(m, Evidence(data.X)) for m in (model, again))
     np.testing.assert_allclose(before, after, atol=1e-9)
@@ -174,26 +167,12 @@ def test_replacing_regions_by_themselves_keeps_emissions(case: str) -> None:
         if min(edge) < p:
             continue
         region = region_around(model.tree, edge, 1)
-        verdict = _Verdict(region, Alternative(*cut_out(model, region), 0.0), 1.0, {})
-        again = replace_regions(model, [verdict])
+        proposal = Proposal(region, Alternative(*cut_out(model, region), 0.0), 1.0, {})
+        again = replace_regions(model, [proposal])
         assert again.tree.same_topology(model.tree)
         samples = Samples(table_of(data))
         before, after = (total_log_likelihood(m, samples) for m in (model, again))
         assert after == pytest.approx(before, rel=1e-9)
-
-
-def test_lengths_of_a_model_are_those_it_was_made_with() -> None:
-    data = data_of(3, 10)
-    # lengths are found by bisection to about 1e-9 when a model is made
-    np.testing.assert_allclose(model_lengths(model_of(data)), data.tree.lengths, atol=1e-6)
-
-
-def test_lengths_of_many_edges_are_those_of_each() -> None:
-    joints = np.random.default_rng(0).dirichlet(np.ones(12), size=5).reshape(5, 4, 3)
-    joints[0, 1] = 0.0  # a category that never occurs
-    for rank in (1, 2, 3):
-        one_by_one = [information_length(joint, rank) for joint in joints]
-        np.testing.assert_allclose(information_lengths(joints, rank), one_by_one, atol=1e-9)
 
 
 def test_threads_do_not_change_the_answer() -> None:
@@ -203,11 +182,11 @@ def test_threads_do_not_change_the_answer() -> None:
     model = fit_tree(wrong, table, 2).model
     start = Structure.of_tree(model.tree)
     found = [
-        search_structure(start, model, Searcher(Samples(table), "bic", n_jobs=jobs))[1]
+        search_structure(start, model, SearchConfig(Samples(table), "bic", n_jobs=jobs))[1]
         for jobs in (1, 2)
     ]
     assert found[0].tree == found[1].tree
-    for a, b in zip(found[0].tables, found[1].tables, strict=True):
+    for a, b in zip(found[0].cpts, found[1].cpts, strict=True):
         np.testing.assert_array_equal(a, b)
 
 

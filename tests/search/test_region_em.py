@@ -13,8 +13,8 @@ from latenttree.evaluation.metrics import model_of
 from latenttree.model.inference import Evidence
 from latenttree.model.tree_model import TreeModel
 from latenttree.refinement.em import random_model, refine
-from latenttree.search.region_em import Small
-from latenttree.search.region_em import fit_small as fit_arrays
+from latenttree.search.region_em import RegionModel
+from latenttree.search.region_em import fit_region_model as fit_arrays
 from latenttree.search.region_patterns import LANE, Branches
 
 
@@ -40,23 +40,23 @@ def as_branches(evidence: Evidence, k: int) -> Branches:
     wide = -(-n // LANE) * LANE
     codes = np.full((m, wide), -1, dtype=np.int32)
     codes[:, :n] = evidence.codes.T
-    sent, is_sent = np.ones((m, k, wide), dtype=np.float32), np.zeros(m, dtype=np.bool_)
-    for b, told in evidence.soft.items():
-        sent[b, :, :n], is_sent[b] = told.T, True
-    return Branches(codes, sent, is_sent, (np.arange(wide) < n).astype(float))
+    messages, is_message = np.ones((m, k, wide), dtype=np.float32), np.zeros(m, dtype=np.bool_)
+    for b, message in evidence.soft.items():
+        messages[b, :, :n], is_message[b] = message.T, True
+    return Branches(codes, messages, is_message, (np.arange(wide) < n).astype(float))
 
 
-def fit_small(model: TreeModel, *args: Any) -> tuple[TreeModel, float]:
+def fit_region_model(model: TreeModel, *args: Any) -> tuple[TreeModel, float]:
     """A small fit of a model whose root is hidden."""
     m = model.tree.n_observed
     hidden = [v for v in model.order.tolist() if v >= m]
     place = {v: i for i, v in enumerate(hidden)} | {-1: -1}
     parents = np.array([place.get(u, -1) for u in model.parents.tolist()])
     nodes = [*hidden, *range(m)]
-    start = Small(parents[hidden], parents[:m], [model.tables[v] for v in nodes])
+    start = RegionModel(parents[hidden], parents[:m], [model.cpts[v] for v in nodes])
     found, value = fit_arrays(start, *args)
-    tables = dict(zip(nodes, found.tables, strict=True))
-    return model.with_tables(tables[v] for v in range(len(nodes))), value
+    tables = dict(zip(nodes, found.cpts, strict=True))
+    return model.with_cpts(tables[v] for v in range(len(nodes))), value
 
 
 def large_fit(model: TreeModel, evidence: Evidence, **options: Any) -> Any:
@@ -70,7 +70,7 @@ def large_fit(model: TreeModel, evidence: Evidence, **options: Any) -> Any:
 def test_it_ends_where_the_large_one_ends(k: int, shape: str) -> None:
     for seed in range(2):
         model, evidence = region(seed, k=k, shape=shape)
-        found, value = fit_small(model, as_branches(evidence, k), 1.0, 20_000, 1e-11)
+        found, value = fit_region_model(model, as_branches(evidence, k), 1.0, 20_000, 1e-11)
         expected = large_fit(model, evidence)
         np.testing.assert_allclose(value, expected.trace[-1], rtol=0, atol=1e-6)
         target = even_targets(model, model.marginals[: model.tree.n_observed])
@@ -85,7 +85,7 @@ def test_more_steps_never_lower_the_objective(smoothing: float) -> None:
         model, evidence = region(seed)
         branches = as_branches(evidence, 2)
         values = [
-            fit_small(model, branches, smoothing, max_steps, 0.0)[1]
+            fit_region_model(model, branches, smoothing, max_steps, 0.0)[1]
             for max_steps in (0, 2, 4, 6, 8, 10, 20, 40, 80)
         ]
         assert (np.diff(values) >= -1e-10 * abs(values[-1])).all()
@@ -94,15 +94,15 @@ def test_more_steps_never_lower_the_objective(smoothing: float) -> None:
 
 def test_the_first_value_is_the_objective_of_the_opened_start() -> None:
     model, evidence = region(0)
-    start, value = fit_small(model, as_branches(evidence, 2), 1.0, 0, 0.0)
+    start, value = fit_region_model(model, as_branches(evidence, 2), 1.0, 0, 0.0)
     assert value == pytest.approx(large_fit(model, evidence, max_steps=1).trace[0], rel=1e-10)
-    for table in start.tables:
+    for table in start.cpts:
         np.testing.assert_allclose(table.sum(axis=0), 1, atol=1e-12)
 
 
 def test_the_model_has_the_value_that_is_returned() -> None:
     model, evidence = region(1)
-    found, value = fit_small(model, as_branches(evidence, 2), 1.0, 30, 0.0)
+    found, value = fit_region_model(model, as_branches(evidence, 2), 1.0, 30, 0.0)
     target = even_targets(model, model.marginals[:5])
     assert value == pytest.approx(slow_objective(found, evidence, 1.0, target), rel=1e-9)
 
@@ -110,13 +110,13 @@ def test_the_model_has_the_value_that_is_returned() -> None:
 def test_codes_alone_and_messages_alone() -> None:
     data = make_latent_tree(6, 2, 4, shape="random", n_samples=400, random_state=0)
     model = model_of(data)
-    value = fit_small(model, as_branches(Evidence(data.X), 2), 1.0, 400, 1e-10)[1]
+    value = fit_region_model(model, as_branches(Evidence(data.X), 2), 1.0, 400, 1e-10)[1]
     assert value == pytest.approx(large_fit(model, Evidence(data.X)).trace[-1], abs=1e-6)
     two = make_latent_tree(6, 2, shape="random", n_samples=400, random_state=0)
     unknown = np.full_like(two.X, -1)
     sure = Evidence(unknown, {b: np.eye(2)[two.X[:, b]] for b in range(6)})
     codes, messages = (
-        fit_small(model_of(two), as_branches(e, 2), 1.0, 30, 0.0)[1]
+        fit_region_model(model_of(two), as_branches(e, 2), 1.0, 30, 0.0)[1]
         for e in (Evidence(two.X), sure)
     )
     assert codes == pytest.approx(messages, rel=1e-12)
@@ -126,7 +126,7 @@ def test_many_branches_do_not_underflow() -> None:
     """300 branches of 50 categories around one node: a sample has probability about 1e-470."""
     data = make_latent_tree(300, 2, 50, shape="star", edge_length=2.0, n_samples=50, random_state=0)
     model = model_of(data)
-    value = fit_small(model, as_branches(Evidence(data.X), 2), 1.0, 0, 0.0)[1]
+    value = fit_region_model(model, as_branches(Evidence(data.X), 2), 1.0, 0, 0.0)[1]
     expected = large_fit(model, Evidence(data.X), max_steps=1).trace[0]
     assert value == pytest.approx(expected, rel=1e-10)
 
@@ -136,7 +136,7 @@ def test_unknown_codes_are_left_out() -> None:
     codes = np.array(evidence.codes)
     codes[np.random.default_rng(0).random(codes.shape) < 0.3] = -1
     gaps = Evidence(codes, evidence.soft)
-    value = fit_small(model, as_branches(gaps, 2), 1.0, 20_000, 1e-11)[1]
+    value = fit_region_model(model, as_branches(gaps, 2), 1.0, 20_000, 1e-11)[1]
     assert value == pytest.approx(large_fit(model, gaps).trace[-1], abs=1e-6)
 
 
@@ -148,7 +148,7 @@ def test_a_message_that_says_nothing_possible_leaves_its_sample_out() -> None:
     rest = np.arange(50) != 7
     dropped = Evidence(evidence.codes[rest], {b: w[rest] for b, w in evidence.soft.items()})
     one, two = (
-        fit_small(model, as_branches(e, 2), 1.0, 20, 0.0)[1]
+        fit_region_model(model, as_branches(e, 2), 1.0, 20, 0.0)[1]
         for e in (Evidence(evidence.codes, soft), dropped)
     )
     assert one == pytest.approx(two, rel=1e-12)
@@ -157,7 +157,7 @@ def test_a_message_that_says_nothing_possible_leaves_its_sample_out() -> None:
 def test_the_same_bits_every_time() -> None:
     model, evidence = region(0)
     branches = as_branches(evidence, 2)
-    one, two = (fit_small(model, branches, 1.0, 40, 0.0) for _ in range(2))
+    one, two = (fit_region_model(model, branches, 1.0, 40, 0.0) for _ in range(2))
     assert one[1] == two[1]
-    for x, y in zip(one[0].tables, two[0].tables, strict=True):
+    for x, y in zip(one[0].cpts, two[0].cpts, strict=True):
         np.testing.assert_array_equal(x, y)

@@ -15,33 +15,33 @@ def drawn(seed: int, n: int = 500, k: int = 2) -> Any:
     """Codes of three nodes and messages along two edges, of few different values."""
     rng = np.random.default_rng(seed)
     codes = rng.integers(-1, 3, size=(3, n)).astype(np.int32)
-    sent = rng.choice(np.float32([1.0, 0.9, 0.5, 0.45, 0.01, 1e-9, 0.0]), size=(n, 2, k))
-    sent[:, :, 0] = 1.0
+    messages = rng.choice(np.float32([1.0, 0.9, 0.5, 0.45, 0.01, 1e-9, 0.0]), size=(n, 2, k))
+    messages[:, :, 0] = 1.0
     weights = rng.integers(0, 4, n).astype(float)
-    return codes, sent, weights
+    return codes, messages, weights
 
 
 @pytest.mark.parametrize("k", [2, 3])
 def test_patterns_are_those_of_a_dictionary(k: int) -> None:
     for seed in range(5):
-        codes, sent, weights = drawn(seed, k=k)
-        place, is_sent = np.array([2, 1, 0, 0]), np.array([False, True, False, True])
-        found = as_patterns(codes, sent, weights, place, is_sent)
-        expected = slow_patterns(codes, sent, weights, place, is_sent)
+        codes, messages, weights = drawn(seed, k=k)
+        place, is_message = np.array([2, 1, 0, 0]), np.array([False, True, False, True])
+        found = as_patterns(codes, messages, weights, place, is_message)
+        expected = slow_patterns(codes, messages, weights, place, is_message)
         n = len(found.weights)
         assert n % LANE == 0
         assert n - len(expected) < LANE
         assert (found.weights[len(expected) :] == 0).all()
-        for c, (weight, own, told) in enumerate(expected):
+        for c, (weight, own, message) in enumerate(expected):
             assert found.weights[c] == weight
             assert found.codes[:, c].tolist() == own
-            for b in np.flatnonzero(is_sent):
-                np.testing.assert_allclose(found.sent[b, :, c], told[b], rtol=1e-6)
+            for b in np.flatnonzero(is_message):
+                np.testing.assert_allclose(found.messages[b, :, c], message[b], rtol=1e-6)
 
 
 def test_codes_alone_lose_nothing() -> None:
-    codes, sent, weights = drawn(0)
-    found = as_patterns(codes, sent, weights, np.arange(3), np.zeros(3, dtype=bool))
+    codes, messages, weights = drawn(0)
+    found = as_patterns(codes, messages, weights, np.arange(3), np.zeros(3, dtype=bool))
     used = found.weights > 0
     rows, index = np.unique(codes[:, weights > 0], axis=1, return_inverse=True)
     order = np.lexsort(found.codes[::-1, used])
@@ -51,7 +51,7 @@ def test_codes_alone_lose_nothing() -> None:
 
 
 def test_samples_of_no_weight_are_no_patterns() -> None:
-    codes, sent, weights = drawn(1)
-    found = as_patterns(codes, sent, 0 * weights, np.arange(2), np.array([True, False]))
+    codes, messages, weights = drawn(1)
+    found = as_patterns(codes, messages, 0 * weights, np.arange(2), np.array([True, False]))
     assert found.weights.shape == (LANE,)
     assert not found.weights.any()

@@ -1,4 +1,4 @@
-"""Regions cut out of a model: shapes, messages and fits."""
+"""Regions cut out of a model: topologies, messages and fits."""
 
 from __future__ import annotations
 
@@ -11,20 +11,21 @@ from latenttree.evaluation.metrics import model_of
 from latenttree.model.inference import Evidence, log_likelihood
 from latenttree.model.samples import Samples
 from latenttree.model.tree_model import TreeModel
-from latenttree.search.local_search import Searcher, _Heard, _read, sends
-from latenttree.search.region_em import Small
+from latenttree.search.region_em import RegionModel
 from latenttree.search.region_patterns import Branches
-from latenttree.search.region_topologies import interchanges, shape_of
+from latenttree.search.region_proposals import RegionEvidence, read_evidence, sends_message
+from latenttree.search.region_topologies import interchanges, topology_of
 from latenttree.search.regions import (
     Region,
     branch_correlations,
+    current_topology,
     cut_out,
     fit_region,
-    fit_shape,
-    present_shape,
+    fit_topology,
     region_around,
     start_of,
 )
+from latenttree.search.search_config import SearchConfig
 from latenttree.tree import Tree
 
 
@@ -37,44 +38,44 @@ def data_and_model(seed: int = 0, n_samples: int = 3_000, **options: object):  #
 
 def cut(data, model, centre, radius=0):  # type: ignore[no-untyped-def]
     """A region with what comes into it."""
-    return heard_by(model, as_table(data.X), centre, radius)
+    return evidence_into(model, as_table(data.X), centre, radius)
 
 
-def heard_by(model, table, centre, radius=0):  # type: ignore[no-untyped-def]
+def evidence_into(model, table, centre, radius=0):  # type: ignore[no-untyped-def]
     """A region of a model, with what comes into it: every sample as it is."""
     region = region_around(model.tree, centre, radius)
-    edges = [(u, v) for v, u in region.branches if sends(model, u)]
-    return region, _read(model, [region], edges, Searcher(Samples(table), "likelihood"))
+    edges = [(u, v) for v, u in region.branches if sends_message(model, u)]
+    return region, read_evidence(model, [region], edges, SearchConfig(Samples(table), "likelihood"))
 
 
-def evidence_of(region: Region, heard: _Heard) -> Evidence:
-    codes = np.full((len(heard.weights), len(region.branches)), -1, dtype=np.int32)
+def evidence_of(region: Region, evidence: RegionEvidence) -> Evidence:
+    codes = np.full((len(evidence.weights), len(region.branches)), -1, dtype=np.int32)
     soft = {}
     for b, (v, u) in enumerate(region.branches):
-        if (u, v) in heard.along:
-            soft[b] = heard.sent[:, heard.along[u, v]]
+        if (u, v) in evidence.place:
+            soft[b] = evidence.messages[:, evidence.place[u, v]]
         else:
-            codes[:, b] = heard.codes[heard.row[u]]
+            codes[:, b] = evidence.codes[evidence.row[u]]
     return Evidence(codes, soft)
 
 
-def as_model(small: Small) -> TreeModel:
+def as_model(small: RegionModel) -> TreeModel:
     """The tree model over branches 0..m-1 and hidden nodes m, m + 1, ..."""
     m, n_hidden = len(small.branch_parent), len(small.parent)
     inner = [(m + i, m + u) for i, u in enumerate(small.parent.tolist())][1:]
     edges = [(b, m + u) for b, u in enumerate(small.branch_parent.tolist())] + inner
     names = tuple(f"b{i}" for i in range(m)) + tuple(f"h{i}" for i in range(n_hidden))
     tree = Tree(names, m, np.array(edges), np.ones(len(edges)))
-    return TreeModel(tree, m, tuple(small.tables[n_hidden:] + small.tables[:n_hidden]))
+    return TreeModel(tree, m, tuple(small.cpts[n_hidden:] + small.cpts[:n_hidden]))
 
 
-def log_likelihoods(small: Small, evidence: Evidence) -> np.ndarray:
+def log_likelihoods(small: RegionModel, evidence: Evidence) -> np.ndarray:
     return log_likelihood(as_model(small), evidence)
 
 
-def pattern_value(small: Small, branches: Branches) -> float:
+def pattern_value(small: RegionModel, branches: Branches) -> float:
     """Log-likelihood of the patterns of a region."""
-    soft = {b: branches.sent[b].T for b in np.flatnonzero(branches.is_sent).tolist()}
+    soft = {b: branches.messages[b].T for b in np.flatnonzero(branches.is_message).tolist()}
     return float(branches.weights @ log_likelihoods(small, Evidence(branches.codes.T, soft)))
 
 
@@ -88,8 +89,8 @@ def test_a_region_has_the_likelihood_of_the_whole(seed: int) -> None:
     sample, the same whatever the parameters inside the region."""
     data, model = data_and_model(seed, 200)
     edge = inner_edges(model.tree)[0]
-    region, heard = cut(data, model, edge, radius=1)
-    evidence = evidence_of(region, heard)
+    region, evidence = cut(data, model, edge, radius=1)
+    evidence = evidence_of(region, evidence)
     one = log_likelihood(model, Evidence(data.X))
     one -= log_likelihoods(cut_out(model, region)[1], evidence)
     a, b = region.inside[:2]
@@ -117,8 +118,8 @@ def test_a_region_with_emissions_has_the_likelihood_of_the_whole(seed: int, miss
     model = data.model
     table = as_table(data.X, family=data.family)
     edge = inner_edges(model.tree)[0]
-    region, heard = heard_by(model, table, edge, radius=1)
-    evidence = evidence_of(region, heard)
+    region, evidence = evidence_into(model, table, edge, radius=1)
+    evidence = evidence_of(region, evidence)
     (chunk,) = Samples(table)()
     a, b = edge
     joint = 0.5 * model.joint(a, b) + 0.5 * np.outer(model.marginal(a), model.marginal(b))
@@ -143,13 +144,16 @@ def test_correlations_and_fits_with_weights_are_those_of_repeated_samples() -> N
     again = table.replace(weights=None).subset_rows(np.repeat(np.arange(300), weights))
     found = []
     for t in (table, again):
-        region, heard = heard_by(data.model, t, inner_edges(data.tree)[0], radius=1)
-        shape, small = cut_out(data.model, region)
-        branches = heard.patterns(region)
+        region, evidence = evidence_into(data.model, t, inner_edges(data.tree)[0], radius=1)
+        topology, small = cut_out(data.model, region)
+        branches = evidence.patterns(region)
         r = branch_correlations(small, branches)
-        other = next(iter(interchanges(shape, shape.splits[0])))
-        fits = [fit_region(small, shape, branches, 1.0), fit_shape(small, other, branches, 1.0)]
-        found.append((r, [fit.log_likelihood for fit in fits], fits[1].model.tables))
+        other = next(iter(interchanges(topology, topology.splits[0])))
+        fits = [
+            fit_region(small, topology, branches, 1.0),
+            fit_topology(small, other, branches, 1.0),
+        ]
+        found.append((r, [fit.log_likelihood for fit in fits], fits[1].model.cpts))
     (r1, values1, tables1), (r2, values2, tables2) = found
     np.testing.assert_allclose(r1, r2, atol=1e-6)
     np.testing.assert_allclose(values1, values2, rtol=1e-6)
@@ -161,14 +165,14 @@ def test_correlations_and_fits_with_weights_are_those_of_repeated_samples() -> N
 def test_correlations_are_determinants_of_whitened_pairs(k: int) -> None:
     data = lt.datasets.make_latent_tree(12, k, 4, shape="random", n_samples=500, random_state=k)
     model = model_of(data)
-    region, heard = cut(data, model, inner_edges(model.tree)[0])
-    branches = heard.patterns(region)
+    region, evidence = cut(data, model, inner_edges(model.tree)[0])
+    branches = evidence.patterns(region)
     small = cut_out(model, region)[1]
     found, whole = branch_correlations(small, branches), as_model(small)
     seen = []
     for i in range(len(region.branches)):
-        if branches.is_sent[i]:
-            own = branches.sent[i].T * whole.marginals[i]
+        if branches.is_message[i]:
+            own = branches.messages[i].T * whole.marginals[i]
             own = own / own.sum(axis=1, keepdims=True)
         else:
             own = np.eye(4)[branches.codes[i]]
@@ -183,17 +187,17 @@ def test_correlations_are_determinants_of_whitened_pairs(k: int) -> None:
 
 @pytest.mark.parametrize("k", [2, 3])
 def test_patterns_lose_little_likelihood(k: int) -> None:
-    """Gains of one shape over another from patterns and from all samples, 20,000 of them: apart by
-    a small part of the 2 that a change must gain."""
+    """Gains of one topology over another from patterns and from all 20,000 samples differ by a
+    small part of the 2 that a change must gain."""
     data = lt.datasets.make_latent_tree(
         24, k, 3, shape="random", edge_length=(0.2, 0.6), n_samples=20_000, random_state=k
     )
     model = model_of(data)
     for edge in inner_edges(model.tree)[:6]:
-        region, heard = cut(data, model, edge)
-        shape, small = cut_out(model, region)
-        evidence, branches = evidence_of(region, heard), heard.patterns(region)
-        start = start_of(small, next(iter(interchanges(shape, shape.splits[0]))))
+        region, evidence = cut(data, model, edge)
+        topology, small = cut_out(model, region)
+        evidence, branches = evidence_of(region, evidence), evidence.patterns(region)
+        start = start_of(small, next(iter(interchanges(topology, topology.splits[0]))))
         all_samples = log_likelihoods(start, evidence) - log_likelihoods(small, evidence)
         few = pattern_value(start, branches) - pattern_value(small, branches)
         # a start may be thousands behind, and what is lost is in proportion
@@ -207,18 +211,18 @@ def test_regions_stay_small() -> None:
             region = region_around(model.tree, edge, radius)
             assert set(edge) <= set(region.inside)
             assert radius == 0 or len(region.branches) <= 8 or len(region.inside) == 2
-            shape, hidden = present_shape(model.tree, region)
+            topology, hidden = current_topology(model.tree, region)
             assert sorted(hidden) == sorted(region.inside)
-            assert shape == shape_of(len(region.branches), shape.splits)
+            assert topology == topology_of(len(region.branches), topology.splits)
 
 
 def test_the_present_shape_starts_from_the_present_model() -> None:
     _, model = data_and_model()
     for edge in inner_edges(model.tree):
-        shape, small = cut_out(model, region_around(model.tree, edge, 1))
-        again = start_of(small, shape)
+        topology, small = cut_out(model, region_around(model.tree, edge, 1))
+        again = start_of(small, topology)
         np.testing.assert_array_equal(again.parent, small.parent)
-        for one, other in zip(again.tables, small.tables, strict=True):
+        for one, other in zip(again.cpts, small.cpts, strict=True):
             np.testing.assert_allclose(one, other, atol=1e-12)
 
 
@@ -230,21 +234,21 @@ def test_the_true_shape_wins() -> None:
             9, 2, 2, edge_length=0.4, n_samples=20_000, random_state=seed
         )
         model = model_of(data)
-        region, heard = cut(data, model, inner_edges(model.tree)[0])
-        present, small = cut_out(model, region)
-        branches = heard.patterns(region)
-        best = fit_region(small, present, branches, 1.0).log_likelihood
-        for shape in interchanges(present, present.splits[0]):
-            assert fit_shape(small, shape, branches, 1.0).log_likelihood < best - 3
+        region, evidence = cut(data, model, inner_edges(model.tree)[0])
+        current, small = cut_out(model, region)
+        branches = evidence.patterns(region)
+        best = fit_region(small, current, branches, 1.0).log_likelihood
+        for topology in interchanges(current, current.splits[0]):
+            assert fit_topology(small, topology, branches, 1.0).log_likelihood < best - 3
 
 
 def test_fitting_a_region_never_lowers_its_likelihood() -> None:
     data, model = data_and_model(n_samples=500)
     for edge in inner_edges(model.tree)[:3]:
-        region, heard = cut(data, model, edge, radius=1)
-        shape, small = cut_out(model, region)
-        branches = heard.patterns(region)
-        fitted = fit_region(small, shape, branches, 0.0)
+        region, evidence = cut(data, model, edge, radius=1)
+        topology, small = cut_out(model, region)
+        branches = evidence.patterns(region)
+        fitted = fit_region(small, topology, branches, 0.0)
         before, after = (pattern_value(x, branches) for x in (small, fitted.model))
         assert after >= before - 1e-6
         assert fitted.log_likelihood == pytest.approx(after, rel=1e-6)

@@ -29,7 +29,7 @@ def learn(X: Any, **options: Any) -> lt.LatentTree:
 def check(model: lt.LatentTree, X: Any) -> None:
     """Nothing is missing or infinite, and the model answers about its own samples."""
     report, found = model.diagnostics_, model.model_
-    for table in found.tables:
+    for table in found.cpts:
         assert np.isfinite(table).all()
         assert (table >= 0).all()
         np.testing.assert_allclose(table.sum(axis=0), 1, atol=1e-12)
@@ -73,7 +73,7 @@ def test_moments_alone_expect_every_category_they_have_seen() -> None:
     few = make_latent_tree(9, 2, 50, n_samples=2000, random_state=0)
     model = learn(few.X, refine=None)
     check(model, few.X)
-    assert min(table.min() for table in model.model_.tables) > 0
+    assert min(table.min() for table in model.model_.cpts) > 0
 
 
 def test_without_smoothing_impossible_samples_tell_nothing() -> None:
@@ -115,7 +115,7 @@ def test_the_start_has_not_seen_held_out_samples() -> None:
 
 def test_threads_give_the_same_bits(data: Any) -> None:
     one, two = (learn(data.X, n_states=3, n_jobs=n) for n in (1, 2))
-    for x, y in zip(one.model_.tables, two.model_.tables, strict=True):
+    for x, y in zip(one.model_.cpts, two.model_.cpts, strict=True):
         np.testing.assert_array_equal(x, y)
     for name in ("condition", "effective_samples", "log_likelihood_trace"):
         np.testing.assert_array_equal(
@@ -148,7 +148,7 @@ def test_two_categories_in_any_form(form: str) -> None:
     }[form]
     model = learn(X)
     check(model, X)
-    for x, y in zip(model.model_.tables, learn(binary.X).model_.tables, strict=True):
+    for x, y in zip(model.model_.cpts, learn(binary.X).model_.cpts, strict=True):
         np.testing.assert_allclose(x, y, atol=1e-3)
 
 
@@ -254,7 +254,7 @@ def test_a_column_that_is_constant_among_the_samples_to_learn_from() -> None:
     found = fit_tree(truth.tree, as_table(X), 2, validation_fraction=0.2)
     assert np.isfinite(found.held_out).all()
     assert found.model.marginals[0][1] > 0
-    for t in found.model.tables:
+    for t in found.model.cpts:
         assert np.isfinite(t).all()
 
 

@@ -247,7 +247,7 @@ def test_threads_give_the_same_bits_with_gaps() -> None:
     data = make_latent_tree(9, 2, 3, family="mixed", n_samples=2000, missing=0.3, random_state=0)
     one, two = (learn(data.X, family=data.family, n_jobs=n) for n in (1, 2))
     assert one.tree_ == two.tree_
-    for x, y in zip(one.model_.tables, two.model_.tables, strict=True):
+    for x, y in zip(one.model_.cpts, two.model_.cpts, strict=True):
         np.testing.assert_array_equal(x, y)
     for v, emission in one.model_.emissions.items():
         np.testing.assert_array_equal(emission.vector(), two.model_.emissions[v].vector())

@@ -19,6 +19,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 import latenttree as lt
+from latenttree import estimator
 from latenttree.errors import DataError
 from latenttree.evaluation.datasets import make_latent_tree
 
@@ -51,7 +52,7 @@ def check_equal(one: lt.LatentTree, other: lt.LatentTree) -> None:
     assert one.schema_.to_json() == other.schema_.to_json()
     assert one.n_features_in_ == other.n_features_in_
     assert one.n_iter_ == other.n_iter_
-    for name in ("tables", "means", "loadings", "noise"):
+    for name in ("cpts", "means", "loadings", "noise"):
         pairs = zip(getattr(one.model_, name, ()), getattr(other.model_, name, ()), strict=True)
         assert all(np.array_equal(a, b) for a, b in pairs), name
     emissions = getattr(one.model_, "emissions", {})
@@ -362,7 +363,7 @@ def test_an_interrupted_search_keeps_the_batches(monkeypatch: pytest.MonkeyPatch
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(lt.LatentTree, "_structure", stop)
+        patch.setattr(estimator, "learn_structure", stop)
         with pytest.raises(KeyboardInterrupt):
             model.finalize()
     assert "tree_" not in vars(model)
@@ -375,7 +376,7 @@ def test_an_attribute_error_inside_is_not_hidden(monkeypatch: pytest.MonkeyPatch
     def broken(*_: Any, **__: Any) -> Any:
         raise AttributeError("a mistake")
 
-    monkeypatch.setattr(lt.LatentTree, "_structure", broken)
+    monkeypatch.setattr(estimator, "learn_structure", broken)
     with pytest.raises(RuntimeError, match="learning from batches failed: a mistake"):
         hasattr(model, "tree_")
 

@@ -203,8 +203,8 @@ def test_distances(method: Any) -> None:
 
 
 def test_many_samples_are_refined_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A pass over small batches comes before EM, from `MANY` samples on."""
-    monkeypatch.setattr(refine, "MANY", 10_000)
+    """A pass over small batches comes before EM, from `MANY_SAMPLES` samples on."""
+    monkeypatch.setattr(refine, "MANY_SAMPLES", 10_000)
     passes: list[Any] = []
     seen = refine.Seen
     monkeypatch.setattr(refine, "Seen", lambda *given: passes.append(given) or seen(*given))

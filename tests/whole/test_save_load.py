@@ -45,7 +45,7 @@ def test_the_same_answers_to_the_bit(form: str, path: Path) -> None:
     model = learn(X)
     model.save(path)
     back = lt.load(path)
-    for x, y in zip(model.model_.tables, back.model_.tables, strict=True):
+    for x, y in zip(model.model_.cpts, back.model_.cpts, strict=True):
         np.testing.assert_array_equal(x, y)
     np.testing.assert_array_equal(model.transform(X), back.transform(X))
     np.testing.assert_array_equal(model.predict(X), back.predict(X))
@@ -83,7 +83,7 @@ def test_parameters_and_clones(path: Path) -> None:
     with pytest.raises(NotFittedError):
         fresh.transform(DATA.X)
     refit = fresh.fit(DATA.X)
-    for x, y in zip(refit.model_.tables, model.model_.tables, strict=True):
+    for x, y in zip(refit.model_.cpts, model.model_.cpts, strict=True):
         np.testing.assert_array_equal(x, y)
 
 

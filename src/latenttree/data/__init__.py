@@ -16,7 +16,8 @@ from latenttree.data.files.fasta import read_fasta
 from latenttree.data.inputs import as_table
 from latenttree.data.reader import read_table
 from latenttree.data.schema.schema import Schema
-from latenttree.data.table import CODED, FAMILIES, Table, Values
+from latenttree.data.table import Table
+from latenttree.data.values import CODED, FAMILIES, Values
 from latenttree.data.weights import check_weights
 from latenttree.errors import DataError
 

@@ -1,4 +1,4 @@
-"""Checks that every kind of input shares, each an error with the value and the remedy."""
+"""Checks that every kind of input shares; each raises an error with the value and the remedy."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.data.table import CODED, Table
+from latenttree.data.table import Table
+from latenttree.data.values import CODED
 from latenttree.errors import DataError, Option, Phrase, Text
 
 N_SHOWN = 5  # how many offenders an error names
@@ -17,15 +18,15 @@ N_REPORTED = 8  # how many errors are reported in full
 
 
 MAX_SQUARED = 1e150
-"""Numbers beyond this, or all below its inverse, have no variance in float64."""
+"""Largest magnitude whose square float64 holds with room for sums; its inverse is the least."""
 
 MAX_ALL_UNIQUE = 20
-"""Up to so many rows a column may have another value in each: small tables are like that."""
+"""Up to so many rows, a column may have a different value in each: small tables often do."""
 
 
 def check_shape(shape: tuple[int, ...], n_min: int = 2) -> None:
-    """At least `n_min` rows (two to learn from, one to ask about) and one column. The wording is
-    the one scikit-learn's checks expect."""
+    """Raise unless there are at least `n_min` rows (two to learn from, one to query) and one
+    column. The wording is what scikit-learn's checks expect."""
     if len(shape) != 2:
         raise DataError(
             "expected a table of two dimensions (samples x variables), got "
@@ -51,7 +52,7 @@ def check_shape(shape: tuple[int, ...], n_min: int = 2) -> None:
 
 
 def resolve_names(
-    names: Sequence[Any] | None, p: int, found: Sequence[Any] | None = None
+    names: Sequence[Any] | None, p: int, own_names: Sequence[Any] | None = None
 ) -> list[str]:
     """The given names, else those found in the data, else x0, x1, ...; all different."""
     if isinstance(names, str):
@@ -60,7 +61,7 @@ def resolve_names(
             value=names,
             option="names",
         )
-    chosen = names if names is not None else found
+    chosen = names if names is not None else own_names
     if chosen is None:
         return [f"x{i}" for i in range(p)]
     if len(chosen) != p:
@@ -84,7 +85,7 @@ def resolve_names(
 
 
 def check_known(n_known: int, n: int, name: str) -> None:
-    """A variable has a value somewhere."""
+    """Raise if a variable is missing in all `n` rows."""
     if not n_known:
         raise DataError(
             f"column {name!r} is missing (NaN or None) in all {n} rows",
@@ -94,11 +95,12 @@ def check_known(n_known: int, n: int, name: str) -> None:
 
 
 def is_missing(values: NDArray[Any]) -> NDArray[np.bool_]:
-    """None, NaN, NaT and pandas.NA of an object column: such a value does not equal itself."""
+    """(n,) True for None, NaN, NaT and pandas.NA of an object column: these differ from
+    themselves."""
     if set(map(type, values.tolist())) <= {str, int, bool}:  # most columns; no value is missing
         return np.zeros(len(values), dtype=np.bool_)
-    found = (value is None or _differs_from_itself(value) for value in values)
-    return np.fromiter(found, np.bool_, len(values))
+    missing = (value is None or _differs_from_itself(value) for value in values)
+    return np.fromiter(missing, np.bool_, len(values))
 
 
 def _differs_from_itself(value: Any) -> bool:
@@ -109,7 +111,8 @@ def _differs_from_itself(value: Any) -> bool:
 
 
 def check_finite(values: NDArray[Any], names: Sequence[str], start: int = 0) -> None:
-    """A dense (n, p) array, from row `start` on, holds no infinity; NaN is a missing value."""
+    """Raise if a dense (n, p) array, whose first row is row `start`, holds infinity; NaN is
+    missing."""
     if values.dtype.kind != "f":
         return
     with np.errstate(over="ignore", invalid="ignore"):  # a sum may be infinite where no value is
@@ -130,7 +133,7 @@ def check_finite(values: NDArray[Any], names: Sequence[str], start: int = 0) -> 
 
 
 def check_squares(values: NDArray[Any], name: str) -> None:
-    """The squares of numbers, NaN among them, are float64: covariances are in their units."""
+    """Raise unless the squares of the numbers, NaN aside, fit float64: variances are that large."""
     size = float(np.nanmax(np.abs(values), initial=0))
     if size > MAX_SQUARED or 0 < size < 1 / MAX_SQUARED:
         raise DataError(
@@ -142,12 +145,13 @@ def check_squares(values: NDArray[Any], name: str) -> None:
 
 
 def widened(values: NDArray[Any]) -> NDArray[Any]:
-    """float16 as float32: it cannot even be compared with numbers beyond 65504."""
+    """float16 as float32: float16 cannot be compared with numbers beyond 65504."""
     return values.astype(np.float32) if values.dtype == np.float16 else values
 
 
 def check_identifiers(table: Table) -> None:
-    """A column with another value in every row names the rows; it cannot depend on anything."""
+    """Raise if a categorical column has a different value in every row: it identifies rows, and
+    depends on nothing."""
     named = [labels is not None for labels in table.categories]
     errors = []
     suspects = np.flatnonzero(
@@ -165,7 +169,7 @@ def check_identifiers(table: Table) -> None:
 
 
 def identifier(name: str, n: int, number: bool) -> DataError:
-    """A column that has another value in each of `n` rows."""
+    """The error of a column with a different value in each of `n` rows."""
     number_remedy = Text("; if it is a number, pass ", Option("family", {name: "gaussian"}))
     return DataError(
         f"column {name!r} has {n:,} different values in {n:,} rows, like an identifier",
@@ -193,7 +197,7 @@ class ColumnErrors(DataError):
 
 
 def combined_error(errors: Sequence[DataError]) -> DataError:
-    """The one error that there is, or all of them as one."""
+    """The only error, or all of them as one `ColumnErrors`."""
     return errors[0] if len(errors) == 1 else ColumnErrors(errors)
 
 
@@ -207,6 +211,7 @@ def _n_known(table: Table, v: int) -> int:
 
 
 def negative_code(value: Any, row: int, name: str) -> DataError:
+    """The error of an integer column that would be categorical but has a negative value."""
     return DataError(
         f"negative code {value} at row {row}, column {name!r}: integer categories must be >= 0. "
         "Negative values in data are not read as categories",
@@ -227,7 +232,7 @@ def negative_code(value: Any, row: int, name: str) -> DataError:
 def constant_variables(
     names: Sequence[str], values: Sequence[str], n: int, drop_constant: bool, p: int
 ) -> tuple[str, ...]:
-    """Names to drop, or an error that lists the constant variables with their values."""
+    """The names to drop, or an error that lists the constant variables with their values."""
     if not names:
         return ()
     if len(names) == p:
@@ -248,6 +253,7 @@ def constant_variables(
 
 
 def constant_column(name: str, value: str, n: int) -> DataError:
+    """The error of a column with one value."""
     return DataError(
         f"column {name!r} has one value ({value}) in all {n} rows",
         Text("drop it or pass ", Option("drop_constant", True)),
@@ -259,10 +265,10 @@ def constant_column(name: str, value: str, n: int) -> DataError:
 def check_n_states(
     table: Table, n_states: int | str, gaussian: bool = False
 ) -> int | Literal["auto"]:
-    """`n_states` as an int that this table can carry, or "auto".
+    """`n_states` as an integer that this table supports, or "auto".
 
-    A variable with `f` free dimensions (`free_dimensions`) tells `f + 1` states apart; `gaussian`
-    hidden variables, of `n_states` >= 1 dimensions, need as many in every variable."""
+    A variable with `f` free dimensions (`free_dimensions`) distinguishes at most `f + 1` states;
+    `gaussian` hidden variables, of `n_states` >= 1 dimensions, need as many in every variable."""
     if isinstance(n_states, str) and n_states == "auto":
         return "auto"
     least = 1 if gaussian else 2
@@ -288,7 +294,7 @@ def check_n_states(
 
 
 def free_dimensions(table: Table) -> NDArray[np.int64]:
-    """(p,) dimensions of the structural form of every variable once its mean is removed.
+    """(p,) dimensions of each variable's structural form after centring.
 
     One less than its coordinates where these add up to one (categories, bins, shares of a bag);
     bins side by side lose one in each coordinate of their block."""
@@ -303,7 +309,7 @@ def free_dimensions(table: Table) -> NDArray[np.int64]:
 
 
 def _n_sums(family: str, d: int, width: int) -> int:
-    """Sums over the coordinates of a block of `d` columns that are the same in every sample."""
+    """Linear constraints on the coordinates of a block of `d` columns: sums that are constant."""
     if family == "multinomial":
         return 1
     if family == "multihot":
@@ -344,7 +350,7 @@ def _size(table: Table, v: int) -> str:
 
 
 def listing(items: Sequence[object]) -> str:
-    """The first few items, and how many more there are."""
+    """The first few items, and the number of the others."""
     more = f" and {len(items) - N_SHOWN} more" if len(items) > N_SHOWN else ""
     return ", ".join(repr(item) for item in items[:N_SHOWN]) + more
 

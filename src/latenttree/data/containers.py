@@ -21,7 +21,7 @@ from latenttree.errors import DataError
 
 
 def reject_unreadable(X: Any) -> None:
-    """What is no table at all, and damaged sparse matrices; Dask collections are still to come."""
+    """Raise for what is no table (None, paths, Dask) and for damaged sparse matrices."""
     if isinstance(X, str | bytes | os.PathLike):
         raise DataError(
             f"X is {X!r}",
@@ -69,7 +69,7 @@ def as_matrix(X: Any, n_min: int = 2) -> NDArray[Any]:
 
 
 def as_frame(X: Any) -> nw.DataFrame[Any] | None:
-    """`X` as seen through narwhals, or None where it is no DataFrame."""
+    """`X` through narwhals, or None where it is no DataFrame."""
     if isinstance(X, np.ndarray | list | tuple | dict):
         return None
     if hasattr(X, "iloc") and hasattr(X, "columns"):  # only pandas allows repeated names
@@ -92,7 +92,7 @@ def as_frame(X: Any) -> nw.DataFrame[Any] | None:
 
 
 def _check_levels(columns: Any) -> None:
-    """A variable has one name, not one on each of several levels."""
+    """Raise if column names have several levels."""
     if getattr(columns, "nlevels", 1) > 1:
         first = tuple(map(str, columns[0]))
         raise DataError(
@@ -104,11 +104,12 @@ def _check_levels(columns: Any) -> None:
 
 
 def complex_data() -> DataError:
+    """The error of complex numbers, in the words that scikit-learn's checks expect."""
     return DataError("Complex data not supported", "pass real and imaginary parts as a block")
 
 
 def n_rows(X: Any) -> int:
-    """Samples in any input that `as_table` takes."""
+    """Samples of any input that `as_table` takes."""
     if isinstance(X, Mapping) and not sparse.issparse(X):  # some of SciPy's are both
         X = list(X.values())
     elif hasattr(X, "shape"):
@@ -121,7 +122,7 @@ def n_rows(X: Any) -> int:
 
 
 def filter_rows(X: Any, keep: NDArray[np.bool_]) -> Any:
-    """The rows that a mask keeps, in the same container."""
+    """The rows where `keep` is True, in the same container."""
     if sparse.issparse(X):
         return sparse.csr_array(X)[keep]
     if isinstance(X, Mapping):

@@ -93,7 +93,7 @@ def _table_of_file(path: Any, sample_weight: Any, options: Mapping[str, Any]) ->
 def _table_of_map(
     X: Any, sample_weight: Any, options: Mapping[str, Any], large: Mapping[str, Any]
 ) -> Table | None:
-    """The table of an array in a mapped file, None where it is small, or no plain matrix."""
+    """The table of an array in a mapped file; None where it is small, or no plain matrix."""
     plan = ReadPlan(memory_bytes(large["memory_limit"]), scratch=large["scratch"], **options)
     plain = not np.ma.isMaskedArray(X) and X.ndim == 2
     if not plain or X.dtype.kind not in "biufUS" or X.nbytes <= room_for_reading(plan.limit):
@@ -104,6 +104,7 @@ def _table_of_map(
 def _table_again(
     table: Table, groups: Any, names: Any, family: Family, sample_weight: Any, scores: bool
 ) -> Table:
+    """A table that is passed again, perhaps with weights or for a Gaussian tree."""
     if groups is not None or names is not None or family != AUTO:
         raise DataError(
             "X is a Table, which has its names, blocks and families",

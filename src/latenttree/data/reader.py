@@ -82,17 +82,17 @@ def read_table(
     - ``.npz``: a SciPy sparse matrix (`scipy.sparse.save_npz`) or a single 2-D array;
       ``.npy``: a 2-D array.
     - ``docword.NAME.txt[.gz]``: lines D, W, NNZ, then "document word count", numbered from
-      1; words are present or absent. Names come from ``vocab.NAME.txt`` beside it.
+      1; a word is 1 where its count is positive. Names come from ``vocab.NAME.txt`` beside it.
     - ``.fasta``, ``.fa``, ``.fas``: an alignment, see `read_fasta`.
 
     Parameters
     ----------
     vocab : file with a name on each line, for docword, .npy and .npz.
-    min_support : of a presence table keep the variables that are present in at least this
-        many samples, and absent in at least one; `Table.dropped` has the names of the
-        others and `Table.notes` says how many.
+    min_support : of a sparse binary table keep the variables that are 1 in at least this many
+        samples, and 0 in at least one; `Table.dropped` has the names of the others and
+        `Table.notes` says how many.
     groups, names, drop_constant, family, scores : as in `as_table`. A docword file, and a sparse
-        matrix without groups, are presence or absence whatever their counts.
+        matrix without groups, are binary whatever their counts.
     delimiter : between the cells of a .csv.
     weights : name of the column of a .csv or .parquet that says how often each row counts.
     ignore : columns of a .csv or .parquet that are no variables: identifiers, dates.
@@ -146,8 +146,8 @@ def _read_file(
     large = memory_needed(path) > room_for_reading(plan.limit) and groups is None and not scores
     options = {"drop_constant": plan.drop_constant, "family": family, "scores": scores}
     if DOCWORD.search(path.name):
-        found = _read_docword(path, names, min_support, plan if large else None)
-        return _binary_table(found, family, scores)
+        table = _read_docword(path, names, min_support, plan if large else None)
+        return _binary_table(table, family, scores)
     for option, given in roles._asdict().items():
         if given and suffix not in (".csv", ".parquet"):
             raise DataError(
@@ -173,11 +173,11 @@ def _read_file(
     raise DataError(f"do not know how to read {path.name!r}", f"known are {KNOWN}", path=str(path))
 
 
-# --- presence tables -----------------------------------------------------------------
+# --- sparse binary tables -----------------------------------------------------------------
 
 
 def supported_binary_table(matrix: sparse.csr_array, names: list[str], min_support: int) -> Table:
-    """Presence table of the columns with enough support that do not cover every sample."""
+    """Sparse binary table of the columns with enough ones that are not one everywhere."""
     n, p = matrix.shape
     keep, note = _supported(np.bincount(matrix.indices, minlength=p), n, min_support)
     if keep.all():
@@ -192,19 +192,20 @@ def supported_binary_table(matrix: sparse.csr_array, names: list[str], min_suppo
 def _supported(
     support: NDArray[np.int64], n: int, min_support: int
 ) -> tuple[NDArray[np.bool_], str]:
-    """Which variables enough samples have, and not all; and a sentence about the others."""
+    """Which variables are in at least `min_support` samples but not in all; and a note about the
+    others."""
     rare, everywhere = support < min_support, support == n
     keep = ~(rare | everywhere)
     if not keep.any():
         raise DataError(
-            f"none of {len(keep)} variables is present in at least {min_support} of {n} samples "
-            f"and absent in one (the most frequent is in {support.max()})",
+            f"none of {len(keep)} variables is 1 in at least {min_support} of {n} samples "
+            f"and 0 in one (the most frequent is in {support.max()})",
             Text("lower ", Option("min_support")),
             value=min_support,
             option="min_support",
         )
     return keep, (
-        f"kept {keep.sum():,} of {len(keep):,} variables: {rare.sum():,} are present in fewer than "
+        f"kept {keep.sum():,} of {len(keep):,} variables: {rare.sum():,} are 1 in fewer than "
         f"{min_support} samples, {(everywhere & ~rare).sum():,} in all"
     )
 
@@ -220,7 +221,7 @@ def _streamed_binary_table(
     min_support: int,
     plan: ReadPlan,
 ) -> Table:
-    """The same of rows and columns that come in parts, in any order."""
+    """The same from rows and columns that come in parts, in any order."""
     piles = DiskPairCollector(Scratch(plan.scratch))
     for rows, columns in blocks:
         piles.add(rows, columns)
@@ -234,12 +235,12 @@ def _streamed_binary_table(
 
 
 def _binary_table(table: Table, family: Family, scores: bool) -> Table:
-    """A table of presence or absence, unless its numbers are requested."""
+    """A sparse binary table, or its scores; raises if another family is requested."""
     requested = requested_families(family, table.names)
     other = next((name for name in requested if name not in (AUTO, "binary", "categorical")), None)
     if other is not None:
         raise DataError(
-            f"family {other!r}: this file is read as presence or absence",
+            f"family {other!r}: this file is read as binary variables",
             "load the numbers with another library and pass them as a dense array",
             value=other,
             option="family",
@@ -263,7 +264,7 @@ def _alignment(path: Path, family: Family, scores: bool) -> Table:
 def _read_docword(
     path: Path, names: Sequence[Any] | None, min_support: int, plan: ReadPlan | None
 ) -> Table:
-    """Part by part where there is a plan."""
+    """A docword file; in parts if there is a plan."""
     lines = Lines(path)
     sizes = n_docs, n_words, _ = lines.sizes()
     labels = word_names(path, names, n_words)
@@ -298,9 +299,9 @@ def _read_arrays(
 
 
 def _of_matrix(content: Any, names: list[str], min_support: int, family: Family) -> Table:
-    found = canonical_csr(content, names)
-    ones = np.ones(found.nnz, dtype=np.float32)
-    matrix = sparse.csr_array((ones, found.indices, found.indptr), shape=found.shape)
+    counts = canonical_csr(content, names)
+    ones = np.ones(counts.nnz, dtype=np.float32)
+    matrix = sparse.csr_array((ones, counts.indices, counts.indptr), shape=counts.shape)
     return _binary_table(supported_binary_table(matrix, names, min_support), family, False)
 
 
@@ -334,7 +335,7 @@ def _in_memory(
 def mapped_table(
     X: NDArray[Any], names: Sequence[Any] | None, sample_weight: Any, plan: ReadPlan
 ) -> Table:
-    """The table of an array that lies in a mapped file."""
+    """The table of an array in a mapped file, read in parts."""
     weights = None if sample_weight is None else checked_numbers(sample_weight, len(X))
     return _streamed(with_weights(array_source(X, names), weights), plan)
 
@@ -365,5 +366,7 @@ def _archive_parts(path: Path, plan: ReadPlan, min_support: int) -> Table:
     names = resolve_names(plan.names, file.shape[1])
     if not file.streams:
         return _of_matrix(load_sparse(archive), names, min_support, plan.family)
-    table = _streamed_binary_table(file.present(names), file.shape[0], names, min_support, plan)
+    table = _streamed_binary_table(
+        file.positive_entries(names), file.shape[0], names, min_support, plan
+    )
     return _binary_table(table, plan.family, False)

@@ -1,8 +1,8 @@
-"""A number for the content of every row: equal for equal rows, wherever they stand.
+"""Hash keys of rows: equal for equal rows, wherever they stand.
 
-The key of a row is a sum over its values in which zeros add nothing, so that neither the order of
-the rows matters, nor whether values are stored dense, sparse, or one-hot. Two given rows that
-differ have one key with probability 2^-63, about.
+The key of a row is a sum over its values in which zeros add nothing. So neither the order of the
+rows matters, nor whether values are stored dense, sparse, or one-hot. Two given different rows
+share a key with probability of about 2^-63.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from latenttree.data.table import Table
 Keys = NDArray[np.uint64]
 
 SEED = 8
-"""Of the random numbers in keys: any will do. With this one, the twenty rows of noise that
+"""Seed of the random numbers in keys: any will do. With this one, the twenty rows of noise that
 scikit-learn's checks learn from are not refused as below the detection limit."""
 
 STEP_VALUES = 1 << 17
-"""Values looked at together: few enough to stay in a processor's cache."""
+"""Values hashed together: few enough to stay in a processor's cache."""
 
 
 def row_keys(table: Table) -> Keys:
-    """(n,) the key of every row, from the values as they were read: coordinates made of these may
-    round differently where rows are in another order. O(n p), or what is stored."""
+    """(n,) the key of every row, from the values as they were read: coordinates derived from them
+    may round differently in another order of rows. O(n p), or the stored values."""
     rng = np.random.default_rng(SEED)
     total = np.zeros(table.n_samples, dtype=np.uint64)
     codes, blocks = _content(table)
@@ -44,10 +44,10 @@ def row_keys(table: Table) -> Keys:
 
 
 def order_keys(table: Table, rows: NDArray[np.int64]) -> Keys:
-    """Random numbers for different rows, to order them by: those of their codes and of the ranks
-    of their numbers, so that the unit of a column does not matter.
+    """Random numbers for different rows, to order them by: from their codes and the ranks of their
+    numbers, so that the unit of a column does not matter.
 
-    As many columns are ranked, O(n log n) each, as tell all rows apart: one, where it is real."""
+    As many columns are ranked, O(n log n) each, as distinguish all rows: one, where it is real."""
     rng = np.random.default_rng(SEED)
     codes, blocks = _content(table)
     total = np.zeros(len(rows), dtype=np.uint64)
@@ -70,25 +70,25 @@ def _columns(blocks: list[Any], rows: NDArray[np.int64]) -> Iterator[Any]:
 
 
 def _ranks(x: Any) -> Any:
-    """Places of numbers among the different ones of their column, from 0 on; -1 where missing. Of
-    a sparse block those of what is stored, behind the zeros where there are any."""
+    """Ranks of numbers among the different ones of their column, from 0; -1 where missing. Of a
+    sparse block those of stored values, above the zeros where there are any."""
     if not sparse.issparse(x):
-        places = np.unique(x, return_inverse=True)[1]
-        places[np.isnan(x)] = -1
-        return places[:, None]
+        positions = np.unique(x, return_inverse=True)[1]
+        positions[np.isnan(x)] = -1
+        return positions[:, None]
     order = np.lexsort((x.data, x.indices))
     column, value = x.indices[order], x.data[order]
     new = np.concatenate([[False], (column[1:] == column[:-1]) & (value[1:] != value[:-1])])
     first = np.searchsorted(column, column)
     running = np.cumsum(new)
     zeros = np.bincount(x.indices, minlength=x.shape[1]) < x.shape[0]
-    places = np.empty(len(order), dtype=np.int64)
-    places[order] = running - running[first] + zeros[column] if len(order) else 0
-    return sparse.csr_array((places, x.indices, x.indptr), shape=x.shape)
+    positions = np.empty(len(order), dtype=np.int64)
+    positions[order] = running - running[first] + zeros[column] if len(order) else 0
+    return sparse.csr_array((positions, x.indices, x.indptr), shape=x.shape)
 
 
 def _content(table: Table) -> tuple[Any, list[Any]]:
-    """Codes `(n, p)`, or a CSR of ones where variables are present; and columns or blocks of
+    """Codes `(n, p)`, or a CSR of ones for sparse binary tables; and columns or blocks of
     numbers."""
     if table.values is not None:
         return table.values.codes, [x for _, x in sorted(table.values.arrays.items())]
@@ -125,8 +125,8 @@ def _add_numbers(total: Keys, x: Any, rng: np.random.Generator) -> None:
         for start, stop in _steps(x.shape[0], x.nnz / max(x.shape[0], 1)):
             indices, ends = _stored(x, start, stop)
             numbers = x.data[x.indptr[start] : x.indptr[stop]]
-            found = _mixed(_bits(numbers) ^ salt[indices]) - zero[indices]
-            total[start:stop] += _row_sums(found, ends)
+            hashes = _mixed(_bits(numbers) ^ salt[indices]) - zero[indices]
+            total[start:stop] += _row_sums(hashes, ends)
     else:
         for start, stop in _steps(x.shape[0], width):
             about_to_read(x, x[start:stop].nbytes)
@@ -141,7 +141,7 @@ def _steps(n: int, width: float) -> Iterator[tuple[int, int]]:
 
 
 def _stored(matrix: Any, start: int, stop: int) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Columns of what some rows of a CSR store, and where each row ends."""
+    """Column indices of the stored values of some rows of a CSR, and where each row ends."""
     indptr = matrix.indptr[start : stop + 1]
     return matrix.indices[indptr[0] : indptr[-1]], indptr - indptr[0]
 
@@ -153,14 +153,14 @@ def _row_sums(values: Keys, ends: NDArray[Any]) -> Keys:
 
 
 def _bits(x: NDArray[Any]) -> Keys:
-    """Bits of numbers; equal numbers have the same (0 and -0), and all NaN."""
-    found = x.astype(np.float64) + 0.0
-    found[np.isnan(found)] = np.nan
-    return found.view(np.uint64)
+    """Bits of numbers; equal for equal numbers (0 and -0), and for all NaN."""
+    numbers = x.astype(np.float64) + 0.0
+    numbers[np.isnan(numbers)] = np.nan
+    return numbers.view(np.uint64)
 
 
 def _mixed(x: Keys) -> Keys:
-    """Each number scattered over all 64 bits, one to one (the finalizer of SplitMix64)."""
+    """Each number mixed over all 64 bits, one to one (the finalizer of SplitMix64)."""
     x = x ^ (x >> np.uint64(30))
     x *= np.uint64(0xBF58476D1CE4E5B9)
     x ^= x >> np.uint64(27)

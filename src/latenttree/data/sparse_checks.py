@@ -1,4 +1,4 @@
-"""Sparse matrices are checked before SciPy's compiled code, which believes every index, sees them.
+"""Checks of sparse matrices, before SciPy's compiled code, which trusts every index, reads them.
 
 One pass over the indices, for matrices in memory and in files alike.
 """
@@ -16,8 +16,8 @@ from latenttree.data.checks import check_shape
 from latenttree.errors import DataError
 
 MAX_EMPTY = {"row": 1 << 26, "column": 1 << 22}
-"""Rows and columns without any stored value beyond which a size is held to be wrong: every column
-has a name, and every row a place in an index."""
+"""Empty rows and columns beyond which a declared size is held to be wrong: every column has a name,
+and every row an index."""
 
 REBUILD = (
     "make the matrix anew, for example from its rows, columns and values (scipy.sparse.coo_array)"
@@ -34,7 +34,7 @@ PARTS = {
 
 
 def check_sparse(X: Any) -> None:
-    """Every index of a matrix in memory lies inside it, and its shape is one that can be meant."""
+    """Raise unless every index of a matrix in memory lies inside it, and its shape is plausible."""
     if len(X.shape) != 2:
         check_shape(X.shape)
     if X.format == "lil":
@@ -52,7 +52,7 @@ def check_sparse(X: Any) -> None:
 
 
 def check_size(shape: tuple[int, int], n_stored: int) -> None:
-    """A matrix has no more rows or columns without a value than somebody could mean."""
+    """Raise if more rows or columns are empty than is plausible."""
     for size, what in zip(shape, MAX_EMPTY, strict=True):
         empty = size - n_stored
         if empty > MAX_EMPTY[what]:
@@ -66,7 +66,7 @@ def check_size(shape: tuple[int, int], n_stored: int) -> None:
 
 
 def check_parts(kind: str, shape: tuple[int, ...], parts: Mapping[str, Any]) -> None:
-    """The arrays of a matrix fit each other and its shape."""
+    """Raise unless the arrays of a matrix fit each other and its shape."""
     wrong = next((name for name, part in parts.items() if not isinstance(part, np.ndarray)), None)
     if wrong is not None:
         raise _damaged(f"{wrong!r} is {type(parts[wrong]).__name__}, not an array")
@@ -99,7 +99,7 @@ def _check_compressed(kind: str, shape: tuple[int, ...], parts: Mapping[str, NDA
 
 
 def check_ends(indptr: NDArray[Any], n: int, n_stored: int) -> None:
-    """(n + 1,) where the values of each row begin and end: from 0 on, never back, inside."""
+    """Raise unless `indptr` has n + 1 integers that rise from 0 to at most `n_stored`."""
     whole = indptr.ndim == 1 and indptr.dtype.kind in "iu" and len(indptr) == n + 1
     if not whole:
         raise _damaged(
@@ -110,7 +110,7 @@ def check_ends(indptr: NDArray[Any], n: int, n_stored: int) -> None:
 
 
 def check_indices(indices: NDArray[Any], size: int, what: str) -> None:
-    """Whole numbers from 0 to less than `size`."""
+    """Raise unless indices are integers from 0 to less than `size`."""
     if indices.ndim != 1 or (indices.dtype.kind not in "iu" and indices.size):
         raise _damaged(f"its {what} numbers are of type {indices.dtype}, not integers")
     # As unsigned numbers the negative ones are the largest: one pass finds both.

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from latenttree.data.row_access import take_rows
-from latenttree.data.table import IntArray, Table, Values
+from latenttree.data.table import IntArray, Table
+from latenttree.data.values import Values
 
 Floats = NDArray[np.float64]
 

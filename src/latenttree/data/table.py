@@ -5,7 +5,7 @@ stored is the table's kind:
 
 - ``"codes"``: `codes` holds one coordinate in use for each variable: its category, or the bin of a
   number; -1 where the value is missing.
-- ``"sparse_binary"``: every variable is absent or present; `matrix` stores the present ones.
+- ``"sparse_binary"``: every variable is 0 or 1; `matrix` stores the ones.
 - ``"blocks"``: variable `i` is a vector, columns ``offsets[i]:offsets[i + 1]`` of `matrix`;
   `missing` marks the variables that a sample lacks.
 
@@ -15,7 +15,7 @@ stands for a number in the structure, the number itself counts in the model.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
@@ -26,89 +26,15 @@ from scipy import sparse
 
 from latenttree.data.row_access import rearranged_rows, take_rows
 from latenttree.data.streaming.scratch import about_to_read
+from latenttree.data.values import Values
 from latenttree.errors import DataError
 
 Kind = Literal["codes", "sparse_binary", "blocks"]
 IntArray = NDArray[np.int64]
 
 
-FAMILIES = (
-    "categorical",
-    "ordinal",
-    "gaussian",
-    "gaussian_spherical",
-    "gaussian_diagonal",
-    "gaussian_full",
-    "gaussian_tied",
-    "poisson",
-    "multinomial",
-    "multihot",
-)
-"""Names of families; "categorical" and "ordinal" variables are codes, the others have `arrays`."""
-
-CODED = ("categorical", "ordinal")
-
 VALUES_PER_RANGE = 1 << 22
-"""Stored values that are read at once by what only counts."""
-
-
-@dataclass(frozen=True, eq=False)
-class Values:
-    """Samples as likelihoods see them.
-
-    Attributes
-    ----------
-    families : (p,) the family of each variable, one of `FAMILIES`.
-    codes : (n, p) signed categories of the categorical and ordinal variables; -1 where missing,
-        and for every variable of another family.
-    arrays : for each variable of another family its values: `(n,)` floats with NaN where missing,
-        an `(n, d)` dense block with NaN, or an `(n, d)` CSR block (nothing missing).
-    """
-
-    families: tuple[str, ...]
-    codes: NDArray[Any]
-    arrays: Mapping[int, Any]
-
-    def rows(self, start: int, stop: int) -> Values:
-        """Samples start:stop; views where the arrays are dense."""
-        return self.take(slice(start, stop))
-
-    def take(self, index: Any) -> Values:
-        """The samples of `index`; each array is indexed when it is first used."""
-        return Values(self.families, take_rows(self.codes, index), LazyRows(self.arrays, index))
-
-    def rearranged(self, positions: NDArray[Any]) -> Values:
-        """The samples at `positions`; arrays in mapped files lie in new ones."""
-        arrays = {v: rearranged_rows(x, positions) for v, x in self.arrays.items()}
-        return Values(self.families, rearranged_rows(self.codes, positions), arrays)
-
-    def select(self, index: Sequence[int] | NDArray[Any]) -> Values:
-        """The variables of `index`, in that order."""
-        number = {int(v): i for i, v in enumerate(index)}
-        arrays = {number[v]: x for v, x in self.arrays.items() if v in number}
-        return Values(tuple(self.families[v] for v in index), self.codes[:, list(index)], arrays)
-
-
-class LazyRows(Mapping[int, Any]):
-    """Some rows of arrays, each indexed when it is first used, then cached."""
-
-    def __init__(self, arrays: Mapping[int, Any], index: Any) -> None:
-        self._arrays, self._index = arrays, index
-        self._cached: dict[int, Any] = {}
-
-    def __getitem__(self, v: int) -> Any:
-        if v not in self._cached:
-            self._cached[v] = take_rows(self._arrays[v], self._index)
-        return self._cached[v]
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self._arrays)
-
-    def __len__(self) -> int:
-        return len(self._arrays)
-
-    def __reduce__(self) -> Any:
-        return dict, (dict(self),)
+"""Stored values in a range of rows that counting passes read at once."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +46,7 @@ class Table:
     names : (p,) names of the variables, all different.
     kind : "codes", "sparse_binary" or "blocks".
     n_samples : n.
-    dims : (p,) dimension of each variable: its number of categories, 2 for presence, or
+    dims : (p,) dimension of each variable: its number of categories, 2 for binary ones, or
         the width of its block.
     categories : for each variable its sorted labels, or None where there are none;
         a category that no sample has is not a category. Of a multi-hot group the names of its
@@ -171,11 +97,12 @@ class Table:
 
     @property
     def n_vars(self) -> int:
+        """p."""
         return len(self.names)
 
     @property
     def widths(self) -> IntArray:
-        """(p,) stored coordinates of each variable: dims, except 1 for presence."""
+        """(p,) stored coordinates of each variable: `dims`, but 1 for sparse binary ones."""
         return np.diff(self.offsets)
 
     @property
@@ -185,11 +112,12 @@ class Table:
 
     @property
     def total_weight(self) -> float:
-        """Samples, each as often as it counts."""
+        """Sum of the weights; the number of samples without weights."""
         return float(self.n_samples if self.weights is None else self.weights.sum())
 
     @cached_property
     def has_missing(self) -> bool:
+        """Whether any value is missing; one pass over codes, then cached."""
         codes = self.codes
         if codes is not None:
             parts = self.row_ranges() if codes.dtype.kind == "i" else ()
@@ -206,7 +134,7 @@ class Table:
         return ~self.missing[start:stop]
 
     def row_ranges(self, n_values: int = VALUES_PER_RANGE) -> Iterator[tuple[int, int]]:
-        """Ranges `(start, stop)` of samples with about so many stored values each."""
+        """Ranges `(start, stop)` of samples with about `n_values` stored values each."""
         width = self.n_vars
         if self.kind != "codes":
             assert self.matrix is not None
@@ -268,8 +196,9 @@ class Table:
         return self.replace(**changes)
 
     def is_copy(self, a: int, b: int, least: int = 1) -> bool:
-        """Whether two variables say the same in every sample that has both (up to the names of
-        categories), and all but the most frequent value have at least `least` samples together."""
+        """Whether variables `a` and `b` are equal, up to the names of categories, in every sample
+        that has both, and samples with other values than the most frequent one weigh at least
+        `least`."""
         numbers = {} if self.values is None else self.values.arrays
         if self.codes is not None and a not in numbers and b not in numbers:
             return self._is_copy_of_codes(a, b, least)
@@ -297,21 +226,22 @@ class Table:
         return bool(counts.sum() - counts.max(initial=0) >= least)
 
     def thinned(self, n: int) -> Table:
-        """About `n` samples spread evenly over the table, whatever its order; all if it has fewer.
+        """About `n` samples spread evenly over the table; the table itself if it has fewer than `2
+        n`.
 
-        One place at random in each of `n` ranges, so that no period of the rows shows. A sample
-        of weight w takes w places."""
+        One position at random in each of `n` ranges, so that no period of the rows shows. A sample
+        of weight w takes w positions."""
         total = int(self.total_weight)
         step = total // max(n, 1)
         if step < 2:
             return self
         starts = np.arange(0, total, step)
-        places = starts + np.random.default_rng(0).integers(0, step, len(starts))
-        places = places[places < total]
+        positions = starts + np.random.default_rng(0).integers(0, step, len(starts))
+        positions = positions[positions < total]
         if self.weights is None:
-            return self.subset_rows(places)
+            return self.subset_rows(positions)
         ends = np.concatenate([[0.0], np.cumsum(self.weights)])
-        weights = np.diff(np.searchsorted(places, ends)).astype(np.float64)
+        weights = np.diff(np.searchsorted(positions, ends)).astype(np.float64)
         used = np.flatnonzero(weights)
         return self.subset_rows(used).replace(weights=weights[used])
 
@@ -342,15 +272,15 @@ class Table:
         position = {name: i for i, name in enumerate(self.names)}
         index = []
         for variable in variables:
-            found = position.get(variable) if isinstance(variable, str) else int(variable)
-            if found is None or not -self.n_vars <= found < self.n_vars:
+            number = position.get(variable) if isinstance(variable, str) else int(variable)
+            if number is None or not -self.n_vars <= number < self.n_vars:
                 raise DataError(
                     f"no variable {variable!r} in a table of {self.n_vars} variables ("
                     f"{', '.join(self.names[:5])}, ...)",
                     "use one of its names or 0..p-1",
                     value=variable,
                 )
-            index.append(found % self.n_vars)
+            index.append(number % self.n_vars)
         if len(set(index)) != len(index):
             raise DataError(
                 f"a variable is selected twice in {list(variables)!r}",
@@ -360,12 +290,14 @@ class Table:
         return np.asarray(index, dtype=np.int64)
 
     def replace(self, **changes: Any) -> Table:
+        """A copy with other fields, which are checked."""
         values = {name: getattr(self, name) for name in self.__dataclass_fields__}
         return Table(**(values | changes))
 
 
 def _same(one: Any, other: Any, weights: NDArray[np.float64], least: int) -> bool:
-    """Whether two columns or blocks of numbers are equal, and known in `least` samples."""
+    """Whether two columns or blocks of numbers are equal where both are known, which weighs
+    `least`."""
     if one.shape != other.shape or sparse.issparse(one) != sparse.issparse(other):
         return False
     if sparse.issparse(one):

@@ -1,4 +1,4 @@
-"""Sample weights: how often each row counts, as if it stood in the table so many times."""
+"""Sample weights are frequencies: a row of weight w counts as w rows."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from latenttree.data.containers import filter_rows, n_rows
 from latenttree.errors import DataError, Option, Text
 
 MIN_TOTAL = 2.0
-"""Weights are counts of rows, and nothing is learned from fewer than two."""
+"""Nothing is learned from fewer than two rows."""
 
 MAX_TOTAL = 2.0**53
-"""Beyond it a sum loses rows of weight one."""
+"""Sums beyond this lose rows of weight one."""
 
 RESCALE = "rescale them to counts, for example sample_weight * n / sample_weight.sum()"
 
@@ -55,6 +55,7 @@ def checked_numbers(sample_weight: Any, n: int) -> NDArray[np.float64]:
 
 
 def _too_large(what: str, value: float, row: int | None = None) -> DataError:
+    """The error of a weight, or a sum of weights, beyond `MAX_TOTAL`."""
     return DataError(
         Text(what, ", but weights are frequencies, and sums beyond 2^53 lose rows of weight 1"),
         RESCALE,
@@ -65,7 +66,7 @@ def _too_large(what: str, value: float, row: int | None = None) -> DataError:
 
 
 def check_weights(sample_weight: Any, n: int, least: float = MIN_TOTAL) -> NDArray[np.float64]:
-    """(n,) float64 weights: finite, none negative, worth at least `least` rows together."""
+    """(n,) float64 weights: finite, none negative, adding up to at least `least`."""
     weights = checked_numbers(sample_weight, n)
     total = float(weights.sum())
     if total == 0:

@@ -58,9 +58,9 @@ def arrays_of(model: Model) -> Arrays:
     if isinstance(model, GaussianTreeModel):
         parts = {name: getattr(model, name) for name in ("means", "loadings", "noise")}
         return {name: (_joined(given), "<f8") for name, given in parts.items()}
-    offsets = np.concatenate([[0], np.cumsum([table.size for table in model.tables])])
+    offsets = np.concatenate([[0], np.cumsum([table.size for table in model.cpts])])
     arrays: dict[str, tuple[NDArray[Any], Dtype]] = {
-        "tables": (_joined(model.tables), "<f8"),
+        "tables": (_joined(model.cpts), "<f8"),
         "offsets": (offsets, "<i8"),
     }
     if model.emissions:
@@ -157,7 +157,7 @@ def _exact(model: TreeModel, tables: list[Floats]) -> TreeModel:
     exact = tuple(np.array(table, dtype=np.float64) for table in tables)
     for table in exact:
         table.flags.writeable = False
-    object.__setattr__(model, "tables", exact)
+    object.__setattr__(model, "cpts", exact)
     return model
 
 

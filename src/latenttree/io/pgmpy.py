@@ -41,10 +41,10 @@ def to_pgmpy(model: TreeModel, state_names: States | None = None) -> Any:
         family = [names[v]] if u < 0 else [names[v], names[u]]
         table = new_table(
             names[v],
-            len(model.tables[v]),
-            model.tables[v],
+            len(model.cpts[v]),
+            model.cpts[v],
             evidence=family[1:] or None,
-            evidence_card=[model.tables[v].shape[1]] if u >= 0 else None,
+            evidence_card=[model.cpts[v].shape[1]] if u >= 0 else None,
             state_names={name: states[name] for name in family},
         )
         network.add_cpds(table)

@@ -7,20 +7,20 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.model.group_counts import Groups
+from latenttree.model.column_groups import ColumnGroups
 from latenttree.model.inference import log_likelihood
 from latenttree.model.samples import Chunks, as_chunk
 from latenttree.model.tree_model import TreeModel, normalised
 
 Floats = NDArray[np.float64]
-Tables = tuple[Floats, ...]
+CPTs = tuple[Floats, ...]
 
 
 def total_log_likelihood(model: TreeModel, chunks: Chunks, n_jobs: int = 1) -> float:
     """Log-likelihood of all samples."""
     total = 0.0
-    groups = Groups.of(model)
-    flat = np.concatenate([t.ravel() for t in model.tables])
+    groups = ColumnGroups.of(model)
+    flat = np.concatenate([t.ravel() for t in model.cpts])
     for chunk in map(as_chunk, chunks()):
         found = None if groups is None else groups.log_likelihood(flat, model, chunk, n_jobs)
         if found is None:
@@ -29,13 +29,18 @@ def total_log_likelihood(model: TreeModel, chunks: Chunks, n_jobs: int = 1) -> f
     return total
 
 
-def maximise(model: TreeModel, counts: Tables, smoothing: float, target: Tables) -> TreeModel:
+def bic_score(model: TreeModel, log_likelihood: float, n: float) -> float:
+    """`log-likelihood - n_parameters / 2 log n`: larger is better."""
+    return log_likelihood - 0.5 * model.n_parameters * float(np.log(n))
+
+
+def maximise(model: TreeModel, counts: CPTs, smoothing: float, target: CPTs) -> TreeModel:
     """The model of largest expected log-likelihood given the counts, plus pseudo-samples."""
-    tables = (
+    cpts = (
         normalised(count + smoothing * t[:, None], t)
         for count, t in zip(counts, target, strict=True)
     )
-    return TreeModel(model.tree, model.root, tuple(tables), model.emissions)
+    return TreeModel(model.tree, model.root, tuple(cpts), model.emissions)
 
 
 def smoothed(
@@ -43,11 +48,11 @@ def smoothed(
 ) -> TreeModel:
     """The model as if from `n_samples` counted with its states known, plus pseudo-samples."""
     weights = [model.marginals[u] if u >= 0 else np.ones(1) for u in model.parents.tolist()]
-    counts = tuple(n_samples * t * w for t, w in zip(model.tables, weights, strict=True))
+    counts = tuple(n_samples * t * w for t, w in zip(model.cpts, weights, strict=True))
     return maximise(model, counts, smoothing, prior_targets(model, marginals))
 
 
-def prior_targets(model: TreeModel, marginals: Sequence[Floats]) -> Tables:
+def prior_targets(model: TreeModel, marginals: Sequence[Floats]) -> CPTs:
     """Where pseudo-samples go: an observed node's marginal, evenly over the states of a hidden."""
     p = model.tree.n_observed
     observed = tuple(marginals) or model.marginals[:p]

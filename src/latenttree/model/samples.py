@@ -13,7 +13,7 @@ from scipy import sparse
 
 from latenttree.data import Table, one_hot_codes
 from latenttree.data.row_access import take_rows
-from latenttree.data.table import CODED, LazyRows, Values
+from latenttree.data.values import CODED, LazyRows, Values
 from latenttree.engine import BLOCK, blocks
 from latenttree.model.emissions import soft_evidence
 from latenttree.model.inference import Evidence

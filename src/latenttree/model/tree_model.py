@@ -43,14 +43,14 @@ class TreeModel:
 
     tree: Tree
     root: int
-    tables: tuple[Floats, ...]
+    cpts: tuple[Floats, ...]
     emissions: Mapping[int, Emission] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if len(self.tables) != self.tree.n_nodes:
-            found, needed = len(self.tables), self.tree.n_nodes
+        if len(self.cpts) != self.tree.n_nodes:
+            found, needed = len(self.cpts), self.tree.n_nodes
             raise ValueError(f"{found} tables for {needed} nodes; give one each")
-        shapes = [np.shape(table) for table in self.tables]
+        shapes = [np.shape(table) for table in self.cpts]
         for v, (shape, u) in enumerate(zip(shapes, self.parents.tolist(), strict=True)):
             width = 1 if u < 0 else (*shapes[u], 0)[0]
             if len(shape) != 2 or shape[1] != width or not shape[0]:
@@ -58,7 +58,7 @@ class TreeModel:
                     f"the table of node {self.tree.names[v]!r} has shape {shape}; its parent "
                     f"needs {width} columns"
                 )
-        object.__setattr__(self, "tables", self._distributions(shapes))
+        object.__setattr__(self, "cpts", self._distributions(shapes))
         self._check_emissions()
 
     def _distributions(self, shapes: list[tuple[int, ...]]) -> tuple[Floats, ...]:
@@ -68,7 +68,7 @@ class TreeModel:
             alike.setdefault(shape, []).append(v)
         found: list[Any] = [None] * len(shapes)
         for nodes in alike.values():
-            stack = np.array([self.tables[v] for v in nodes], dtype=np.float64)
+            stack = np.array([self.cpts[v] for v in nodes], dtype=np.float64)
             sums = stack.sum(axis=1)
             fine = (stack >= 0).all(axis=(1, 2)) & (np.abs(sums - 1) <= SIMPLEX_TOLERANCE).all(1)
             if not fine.all():
@@ -90,10 +90,10 @@ class TreeModel:
             if not 0 <= v < self.tree.n_observed or u < 0 or len(self.tree.neighbors(v)) != 1:
                 raise ValueError(f"node {self.tree.names[v]!r} has an emission but is no leaf")
             expected = (1, emission.n_states)
-            if self.tables[v].shape != expected:
+            if self.cpts[v].shape != expected:
                 raise ValueError(
                     f"the emission of {self.tree.names[v]!r} has {emission.n_states} states, its "
-                    f"table shape {self.tables[v].shape}; the table is ones of shape {expected}"
+                    f"table shape {self.cpts[v].shape}; the table is ones of shape {expected}"
                 )
 
     @classmethod
@@ -135,7 +135,7 @@ class TreeModel:
     @cached_property
     def dims(self) -> NDArray[np.int64]:
         """(n_nodes,) states of each node."""
-        return np.array([len(table) for table in self.tables], dtype=np.int64)
+        return np.array([len(table) for table in self.cpts], dtype=np.int64)
 
     @cached_property
     def marginals(self) -> tuple[Floats, ...]:
@@ -143,14 +143,14 @@ class TreeModel:
         found: list[Any] = [None] * self.tree.n_nodes
         for v in self.order.tolist():
             u = self.parents[v]
-            found[v] = self.tables[v][:, 0] if u < 0 else self.tables[v] @ found[u]
+            found[v] = self.cpts[v][:, 0] if u < 0 else self.cpts[v] @ found[u]
         return tuple(found)
 
     @property
     def n_parameters(self) -> int:
         """Free parameters: one less than the states for every column of every table."""
         emitted = sum(emission.n_parameters for emission in self.emissions.values())
-        return int(sum((len(t) - 1) * t.shape[1] for t in self.tables)) + emitted
+        return int(sum((len(t) - 1) * t.shape[1] for t in self.cpts)) + emitted
 
     def marginal(self, node: Node) -> Floats:
         """`P(node)`, or the expectation of a node that is not categorical."""
@@ -163,9 +163,9 @@ class TreeModel:
         """`P(a, b)` of the two ends of an edge, `(dims[a], dims[b])`."""
         i, j = self.tree.index(a), self.tree.index(b)
         if self.parents[i] == j:
-            return np.asarray(self.tables[i] * self.marginals[j])
+            return np.asarray(self.cpts[i] * self.marginals[j])
         if self.parents[j] == i:
-            return np.asarray((self.tables[j] * self.marginals[i]).T)
+            return np.asarray((self.cpts[j] * self.marginals[i]).T)
         raise ValueError(
             f"{self.tree.names[i]!r} and {self.tree.names[j]!r} are not the ends of an edge"
         )
@@ -185,7 +185,7 @@ class TreeModel:
     def _table(self, i: int, j: int) -> Floats:
         """`P(i | j)` of the two ends of an edge."""
         if self.parents[i] == j:
-            return self.tables[i]
+            return self.cpts[i]
         return normalised(self.joint(i, j), self.marginals[i])
 
     def rerooted(self, root: Node) -> TreeModel:
@@ -201,7 +201,7 @@ class TreeModel:
     def relabelled(self, orders: Mapping[int, ArrayLike]) -> TreeModel:
         """States of the given nodes in another order: new state `i` is old state `orders[v][i]`."""
         tables = []
-        for v, (table, u) in enumerate(zip(self.tables, self.parents.tolist(), strict=True)):
+        for v, (table, u) in enumerate(zip(self.cpts, self.parents.tolist(), strict=True)):
             if v not in orders and u not in orders:
                 tables.append(table)
                 continue
@@ -215,7 +215,7 @@ class TreeModel:
         }
         return TreeModel(self.tree, self.root, tuple(tables), emissions)
 
-    def with_tables(
+    def with_cpts(
         self, tables: Iterable[Floats], emissions: Mapping[int, Emission] | None = None
     ) -> TreeModel:
         """Other tables (and emissions) on the same tree, taken as they are: for a caller that has
@@ -223,7 +223,7 @@ class TreeModel:
         new = object.__new__(TreeModel)
         known = {name: getattr(self, name) for name in ("tree", "root", "parents", "order", "dims")}
         used = self.emissions if emissions is None else emissions
-        vars(new).update(known, tables=tuple(tables), emissions=used)
+        vars(new).update(known, cpts=tuple(tables), emissions=used)
         return new
 
     @classmethod
@@ -239,7 +239,7 @@ class TreeModel:
         parents, order = tree.rooted(root)
         dims = np.array([len(table) for table in tables], dtype=np.int64)
         known = {"tree": tree, "root": root, "parents": parents, "order": order, "dims": dims}
-        vars(new).update(known, tables=tuple(tables), emissions=emissions or {})
+        vars(new).update(known, cpts=tuple(tables), emissions=emissions or {})
         return new
 
     def canonical(self) -> TreeModel:
@@ -248,7 +248,7 @@ class TreeModel:
         root = default_root(tree)
         turned = self.rerooted(int(np.flatnonzero(number == root)[0]))
         tables: list[Any] = [None] * tree.n_nodes
-        for v, table in enumerate(turned.tables):
+        for v, table in enumerate(turned.cpts):
             tables[number[v]] = table
         emissions = {int(number[v]): emission for v, emission in self.emissions.items()}
         return TreeModel(tree, root, tuple(tables), emissions)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from latenttree.config import FitConfig
 from latenttree.data import Table
 from latenttree.data.streaming.scratch import about_to_read
-from latenttree.data.table import CODED
+from latenttree.data.values import CODED
 from latenttree.model.emissions import pooled, target_of
 from latenttree.model.held_out import split_samples
 from latenttree.model.likelihood import smoothed, total_log_likelihood
@@ -19,25 +19,26 @@ from latenttree.model.samples import category_bases, is_one_hot, marginals, mode
 from latenttree.model.tree_model import TreeModel
 from latenttree.moments import full_subspaces, pooled_subspaces
 from latenttree.moments.subspace import coordinate_moments, feature_means
-from latenttree.parameters.estimate import Parameters, Pooled, estimate_parameters, node_conditions
-from latenttree.parameters.views import Looks, VectorLooks, all_leaf_views
+from latenttree.parameters.estimate import estimate_by_moments, node_conditions
+from latenttree.parameters.features import Projections, VectorProjections, all_leaf_projections
+from latenttree.parameters.solving import Parameters, Pooled
 from latenttree.tree import Tree
 
 Floats = NDArray[np.float64]
 
 CONDITION_SAMPLES = 1 << 13
-"""Samples that conditions are measured on."""
+"""Number of samples from which conditions are computed."""
 
-START_SAMPLES, START_SEEN = 1 << 14, 100
-"""Samples whose moments are a start for EM, at least; more where rare categories would not be seen
-so often in them."""
+START_SAMPLES, START_COUNT = 1 << 14, 100
+"""Lower bound of the number of samples whose moments start EM; more are used where rare categories
+would occur less than `START_COUNT` times."""
 
 START_VALUES = 1 << 33
-"""Values of nodes in these samples, at most: what many variables cannot see often enough in so
-many, EM sees in all."""
+"""Upper bound of samples times nodes for the start. With more nodes, rare categories are left to
+EM, which uses all samples."""
 
 FIRST_SAMPLES = 1 << 12
-"""Samples of the rounds that only make features, at least."""
+"""Lower bound of the number of samples of the rounds that only provide features."""
 
 
 def moment_start(
@@ -49,23 +50,24 @@ def moment_start(
 ) -> Parameters:
     """Parameters of a tree by moments alone.
 
-    Samples that refinement is stopped by are left out: a start that has seen them looks best.
-    With gaps, moments come from different samples, and where variables nearly determine each other
-    the differences outweigh what is to be estimated: the likeliest of several is taken."""
+    Held-out samples are not used: a start estimated from them would seem the best. With missing
+    values, moments come from different samples, and where variables nearly determine each other
+    the differences exceed the quantities to be estimated: the likeliest of several starts is
+    taken."""
     train = split_samples(table, config)[0]
 
-    def judge(model: TreeModel) -> float:
+    def score(model: TreeModel) -> float:
         usable = smoothed(model, train.n_samples, 1.0, marginals(table))
         return total_log_likelihood(usable, train, config.n_jobs)
 
-    looks: Looks = []
+    projections: Projections = []
     if tree.n_hidden:
-        looks = looks_of(table, view_basis(table, n_states, basis, config))
+        projections = projections_of(table, view_basis(table, n_states, basis, config))
     start, first = start_samples(table, tree.n_nodes)
     some = train.about(start) if config.refine else train
-    found = estimate_parameters(
+    found = estimate_by_moments(
         tree,
-        looks,
+        projections,
         model_dims(table),
         marginals(table),
         some,
@@ -73,12 +75,12 @@ def moment_start(
         families=pooled_families(table, n_states),
         hidden_features=config.hidden_features,
         fewer=some.about(first) if config.refine else None,
-        judge=judge if table.has_missing else None,
+        score=score if table.has_missing else None,
         n_jobs=config.n_jobs,
     )
     if table.has_missing and tree.n_hidden and (model_dims(table) == n_states).all():
         alike = copying_model(tree, marginals(table))
-        if judge(alike) > judge(found.model):
+        if score(alike) > score(found.model):
             return Parameters(alike, found.condition)
     return found
 
@@ -86,19 +88,19 @@ def moment_start(
 def start_samples(table: Table, n_nodes: int) -> tuple[int, int]:
     """Samples whose moments EM may start from, and those of the rounds that only make features.
 
-    The noise in them is less than what the first steps of EM take out, and all but the rarest
-    twentieth of the categories are seen `START_SEEN` times (what is present, for features, a tenth
-    of that), as far as `START_VALUES` allow."""
+    Their noise is less than the first EM steps remove, and all but the rarest twentieth of the
+    categories occur `START_COUNT` times (in sparse binary tables, for features, a tenth of that),
+    as far as `START_VALUES` allows."""
     coded = np.array([family in CODED or family == "multihot" for family in table.families])
     mean = coordinate_moments(table)[0]
-    present = table.kind == "sparse_binary"
-    share = mean if present else mean[np.repeat(coded, np.diff(table.offsets))]
+    is_sparse = table.kind == "sparse_binary"
+    share = mean if is_sparse else mean[np.repeat(coded, np.diff(table.offsets))]
     share = np.minimum(share, 1 - share)
     share = share[share > 0]
     if not len(share):
         return START_SAMPLES, FIRST_SAMPLES
-    enough, most = int(START_SEEN / np.quantile(share, 0.05)), START_VALUES // n_nodes
-    first = max(FIRST_SAMPLES, min(enough // 10, most)) if present else FIRST_SAMPLES
+    enough, most = int(START_COUNT / np.quantile(share, 0.05)), START_VALUES // n_nodes
+    first = max(FIRST_SAMPLES, min(enough // 10, most)) if is_sparse else FIRST_SAMPLES
     return max(START_SAMPLES, min(enough, most)), first
 
 
@@ -110,20 +112,22 @@ def conditions(
     nodes: NDArray[np.bool_],
     config: FitConfig,
 ) -> Floats:
-    """Conditions of those hidden nodes `(m,)` of a refined model that are marked, from some of the
-    samples: what a tree that has changed since its parameters were estimated leaves open."""
-    looks = looks_of(table, view_basis(table, n_states, basis, config))
+    """Conditions of the marked hidden nodes `(m,)` of a refined model, from some of the samples;
+    for nodes that are newer than the parameters by moments."""
+    projections = projections_of(table, view_basis(table, n_states, basis, config))
     some = split_samples(table, config)[0].about(CONDITION_SAMPLES)
     hidden = config.hidden_features
-    return node_conditions(model, looks, some, nodes, hidden_features=hidden, n_jobs=config.n_jobs)
+    return node_conditions(
+        model, projections, some, nodes, hidden_features=hidden, n_jobs=config.n_jobs
+    )
 
 
 def copying_model(tree: Tree, shares: Sequence[Floats]) -> TreeModel:
-    """Every node a noisy copy of its neighbours, as nucleotides are: with probability
-    `exp(-length / (k - 1))` the same category, else one at random."""
+    """The model in which every node is a noisy copy of its neighbours, as for nucleotides: with
+    probability `exp(-length / n_directions)` the same category, else one at random."""
     common = np.mean(shares, axis=0)
     keep = np.exp(-tree.lengths / max(len(common) - 1, 1))
-    joints = [k * np.diag(common) + (1 - k) * np.outer(common, common) for k in keep]
+    joints = [q * np.diag(common) + (1 - q) * np.outer(common, common) for q in keep]
     return TreeModel.from_joints(tree, joints)
 
 
@@ -139,11 +143,11 @@ def pooled_families(table: Table, n_states: int) -> dict[int, Pooled]:
     return found
 
 
-def looks_of(table: Table, basis: NDArray[Any]) -> Looks:
-    """How every observed variable is looked at: `(1, z)` by category, or linear in its vector."""
+def projections_of(table: Table, basis: NDArray[Any]) -> Projections:
+    """The projection of every observed variable: `(1, z)` by category, or linear in its vector."""
     mean = coordinate_moments(table)[0]
     if table.kind == "blocks" and not is_one_hot(table):
-        return VectorLooks(
+        return VectorProjections(
             np.asarray(basis, dtype=np.float32), feature_means(table, basis, mean), table.offsets
         )
     by_variable = category_bases(table, basis)
@@ -151,13 +155,13 @@ def looks_of(table: Table, basis: NDArray[Any]) -> Looks:
         shares = [np.array([1 - m, m]) for m in mean]
     else:
         shares = np.split(mean, table.offsets[1:-1])
-    return all_leaf_views(by_variable, shares)
+    return all_leaf_projections(by_variable, shares)
 
 
 def view_basis(
     table: Table, n_states: int, basis: NDArray[Any] | None, config: FitConfig
 ) -> NDArray[Any]:
-    """Directions in which variables are looked at: those of the distances, or found here."""
+    """Directions of the projections: those of the distances, or computed here."""
     if basis is not None:
         return basis
     n_directions, rng = n_states - 1, np.random.default_rng(config.seed)

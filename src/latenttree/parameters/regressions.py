@@ -1,9 +1,9 @@
-"""Linear regressions of many edges at once, from what decompositions say about hidden nodes.
+"""Linear regressions of many edges at once, from the decompositions of hidden nodes.
 
 With `q = L y` the best linear predictor of the states of a hidden node `h` from its views and
 `E[q | h] = G` known, any variable `x` on another side of `h` has `E[x q^T] = E[x | h] diag(w) G^T`.
 `L` and `G` depend on which of the three views may be used, not on `x`: there are four of each for a
-group of views, and the rest are products of small matrices, stacked.
+triplet of views, and the rest are products of small matrices, stacked. `k` is the number of states.
 """
 
 from __future__ import annotations
@@ -19,17 +19,20 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 LEAST_EIGENVALUE = 1e-6
+"""Lower bound of the eigenvalues of the second moments of whitened views."""
+
 N_SCALINGS = 30
+"""Sinkhorn iterations."""
 
 LEAST_JOINT = 1e-9
-"""Two hidden neighbours are at least this share of independent."""
+"""Entries of a joint are at least this share of the product of its marginals."""
 
 MOST_LISTED = 4
-"""Up to so many states all orders are compared."""
+"""Up to this number of states all permutations are compared."""
 
 
-class Groups(NamedTuple):
-    """Decompositions of all groups of views, whitened.
+class TripletFactors(NamedTuple):
+    """Decompositions of all triplets of views, whitened.
 
     Directions of a predictor whose noise would be amplified more than `worst_gain` are left out."""
 
@@ -37,33 +40,33 @@ class Groups(NamedTuple):
     factors: Floats  # (rows, 3, k, k) E[(1, z) | h]
     worst_gain: float
 
-    def reordered(self, rows: Ints, orders: Ints) -> Groups:
-        """The states of some groups in other orders, `(len(rows), k)`."""
+    def reordered(self, rows: Ints, orders: Ints) -> TripletFactors:
+        """The states of some triplets in other orders, `(len(rows), k)`."""
         weights, factors = self.weights.copy(), self.factors.copy()
         weights[rows] = np.take_along_axis(weights[rows], orders, axis=1)
         factors[rows] = np.take_along_axis(factors[rows], orders[:, None, None, :], axis=3)
-        return Groups(weights, factors, self.worst_gain)
+        return TripletFactors(weights, factors, self.worst_gain)
 
 
-def readings(groups: Groups, branch: Ints, rows: Ints, without: Ints) -> Floats:
-    """`G^-1 L`, `(len(rows), k, 3, k)`, of groups of views, each but the view behind the neighbour
-    `without`: takes moments with the views to moments with the indicators of the states.
+def state_predictors(triplets: TripletFactors, branch: Ints, rows: Ints, without: Ints) -> Floats:
+    """`G^-1 L`, `(len(rows), k, 3, k)`, of triplets of views, each without the view in the branch
+    of the neighbour `without`: maps moments with the views to moments with the state indicators.
 
-    `branch` `(groups, 3)` are the neighbours behind which views lie."""
+    `branch` `(triplets, 3)` are the neighbours whose branches the views represent."""
     left_out = branch[rows] == without[:, None]
     slot = np.where(left_out.any(axis=1), left_out.argmax(axis=1), 3)
     keys, which = np.unique(4 * rows + slot, return_inverse=True)
     used = np.arange(3) != (keys % 4)[:, None]
-    return _readings(groups, keys // 4, used)[which]
+    return _state_predictors(triplets, keys // 4, used)[which]
 
 
-def _readings(groups: Groups, rows: Ints, used: NDArray[np.bool_]) -> Floats:
-    """The same for views that are `used`, `(len(rows), 3)`.
+def _state_predictors(triplets: TripletFactors, rows: Ints, used: NDArray[np.bool_]) -> Floats:
+    """The same with the views that are `used`, `(len(rows), 3)`.
 
-    `L = diag(w) B^T S^-1` with `B = E[y | h]` and `S = E[y y^T]` as the model has it: views are
-    whitened, and independent given h. Rows of a view that is not used are zero."""
-    w, k = groups.weights[rows], groups.weights.shape[1]
-    inner = groups.factors[rows][:, :, 1:] * used[:, :, None, None]
+    `L = diag(w) B^T S^-1` with `B = E[y | h]` and the implied `S = E[y y^T]`: views are whitened,
+    and independent given h. Rows of a view that is not used are zero."""
+    w, k = triplets.weights[rows], triplets.weights.shape[1]
+    inner = triplets.factors[rows][:, :, 1:] * used[:, :, None, None]
     b = np.concatenate([np.ones((len(w), 1, k)), inner.reshape(len(w), 3 * (k - 1), k)], axis=1)
     weighted = b * w[:, None, :]
     second = weighted @ _t(b)
@@ -73,7 +76,7 @@ def _readings(groups: Groups, rows: Ints, used: NDArray[np.bool_]) -> Floats:
     values, vectors = np.linalg.eigh(second)
     values = np.maximum(values, LEAST_EIGENVALUE)
     linear = _t(weighted) @ (vectors / values[:, None, :]) @ _t(vectors)
-    reading = np.linalg.pinv(linear @ b, rcond=1 / groups.worst_gain) @ linear
+    reading = np.linalg.pinv(linear @ b, rcond=1 / triplets.worst_gain) @ linear
     spread = np.zeros((len(w), k, 3, k))
     spread[..., 1:] = reading[:, :, 1:].reshape(len(w), k, 3, k - 1) * used[:, None, :, None]
     spread[np.arange(len(w)), :, used.argmax(axis=1), 0] = reading[:, :, 0]
@@ -81,20 +84,21 @@ def _readings(groups: Groups, rows: Ints, used: NDArray[np.bool_]) -> Floats:
 
 
 def _t(x: Floats) -> Floats:
+    """Matrices on the last two axes, transposed."""
     return x.swapaxes(-1, -2)
 
 
 def joint_states(one: Floats, other: Floats, cross: Floats) -> Floats:
-    """Moments of the states of two groups, `(e, k, k)`, by their readings and the moments `cross`
-    `(e, 3, k, 3, k)` of their views."""
+    """Joint moments of the states of two triplets, `(e, k, k)`, from their predictors and the
+    moments `cross` `(e, 3, k, 3, k)` of their views."""
     e, k = one.shape[:2]
     flat = cross.reshape(e, 3 * k, 3 * k)
     return one.reshape(e, k, 3 * k) @ flat @ _t(other.reshape(e, k, 3 * k))
 
 
 def balanced(joint: Floats, rows: Floats, columns: Floats) -> Floats:
-    """The nearest joints `(..., k, k)` with all entries positive and, as far as they go together,
-    the given marginals: clipped, then scaled in turns (Sinkhorn)."""
+    """Joints `(..., k, k)` with positive entries and the given marginals: clipped, then scaled by
+    rows and columns in turn (Sinkhorn)."""
     rows, columns = rows[..., :, None], columns[..., None, :]
     joint = np.maximum(joint, LEAST_JOINT * rows * columns)  # no row is empty
     for _ in range(N_SCALINGS):
@@ -113,11 +117,11 @@ def project_simplex(columns: Floats) -> Floats:
 
 
 def align(joints: Floats) -> Ints:
-    """Orders of the states of one decomposition of each hidden node that match another's, `(n, k)`.
+    """Orders `(n, k)` of the states of one decomposition of each hidden node that match another's.
 
-    `joints[i, a, b]` is the probability of state a in the first order and b in the second (the
-    reference-group relation of the paper, from views behind different branches), all of it on a
-    permuted diagonal; `order[i, a] = b` by linear assignment."""
+    `joints[i, a, b]` estimates the probability of state a in the first order and b in the second
+    (the reference-group relation of the paper, from views of different branches): a permuted
+    diagonal. `order[i, a] = b` by linear assignment."""
     k = joints.shape[1]
     if k > MOST_LISTED:
         found = [linear_sum_assignment(-joint)[1] for joint in joints]

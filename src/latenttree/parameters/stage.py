@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from latenttree.config import FitConfig
 from latenttree.data import Table
 from latenttree.distances.stage import Measured, States
-from latenttree.parameters.estimate import Parameters
 from latenttree.parameters.gaussian import GaussianStart, gaussian_start
 from latenttree.parameters.moment_start import moment_start
+from latenttree.parameters.solving import Parameters
 from latenttree.structure.learn import Structure
 from latenttree.tree import Tree
 

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from latenttree.model.likelihood import prior_targets, total_log_likelihood
 from latenttree.model.samples import Chunks, as_chunk
 from latenttree.model.tree_model import TreeModel, default_root, normalised
-from latenttree.refinement.em_steps import State, Steps, mean_statistics
-from latenttree.refinement.online_em import Seen
-from latenttree.refinement.parameter_vectors import Vectors
+from latenttree.refinement.em_steps import EMSteps, State, mean_statistics
+from latenttree.refinement.online_em import BatchPass
+from latenttree.refinement.parameter_vectors import ParameterVectors
 from latenttree.tree import Tree
 
 Floats = NDArray[np.float64]
@@ -32,7 +32,7 @@ SEEN = 10
 LEAST_SHARE_LEFT, MOST_SHARE_LEFT = 0.5, 0.95
 """Bounds of the share of its gain that an iteration is expected to leave to the next."""
 
-MANY = 1 << 16
+MANY_SAMPLES = 1 << 16
 """Samples from which on a pass in batches comes first."""
 
 SHARES = 2e5
@@ -46,7 +46,7 @@ LEAST_STEPS = 30
 """Where fewer steps are allowed, they are taken as they are."""
 
 PATIENCE = 3
-"""Steps without gain on held-out samples after which refinement stops."""
+"""EMSteps without gain on held-out samples after which refinement stops."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,8 +77,8 @@ def refine(
 ) -> Refinement:
     """EM from `model` until little more is to be gained. A step is one pass over the samples.
 
-    Many samples (`MANY`) are first seen once in batches, see `minibatches`; what that gains is
-    measured on some of them. The trace is that of the steps after it.
+    From `MANY_SAMPLES` samples on, a pass of online EM comes first, see `online_em`; its gain is
+    measured on some of the samples. The trace is that of the steps after it.
 
     Parameters
     ----------
@@ -96,24 +96,26 @@ def refine(
         model that was best for them is returned.
     marginals : of the observed nodes in the samples; the model's own by default.
     """
-    space = Vectors(model, prior_targets(model, marginals), mean_statistics(model, chunks, n_jobs))
-    steps = Steps(space, smoothing, n_jobs)
-    theta = space.opened(space.flat(model.tables, model.emissions))
-    judge = _Judge(held_out, n_jobs)
+    space = ParameterVectors(
+        model, prior_targets(model, marginals), mean_statistics(model, chunks, n_jobs)
+    )
+    steps = EMSteps(space, smoothing, n_jobs)
+    theta = space.opened(space.flat(model.cpts, model.emissions))
+    judge = _HeldOut(held_out, n_jobs)
     seen, number = None, _number(chunks)
-    if accelerate and max_steps >= LEAST_STEPS and number >= MANY:
-        seen = Seen(steps, theta, chunks)
-    told = min(_told(model, marginals, number), number * model.tree.n_observed)
+    if accelerate and max_steps >= LEAST_STEPS and number >= MANY_SAMPLES:
+        seen = BatchPass(steps, theta, chunks)
+    told = min(_n_informed(model, marginals, number), number * model.tree.n_observed)
     limits = _Limits(max_steps, tolerance * PER_PARAMETER * told, tolerance * SHARES)
     if seen is None:
-        found = _climb(steps, steps.visit(theta, chunks), chunks, limits, judge, accelerate)
+        found = _em_loop(steps, steps.visit(theta, chunks), chunks, limits, judge, accelerate)
     else:
         found = _finish(steps, seen, chunks, limits, judge)
     best = steps.step(found.state.sums) if judge.best is None else judge.best
     return Refinement(checked(space.as_model(best)), found.trace, judge.values, found.converged)
 
 
-def _told(model: TreeModel, marginals: Sequence[Floats], number: int) -> int:
+def _n_informed(model: TreeModel, marginals: Sequence[Floats], number: int) -> int:
     """Parameters that samples say something about."""
     shares = [s for v, s in enumerate(marginals) if v not in model.emissions]
     if not shares:
@@ -121,7 +123,7 @@ def _told(model: TreeModel, marginals: Sequence[Floats], number: int) -> int:
     nodes = [v for v in range(len(marginals)) if v not in model.emissions]
     sizes = np.array([len(s) for s in shares])
     rare = np.add.reduceat(np.concatenate(shares) * number < SEEN, np.cumsum(sizes) - sizes)
-    widths = np.array([model.tables[v].shape[1] for v in nodes])
+    widths = np.array([model.cpts[v].shape[1] for v in nodes])
     return model.n_parameters - int(np.minimum(rare, sizes - 1) @ widths)
 
 
@@ -138,7 +140,7 @@ class _Limits(NamedTuple):
     share: float
 
 
-class _Climbed(NamedTuple):
+class _LoopResult(NamedTuple):
     """Where a climb ended, and the objective before each step."""
 
     state: State
@@ -146,27 +148,29 @@ class _Climbed(NamedTuple):
     converged: bool
 
 
-def _finish(steps: Steps, seen: Seen, chunks: Chunks, limits: _Limits, judge: _Judge) -> _Climbed:
+def _finish(
+    steps: EMSteps, seen: BatchPass, chunks: Chunks, limits: _Limits, judge: _HeldOut
+) -> _LoopResult:
     """From where a pass in batches has led: one step, and more where they bring enough."""
     state = steps.visit(seen.theta, chunks)
     if judge.held_out is None:
         before, after = (seen.gained(x) for x in (seen.theta, steps.step(state.sums)))
         if after - before <= max(FIRST * limits.least, limits.share * after):
-            return _Climbed(state, [state.value], True)
-        return _climb(steps, state, chunks, limits, judge, gained=before)
-    return _climb(steps, state, chunks, limits, judge)
+            return _LoopResult(state, [state.value], True)
+        return _em_loop(steps, state, chunks, limits, judge, gained=before)
+    return _em_loop(steps, state, chunks, limits, judge)
 
 
-def _climb(
-    steps: Steps,
+def _em_loop(
+    steps: EMSteps,
     state: State,
     chunks: Chunks,
     limits: _Limits,
-    judge: _Judge,
+    judge: _HeldOut,
     accelerate: bool = True,
     gained: float | None = None,
-) -> _Climbed:
-    """Climb until little is to be gained, or the judge is tired.
+) -> _LoopResult:
+    """Climb until little is to be gained, or the judge is should_stop.
 
     Where `gained` is what led to `state`, every pass must bring enough, see `_Limits`."""
 
@@ -174,22 +178,24 @@ def _climb(
         return steps.visit(theta, chunks)
 
     trace, gains, first = [state.value], list[float](), state.value
-    converged = judge.tired(state.theta, steps.space)
+    converged = judge.should_stop(state.theta, steps.space)
     while len(trace) <= limits.max_steps and not converged:
         before, passes = state, len(trace)
         state = visit(steps.step(before.sums))
         if accelerate and len(trace) + 2 <= limits.max_steps:
-            state = _leap(before, state, steps.step(state.sums), visit, steps.space, trace)
+            state = _squarem_step(before, state, steps.step(state.sums), visit, steps.space, trace)
         trace.append(state.value)
         gains.append(state.value - before.value)
-        converged = judge.tired(state.theta, steps.space) or still_to_come(gains) <= limits.least
+        converged = (
+            judge.should_stop(state.theta, steps.space) or expected_gain(gains) <= limits.least
+        )
         if gained is not None:
             enough = max(limits.least, limits.share * (gained + state.value - first))
             converged |= gains[-1] <= enough * (len(trace) - passes)
-    return _Climbed(state, trace, converged)
+    return _LoopResult(state, trace, converged)
 
 
-def still_to_come(gains: list[float]) -> float:
+def expected_gain(gains: list[float]) -> float:
     """What iterations will gain after the last, if gains keep shrinking as they do.
 
     `g r / (1 - r)` with `r` the ratio of the last gain to the one before; where four are known,
@@ -209,15 +215,15 @@ def still_to_come(gains: list[float]) -> float:
 
 def checked(model: TreeModel) -> TreeModel:
     """The same model, its tables checked and normalised to the last bit."""
-    return TreeModel(model.tree, model.root, model.tables, model.emissions)
+    return TreeModel(model.tree, model.root, model.cpts, model.emissions)
 
 
-def _leap(
+def _squarem_step(
     first: State,
     second: State,
     third: Floats,
     visit: Callable[[Floats], State],
-    space: Vectors,
+    space: ParameterVectors,
     trace: list[float],
 ) -> State:
     """The extrapolation of three models in a row, or the third where that is no better than the
@@ -235,7 +241,7 @@ def _leap(
     return visit(third)
 
 
-class _Judge:
+class _HeldOut:
     """Watches held-out samples, where there are any."""
 
     def __init__(self, held_out: Chunks | None, n_jobs: int) -> None:
@@ -243,7 +249,7 @@ class _Judge:
         self.values: list[float] = []
         self.best: Floats | None = None
 
-    def tired(self, theta: Floats, space: Vectors) -> bool:
+    def should_stop(self, theta: Floats, space: ParameterVectors) -> bool:
         if self.held_out is None:
             return False
         value = total_log_likelihood(space.as_model(theta), self.held_out, self.n_jobs)

@@ -1,4 +1,4 @@
-"""Steps of EM over a whole tree: a pass over the samples, and the model that follows from it."""
+"""EMSteps of EM over a whole tree: a pass over the samples, and the model that follows from it."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from latenttree.model.column_groups import ColumnGroups, Statistics
 from latenttree.model.emissions import sums_of
-from latenttree.model.group_counts import Groups, Statistics
 from latenttree.model.inference import Counter, Posteriors
 from latenttree.model.samples import Chunk, Chunks, as_chunk
 from latenttree.model.tree_model import TreeModel
-from latenttree.refinement.parameter_vectors import Vectors
+from latenttree.refinement.parameter_vectors import ParameterVectors
 
 Floats = NDArray[np.float64]
 
@@ -34,13 +34,13 @@ class State(NamedTuple):
     value: float
 
 
-class Steps:
-    """Steps of EM from one vector of parameters to the next."""
+class EMSteps:
+    """EMSteps of EM from one vector of parameters to the next."""
 
-    def __init__(self, space: Vectors, smoothing: float, n_jobs: int) -> None:
+    def __init__(self, space: ParameterVectors, smoothing: float, n_jobs: int) -> None:
         self.space, self.smoothing, self.n_jobs = space, smoothing, n_jobs
         self.counter = Counter(space.model)
-        self.groups = Groups.of(space.model)
+        self.groups = ColumnGroups.of(space.model)
 
     def expect(self, theta: Floats, chunks: Chunks) -> Sums:
         """One pass over the samples."""
@@ -61,7 +61,9 @@ class Steps:
         return self.space.maximised(sums.counts, sums.statistics, self.smoothing)
 
 
-def _expect(counter: Counter, space: Vectors, theta: Floats, chunks: Chunks, n_jobs: int) -> Sums:
+def _expect(
+    counter: Counter, space: ParameterVectors, theta: Floats, chunks: Chunks, n_jobs: int
+) -> Sums:
     """Expected counts, statistics and log-likelihood, summed over the chunks, in one pass."""
     summed = counter.under(theta, partial(space.as_model, theta))
     model = summed.model if space.model.emissions else space.model
@@ -89,7 +91,7 @@ def mean_statistics(model: TreeModel, chunks: Chunks, n_jobs: int = 1) -> Statis
     """Statistics `(T,)` of every emission, means over the samples."""
     if not model.emissions:
         return {}
-    groups = Groups.of(model)
+    groups = ColumnGroups.of(model)
     found = None if groups is None else groups.means(map(as_chunk, chunks()))
     if found is not None:
         return found

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.model.inference import posteriors
-from latenttree.model.inference.sparse_messages import Sender
+from latenttree.model.inference.sparse_messages import SparseMessages
 from latenttree.model.samples import Chunk, Samples
 from latenttree.model.tree_model import TreeModel
 
@@ -57,11 +57,11 @@ def effective_samples(
 
 def _squares(model: TreeModel, chunk: Chunk, n_jobs: int, n_values: int) -> Floats:
     """`sum_n w q^2` of the posteriors of all hidden nodes, side by side."""
-    sender = Sender.of(model, chunk.rows)
+    sparse = SparseMessages.of(model, chunk.rows)
     p = model.tree.n_observed
-    if sender is not None:
+    if sparse is not None:
         weights = np.ones(len(chunk)) if chunk.weights is None else chunk.weights
-        found = sender.squares(chunk.rows, weights, n_jobs)[sender.place[p:]]
+        found = sparse.squares(chunk.rows, weights, n_jobs)[sparse.place[p:]]
         return np.asarray(found[np.arange(found.shape[1]) < model.dims[p:, None]])
     total = np.zeros(int(model.dims[p:].sum()))
     step = max(1, n_values // len(total))

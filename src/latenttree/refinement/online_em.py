@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from latenttree.model.likelihood import total_log_likelihood
 from latenttree.model.samples import Chunk, Chunks, as_chunk, spread_places
-from latenttree.refinement.em_steps import Steps, Sums
+from latenttree.refinement.em_steps import EMSteps, Sums
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -37,10 +37,10 @@ OPENING_SHARE = 16
 gained."""
 
 
-class Seen:
+class BatchPass:
     """Parameters after a pass in batches, and some of the samples to compare parameters on."""
 
-    def __init__(self, steps: Steps, theta: Floats, chunks: Chunks) -> None:
+    def __init__(self, steps: EMSteps, theta: Floats, chunks: Chunks) -> None:
         parts = list(map(as_chunk, chunks()))
         some = [part.take(_spread(len(part), OPENING_SHARE)) for part in parts]
         self._steps, self._some = steps, partial(iter, some)
@@ -59,7 +59,7 @@ class Seen:
 
 
 def walk(
-    steps: Steps, mean: Sums, batches: Sequence[Callable[[], list[Chunk]]], n: float
+    steps: EMSteps, mean: Sums, batches: Sequence[Callable[[], list[Chunk]]], n: float
 ) -> Floats:
     """The parameters after a pass, from the mean statistics of some samples, as if of `n`."""
     theta = steps.step(_scaled(mean, n))

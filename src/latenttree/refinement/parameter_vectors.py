@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from latenttree.model.column_groups import Statistics
 from latenttree.model.emissions import Emission, MultiHot, from_many_sums
-from latenttree.model.group_counts import Statistics
 from latenttree.model.tree_model import TreeModel
 
 Floats = NDArray[np.float64]
@@ -21,20 +21,20 @@ LEAST_SHARE = 0.1
 """An extrapolated probability stays above this share of the last step's."""
 
 
-class Vectors:
+class ParameterVectors:
     """Models of one tree as flat vectors, all tables one after another, row by row, then the
     parameters of emissions: thousands of small tables cost as little as one large one."""
 
     def __init__(self, model: TreeModel, target: Tables, means: Statistics) -> None:
         self.model, self.means = model, means
-        widths = np.array([t.shape[1] for t in model.tables])
+        widths = np.array([t.shape[1] for t in model.cpts])
         first = np.cumsum(widths) - widths
         parts = [
             np.tile(np.arange(f, f + w), len(t))
-            for f, w, t in zip(first.tolist(), widths.tolist(), model.tables, strict=True)
+            for f, w, t in zip(first.tolist(), widths.tolist(), model.cpts, strict=True)
         ]
         self.column = np.concatenate(parts)
-        self.ends = np.cumsum([t.size for t in model.tables])
+        self.ends = np.cumsum([t.size for t in model.cpts])
         self.target = np.concatenate([np.repeat(t, w) for t, w in zip(target, widths, strict=True)])
         self.size = len(self.target)
 
@@ -46,9 +46,9 @@ class Vectors:
 
     def as_model(self, theta: Floats) -> TreeModel:
         parts = np.split(theta[: self.size], self.ends[:-1])
-        shapes = (t.shape for t in self.model.tables)
+        shapes = (t.shape for t in self.model.cpts)
         tables = (p.reshape(s) for p, s in zip(parts, shapes, strict=True))
-        return self.model.with_tables(tables, self._emissions(theta[self.size :]))
+        return self.model.with_cpts(tables, self._emissions(theta[self.size :]))
 
     def _emissions(self, vector: Floats) -> dict[int, Emission]:
         found: dict[int, Emission] = {}

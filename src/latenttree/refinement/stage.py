@@ -14,10 +14,10 @@ from latenttree.model.held_out import split_samples
 from latenttree.model.likelihood import smoothed
 from latenttree.model.samples import Samples, marginals
 from latenttree.model.tree_model import TreeModel
-from latenttree.parameters.estimate import Parameters
 from latenttree.parameters.gaussian import GaussianStart
+from latenttree.parameters.solving import Parameters
 from latenttree.parameters.stage import Start
-from latenttree.refinement.em import MANY, Refinement
+from latenttree.refinement.em import MANY_SAMPLES, Refinement
 from latenttree.refinement.em import refine as maximise_likelihood
 from latenttree.refinement.evidence import canonical_states, effective_samples
 from latenttree.refinement.gaussian.fitting import refine_gaussian
@@ -56,7 +56,7 @@ def refine(start: Start, table: Table, config: FitConfig) -> Fitted:
     """The model after EM, on some of many samples where a search will change it anyway."""
     if isinstance(start, GaussianStart):
         return _refine_gaussian(start, config)
-    if config.searches and table.n_samples >= MANY:
+    if config.searches and table.n_samples >= MANY_SAMPLES:
         return _refine_roughly(start, table, config)
     return refine_fully(start, table, config)
 

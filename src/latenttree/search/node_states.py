@@ -1,9 +1,9 @@
-"""Fewer states where the data support fewer: hidden nodes of one fit, each with its own number.
+"""Number of states of each hidden node: fewer where BIC supports fewer.
 
-A tree is fitted with as many states everywhere as it needs somewhere. What the branches around a
-hidden node say about it does not change when the node does, so every way to do with one state less
-is judged from messages alone, and refitted to them where it is close; changes of nodes that are not
-neighbours are made together, the whole model is refined, and kept only if its BIC rose.
+A tree is fitted with as many states everywhere as it needs somewhere. The messages into a hidden
+node do not depend on the node, so every candidate with one state less is compared and refitted from
+the messages alone. Changes of nodes that are not neighbours are made together, the whole model is
+refined, and kept only if its BIC rises.
 """
 
 from __future__ import annotations
@@ -19,22 +19,21 @@ from numpy.typing import NDArray
 from latenttree.engine import parallel, single_threaded_blas
 from latenttree.engine.memory import spare
 from latenttree.model.inference import messages
-from latenttree.model.likelihood import total_log_likelihood
+from latenttree.model.likelihood import bic_score, total_log_likelihood
 from latenttree.model.samples import Chunk, Chunks, as_chunk
-from latenttree.model.tree_model import Node, TreeModel
+from latenttree.model.tree_model import TreeModel
 from latenttree.refinement.em import refine
 from latenttree.refinement.em_steps import mean_statistics
 from latenttree.search.neighbourhood import (
-    Heard,
-    Hub,
+    BranchEvidence,
+    Neighbourhood,
     Targets,
     fewer_states,
-    hub_of,
     log_likelihood,
-    merging,
     mixed,
+    neighbourhood_of,
     refit,
-    with_hubs,
+    with_neighbourhoods,
 )
 from latenttree.tree import Tree
 
@@ -44,23 +43,26 @@ LEAST_STATES = 2
 """A node with a single state would cut the tree."""
 
 TRIED = 2
-"""Ways of a node that are refitted, the best before refitting. Where a state too many is a mixture
-of others, another one in every branch, merging costs much before EM has put the others in place,
-and little after; so only a refit says whether a state is needed."""
+"""Candidates of a node that are refitted: those that are best before refitting. Where a superfluous
+state is a different mixture of others in every branch, merging costs much before EM has moved the
+others, and little after. So only a refit tells whether a state is needed."""
 
 FEW = 5_000
-"""Samples on which ways are tried first: a state that these cannot do without, all cannot."""
+"""Samples on which candidates are tried first: a state needed for these is needed for all."""
 
 GLOBAL_STEPS = 20
-"""Steps of refinement after the changes of a round."""
+"""EM steps after the changes of a round."""
 
 MAX_ROUNDS = 100
 MESSAGE_BYTES = 1 << 29
+"""Memory for the messages of one batch of nodes."""
+
 SHOWN = 3
+"""Nodes that a sentence names."""
 
 
 @dataclass(frozen=True, eq=False)
-class Pruned:
+class SelectedStates:
     """A model whose hidden nodes have as many states as the data support.
 
     Attributes
@@ -79,18 +81,18 @@ class Pruned:
 
 
 class _Proposal(NamedTuple):
-    """A hub with one state less, and what BIC gains by it with the rest of the tree as it is."""
+    """A neighbourhood with one state less, and the gain of BIC with the rest of the tree fixed."""
 
     gain: float
-    hub: Hub
+    neighbourhood: Neighbourhood
 
 
 @dataclass(frozen=True)
-class Pruner:
-    """What pruning needs besides the model.
+class StatesConfig:
+    """Configuration of the selection of numbers of states.
 
-    `marginals` are the frequencies of the categories of observed nodes, where pseudo-samples go;
-    the model's own by default."""
+    `marginals` are the frequencies of the categories of observed nodes, the distribution of
+    pseudo-samples; the model's own by default."""
 
     samples: Chunks
     smoothing: float = 1.0
@@ -100,15 +102,15 @@ class Pruner:
     n_jobs: int = 1
 
     def n_samples(self) -> float:
-        """Samples, each as often as it counts."""
+        """Total weight of the samples."""
         return float(sum(_weights(as_chunk(part)).sum() for part in self.samples()))
 
     def bic(self, model: TreeModel, n: float) -> float:
-        """Log-likelihood less what the parameters cost: larger is better."""
-        total = total_log_likelihood(model, self.samples, self.n_jobs)
-        return total - 0.5 * model.n_parameters * float(np.log(n))
+        """`log-likelihood - n_parameters / 2 log n`: larger is better."""
+        return bic_score(model, total_log_likelihood(model, self.samples, self.n_jobs), n)
 
     def refined(self, model: TreeModel) -> TreeModel:
+        """The model after a few EM steps."""
         return refine(
             model,
             self.samples,
@@ -120,30 +122,31 @@ class Pruner:
         ).model
 
 
-def prune(model: TreeModel, pruner: Pruner) -> Pruned:
-    """Take states from hidden nodes, one at a time, while the BIC of the whole model rises.
+def select_states(model: TreeModel, config: StatesConfig) -> SelectedStates:
+    """The model after removing states of hidden nodes, one at a time, while its BIC rises.
 
-    Round by round; after the first only nodes that changed, their neighbours, and those that had
-    to wait are looked at again."""
-    n, p = pruner.n_samples(), model.tree.n_observed
-    values = [pruner.bic(model, n)]
-    before, todo = model.dims[p:], _prunable(model, range(p, model.tree.n_nodes))
+    Each round changes nodes that are not neighbours. After the first round only nodes that changed,
+    their neighbours, and nodes whose proposal was not carried out are examined."""
+    n, p = config.n_samples(), model.tree.n_observed
+    values = [config.bic(model, n)]
+    before, todo = model.dims[p:], _reducible(model, range(p, model.tree.n_nodes))
     for _ in range(MAX_ROUNDS):
-        found = propose(model, todo, pruner, n)
-        chosen = _apart(model.tree, found)
+        proposals = propose(model, todo, config, n)
+        chosen = _apart(model.tree, proposals)
         if not chosen:
             break
-        model, value, changed = _improve(model, chosen, pruner, n, values[-1])
-        again = {q.hub.node for q in found} - {chosen[0].hub.node}
+        model, value, changed = _improve(model, chosen, config, n, values[-1])
+        again = {q.neighbourhood.node for q in proposals} - {chosen[0].neighbourhood.node}
         if changed:
             values.append(value)
             again |= {u for v in changed for u in (v, *map(int, model.tree.neighbors(v)))}
-        todo = _prunable(model, sorted(again))
+        todo = _reducible(model, sorted(again))
     states = model.dims[p:].copy()
-    return Pruned(model, int((before - states).sum()), states, values)
+    return SelectedStates(model, int((before - states).sum()), states, values)
 
 
-def _prunable(model: TreeModel, nodes: Iterable[int]) -> list[int]:
+def _reducible(model: TreeModel, nodes: Iterable[int]) -> list[int]:
+    """The hidden nodes among `nodes` with more than `LEAST_STATES` states."""
     p = model.tree.n_observed
     return [v for v in nodes if v >= p and model.dims[v] > LEAST_STATES]
 
@@ -152,8 +155,8 @@ def _apart(tree: Tree, proposals: list[_Proposal]) -> list[_Proposal]:
     """Proposals for nodes that are not neighbours, best first."""
     touched: set[int] = set()
     chosen = []
-    for proposal in sorted(proposals, key=lambda q: (-q.gain, q.hub.node)):
-        v = proposal.hub.node
+    for proposal in sorted(proposals, key=lambda q: (-q.gain, q.neighbourhood.node)):
+        v = proposal.neighbourhood.node
         if v not in touched:
             touched |= {v, *map(int, tree.neighbors(v))}
             chosen.append(proposal)
@@ -161,56 +164,42 @@ def _apart(tree: Tree, proposals: list[_Proposal]) -> list[_Proposal]:
 
 
 def _improve(
-    model: TreeModel, chosen: list[_Proposal], pruner: Pruner, n: float, value: float
+    model: TreeModel, chosen: list[_Proposal], config: StatesConfig, n: float, value: float
 ) -> tuple[TreeModel, float, list[int]]:
-    """The model with all changes made, or with fewer of them, if its BIC is larger, and the nodes
-    that changed; else the model as it is."""
+    """The model with the chosen changes, its BIC and the changed nodes, if BIC is larger; else the
+    model as it is. The number of changes is halved until BIC rises."""
     while chosen:
-        new = pruner.refined(with_hubs(model, (q.hub for q in chosen)))
-        reached = pruner.bic(new, n)
+        new = config.refined(with_neighbourhoods(model, (q.neighbourhood for q in chosen)))
+        reached = config.bic(new, n)
         if reached > value + 1e-9 * abs(value):
-            return new, reached, [q.hub.node for q in chosen]
+            return new, reached, [q.neighbourhood.node for q in chosen]
         chosen = chosen[: len(chosen) // 2]
     return model, value, []
-
-
-def merged(model: TreeModel, node: Node, i: int, j: int) -> TreeModel:
-    """The model with two states of a hidden node as one, in the place of the first: in every
-    branch the mixture of the two, by their probabilities."""
-    v = model.tree.index(node)
-    k = int(model.dims[v])
-    if v < model.tree.n_observed or i == j or not (0 <= i < k and 0 <= j < k):
-        raise ValueError(
-            f"states {i} and {j} of node {model.tree.names[v]!r} with {k} states: give two "
-            "different states of a hidden node"
-        )
-    hub = hub_of(model, v)
-    return with_hubs(model, [mixed(hub, *merging(hub.weights, i, j))])
 
 
 # ---- proposals ------------------------------------------------------------------------
 
 
-def propose(model: TreeModel, nodes: list[int], pruner: Pruner, n: float) -> list[_Proposal]:
-    """For each node its best way to do with one state less, where BIC gains by it: tried on a few
+def propose(model: TreeModel, nodes: list[int], config: StatesConfig, n: float) -> list[_Proposal]:
+    """For each node its best candidate with one state less, where BIC gains by it: tried on a few
     samples, then on all."""
     if not nodes:
         return []
-    judge = _Judge(model, mean_statistics(model, pruner.samples), pruner, n)
-    few = _few(pruner.samples)
+    scorer = _StatesScorer(model, mean_statistics(model, config.samples), config, n)
+    few = _few(config.samples)
     if not few:
-        return _collect(model, nodes, pruner.samples, pruner.n_jobs, judge.tried)
-    hopeful = _collect(model, nodes, lambda: few, pruner.n_jobs, judge.tried)
-    starts = {q.hub.node: q.hub for q in hopeful}
+        return _collect(model, nodes, config.samples, config.n_jobs, scorer.tried)
+    hopeful = _collect(model, nodes, lambda: few, config.n_jobs, scorer.tried)
+    starts = {q.neighbourhood.node: q.neighbourhood for q in hopeful}
 
-    def again(v: int, parts: list[Heard]) -> _Proposal | None:
-        return judge.fitted(v, starts[v], log_likelihood(hub_of(model, v), parts), parts)
+    def again(v: int, parts: list[BranchEvidence]) -> _Proposal | None:
+        return scorer.fitted(v, starts[v], log_likelihood(neighbourhood_of(model, v), parts), parts)
 
-    return _collect(model, list(starts), pruner.samples, pruner.n_jobs, again)
+    return _collect(model, list(starts), config.samples, config.n_jobs, again)
 
 
 def _few(samples: Chunks) -> list[Chunk]:
-    """About `FEW` samples spread over all; none where all are hardly more."""
+    """About `FEW` samples spread over all; none where there are less than twice as many."""
     step = _n_rows(samples) // FEW
     if step < 2:
         return []
@@ -227,19 +216,23 @@ def _collect(
     nodes: list[int],
     samples: Chunks,
     n_jobs: int,
-    ask: Callable[[int, list[Heard]], _Proposal | None],
+    ask: Callable[[int, list[BranchEvidence]], _Proposal | None],
 ) -> list[_Proposal]:
-    """What `ask` answers for each node, given what its branches say in the samples."""
+    """The proposals of `ask` for each node, given the evidence of its branches, in batches whose
+    messages fit into `MESSAGE_BYTES`."""
     found: list[_Proposal] = []
-    k = int(model.dims[nodes].max(initial=1))
-    room = max(1, spare(MESSAGE_BYTES) // (4 * k * max(_n_rows(samples), 1)))
+    n_states = int(model.dims[nodes].max(initial=1))
+    room = max(1, spare(MESSAGE_BYTES) // (4 * n_states * max(_n_rows(samples), 1)))
     for batch in _batches(model.tree, nodes, room):
-        spoken = [_Spoken(model, as_chunk(part), batch, n_jobs) for part in samples()]
+        incoming = [ChunkMessages(model, as_chunk(part), batch, n_jobs) for part in samples()]
 
         def work(
-            start: int, stop: int, batch: list[int] = batch, spoken: list[_Spoken] = spoken
+            start: int,
+            stop: int,
+            batch: list[int] = batch,
+            incoming: list[ChunkMessages] = incoming,
         ) -> list[_Proposal | None]:
-            return [ask(v, [part.to(v) for part in spoken]) for v in batch[start:stop]]
+            return [ask(v, [part.to(v) for part in incoming]) for v in batch[start:stop]]
 
         with single_threaded_blas():
             for part in parallel(work, len(batch), n_jobs, 1):
@@ -248,7 +241,7 @@ def _collect(
 
 
 def _batches(tree: Tree, nodes: list[int], room: int) -> Iterator[list[int]]:
-    """Nodes whose messages have room together; one node at least."""
+    """Nodes in batches that need at most `room` messages; at least one node each."""
     batch: list[int] = []
     used = 0
     for v in nodes:
@@ -266,7 +259,7 @@ def _weights(chunk: Chunk) -> Floats:
     return np.ones(len(chunk)) if chunk.weights is None else chunk.weights
 
 
-class _Spoken:
+class ChunkMessages:
     """A chunk of samples with the messages into some hidden nodes."""
 
     def __init__(self, model: TreeModel, chunk: Chunk, nodes: list[int], n_jobs: int) -> None:
@@ -274,52 +267,59 @@ class _Spoken:
         p = model.tree.n_observed
         edges = [(int(u), v) for v in nodes for u in model.tree.neighbors(v) if u >= p]
         along = np.array(edges, dtype=np.int64).reshape(-1, 2)
-        sent = messages(model, chunk.evidence(model), along, n_jobs)
-        self.sent = {e: sent[:, i, : model.dims[e[0]]] for i, e in enumerate(edges)}
+        values = messages(model, chunk.evidence(model), along, n_jobs)
+        self.messages = {e: values[:, i, : model.dims[e[0]]] for i, e in enumerate(edges)}
 
-    def to(self, v: int) -> Heard:
-        """What the neighbours of `v` say to it.
+    def to(self, v: int) -> BranchEvidence:
+        """The evidence of the branches of `v`.
 
-        Where the value of an observed neighbour is unknown, what is behind it is left out: less
-        than all that is known, but the whole model has the last word."""
-        said: dict[int, Any] = {}
+        Where the value of an observed neighbour is unknown, the evidence beyond it is left out.
+        This only affects the proposals: changes are accepted by the likelihood of the whole
+        model."""
+        by_branch: dict[int, Any] = {}
         for u in map(int, self.model.tree.neighbors(v)):
             if u >= self.model.tree.n_observed:
-                said[u] = self.sent[u, v].astype(np.float64)
+                by_branch[u] = self.messages[u, v].astype(np.float64)
             elif u in self.model.emissions:
-                said[u] = self.chunk.arrays[u]
+                by_branch[u] = self.chunk.arrays[u]
             else:
-                said[u] = self.chunk.codes[:, u].astype(np.int64)
-        return Heard(said, _weights(self.chunk))
+                by_branch[u] = self.chunk.codes[:, u].astype(np.int64)
+        return BranchEvidence(by_branch, _weights(self.chunk))
 
 
 @dataclass(frozen=True)
-class _Judge:
-    """Judges ways to do with a state less, by the BIC of `n` samples."""
+class _StatesScorer:
+    """Compares candidates with a state less, by the BIC of `n` samples."""
 
     model: TreeModel
     means: Mapping[int, Floats]
-    pruner: Pruner
+    config: StatesConfig
     n: float
 
-    def tried(self, v: int, parts: list[Heard]) -> _Proposal | None:
-        """The best way, refitted; None where BIC gains by none."""
-        hub = hub_of(self.model, v)
-        before, ways = fewer_states(hub, parts)
-        starts = (mixed(hub, way.matrix, way.weights) for way in ways[:TRIED])
+    def tried(self, v: int, parts: list[BranchEvidence]) -> _Proposal | None:
+        """The best candidate after refitting; None where BIC gains by none."""
+        neighbourhood = neighbourhood_of(self.model, v)
+        before, candidates = fewer_states(neighbourhood, parts)
+        starts = (
+            mixed(neighbourhood, candidate.matrix, candidate.weights)
+            for candidate in candidates[:TRIED]
+        )
         found = [self.fitted(v, start, before, parts) for start in starts]
         return max((q for q in found if q is not None), key=lambda q: q.gain, default=None)
 
-    def fitted(self, v: int, start: Hub, before: float, parts: list[Heard]) -> _Proposal | None:
-        """A hub with a state less refitted; None where its BIC is below that of `before`."""
-        saved = hub_of(self.model, v).n_parameters - start.n_parameters
+    def fitted(
+        self, v: int, start: Neighbourhood, before: float, parts: list[BranchEvidence]
+    ) -> _Proposal | None:
+        """A neighbourhood with a state less, refitted from `start`; None where its BIC is below
+        that of the log-likelihood `before` with the present states."""
+        saved = neighbourhood_of(self.model, v).n_parameters - start.n_parameters
         bar = before - 0.5 * saved * float(np.log(self.n))
         new, value = refit(start, parts, self._targets(v), bar)
         return _Proposal(value - bar, new) if value > bar else None
 
     def _targets(self, v: int) -> Targets:
-        """As `refine` has them: marginals of observed neighbours, evenly over states of hidden."""
-        model, observed = self.model, self.pruner.marginals or self.model.marginals
+        """As in `refine`: marginals of observed neighbours, uniform over states of hidden ones."""
+        model, observed = self.model, self.config.marginals or self.model.marginals
         spread: dict[int, Floats] = {}
         for u in map(int, model.tree.neighbors(v)):
             if u in self.means:
@@ -328,7 +328,7 @@ class _Judge:
                 spread[u] = observed[u]
             else:
                 spread[u] = np.full(model.dims[u], 1 / model.dims[u])
-        return Targets(self.pruner.smoothing, spread)
+        return Targets(self.config.smoothing, spread)
 
 
 # ---- report ---------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """EM over a model of a few nodes, all in one kernel: thousands of small fits cost milliseconds.
 
 The same algorithm as `refine`, for a tree whose leaves are branches of a larger one: a branch is a
-column of codes, or a message over the states of the node that sends it. Parameters live in one flat
+column of codes, or a message over the states of the node that sends it. Parameters are one flat
 vector: `P(root)`, then `P(child | parent)` of every other hidden node, then of every branch.
 """
 
@@ -21,62 +21,66 @@ Ints = NDArray[np.int64]
 
 TRIAL = 6
 AHEAD = 6.0
-"""After so many steps a fit is given up that so many more gains like the last would not save."""
+"""After `TRIAL` steps, a fit is stopped that would not reach its threshold if it gained `AHEAD`
+times as much as in the last step."""
 
 FEW_CATEGORIES = 4
-"""Up to so many categories each is counted by itself, side by side."""
+"""Up to this number, categories are counted in separate loops, which vectorise."""
 
 TINY = 1e-100
-"""Beliefs that sum to less are scaled up before more is multiplied in."""
+"""Beliefs with a smaller sum are rescaled before the next factor."""
 
 
-class Small(NamedTuple):
-    """A model of a few nodes: hidden ones, parents first, then the branches that hang from them."""
+class RegionModel(NamedTuple):
+    """The model of a region: its hidden nodes, parents first, and the branches as leaves."""
 
-    parent: Ints  # (H,) place of the parent among the hidden nodes, -1 at the root
+    parent: Ints  # (H,) index of the parent among the hidden nodes, -1 at the root
     branch_parent: Ints  # (m,)
-    tables: list[Floats]  # (H + m,) `P(root)` (k, 1), then `P(child | parent)` (rows, k)
+    cpts: list[Floats]  # (H + m,) `P(root)` (k, 1), then `P(child | parent)` (rows, k)
 
     @property
     def n_states(self) -> int:
-        return len(self.tables[0])
+        """States of every hidden node."""
+        return len(self.cpts[0])
 
     def marginals(self) -> list[Floats]:
         """`P(v)` of the hidden nodes and the branches."""
-        found = [self.tables[0][:, 0]]
+        found = [self.cpts[0][:, 0]]
         above = [*self.parent[1:].tolist(), *self.branch_parent.tolist()]
-        for table, u in zip(self.tables[1:], above, strict=True):
+        for table, u in zip(self.cpts[1:], above, strict=True):
             found.append(table @ found[u])
         return found
 
 
-def fit_small(
-    model: Small,
+def fit_region_model(
+    model: RegionModel,
     branches: Branches,
     smoothing: float,
     max_steps: int,
     least_gain: float,
     bar: float = -np.inf,
-) -> tuple[Small, float]:
-    """EM from `model` until two steps gain less than `least_gain`, or too little to reach `bar`;
-    the model and its objective."""
+) -> tuple[RegionModel, float]:
+    """EM from `model`, at most `max_steps` steps; returns the model and its objective.
+
+    It ends when two steps gain less than `least_gain`, or too little to reach `bar`."""
     k = model.n_states
-    rows = np.array([len(t) for t in model.tables], dtype=np.int64)
+    rows = np.array([len(t) for t in model.cpts], dtype=np.int64)
     start = np.concatenate([[0, k], k + k * np.cumsum(rows[1:])])[:-1]
-    theta = np.concatenate([t.ravel() for t in model.tables])
+    theta = np.concatenate([t.ravel() for t in model.cpts])
     target = _spread(model)
     theta = (1 - OPENING) * theta + OPENING * target
     problem = _Problem(
         model.parent, model.branch_parent, start, rows, k, target * smoothing, *branches
     )
-    value = _climb(theta, problem, _work(problem, len(theta)), max_steps, least_gain, bar)
-    ends = zip(start.tolist(), model.tables, strict=True)
-    tables = [theta[a : a + t.size].reshape(t.shape) for a, t in ends]
-    return model._replace(tables=tables), float(value)
+    value = _em_loop(theta, problem, _work(problem, len(theta)), max_steps, least_gain, bar)
+    ends = zip(start.tolist(), model.cpts, strict=True)
+    cpts = [theta[a : a + t.size].reshape(t.shape) for a, t in ends]
+    return model._replace(cpts=cpts), float(value)
 
 
-def _spread(model: Small) -> Floats:
-    """Where pseudo-samples go: as a branch's marginal, evenly over the states of a hidden node."""
+def _spread(model: RegionModel) -> Floats:
+    """Distribution of pseudo-samples: the marginal of a branch, uniform over the states of a hidden
+    node; laid out as the parameters."""
     n_hidden, k = len(model.parent), model.n_states
     hidden = np.full(k + (n_hidden - 1) * k * k, 1 / k)
     branches = [np.repeat(x, k) for x in model.marginals()[n_hidden:]]
@@ -84,7 +88,7 @@ def _spread(model: Small) -> Floats:
 
 
 class _Problem(NamedTuple):
-    """What a fit does not change: the small tree, the prior counts and the branches."""
+    """The fixed part of a fit: the tree of the region, the prior counts and the branches."""
 
     parent: Ints
     branch_parent: Ints
@@ -93,8 +97,8 @@ class _Problem(NamedTuple):
     k: int
     prior: Floats
     codes: NDArray[np.int32]
-    sent: NDArray[np.float32]
-    is_sent: NDArray[np.bool_]
+    messages: NDArray[np.float32]
+    is_message: NDArray[np.bool_]
     weights: Floats
 
 
@@ -104,25 +108,25 @@ class _Work(NamedTuple):
     counts: Floats
     up: Floats  # (hidden, k, LANE) message of a hidden node to its parent
     down: Floats  # (hidden, k, LANE) posterior, times the weight of the sample
-    arrived: Floats  # (branches, k, LANE) message of a branch
-    belief: Floats  # (hidden, k, LANE) likelihood of all that is behind a hidden node
-    lane: Floats  # (2, LANE) totals and ratios; logarithms of what was taken out
+    from_branch: Floats  # (branches, k, LANE) message of a branch
+    belief: Floats  # (hidden, k, LANE) likelihood of all evidence below a hidden node
+    lane: Floats  # (2, LANE) totals and ratios; logarithms of the scales
 
 
 def _work(problem: _Problem, size: int) -> _Work:
     hidden, branches = len(problem.parent), len(problem.branch_parent)
     up, down, belief = (np.empty((hidden, problem.k, LANE)) for _ in range(3))
-    arrived = np.empty((branches, problem.k, LANE))
-    return _Work(np.empty(size), up, down, arrived, belief, np.empty((2, LANE)))
+    from_branch = np.empty((branches, problem.k, LANE))
+    return _Work(np.empty(size), up, down, from_branch, belief, np.empty((2, LANE)))
 
 
 @kernel
-def _climb(theta, problem, work, max_steps, least_gain, bar):  # type: ignore[no-untyped-def]
-    """Squared-extrapolation EM, in place on `theta`; the objective reached, never lower than
-    before.
+def _em_loop(theta, problem, work, max_steps, least_gain, bar):  # type: ignore[no-untyped-def]
+    """SQUAREM: the EM loop with extrapolation, in place on `theta`; returns the objective reached.
 
-    From `theta` to `one`, `two` and `far` beyond; where that is too far, on from `two`. Counting
-    is called in one place, for it takes long to compile."""
+    From `theta`, EM steps lead to `one` and `two`, and extrapolation to `point`; where that lowers
+    the objective, EM goes on from `two`. The E-step is called in one place, because it takes long
+    to compile."""
     one, two, point = np.empty_like(theta), np.empty_like(theta), theta.copy()
     before, value, taken, halfway = -np.inf, 0.0, 0, False
     while True:
@@ -152,7 +156,7 @@ def _climb(theta, problem, work, max_steps, least_gain, bar):  # type: ignore[no
 
 @subroutine
 def _extrapolate(theta, one, two, out):  # type: ignore[no-untyped-def]
-    """As `refine` does from three models in a row, kept positive; not yet normalised."""
+    """The SQUAREM step from three successive parameter vectors, kept positive; not normalised."""
     step = 0.0
     bend = 0.0
     for i in range(len(theta)):
@@ -167,6 +171,7 @@ def _extrapolate(theta, one, two, out):  # type: ignore[no-untyped-def]
 
 @subroutine
 def _maximise(problem, counts, out):  # type: ignore[no-untyped-def]
+    """The M-step, written to `out`."""
     for i in range(len(out)):
         out[i] = counts[i] + problem.prior[i]
     _normalise(out, problem)
@@ -174,7 +179,7 @@ def _maximise(problem, counts, out):  # type: ignore[no-untyped-def]
 
 @subroutine
 def _normalise(theta, problem):  # type: ignore[no-untyped-def]
-    """Columns of all tables to sum one; the root's table has a single column."""
+    """Columns of all CPTs scaled to sum one, in place; that of the root has a single column."""
     start, rows = problem.start, problem.rows
     for t in range(len(start)):
         width = 1 if t == 0 else problem.k
@@ -189,10 +194,11 @@ def _normalise(theta, problem):  # type: ignore[no-untyped-def]
 
 @subroutine
 def _expect(theta, problem, work):  # type: ignore[no-untyped-def]
-    """Expected counts, written to `work.counts`; log-likelihood plus `prior . log theta`.
+    """The E-step: expected counts, written to `work.counts`; returns the log-likelihood plus
+    `prior . log theta`.
 
-    Samples go by lanes, side by side. O(n k^2 (hidden nodes + messages)); a sample of probability
-    zero is left out."""
+    Samples are processed in lanes, side by side. O(n k^2 (hidden nodes + messages)); a sample of
+    probability zero is left out."""
     value = 0.0
     for i in range(len(theta)):
         work.counts[i] = 0.0
@@ -200,17 +206,18 @@ def _expect(theta, problem, work):  # type: ignore[no-untyped-def]
             value += problem.prior[i] * np.log(max(theta[i], 1e-300))
     n = len(problem.weights)
     for low in range(0, n, LANE):
-        _arrive(theta, low, problem, work)
-        _ascend(theta, problem, work)
-        value += _close(theta, low, problem, work)
-        _descend(theta, problem, work)
+        _branch_messages(theta, low, problem, work)
+        _up(theta, problem, work)
+        value += _root_posterior(theta, low, problem, work)
+        _down(theta, problem, work)
         _count_branches(theta, low, problem, work)
     return value
 
 
 @subroutine
-def _take_in(belief, message, k, lane):  # type: ignore[no-untyped-def]
-    """`belief *= message`, `(k, LANE)`; samples that become tiny are scaled to a sum of one."""
+def _multiply_in(belief, message, k, lane):  # type: ignore[no-untyped-def]
+    """`belief *= message`, `(k, LANE)`; samples whose sum becomes tiny are scaled to a sum of
+    one."""
     total, taken = lane[0], lane[1]
     for j in range(k):
         to, own = belief[j], message[j]
@@ -231,7 +238,7 @@ def _take_in(belief, message, k, lane):  # type: ignore[no-untyped-def]
 
 @subroutine
 def _mix(theta, begin, rows, k, values, out):  # type: ignore[no-untyped-def]
-    """`out[j] = sum_i theta[i, j] values[i]` for a table `(rows, k)` that begins at `begin`."""
+    """`out[j] = sum_i theta[i, j] values[i]` for a CPT `(rows, k)` that begins at `begin`."""
     for j in range(k):
         to = out[j]
         for i in range(rows):
@@ -241,41 +248,43 @@ def _mix(theta, begin, rows, k, values, out):  # type: ignore[no-untyped-def]
 
 
 @subroutine
-def _arrive(theta, low, problem, work):  # type: ignore[no-untyped-def]
-    """Messages of the branches of samples `low` on, multiplied into `belief`."""
+def _branch_messages(theta, low, problem, work):  # type: ignore[no-untyped-def]
+    """Messages of the branches of the lane that begins at sample `low`, multiplied into
+    `belief`."""
     n_hidden, k = len(problem.parent), problem.k
     work.belief[:] = 1.0
     work.lane[1, :] = 0.0
     for b in range(len(problem.branch_parent)):
-        begin, arrived = problem.start[n_hidden + b], work.arrived[b]
-        if problem.is_sent[b]:
+        begin, from_branch = problem.start[n_hidden + b], work.from_branch[b]
+        if problem.is_message[b]:
             for j in range(k):
-                to = arrived[j]
+                to = from_branch[j]
                 for i in range(k):
-                    p, own = theta[begin + i * k + j], problem.sent[b, i, low : low + LANE]
+                    p, own = theta[begin + i * k + j], problem.messages[b, i, low : low + LANE]
                     for s in range(LANE):
                         to[s] = p * own[s] if i == 0 else to[s] + p * own[s]
         else:
             codes = problem.codes[b, low : low + LANE]
             for j in range(k):
-                to = arrived[j]
+                to = from_branch[j]
                 for s in range(LANE):
                     to[s] = theta[begin + codes[s] * k + j] if codes[s] >= 0 else 1.0
-        _take_in(work.belief[problem.branch_parent[b]], arrived, k, work.lane)
+        _multiply_in(work.belief[problem.branch_parent[b]], from_branch, k, work.lane)
 
 
 @subroutine
-def _ascend(theta, problem, work):  # type: ignore[no-untyped-def]
-    """From the branches to the root."""
+def _up(theta, problem, work):  # type: ignore[no-untyped-def]
+    """Messages from the branches to the root."""
     k = problem.k
     for h in range(len(problem.parent) - 1, 0, -1):
         _mix(theta, problem.start[h], k, k, work.belief[h], work.up[h])
-        _take_in(work.belief[problem.parent[h]], work.up[h], k, work.lane)
+        _multiply_in(work.belief[problem.parent[h]], work.up[h], k, work.lane)
 
 
 @subroutine
-def _close(theta, low, problem, work):  # type: ignore[no-untyped-def]
-    """Posteriors of the root, times weights, to `down[0]`; the weighted log-likelihood."""
+def _root_posterior(theta, low, problem, work):  # type: ignore[no-untyped-def]
+    """Posteriors of the root times weights, written to `down[0]`; returns the weighted
+    log-likelihood."""
     k, total, value = problem.k, work.lane[0], 0.0
     for j in range(k):
         to, own, p = work.down[0, j], work.belief[0, j], theta[j]
@@ -297,6 +306,7 @@ def _close(theta, low, problem, work):  # type: ignore[no-untyped-def]
 
 @subroutine(fastmath={"reassoc", "contract"})
 def _sum(values):  # type: ignore[no-untyped-def]
+    """Sum over a lane."""
     total = 0.0
     for s in range(LANE):
         total += values[s]
@@ -311,8 +321,8 @@ def _ratio(above, below, out):  # type: ignore[no-untyped-def]
 
 
 @subroutine(fastmath={"reassoc", "contract"})
-def _descend(theta, problem, work):  # type: ignore[no-untyped-def]
-    """From the root to all hidden nodes: posteriors, and counts of their tables."""
+def _down(theta, problem, work):  # type: ignore[no-untyped-def]
+    """From the root to all hidden nodes: posteriors, and counts of their CPTs."""
     k, down, counts, r = problem.k, work.down, work.counts, work.lane[0]
     for j in range(k):
         counts[j] += _sum(down[0, j])
@@ -331,19 +341,19 @@ def _descend(theta, problem, work):  # type: ignore[no-untyped-def]
 
 @subroutine(fastmath={"reassoc", "contract"})
 def _count_branches(theta, low, problem, work):  # type: ignore[no-untyped-def]
-    """Counts of the tables of the branches, given the posteriors of the hidden nodes."""
+    """Counts of the CPTs of the branches, given the posteriors of the hidden nodes."""
     n_hidden, k, counts, r = len(problem.parent), problem.k, work.counts, work.lane[0]
     for b in range(len(problem.branch_parent)):
         begin, h = problem.start[n_hidden + b], problem.branch_parent[b]
         codes = problem.codes[b, low : low + LANE]
         for j in range(k):
             own = work.down[h, j]
-            if problem.is_sent[b]:
-                _ratio(own, work.arrived[b, j], r)
+            if problem.is_message[b]:
+                _ratio(own, work.from_branch[b, j], r)
                 for i in range(k):
-                    sent, total = problem.sent[b, i, low : low + LANE], 0.0
+                    message, total = problem.messages[b, i, low : low + LANE], 0.0
                     for s in range(LANE):
-                        total += sent[s] * r[s]
+                        total += message[s] * r[s]
                     counts[begin + i * k + j] += theta[begin + i * k + j] * total
             elif problem.rows[n_hidden + b] <= FEW_CATEGORIES:
                 for c in range(problem.rows[n_hidden + b]):

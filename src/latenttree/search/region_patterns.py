@@ -1,8 +1,9 @@
-"""The samples of a region as patterns: what comes in along few branches is often much the same.
+"""The evidence on a region as patterns: samples with nearly equal evidence are grouped.
 
 Samples with the same codes, and with messages whose entries agree to a quarter of an octave, are
-one pattern, as heavy as they are together, with the mean of their messages. The likelihood of a
-sample is linear in each message, so what is lost is of second order in a width of 0.2 or less.
+one pattern, with the sum of their weights and the mean of their messages. The likelihood of a
+sample is linear in each message, so the error is of second order in a relative width of 0.2 or
+less.
 """
 
 from __future__ import annotations
@@ -18,50 +19,51 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 LANE = 64
-"""Patterns that are worked on side by side: their number is a multiple of it."""
+"""Patterns that a kernel processes side by side; the number of patterns is a multiple of it."""
 
 FINE = 21
-"""Bits of a float32 that are left out: two bits of the fraction stay, four steps to an octave."""
+"""Bits of a float32 that are ignored: two bits of the fraction stay, four steps to an octave."""
 
 LEAST = int(np.float32(2.0**-20).view(np.int32))
-"""Smaller entries than this are as good as it."""
+"""Bits of 2^-20: smaller entries of a message (whose largest is 1) are not distinguished."""
 
 
 class Branches(NamedTuple):
-    """What comes into a region, `n` patterns of `m` branches, the last ones of weight zero."""
+    """The evidence on a region: `n` patterns of `m` branches, padded by patterns of weight zero."""
 
     codes: NDArray[np.int32]  # (m, n), for branches that are observed nodes; -1 where unknown
-    sent: NDArray[np.float32]  # (m, k, n), for branches that are messages
-    is_sent: NDArray[np.bool_]  # (m,)
-    weights: Floats  # (n,) how often each pattern counts
+    messages: NDArray[np.float32]  # (m, n_states, n), for branches that are messages
+    is_message: NDArray[np.bool_]  # (m,)
+    weights: Floats  # (n,) weight of each pattern
 
 
 def as_patterns(
     codes: NDArray[Any],
-    sent: NDArray[np.float32],
+    messages: NDArray[np.float32],
     weights: Floats,
     place: Ints,
-    is_sent: NDArray[np.bool_],
+    is_message: NDArray[np.bool_],
 ) -> Branches:
-    """The patterns of some branches: branch b is row `place[b]` of `codes` `(c, n)`, or of the
-    messages `sent` `(n, e, k)`, scaled to a largest entry of 1. O(n m k)."""
-    which, count = _tell_apart(codes, sent.view(np.int32), weights, place, is_sent)
+    """The patterns of some branches: branch b is row `place[b]` of `codes` `(c, n)`, or of
+    `messages` `(n, e, n_states)`, which have a largest entry of 1. O(n m n_states)."""
+    which, count = _distinguish(codes, messages.view(np.int32), weights, place, is_message)
     n = max(1, -(-count // LANE)) * LANE
-    k = sent.shape[2] if is_sent.any() else 1
-    told = np.zeros((len(place), k, n))
+    n_states = messages.shape[2] if is_message.any() else 1
+    means = np.zeros((len(place), n_states, n))
     own = np.full((len(place), n), -1, dtype=np.int32)
-    told[:, :, count:] = 1.0
+    means[:, :, count:] = 1.0
     total = np.zeros(n)
-    _add_up(codes, sent, weights, place, is_sent, which, total, own, told)
-    return Branches(own, told.astype(np.float32), is_sent, total)
+    _add_up(codes, messages, weights, place, is_message, which, total, own, means)
+    return Branches(own, means.astype(np.float32), is_message, total)
 
 
 @kernel
-def _tell_apart(codes, bits, weights, place, is_sent):  # type: ignore[no-untyped-def]
-    """The pattern of every sample, in order of appearance, -1 for a weight of zero; their number.
+def _distinguish(codes, bits, weights, place, is_message):  # type: ignore[no-untyped-def]
+    """The pattern of every sample, numbered by first appearance, -1 for a weight of zero; and
+    the number of patterns.
 
-    Patterns are told apart by 64-bit mixes of their parts."""
-    n, k = len(weights), bits.shape[2]
+    Patterns are identified by 64-bit hashes of their parts."""
+    n, n_states = len(weights), bits.shape[2]
     size = 64
     while size < 2 * n:
         size *= 2
@@ -72,9 +74,11 @@ def _tell_apart(codes, bits, weights, place, is_sent):  # type: ignore[no-untype
             continue
         key = np.uint64(0)
         for b in range(len(place)):
-            for i in range(k if is_sent[b] else 1):
+            for i in range(n_states if is_message[b] else 1):
                 part = (
-                    max(bits[s, place[b], i], LEAST) >> FINE if is_sent[b] else codes[place[b], s]
+                    max(bits[s, place[b], i], LEAST) >> FINE
+                    if is_message[b]
+                    else codes[place[b], s]
                 )
                 key = (key ^ np.uint64(part + 2)) * np.uint64(0x9E3779B97F4A7C15)
                 key ^= key >> np.uint64(29)
@@ -89,8 +93,8 @@ def _tell_apart(codes, bits, weights, place, is_sent):  # type: ignore[no-untype
 
 
 @kernel
-def _add_up(codes, sent, weights, place, is_sent, which, total, own, told):  # type: ignore[no-untyped-def]
-    """Weights, codes and mean messages of the patterns, written to the last three."""
+def _add_up(codes, messages, weights, place, is_message, which, total, own, means):  # type: ignore[no-untyped-def]
+    """Weights, codes and mean messages of the patterns, written to the last three arguments."""
     for s in range(len(which)):
         if which[s] >= 0:
             total[which[s]] += weights[s]
@@ -100,8 +104,8 @@ def _add_up(codes, sent, weights, place, is_sent, which, total, own, told):  # t
             continue
         share = weights[s] / total[c]
         for b in range(len(place)):
-            if is_sent[b]:
-                for i in range(told.shape[1]):
-                    told[b, i, c] += share * sent[s, place[b], i]
+            if is_message[b]:
+                for i in range(means.shape[1]):
+                    means[b, i, c] += share * messages[s, place[b], i]
             else:
                 own[b, c] = codes[place[b], s]

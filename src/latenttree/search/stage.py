@@ -14,11 +14,11 @@ from latenttree.distances.stage import Measured, States
 from latenttree.model.held_out import split_samples
 from latenttree.model.samples import marginals
 from latenttree.model.tree_model import TreeModel
-from latenttree.parameters.estimate import Parameters
 from latenttree.parameters.moment_start import conditions, moment_start
+from latenttree.parameters.solving import Parameters
 from latenttree.refinement.stage import Fitted, refine_fully
 from latenttree.search.local_search import search_tree
-from latenttree.search.node_states import Pruner, prune
+from latenttree.search.node_states import StatesConfig, select_states
 from latenttree.structure.learn import Structure
 from latenttree.tree import Tree
 from latenttree.tree.split_keys import signatures
@@ -107,14 +107,14 @@ def _search_states(fitted: Fitted, table: Table, states: States, config: FitConf
             start = moment_start(fitted.model.tree, table, states.most_states, None, config)
         wide = refine_fully(start, table, config)
     with config.progress.stage("pruning"):
-        pruner = Pruner(
+        pruner = StatesConfig(
             split_samples(table, config)[0],
             smoothing=config.smoothing,
             tol=config.tol,
             marginals=marginals(table),
             n_jobs=config.n_jobs,
         )
-        merged = prune(tree_model(wide), pruner)
+        merged = select_states(tree_model(wide), pruner)
         n = pruner.n_samples()
         better = pruner.bic(merged.model, n) > pruner.bic(tree_model(fitted), n)
     if not better:

@@ -1,4 +1,4 @@
-"""Batches of arrays, sparse matrices and blocks: kept small, and joined again as they came."""
+"""Buffers of arrays, sparse matrices and blocks: compact, and joined again as they came."""
 
 from __future__ import annotations
 
@@ -83,20 +83,21 @@ class ArrayBuffer:
     def _codes(self, data: NDArray[Any]) -> NDArray[Any]:
         if data.dtype.kind not in TEXT:
             return self.labels.codes(data.ravel().tolist())[0].reshape(data.shape)
-        values, found = np.unique(data, return_inverse=True)
+        values, inverse = np.unique(data, return_inverse=True)
         codes, _ = self.labels.codes(values.tolist())
-        return np.asarray(codes[found.reshape(data.shape)])
+        return np.asarray(codes[inverse.reshape(data.shape)])
 
     def _kinds(self, data: NDArray[Any], dtype: Any) -> tuple[str | None, ...]:
-        """Numbers of all types go together, also booleans; where there are objects or text every
-        column keeps to its kind."""
+        """All numbers, booleans among them, go together; with objects or text every column keeps
+        its kind."""
         known = self.kinds or (None,) * len(self.names)
-        found = _kinds_of_columns(data.reshape(len(data), -1))
+        now = _kinds_of_columns(data.reshape(len(data), -1))
         if dtype.kind in NUMBERS and all(run.dtype.kind in NUMBERS for run in self.runs):
-            return tuple(map(_promoted, known, found))
-        return tuple(map(same_kind, known, found, self.names))
+            return tuple(map(_promoted, known, now))
+        return tuple(map(same_kind, known, now, self.names))
 
     def joined(self) -> NDArray[Any]:
+        """All rows as one array of the common type; masked where a batch was."""
         n, tail = sum(run.n for run in self.runs), () if self.vector else (len(self.names),)
         dtype = np.result_type(*(run.dtype for run in self.runs))
         data = np.empty((n, *tail), dtype=dtype)
@@ -115,11 +116,13 @@ class ArrayBuffer:
 
     @property
     def nbytes(self) -> int:
+        """Memory of rows and labels."""
         return sum(p.nbytes for run in self.runs for p in run.pieces) + self.labels.nbytes
 
 
 def label_table(labels: Labels, dtype: Any) -> NDArray[Any]:
-    """The labels as an array of a type; those that it cannot hold are of runs of another type."""
+    """The labels as an array of a type; those that it cannot hold belong to runs of
+    another type."""
     table = object_array(labels.values)
     if dtype.kind == "O":
         return table
@@ -127,9 +130,9 @@ def label_table(labels: Labels, dtype: Any) -> NDArray[Any]:
     fits = np.array([isinstance(value, type_) for value in table], dtype=np.bool_)
     if hasattr(dtype, "na_object"):  # text of NumPy 2 that may be missing
         fits |= is_missing(table)
-    found = np.zeros(len(table), dtype=dtype)
-    found[fits] = table[fits]
-    return found
+    typed = np.zeros(len(table), dtype=dtype)
+    typed[fits] = table[fits]
+    return typed
 
 
 def _kinds_of_columns(data: NDArray[Any]) -> list[set[str]]:
@@ -141,13 +144,13 @@ def _kinds_of_columns(data: NDArray[Any]) -> list[set[str]]:
     return [kinds_of(column) for column in data.T.tolist()]
 
 
-def _promoted(known: str | None, found: set[str]) -> str | None:
-    now = next(iter(found), known)
+def _promoted(known: str | None, kinds: set[str]) -> str | None:
+    now = next(iter(kinds), known)
     return now if known in (None, now) else "numbers"
 
 
 def _common_text(runs: tuple[Run[Piece], ...], dtype: Any) -> Any:
-    """Text of any length is one type, as long as the longest."""
+    """Text of any length is one type, of the greatest length."""
     last = runs[-1].dtype if runs else None
     same = last is not None and last.kind in TEXT and last.kind == dtype.kind
     return np.result_type(last, dtype) if same else dtype
@@ -158,7 +161,7 @@ def _common_text(runs: tuple[Run[Piece], ...], dtype: Any) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Csr:
-    """Rows of a sparse matrix, its numbers in the smallest type where they are whole."""
+    """Rows of a sparse matrix, integers in the smallest type."""
 
     matrix: Any
 
@@ -167,52 +170,57 @@ class Csr:
 
     @property
     def nbytes(self) -> int:
+        """Memory of values, indices and row pointers."""
         m = self.matrix
         return int(m.data.nbytes + m.indices.nbytes + m.indptr.nbytes)
 
 
 @dataclass(frozen=True, eq=False)
 class SparseBuffer:
-    """Rows of sparse matrices of one width, as CSR; `matrix` says of which of SciPy's kinds."""
+    """Rows of sparse matrices of one width, as CSR; `matrix` selects SciPy's matrix instead of its
+    array."""
 
     names: tuple[str, ...]
     matrix: bool
     runs: tuple[Run[Csr], ...] = ()
 
     def added(self, X: Any) -> SparseBuffer:
+        """With the rows of one more sparse matrix of the same width."""
         if X.dtype.kind == "c":
             raise complex_data()
         if X.dtype.kind not in NUMBERS:
             raise DataError(
                 f"a sparse matrix must be numeric, got type {X.dtype}", "convert it", value=X.dtype
             )
-        found = sparse.csr_array(X)
-        bad = ~np.isfinite(found.data) if X.dtype.kind == "f" else np.zeros(0, dtype=np.bool_)
+        matrix = sparse.csr_array(X)
+        bad = ~np.isfinite(matrix.data) if X.dtype.kind == "f" else np.zeros(0, dtype=np.bool_)
         if bad.any():
             at = int(bad.argmax())
-            row = int(np.searchsorted(found.indptr, at, side="right")) - 1
+            row = int(np.searchsorted(matrix.indptr, at, side="right")) - 1
             raise DataError(
-                f"NaN or infinity at row {row}, column {self.names[found.indices[at]]!r}"
+                f"NaN or infinity at row {row}, column {self.names[matrix.indices[at]]!r}"
                 " of a sparse matrix",
                 "values must be finite: drop or fill it",
-                value=found.data[at],
+                value=matrix.data[at],
                 row=row,
-                column=self.names[found.indices[at]],
+                column=self.names[matrix.indices[at]],
             )
-        run = Run(found.dtype, (Csr(_small_csr(found)),))
+        run = Run(matrix.dtype, (Csr(_small_csr(matrix)),))
         return replace(self, runs=with_run(self.runs, run, _join_csr))
 
     def joined(self) -> Any:
+        """All rows as one CSR of the first batch's SciPy kind."""
         parts = [
             sparse.csr_array((m.data.astype(run.dtype), m.indices, m.indptr), shape=m.shape)
             for run in self.runs
             for m in (piece.matrix for piece in run.pieces)
         ]
-        found = sparse.csr_array(sparse.vstack(parts, format="csr"))
-        return sparse.csr_matrix(found) if self.matrix else found
+        whole = sparse.csr_array(sparse.vstack(parts, format="csr"))
+        return sparse.csr_matrix(whole) if self.matrix else whole
 
     @property
     def nbytes(self) -> int:
+        """Memory of all pieces."""
         return sum(p.nbytes for run in self.runs for p in run.pieces)
 
 
@@ -242,13 +250,14 @@ class BlockBuffer:
 
     @classmethod
     def like(cls, X: Sequence[Any] | Mapping[Any, Any]) -> BlockBuffer:
-        """Nothing yet, of the form of `X`."""
+        """An empty buffer for inputs like `X`."""
         keys = tuple(X) if isinstance(X, Mapping) else None
         names = tuple(resolve_names(None, len(X), keys))
         blocks = _blocks_of(X, keys, names)
         return cls(keys, names, tuple(map(_empty_like, blocks, names)))
 
     def added(self, X: Sequence[Any] | Mapping[Any, Any]) -> BlockBuffer:
+        """With the rows of one more list or dict of blocks."""
         blocks = _blocks_of(X, self.keys, self.names)
         common_length(blocks, self.names, n_min=1)
         for block, name, part in zip(blocks, self.names, self.parts, strict=True):
@@ -257,11 +266,13 @@ class BlockBuffer:
         return replace(self, parts=parts)
 
     def joined(self) -> Any:
-        found = [part.joined() for part in self.parts]
-        return found if self.keys is None else dict(zip(self.keys, found, strict=True))
+        """The blocks with all rows, in a list or dict as they came."""
+        blocks = [part.joined() for part in self.parts]
+        return blocks if self.keys is None else dict(zip(self.keys, blocks, strict=True))
 
     @property
     def nbytes(self) -> int:
+        """Memory of all blocks."""
         return sum(part.nbytes for part in self.parts)
 
 
@@ -311,11 +322,11 @@ def _check_form(block: Any, part: ArrayBuffer | SparseBuffer, name: str) -> None
         )
 
 
-def check_names(found: Sequence[Any], expected: Sequence[Any]) -> None:
-    """The columns of a batch are those of the first, in any order."""
-    now, before = set(found), set(expected)
+def check_names(names: Sequence[Any], expected: Sequence[Any]) -> None:
+    """Raise unless a batch has the columns of the first, in any order."""
+    now, before = set(names), set(expected)
     missing = [name for name in expected if name not in now]
-    extra = [name for name in found if name not in before]
+    extra = [name for name in names if name not in before]
     if missing:
         raise DataError(
             f"column {missing[0]!r} is not there{_and_more(missing)}",

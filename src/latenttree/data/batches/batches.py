@@ -1,4 +1,4 @@
-"""`Batches`: samples that come a part at a time, kept until all of them are needed together."""
+"""`Batches`: samples that come a part at a time, buffered until all of them are needed together."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Buffer(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class _Held:
-    """All that is held, replaced as a whole so that no batch is ever half there."""
+    """The state of `Batches`, replaced as a whole so that no batch is ever half added."""
 
     kind: str
     kept: Any
@@ -77,15 +77,17 @@ class Batches:
 
     @property
     def n_batches(self) -> int:
+        """Batches added so far."""
         return 0 if self._held is None else self._held.n_batches
 
     @property
     def n_rows(self) -> int:
+        """Rows of all batches."""
         return 0 if self._held is None else self._held.n_rows
 
     @property
     def nbytes(self) -> int:
-        """Memory that is held, roughly."""
+        """Memory of the buffer, roughly."""
         if self._held is None:
             return 0
         weights = self._held.weights or ()
@@ -128,10 +130,11 @@ class Batches:
         )
 
     def joined(self) -> tuple[Any, Floats | None]:
-        """All rows in the container that they came in, and their weights (None: none had any).
+        """All rows in the container that they came in, and their weights (None: no batch had any).
 
         The rows are what the caller would have had by joining the batches, also in the types of
-        their columns; categories are those of all batches. Nothing that is kept is handed out."""
+        their columns; categories are those of all batches. The buffer shares no memory with the
+        result."""
         if self._held is None:
             raise DataError("there are no batches to join", "add one first")
         weights = self._held.weights
@@ -159,7 +162,7 @@ def _recognised(X: Any) -> tuple[str, Any]:
 
 
 def _empty(kind: str, X: Any) -> Buffer:
-    """Nothing yet, of the form of `X`."""
+    """An empty buffer for inputs like `X`."""
     if kind == "array":
         return ArrayBuffer(_numbered(X.shape[1]), False)
     if kind == "sparse matrix":

@@ -1,7 +1,7 @@
-"""Batches of DataFrames: every column kept small, and joined again with the type it would have had.
+"""Buffers of DataFrames: every column compact, and joined again with the type it would have had.
 
 A column may change its type between batches as far as its library can join them: integers become
-floats where values are missing, a column without any value has no type of its own.
+floats where values are missing, and a column without any value has no type of its own.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ Encoded = tuple[Run[Any], set[str]]
 
 
 class Library(Protocol):
-    """What a library of DataFrames has of its own."""
+    """Operations that differ between libraries of DataFrames."""
 
     def encoded(self, series: Any, column: ColumnBuffer) -> Encoded:
-        """A column of a batch, kept small."""
+        """A column of a batch, in compact form."""
 
     def decoded(self, run: Run[Any], labels: Labels) -> Any:
         """A column of the library with the rows of a run."""
@@ -60,7 +60,7 @@ class Library(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class ColumnBuffer:
-    """Rows of one column: runs of one type, labels for all of them, what kind its values are."""
+    """Rows of a column: runs of one type, labels for all of them, and the kind of its values."""
 
     name: str
     runs: tuple[Run[Any], ...] = ()
@@ -68,17 +68,20 @@ class ColumnBuffer:
     kind: str | None = None
 
     def added(self, series: Any, library: Library) -> ColumnBuffer:
-        run, found = library.encoded(series, self)
-        kind = same_kind(self.kind, found, self.name)
+        """With the rows of this column in one more batch."""
+        run, kinds = library.encoded(series, self)
+        kind = same_kind(self.kind, kinds, self.name)
         join = join_pieces if isinstance(run.pieces[0], Piece) else library.concatenated
         return replace(self, runs=with_run(self.runs, run, join), kind=kind)
 
     def joined(self, library: Library) -> Any:
+        """All rows as a column of the library."""
         parts = [library.decoded(run, self.labels) for run in self.runs]
         return parts[0] if len(parts) == 1 else library.concatenated(parts)
 
     @property
     def nbytes(self) -> int:
+        """Memory of rows and labels."""
         pieces = [piece for run in self.runs for piece in run.pieces]
         return sum(int(getattr(piece, "nbytes", 0)) for piece in pieces) + self.labels.nbytes
 
@@ -94,12 +97,14 @@ class FrameBuffer:
 
     @classmethod
     def empty(cls, frame: nw.DataFrame[Any]) -> FrameBuffer:
+        """A buffer without rows, with the columns of `frame`."""
         names = tuple(frame.columns)
         library: Library = Pandas() if frame.implementation.is_pandas() else Polars()
         columns = tuple(ColumnBuffer(str(name)) for name in names)
         return cls(library, library.header(frame.to_native()), names, columns)
 
     def added(self, frame: nw.DataFrame[Any]) -> FrameBuffer:
+        """With the rows of one more DataFrame, whose columns may be in any order."""
         check_names(frame.columns, self.names)
         native = self.library.columns(frame.to_native())
         ordered = (native[name] for name in self.names)
@@ -107,15 +112,17 @@ class FrameBuffer:
         return replace(self, columns=tuple(c.added(x, self.library) for c, x in parts))
 
     def joined(self) -> Any:
+        """All rows as one DataFrame of the library."""
         return self.library.frame([c.joined(self.library) for c in self.columns], self.header)
 
     @property
     def nbytes(self) -> int:
+        """Memory of all columns."""
         return sum(column.nbytes for column in self.columns)
 
 
 def _check_type(series: nw.Series[Any], name: str) -> None:
-    """Types that can be read; a column of nothing has none."""
+    """Raise unless a type can be read; a column that is all missing has none."""
     dtype = series.dtype
     known = nw.Categorical | nw.Enum | nw.Boolean | nw.String | nw.Object
     if dtype.is_numeric() or isinstance(dtype, known) or series.null_count() == len(series):
@@ -129,23 +136,24 @@ def _text(values: list[Any], dtype: Any, labels: Labels) -> Encoded:
 
 
 def _numbers(values: NDArray[Any], gaps: NDArray[np.bool_], dtype: Any, name: str) -> Encoded:
-    """Numbers or booleans; values in gaps are of no meaning."""
+    """Numbers or booleans; values in gaps have no meaning."""
     kind = values.dtype.kind
     if kind == "f":
         check_finite(values[:, None], [name])
     kept = smallest_dtype(values) if kind in "iu" else values.copy()
     lost = gaps | np.isnan(values) if kind == "f" else gaps
-    found = set() if lost.all() else {"booleans" if kind == "b" else "numbers"}
-    return Run(dtype, (Piece(kept, gaps.copy() if gaps.any() else None),)), found
+    kinds = set() if lost.all() else {"booleans" if kind == "b" else "numbers"}
+    return Run(dtype, (Piece(kept, gaps.copy() if gaps.any() else None),)), kinds
 
 
 # ---- pandas -------------------------------------------------------------------------------
 
 
 class Pandas:
-    """Columns of pandas; the index is not kept."""
+    """Columns of pandas; the index is dropped."""
 
     def encoded(self, series: Any, column: ColumnBuffer) -> Encoded:
+        """See `Library.encoded`."""
         pd, dtype = import_module("pandas"), series.dtype
         if isinstance(dtype, pd.CategoricalDtype):
             return self._categories(series, column)
@@ -168,14 +176,15 @@ class Pandas:
         dtype, last = series.dtype, column.runs[-1].dtype if column.runs else None
         if last is not None and hasattr(last, "categories"):
             dtype = _united(last, dtype, column.name)
-        place = dtype.categories.get_indexer(series.dtype.categories)
+        position = dtype.categories.get_indexer(series.dtype.categories)
         own = series.cat.codes.to_numpy()
-        codes = smallest_dtype(np.where(own < 0, -1, np.append(place, -1)[own]))
+        codes = smallest_dtype(np.where(own < 0, -1, np.append(position, -1)[own]))
         used = series.dtype.categories[np.unique(own[own >= 0])]
         run = Run(dtype, (Piece(codes),), coded=True, growing="category")
         return run, kinds_of(used.tolist())
 
     def decoded(self, run: Run[Any], labels: Labels) -> Any:
+        """See `Library.decoded`."""
         pd, first = import_module("pandas"), run.pieces[0]
         if not isinstance(first, Piece):
             return self.concatenated(run.pieces)
@@ -192,22 +201,26 @@ class Pandas:
         return pd.Series(values)
 
     def concatenated(self, columns: Sequence[Any]) -> Any:
+        """See `Library.concatenated`."""
         return import_module("pandas").concat(list(columns), ignore_index=True)
 
     def columns(self, frame: Any) -> Mapping[Any, Any]:
+        """See `Library.columns`."""
         return dict(frame.items())
 
     def header(self, frame: Any) -> Any:
+        """See `Library.header`."""
         return frame.columns
 
     def frame(self, columns: Sequence[Any], header: Any) -> Any:
+        """See `Library.frame`."""
         frame = import_module("pandas").DataFrame(dict(enumerate(columns)))
         frame.columns = header
         return frame
 
 
 def _united(known: Any, new: Any, name: str) -> Any:
-    """The type that has the categories of both; an order must be the same in every batch."""
+    """The type with the categories of both; raises if ordered categories differ."""
     if known.ordered == new.ordered and known.categories.equals(new.categories):
         return known
     if known.ordered or new.ordered:
@@ -244,6 +257,7 @@ class Polars:
     """Columns of polars."""
 
     def encoded(self, series: Any, column: ColumnBuffer) -> Encoded:
+        """See `Library.encoded`."""
         pl, dtype = import_module("polars"), series.dtype
         gaps = series.is_null().to_numpy()
         if dtype == pl.Null:
@@ -273,6 +287,7 @@ class Polars:
         return Run(series.dtype, (piece,)), set() if gaps.all() else {"text"}
 
     def decoded(self, run: Run[Any], labels: Labels) -> Any:
+        """See `Library.decoded`."""
         pl, first = import_module("polars"), run.pieces[0]
         if not isinstance(first, Piece):
             return self.concatenated(run.pieces)
@@ -285,24 +300,28 @@ class Polars:
         if run.dtype == pl.Null:
             return pl.Series([None] * len(whole), dtype=pl.Null)
         if run.dtype == pl.Enum:
-            found = pl.Series(run.dtype.categories).gather(whole.values).cast(run.dtype)
+            series = pl.Series(run.dtype.categories).gather(whole.values).cast(run.dtype)
         else:
-            found = pl.Series(whole.values).cast(run.dtype)
+            series = pl.Series(whole.values).cast(run.dtype)
         if whole.gaps is None:
-            return found
-        return found.zip_with(pl.Series(whole.known), pl.Series([None], dtype=run.dtype))
+            return series
+        return series.zip_with(pl.Series(whole.known), pl.Series([None], dtype=run.dtype))
 
     def concatenated(self, columns: Sequence[Any]) -> Any:
+        """See `Library.concatenated`."""
         frames = [column.alias("x").to_frame() for column in columns]
         return import_module("polars").concat(frames, how="vertical_relaxed")["x"]
 
     def columns(self, frame: Any) -> Mapping[Any, Any]:
+        """See `Library.columns`."""
         return {series.name: series for series in frame.get_columns()}
 
     def header(self, frame: Any) -> Any:
+        """See `Library.header`."""
         return list(frame.columns)
 
     def frame(self, columns: Sequence[Any], header: Any) -> Any:
+        """See `Library.frame`."""
         named = [column.alias(name) for column, name in zip(columns, header, strict=True)]
         return import_module("polars").DataFrame(named)
 
@@ -317,12 +336,13 @@ def _plain_types(pl: Any) -> tuple[Any, ...]:
 
 @dataclass(frozen=True, eq=False)
 class OtherFrameBuffer:
-    """Rows of DataFrames of any other library that narwhals reads, as they are."""
+    """Rows of DataFrames of any other library that narwhals reads, as they came."""
 
     names: tuple[str, ...]
     pieces: tuple[nw.DataFrame[Any], ...] = ()
 
     def added(self, frame: nw.DataFrame[Any]) -> OtherFrameBuffer:
+        """With one more DataFrame of the same columns and types."""
         check_names(frame.columns, self.names)
         ordered = frame.select(self.names)
         for name, dtype in ordered.schema.items():
@@ -338,8 +358,10 @@ class OtherFrameBuffer:
         return replace(self, pieces=with_piece(self.pieces, ordered.clone(), nw.concat))
 
     def joined(self) -> Any:
+        """All rows as one DataFrame of the library."""
         return nw.concat(list(self.pieces)).to_native()
 
     @property
     def nbytes(self) -> int:
+        """Memory of all pieces, as the library estimates it."""
         return sum(int(piece.estimated_size()) for piece in self.pieces)

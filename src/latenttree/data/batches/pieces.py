@@ -1,7 +1,7 @@
-"""Samples kept small, a batch at a time: integers in the smallest type, labels as codes.
+"""Buffered samples in few bytes: integers in the smallest type, labels as codes.
 
-Nothing here changes once it is made: what is kept grows by making a new object that shares the
-memory of the old, so that a batch that is refused, or an interruption, leaves the old as it was.
+Nothing here changes after it is made. A buffer grows by making a new object that shares the memory
+of the old one, so a batch that is refused, or an interruption, leaves the old one as it was.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MERGED = 1 << 20
 
 
 class Sized(Protocol):
-    """Rows of something."""
+    """Anything with rows."""
 
     def __len__(self) -> int: ...
 
@@ -33,17 +33,17 @@ P = TypeVar("P", bound=Sized)
 
 
 def with_piece(pieces: tuple[P, ...], piece: P, join: Callable[[list[P]], P]) -> tuple[P, ...]:
-    """The pieces and one more; a piece joins the one before it while it is as large.
+    """The pieces and one more, which joins the one before it while that is not larger.
 
     So `b` batches leave `O(log b)` pieces and one for every `MERGED` rows, and a row is copied
     `O(log b)` times."""
-    found = [*pieces, piece]
-    while len(found) > 1:
-        last, before = len(found[-1]), len(found[-2])
+    joined = [*pieces, piece]
+    while len(joined) > 1:
+        last, before = len(joined[-1]), len(joined[-2])
         if before > last or before + last > MERGED:
             break
-        found[-2:] = [join(found[-2:])]
-    return tuple(found)
+        joined[-2:] = [join(joined[-2:])]
+    return tuple(joined)
 
 
 # ---- integers and labels ----------------------------------------------------------------
@@ -57,33 +57,34 @@ def smallest_dtype(values: NDArray[Any]) -> NDArray[Any]:
 
 
 class Labels:
-    """Different values in the order in which they came, each with its place as its code.
+    """Different values in order of appearance; the position of each is its code.
 
-    It only grows: places that were given out stay, also if what they were for was refused. Values
-    of different types are different (1, 1.0 and True), all NaN are one."""
+    It only grows: codes stay, even if the batch they were made for is refused. Values of different
+    types differ (1, 1.0 and True), all NaN are one."""
 
     def __init__(self) -> None:
-        self._place: dict[tuple[type, Any], int] = {}
+        self._position: dict[tuple[type, Any], int] = {}
 
     def __len__(self) -> int:
-        return len(self._place)
+        return len(self._position)
 
     @property
     def values(self) -> list[Any]:
-        return [math.nan if key == _NAN else key[1] for key in self._place]
+        """The labels in the order of their codes."""
+        return [math.nan if key == _NAN else key[1] for key in self._position]
 
     def codes(self, values: Sequence[Any]) -> tuple[NDArray[Any], list[Any]]:
-        """(n,) places of the values, in the smallest type, and the values that differ; new ones
-        have their places behind the others."""
-        local, found = _distinct(values)
-        place = self._place
-        places = [place.setdefault(_key(value), len(place)) for value in local]
-        return smallest_dtype(np.asarray(places, dtype=np.int64)[found]), local
+        """(n,) codes of the values, in the smallest type, and the different values; new ones get
+        the next codes."""
+        local, inverse = _distinct(values)
+        position = self._position
+        positions = [position.setdefault(_key(value), len(position)) for value in local]
+        return smallest_dtype(np.asarray(positions, dtype=np.int64)[inverse]), local
 
     @property
     def nbytes(self) -> int:
-        """Roughly: a text of usual length and its entry."""
-        return 150 * len(self._place)
+        """An estimate: a text of usual length and its entry."""
+        return 150 * len(self._position)
 
 
 _NAN = (float, "nan")
@@ -94,18 +95,20 @@ def _key(value: Any) -> tuple[type, Any]:
 
 
 def _distinct(values: Sequence[Any]) -> tuple[list[Any], NDArray[np.int64]]:
-    """Different values and the place of each value among them."""
+    """Different values, and the position of each value among them."""
     comparable = [t for t in set(map(type, values)) if issubclass(t, numbers.Number | np.generic)]
-    place: dict[Any, int] = {}
+    position: dict[Any, int] = {}
     keys = values if len(comparable) < 2 else [(type(value), value) for value in values]
     try:
-        found = np.fromiter((place.setdefault(k, len(place)) for k in keys), np.int64, len(values))
+        inverse = np.fromiter(
+            (position.setdefault(k, len(position)) for k in keys), np.int64, len(values)
+        )
     except TypeError as error:
         raise DataError(
             f"it holds values that cannot be compared ({error})",
             "convert it, for example astype(str): each value must be a string or a number",
         ) from None
-    return list(place) if keys is values else [value for _, value in place], found
+    return list(position) if keys is values else [value for _, value in position], inverse
 
 
 # ---- pieces of a column -----------------------------------------------------------------
@@ -113,12 +116,12 @@ def _distinct(values: Sequence[Any]) -> tuple[list[Any], NDArray[np.int64]]:
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """Rows of a column or block: numbers, or places among labels.
+    """Rows of a column or block: numbers, or codes of labels.
 
     Attributes
     ----------
     values : (n,) or (n, d).
-    gaps : the same shape, True where a value is missing that `values` cannot say; None: nowhere.
+    gaps : the same shape, True where a value is missing that `values` cannot mark; None: nowhere.
     """
 
     values: NDArray[Any]
@@ -129,16 +132,18 @@ class Piece:
 
     @property
     def nbytes(self) -> int:
+        """Memory of values and mask."""
         return int(self.values.nbytes) + (0 if self.gaps is None else int(self.gaps.nbytes))
 
     @property
     def known(self) -> NDArray[np.bool_]:
-        """True where a value is there."""
+        """True where a value is not missing."""
         gaps = np.zeros(self.values.shape, dtype=np.bool_) if self.gaps is None else self.gaps
         return np.asarray(~gaps)
 
 
 def join_pieces(pieces: list[Piece]) -> Piece:
+    """The rows of several pieces as one."""
     values = np.concatenate([piece.values for piece in pieces])
     gaps = None
     if any(piece.gaps is not None for piece in pieces):
@@ -148,16 +153,15 @@ def join_pieces(pieces: list[Piece]) -> Piece:
 
 @dataclass(frozen=True, eq=False)
 class Run(Generic[P]):
-    """Batches in a row whose column had one type.
+    """Consecutive batches whose column had one type.
 
     Attributes
     ----------
     dtype : the type, as the container has it.
     pieces : the rows.
-    coded : whether they are places among the labels of the column.
-    growing : a name for types that go on as the later one: text of other length, categories with
-        more behind them; "" where only equal types are one.
-    """
+    coded : whether they are codes of the column's labels.
+    growing : a name for types that continue as the later one: text of another length, categories
+        with more of them; "" where only equal types continue."""
 
     dtype: Any
     pieces: tuple[P, ...]
@@ -166,13 +170,14 @@ class Run(Generic[P]):
 
     @property
     def n(self) -> int:
+        """Rows of the run."""
         return sum(map(len, self.pieces))
 
 
 def with_run(
     runs: tuple[Run[P], ...], new: Run[P], join: Callable[[list[P]], P]
 ) -> tuple[Run[P], ...]:
-    """The runs with one more, which goes on with the last where both have one type."""
+    """The runs and one more, which continues the last where both have one type."""
     if not runs:
         return (new,)
     last = runs[-1]
@@ -186,6 +191,7 @@ def with_run(
 
 
 def object_array(values: Sequence[Any]) -> NDArray[Any]:
+    """An object array of one dimension, whatever the values are."""
     array = np.empty(len(values), dtype=object)
     array[:] = values
     return array
@@ -193,7 +199,7 @@ def object_array(values: Sequence[Any]) -> NDArray[Any]:
 
 def kinds_of(values: Sequence[Any]) -> set[str]:
     """What values of any type are: "text", "booleans", "numbers", or the name of their type;
-    nothing for missing ones."""
+    missing ones aside."""
     array = object_array(values)
     return {_kind(type(value)) for value in array[~is_missing(array)].tolist()}
 
@@ -206,16 +212,17 @@ def _kind(type_: type) -> str:
     return "numbers" if issubclass(type_, numbers.Real) else f"{type_.__name__} values"
 
 
-def same_kind(known: str | None, found: set[str], name: str) -> str | None:
-    """The kind of a column, given that of its earlier batches (None: all missing)."""
-    if len(found) > 1:
+def same_kind(known: str | None, kinds: set[str], name: str) -> str | None:
+    """The kind of a column's values, given that of earlier batches (None: all missing); raises if
+    they differ."""
+    if len(kinds) > 1:
         raise DataError(
-            f"column {name!r} mixes {' and '.join(sorted(found))}",
+            f"column {name!r} mixes {' and '.join(sorted(kinds))}",
             "convert it to one type, for example astype(str)",
             column=name,
-            value=tuple(sorted(found)),
+            value=tuple(sorted(kinds)),
         )
-    now = next(iter(found), None)
+    now = next(iter(kinds), None)
     if known is not None and now is not None and known != now:
         raise DataError(
             f"column {name!r} holds {now}, but {known} in earlier batches",

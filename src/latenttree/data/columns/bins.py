@@ -1,7 +1,7 @@
-"""Numbers for the structure: quantile bins, which know no scale, normal scores and standardised
-coordinates.
+"""Numbers for the structure: quantile bins, normal scores and standardised coordinates. None of
+them depends on the unit of a column.
 
-Weights count as repetitions do: a row of weight 3 gives the bins of three such rows.
+Weights are frequencies: a row of weight 3 gives the bins of three such rows.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ SAMPLES_PER_BIN = 40
 MIN_BINS, MAX_BINS = 4, 16
 
 NEGLIGIBLE = 1e-12
-"""A spread below this share of the largest value is rounding, not variation."""
+"""A standard deviation below this share of the largest value is rounding."""
 
 
 def number_of_bins(total: float) -> int:
-    """Bins for so many values: 40 values in each, from 4 to 16 bins."""
+    """Bins for values of this total weight: 40 in each, from 4 to 16 bins."""
     return int(np.clip(total // SAMPLES_PER_BIN, MIN_BINS, MAX_BINS))
 
 
@@ -114,10 +114,10 @@ def normal_scores(x: NDArray[Any], weights: Floats | None = None) -> NDArray[np.
     scores = np.full(x.shape, np.nan)
     for j in range(x.shape[1]):
         known = ~np.isnan(x[:, j])
-        _, place = np.unique(x[known, j], return_inverse=True)
-        if place.size:
-            counts = np.bincount(place, mass[known])
+        _, rank = np.unique(x[known, j], return_inverse=True)
+        if rank.size:
+            counts = np.bincount(rank, mass[known])
             middle = np.cumsum(counts) - counts / 2
-            scores[known, j] = ndtri(middle / counts.sum())[place]
+            scores[known, j] = ndtri(middle / counts.sum())[rank]
     scores[:, spread(x, weights)[1] == 0] = 0.0
     return standardised(scores, weights)

@@ -1,8 +1,8 @@
-"""One vector for each sample: a block to a variable of its family.
+"""Blocks, one vector a sample, to variables of their families.
 
 Structure is learned from coordinates whose expectation is linear in the hidden state. A value that
-is missing in a row which has others is filled with the coordinate's mean, which keeps that: the
-filled coordinate is a mixture of the true one and a constant.
+is missing in a row with other values is filled by the mean of its coordinate, which preserves
+linearity: the filled coordinate is a mixture of the true one and a constant.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from latenttree.data.columns.families import (
 )
 from latenttree.data.columns.variables import Variable, one_hot
 from latenttree.data.columns.vectors import wrong_count
-from latenttree.data.table import CODED
+from latenttree.data.values import CODED
 from latenttree.errors import DataError
 
 Floats = NDArray[np.float64]
@@ -43,13 +43,13 @@ Mask = NDArray[np.bool_]
 Block = Any  # (n, d) floats with NaN, or canonical CSR
 
 WIDEST_BINNED = 16
-"""A dense real vector of at most so many coordinates is binned, each by itself."""
+"""Dense real vectors of at most so many coordinates are binned, each coordinate by itself."""
 
 JOINT = ("gaussian_full", "gaussian_tied")
 """Families whose covariances join the coordinates of a block."""
 
 ROUNDING = 1e-6
-"""Shares of single precision that differ by less are equal."""
+"""Shares in single precision that differ by less are equal."""
 
 _PREVIEW = 100  # rows that are looked at first
 
@@ -77,12 +77,12 @@ def dense_block(array: NDArray[Any], columns: Sequence[str], mask: Mask | None =
 
 
 def sparse_block(matrix: Any, columns: Sequence[str], requested: str) -> sparse.csr_array:
-    """Canonical CSR; negative values only where a real family is requested."""
+    """Canonical CSR; negative values only where a Gaussian family is requested."""
     return canonical_csr(matrix, columns, negative=requested in GAUSSIAN)
 
 
 def content_of(x: Block) -> BlockContent:
-    """What the known values of a block are."""
+    """What the known values of a block are: one-hot rows, zeros and ones, counts or reals."""
     if sparse.issparse(x):
         if (x.data == 1).all():
             return "one-hot" if (np.diff(x.indptr) == 1).all() else "binary"
@@ -109,7 +109,7 @@ def variable_of_block(
     requested: str,
     weights: Floats | None,
 ) -> Variable:
-    """The variable of a block, of the family requested or of the one its values suggest."""
+    """The variable of a block, of the requested family or the one that its values suggest."""
     content, width = content_of(x), x.shape[1]
     family = block_family(requested, content, width, name)
     if family in JOINT and sparse.issparse(x):
@@ -188,7 +188,7 @@ def _coded(x: Any, name: str, family: str) -> Variable:
 
 
 def _check_holds(x: Any, content: BlockContent, family: str, columns: Sequence[str]) -> None:
-    """Counts are whole numbers from 0 on, and codes 0 or 1."""
+    """Raise unless counts are non-negative whole numbers, and multi-hot codes 0 or 1."""
     if family in GAUSSIAN or content in ("one-hot", "binary"):
         return
     if content == "counts" and family != "multihot":
@@ -207,7 +207,7 @@ def _check_holds(x: Any, content: BlockContent, family: str, columns: Sequence[s
         raise wrong_count(value[at], row, column, family)
     raise DataError(
         f"value {value[at]:g} at row {row}, column {column!r}: family 'multihot' "
-        "holds codes that are absent (0) or present (1)",
+        "holds codes that are 0 or 1",
         "use 'multinomial' or 'poisson' for counts",
         value=value[at],
         row=row,
@@ -216,7 +216,7 @@ def _check_holds(x: Any, content: BlockContent, family: str, columns: Sequence[s
 
 
 def _gaps(x: Any, family: str) -> Mask | None:
-    """(n,) True where a row says nothing; None where none does."""
+    """(n,) True where a row has no value; None where there is no such row."""
     if sparse.issparse(x):
         gaps = np.diff(x.indptr) == 0 if family == "multinomial" else None
     elif family == "multinomial":
@@ -239,7 +239,7 @@ def _emptied(structural: Any, gaps: Mask) -> Any:
 def _constant(
     x: Any, structural: Any, gaps: Mask | None, family: str, weights: Floats | None
 ) -> str | None:
-    """The single row that a block has, as text; None where it varies."""
+    """The only row of a block, as text; None where it varies."""
     if family == "multinomial":
         known = slice(None) if gaps is None else ~gaps
         shares = structural[known]
@@ -263,7 +263,7 @@ def _filled(x: Floats, mean: Floats) -> Floats:
 
 
 def _bins(x: Floats, weights: Floats | None) -> sparse.csr_array:
-    """Quantile bins of every coordinate side by side, a one in each; a missing coordinate has the
+    """Quantile bins of every coordinate side by side, one-hot; a missing coordinate has the
     frequencies of its bins."""
     return sparse.csr_array(
         sparse.hstack([_coordinate_bins(column, weights) for column in x.T], format="csr")
@@ -308,7 +308,7 @@ def _shares(x: Block, weights: Floats | None) -> sparse.csr_array:
 
 
 def _hot(x: Block, weights: Floats | None) -> sparse.csr_array:
-    """(n, d + 1): coordinate 0 is 1 where a row has some of the codes, then the codes."""
+    """(n, d + 1): coordinate 0 is 1 where a row has any of the codes, then the codes."""
     if sparse.issparse(x):
         return _with_some((np.diff(x.indptr) > 0).astype(np.float32), x)
     gaps = np.isnan(x)

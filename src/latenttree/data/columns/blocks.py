@@ -1,4 +1,4 @@
-"""Sparse matrices and blocks: presence or absence, grouped columns, one-hot rows."""
+"""Sparse matrices and blocks: sparse binary tables, groups of columns, one-hot rows."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ __all__ = [
 Groups = Sequence[Hashable] | NDArray[Any] | Mapping[Any, Any]
 
 
-# --- presence or absence -------------------------------------------------------------
+# --- sparse binary tables -------------------------------------------------------------
 
 
 def table_from_sparse(X: Any, names: Sequence[Any] | None, drop_constant: bool) -> Table:
-    """Presence or absence: a variable for each column, present where the value is > 0."""
+    """A sparse binary table: a variable for each column, 1 where the value is > 0."""
     check_shape(X.shape)
     n, p = X.shape
     labels = resolve_names(names, p)
@@ -51,7 +51,7 @@ def table_from_sparse(X: Any, names: Sequence[Any] | None, drop_constant: bool) 
     constant = np.flatnonzero(~varies)
     dropped = constant_variables(
         [labels[i] for i in constant],
-        ["present" if support[i] else "absent" for i in constant],
+        ["1" if support[i] else "0" for i in constant],
         n,
         drop_constant,
         p,
@@ -64,8 +64,8 @@ def table_from_sparse(X: Any, names: Sequence[Any] | None, drop_constant: bool) 
 
 
 def canonical_csr(X: Any, names: Sequence[str], negative: bool = False) -> sparse.csr_array:
-    """CSR of finite floats with sorted indices, no duplicates, no stored zeros; X is left
-    as it is. float32 where it holds every value exactly, else float64."""
+    """CSR of finite floats with sorted indices, no duplicates and no stored zeros; a copy. float32
+    where it holds every value exactly, else float64."""
     if X.dtype.kind == "c":
         raise complex_data()
     if X.dtype.kind not in "biuf":
@@ -107,7 +107,7 @@ def _check_stored(matrix: sparse.csr_array, names: Sequence[str], negative: bool
     row, name, value = _stored_position(matrix, data < 0, names)
     raise DataError(
         f"negative value {value} at row {row}, column {name!r} of a sparse matrix",
-        "counts and presence must be >= 0: correct it, or pass real vectors as dense blocks",
+        "values must be >= 0: correct it, or pass real vectors as dense blocks",
         value=value,
         row=row,
         column=name,
@@ -132,7 +132,7 @@ def _as_float(data: NDArray[Any]) -> NDArray[Any]:
 
 
 def group_columns(groups: Groups, n_columns: int) -> tuple[list[Any], list[NDArray[np.int64]]]:
-    """Labels in order of appearance, and the columns of each; every column in one group."""
+    """Labels in order of appearance, and the columns of each; every column is in one group."""
     if isinstance(groups, Mapping):
         return _groups_by_name(groups, n_columns)
     nested = isinstance(groups, np.ndarray) and groups.ndim != 1
@@ -162,35 +162,16 @@ def _groups_by_name(
 ) -> tuple[list[Any], list[NDArray[np.int64]]]:
     owner: dict[int, Any] = {}
     for label, member in groups.items():
-        if isinstance(member, str) or not hasattr(member, "__len__"):
-            raise DataError(
-                f"group {label!r} must be a list of column numbers, got {member!r}",
-                value=member,
-                option="groups",
-            )
-        if len(member) == 0:
-            raise DataError(
-                f"group {label!r} is empty",
-                "give it columns or remove it",
-                value=label,
-                option="groups",
-            )
-        for column in member:
-            if not isinstance(column, int | np.integer) or not 0 <= column < n_columns:
+        _check_group(label, member, n_columns)
+        for column in map(int, member):
+            if column in owner:
                 raise DataError(
-                    f"group {label!r} has column {column!r}, out of range",
-                    f"columns are integers 0..{n_columns - 1}",
-                    value=column,
-                    option="groups",
-                )
-            if int(column) in owner:
-                raise DataError(
-                    f"column {column} is in two groups, {owner[int(column)]!r} and {label!r}",
+                    f"column {column} is in two groups, {owner[column]!r} and {label!r}",
                     "keep it in one",
                     value=column,
                     option="groups",
                 )
-            owner[int(column)] = label
+            owner[column] = label
     left_out = next((j for j in range(n_columns) if j not in owner), None)
     if left_out is not None:
         raise DataError(
@@ -203,11 +184,36 @@ def _groups_by_name(
     return list(groups), [np.asarray(member, dtype=np.int64) for member in groups.values()]
 
 
+def _check_group(label: Any, member: Any, n_columns: int) -> None:
+    """Raise unless a group is a list of one or more column numbers."""
+    if isinstance(member, str) or not hasattr(member, "__len__"):
+        raise DataError(
+            f"group {label!r} must be a list of column numbers, got {member!r}",
+            value=member,
+            option="groups",
+        )
+    if len(member) == 0:
+        raise DataError(
+            f"group {label!r} is empty",
+            "give it columns or remove it",
+            value=label,
+            option="groups",
+        )
+    for column in member:
+        if not isinstance(column, int | np.integer) or not 0 <= column < n_columns:
+            raise DataError(
+                f"group {label!r} has column {column!r}, out of range",
+                f"columns are integers 0..{n_columns - 1}",
+                value=column,
+                option="groups",
+            )
+
+
 # --- lists and dicts of blocks -------------------------------------------------------
 
 
 def as_block(value: Any, name: str) -> Any:
-    """A sparse matrix or an array of one or two dimensions."""
+    """A sparse matrix or an array of one or two dimensions, as it is."""
     block = value if sparse.issparse(value) else np.asarray(value)
     if block.ndim not in (1, 2):
         raise DataError(
@@ -229,7 +235,7 @@ def as_block(value: Any, name: str) -> Any:
 
 
 def common_length(arrays: Sequence[Any], names: Sequence[str], n_min: int = 2) -> int:
-    """The number of samples, the same in every block."""
+    """The number of samples, which all blocks share."""
     check_shape((arrays[0].shape[0] if arrays else 0, len(arrays)), n_min)
     n = int(arrays[0].shape[0])
     for array, name in zip(arrays, names, strict=True):

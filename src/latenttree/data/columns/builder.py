@@ -1,9 +1,4 @@
-"""`as_table`: any accepted input to a `Table`, checked once, here, before any work.
-
-A DataFrame of boolean, integer, float, string and categorical columns, an (n, p) array, a SciPy
-sparse matrix with or without `groups`, a list or dict of blocks; values may be missing in any but
-sparse input. Dask collections are still to come.
-"""
+"""Any input in memory to a `Table`: a method of `TableBuilder` for each kind of container."""
 
 from __future__ import annotations
 
@@ -92,7 +87,7 @@ def variables_of_vectors(
     family: Family = AUTO,
     drop_constant: bool = False,
 ) -> list[Variable]:
-    """The variables of columns whose vectors stand for all their rows."""
+    """The variables of columns whose vectors summarise all their rows."""
     return list(
         TableBuilder(None, family, drop_constant, None, False)._variables(vectors, names, n)
     )
@@ -116,6 +111,7 @@ class TableBuilder:
         self.weights, self.scores = weights, scores
 
     def sparse(self, X: Any, groups: Groups | None) -> Table:
+        """A sparse matrix: grouped columns, binary variables, or scores of its numbers."""
         check_shape(X.shape)
         if groups is not None:
             return self.grouped(X, groups)
@@ -132,6 +128,7 @@ class TableBuilder:
         return self.columns(vectors, names, X.shape[0])
 
     def other(self, X: Any, groups: Groups | None) -> Table:
+        """A DataFrame, blocks, or what NumPy makes a matrix of."""
         frame = as_frame(X)
         blocks = frame is None and is_blocks(X)
         if groups is not None and (frame is not None or blocks):
@@ -158,6 +155,7 @@ class TableBuilder:
         return self.array(array) if groups is None else self.grouped(array, groups)
 
     def frame(self, frame: nw.DataFrame[Any]) -> Table:
+        """A variable for each column of a DataFrame."""
         check_shape(frame.shape)
         names = resolve_names(self.names, frame.shape[1], frame.columns)
         series = (frame.get_column(column) for column in frame.columns)
@@ -168,6 +166,7 @@ class TableBuilder:
         return self.columns(vectors, names, frame.shape[0])
 
     def array(self, array: NDArray[Any]) -> Table:
+        """A variable for each column of an (n, p) array, perhaps masked."""
         n, p = array.shape
         names = resolve_names(self.names, p)
         mask = np.ma.getmaskarray(array) if isinstance(array, np.ma.MaskedArray) else None
@@ -180,7 +179,7 @@ class TableBuilder:
         return self.columns(vectors, names, n)
 
     def columns(self, vectors: Iterable[Vector | DataError], names: Sequence[str], n: int) -> Table:
-        """A variable for each vector; they arrive one at a time."""
+        """A table with a variable for each vector; vectors arrive one at a time."""
         variables = self._variables(vectors, names, n)
         if self.scores:
             return blocks_of_variables(list(variables), n, self.drop_constant)
@@ -189,35 +188,36 @@ class TableBuilder:
     def _variables(
         self, vectors: Iterable[Vector | DataError], names: Sequence[str], n: int
     ) -> Iterator[Variable]:
-        """The variables; where some cannot be made, one error about all that is wrong."""
+        """The variables; where some cannot be made, one error about all of them."""
         requested, wrong, failed = requested_families(self.family, names), [], False
         for vector, name, family in zip(vectors, names, requested, strict=True):
-            found: Variable | DataError = (
+            variable: Variable | DataError = (
                 vector
                 if isinstance(vector, DataError)
                 else _result_or_error(self.variable, vector, name, family)
             )
-            if isinstance(found, DataError):
+            if isinstance(variable, DataError):
                 failed = True
-                wrong.append(found)
+                wrong.append(variable)
                 continue
-            wrong += self._later_errors(found, n)
+            wrong += self._later_errors(variable, n)
             if not failed:
-                yield found
+                yield variable
         if failed:
             raise combined_error(wrong)
 
     def _later_errors(self, variable: Variable, n: int) -> list[DataError]:
-        """What later checks would say of a variable that can be read."""
+        """The errors that later checks would raise about a variable that can be read."""
         if variable.constant is not None:
-            found = constant_column(variable.name, variable.only_value, n)
-            return [] if self.drop_constant else [found]
+            error = constant_column(variable.name, variable.only_value, n)
+            return [] if self.drop_constant else [error]
         labels, known = variable.labels, n - variable.n_missing
         if labels is None or not MAX_ALL_UNIQUE < known == len(labels):
             return []
         return [identifier(variable.name, known, labels.dtype.kind in "iuf")]
 
     def variable(self, vector: Vector, name: str, requested: str) -> Variable:
+        """The variable of a column, of the requested family."""
         if not len(vector.known):
             if not self.drop_constant:
                 check_known(0, vector.n, name)
@@ -228,11 +228,11 @@ class TableBuilder:
         return make(vector, name, requested, self.weights)
 
     def blocks(self, blocks: Sequence[Any] | Mapping[Any, Any]) -> Table:
-        """A variable for each block: (n, d) dense or sparse vectors, or a 1-D vector. Where every
-        block is 1-D the table is that of columns, otherwise of kind "blocks"."""
-        found = list(blocks) if isinstance(blocks, Mapping) else None
+        """A variable for each block: (n, d) dense or sparse vectors, or a 1-D vector. Of kind
+        "codes" where every block is 1-D, otherwise of kind "blocks"."""
+        keys = list(blocks) if isinstance(blocks, Mapping) else None
         values = list(blocks.values()) if isinstance(blocks, Mapping) else list(blocks)
-        names = resolve_names(self.names, len(values), found)
+        names = resolve_names(self.names, len(values), keys)
         arrays = [as_block(value, name) for value, name in zip(values, names, strict=True)]
         n = common_length(arrays, names)
         masks = [np.ma.getmaskarray(v) if np.ma.isMaskedArray(v) else None for v in values]
@@ -259,6 +259,7 @@ class TableBuilder:
         requested: str,
         mask: NDArray[np.bool_] | None = None,
     ) -> Variable:
+        """The variable of an (n, d) block; `columns` are names for errors."""
         x: Any
         if sparse.issparse(array):
             x = sparse_block(array, columns, "gaussian" if self.scores else requested)
@@ -288,13 +289,14 @@ class TableBuilder:
         return blocks_of_variables(variables, X.shape[0], self.drop_constant)
 
     def _check_binary(self, X: Any) -> None:
+        """Raise if a family other than binary is requested for a sparse matrix."""
         requested = requested_families(self.family, resolve_names(self.names, X.shape[1]))
         other = next(
             (name for name in requested if name not in (AUTO, "binary", "categorical")), None
         )
         if other is not None:
             raise DataError(
-                f"family {other!r}: a sparse matrix without groups is read as presence or absence",
+                f"family {other!r}: a sparse matrix without groups is read as binary variables",
                 Text(
                     "pass X.toarray() to read its numbers, or ",
                     Option("groups"),
@@ -306,7 +308,7 @@ class TableBuilder:
 
 
 def _result_or_error(make: Callable[..., Made], *arguments: Any) -> Made | DataError:
-    """What is made, or what is wrong: told later, together with what is wrong elsewhere."""
+    """What `make` returns, or the DataError that it raises, to be reported together with others."""
     try:
         return make(*arguments)
     except DataError as error:
@@ -318,7 +320,7 @@ def _pairs(columns: Iterable[Any], names: Sequence[str]) -> Iterator[tuple[Any, 
 
 
 def table_of_scores(table: Table) -> Table:
-    """The same table for a Gaussian tree."""
+    """The same table for a Gaussian tree: normal scores of all variables."""
     read = TableBuilder(None, AUTO, False, table.weights, True)
     variables = []
     for v, name in enumerate(table.names):
@@ -327,13 +329,13 @@ def table_of_scores(table: Table) -> Table:
             variables.append(read.variable(vector_of_array(x, name), name, AUTO))
         else:
             variables.append(read.block(x, name, _numbered(name, x.shape[1]), AUTO))
-    found = blocks_of_variables(variables, table.n_samples, False)
+    scores = blocks_of_variables(variables, table.n_samples, False)
     notes = {"notes": table.notes, "dropped": table.dropped, "weights": table.weights}
-    return found.replace(**notes)
+    return scores.replace(**notes)
 
 
 def _numbers(table: Table, v: int) -> Any:
-    """(n,) or (n, d) values of a variable of a table; ordinal categories are their places."""
+    """(n,) or (n, d) values of a variable of a table; ordinal categories are their positions."""
     if table.values is not None and v in table.values.arrays:
         return table.values.arrays[v]
     labels = table.categories[v]
@@ -343,12 +345,12 @@ def _numbers(table: Table, v: int) -> Any:
     coded = table.codes if table.values is None else table.values.codes
     codes = one_hot_codes(table) if coded is None else coded
     assert codes is not None
-    found = codes[:, v].astype(np.int64)
+    category = codes[:, v].astype(np.int64)
     if labels is not None and table.families[v] != "ordinal":
-        values = labels.astype(object)[found]
-        values[found < 0] = None
+        values = labels.astype(object)[category]
+        values[category < 0] = None
         return values
-    return np.where(found < 0, np.nan, found)
+    return np.where(category < 0, np.nan, category)
 
 
 def _numbered(name: str, width: int) -> list[str]:

@@ -1,4 +1,4 @@
-"""Categorical columns: one column to sorted labels and codes, many columns to one array."""
+"""Categorical columns: a column to sorted labels and codes, many columns to an array of codes."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ _TILE = 1024  # rows transposed at once
 
 
 def encode_integers(column: NDArray[Any]) -> Encoded:
-    """Labels and codes of a contiguous integer or boolean column.
+    """Sorted labels and codes of a contiguous integer or boolean column.
 
-    Counting, O(n + span), where the values span at most 4 n; sorting beyond that.
-    """
+    Counting, O(n + span), where the values span at most 4 n; sorting beyond that."""
     low, high = int(column.min()), int(column.max())
     span = high - low + 1
     if span > max(4 * column.size, 256):
@@ -30,18 +29,19 @@ def encode_integers(column: NDArray[Any]) -> Encoded:
         shifted = (column - np.uint64(low)).astype(np.int64)
     else:
         shifted = column.astype(np.int64) - low
-    seen = np.bincount(shifted, minlength=span) > 0
-    labels = np.flatnonzero(seen)
-    codes = shifted if labels.size == span else (np.cumsum(seen) - 1)[shifted]
+    occurs = np.bincount(shifted, minlength=span) > 0
+    labels = np.flatnonzero(occurs)
+    codes = shifted if labels.size == span else (np.cumsum(occurs) - 1)[shifted]
     if column.dtype == np.uint64:
         return labels.astype(np.uint64) + np.uint64(low), codes
     return (labels + low).astype(column.dtype), codes
 
 
 def encode_labels(values: Sequence[Any] | NDArray[Any]) -> Encoded:
-    """Labels and codes of any hashable values: one dictionary pass, then sort the labels."""
+    """Sorted labels and codes of hashable values, in one dictionary pass; unsortable labels by
+    their text."""
     position: dict[Any, int] = {}
-    first_seen = np.fromiter(
+    appearance = np.fromiter(
         (position.setdefault(value, len(position)) for value in values), np.int64, len(values)
     )
     labels = list(position)
@@ -51,11 +51,11 @@ def encode_labels(values: Sequence[Any] | NDArray[Any]) -> Encoded:
         order = sorted(range(len(labels)), key=lambda i: str(labels[i]))
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order))
-    return label_array([labels[i] for i in order]), rank[first_seen]
+    return label_array([labels[i] for i in order]), rank[appearance]
 
 
 def label_array(labels: list[Any]) -> NDArray[Any]:
-    """Labels as an array of their own type, or of objects where none holds them."""
+    """Labels as an array of their own type, or of objects where no type holds them."""
     if all(isinstance(label, str | bool | numbers.Number) for label in labels):
         array = np.asarray(labels)
         if array.dtype != object and array.tolist() == labels:  # text may end in zeros
@@ -83,6 +83,7 @@ class CodeStack:
             self._write()
 
     def finish(self) -> NDArray[Any]:
+        """The (n, p) codes of all columns."""
         if self._batch:
             self._write()
         return self._codes
@@ -97,7 +98,7 @@ class CodeStack:
 
 
 def code_dtype(n_values: int, signed: bool = False) -> type[np.integer[Any]]:
-    """The smallest dtype that holds 0..n_values - 1, and -1 if it is to be signed."""
+    """The smallest dtype for codes 0..n_values - 1, and for -1 if `signed`."""
     small = (np.int8, np.int16) if signed else (np.uint8, np.uint16)
     return next((t for t in small if n_values - 1 <= np.iinfo(t).max), np.int32)
 
@@ -113,8 +114,8 @@ def stack_columns(columns: Iterable[NDArray[Any]], n: int, p: int, dtype: Any) -
 
 
 def _write_columns(codes: NDArray[Any], start: int, columns: Sequence[NDArray[Any]]) -> None:
-    """Many columns at once: one column of a row-major array touches a cache line for each of its
-    values."""
+    """Write columns `start`... in place, many at once: a single column of a row-major array touches
+    a cache line for each value."""
     buffer = np.empty((len(columns), len(codes)), dtype=codes.dtype)
     for row, values in zip(buffer, columns, strict=True):
         row[:] = values

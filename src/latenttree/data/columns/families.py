@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.data.checks import MAX_ALL_UNIQUE, listing
-from latenttree.data.table import FAMILIES
+from latenttree.data.values import FAMILIES
 from latenttree.errors import DataError, Option, Phrase, Text
 
 Family = str | Mapping[Any, str]
@@ -38,17 +38,18 @@ MANY_VALUES = 50
 """Integers with more different values than this are read with a note."""
 
 MIN_ROWS_PER_VALUE = 20
-"""Many integers of a DataFrame with fewer rows than this for each are numbers, not categories."""
+"""Integers of a DataFrame with many values and fewer rows than this for each are numbers."""
 
 ALIASES = {
     **dict.fromkeys(("normal", "real", "numeric", "number", "float", "continuous"), "gaussian"),
     **dict.fromkeys(("count", "counts"), "poisson"),
-    **dict.fromkeys(("binary", "bernoulli", "nominal", "discrete", "category"), "categorical"),
+    **dict.fromkeys(("bernoulli", "presence", "boolean"), "binary"),
+    **dict.fromkeys(("nominal", "discrete", "category"), "categorical"),
 }
-"""What other libraries call the families."""
+"""Names of families in other libraries, for "did you mean"."""
 
 MAX_EXACT = 2.0**53
-"""Below this, floats hold every whole number."""
+"""Below this, float64 holds every whole number."""
 
 _PREVIEW = 1000  # values that are looked at first: most real columns show a fraction soon
 
@@ -80,8 +81,8 @@ def requested_families(family: Family, names: Sequence[str]) -> list[str]:
             value=wanted[unknown],
             option="family",
         )
-    found = {column: _known(name, f" of column {column!r}") for column, name in wanted.items()}
-    return [found.get(name, AUTO) for name in names]
+    by_column = {column: _known(name, f" of column {column!r}") for column, name in wanted.items()}
+    return [by_column.get(name, AUTO) for name in names]
 
 
 def _known(name: Any, of: str) -> str:
@@ -106,7 +107,7 @@ def _did_you_mean(name: str, known: Sequence[str]) -> str:
 
 
 def check_scores(requested: str, name: str) -> None:
-    """A Gaussian tree reads numbers: no family may say otherwise."""
+    """Raise if a requested family does not go with a Gaussian tree, which reads numbers."""
     if requested not in (AUTO, "ordinal", "binary", *GAUSSIAN):
         raise DataError(
             Text(
@@ -133,10 +134,11 @@ def vector_family(
     n_known: int = 0,
     total: float | None = None,
 ) -> str:
-    """Family of one value a sample; `known` are those that are there: booleans, integers, floats
-    or anything else (text, labels); `loose` where integers need not be codes. `known` may be the
-    different values alone, with the number of their rows in `n_known`; `total` is what these rows
-    count together, where they have weights."""
+    """Family of a variable with one value a sample.
+
+    `known` are the values that are not missing: booleans, integers, floats, or anything else (text,
+    labels); perhaps only the different ones, then `n_known` is the number of their rows. `loose`
+    allows integers to be numbers, as in a DataFrame. `total` is the weight of these rows."""
     number = known.dtype.kind in "biuf"
     if requested == AUTO:
         n_known = max(n_known, len(known))
@@ -187,8 +189,8 @@ def _many_and_rare(known: NDArray[Any], total: float) -> bool:
 
 
 def is_row_number(known: NDArray[Any], n_rows: int, n_known: int) -> bool:
-    """Whether values number the rows: more than 20 whole numbers, all different, that run over
-    less than twice as many whole numbers as there are rows."""
+    """Whether values number the rows: more than 20 whole numbers, all different, in a range less
+    than twice as long as the rows are many."""
     if n_known <= MAX_ALL_UNIQUE or float(known.max()) - float(known.min()) + 1 >= 2 * n_rows:
         return False
     if known.dtype.kind == "f" and not (whole(known[:_PREVIEW]) and whole(known)):
@@ -197,14 +199,14 @@ def is_row_number(known: NDArray[Any], n_rows: int, n_known: int) -> bool:
 
 
 def is_few_whole_numbers(known: NDArray[Any]) -> bool:
-    """Whether floats are at most 20 different whole numbers from 0 on."""
+    """Whether floats are at most 20 different non-negative whole numbers."""
     if not whole(known[:_PREVIEW]) or not whole(known):
         return False
     return len(np.unique(known[:_PREVIEW])) <= MAX_WHOLE and len(np.unique(known)) <= MAX_WHOLE
 
 
 def whole(values: NDArray[Any]) -> bool:
-    """Whether all values are whole numbers from 0 on that integers hold exactly."""
+    """Whether all values are non-negative whole numbers below 2^53."""
     exact = (values >= 0) & (values == np.floor(values)) & (values < MAX_EXACT)
     return bool(exact.all())
 
@@ -213,7 +215,7 @@ def whole(values: NDArray[Any]) -> bool:
 
 
 def block_family(requested: str, content: BlockContent, width: int, name: str) -> str:
-    """Family of a vector a sample."""
+    """Family of a variable with a vector of `width` values a sample."""
     if requested == AUTO:
         if content == "counts":
             return "multinomial" if width > 1 else "poisson"
@@ -221,7 +223,7 @@ def block_family(requested: str, content: BlockContent, width: int, name: str) -
     if requested == "binary":
         raise DataError(
             f"family 'binary' is for a single column, but {name!r} is a block of {width} columns",
-            "'multihot' reads it as a group of codes that are present or absent",
+            "'multihot' reads it as a group of codes that are 0 or 1",
             value=requested,
             column=name,
             option="family",

@@ -12,7 +12,8 @@ from scipy import sparse
 
 from latenttree.data.checks import N_SHOWN, constant_variables, listing
 from latenttree.data.columns.codes import CodeStack, code_dtype
-from latenttree.data.table import CODED, Table, Values
+from latenttree.data.table import Table
+from latenttree.data.values import CODED, Values
 from latenttree.errors import Option, Text
 
 Remark = Literal["", "whole", "many", "rare", "bag", "lost"]
@@ -20,23 +21,22 @@ Remark = Literal["", "whole", "many", "rare", "bag", "lost"]
 
 @dataclass(frozen=True, eq=False)
 class Variable:
-    """What the structure and what likelihoods see of a variable.
+    """One variable: its form for the structure and its values for likelihoods.
 
     Attributes
     ----------
     name, family : its name and family, one of `FAMILIES`.
     dim : coordinates of its structural form.
     codes : (n,) its category, or the bin of its number; -1 where missing; None for a block.
-    block : (n, dim) dense or CSR structural form, where codes do not say it; rows of missing
-        values are empty.
+    block : (n, dim) dense or CSR structural form, where there are no codes; rows of missing values
+        are empty.
     labels : (dim,) labels of its categories, None where it has none.
-    values : its values for likelihoods, as in `Values.arrays`; None where codes say it all.
-    gaps : (n,) True where a block is missing; None where none is, or where codes say it.
-    n_missing : in how many samples it is missing.
-    constant : the single value that it has, as text; None where it varies.
-    remark : what people should know of how it was read.
-    n_values : how many different values it has, where a remark tells.
-    """
+    values : its values for likelihoods, as in `Values.arrays`; None where codes suffice.
+    gaps : (n,) True where a block is missing; None where none is, or where codes tell.
+    n_missing : samples in which it is missing.
+    constant : its only value, as text; None where it varies.
+    remark : why a note should tell how it was read.
+    n_values : its different values, where a remark needs their number."""
 
     name: str
     family: str
@@ -53,7 +53,7 @@ class Variable:
 
     @property
     def only_value(self) -> str:
-        """The value of a constant, in words."""
+        """The value of a constant variable, in words."""
         some = self.n_missing > 0 and self.remark != "lost"
         return f"{self.constant}, or missing" if some else f"{self.constant}"
 
@@ -61,49 +61,49 @@ class Variable:
 def codes_of_variables(
     variables: Iterable[Variable], names: Sequence[str], n: int, drop_constant: bool
 ) -> Table:
-    """A table of kind "codes"; variables arrive one at a time and their codes do not stay."""
-    stack, found = CodeStack(n, len(names)), []
+    """A table of kind "codes"; variables arrive one at a time, and only their codes are copied."""
+    stack, read = CodeStack(n, len(names)), []
     for variable in variables:
         assert variable.codes is not None
         stack.add(variable.codes, variable.dim, variable.n_missing > 0)
-        found.append(replace(variable, codes=None))
+        read.append(replace(variable, codes=None))
     codes = stack.finish()
-    kept, dropped = varying(found, n, drop_constant)
-    lost = all_missing_notes(found)
+    kept, dropped = varying(read, n, drop_constant)
+    lost = all_missing_notes(read)
     if dropped:
         codes = np.ascontiguousarray(codes[:, kept])
-        found = [found[i] for i in kept]
-    values = None if all_categorical(found) else _values(found, _without_bins(found, codes))
-    return table_of(found, n, dropped, lost, codes=codes, values=values)
+        read = [read[i] for i in kept]
+    values = None if all_categorical(read) else _values(read, _without_bins(read, codes))
+    return table_of(read, n, dropped, lost, codes=codes, values=values)
 
 
 def blocks_of_variables(variables: Sequence[Variable], n: int, drop_constant: bool) -> Table:
-    """A table of kind "blocks": every variable as its vector, side by side in one CSR."""
+    """A table of kind "blocks": the vectors of all variables, side by side in one CSR."""
     kept, dropped = varying(variables, n, drop_constant)
     lost = all_missing_notes(variables)
-    found = [variables[i] for i in kept]
+    used = [variables[i] for i in kept]
     missing = None
-    if any(variable.n_missing for variable in found):
-        missing = np.column_stack([_gaps(variable, n) for variable in found])
-    matrix = _side_by_side([_structural(variable) for variable in found])
-    values = None if all_categorical(found) else _values(found, _codes(found, n))
-    return table_of(found, n, dropped, lost, matrix=matrix, missing=missing, values=values)
+    if any(variable.n_missing for variable in used):
+        missing = np.column_stack([_gaps(variable, n) for variable in used])
+    matrix = _side_by_side([_structural(variable) for variable in used])
+    values = None if all_categorical(used) else _values(used, _codes(used, n))
+    return table_of(used, n, dropped, lost, matrix=matrix, missing=missing, values=values)
 
 
 def table_of(
-    found: Sequence[Variable], n: int, dropped: tuple[str, ...], lost: list[str], **stored: Any
+    variables: Sequence[Variable], n: int, dropped: tuple[str, ...], lost: list[str], **stored: Any
 ) -> Table:
     """The table of variables whose stored forms are given."""
-    dims = np.asarray([variable.dim for variable in found], dtype=np.int64)
+    dims = np.asarray([variable.dim for variable in variables], dtype=np.int64)
     return Table(
-        names=tuple(variable.name for variable in found),
+        names=tuple(variable.name for variable in variables),
         kind="codes" if "codes" in stored else "blocks",
         n_samples=n,
         dims=dims,
-        categories=tuple(variable.labels for variable in found),
+        categories=tuple(variable.labels for variable in variables),
         offsets=np.concatenate([[0], np.cumsum(dims)]).astype(np.int64),
         dropped=dropped,
-        notes=(*_notes(found, n), *lost),
+        notes=(*_notes(variables, n), *lost),
         **stored,
     )
 
@@ -122,39 +122,39 @@ def varying(
 # --- values --------------------------------------------------------------------------
 
 
-def all_categorical(found: Sequence[Variable]) -> bool:
-    """Whether codes say it all, so that no values are kept beside them."""
-    return all(variable.family == "categorical" for variable in found)
+def all_categorical(variables: Sequence[Variable]) -> bool:
+    """Whether codes suffice, so that the table needs no `values`."""
+    return all(variable.family == "categorical" for variable in variables)
 
 
-def _values(found: Sequence[Variable], codes: NDArray[Any]) -> Values:
-    arrays = {i: v.values for i, v in enumerate(found) if v.values is not None}
-    return Values(tuple(variable.family for variable in found), codes, arrays)
+def _values(variables: Sequence[Variable], codes: NDArray[Any]) -> Values:
+    arrays = {i: v.values for i, v in enumerate(variables) if v.values is not None}
+    return Values(tuple(variable.family for variable in variables), codes, arrays)
 
 
-def _without_bins(found: Sequence[Variable], codes: NDArray[Any]) -> NDArray[Any]:
-    """(n, p) signed codes of a table of kind "codes": the categories, -1 where it has bins."""
-    coded = np.array([variable.family in CODED for variable in found])
+def _without_bins(variables: Sequence[Variable], codes: NDArray[Any]) -> NDArray[Any]:
+    """(n, p) signed codes of a table of kind "codes": categories, and -1 for binned numbers."""
+    coded = np.array([variable.family in CODED for variable in variables])
     if not coded.any():
         return _no_codes(codes.shape)
-    signed = codes.astype(_signed(found))
+    signed = codes.astype(_signed(variables))
     signed[:, ~coded] = -1
     return signed
 
 
-def _codes(found: Sequence[Variable], n: int) -> NDArray[Any]:
-    """(n, p) the same from variables that have their codes."""
-    coded = [i for i, variable in enumerate(found) if variable.family in CODED]
+def _codes(variables: Sequence[Variable], n: int) -> NDArray[Any]:
+    """(n, p) the same from variables that hold their codes."""
+    coded = [i for i, variable in enumerate(variables) if variable.family in CODED]
     if not coded:
-        return _no_codes((n, len(found)))
-    codes = np.full((n, len(found)), -1, dtype=_signed(found))
+        return _no_codes((n, len(variables)))
+    codes = np.full((n, len(variables)), -1, dtype=_signed(variables))
     for i in coded:
-        codes[:, i] = found[i].codes
+        codes[:, i] = variables[i].codes
     return codes
 
 
-def _signed(found: Sequence[Variable]) -> type[np.integer[Any]]:
-    return code_dtype(max(v.dim for v in found if v.family in CODED), signed=True)
+def _signed(variables: Sequence[Variable]) -> type[np.integer[Any]]:
+    return code_dtype(max(v.dim for v in variables if v.family in CODED), signed=True)
 
 
 def _no_codes(shape: tuple[int, int]) -> NDArray[Any]:
@@ -200,8 +200,8 @@ def _side_by_side(parts: Sequence[Any]) -> sparse.csr_array:
 # --- notes ---------------------------------------------------------------------------
 
 
-def _notes(found: Sequence[Variable], n: int) -> list[str]:
-    """How data were read, in sentences, where it could surprise."""
+def _notes(variables: Sequence[Variable], n: int) -> list[str]:
+    """Sentences on how variables were read, where that could surprise."""
     many = "different whole numbers"
     sentences: list[tuple[Remark, str, str, str, str]] = [
         ("whole", "floats that are few whole numbers", "categories", "gaussian", "a number"),
@@ -211,17 +211,17 @@ def _notes(found: Sequence[Variable], n: int) -> list[str]:
     ]
     notes: list[str] = []
     for remark, what, read, other, otherwise in sentences:
-        chosen = [variable for variable in found if variable.remark == remark]
+        chosen = [variable for variable in variables if variable.remark == remark]
         if chosen:
             name = chosen[0].name
             option = Option("family", {name: other})
             holds = f"{_hold(chosen, what)}, read as {read}; "
             notes.append(Text(holds, option, f" reads it as {otherwise}"))
-    return notes + _gap_notes(found, n)
+    return notes + _gap_notes(variables, n)
 
 
 def _hold(chosen: Sequence[Variable], what: str) -> str:
-    """Which variables hold what, and how many different values where that is known."""
+    """Which variables hold what, and their numbers of different values where these are known."""
     counted = [f"{variable.n_values:,} " if variable.n_values else "" for variable in chosen]
     if chosen[0].remark not in ("many", "rare"):
         counted = [""] * len(chosen)
@@ -234,16 +234,16 @@ def _hold(chosen: Sequence[Variable], what: str) -> str:
     return f"{', '.join(shown)}{more} hold many {what}"
 
 
-def all_missing_notes(found: Sequence[Variable]) -> list[str]:
-    """A note on variables that have no value at all; they are constant and so left out."""
-    names = [variable.name for variable in found if variable.remark == "lost"]
+def all_missing_notes(variables: Sequence[Variable]) -> list[str]:
+    """A note on variables without any value; they count as constant and are left out."""
+    names = [variable.name for variable in variables if variable.remark == "lost"]
     if not names:
         return []
     return [f"{listing(names)} {'is' if len(names) == 1 else 'are'} missing in all rows: left out"]
 
 
-def _gap_notes(found: Sequence[Variable], n: int) -> list[str]:
-    gappy = [variable for variable in found if 2 * variable.n_missing > n]
+def _gap_notes(variables: Sequence[Variable], n: int) -> list[str]:
+    gappy = [variable for variable in variables if 2 * variable.n_missing > n]
     if not gappy:
         return []
     rows = [f"those of {v.name!r} rest on {n - v.n_missing:,} rows" for v in gappy[:N_SHOWN]]

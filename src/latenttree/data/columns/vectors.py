@@ -1,4 +1,5 @@
-"""One value for each sample: what a column holds, where it is missing, and the variable it is."""
+"""Columns with one value a sample: their values, where these are missing, and the variable they
+make."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from latenttree.data.columns.bins import bin_codes, normal_scores, quantile_edge
 from latenttree.data.columns.codes import Encoded, encode_integers, encode_labels, label_array
 from latenttree.data.columns.families import AUTO, MANY_VALUES, check_scores, vector_family, whole
 from latenttree.data.columns.variables import Remark, Variable
-from latenttree.data.table import CODED
+from latenttree.data.values import CODED
 from latenttree.errors import DataError, Option, Text
 
 Floats = NDArray[np.float64]
@@ -28,12 +29,11 @@ class Vector:
 
     Attributes
     ----------
-    known : (m,) the values that are there: booleans, integers, floats, text or labels.
+    known : (m,) the values that are not missing: booleans, integers, floats, text or labels.
     gaps : (n,) True where a value is missing; None where none is.
     labelled : whether the values are labels of a categorical type.
     levels : labels of an ordered type, in their own order.
-    loose : whether integers may be numbers, as in a DataFrame; in an array they are codes.
-    """
+    loose : whether integers may be numbers, as in a DataFrame; in an array they are codes."""
 
     known: NDArray[Any]
     gaps: NDArray[np.bool_] | None = None
@@ -43,19 +43,21 @@ class Vector:
 
     @property
     def n(self) -> int:
+        """Rows, also those without a value."""
         return len(self.known) if self.gaps is None else len(self.gaps)
 
     @property
     def n_known(self) -> int:
-        """In how many rows there is a value."""
+        """Rows with a value."""
         return len(self.known)
 
     @property
     def n_missing(self) -> int:
+        """Rows without a value."""
         return self.n - self.n_known
 
     def spread(self, known: NDArray[Any], gap: Any) -> NDArray[Any]:
-        """(n,) values of known samples in their rows, `gap` in the others."""
+        """(n,) `known` in the rows that have a value, `gap` in the others."""
         if self.gaps is None:
             return known
         result = np.full(len(self.gaps), gap, dtype=np.result_type(known.dtype, type(gap)))
@@ -67,6 +69,7 @@ class Vector:
         return i if self.gaps is None else int(np.flatnonzero(~self.gaps)[i])
 
     def weights(self, weights: Floats | None) -> Floats | None:
+        """(m,) the weights of the rows that have a value."""
         return weights if weights is None or self.gaps is None else weights[~self.gaps]
 
 
@@ -76,8 +79,8 @@ class Vector:
 def vector_of_array(
     values: NDArray[Any], name: str, mask: NDArray[np.bool_] | None = None, start: int = 0
 ) -> Vector:
-    """The vector of a 1-D array; `mask` marks what is missing besides NaN and None. `start` is the
-    row of its first value."""
+    """The vector of a 1-D array; `mask` marks missing values besides NaN and None, `start` is its
+    first row."""
     kind = values.dtype.kind
     if kind == "f":
         values = widened(values)
@@ -133,7 +136,8 @@ def _objects(values: list[Any]) -> NDArray[Any]:
 
 
 def _plain(values: NDArray[Any], name: str) -> NDArray[Any]:
-    """An object column as booleans, integers or floats where it holds nothing else; or text."""
+    """An object column as booleans, integers or floats where it holds only one of these; else as
+    text."""
     kinds = {_kind_of(type_): type_ for type_ in set(map(type, values.tolist()))}
     if set(kinds) == {"int", "float"} or set(kinds) == {"float"}:
         result: NDArray[Any] = values.astype(np.float64)
@@ -179,6 +183,7 @@ def _kind_of(type_: type) -> str:
 
 
 def unsupported_dtype(name: str, dtype: object) -> DataError:
+    """The error of a column whose type cannot be read."""
     if str(dtype).lower().startswith(("date", "time", "duration")):
         return DataError(
             f"column {name!r} has type {dtype}: dates and times are not supported",
@@ -199,7 +204,7 @@ def unsupported_dtype(name: str, dtype: object) -> DataError:
 
 
 def variable_of(vector: Vector, name: str, requested: str, weights: Floats | None) -> Variable:
-    """The variable of a column, of the family requested or of the one its values suggest."""
+    """The variable of a column, of the requested family or the one that its values suggest."""
     known = (
         _numbers_of_labels(vector.known) if vector.labelled and requested != AUTO else vector.known
     )
@@ -218,7 +223,7 @@ def variable_of(vector: Vector, name: str, requested: str, weights: Floats | Non
 
 
 def all_missing_variable(vector: Vector, name: str) -> Variable:
-    """A column that is missing in all rows: it has no value that could vary."""
+    """The variable of a column that is missing in all rows, which counts as constant."""
     codes = np.full(vector.n, -1)
     constant = "missing"
     return Variable(
@@ -263,7 +268,7 @@ def _remark(kind: str, n_labels: int, requested: str) -> Remark:
 
 
 def _encoded(vector: Vector, name: str, family: str) -> Encoded:
-    """Sorted labels and the codes of the known values; labels with an order keep it."""
+    """Sorted labels and the codes of the known values; ordered labels keep their order."""
     known = vector.known
     kind = known.dtype.kind
     if vector.levels is not None or (family == "ordinal" and kind not in "biuf"):
@@ -281,7 +286,7 @@ def _encoded(vector: Vector, name: str, family: str) -> Encoded:
 
 
 def _ranked(vector: Vector, name: str) -> Encoded:
-    """Labels in the order of their type, without those that never occur."""
+    """Labels in the order of their type, without those that do not occur, and codes."""
     if vector.levels is None and _numbers_of_labels(vector.known).dtype.kind == "f":
         return encode_labels(vector.known)
     if vector.levels is None:
@@ -311,7 +316,7 @@ def _check_not_negative(vector: Vector, name: str) -> None:
 
 
 def check_counts(x: Floats, vector: Vector, name: str) -> None:
-    """Counts are whole numbers from 0 on."""
+    """Raise unless counts are non-negative whole numbers."""
     bad = (x < 0) | (x != np.floor(x))
     if bad.any():
         first = int(bad.argmax())
@@ -319,6 +324,7 @@ def check_counts(x: Floats, vector: Vector, name: str) -> None:
 
 
 def wrong_count(value: float, row: int, name: str, family: str) -> DataError:
+    """The error of a count that is negative or no whole number."""
     what = "negative count" if value < 0 else "count that is no whole number,"
     return DataError(
         f"{what} {value:g} at row {row}, column {name!r}: family {family!r} holds "
@@ -331,7 +337,7 @@ def wrong_count(value: float, row: int, name: str, family: str) -> DataError:
 
 
 def _number(vector: Vector, x: Floats, name: str, family: str, weights: Floats | None) -> Variable:
-    """A number: its quantile bin for the structure, itself for likelihoods."""
+    """A numeric variable: quantile bins for the structure, the numbers for likelihoods."""
     weights = vector.weights(weights)
     edges = quantile_edges(x, weights)
     constant = None if edges.size and varies(x, weights) else f"{x[0]:g}"
@@ -347,7 +353,7 @@ def _number(vector: Vector, x: Floats, name: str, family: str, weights: Floats |
 
 
 def score_variable(vector: Vector, name: str, requested: str, weights: Floats | None) -> Variable:
-    """The variable of a column in a Gaussian tree: a standardised number."""
+    """The variable of a column in a Gaussian tree: normal scores for the structure."""
     check_scores(requested, name)
     x = vector.spread(_scores(vector, name), np.nan)
     known = x if vector.gaps is None else x[~vector.gaps]
@@ -365,7 +371,7 @@ def score_variable(vector: Vector, name: str, requested: str, weights: Floats | 
 
 
 def _scores(vector: Vector, name: str) -> Floats:
-    """Known values as numbers: of ordered labels their place among all labels of their type."""
+    """Known values as numbers; ordered labels by their position among all labels of their type."""
     known = vector.known
     if vector.levels is not None:
         known = _positions(known, vector.levels)

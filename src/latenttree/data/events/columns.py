@@ -1,8 +1,8 @@
-"""Columns of an event table, and maps between codes, whatever they come in.
+"""Columns of an event table, whatever its container.
 
 A DataFrame, a dict or a tuple of arrays, a .csv (also .gz, .xz, .bz2) or a .parquet file: each
-column becomes its distinct values with their texts, and the number of the value in each row.
-Codes are texts throughout: "250.00" and "250" are two codes, and "008" is not "8".
+column becomes its distinct values with their texts, and the number of the value in each row. Codes
+are texts throughout: "250.00" and "250" are two codes, and "008" is not "8".
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Labelled:
 
 
 def read_columns(source: Any, choose: Choose, delimiter: str | None = None) -> list[Labelled]:
-    """The chosen columns; `choose` is given all names and answers with numbers of columns."""
+    """The chosen columns; `choose` maps all names to the numbers of the chosen columns."""
     if isinstance(source, str | os.PathLike):
         with reading(source):
             return _columns_of_file(Path(source), choose, delimiter)
@@ -88,11 +88,12 @@ def _columns_of_file(path: Path, choose: Choose, delimiter: str | None) -> list[
 
 
 def is_parquet(path: Path) -> bool:
+    """Whether a path ends in .parquet."""
     return suffix_of(path) == ".parquet"
 
 
 def delimiter_of(path: Path, delimiter: str | None) -> str:
-    """The mark between the cells of a file of text."""
+    """The delimiter of a text file: the given one, else that of its suffix."""
     suffix = suffix_of(path)
     if suffix not in (".csv", ".tsv", ".txt"):
         check_file(path)
@@ -144,19 +145,20 @@ def _columns_of_arrays(
 
 
 def columns_of_frame(frame: nw.DataFrame[Any], choose: Choose) -> list[Labelled]:
+    """The chosen columns of a DataFrame."""
     names = frame.columns
     return [_of_series(frame.get_column(names[j])) for j in choose(names)]
 
 
 def _of_series(series: nw.Series[Any]) -> Labelled:
-    """Only what is known goes to NumPy: integers with gaps would become floats there."""
+    """Only known values go to NumPy: integers with missing values would become floats there."""
     if isinstance(series.dtype, nw.Datetime) and series.dtype.time_zone is not None:
         series = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
     known = ~series.is_null().to_numpy().astype(bool)
-    found = _of_array(series.name, series.drop_nulls().to_numpy())
+    labelled = _of_array(series.name, series.drop_nulls().to_numpy())
     index = np.full(len(known), -1, dtype=np.int64)
-    index[known] = found.index
-    return Labelled(found.name, found.values, found.texts, index, found.floats)
+    index[known] = labelled.index
+    return Labelled(labelled.name, labelled.values, labelled.texts, index, labelled.floats)
 
 
 def _of_array(name: str, array: NDArray[Any]) -> Labelled:
@@ -185,7 +187,7 @@ def _objects(values: Iterable[Any]) -> NDArray[Any]:
 
 
 def _labelled(name: str, values: NDArray[Any], codes: IntArray) -> Labelled:
-    """Values that are the same text are one; those that mean "missing" are none."""
+    """Values with the same text become one; those that mean "missing" get no number."""
     gaps = is_missing(_objects(values.tolist()))
     texts = ["" if gap else text_of(v) for v, gap in zip(values.tolist(), gaps, strict=True)]
     position: dict[str, int] = {}
@@ -260,15 +262,15 @@ def choose_columns(
             option="time",
         )
     roles = ("sample", "code") if time is None else ("sample", "code", "time")
-    found = [j for j in (chosen[role] for role in roles) if j is not None]
-    if len(set(found)) < len(found):
+    columns = [j for j in (chosen[role] for role in roles) if j is not None]
+    if len(set(columns)) < len(columns):
         raise DataError(
             f"sample, code and time must be different columns, got {sample!r}, {code!r} "
             f"and {time!r}",
             f"the columns are {listing(names)}",
             value=(sample, code, time),
         )
-    return found
+    return columns
 
 
 def _position(names: Sequence[str], name: Any, role: str) -> int | None:
@@ -287,8 +289,8 @@ def _position(names: Sequence[str], name: Any, role: str) -> int | None:
 def _guess(names: Sequence[str], guesses: Sequence[str], taken: Iterable[int | None]) -> int | None:
     used = set(taken)
     plain = [name.strip().lower().replace(" ", "_").replace("-", "_") for name in names]
-    found = (plain.index(guess) for guess in guesses if guess in plain)
-    return next((j for j in found if j not in used), None)
+    positions = (plain.index(guess) for guess in guesses if guess in plain)
+    return next((j for j in positions if j not in used), None)
 
 
 def _first_left(names: Sequence[str], role: str, taken: Iterable[int | None]) -> int:

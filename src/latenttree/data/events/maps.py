@@ -19,18 +19,18 @@ def read_map(source: Any, what: str) -> dict[str, list[str]]:
     DataFrame, a path, or a tuple (DataFrame or path, column of codes, column of targets).
     """
     pairs = _pairs_of_mapping(source) if isinstance(source, Mapping) else _pairs(source, what)
-    found: dict[str, list[str]] = {}
+    targets_of: dict[str, list[str]] = {}
     for code, target in pairs:
-        targets = found.setdefault(code, [])
+        targets = targets_of.setdefault(code, [])
         if target not in targets:
             targets.append(target)
-    if not found:
+    if not targets_of:
         raise DataError(
             Text(Option(what), " is a map without any code"),
             "pass code and target of each",
             option=what,
         )
-    return found
+    return targets_of
 
 
 def _pairs_of_mapping(source: Mapping[Any, Any]) -> Iterable[tuple[str, str]]:

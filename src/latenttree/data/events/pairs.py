@@ -1,4 +1,4 @@
-"""Distinct pairs of sample and code in memory; `pairspool.DiskPairs` are the same on disk."""
+"""Distinct pairs of sample and code in memory; `streaming.pairs.DiskPairs` are the same on disk."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ class Pairs(Protocol):
     """Distinct (sample, code), by numbers; `texts[i]` is code i."""
 
     @property
-    def texts(self) -> tuple[str, ...]: ...
+    def texts(self) -> tuple[str, ...]:
+        """The codes as text; code i is `texts[i]`."""
 
     def __len__(self) -> int: ...
 
@@ -31,9 +32,9 @@ class Pairs(Protocol):
         """The pairs of these codes, which are numbered in this order; they need not occur."""
 
     def changed(self, change: Change, texts: Sequence[str]) -> Pairs:
-        """The same samples with the codes that `change(samples, codes)` answers with."""
+        """The same samples with the codes that `change(samples, codes)` returns."""
 
-    def present(self) -> tuple[Pairs, IntArray]:
+    def nonempty(self) -> tuple[Pairs, IntArray]:
         """Without the samples that have no code, and the numbers of the others."""
 
     def matrix(self, arrays: Arrays) -> sparse.csr_array:
@@ -41,24 +42,27 @@ class Pairs(Protocol):
 
 
 class Collector(Protocol):
-    """Takes pairs as they come."""
+    """Collects pairs as they come."""
 
-    def add(self, rows: NDArray[Any], codes: NDArray[Any]) -> None: ...
+    def add(self, rows: NDArray[Any], codes: NDArray[Any]) -> None:
+        """Add pairs of sample and code, by number."""
 
     def sorted(self, n_rows: int, texts: Sequence[str]) -> Pairs:
         """The pairs, each once, by sample and code."""
 
 
 class MemoryPairCollector:
-    """Pairs as they come, in memory."""
+    """Collects pairs in memory."""
 
     def __init__(self) -> None:
         self._parts: list[tuple[IntArray, IntArray]] = []
 
     def add(self, rows: NDArray[Any], codes: NDArray[Any]) -> None:
+        """Add pairs of sample and code, by number."""
         self._parts.append((rows, codes))
 
     def sorted(self, n_rows: int, texts: Sequence[str]) -> MemoryPairs:
+        """The pairs, each once, by sample and code."""
         empty = [np.empty(0, dtype=np.int64)]
         rows = np.concatenate(empty + [rows for rows, _ in self._parts])
         codes = np.concatenate(empty + [codes for _, codes in self._parts])
@@ -87,20 +91,25 @@ class MemoryPairs:
         return len(self.rows)
 
     def counts(self) -> dict[str, int]:
+        """See `Pairs.counts`."""
         support = np.bincount(self.codes, minlength=len(self.texts)).tolist()
         return {text: n for text, n in sorted(zip(self.texts, support, strict=True)) if n}
 
     def limited(self, texts: Sequence[str]) -> MemoryPairs:
+        """See `Pairs.limited`."""
         return self.changed(limiting(self.texts, texts), texts)
 
     def changed(self, change: Change, texts: Sequence[str]) -> MemoryPairs:
+        """See `Pairs.changed`."""
         return MemoryPairs.distinct(*change(self.rows, self.codes), tuple(texts), self.n_rows)
 
-    def present(self) -> tuple[MemoryPairs, IntArray]:
+    def nonempty(self) -> tuple[MemoryPairs, IntArray]:
+        """See `Pairs.nonempty`."""
         rows, number = np.unique(self.rows, return_inverse=True)
         return MemoryPairs(number.ravel(), self.codes, self.texts, len(rows)), rows
 
     def matrix(self, arrays: Arrays) -> sparse.csr_array:
+        """See `Pairs.matrix`."""
         dtype = index_dtype(len(self), self.n_rows, len(self.texts))
         indptr = np.searchsorted(self.rows, np.arange(self.n_rows + 1)).astype(dtype)
         ones = np.ones(len(self.rows), dtype=np.float32)
@@ -109,14 +118,15 @@ class MemoryPairs:
 
 
 def limiting(texts: Sequence[str], others: Sequence[str]) -> Change:
-    """The change from codes of `texts` to those of `others`; what these lack is left out."""
+    """The change from codes of `texts` to those of `others`; codes without a counterpart are left
+    out."""
     position = {text: i for i, text in enumerate(others)}
-    place = np.asarray([position.get(text, -1) for text in texts], dtype=np.int64)
+    new_code = np.asarray([position.get(text, -1) for text in texts], dtype=np.int64)
 
     def change(rows: IntArray, codes: NDArray[Any]) -> tuple[IntArray, IntArray]:
-        found = place[codes]
-        kept = found >= 0
-        return rows[kept], found[kept]
+        new_codes = new_code[codes]
+        kept = new_codes >= 0
+        return rows[kept], new_codes[kept]
 
     return change
 

@@ -1,7 +1,7 @@
-"""Events, as health records have them, to presence or absence: a row for each (sample, code).
+"""Event tables, such as health records, to sparse binary variables: a row for each (sample, code).
 
-`read_events` takes the table as it is. Codes may be rolled up to their parents, and gathered in
-groups, each of which is then one multi-hot variable. Whatever is left out is counted.
+`read_events` takes the table as it is. Codes may be rolled up to their parents, and collected in
+groups, each of which is then one multi-hot variable. Everything that is left out is counted.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def read_events(
     memory_limit: Any = None,
     scratch: str | Path | None = None,
 ) -> Events:
-    """Presence or absence from a table with a row for each event.
+    """Sparse binary variables from a table with a row for each event.
 
     Parameters
     ----------
@@ -137,12 +137,7 @@ def read_events(
     >>> found.matrix.toarray().astype(int).tolist()
     [[1, 1, 0], [1, 0, 1], [0, 0, 1]]
     """
-    if isinstance(min_support, bool) or not isinstance(min_support, int) or min_support < 1:
-        raise DataError(
-            Text(Option("min_support"), f" must be a whole number >= 1, got {min_support!r}"),
-            value=min_support,
-            option="min_support",
-        )
+    _check_min_support(min_support)
     path = isinstance(events, str | os.PathLike)
     with reading(events) if path else nullcontext():
         report: dict[str, Any] = {}
@@ -154,13 +149,9 @@ def read_events(
         group_of = None if groups is None else _group_of(read_map(groups, "groups"), pairs, codes)
         if group_of is not None:
             pairs = _limited(pairs, group_of, "outside_groups", report)
-        if codes is not None:
-            given = _given_codes(codes, group_of)
-            pairs = _limited(pairs, given, "outside_codes", report).limited(tuple(given))
-        else:
-            pairs = _supported(pairs, min_support, report)
+        pairs = _chosen_codes(pairs, codes, group_of, min_support, report)
         if all_samples is None:
-            pairs, samples = _present(pairs, samples, report)
+            pairs, samples = _nonempty_samples(pairs, samples, report)
         if codes is None:
             pairs = _varying(pairs, len(samples), report)
         members = None if group_of is None else _members(pairs.texts, group_of, report)
@@ -179,7 +170,8 @@ def _reading(
     memory_limit: Any,
     scratch: str | Path | None,
 ) -> tuple[Arrays, Collector, Iterable[list[Labelled]]]:
-    """Where the matrix goes, where the pairs go, and the events that they come from."""
+    """Storage for the matrix, a collector for the pairs, and the blocks of events that they come
+    from."""
     if isinstance(events, str | os.PathLike):
         path, limit = Path(events), memory_bytes(memory_limit)
         check_file(path)
@@ -192,7 +184,7 @@ def _reading(
 
 
 class _Window(NamedTuple):
-    """The events that are read, and from when to when."""
+    """The columns of the events, and the time span that is read."""
 
     columns: tuple[str | None, ...]
     since: Any
@@ -202,11 +194,11 @@ class _Window(NamedTuple):
     def bounded(self) -> bool:
         return self.since is not None or self.until is not None
 
-    def choose(self, found: Sequence[str]) -> list[int]:
+    def choose(self, names: Sequence[str]) -> list[int]:
         sample, code, time = self.columns
         if self.bounded and time is None:
             time = ""  # to be guessed
-        return choose_columns(found, sample, code, time)
+        return choose_columns(names, sample, code, time)
 
 
 def _read(
@@ -239,13 +231,13 @@ def _read(
         report["outside_time"] = tally["outside_time"]
     if all_samples is not None:
         report["outside_samples"] = tally["outside_samples"]
-    found = pairs.sorted(len(samples.values), codes.texts)
-    report["duplicates"] = tally["used"] - len(found)
-    return found, samples.values
+    distinct = pairs.sorted(len(samples.values), codes.texts)
+    report["duplicates"] = tally["used"] - len(distinct)
+    return distinct, samples.values
 
 
 def _cohort(all_samples: Any) -> GrowingIndex | FixedIndex:
-    """The row of each sample: as they come, or as they are given."""
+    """The row of each sample: in order of appearance, or as given."""
     if all_samples is None:
         return GrowingIndex()
     labels = np.asarray(all_samples)
@@ -310,14 +302,14 @@ def _limited(
 def _group_of(
     groups: Mapping[str, Sequence[str]], pairs: Pairs, codes: Sequence[Any] | None
 ) -> dict[str, str]:
-    """The one group of each code; of codes that neither occur nor are requested the first."""
+    """The one group of each code; the first for codes that neither occur nor are requested."""
     used = {*pairs.counts(), *map(text_of, () if codes is None else codes)}
-    for code, found in groups.items():
-        if len(found) > 1 and code in used:
+    for code, own_groups in groups.items():
+        if len(own_groups) > 1 and code in used:
             raise DataError(
                 Text(
                     Option("groups"),
-                    f" has code {code!r} in {len(found)} groups ({listing(found)})",
+                    f" has code {code!r} in {len(own_groups)} groups ({listing(own_groups)})",
                 ),
                 Text(
                     "a code has one group: keep one of them, or use ",
@@ -327,11 +319,34 @@ def _group_of(
                 value=code,
                 option="groups",
             )
-    return {code: found[0] for code, found in groups.items()}
+    return {code: own_groups[0] for code, own_groups in groups.items()}
+
+
+def _chosen_codes(
+    pairs: Pairs,
+    codes: Sequence[Any] | None,
+    group_of: Mapping[str, str] | None,
+    min_support: int,
+    report: dict[str, Any],
+) -> Pairs:
+    """The requested codes in their order, else those with enough samples."""
+    if codes is None:
+        return _supported(pairs, min_support, report)
+    given = _given_codes(codes, group_of)
+    return _limited(pairs, given, "outside_codes", report).limited(tuple(given))
+
+
+def _check_min_support(min_support: Any) -> None:
+    if isinstance(min_support, bool) or not isinstance(min_support, int) or min_support < 1:
+        raise DataError(
+            Text(Option("min_support"), f" must be a whole number >= 1, got {min_support!r}"),
+            value=min_support,
+            option="min_support",
+        )
 
 
 def _given_codes(codes: Sequence[Any], group_of: Mapping[str, str] | None) -> dict[str, int]:
-    """The columns that are requested."""
+    """The requested columns."""
     given = [text_of(code) for code in ([] if isinstance(codes, str) else codes)]
     if not given or len(set(given)) < len(given):
         raise DataError(
@@ -353,26 +368,26 @@ def _given_codes(codes: Sequence[Any], group_of: Mapping[str, str] | None) -> di
 
 
 def _supported(pairs: Pairs, min_support: int, report: dict[str, Any]) -> Pairs:
-    """The codes that enough samples have."""
+    """The codes of at least `min_support` samples."""
     counts = pairs.counts()
     rare = {text: n for text, n in counts.items() if n < min_support}
     report |= {"min_support": min_support, "rare": left_out(rare)}
     return pairs.limited([text for text in counts if text not in rare])
 
 
-def _present(
+def _nonempty_samples(
     pairs: Pairs, samples: NDArray[Any], report: dict[str, Any]
 ) -> tuple[Pairs, NDArray[Any]]:
     """The samples that have a code, in order of appearance."""
-    found, rows = pairs.present()
+    nonempty, rows = pairs.nonempty()
     report["samples_without"] = len(samples) - len(rows)
     if not len(rows):
         raise NothingLeft(report)
-    return found, samples[rows]
+    return nonempty, samples[rows]
 
 
 def _varying(pairs: Pairs, n_samples: int, report: dict[str, Any]) -> Pairs:
-    """The codes that not all samples have: one that all have says nothing."""
+    """The codes that not all samples have: a constant is uninformative."""
     counts = pairs.counts()
     everywhere = {text: n for text, n in counts.items() if n == n_samples}
     report["everywhere"] = left_out(everywhere)

@@ -1,4 +1,4 @@
-"""What was left out of a table of events, in numbers and in sentences."""
+"""What was left out of an event table, in numbers and in sentences."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from latenttree.errors import DataError, Option, Phrase, Text
 
 
 class NothingLeft(DataError):
-    """No code is left; `report` says, as that of `Events`, where they went."""
+    """No code is left; `report`, as that of `Events`, tells where they went."""
 
     def __init__(self, report: Mapping[str, Any]) -> None:
         left_out_of = [part for sentence in sentences(report) for part in (" ", sentence)]
@@ -52,8 +52,8 @@ def _alike(counts: Mapping[str, int], known: Collection[str]) -> dict[str, str]:
     """Codes that equal a known one as numbers, with that one."""
     longest_first = sorted(known, key=len, reverse=True)  # so that the shortest remains
     numbers = {value: code for code in longest_first if (value := _number(code)) is not None}
-    found = ((code, numbers.get(value)) for code in counts if (value := _number(code)) is not None)
-    return {code: other for code, other in found if other is not None}
+    pairs = ((code, numbers.get(value)) for code in counts if (value := _number(code)) is not None)
+    return {code: other for code, other in pairs if other is not None}
 
 
 def _number(text: str) -> float | None:

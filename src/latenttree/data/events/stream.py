@@ -1,4 +1,4 @@
-"""Files of events, some rows at a time."""
+"""Files of events in blocks of rows, and the numbering of their texts across blocks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from latenttree.data.streaming.sources import rows_in
 def event_blocks(
     path: Path, choose: Choose, delimiter: str | None, size: int
 ) -> Iterator[list[Labelled]]:
-    """The chosen columns of some rows, about `size` bytes at a time."""
+    """The chosen columns, about `size` bytes of rows at a time."""
     if is_parquet(path):
         yield from _blocks_of_parquet(path, choose, size)
         return
@@ -47,11 +47,11 @@ def _blocks_of_parquet(path: Path, choose: Choose, size: int) -> Iterator[list[L
     columns = [names[j] for j in choose(names)]
     for table in parquet_batches(path, columns, rows_in(size, 16 * len(columns))):
         frame = nw.from_native(table, eager_only=True)
-        yield columns_of_frame(frame, lambda found: [list(found).index(c) for c in columns])
+        yield columns_of_frame(frame, lambda names: [list(names).index(c) for c in columns])
 
 
 class GrowingIndex:
-    """Different texts of a column in the order in which they came, each with its number."""
+    """Different texts of a column, numbered in order of appearance."""
 
     def __init__(self) -> None:
         self._number: dict[str, int] = {}
@@ -61,15 +61,16 @@ class GrowingIndex:
     def add(self, column: Labelled) -> IntArray:
         """(n,) the numbers of the values of some rows; -1 where missing."""
         before, number = len(self._number), self._number
-        places = [number.setdefault(text, len(number)) for text in column.texts]
-        fresh = np.flatnonzero(np.asarray(places, dtype=np.int64) >= before)
+        positions = [number.setdefault(text, len(number)) for text in column.texts]
+        fresh = np.flatnonzero(np.asarray(positions, dtype=np.int64) >= before)
         if len(fresh) or not self._values:
             self._values.append(column.values[fresh])
         self.floats = self.floats or column.floats
-        return np.asarray([*places, -1], dtype=np.int64)[column.index]
+        return np.asarray([*positions, -1], dtype=np.int64)[column.index]
 
     @property
     def texts(self) -> tuple[str, ...]:
+        """All different texts, in the order of their numbers."""
         return tuple(self._number)
 
     @property
@@ -86,5 +87,6 @@ class FixedIndex:
         self._rows, self.values = rows, values
 
     def add(self, column: Labelled) -> IntArray:
-        places = [self._rows.get(text, -1) for text in column.texts]
-        return np.asarray([*places, -1], dtype=np.int64)[column.index]
+        """(n,) the rows of the samples; -1 where a sample is missing or not listed."""
+        positions = [self._rows.get(text, -1) for text in column.texts]
+        return np.asarray([*positions, -1], dtype=np.int64)[column.index]

@@ -1,4 +1,4 @@
-"""Which events lie between two times: numbers (days, ages) or dates."""
+"""Which events lie in a time span, given as numbers (days, ages) or dates."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _moment(value: Any) -> np.datetime64:
 
 
 def _bound(value: Any, name: str, moments: NDArray[Any], column: Labelled) -> Any:
-    """A bound in the type of the times; of dates as coarse as it is written."""
+    """A bound in the type of the times; dates as coarse as they are written."""
     dates = moments.dtype.kind == "M"
     try:
         if not dates:

@@ -1,4 +1,5 @@
-"""The boundary around everything that reads a file: whatever is wrong is a DataError."""
+"""The boundary around all code that reads a file: whatever goes wrong is a DataError that
+names it."""
 
 from __future__ import annotations
 
@@ -14,10 +15,10 @@ from latenttree.errors import DataError, Option, Text
 def reading(
     path: str | os.PathLike[str], valid: str = "", remedy: str = "write or download it again"
 ) -> Iterator[None]:
-    """What libraries raise about a file becomes a DataError that names it, with the original as its
-    cause; a DataError that does not name the file is given its name.
+    """Turn exceptions of libraries about a file into a DataError that names it, with the original
+    as its cause; give a DataError without the file's name that name.
 
-    `valid` says what a file should hold where the errors inside say what to do."""
+    `valid` names what the file should hold, where inner errors already tell the remedy."""
     name = Path(path).name
     try:
         yield
@@ -49,5 +50,5 @@ def reading(
 
 
 def _message(error: BaseException) -> str:
-    """The words of an error, which may quote a hostile file."""
+    """The message of an error, cut short: it may quote a hostile file."""
     return str(error)[:500] or type(error).__name__

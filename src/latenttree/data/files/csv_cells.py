@@ -13,11 +13,11 @@ from latenttree.data.checks import listing
 from latenttree.errors import DataError
 
 MISSING_TEXTS = frozenset(["", "NA", "N/A", "NaN", "nan", "null", "None", "?"])
-"""What stands in a cell that is missing."""
+"""Texts of cells that are missing."""
 
 
 class Roles(NamedTuple):
-    """Columns that are no variables: that of the weights of the rows, and those to leave out."""
+    """Columns that are not variables: the weights of the rows, and columns to ignore."""
 
     weights: str | None = None
     ignore: Sequence[str] = ()
@@ -45,7 +45,7 @@ class Roles(NamedTuple):
 
 
 def check_header(header: Sequence[str], path: Path) -> None:
-    """The first line has names, not numbers."""
+    """Raise if the first line holds numbers instead of names."""
     if all(number_of(text) is not None for text in header):
         raise DataError(
             f"the first line of {path.name} holds numbers ({', '.join(header[:5])}), not names",
@@ -56,19 +56,19 @@ def check_header(header: Sequence[str], path: Path) -> None:
 
 
 def numbers_or_texts(texts: Sequence[str]) -> NDArray[Any]:
-    """Numbers where all texts are, else the texts; also where two whole numbers, "01" and "1",
-    would become one."""
+    """Numbers where all texts are numbers, else the texts; texts too where two integers, "01" and
+    "1", would become one."""
     numbers = [number_of(text) for text in texts]
     whole = all(isinstance(number, int) for number in numbers)
     if None in numbers or (whole and len(set(numbers)) < len(set(texts))):
         return np.array(texts, dtype=object)
-    found = np.asarray(numbers)
+    array = np.asarray(numbers)
     # Whole numbers that no integer of NumPy holds would be rounded.
-    return np.array(numbers, dtype=object) if whole and found.dtype.kind == "f" else found
+    return np.array(numbers, dtype=object) if whole and array.dtype.kind == "f" else array
 
 
 def number_of(text: str) -> int | float | None:
-    """The number that a text is written as; Python alone takes 1_000 for one."""
+    """The number that a text is; None if it is none, also for 1_000, which only Python accepts."""
     if "_" in text:
         return None
     for kind in (int, float):

@@ -1,4 +1,4 @@
-"""A .csv with a row for each sample: what a column holds is decided from its distinct texts."""
+"""A .csv with a row for each sample: the distinct texts of a column decide what it holds."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def read_csv(
         chosen.extend(j for j, name in enumerate(header) if name in wanted)
         return chosen
 
-    found, cells = read_cells(path, choose, delimiter)
-    header, counts = [found[j] for j in chosen], None
+    all_names, cells = read_cells(path, choose, delimiter)
+    header, counts = [all_names[j] for j in chosen], None
     if roles.weights is not None:
         check_shape((len(cells[0][1]), len(header)))
         counts, cells = _weighed(header, cells, roles.weights)
@@ -84,10 +84,10 @@ def _weighed(
             value=texts[wrong],
             option="weights",
         )
-    found = check_weights(np.asarray(numbers, dtype=np.float64)[codes], len(codes))
-    keep = found > 0
+    row_weights = check_weights(np.asarray(numbers, dtype=np.float64)[codes], len(codes))
+    keep = row_weights > 0
     others = [(column, rows[keep]) for i, (column, rows) in enumerate(cells) if i != j]
-    return found[keep], others
+    return row_weights[keep], others
 
 
 def _vector(texts: Sequence[str], codes: NDArray[np.int32], name: str) -> Vector:

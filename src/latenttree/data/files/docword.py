@@ -22,7 +22,7 @@ _READ = 1 << 20  # bytes read at once
 
 
 def read_vocabulary(path: Path) -> list[str]:
-    """A name on each line."""
+    """The names in a file, one on each line."""
     if not path.is_file():
         raise DataError(
             f"no vocabulary file {str(path)!r}", "check the path", path=str(path), option="vocab"
@@ -34,9 +34,10 @@ def read_vocabulary(path: Path) -> list[str]:
 
 
 def word_names(path: Path, names: Sequence[Any] | None, n_words: int) -> list[str]:
-    found = DOCWORD.search(path.name)
-    assert found is not None
-    beside = path.with_name(f"vocab.{found['name']}.txt")
+    """The names given, else the lines of `vocab.NAME.txt` beside the file; as many as words."""
+    match = DOCWORD.search(path.name)
+    assert match is not None
+    beside = path.with_name(f"vocab.{match['name']}.txt")
     if names is None:
         if not beside.is_file():
             raise DataError(
@@ -71,23 +72,23 @@ def entries(
 def entry_blocks(
     lines: Lines, n_docs: int, n_words: int, n_entries: int
 ) -> Iterator[tuple[NDArray[np.int32], NDArray[np.int32]]]:
-    """The same, some at a time."""
+    """The same in blocks."""
     n_read = 0
-    for found, line in lines.triplets(n_entries):
-        n_read += len(found)
-        _check_range(found[:, 0], n_docs, "document", "D", lines.name, line)
-        _check_range(found[:, 1], n_words, "word", "W", lines.name, line)
-        if found[:, 2].min() < 0:
-            bad = int(found[:, 2].argmin())
+    for triplets, line in lines.triplets(n_entries):
+        n_read += len(triplets)
+        _check_range(triplets[:, 0], n_docs, "document", "D", lines.name, line)
+        _check_range(triplets[:, 1], n_words, "word", "W", lines.name, line)
+        if triplets[:, 2].min() < 0:
+            bad = int(triplets[:, 2].argmin())
             raise DataError(
-                f"{lines.name}, line {line + bad}: negative count {found[bad, 2]}",
+                f"{lines.name}, line {line + bad}: negative count {triplets[bad, 2]}",
                 "counts must be >= 0",
-                value=int(found[bad, 2]),
+                value=int(triplets[bad, 2]),
                 row=line + bad,
                 path=lines.name,
             )
-        some = found[:, 2] > 0
-        yield (found[some, 0] - 1).astype(np.int32), (found[some, 1] - 1).astype(np.int32)
+        some = triplets[:, 2] > 0
+        yield (triplets[some, 0] - 1).astype(np.int32), (triplets[some, 1] - 1).astype(np.int32)
     if n_read != n_entries:
         raise DataError(
             f"the header of {lines.name} says NNZ={n_entries} entries, but the file has {n_read}",
@@ -114,7 +115,7 @@ def _check_range(
 
 
 class Lines:
-    """Lines of a text file, gzipped or not, in blocks; knows how far it has read."""
+    """Lines of a text file, gzipped or not, in blocks; counts the lines read."""
 
     def __init__(self, path: Path) -> None:
         self.name = path.name

@@ -30,7 +30,7 @@ _SITES_SHOWN = 3
 
 @dataclass
 class _Record:
-    """One sequence as it is read: its header, where it starts, its lines."""
+    """A sequence of the file: its header, the line it starts at, its lines."""
 
     header: str
     line: int
@@ -42,6 +42,7 @@ class _Record:
 
 
 def is_fasta(path: Path) -> bool:
+    """Whether a path ends like a FASTA file."""
     return suffix_of(path) in SUFFIXES
 
 
@@ -193,7 +194,7 @@ def _guess(sequences: Sequence[str]) -> Literal["dna", "protein"]:
 
 
 def _bytes(text: str) -> NDArray[np.uint32]:
-    """(n,) numbers of the characters; 255, which no alphabet has, for all beyond."""
+    """(n,) code points of the characters, at most 255, which no alphabet has."""
     points = np.frombuffer(text.encode("utf-32-le"), dtype=np.uint32)
     return np.minimum(points, 255)
 
@@ -208,11 +209,11 @@ def _encode(
     lookup = _lookup(kind)
     codes = np.empty((len(sequences[0]), len(sequences)), dtype=np.int8)
     for j, text in enumerate(sequences):
-        found = lookup[_bytes(text)]
-        if (found == WRONG).any():
-            site = int((found == WRONG).argmax())
+        letters = lookup[_bytes(text)]
+        if (letters == WRONG).any():
+            site = int((letters == WRONG).argmax())
             raise _wrong_character(text[site], site, names[j], kind, file)
-        codes[:, j] = found
+        codes[:, j] = letters
     return codes
 
 
@@ -256,16 +257,16 @@ def _wrong_character(character: str, site: int, name: str, kind: str, file: str)
 
 
 def _table(names: Sequence[str], codes: NDArray[np.int8], kind: str) -> Table:
-    """Letters that occur nowhere in the alignment are no categories."""
+    """The table; letters that occur nowhere in the alignment are not categories."""
     used = np.bincount(codes[codes >= 0], minlength=len(_LETTERS[kind])) > 0
     if not used.any():
         used[:] = True
     rank = np.append(np.cumsum(used) - 1, MISSING).astype(np.int8)  # -1 stays -1
     letters = np.asarray([letter for letter, u in zip(_LETTERS[kind], used, strict=True) if u])
-    found = rank[codes]
-    if found.min() >= 0:
-        found = found.astype(np.uint8)  # signed codes are those with gaps
-    return codes_table(names, found, [letters] * len(names), notes=(_note(codes, kind),))
+    used_codes = rank[codes]
+    if used_codes.min() >= 0:
+        used_codes = used_codes.astype(np.uint8)  # signed codes are those with gaps
+    return codes_table(names, used_codes, [letters] * len(names), notes=(_note(codes, kind),))
 
 
 def _note(codes: NDArray[np.int8], kind: str) -> str:

@@ -1,4 +1,5 @@
-"""Arrays in .npy and .npz files, whose declared sizes are held against those of the files."""
+"""Arrays in .npy and .npz files, whose declared sizes are checked against the sizes of
+the files."""
 
 from __future__ import annotations
 
@@ -33,11 +34,12 @@ class Header(NamedTuple):
 
     @property
     def n_values(self) -> int:
+        """Values of the array."""
         return math.prod(self.shape)  # of Python's integers, which do not overflow
 
 
 def array_header(file: Any, size: int) -> Header:
-    """What the .npy that begins here declares; `size` are its bytes, with the header."""
+    """What the .npy that begins here declares; `size` is its length in bytes, header included."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # NumPy reads the header as a Python literal
         version = np.lib.format.read_magic(file)
@@ -90,6 +92,7 @@ class Npz:
 
     @property
     def names(self) -> list[str]:
+        """Names of the arrays."""
         return list(self._infos)
 
     @contextmanager
@@ -108,12 +111,13 @@ class Npz:
             yield file, array_header(file, info.file_size)
 
     def read(self, name: str) -> NDArray[Any]:
+        """An array, in memory."""
         with self.opened(name) as (file, header):
             flat = read_values(file, header.n_values, header.dtype)
         return flat.reshape(header.shape, order="F" if header.by_columns else "C")
 
     def only(self) -> str:
-        """The name of the one array that there is."""
+        """The name of the only array."""
         if len(self._infos) != 1:
             raise DataError(
                 f"{self.path.name} has {len(self._infos)} arrays ({', '.join(self.names[:5])})",

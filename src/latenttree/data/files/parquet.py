@@ -15,6 +15,7 @@ _INDEX = re.compile(r"__index_level_\d+__$")  # what pandas calls the rows' own 
 
 
 def parquet_file(path: Path) -> Any:
+    """The open file, as pyarrow has it."""
     try:
         from pyarrow import parquet
     except ImportError as error:

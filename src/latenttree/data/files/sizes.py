@@ -1,4 +1,4 @@
-"""How much memory reading a file at once would take, and how large the table of an input is."""
+"""Memory that reading a file at once would take, and the size of the table of an input."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from latenttree.data.files.sparse_npz import shape_of
 from latenttree.data.files.text import rows_of_csv, suffix_of
 
 _TIMES = {".npy": 3, ".csv": 6, ".tsv": 6, ".txt": 6}
-"""Bytes in memory for a byte of a file, while all of it is read at once: roughly, and rather more
-than less."""
+"""Bytes in memory for a byte of a file that is read at once: a rough upper estimate."""
 
 _COMPRESSED = 4  # of text
 
@@ -39,18 +38,18 @@ def memory_needed(path: Path) -> int:
 
 
 def _of_column(path: Path) -> int:
-    """What one column of an array takes while it is coded, beside all of them."""
-    found = sizes_of(path) if suffix_of(path) in (".npy", ".npz") else None
-    return 0 if found is None or found.n_stored is not None else COLUMN_BYTES * found.n_samples
+    """Bytes that one column of an array takes while it is coded."""
+    sizes = sizes_of(path) if suffix_of(path) in (".npy", ".npz") else None
+    return 0 if sizes is None or sizes.n_stored is not None else COLUMN_BYTES * sizes.n_samples
 
 
 def _of_archive(path: Path) -> int:
     try:
         with zipfile.ZipFile(path) as archive:
-            found = {info.filename: info.file_size for info in archive.infolist()}
+            sizes = {info.filename: info.file_size for info in archive.infolist()}
     except (zipfile.BadZipFile, OSError):  # told where it is read
         return 0
-    return sum(found.values()) * (6 if "shape.npy" in found else 3) + _of_column(path)
+    return sum(sizes.values()) * (6 if "shape.npy" in sizes else 3) + _of_column(path)
 
 
 def _of_parquet(path: Path) -> int:
@@ -66,8 +65,8 @@ def _of_parquet(path: Path) -> int:
 
 
 class Sizes(NamedTuple):
-    """Samples and variables; stored ones of sparse samples, None where samples are dense; bytes of
-    memory that a copy of the input will take, 0 where it may lie in a scratch file."""
+    """Samples and variables of an input; stored values of sparse samples, None where samples are
+    dense; bytes of memory that a copy of the input takes, 0 where it may lie in a scratch file."""
 
     n_samples: int
     n_vars: int
@@ -76,7 +75,8 @@ class Sizes(NamedTuple):
 
 
 def sizes_of(X: Any, delimiter: str = ",") -> Sizes | None:
-    """What an input says of itself without being read; None where that is not known, or wrong."""
+    """The sizes that an input declares, without reading it; None where they are unknown
+    or wrong."""
     if isinstance(X, str | os.PathLike):
         with suppress(Exception):  # what is wrong with a file is told where it is read
             return _sizes_of_file(Path(X), delimiter)
@@ -112,8 +112,8 @@ def _sizes_of_file(path: Path, delimiter: str) -> Sizes | None:
 
 
 def _sizes_of_text(path: Path, delimiter: str) -> Sizes:
-    """From the first lines of a .csv: rows are counted where they are all among these, else as
-    many as there are at least, if others are not twice as long."""
+    """From the first lines of a .csv: rows are counted where these are all, else estimated, low
+    enough if other lines are at most twice as long."""
     with rows_of_csv(path, delimiter) as (header, rows):
         lengths = [sum(map(len, row)) + len(row) for row in islice(rows, _PREVIEW_ROWS)]
     n = len(lengths)

@@ -1,4 +1,4 @@
-"""Sparse matrices of .npz files as pairs of row and column, some at a time."""
+"""SciPy sparse matrices in .npz files: as a whole, or as pairs of row and column in parts."""
 
 from __future__ import annotations
 
@@ -42,10 +42,11 @@ class SparseFile:
 
     @property
     def streams(self) -> bool:
+        """Whether the format can be read in parts."""
         return self.format in ("csr", "csc", "coo")
 
-    def present(self, names: Sequence[str]) -> Iterator[Entries]:
-        """Rows and columns of the values above zero; finite and not negative is checked."""
+    def positive_entries(self, names: Sequence[str]) -> Iterator[Entries]:
+        """Rows and columns of the values above zero; checks that values are finite and >= 0."""
         with self._archive.opened("data") as (data, (_, _, dtype)):
             if dtype.kind == "c":
                 raise complex_data()
@@ -69,8 +70,8 @@ class SparseFile:
         check_ends(ends, self.shape[0 if by_rows else 1], self._n_stored)
         start = 0
         for minor in self._indices("indices", 1 if by_rows else 0, int(ends[-1])):
-            places = np.arange(start, start + len(minor))
-            major = np.searchsorted(ends[1:], places, side="right")
+            positions = np.arange(start, start + len(minor))
+            major = np.searchsorted(ends[1:], positions, side="right")
             start += len(minor)
             yield (major, minor) if by_rows else (minor, major)
 
@@ -86,9 +87,9 @@ class SparseFile:
                 )
             total = self._n_stored if total is None else total
             for start in range(0, total, ENTRIES):
-                found = read_values(file, min(ENTRIES, total - start), header.dtype)
-                check_indices(found, self.shape[axis], ("row", "column")[axis])
-                yield found
+                indices = read_values(file, min(ENTRIES, total - start), header.dtype)
+                check_indices(indices, self.shape[axis], ("row", "column")[axis])
+                yield indices
 
 
 def _check(
@@ -109,7 +110,7 @@ def _check(
         raise DataError(
             f"negative value {values[i]} at row {rows[i]}, column {names[columns[i]]!r} "
             "of a sparse matrix",
-            "counts and presence must be >= 0: correct it, or pass real vectors as dense blocks",
+            "values must be >= 0: correct it, or pass real vectors as dense blocks",
             value=values[i],
             row=int(rows[i]),
             column=names[columns[i]],
@@ -130,6 +131,7 @@ def load_sparse(archive: Npz) -> Any:
 
 
 def format_of(archive: Npz) -> str:
+    """The format of the matrix in an archive, one of `PARTS`."""
     value = archive.read("format")
     kind = value.astype("S").item() if value.size == 1 and value.dtype.kind in "US" else b""
     name = kind.decode("ascii", "replace")
@@ -141,6 +143,7 @@ def format_of(archive: Npz) -> str:
 
 
 def shape_of(archive: Npz) -> tuple[int, int]:
+    """Rows and columns of the matrix in an archive."""
     shape = archive.read("shape")
     if shape.shape != (2,) or shape.dtype.kind not in "iu" or int(shape.min()) < 0:
         raise DataError(
@@ -152,7 +155,7 @@ def shape_of(archive: Npz) -> tuple[int, int]:
 
 
 def load_arrays(path: Path) -> Any:
-    """The one array, or the sparse matrix, of a .npy or .npz file."""
+    """The only array, or the sparse matrix, of a .npy or .npz file."""
     with reading(
         path, remedy="write it again with numpy.save, numpy.savez or scipy.sparse.save_npz"
     ):

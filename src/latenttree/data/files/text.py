@@ -35,13 +35,14 @@ _BUFFER = 1 << 18  # bytes
 
 
 def suffix_of(path: Path) -> str:
-    """How a name ends, in small letters, but for the ending of a compressed file."""
+    """The suffix of a name in lower case, without that of a compressed file."""
     endings = {ending for _, ending in _COMPRESSED.values()}
     suffix = path.suffix.lower()
     return Path(path.stem).suffix.lower() if suffix in endings else suffix
 
 
 def check_file(path: Path) -> None:
+    """The path is that of a file with content."""
     if not path.is_file():
         raise DataError(
             f"no file {str(path)!r}",
@@ -56,7 +57,7 @@ def check_file(path: Path) -> None:
 
 @contextmanager
 def open_text(path: Path) -> Iterator[TextIO]:
-    """The text of a UTF-8 file; gzip, xz and bzip2 are known by their first bytes."""
+    """The text of a UTF-8 file; gzip, xz and bzip2 are recognised by their first bytes."""
     check_file(path)
     with reading(path):
         try:
@@ -75,7 +76,7 @@ def open_text(path: Path) -> Iterator[TextIO]:
 
 
 class _Watched(FileIO):
-    """A file that says how much of it was read, where someone looks."""
+    """A file that reports how much of it was read."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
@@ -103,10 +104,9 @@ def _uncompressed(source: Any) -> IO[bytes]:
 def read_cells(
     path: Path, choose: Callable[[Sequence[str]], Sequence[int]], delimiter: str
 ) -> tuple[list[str], list[tuple[list[str], NDArray[np.int32]]]]:
-    """The names of all columns, and of the chosen ones their distinct texts with each row's.
+    """The names of all columns, and the distinct texts and codes of the chosen ones.
 
-    `choose` is given the names and answers with the numbers of the columns to read.
-    """
+    `choose` maps the names to the numbers of the columns to read."""
     with rows_of_csv(path, delimiter) as (header, rows):
         return header, coded_cells(rows, list(choose(header)))
 

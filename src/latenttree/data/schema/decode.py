@@ -1,4 +1,4 @@
-"""Codes and numbers back to values, in the container that data came in."""
+"""Codes and numbers back to values, in the container that the training data came in."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def column_of_series(series: nw.Series[Any]) -> InputColumn:
         return InputColumn(name, str(series.dtype if dtype is None else dtype))
     if series.implementation.is_polars():
         levels = series.dtype.categories if isinstance(series.dtype, nw.Enum) else None
-        found = None if levels is None else np.asarray(levels)
-        return InputColumn(name, type(dtype).__name__, levels=found)
+        categories = None if levels is None else np.asarray(levels)
+        return InputColumn(name, type(dtype).__name__, levels=categories)
     levels = getattr(dtype, "categories", None)
     if levels is None or not _read_as(series, levels):
         return InputColumn(name)
@@ -45,7 +45,7 @@ def column_of_series(series: nw.Series[Any]) -> InputColumn:
 
 
 def _read_as(series: nw.Series[Any], levels: Any) -> bool:
-    """Whether values read as these categories do: of dates, for example, NumPy makes numbers."""
+    """Whether values read as these categories do: dates, for example, become numbers in NumPy."""
     known = set(levels.to_numpy().tolist())
     return all(value in known for value in series.drop_nulls().to_numpy()[:100].tolist())
 
@@ -54,7 +54,8 @@ def _read_as(series: nw.Series[Any], levels: Any) -> bool:
 
 
 class Known(NamedTuple):
-    """Samples without gaps: codes of the categories, arrays of all else, and their schema."""
+    """Samples without missing values: codes of the categories, arrays of the others, and their
+    schema."""
 
     schema: SchemaFields
     codes: NDArray[Any]
@@ -104,8 +105,7 @@ def _constant(column: InputColumn) -> NDArray[Any]:
 
 
 def _rounded(values: NDArray[Any], dtype: str) -> NDArray[Any]:
-    """Numbers that a column of integers or booleans can hold; any other column takes them as
-    they are."""
+    """Numbers rounded to what a column of integers or booleans holds; others unchanged."""
     name = dtype.lower()
     if name.startswith("bool"):
         return np.asarray(values >= 0.5)
@@ -132,7 +132,7 @@ def _table(known: Known) -> Table:
 
 
 def _variable(known: Known, i: int) -> Variable:
-    """A variable of a table that holds numbers; bins are those of the samples themselves."""
+    """A numeric variable of a table; its bins are those of the samples themselves."""
     schema = known.schema
     name, family, labels = schema.names[i], schema.families[i], schema.categories[i]
     if schema.coded[i]:
@@ -141,12 +141,12 @@ def _variable(known: Known, i: int) -> Variable:
     if family in ("poisson", "multinomial"):  # also expected counts
         x = sparse.csr_array(np.rint(x)) if sparse.issparse(x) else np.rint(x)
     if x.ndim == 1:
-        found = variable_of(Vector(x), name, family, None)
+        variable = variable_of(Vector(x), name, family, None)
     else:
         columns = [f"{name}[{j}]" for j in range(x.shape[1])]
-        found = variable_of_block(x, name, columns, family, None)
+        variable = variable_of_block(x, name, columns, family, None)
     # few samples may look constant, or one-hot, where the family is wider
-    return replace(found, family=family, values=x, constant=None)
+    return replace(variable, family=family, values=x, constant=None)
 
 
 def _array(known: Known) -> NDArray[Any]:
@@ -161,10 +161,10 @@ def _array(known: Known) -> NDArray[Any]:
 
 
 def _sparse(known: Known) -> Any:
-    """(n, all columns) CSR: ones where a variable is present, or numbers."""
+    """(n, all columns) CSR: ones of binary variables, or numbers."""
     schema, n = known.schema, len(known.codes)
-    present = np.where(schema.coded, known.codes, 0)
-    rows, variables = np.nonzero(present)
+    ones = np.where(schema.coded, known.codes, 0)
+    rows, variables = np.nonzero(ones)
     parts = [(rows, schema.index[variables], np.ones(len(rows)))]
     for j, column in enumerate(schema.columns):
         if column.constant is not None and column.constant[0]:
@@ -199,12 +199,12 @@ def _grouped(known: Known) -> Any:
 def _blocks(known: Known) -> Any:
     """A list or dict with a vector or a block for each column."""
     schema = known.schema
-    found = [
+    blocks = [
         _vector(known, j) if column.form == "vector" else _block(known, j)
         for j, column in enumerate(schema.columns)
     ]
     return (
-        found if schema.container == "list" else dict(zip(schema.input_names, found, strict=True))
+        blocks if schema.container == "list" else dict(zip(schema.input_names, blocks, strict=True))
     )
 
 
@@ -212,20 +212,20 @@ def _block(known: Known, j: int) -> Any:
     """(n, width) block of column j, dense or sparse; a dropped block repeats its row."""
     schema, column = known.schema, known.schema.columns[j]
     i, n = schema.variable_of(j), len(known.codes)
-    found: Any
+    block: Any
     if i is None:
-        found = np.tile(_constant(column), (n, 1))
+        block = np.tile(_constant(column), (n, 1))
     elif schema.coded[i]:
-        found = one_hot(known.codes[:, i], int(schema.dims[i]))
+        block = one_hot(known.codes[:, i], int(schema.dims[i]))
     else:
-        found = known.arrays[i]
+        block = known.arrays[i]
     if column.form == "sparse" or (schema.members is not None and schema.container != "array"):
-        found = sparse.csr_array(found)
-        found.data = _rounded(found.data, column.dtype)
+        block = sparse.csr_array(block)
+        block.data = _rounded(block.data, column.dtype)
     else:
-        found = found.toarray() if sparse.issparse(found) else found
-        found = _rounded(found, column.dtype)
-    return found.astype(column.dtype)
+        block = block.toarray() if sparse.issparse(block) else block
+        block = _rounded(block, column.dtype)
+    return block.astype(column.dtype)
 
 
 # --- DataFrames ----------------------------------------------------------------------
@@ -244,7 +244,7 @@ def _frame(known: Known) -> Any:
 
 
 def arranged(result: Any, like: Any) -> Any:
-    """A DataFrame with the order of columns, and in pandas the index, of another."""
+    """`result` with the column order, and in pandas the index, of the DataFrame `like`."""
     if type(result) is not type(like):
         return result
     own, other = as_frame(result), as_frame(like)

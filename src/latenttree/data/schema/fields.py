@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.data.table import CODED, Kind
+from latenttree.data.table import Kind
+from latenttree.data.values import CODED
 
 FRAMES = ("pandas", "polars", "pyarrow", "modin", "cudf")
 
@@ -30,13 +31,12 @@ class InputColumn:
     Attributes
     ----------
     name : its name.
-    dtype : what the container calls its type; "" where it has none.
+    dtype : its type, as the container names it; "" where it has none.
     form : "vector", or "dense" or "sparse" for a block.
     levels : categories of a categorical type, in their own order.
     ordered : whether that order means something.
-    constant : (1,) the value of a dropped column, or (width,) the row of a dropped block; None
-        for variables of the model.
-    """
+    constant : (1,) the value of a dropped column, or (width,) the row of a dropped block; None for
+        variables of the model."""
 
     name: str
     dtype: str = ""
@@ -46,6 +46,7 @@ class InputColumn:
     constant: NDArray[Any] | None = None
 
     def replace(self, **changes: Any) -> InputColumn:
+        """A copy with other fields."""
         return replace(self, **changes)
 
 
@@ -71,6 +72,7 @@ class SchemaFields:
 
     @property
     def n_vars(self) -> int:
+        """Variables of the model."""
         return len(self.names)
 
     @property
@@ -92,11 +94,12 @@ class SchemaFields:
 
     @cached_property
     def coded(self) -> NDArray[np.bool_]:
-        """(p,) True where a variable is a category, so that a code says all."""
+        """(p,) True where a variable is categorical, so that a code suffices."""
         return np.array([family in CODED for family in self.families], dtype=np.bool_)
 
     @cached_property
     def n_coded(self) -> int:
+        """Variables that are categories."""
         return int(self.coded.sum())
 
     def form_of(self, variable: int) -> str:
@@ -107,19 +110,20 @@ class SchemaFields:
         return form
 
     def ranked(self, variable: int) -> bool:
-        """Whether the numbers of a variable are places among the levels of its column: so a
-        Gaussian tree, whose tables of columns are of kind "blocks", reads ordered categories."""
+        """Whether the numbers of a variable are positions among the levels of its column: so a
+        Gaussian tree, whose tables are of kind "blocks", reads ordered categories."""
         levels = self.columns[self.index[variable]].levels
         number = not self.coded[variable] and self.form_of(variable) == "vector"
         return number and levels is not None and self.kind == "blocks"
 
     @cached_property
     def labels(self) -> tuple[NDArray[Any], ...]:
-        """(p,) labels of every variable in the order of its codes: 0 and 1 for presence, the
-        numbers of the columns for a block without labels; none for what is no category."""
+        """(p,) labels of every variable in the order of its codes: 0 and 1 for sparse binary
+        variables, the numbers of the columns for a block without labels; empty for variables that
+        are not categorical."""
         return tuple(
-            np.arange(d if coded else 0) if found is None else found
-            for d, found, coded in zip(
+            np.arange(d if coded else 0) if labels is None else labels
+            for d, labels, coded in zip(
                 self.dims.tolist(), self.categories, self.coded.tolist(), strict=True
             )
         )
@@ -139,8 +143,8 @@ class SchemaFields:
         return {j: i for i, j in enumerate(self.index.tolist())}
 
     def column_of(self, number: Any) -> int | None:
-        """The column that an integer names, where the columns of training had integers as names;
-        None for all else."""
+        """The column with this integer as its name, where training columns had integer names; else
+        None."""
         return self._by_number.get(int(number)) if is_whole(number) else None
 
     @cached_property

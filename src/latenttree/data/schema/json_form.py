@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.data.schema.fields import CONTAINERS, FORMS, FRAMES, InputColumn, SchemaFields
-from latenttree.data.table import CODED, FAMILIES
+from latenttree.data.values import CODED, FAMILIES
 from latenttree.errors import DataError
 
 KINDS = ("codes", "sparse_binary", "blocks")
@@ -41,7 +41,7 @@ def schema_to_json(schema: SchemaFields) -> dict[str, Any]:
         "kind": schema.kind,
         "names": list(schema.names),
         "dims": schema.dims.tolist(),
-        "categories": [labels_to_json(found, name) for name, found in labels],
+        "categories": [labels_to_json(own, name) for name, own in labels],
         "columns": [_column_to_json(column) for column in schema.columns],
         "index": schema.index.tolist(),
         "container": schema.container,
@@ -67,8 +67,8 @@ def _column_to_json(column: InputColumn) -> dict[str, Any]:
 def labels_to_json(
     labels: NDArray[Any] | None, name: str, gaps: bool = False
 ) -> dict[str, Any] | None:
-    """Labels with the name of their type; floats keep every digit. With `gaps`, what is missing is
-    None."""
+    """Labels with the name of their type; floats keep every digit. With `gaps`, missing values
+    become None."""
     if labels is None:
         return None
     kind = {"U": "str", "T": "str", "S": "bytes", "O": "object"}.get(
@@ -133,6 +133,7 @@ def schema_from_json(record: Any) -> dict[str, Any]:
 
 
 def damaged(what: str) -> DataError:
+    """The error of a record that is no schema."""
     return DataError(f"the schema of the data is damaged: {what}", "save the model again")
 
 
@@ -240,7 +241,7 @@ def _members(record: dict[str, Any], n_columns: int) -> tuple[NDArray[np.int64],
 
 
 def _check_together(fields: dict[str, Any]) -> None:
-    """Whether the fields fit each other: nothing that `decode` leans on may be missing."""
+    """Raise unless the fields fit each other: `decode` relies on all of them."""
     _check_variables(fields)
     _check_container(fields)
     columns, index, members = fields["columns"], fields["index"], fields["members"]
@@ -259,7 +260,8 @@ def _check_together(fields: dict[str, Any]) -> None:
 
 
 def _check_variables(fields: dict[str, Any]) -> None:
-    """Categories have labels, but for presence and blocks; a number has one dimension."""
+    """Categories have labels, except in sparse binary tables and blocks; a number has one
+    dimension."""
     members, kind = fields["members"], fields["kind"]
     for i, j in enumerate(fields["index"].tolist()):
         name, vector = fields["names"][i], fields["columns"][j].form == "vector" and not members
@@ -267,7 +269,7 @@ def _check_variables(fields: dict[str, Any]) -> None:
             if fields["categories"][i] is None and vector and kind == "codes":
                 raise damaged(f"variable {name!r} has no categories")
         elif kind == "sparse_binary":
-            raise damaged(f"variable {name!r} is no presence, but the table is")
+            raise damaged(f"variable {name!r} is not binary, but the table is")
         elif vector and fields["dims"][i] != 1:
             raise damaged(f"variable {name!r} is a number of dimension {fields['dims'][i]}")
         elif fields["columns"][j].dtype in TEXTS and fields["container"] not in FRAMES:

@@ -1,4 +1,4 @@
-"""One column of new data as codes of the labels that training saw; -1 where it is missing."""
+"""One column of new data as codes of the training labels; -1 where it is missing."""
 
 from __future__ import annotations
 
@@ -24,17 +24,16 @@ def known_codes(
 ) -> Codes:
     """(n,) position of each value among `labels`, -1 where it is missing.
 
-    Missing is what `missing` marks, NaN, None, NaT and pandas.NA. Numbers are compared as
-    numbers, whatever their dtype; any other value must be among the labels.
-    """
+    Missing are values that `missing` marks, NaN, None, NaT and pandas.NA. Numbers are compared as
+    numbers, whatever their dtype; any other value must be among the labels."""
     values = widened(values)
     gaps = gaps_of(values, missing)
     if gaps is None:
         return _checked(_positions(values, labels), values, labels, name, None)
     rows = np.flatnonzero(~gaps)
-    present = values[rows]
+    known = values[rows]
     codes = np.full(len(values), MISSING, dtype=np.int64)
-    codes[rows] = _checked(_positions(present, labels), present, labels, name, rows)
+    codes[rows] = _checked(_positions(known, labels), known, labels, name, rows)
     return codes
 
 
@@ -43,7 +42,7 @@ def binary_codes(values: NDArray[Any], name: str, missing: Mask | None = None) -
     gaps = gaps_of(values, missing)
     rows = np.arange(len(values)) if gaps is None else np.flatnonzero(~gaps)
     try:
-        present = values[rows].astype(np.float64)
+        numbers_ = values[rows].astype(np.float64)
         text = values.dtype.kind in "UST" or any(isinstance(v, str) for v in _objects(values))
     except (TypeError, ValueError):
         text = True
@@ -51,39 +50,38 @@ def binary_codes(values: NDArray[Any], name: str, missing: Mask | None = None) -
         first = values[rows[0]]
         raise DataError(
             f"column {name!r} holds {type(first).__name__} values (first {first!r})",
-            "the model was fitted on presence or absence: pass numbers or booleans, "
-            "present where > 0",
+            "the model was fitted on sparse binary data: pass numbers or booleans, 1 where > 0",
             column=name,
             value=first,
         )
-    bad = ~((present >= 0) & np.isfinite(present))
+    bad = ~((numbers_ >= 0) & np.isfinite(numbers_))
     if bad.any():
         row = int(bad.argmax())
         raise DataError(
-            f"value {present[row]} at row {rows[row]}, column {name!r}",
-            "presence must be finite and >= 0: correct it, or mark it as missing (NaN)",
-            value=present[row],
+            f"value {numbers_[row]} at row {rows[row]}, column {name!r}",
+            "correct it, or mark it as missing (NaN): values of binary variables are finite, >= 0",
+            value=numbers_[row],
             row=int(rows[row]),
             column=name,
         )
     codes = np.full(len(values), MISSING, dtype=np.int64)
-    codes[rows] = present > 0
+    codes[rows] = numbers_ > 0
     return codes
 
 
 def gaps_of(values: NDArray[Any], missing: Mask | None = None) -> Mask | None:
     """(n,) True where a value is missing, or None where none is."""
     kind = values.dtype.kind
-    found = missing
+    gaps = missing
     if kind == "f":
-        found = np.isnan(values)
+        gaps = np.isnan(values)
     elif kind in "mM":
-        found = np.isnat(values)
+        gaps = np.isnat(values)
     elif kind in "OT":
-        found = is_missing(values.astype(object))
-    if found is not missing and missing is not None:
-        found = found | missing  # type: ignore[operator]
-    return found if found is not None and found.any() else None
+        gaps = is_missing(values.astype(object))
+    if gaps is not missing and missing is not None:
+        gaps = gaps | missing  # type: ignore[operator]
+    return gaps if gaps is not None and gaps.any() else None
 
 
 def _objects(values: NDArray[Any]) -> list[Any]:
@@ -94,7 +92,7 @@ def _objects(values: NDArray[Any]) -> list[Any]:
 
 
 def _positions(values: NDArray[Any], labels: NDArray[Any]) -> Codes:
-    """Position of each value among the labels, -1 where it is not there."""
+    """Position of each value among the labels, -1 where it is not one of them."""
     plain = values.dtype.kind in "biuf" and labels.dtype.kind in "biuf"
     if not plain or np.uint64 in (values.dtype, labels.dtype):  # no dtype holds it and int64
         return _positions_by_hash(values, labels)
@@ -134,8 +132,8 @@ def _positions_by_search(values: NDArray[Any], labels: NDArray[Any]) -> Codes:
 
 def _positions_by_hash(values: NDArray[Any], labels: NDArray[Any]) -> Codes:
     position = {label: i for i, label in enumerate(labels.tolist())}
-    found = (_get(position, value) for value in values.tolist())
-    return np.fromiter(found, np.int64, len(values))
+    positions = (_get(position, value) for value in values.tolist())
+    return np.fromiter(positions, np.int64, len(values))
 
 
 def _get(position: dict[Any, int], value: Any) -> int:

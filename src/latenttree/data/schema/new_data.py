@@ -1,4 +1,4 @@
-"""New data of any container as the codes and numbers of a model, read as training data were."""
+"""New data in any container to the codes and numbers of a model, read as the training data were."""
 
 from __future__ import annotations
 
@@ -39,15 +39,14 @@ class Rows:
     Attributes
     ----------
     n_samples : n.
-    codes : (n, p) signed codes, -1 where missing and for variables that are no categories; None
+    codes : (n, p) signed codes, -1 where missing and for variables that are not categorical; None
         where `matrix` is used, or where no variable has codes.
-    matrix : (n, p) CSR with 1 where a variable is present and -1 where it is missing; used
-        instead of `codes` for sparse input, whose dense form may not fit in memory.
+    matrix : (n, p) CSR of sparse binary data, 1, or -1 where missing; used instead of `codes` for
+        sparse input, whose dense form may not fit in memory.
     skip : with `matrix`: variables that are not used.
-    arrays : values of the variables that are no categories, as in `table.Values`; those that are
+    arrays : values of the variables that are not categorical, as in `table.Values`; those that are
         not used have none.
-    n_vars : p.
-    """
+    n_vars : p."""
 
     n_samples: int
     codes: NDArray[Any] | None = None
@@ -74,8 +73,8 @@ class Rows:
 
 @dataclass(frozen=True, eq=False)
 class Reader:
-    """Reads inputs with a schema; `unused` are variables that are not read, `n_min` the least
-    number of rows."""
+    """Reads inputs by a schema; `unused` variables are not read, `n_min` is the least number of
+    rows."""
 
     schema: SchemaFields
     n_min: int = 1
@@ -105,9 +104,9 @@ class Reader:
         mask = np.ma.getmaskarray(array) if np.ma.isMaskedArray(array) else None
         array = np.asarray(array)
         if mask is None and self._fits(array, skip):
-            found = array.astype(self.schema.code_dtype)
-            found[:, skip] = MISSING
-            return Rows(len(array), found)
+            codes = array.astype(self.schema.code_dtype)
+            codes[:, skip] = MISSING
+            return Rows(len(array), codes)
         skipped = set(skip)
         used = [i for i in range(self.schema.n_vars) if i not in skipped]
         wanted = set(self.schema.index[used].tolist())
@@ -120,7 +119,7 @@ class Reader:
         return self._stacked(len(array), columns())
 
     def _fits(self, array: NDArray[Any], skip: Sequence[int]) -> bool:
-        """Whether an integer array holds nothing but codes, so that a cast is all it needs."""
+        """Whether an integer array holds only codes, so that a cast suffices."""
         schema = self.schema
         same = len(schema.columns) == schema.n_vars and _in_order(schema.index)
         if not same or not schema.numbered or array.dtype.kind not in "biu":
@@ -138,14 +137,14 @@ class Reader:
         )
 
     def _blocks(self, X: Any) -> Rows:
-        found = [str(name) for name in X] if isinstance(X, Mapping) else None
+        keys = [str(name) for name in X] if isinstance(X, Mapping) else None
         values = list(X.values()) if isinstance(X, Mapping) else list(X)
-        if found is None:
+        if keys is None:
             self._check_count(len(values))
-        names = found or list(self.schema.input_names)
+        names = keys or list(self.schema.input_names)
         arrays = [as_block(value, name) for value, name in zip(values, names, strict=True)]
         n = common_length(arrays, names, self.n_min)
-        positions = self._kept() if found is None else self._match(found)
+        positions = self._kept() if keys is None else self._match(keys)
         masks = [np.ma.getmaskarray(v) if np.ma.isMaskedArray(v) else None for v in values]
         return self._by_position(n, positions, lambda j: (arrays[j], masks[j]))
 
@@ -163,7 +162,7 @@ class Reader:
         )
 
     def _sparse(self, X: Any) -> Rows:
-        """A sparse matrix, each of its columns a variable: presence, or numbers."""
+        """A sparse matrix, each of its columns a variable: binary, or numeric."""
         schema = self.schema
         if schema.kind != "sparse_binary" and schema.n_coded:
             raise DataError(
@@ -183,14 +182,14 @@ class Reader:
     def _binary_table(self, X: Any, positions: NDArray[np.int64], names: Sequence[str]) -> Rows:
         """1 where a value is > 0, missing where it is NaN."""
         known, lost = split_gaps(X)
-        present = canonical_csr(known, names)
-        present.data = np.ones(present.nnz, dtype=np.int8)
+        ones = canonical_csr(known, names)
+        ones.data = np.ones(ones.nnz, dtype=np.int8)
         if lost is not None:  # 0 or 1 becomes -1
-            present = present - lost - present.multiply(lost)
+            ones = ones - lost - ones.multiply(lost)
         skip = np.flatnonzero(positions < 0)
         if len(positions) != X.shape[1] or len(skip) or not _in_order(positions):
-            present = present[:, np.maximum(positions, 0)]
-        return Rows(X.shape[0], matrix=sparse.csr_array(present), skip=skip)
+            ones = ones[:, np.maximum(positions, 0)]
+        return Rows(X.shape[0], matrix=sparse.csr_array(ones), skip=skip)
 
     def _table(self, table: Table) -> Rows:
         check_shape((table.n_samples, table.n_vars), self.n_min)
@@ -222,13 +221,13 @@ class Reader:
                 else:
                     arrays[i] = self.numbers(i, values, missing)
 
-        found = stack_columns(codes(), n, schema.n_coded, schema.code_dtype)
+        stacked = stack_columns(codes(), n, schema.n_coded, schema.code_dtype)
         if not schema.n_coded:
             return Rows(n, arrays=arrays, n_vars=schema.n_vars)
         if filled == list(range(schema.n_vars)):
-            return Rows(n, found, arrays=arrays)
+            return Rows(n, stacked, arrays=arrays)
         whole = np.full((n, schema.n_vars), MISSING, dtype=schema.code_dtype)
-        whole[:, filled] = found[:, : len(filled)]
+        whole[:, filled] = stacked[:, : len(filled)]
         return Rows(n, whole, arrays=arrays)
 
     def _code(self, i: int, values: Any, missing: Mask | None) -> NDArray[Any]:
@@ -250,7 +249,7 @@ class Reader:
         return hot_positions(values, name)
 
     def numbers(self, i: int, values: Any, missing: Mask | None = None) -> Any:
-        """Values of variable `i`, which is no category: a vector, or a block."""
+        """Values of variable `i`, which is not categorical: a vector, or a block."""
         schema, name = self.schema, self.schema.names[i]
         family, form = schema.families[i], schema.form_of(i)
         if form != "vector":
@@ -287,10 +286,10 @@ class Reader:
                 stacklevel=2,
             )
 
-    def _match(self, found: Sequence[str], text: bool = True) -> NDArray[np.int64]:
+    def _match(self, names: Sequence[str], text: bool = True) -> NDArray[np.int64]:
         """(p,) column of each variable in an input with names; -1 where it is not used."""
         schema, kept = self.schema, self._kept()
-        position = {name: j for j, name in enumerate(map(str, found))}
+        position = {name: j for j, name in enumerate(map(str, names))}
         wanted = [schema.columns[j].name for j in kept[kept >= 0]]
         absent = [name for name in wanted if name not in position]
         known = set(schema.input_names)
@@ -299,7 +298,7 @@ class Reader:
             return np.array([position[schema.columns[j].name] if j >= 0 else -1 for j in kept])
         if schema.named:
             raise _wrong_names(unknown, absent)
-        self._check_count(len(found))
+        self._check_count(len(names))
         if text:
             warnings.warn(
                 f"X has feature names, but {MODEL} was fitted without feature names",

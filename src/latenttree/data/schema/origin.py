@@ -1,4 +1,4 @@
-"""What a training input looked like: its container, its columns and the groups of a matrix."""
+"""The form of a training input: its container, its columns and the groups of a matrix."""
 
 from __future__ import annotations
 
@@ -79,16 +79,16 @@ def dtype_name(dtype: Any) -> str:
 # --- the value of a constant column ----------------------------------------------------
 
 
-def constant_value(X: Any, j: int, members: Members, presence: bool) -> NDArray[Any] | None:
-    """The value of a constant column, (1,), or the row of a constant block, (width,); what is
-    missing in the first row is taken from the first row that has it, and stays missing where no
-    row has it. Presence is 0 or 1."""
+def constant_value(X: Any, j: int, members: Members, binary: bool) -> NDArray[Any] | None:
+    """The value of a constant column, (1,), or the row of a constant block, (width,). A value that
+    is missing in the first row is taken from the first row that has it, and stays missing where no
+    row has it. Of sparse `binary` input it is 0 or 1."""
     if isinstance(X, Table):
         return None
     if sparse.issparse(X):
         row = sparse.csr_array(X)[[0]].toarray()[0]
         row = row[[j] if members is None else members[j]]
-        return (row > 0).astype(np.int64) if presence else row
+        return (row > 0).astype(np.int64) if binary else row
     frame = as_frame(X)
     if frame is not None:
         column = frame.get_column(frame.columns[j])
@@ -109,12 +109,12 @@ def _first_known(values: NDArray[Any]) -> NDArray[Any]:
     """(width,) the first value of each column that is not missing."""
     columns = np.asarray(values).reshape(len(values), -1)
     mask = np.ma.getmaskarray(values).reshape(columns.shape)
-    found = columns[0].copy()
+    first = columns[0].copy()
     for j, column in enumerate(columns.T):
         gaps = gaps_of(column, mask[:, j])
         if gaps is not None:
-            found[j] = column[int(gaps.argmin())]
-    return found
+            first[j] = column[int(gaps.argmin())]
+    return first
 
 
 def _as_labels(values: list[Any]) -> NDArray[Any]:

@@ -1,7 +1,7 @@
 """One column or block of new data as the numbers that a family's likelihood takes.
 
-Numbers are checked against what the family can produce: counts are whole and not negative, codes
-of a multi-hot block are 0 or 1, nothing is infinite. NaN, None and what a mask covers is missing.
+Numbers are checked against the support of the family: counts are whole and not negative, multi-hot
+codes are 0 or 1, nothing is infinite. NaN, None and masked values are missing.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ def number_values(
     """(n,) floats of a column, NaN where it is missing."""
     gaps = gaps_of(values, missing)
     if gaps is None:
-        found = _as_floats(values, np.arange(len(values)), family, name)
+        numbers_ = _as_floats(values, np.arange(len(values)), family, name)
     else:
-        rows, found = np.flatnonzero(~gaps), np.full(len(values), np.nan)
-        found[rows] = _as_floats(values[rows], rows, family, name)
-    _check_range(found, family, lambda row: (row, name))
-    return found
+        rows, numbers_ = np.flatnonzero(~gaps), np.full(len(values), np.nan)
+        numbers_[rows] = _as_floats(values[rows], rows, family, name)
+    _check_range(numbers_, family, lambda row: (row, name))
+    return numbers_
 
 
 def rank_values(
@@ -51,7 +51,7 @@ def rank_values(
 
 
 def _as_floats(values: NDArray[Any], rows: NDArray[np.int64], family: str, name: str) -> Floats:
-    """Numbers and booleans as float64; text is no number, even where it looks like one."""
+    """Numbers and booleans as float64; text is not a number, even where it looks like one."""
     wrong = _first_wrong(values)
     if wrong is None:
         return np.array(values, dtype=np.float64)
@@ -67,7 +67,7 @@ def _as_floats(values: NDArray[Any], rows: NDArray[np.int64], family: str, name:
 
 
 def _first_wrong(values: NDArray[Any]) -> int | None:
-    """Where the first value that is no number stands."""
+    """Position of the first value that is not a number."""
     kind = values.dtype.kind
     if kind != "O":
         return None if kind in "biuf" or not len(values) else 0
@@ -157,7 +157,7 @@ def _check_range(values: NDArray[Any], family: str, place: Any) -> None:
     if family in COUNTS:
         bad, what = (values < 0) | (values != np.floor(values)), "counts: whole numbers >= 0"
     elif family == "multihot":
-        bad, what = (values != 0) & (values != 1), "codes that are absent (0) or present (1)"
+        bad, what = (values != 0) & (values != 1), "codes that are 0 or 1"
     else:
         return
     bad &= ~np.isnan(values)

@@ -1,9 +1,9 @@
 """`Schema`: what a fitted model remembers of its table, so that new data are read like it.
 
-A schema knows the columns of the training input (also those that were dropped), which of them
-are variables of the model, their families, their labels in the order of the codes, and the
-container they came in. `rows` takes any input to codes and numbers, `decode` takes them back to
-the container.
+A schema knows the columns of the training input (also dropped ones), which of them are variables of
+the model, their families, their labels in the order of the codes, and the container they came in.
+`rows` turns any input into codes and numbers, `decode` turns these back into values in that
+container.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from latenttree.data.schema.fields import SchemaFields, is_whole
 from latenttree.data.schema.json_form import schema_from_json, schema_to_json
 from latenttree.data.schema.new_data import Reader, Rows
 from latenttree.data.schema.origin import constant_value, describe
-from latenttree.data.table import CODED, Table
+from latenttree.data.table import Table
+from latenttree.data.values import CODED
 from latenttree.errors import DataError
 
 __all__ = ["Rows", "Schema"]
@@ -39,7 +40,7 @@ class Schema(SchemaFields):
     kind : kind of the table: "codes", "sparse_binary" or "blocks".
     names : (p,) variables of the model.
     dims : (p,) categories of each variable; of those of other families the width, 1 for a number.
-    categories : labels of each variable in the order of its codes, or None (presence, blocks,
+    categories : labels of each variable in the order of its codes, or None (sparse binary, blocks,
         numbers).
     columns : all columns (or blocks) of the input in order, also those that were dropped.
     index : (p,) column of each variable.
@@ -76,8 +77,8 @@ class Schema(SchemaFields):
         if isinstance(X, str | os.PathLike):
             X, groups, names = table, None, None
         container, columns, members = describe(X, table, groups)
-        found = [column.name for column in columns]
-        resolved = resolve_names(names, len(columns), found)
+        own = [column.name for column in columns]
+        resolved = resolve_names(names, len(columns), own)
         position = {name: j for j, name in enumerate(resolved)}
         index = np.array([position[name] for name in table.names], dtype=np.int64)
         frame = as_frame(X)
@@ -124,13 +125,13 @@ class Schema(SchemaFields):
         return rows.take(0, rows.n_samples)
 
     def rows(self, X: Any, *, n_min: int = 1, unused: Collection[str] = ()) -> Rows:
-        """Codes and numbers of new data, checked now; a sparse `X` is made dense a range at a
-        time. Arguments as in `encode`."""
+        """Codes and numbers of new data, checked now; a sparse `X` is made dense a range at a time.
+        Arguments as in `encode`."""
         return Reader(self, n_min, unused).read(X)
 
     def numbers(self, variable: int, values: NDArray[Any]) -> Any:
-        """Values of a variable that is no category, checked, as `rows` has them: of an `(n,)`
-        vector or an `(n, d)` block of anything that numbers and gaps come in."""
+        """Values of a variable that is not categorical, checked, as `rows` has them; `values` is an
+        `(n,)` vector or an `(n, d)` block of any type that holds numbers and missing values."""
         return Reader(self).numbers(variable, values)
 
     # --- decode and files ------------------------------------------------------------
@@ -174,12 +175,12 @@ class Schema(SchemaFields):
             expected = (n,) if self.form_of(i) == "vector" else (n, int(self.dims[i]))
             values = arrays.get(i)
             if values is None or values.shape != expected:
-                found = "none" if values is None else f"shape {values.shape}"
+                received = "none" if values is None else f"shape {values.shape}"
                 raise DataError(
-                    f"values of {self.names[i]!r} have {found}",
+                    f"values of {self.names[i]!r} have {received}",
                     f"give an array of shape {expected}",
                     column=self.names[i],
-                    value=found,
+                    value=received,
                 )
             stored = values.data if hasattr(values, "indptr") else values
             if not np.isfinite(stored).all():

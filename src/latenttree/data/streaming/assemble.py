@@ -1,4 +1,4 @@
-"""Parts of rows to a `Table` that lies in memory or, where it is too large, in a mapped file."""
+"""Chunks of rows to a `Table`, in memory or, where it is too large, in a mapped file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ from latenttree.data.columns.vectors import Vector
 from latenttree.data.streaming.columns import NumericOnDiskVariable, StreamedColumn
 from latenttree.data.streaming.scratch import Arrays, Scratch
 from latenttree.data.streaming.text_columns import TextColumn
-from latenttree.data.table import CODED, Table, Values
+from latenttree.data.table import Table
+from latenttree.data.values import CODED, Values
 from latenttree.data.weights import check_weights, checked_numbers
 from latenttree.engine.memory import room_for_table, room_within
 from latenttree.engine.progress import tell_number
@@ -33,7 +34,7 @@ Floats = NDArray[np.float64]
 
 
 class Chunk(NamedTuple):
-    """Rows of a table: a vector for each column, or its texts; and how often each row counts."""
+    """Rows of a table: a vector, or texts, for each column; and the weights of the rows."""
 
     n: int
     columns: Sequence[Any]
@@ -63,16 +64,17 @@ class ReadPlan(NamedTuple):
         return max(1 << 20, min(1 << 25, room_within(self.limit) // 16))
 
     def arrays(self) -> Arrays:
+        """Where the arrays of the table go: memory, or a mapped file."""
         return Arrays(room_for_table(self.limit), self.scratch)
 
 
 def streamed_table(
     header: Sequence[str], chunks: Iterable[Chunk], plan: ReadPlan, texts: bool = False
 ) -> Table:
-    """The table of rows that come in chunks; the same, to the last bit, as of all rows at once.
+    """The table of rows that come in chunks; equal, to the last bit, to that of all rows at once.
 
     Memory: a chunk, the different values of each column (but for decimal numbers), and the table
-    where it fits. Scratch: 1 to 8 bytes for each value, and the table where it does not."""
+    where it fits. Scratch: 1 to 8 bytes for each value, and the table where it does not fit."""
     names = resolve_names(plan.names, len(header), header)
     requested = requested_families(plan.family, names)
     scratch = Scratch(plan.scratch)
@@ -83,15 +85,16 @@ def streamed_table(
     check_shape((n, len(names)))
     total = None if weights is None else check_weights(np.concatenate(weights), n)
     vectors = (column.summary(weights) for column in columns)
-    found = variables_of_vectors(vectors, names, n, plan.family, plan.drop_constant)
-    table = _table(_Rows(columns, found, sizes), plan)
+    variables = variables_of_vectors(vectors, names, n, plan.family, plan.drop_constant)
+    table = _table(_Rows(columns, variables, sizes), plan)
     return table if total is None or (total == 1).all() else table.replace(weights=total)
 
 
 def _written(
     columns: Sequence[StreamedColumn], chunks: Iterable[Chunk]
 ) -> tuple[list[int], list[Floats] | None]:
-    """Rows of each part, and their weights; every column is on disk then."""
+    """Write all chunks to the columns' scratch files; returns the rows of each part, and their
+    weights."""
     sizes: list[int] = []
     weights: list[Floats] = []
     for chunk in chunks:
@@ -111,7 +114,7 @@ def _written(
 
 
 def _weighed(chunk: Chunk) -> Chunk:
-    """Without the rows of weight 0."""
+    """The chunk without rows of weight 0."""
     if chunk.weights is None:
         return chunk
     weights = checked_numbers(chunk.weights, chunk.n)
@@ -138,23 +141,25 @@ class _Rows:
     """Codes and numbers of the columns, part by part."""
 
     def __init__(
-        self, columns: Sequence[StreamedColumn], found: Sequence[Variable], sizes: Sequence[int]
+        self, columns: Sequence[StreamedColumn], variables: Sequence[Variable], sizes: Sequence[int]
     ) -> None:
-        self.columns, self.found, self.sizes = columns, found, sizes
+        self.columns, self.variables, self.sizes = columns, variables, sizes
         self.n = sum(sizes)
 
     def kept(self, index: Sequence[int]) -> _Rows:
-        return _Rows([self.columns[i] for i in index], [self.found[i] for i in index], self.sizes)
+        return _Rows(
+            [self.columns[i] for i in index], [self.variables[i] for i in index], self.sizes
+        )
 
     def codes(self, dtype: Any, bins: bool) -> Iterator[NDArray[Any]]:
         """(rows, p) codes of each part; of numbers the bins, or -1."""
         tables = [
-            self._table(column, v) for column, v in zip(self.columns, self.found, strict=True)
+            self._table(column, v) for column, v in zip(self.columns, self.variables, strict=True)
         ]
         for i, size in enumerate(self.sizes):
             tell_number("coded", sum(self.sizes[:i]))
             block = np.empty((size, len(self.columns)), dtype=dtype)
-            for j, variable in enumerate(self.found):
+            for j, variable in enumerate(self.variables):
                 if not bins and variable.family not in CODED:
                     block[:, j] = -1
                 elif isinstance(variable, NumericOnDiskVariable):
@@ -164,7 +169,7 @@ class _Rows:
             yield block
 
     def _table(self, column: StreamedColumn, variable: Variable) -> NDArray[Any]:
-        """What each place means, and what -1 does: a code, or a number that has a bin."""
+        """What each stored code means, and -1: a code of the variable, or a number to bin."""
         if isinstance(variable, NumericOnDiskVariable):
             return column.number_table()
         assert variable.codes is not None
@@ -172,7 +177,7 @@ class _Rows:
 
     def numbers(self, j: int) -> Iterator[Floats]:
         """(rows,) numbers of column j in each part."""
-        column, variable = self.columns[j], self.found[j]
+        column, variable = self.columns[j], self.variables[j]
         if isinstance(variable, NumericOnDiskVariable):
             table = column.number_table()
         else:
@@ -182,25 +187,25 @@ class _Rows:
 
 
 def _table(rows: _Rows, plan: ReadPlan) -> Table:
-    kept, dropped = varying(rows.found, rows.n, plan.drop_constant)
-    largest = max(2, *(variable.dim for variable in rows.found))
-    dtype = code_dtype(largest, any(variable.n_missing for variable in rows.found))
-    notes = all_missing_notes(rows.found)
+    kept, dropped = varying(rows.variables, rows.n, plan.drop_constant)
+    largest = max(2, *(variable.dim for variable in rows.variables))
+    dtype = code_dtype(largest, any(variable.n_missing for variable in rows.variables))
+    notes = all_missing_notes(rows.variables)
     rows = rows.kept(kept)
     arrays, shape = plan.arrays(), (rows.n, len(kept))
     arrays.add(rows.codes(dtype, True), shape, dtype)
-    if all_categorical(rows.found):
+    if all_categorical(rows.variables):
         (codes,) = arrays.finish()
-        return table_of(rows.found, rows.n, dropped, notes, codes=codes)
-    coded = [variable.dim for variable in rows.found if variable.family in CODED]
+        return table_of(rows.variables, rows.n, dropped, notes, codes=codes)
+    coded = [variable.dim for variable in rows.variables if variable.family in CODED]
     signed: Any = code_dtype(max(coded), signed=True) if coded else np.int8
     if coded:
         arrays.add(rows.codes(signed, False), shape, signed)
-    numbers = [j for j, variable in enumerate(rows.found) if variable.family not in CODED]
+    numbers = [j for j, variable in enumerate(rows.variables) if variable.family not in CODED]
     for j in numbers:
         arrays.add(rows.numbers(j), (rows.n,), np.float64)
     codes, *others = arrays.finish()
     categories = others.pop(0) if coded else np.broadcast_to(np.int8(-1), shape)
-    families = tuple(variable.family for variable in rows.found)
+    families = tuple(variable.family for variable in rows.variables)
     values = Values(families, categories, dict(zip(numbers, others, strict=True)))
-    return table_of(rows.found, rows.n, dropped, notes, codes=codes, values=values)
+    return table_of(rows.variables, rows.n, dropped, notes, codes=codes, values=values)

@@ -1,9 +1,9 @@
-"""Columns that come part by part: on disk as places among their different values, or as numbers.
+"""Columns that come in parts, on disk as codes of their different values, or as numbers.
 
 What a column is depends on all its rows. So a first reading writes every part to disk in few bytes
-and keeps the different values with their counts; then the column is known, and a second reading of
-what was written gives its codes. A column of numbers with more than `MAX_DISTINCT` different values
-is written as it is.
+and collects the different values with their counts; then the column is known, and reading what was
+written gives its codes. Numbers with more than `MAX_DISTINCT` different values are written as they
+are.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ Floats = NDArray[np.float64]
 Different = tuple[Sequence[Any], NDArray[np.int64], NDArray[np.int64]]
 
 MAX_DISTINCT = 4096
-"""Different values up to which numbers are kept as places; more than any column of categories
-that are written as floats has."""
+"""Different values up to which numbers are stored as codes: more than categories written as floats
+have."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,11 +45,10 @@ class Summary(Vector):
 
     Attributes
     ----------
-    rows : (m,) in how many rows each is.
-    mass : (m,) how much each counts.
+    rows : (m,) rows of each value.
+    mass : (m,) total weight of each.
     first : (m,) the first row of each.
-    n_all : rows of the column, also those without a value.
-    """
+    n_all : rows of the column, also those without a value."""
 
     rows: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     mass: Floats = field(default_factory=lambda: np.empty(0))
@@ -58,16 +57,20 @@ class Summary(Vector):
 
     @property
     def n(self) -> int:
+        """Rows of the column."""
         return self.n_all
 
     @property
     def n_known(self) -> int:
+        """Rows with a value."""
         return int(self._of_known(self.rows).sum())
 
     def row(self, i: int) -> int:
+        """The first row of the i-th known value."""
         return int(self._of_known(self.first)[i])
 
     def weights(self, weights: Floats | None) -> Floats:
+        """(m,) the total weight of each known value."""
         return self._of_known(self.mass)
 
     def _of_known(self, values: NDArray[Any]) -> NDArray[Any]:
@@ -75,22 +78,21 @@ class Summary(Vector):
 
 
 class Written(NamedTuple):
-    """A part of a column on disk: `wide` where it holds numbers, else places and -1."""
+    """A part of a column on disk: numbers if `wide`, else codes and -1."""
 
     part: Segment
     wide: bool
 
 
 class StreamedColumn:
-    """A column that grows by vectors; see the module.
-
-    `numbers` says whether the family that is requested allows numbers."""
+    """A column that grows by vectors, see the module. `_numbers`: the requested family allows
+    numbers."""
 
     def __init__(self, name: str, requested: str, scratch: Scratch) -> None:
         self.name, self.requested = name, requested
         self._numbers = requested == AUTO or requested in NUMBERS
         self._scratch = scratch
-        self._place: dict[Any, int] = {}
+        self._position: dict[Any, int] = {}
         self._rows = self._mass = np.zeros(0)
         self._first: list[int] = []
         self._written: list[Written] = []
@@ -98,7 +100,7 @@ class StreamedColumn:
         self.n, self.wide = 0, False
 
     def add(self, vector: Vector, weights: Floats | None) -> None:
-        """The next rows; `weights` says how often each counts."""
+        """Append rows with these weights."""
         if len(vector.known):
             self._like = vector
         if self.wide or self._too_many(vector.known):
@@ -111,8 +113,8 @@ class StreamedColumn:
         kind = known.dtype.kind
         if not self._numbers or kind not in "iuf" or (kind != "f" and self.requested == AUTO):
             return False
-        new = set(np.unique(known).tolist()) - self._place.keys()
-        return len(new) + len(self._place) > MAX_DISTINCT
+        new = set(np.unique(known).tolist()) - self._position.keys()
+        return len(new) + len(self._position) > MAX_DISTINCT
 
     def _add_wide(self, vector: Vector) -> None:
         self.wide = True
@@ -124,39 +126,39 @@ class StreamedColumn:
         self._add_different(vector, _different(vector.known), weights)
 
     def _add_different(self, vector: Vector, different: Different, weights: Floats | None) -> None:
-        """The next rows; of `vector` only where there are values, and how many, is used."""
+        """Append rows; of `vector` only the missing rows and their number are used."""
         labels, local, first = different
         rows = np.arange(vector.n) if vector.gaps is None else np.flatnonzero(~vector.gaps)
-        places, before = np.empty(len(labels), dtype=np.int64), len(self._place)
-        for i in np.argsort(first).tolist():  # places in the order in which values came
-            places[i] = self._place.setdefault(labels[i], len(self._place))
-            if places[i] >= before:
+        positions, before = np.empty(len(labels), dtype=np.int64), len(self._position)
+        for i in np.argsort(first).tolist():  # positions in the order in which values came
+            positions[i] = self._position.setdefault(labels[i], len(self._position))
+            if positions[i] >= before:
                 self._first.append(self.n + int(rows[first[i]]))
-        found = places[local] if len(places) else local
-        self._count(found, weights if weights is None else weights[rows])
-        codes = vector.spread(found, -1)
-        self._write(codes.astype(code_dtype(len(self._place), signed=True)), False)
+        codes = positions[local] if len(positions) else local
+        self._count(codes, weights if weights is None else weights[rows])
+        codes = vector.spread(codes, -1)
+        self._write(codes.astype(code_dtype(len(self._position), signed=True)), False)
 
-    def _count(self, places: NDArray[np.int64], weights: Floats | None) -> None:
-        size = len(self._place)
-        self._rows = _longer(self._rows, size) + np.bincount(places, minlength=size)
-        self._mass = _longer(self._mass, size) + np.bincount(places, weights, size)
+    def _count(self, positions: NDArray[np.int64], weights: Floats | None) -> None:
+        size = len(self._position)
+        self._rows = _longer(self._rows, size) + np.bincount(positions, minlength=size)
+        self._mass = _longer(self._mass, size) + np.bincount(positions, weights, size)
 
     def _write(self, values: NDArray[Any], wide: bool) -> None:
         self._written.append(Written(self._scratch.add(values), wide))
 
     def different(self) -> NDArray[Any]:
-        """(m,) the different values, in the order in which they came."""
-        values = list(self._place)
+        """(m,) the different values, in order of appearance."""
+        values = list(self._position)
         if self._like.known.dtype.kind != "O":
             return np.asarray(values, dtype=self._like.known.dtype)
-        found = np.empty(len(values), dtype=object)
-        found[:] = values
-        return found
+        array = np.empty(len(values), dtype=object)
+        array[:] = values
+        return array
 
     def summary(self, weights: Sequence[Floats] | None = None) -> Vector:
-        """What the column is made of: its different values, or all its numbers; `weights` are
-        those of the rows of each part."""
+        """The different values with their counts, or all numbers; `weights` are those of
+        each part."""
         if self.wide:
             return NumericOnDisk(np.zeros(1), column=self, weights_of=weights)
         return self._summary(self.different(), None)
@@ -170,23 +172,24 @@ class StreamedColumn:
 
     @property
     def n_parts(self) -> int:
+        """Parts that were written."""
         return len(self._written)
 
     def numbers(self, i: int, table: Floats | None) -> Floats:
-        """Numbers of part i, NaN where missing; `table` has the number of each place, then NaN."""
+        """Numbers of part i, NaN where missing; `table` has the number of each code, then NaN."""
         written = self._written[i]
-        found = self._scratch.read(written.part)
+        stored = self._scratch.read(written.part)
         if written.wide:
-            return found.astype(np.float64)
+            return stored.astype(np.float64)
         assert table is not None
-        return table[found]
+        return table[stored]
 
     def codes(self, i: int, table: NDArray[Any]) -> NDArray[Any]:
-        """Codes of part i; `table` has the code of each place, then -1."""
+        """Codes of part i; `table` maps stored codes to these, its last entry is -1."""
         return np.asarray(table[self._scratch.read(self._written[i].part)])
 
     def number_table(self) -> Floats:
-        """The numbers of the places, then NaN: an index of -1 is missing."""
+        """The number of each stored code, then NaN: an index of -1 is missing."""
         return np.append(self.different().astype(np.float64), np.nan)
 
 
@@ -199,10 +202,11 @@ class NumericOnDisk(Vector):
 
     @property
     def n(self) -> int:
+        """Rows of the column."""
         return self.column.n
 
     def parts(self) -> Iterator[tuple[Floats, Floats | None]]:
-        """Known numbers, and their weights."""
+        """Known numbers of each part, and their weights."""
         table = self.column.number_table()
         for i in range(self.column.n_parts):
             x = self.column.numbers(i, table)
@@ -212,26 +216,26 @@ class NumericOnDisk(Vector):
     def variable(self, name: str, requested: str) -> NumericOnDiskVariable:
         """The variable, as `vectors.variable_of` would make it of the rows."""
         family = "gaussian" if requested == AUTO else vector_family(requested, np.zeros(1), name)
-        found = range_of(self.parts)
-        if requested == AUTO and self._numbers_rows(found):
-            raise identifier(name, found.rows, True)
+        extent = range_of(self.parts)
+        if requested == AUTO and self._numbers_rows(extent):
+            raise identifier(name, extent.rows, True)
         if family == "poisson":
             self._check_counts(name)
-        edges = streamed_edges(self.parts, found)
-        varies = edges.size and streamed_varies(self.parts, found)
+        edges = streamed_edges(self.parts, extent)
+        varies = edges.size and streamed_varies(self.parts, extent)
         return NumericOnDiskVariable(
             name,
             family,
             len(edges) + 1,
-            n_missing=self.n - found.rows,
-            constant=None if varies else f"{found.low:g}",
+            n_missing=self.n - extent.rows,
+            constant=None if varies else f"{extent.low:g}",
             edges=edges,
         )
 
-    def _numbers_rows(self, found: Range) -> bool:
+    def _numbers_rows(self, extent: Range) -> bool:
         """`families.is_row_number`."""
-        near = found.rows > MAX_ALL_UNIQUE and found.high - found.low + 1 < 2 * self.n
-        return found.whole and near and all_different(self.parts, found)
+        near = extent.rows > MAX_ALL_UNIQUE and extent.high - extent.low + 1 < 2 * self.n
+        return extent.whole and near and all_different(self.parts, extent)
 
     def _check_counts(self, name: str) -> None:
         table, start = self.column.number_table(), 0
@@ -246,7 +250,7 @@ class NumericOnDisk(Vector):
 
 @dataclass(frozen=True, eq=False)
 class NumericOnDiskVariable(Variable):
-    """A number whose values lie on disk; `edges` are those of its bins."""
+    """A numeric variable whose values lie on disk; `edges` are those of its bins."""
 
     edges: Floats = field(default_factory=lambda: np.empty(0))
 
@@ -259,7 +263,7 @@ class NumericOnDiskVariable(Variable):
 
 
 def _different(known: NDArray[Any]) -> Different:
-    """Different values, which of them each value is, and where each is first."""
+    """Different values, the position of each value among them, and the first row of each."""
     kind = known.dtype.kind
     if not len(known):
         return [], np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
@@ -275,14 +279,14 @@ def _different(known: NDArray[Any]) -> Different:
 
 
 def _different_objects(known: NDArray[Any]) -> Different:
-    place: dict[Any, int] = {}
+    position: dict[Any, int] = {}
     values = known.tolist()
     local = np.fromiter(
-        (place.setdefault(value, len(place)) for value in values), np.int64, len(values)
+        (position.setdefault(value, len(position)) for value in values), np.int64, len(values)
     )
-    first = np.empty(len(place), dtype=np.int64)
+    first = np.empty(len(position), dtype=np.int64)
     first[local[::-1]] = np.arange(len(local))[::-1]
-    return list(place), local, first
+    return list(position), local, first
 
 
 def _longer(values: NDArray[Any], size: int) -> NDArray[Any]:

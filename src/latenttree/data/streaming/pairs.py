@@ -1,7 +1,9 @@
-"""Pairs of sample and code that come in any order, sorted on disk: presence beyond memory.
+"""Pairs of sample and code that come in any order, sorted on disk: sparse binary data beyond
+memory.
 
-Samples are cut into ranges of `ROWS`. A pair is written to the pile of its range; then each pile
-alone is sorted and freed of repetitions. So memory holds one pile, whatever the order of the file.
+Samples are divided into ranges of `ROWS`. A pair is written to the bucket of its range; then each
+bucket is sorted and deduplicated by itself. Memory holds one bucket, whatever the order of the
+file. The same protocol as `events.pairs.Pairs`.
 """
 
 from __future__ import annotations
@@ -18,11 +20,11 @@ from latenttree.data.events.pairs import Change, IntArray, index_dtype, limiting
 from latenttree.data.streaming.scratch import Arrays, Scratch, Segment
 
 ROWS = 1 << 14
-"""Samples in a pile."""
+"""Samples in a bucket."""
 
 
 class DiskPairCollector:
-    """Pairs as they come."""
+    """Collects pairs in buckets on disk; see `events.pairs.Collector`."""
 
     def __init__(self, scratch: Scratch) -> None:
         self.scratch = scratch
@@ -49,16 +51,16 @@ class DiskPairCollector:
 
     def sorted(self, n_rows: int, texts: Sequence[str]) -> DiskPairs:
         """The pairs, each once, by sample and code."""
-        found = DiskPairs(self.scratch, [], tuple(texts), n_rows)
+        pairs = DiskPairs(self.scratch, [], tuple(texts), n_rows)
         for pile in range(-(-n_rows // ROWS)):
             parts = self._piles[pile] if pile < len(self._piles) else []
             read = self.scratch.read
             rows = np.concatenate([np.empty(0, np.int64), *(read(part) for part, _ in parts)])
             codes = np.concatenate([np.empty(0, np.int64), *(read(part) for _, part in parts)])
-            found.add(rows, codes)
+            pairs.add(rows, codes)
             if pile < len(self._piles):
                 self._piles[pile] = []
-        return found
+        return pairs
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +79,7 @@ class DiskPairs:
     n_rows: int
 
     def add(self, rows: NDArray[Any], codes: NDArray[Any]) -> None:
-        """The next pile, of any pairs of its samples."""
+        """Append the next bucket: any pairs of its samples."""
         width = max(len(self.texts), 1)
         keys = _different(rows.astype(np.int64) * width + codes)
         size = min(ROWS, self.n_rows - len(self.piles) * ROWS)
@@ -97,10 +99,10 @@ class DiskPairs:
 
     def support(self) -> IntArray:
         """How many samples have each code."""
-        found = np.zeros(len(self.texts), dtype=np.int64)
+        counts = np.zeros(len(self.texts), dtype=np.int64)
         for _, codes in self._read():
-            found += np.bincount(codes, minlength=len(found))
-        return found
+            counts += np.bincount(codes, minlength=len(counts))
+        return counts
 
     def counts(self) -> dict[str, int]:
         """How many samples have each code that occurs, in the order of the codes."""
@@ -113,12 +115,12 @@ class DiskPairs:
 
     def changed(self, change: Change, texts: Sequence[str]) -> DiskPairs:
         """The same samples with other codes, pile by pile."""
-        found = DiskPairs(self.scratch, [], tuple(texts), self.n_rows)
+        pairs = DiskPairs(self.scratch, [], tuple(texts), self.n_rows)
         for rows, codes in self._read():
-            found.add(*change(rows, codes))
-        return found
+            pairs.add(*change(rows, codes))
+        return pairs
 
-    def present(self) -> tuple[DiskPairs, IntArray]:
+    def nonempty(self) -> tuple[DiskPairs, IntArray]:
         """Without the samples that have no code, and the numbers of the others."""
         rest, kept, n_kept = DiskPairCollector(self.scratch), [np.empty(0, np.int64)], 0
         for pile, (rows, codes) in enumerate(self._read()):
@@ -137,9 +139,9 @@ class DiskPairs:
         arrays.add((np.ones(len(c), np.float32) for _, c in self._read()), (nnz,), np.float32)
         indices, indptr, data = arrays.finish()
         shape = (self.n_rows, len(self.texts))
-        found = sparse.csr_array((data, indices, indptr), shape=shape, copy=False)
-        found.has_canonical_format = True
-        return found
+        matrix = sparse.csr_array((data, indices, indptr), shape=shape, copy=False)
+        matrix.has_canonical_format = True
+        return matrix
 
     def _row_ends(self, dtype: Any) -> Iterator[NDArray[Any]]:
         total = 0
@@ -151,8 +153,8 @@ class DiskPairs:
 
 
 def _different(keys: IntArray) -> IntArray:
-    """Different keys in order; `keys` are sorted in place. Of some million keys `numpy.unique`
-    makes a hash table first, which takes ten times as long."""
+    """Different keys in order; sorts `keys` in place. `numpy.unique` builds a hash table first, ten
+    times slower here."""
     keys.sort()
     is_new = np.ones(len(keys), dtype=np.bool_)
     is_new[1:] = keys[1:] != keys[:-1]

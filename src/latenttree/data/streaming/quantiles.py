@@ -1,4 +1,4 @@
-"""Quantiles of numbers that are read part by part, exact: selection by the bits of the numbers."""
+"""Exact quantiles of numbers that are read in parts, by radix selection on their bits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from latenttree.data.columns.bins import NEGLIGIBLE, number_of_bins
 
 Floats = NDArray[np.float64]
 Parts = Callable[[], Iterable[tuple[Floats, Floats | None]]]
-"""Parts of a column, again at each call: known numbers, and how often each counts (None: once)."""
+"""Parts of a column, again at each call: known numbers, and their weights (None: one each)."""
 
 _BITS = 16
 _LEVELS = 64 // _BITS
@@ -20,7 +20,7 @@ _SIGN = np.uint64(1 << 63)
 
 
 class Range(NamedTuple):
-    """Extremes of a column, whether it is whole numbers from 0 on, and how much counts."""
+    """Extremes of a column, whether it is non-negative whole numbers, its total weight and rows."""
 
     low: float
     high: float
@@ -30,6 +30,7 @@ class Range(NamedTuple):
 
 
 def range_of(parts: Parts) -> Range:
+    """The range of a column, in one reading."""
     low, high, whole, total, rows = np.inf, -np.inf, True, 0.0, 0
     for x, weights in parts():
         if not x.size:
@@ -41,21 +42,21 @@ def range_of(parts: Parts) -> Range:
     return Range(low, high, whole, total, rows)
 
 
-def streamed_edges(parts: Parts, found: Range) -> Floats:
-    """`bins.quantile_edges` of a column that is read part by part, six times.
+def streamed_edges(parts: Parts, extent: Range) -> Floats:
+    """`bins.quantile_edges` of a column that is read in parts, six times.
 
-    Edge j of b bins is the smallest value u with W(x <= u) >= j W / b. It is found 16 bits at a
-    time, highest first: counts of all values that share the bits found so far. Exact where weights
+    Edge j of b bins is the smallest value u with W(x <= u) >= j W / b. It is determined 16 bits at
+    a time, highest first, from counts of the values that share the bits so far. Exact where weights
     are whole numbers, whose sums do not depend on the order. O(n) a reading."""
-    b = number_of_bins(found.total)
-    targets = np.arange(1, b) * found.total / b
+    b = number_of_bins(extent.total)
+    targets = np.arange(1, b) * extent.total / b
     edges = np.unique(_selected(parts, targets))
-    edges = edges[edges < found.high]
-    return edges if edges.size else _second_largest(parts, found.high)
+    edges = edges[edges < extent.high]
+    return edges if edges.size else _second_largest(parts, extent.high)
 
 
 def _selected(parts: Parts, targets: Floats) -> Floats:
-    """The smallest value up to which the weight reaches each target."""
+    """The smallest value up to which the cumulative weight reaches each target."""
     prefixes = np.zeros(len(targets), dtype=np.uint64)
     below = np.zeros(len(targets))
     for level in range(_LEVELS):
@@ -70,22 +71,22 @@ def _selected(parts: Parts, targets: Floats) -> Floats:
 
 def _counts(parts: Parts, prefixes: NDArray[np.uint64], level: int) -> dict[int, Floats]:
     """For each prefix of `level` digits the weight of the values by their next digit."""
-    found = {int(prefix): np.zeros(1 << _BITS) for prefix in prefixes}
+    by_prefix = {int(prefix): np.zeros(1 << _BITS) for prefix in prefixes}
     rest = np.uint64(64 - _BITS * (level + 1))
     for x, weights in parts():
         digits = _keys(x) >> rest
-        for prefix, counts in found.items():
+        for prefix, counts in by_prefix.items():
             mine: NDArray[np.bool_] | slice = slice(None)
             if level:
                 mine = (digits >> np.uint64(_BITS)) == np.uint64(prefix)
             low = (digits[mine] & np.uint64((1 << _BITS) - 1)).astype(np.int64)
             chosen = None if weights is None else weights[mine]
             counts += np.bincount(low, chosen, 1 << _BITS)
-    return found
+    return by_prefix
 
 
 def _keys(x: Floats) -> NDArray[np.uint64]:
-    """Whole numbers in the order of the floats: negative ones reversed, below the others."""
+    """Unsigned integers in the order of the floats: negative ones reversed, below the others."""
     bits = (x + 0.0).view(np.uint64)  # -0.0 is 0.0
     return np.asarray(np.where(bits & _SIGN, ~bits, bits | _SIGN))
 
@@ -96,25 +97,25 @@ def _floats(keys: NDArray[np.uint64]) -> Floats:
 
 
 def _second_largest(parts: Parts, high: float) -> Floats:
-    found = [float(x[x < high].max()) for x, _ in parts() if (x < high).any()]
-    return np.array([max(found)]) if found else np.empty(0)
+    below = [float(x[x < high].max()) for x, _ in parts() if (x < high).any()]
+    return np.array([max(below)]) if below else np.empty(0)
 
 
-def streamed_varies(parts: Parts, found: Range) -> bool:
-    """`bins.varies` of a column that is read part by part, twice."""
-    unit = max(abs(found.low), abs(found.high)) or 1.0
-    mean = sum(float(_weighed(x / unit, w).sum()) for x, w in parts()) / found.total
+def streamed_varies(parts: Parts, extent: Range) -> bool:
+    """`bins.varies` of a column that is read in parts, twice."""
+    unit = max(abs(extent.low), abs(extent.high)) or 1.0
+    mean = sum(float(_weighed(x / unit, w).sum()) for x, w in parts()) / extent.total
     apart = sum(float(_weighed((x / unit - mean) ** 2, w).sum()) for x, w in parts())
-    return bool(np.sqrt(apart / found.total) > NEGLIGIBLE)
+    return bool(np.sqrt(apart / extent.total) > NEGLIGIBLE)
 
 
 def _weighed(x: Floats, weights: Floats | None) -> Floats:
     return x if weights is None else x * weights
 
 
-def all_different(parts: Parts, found: Range) -> bool:
-    """Whether whole numbers are all different; a mark for each number of their range."""
-    seen = np.zeros(int(found.high - found.low) + 1, dtype=np.bool_)
+def all_different(parts: Parts, extent: Range) -> bool:
+    """Whether whole numbers are all different; a byte of memory for each number in their range."""
+    occurs = np.zeros(int(extent.high - extent.low) + 1, dtype=np.bool_)
     for x, _ in parts():
-        seen[(x - found.low).astype(np.int64)] = True
-    return int(np.count_nonzero(seen)) == found.rows
+        occurs[(x - extent.low).astype(np.int64)] = True
+    return int(np.count_nonzero(occurs)) == extent.rows

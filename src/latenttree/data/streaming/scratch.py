@@ -1,7 +1,7 @@
 """Arrays on disk: parts that are written once and read back, and arrays too large for memory.
 
-Files have no name (or lose it at once where the system allows), so that nothing stays behind,
-whatever ends the process.
+Files have no name (or lose it at once where the system allows), so nothing is left behind, however
+the process ends.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _ALIGNED = 64  # arrays begin at multiples of this
 
 
 class Segment(NamedTuple):
-    """Where an array lies in a file."""
+    """The position of an array in a file."""
 
     offset: int
     dtype: Any
@@ -30,13 +30,14 @@ class Segment(NamedTuple):
 
     @property
     def nbytes(self) -> int:
+        """Size in the file."""
         return int(np.prod(self.shape)) * np.dtype(self.dtype).itemsize
 
 
 class Scratch:
-    """A file without a name that arrays are added to, and read back from.
+    """An unnamed file that arrays are added to and read back from.
 
-    Reading copies into memory: what is read leaves with the copy, as pages of a map would not."""
+    Reading copies to memory that is freed with the copy; pages of a map would stay."""
 
     def __init__(self, folder: str | Path | None = None) -> None:
         self.folder = folder
@@ -53,21 +54,22 @@ class Scratch:
         self.size = 0
 
     def add(self, array: NDArray[Any]) -> Segment:
-        """Write an array behind the others."""
+        """Append an array."""
         array = np.ascontiguousarray(array)
         part = Segment(self.size, array.dtype, array.shape)
         self._write(array)
         return part
 
     def read(self, part: Segment) -> NDArray[Any]:
-        found = np.empty(part.shape, dtype=part.dtype)
-        if found.size:
+        """An array that was added, copied to memory."""
+        array = np.empty(part.shape, dtype=part.dtype)
+        if array.size:
             self._file.seek(part.offset)
-            self._file.readinto(found.data.cast("B"))
-        return found
+            self._file.readinto(array.data.cast("B"))
+        return array
 
     def join(self, parts: Iterable[NDArray[Any]], shape: tuple[int, ...], dtype: Any) -> Segment:
-        """Write the rows of an array that come in parts; together they have this shape."""
+        """Append an array whose rows come in parts; together they have this shape."""
         self._write(np.zeros(-self.size % _ALIGNED, dtype=np.uint8))
         whole = Segment(self.size, np.dtype(dtype), shape)
         for part in parts:
@@ -77,8 +79,8 @@ class Scratch:
         return whole
 
     def mapped(self, parts: Iterable[Segment]) -> list[NDArray[Any]]:
-        """The arrays as parts of one map of the file; they may be written to, and the file does
-        not change by it."""
+        """The arrays as views of one private map of the file: writing to them does not
+        change it."""
         self._file.flush()
         if not self.size:
             return [np.empty(part.shape, part.dtype) for part in parts]
@@ -138,9 +140,9 @@ class Arrays:
 
     def finish(self) -> list[NDArray[Any]]:
         """All arrays, in the order they were added."""
-        parts = [found for found in self._found if isinstance(found, Segment)]
+        parts = [array for array in self._found if isinstance(array, Segment)]
         mapped = iter([] if self._scratch is None else self._scratch.mapped(parts))
-        return [next(mapped) if isinstance(found, Segment) else found for found in self._found]
+        return [next(mapped) if isinstance(array, Segment) else array for array in self._found]
 
 
 def _filled(parts: Iterable[NDArray[Any]], shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
@@ -156,31 +158,31 @@ def _filled(parts: Iterable[NDArray[Any]], shape: tuple[int, ...], dtype: Any) -
 # ---- pages of maps ----------------------------------------------------------------------
 
 PAGES = 1 << 23
-"""Bytes of a scratch file that may be mapped to memory beside what is read next."""
+"""Bytes of a scratch file that may be mapped to memory besides what is read next."""
 
 
 class ScratchMap(mmap.mmap):
-    """A map of a scratch file, and how much of it was read since its pages were let go."""
+    """A map of a scratch file, and how much of it was read since its pages were released."""
 
     n_read = 0
     folder: str | Path | None = None
 
 
 def about_to_read(array: Any, n_bytes: int) -> None:
-    """Let go of what was read of a scratch file before, where that is much.
+    """Release the pages of a scratch file that were read before, where these are many.
 
-    Call it before each part of a pass over an array that may lie in a scratch file. Parts that
-    were read before stay valid: their pages come back when they are looked at."""
-    found = map_of(array)
-    if isinstance(found, ScratchMap):
-        if found.n_read + n_bytes > PAGES:
-            release(found)
-            found.n_read = 0
-        found.n_read += n_bytes
+    Call it before each part of a pass over an array that may lie in a scratch file. Parts that were
+    read before stay valid: their pages are read again when they are used."""
+    memory = map_of(array)
+    if isinstance(memory, ScratchMap):
+        if memory.n_read + n_bytes > PAGES:
+            release(memory)
+            memory.n_read = 0
+        memory.n_read += n_bytes
 
 
 def map_of(array: Any) -> mmap.mmap | None:
-    """The memory map that an array is a part of, if any."""
+    """The memory map that an array is a view of, if any."""
     while array is not None:
         if isinstance(array, mmap.mmap):
             return array
@@ -189,8 +191,8 @@ def map_of(array: Any) -> mmap.mmap | None:
 
 
 def release(array: Any) -> None:
-    """Let go of the pages of a map that were read: they count as memory of the process until
-    others need it. They come back from the file when they are read again."""
-    found = map_of(array)
-    if found is not None and hasattr(mmap, "MADV_DONTNEED") and os.name == "posix":
-        found.madvise(mmap.MADV_DONTNEED)
+    """Release the pages of a map that were read: they count as memory of the process until others
+    need it. They are read from the file again when they are used."""
+    memory = map_of(array)
+    if memory is not None and hasattr(mmap, "MADV_DONTNEED") and os.name == "posix":
+        memory.madvise(mmap.MADV_DONTNEED)

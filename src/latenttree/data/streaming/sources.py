@@ -1,4 +1,4 @@
-"""Files and mapped arrays, some rows at a time."""
+"""Files and mapped arrays as sources of chunks of rows."""
 
 from __future__ import annotations
 
@@ -23,21 +23,17 @@ from latenttree.data.streaming.scratch import Scratch, release
 from latenttree.errors import DataError
 
 ROWS = 1 << 20
-"""Most rows in a chunk: how many different values a column has shows early."""
+"""Most rows in a chunk: the number of different values of a column shows early."""
 
 MIN_ROW_BYTES = 64
-"""Bytes that a row counts at least: so much is made of one value while its column is coded."""
+"""Bytes that a row counts at least: coding one value of a column takes so many."""
 
 TEXT_ROWS = 1 << 12
-"""Most rows of text in a chunk: the garbage collector visits the strings of them all."""
-
-
-MAX_READ = 1 << 26
-"""Bytes requested of a file at once: systems have limits."""
+"""Most rows of text in a chunk: the garbage collector visits all their strings."""
 
 
 class Source(NamedTuple):
-    """Names of the columns, and their rows in chunks of at most so many bytes."""
+    """Names of the columns, and a function from bytes to chunks of at most that size."""
 
     header: list[str]
     chunks: Callable[[int], Iterator[Chunk]]
@@ -45,7 +41,7 @@ class Source(NamedTuple):
 
 
 def with_weights(source: Source, weights: NDArray[Any] | None) -> Source:
-    """The rows with their weights, one for each."""
+    """The same rows with their weights."""
     if weights is None:
         return source
 
@@ -62,7 +58,7 @@ def with_weights(source: Source, weights: NDArray[Any] | None) -> Source:
 
 
 def array_source(array: NDArray[Any], names: Sequence[Any] | None = None) -> Source:
-    """Rows of an array that lies in a mapped file; the pages that were read are let go."""
+    """Rows of an array in a mapped file; pages that were read are released."""
     check_shape(array.shape)
     header = resolve_names(names, array.shape[1])
 
@@ -78,7 +74,7 @@ def array_source(array: NDArray[Any], names: Sequence[Any] | None = None) -> Sou
 
 
 def _check_still_there(array: NDArray[Any]) -> None:
-    """A map of a file that was cut since ends the process where it is read."""
+    """Raise if the mapped file was cut since: reading the map would end the process."""
     path, offset = getattr(array, "filename", None), getattr(array, "offset", 0)
     if path is not None and Path(path).is_file():
         size, needed = Path(path).stat().st_size, offset + array.nbytes
@@ -111,26 +107,26 @@ def npy_source(path: Path, names: Sequence[Any] | None = None) -> Source:
                     block = read_values(file, n * shape[1], dtype).reshape(n, shape[1])
                 yield _chunk_of_block(block, header, start)
 
-    return Source(header, _message(chunks, path))
+    return Source(header, _naming_cut_file(chunks, path))
 
 
 def _rows_by_columns(
     file: Any, begin: int, shape: tuple[int, ...], dtype: np.dtype[Any], start: int, n: int
 ) -> NDArray[Any]:
     """(n, p) rows from `start` of an array that is written column by column."""
-    found = np.empty((shape[1], n), dtype)
+    columns = np.empty((shape[1], n), dtype)
     for j in range(shape[1]):
         file.seek(begin + (j * shape[0] + start) * dtype.itemsize)
-        found[j] = read_values(file, n, dtype)
-    return found.T
+        columns[j] = read_values(file, n, dtype)
+    return columns.T
 
 
-def _message(
+def _naming_cut_file(
     chunks: Callable[[int], Iterator[Chunk]], path: Path
 ) -> Callable[[int], Iterator[Chunk]]:
-    """The same chunks; a file that ends early is named."""
+    """The same chunks; an error for a file that ends early names it."""
 
-    def told(size: int) -> Iterator[Chunk]:
+    def checked(size: int) -> Iterator[Chunk]:
         try:
             yield from chunks(size)
         except EOFError as error:
@@ -140,11 +136,12 @@ def _message(
                 path=str(path),
             ) from error
 
-    return told
+    return checked
 
 
 def npz_source(path: Path, member: str, names: Sequence[Any] | None = None) -> Source:
-    """Rows of the one array of an .npz; an array by columns is unpacked to a file first."""
+    """Rows of the only array of an .npz; a column-major array is unpacked to a scratch
+    file first."""
     archive = Npz(path)
     with archive.opened(member) as (_, (shape, by_columns, dtype)):
         pass
@@ -176,15 +173,15 @@ def unpacked(path: Path, member: str, folder: str | Path | None = None) -> NDArr
 
 def _chunk_of_block(block: NDArray[Any], names: Sequence[str], start: int) -> Chunk:
     columns = (np.ascontiguousarray(block[:, j]) for j in range(block.shape[1]))
-    found = [
+    vectors = [
         vector_of_array(column, name, None, start)
         for column, name in zip(columns, names, strict=True)
     ]
-    return Chunk(len(block), found)
+    return Chunk(len(block), vectors)
 
 
 def rows_in(size: int, width: int) -> int:
-    """Rows of so many bytes that `size` bytes hold."""
+    """Rows of `width` bytes that fit in `size` bytes."""
     return max(1, min(ROWS, size // max(width, MIN_ROW_BYTES)))
 
 
@@ -202,9 +199,9 @@ def parquet_source(path: Path, roles: Roles) -> Source:
         start = 0
         for table in parquet_batches(path, columns, rows_in(size, 16 * len(columns))):
             frame = nw.from_native(table, eager_only=True)
-            found = [vector_of_series(frame.get_column(name), name, start) for name in others]
+            vectors = [vector_of_series(frame.get_column(name), name, start) for name in others]
             counts = None if weights is None else frame.get_column(weights).to_numpy()
-            yield Chunk(len(table), found, counts)
+            yield Chunk(len(table), vectors, counts)
             start += len(table)
 
     return Source(others, chunks)

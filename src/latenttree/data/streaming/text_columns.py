@@ -1,4 +1,4 @@
-"""Columns of a .csv that come part by part: texts, which are numbers where all of them are."""
+"""Columns of a .csv that come in parts: texts, which are numbers where all of them are."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from latenttree.errors import DataError
 
 
 class TextColumn(StreamedColumn):
-    """A column whose values are texts, as they are written.
+    """A column of texts.
 
-    Decimal numbers with many different values are written as numbers; a text that is none, behind
-    them, is an error then, where a column in memory would become text."""
+    Decimal numbers with many different values are stored as numbers; a later text that is no number
+    is then an error, where a column in memory would become text."""
 
     def __init__(self, name: str, requested: str, scratch: Scratch) -> None:
         super().__init__(name, requested, scratch)
@@ -29,7 +29,7 @@ class TextColumn(StreamedColumn):
         self._like = Vector(np.empty(0, dtype=object))
 
     def add_texts(self, texts: Sequence[str], weights: Floats | None) -> None:
-        """The next rows."""
+        """Append rows with these weights."""
         if self.wide:
             self.add(self._parsed([text.strip() for text in texts]), weights)
             return
@@ -44,12 +44,12 @@ class TextColumn(StreamedColumn):
         self._judge()
 
     def _judge(self) -> None:
-        """Many numbers, not all whole, are written as numbers from here on."""
-        texts = list(self._place)
-        found = [number_of(text) for text in texts[self._judged :]]
+        """Store many numbers, not all whole, as numbers from here on."""
+        texts = list(self._position)
+        numbers = [number_of(text) for text in texts[self._judged :]]
         self._judged = len(texts)
-        self._numbers = self._numbers and None not in found
-        self._whole = self._whole and all(isinstance(number, int) for number in found)
+        self._numbers = self._numbers and None not in numbers
+        self._whole = self._whole and all(isinstance(number, int) for number in numbers)
         self.wide = self._numbers and not self._whole and len(texts) > MAX_DISTINCT
 
     def _parsed(self, texts: Sequence[str]) -> Vector:
@@ -71,29 +71,30 @@ class TextColumn(StreamedColumn):
         return False  # texts are judged when they are written
 
     def different(self) -> NDArray[Any]:
-        return numbers_or_texts(list(self._place))
+        """(m,) the different values: numbers where all texts are numbers."""
+        return numbers_or_texts(list(self._position))
 
     def summary(self, weights: Sequence[Floats] | None = None) -> Vector:
+        """The different values with their counts, or all numbers where these are on disk."""
         if self.wide:
             return super().summary(weights)
         values = self.different()
         if values.dtype.kind == "f":
             for i in np.flatnonzero(np.isinf(values)).tolist():
                 check_finite(values[i : i + 1, None], [self.name], self._first[i])
-        found = vector_of_array(values, self.name)
-        return self._summary(found.known, found.gaps)
+        vector = vector_of_array(values, self.name)
+        return self._summary(vector.known, vector.gaps)
 
 
 def _coded(texts: Sequence[str]) -> tuple[list[str], NDArray[np.int64]]:
-    """Different texts without the blanks around them, in order of appearance, and which of them
-    each is; -1 where it stands for a missing value. What is said of a text is said once for all
-    cells that have it."""
-    place: defaultdict[str, int] = defaultdict()
-    place.default_factory = place.__len__  # a new text gets the next place
-    local = np.fromiter(map(place.__getitem__, texts), np.int64, len(texts))
+    """Different texts, stripped, in order of appearance, and the position of each text; -1 where it
+    marks a missing value. Each different text is examined once."""
+    position: defaultdict[str, int] = defaultdict()
+    position.default_factory = position.__len__  # a new text gets the next position
+    local = np.fromiter(map(position.__getitem__, texts), np.int64, len(texts))
     labels: dict[str, int] = {}
     numbers = [
         -1 if text in MISSING_TEXTS else labels.setdefault(text, len(labels))
-        for text in map(str.strip, place)
+        for text in map(str.strip, position)
     ]
     return list(labels), np.asarray(numbers, dtype=np.int64)[local]

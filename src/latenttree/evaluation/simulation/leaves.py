@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import ndtr, pdtr
 
-from latenttree.data.table import FAMILIES as TABLE_FAMILIES
+from latenttree.data.values import FAMILIES as TABLE_FAMILIES
 from latenttree.evaluation.simulation.channels import columns
 from latenttree.model.emissions import (
     Emission,

@@ -14,7 +14,13 @@ from latenttree.model.inference.queries import (
     counts_and_posteriors,
     weighted_total,
 )
-from latenttree.model.inference.sparse_forms import Layout, Loaded, Walk, present_of, usable
+from latenttree.model.inference.sparse_forms import (
+    LoadedModel,
+    SparseLayout,
+    SparsePass,
+    sparse_rows,
+    usable,
+)
 from latenttree.model.tree_model import TreeModel
 
 Floats = NDArray[np.float64]
@@ -28,18 +34,18 @@ class Counter:
 
     def __init__(self, model: TreeModel) -> None:
         self.model = model
-        self.size = sum(t.size for t in model.tables)
-        self._layout: Layout | None = None
+        self.size = sum(t.size for t in model.cpts)
+        self._layout: SparseLayout | None = None
 
     def under(self, flat: Floats, as_model: Callable[[], TreeModel]) -> Pass:
         """A pass over the samples under a model of this tree whose tables are `flat`; as a model
         only where that is asked for, since thousands of tables take longer than some samples."""
         return Pass(self, flat[: self.size], as_model)
 
-    def layout(self) -> Layout:
+    def layout(self) -> SparseLayout:
         """Where the sparse kernel finds everything."""
         if self._layout is None:
-            self._layout = Layout(self.model)
+            self._layout = SparseLayout(self.model)
         return self._layout
 
 
@@ -48,7 +54,7 @@ class Pass:
 
     def __init__(self, counter: Counter, flat: Floats, as_model: Callable[[], TreeModel]) -> None:
         self._counter, self._flat, self._as_model = counter, flat, as_model
-        self._loaded: Loaded | None = None
+        self._loaded: LoadedModel | None = None
         self._tried = False
         self._sparse: list[Floats] = []
         self._dense: Floats | None = None
@@ -71,8 +77,8 @@ class Pass:
         if not evidence.soft and not nodes and usable(self._counter.model, evidence.codes):
             loaded = self._load()
             if loaded is not None:
-                walk = Walk(self._counter.layout(), loaded)
-                pairs, leaves, logs = walk.sums(present_of(evidence.codes), w, n_jobs)
+                walk = SparsePass(self._counter.layout(), loaded)
+                pairs, leaves, logs = walk.sums(sparse_rows(evidence.codes), w, n_jobs)
                 before = self._sparse or [np.zeros_like(pairs), np.zeros_like(leaves)]
                 self._sparse = [before[0] + pairs, before[1] + leaves]
                 self.value += weighted_total(w, logs)
@@ -90,7 +96,7 @@ class Pass:
             total = total + self._counter.layout().counts(self._loaded, *self._sparse)
         return total
 
-    def _load(self) -> Loaded | None:
+    def _load(self) -> LoadedModel | None:
         if not self._tried:
             self._tried, self._loaded = True, self._counter.layout().load(self._flat)
         return self._loaded

@@ -85,13 +85,13 @@ def make_plan(
 def _flat_tables(model: TreeModel, maximise: bool) -> tuple[Floats, Ints]:
     p = model.tree.n_observed
     parts: list[Floats] = []
-    for v, table in enumerate(model.tables):
+    for v, table in enumerate(model.cpts):
         parts.append(table.ravel())
         if v < p:
             parts.append(table.max(axis=0) if maximise else np.ones(table.shape[1]))
     parts.append(np.ones(model.dims.max()))
-    sizes = np.array([t.size for t in model.tables], dtype=np.int64)
-    sizes[:p] += [t.shape[1] for t in model.tables[:p]]
+    sizes = np.array([t.size for t in model.cpts], dtype=np.int64)
+    sizes[:p] += [t.shape[1] for t in model.cpts[:p]]
     return np.concatenate(parts), np.cumsum(sizes) - sizes
 
 

@@ -28,8 +28,8 @@ from latenttree.model.inference.evidence import (
 )
 from latenttree.model.inference.kernels import LANE, Query
 from latenttree.model.inference.plan import DIM, PLACE, START, WIDTH, Plan, make_plan
-from latenttree.model.inference.sparse_forms import Walk, present_of, usable
-from latenttree.model.inference.sparse_messages import Sender
+from latenttree.model.inference.sparse_forms import SparsePass, sparse_rows, usable
+from latenttree.model.inference.sparse_messages import SparseMessages
 from latenttree.model.tree_model import TreeModel
 
 Floats = NDArray[np.float64]
@@ -73,7 +73,7 @@ def log_likelihood(model: TreeModel, evidence: Evidence, n_jobs: int = 1) -> Flo
     """`log P(evidence)` of every sample, `(n,)`; -inf where it is impossible."""
     walk = _walk(model, evidence)
     if walk is not None:
-        return walk.log_likelihood(present_of(evidence.codes), n_jobs)
+        return walk.log_likelihood(sparse_rows(evidence.codes), n_jobs)
     batch = _Batch(model, evidence, kernels.LIKELIHOOD)
     batch.run(n_jobs)
     return batch.log_likelihood
@@ -112,22 +112,22 @@ def _as_posteriors(
     return Posteriors(asked, values, array, log_likelihood, model.tree.n_observed)
 
 
-def _walk(model: TreeModel, evidence: Evidence) -> Walk | None:
+def _walk(model: TreeModel, evidence: Evidence) -> SparsePass | None:
     """The way that visits only what is present, where the evidence says what is."""
     if evidence.soft or not usable(model, evidence.codes):
         return None
     if model not in _WALKS:
-        _WALKS[model] = Walk.of(model)
+        _WALKS[model] = SparsePass.of(model)
     return _WALKS[model]
 
 
 def _sparse_posteriors(
-    walk: Walk, evidence: Evidence, asked: NDArray[np.int64], model: TreeModel, n_jobs: int
+    walk: SparsePass, evidence: Evidence, asked: NDArray[np.int64], model: TreeModel, n_jobs: int
 ) -> Posteriors:
     k, dims = walk.layout.k, model.dims[asked]
     within = np.arange(dims.sum()) - np.repeat(np.cumsum(dims) - dims, dims)
     columns = np.repeat(walk.layout.place[asked] * k, dims) + within
-    values, logs = walk.posteriors(present_of(evidence.codes), n_jobs)
+    values, logs = walk.posteriors(sparse_rows(evidence.codes), n_jobs)
     if not np.array_equal(columns, np.arange(values.shape[1])):
         values = values[:, columns]
     return _as_posteriors(model, asked, values, logs)
@@ -142,7 +142,7 @@ def pairwise(
     """
     ends = model.tree.edges[np.asarray(edges, dtype=np.int64)]
     below = [b if model.parents[b] == a else a for a, b in ends.tolist()]
-    sizes = np.array([model.tables[v].size for v in below], dtype=np.int64)
+    sizes = np.array([model.cpts[v].size for v in below], dtype=np.int64)
     columns = np.cumsum(sizes) - sizes
     place = np.full(model.tree.n_nodes, -1, dtype=np.int64)
     place[below] = columns
@@ -151,8 +151,8 @@ def pairwise(
     batch.run(n_jobs, node=place, values=array)
     found = []
     for (a, _), v in zip(ends.tolist(), below, strict=True):
-        part = array[:, place[v] : place[v] + model.tables[v].size]
-        pair = part.reshape(batch.n, *model.tables[v].shape)
+        part = array[:, place[v] : place[v] + model.cpts[v].size]
+        pair = part.reshape(batch.n, *model.cpts[v].shape)
         found.append(pair if v == a else pair.transpose(0, 2, 1))
     return tuple(found)
 
@@ -208,9 +208,9 @@ def expected_counts(
         raise DataError(f"weights have shape {w.shape} for {n} samples; give one each")
     walk = _walk(model, evidence)
     if walk is not None:
-        pairs, leaves, logs = walk.sums(present_of(evidence.codes), w, n_jobs)
+        pairs, leaves, logs = walk.sums(sparse_rows(evidence.codes), w, n_jobs)
         counts = walk.layout.counts(walk.loaded, pairs, leaves)
-        return split_tables(model, counts), weighted_total(w, logs)
+        return split_cpts(model, counts), weighted_total(w, logs)
     return _dense_counts(model, evidence, w, n_jobs)[:2]
 
 
@@ -220,11 +220,11 @@ def weighted_total(weights: Floats, logs: Floats) -> float:
     return float(weights[used] @ logs[used])
 
 
-def split_tables(model: TreeModel, flat: Floats) -> tuple[Floats, ...]:
+def split_cpts(model: TreeModel, flat: Floats) -> tuple[Floats, ...]:
     """What lies row after row as arrays like the tables."""
-    ends = np.cumsum([t.size for t in model.tables])
+    ends = np.cumsum([t.size for t in model.cpts])
     parts = np.split(flat, ends[:-1])
-    return tuple(x.reshape(t.shape) for x, t in zip(parts, model.tables, strict=True))
+    return tuple(x.reshape(t.shape) for x, t in zip(parts, model.cpts, strict=True))
 
 
 def counts_and_posteriors(
@@ -279,13 +279,13 @@ def messages(
     for u, w in pairs[~fine | (start < model.tree.n_observed)].tolist():
         raise DataError(f"({u}, {w}) is no edge that leaves a hidden node")
     k = int(model.dims[pairs[:, 0]].max(initial=1))
-    sender = None if evidence.soft else Sender.of(model, evidence.codes)
-    wanted = None if sender is None else sender.wanted(pairs, by_sum=False)
-    if sender is not None and wanted is not None:
-        width = sender.nodes.base.shape[1]
-        found = np.zeros((len(pairs), width, len(evidence)), dtype=np.float32)
-        sender.write(evidence.codes, wanted, found, n_jobs)
-        return found[:, :k].transpose(2, 0, 1)
+    sparse = None if evidence.soft else SparseMessages.of(model, evidence.codes)
+    request = None if sparse is None else sparse.request(pairs, by_sum=False)
+    if sparse is not None and request is not None:
+        width = sparse.nodes.base.shape[1]
+        values = np.zeros((len(pairs), width, len(evidence)), dtype=np.float32)
+        sparse.write(evidence.codes, request, values, n_jobs)
+        return values[:, :k].transpose(2, 0, 1)
     batch = _Batch(model, evidence, kernels.MESSAGES, marginals=True)
     out = np.zeros((batch.n, len(pairs), k), dtype=np.float32)
     node, column = (np.ascontiguousarray(x) for x in pairs.T)
@@ -313,7 +313,7 @@ _PLANS: WeakKeyDictionary[TreeModel, dict[Any, Plan]] = WeakKeyDictionary()
 """Plans of models for evidence that is known for certain, which many chunks of samples share."""
 
 
-_WALKS: WeakKeyDictionary[TreeModel, Walk | None] = WeakKeyDictionary()
+_WALKS: WeakKeyDictionary[TreeModel, SparsePass | None] = WeakKeyDictionary()
 """Ways through models that visit only what is present, which many chunks share."""
 
 
@@ -414,7 +414,7 @@ def _buffer_rows(plan: Plan, nodes: NDArray[np.int64]) -> NDArray[np.int64]:
 def _as_tables(model: TreeModel, plan: Plan, flat: Floats) -> tuple[Floats, ...]:
     """Flat counts as arrays like the tables; unknown values spread as the table says."""
     found = []
-    for v, table in enumerate(model.tables):
+    for v, table in enumerate(model.cpts):
         begin = int(plan.node[v, START])
         counts = flat[begin : begin + table.size].reshape(table.shape)
         if v < model.tree.n_observed and plan.node[v, PLACE] < 0:
@@ -427,7 +427,7 @@ def _as_tables(model: TreeModel, plan: Plan, flat: Floats) -> tuple[Floats, ...]
 def _cumulative(model: TreeModel, plan: Plan) -> Floats:
     """Tables summed down their columns, laid out as the plan's."""
     flat = np.zeros(len(plan.table))
-    for v, table in enumerate(model.tables):
+    for v, table in enumerate(model.cpts):
         begin = int(plan.node[v, START])
         flat[begin : begin + table.size] = np.cumsum(table, axis=0).ravel()
     return flat

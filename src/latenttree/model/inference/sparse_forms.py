@@ -14,7 +14,13 @@ from latenttree.engine import parallel
 from latenttree.errors import DataError
 from latenttree.model.inference import sparse_kernels as sparse
 from latenttree.model.inference import sparse_two_states as two
-from latenttree.model.inference.sparse_kernels import COUNTS, LIKELIHOOD, POSTERIORS, Numbers, Shape
+from latenttree.model.inference.sparse_kernels import (
+    COUNTS,
+    LIKELIHOOD,
+    POSTERIORS,
+    Numbers,
+    Shape,
+)
 from latenttree.model.tree_model import TreeModel
 
 Floats = NDArray[np.float64]
@@ -46,7 +52,7 @@ class Rooted(NamedTuple):
         return cls(model.tree.n_observed, model.dims, model.parents, model.order, model.root)
 
 
-class Loaded(NamedTuple):
+class LoadedModel(NamedTuple):
     """A model laid out for the kernel."""
 
     numbers: Numbers
@@ -56,7 +62,7 @@ class Loaded(NamedTuple):
     shift: float  # log P of a sample of defaults alone, up to the root
 
 
-class Layout:
+class SparseLayout:
     """Where everything is, for models of one tree, as flat tables row after row.
 
     Parameters
@@ -114,7 +120,7 @@ class Layout:
         self.column = self.leaf_of * self.k + j
         return start
 
-    def load(self, flat: Floats) -> Loaded | None:
+    def load(self, flat: Floats) -> LoadedModel | None:
         """The model with these tables; None where a zero stands in the way of ratios."""
         whole = np.concatenate([flat[: self.size], [0.0, 1.0]])
         table, leaf = whole[self.inner_at], whole[self.leaf_at]
@@ -136,7 +142,7 @@ class Layout:
         sent[0] = table[0]
         sent *= base[:, :, None]
         numbers = Numbers(sent.reshape(len(table), -1), begin, ratio, self._kinds(logs))
-        return Loaded(numbers, sent, default, leaf, shift)
+        return LoadedModel(numbers, sent, default, leaf, shift)
 
     def _kinds(self, logs: NDArray[np.bool_]) -> NDArray[np.uint8]:
         kind = sparse.OWN * (self.shape.own >= 0) + sparse.LOGS * logs
@@ -172,7 +178,7 @@ class Layout:
         sent[0] = 0.0
         return bits + np.bincount(self.parent, sent, minlength=n)
 
-    def counts(self, loaded: Loaded, pairs: Floats, leaves: Floats) -> Floats:
+    def counts(self, loaded: LoadedModel, pairs: Floats, leaves: Floats) -> Floats:
         """Flat counts from those of touched nodes, which `pairs` and `leaves` hold.
 
         Where `u` is not touched its pair with the node above is `B_u(i) P(i | j) q(j) / m0_u(j)`:
@@ -187,7 +193,7 @@ class Layout:
         flat[self.leaf_at[self.is_leaf]] = counted[self.is_leaf]
         return flat
 
-    def _leaf_counts(self, loaded: Loaded, leaves: Floats, total: Floats) -> Floats:
+    def _leaf_counts(self, loaded: LoadedModel, leaves: Floats, total: Floats) -> Floats:
         """The default has what the other states leave; the unknown is spread as the table says."""
         size = len(self.leaves) * self.k
         others = np.bincount(self.column, leaves, minlength=size)
@@ -213,7 +219,7 @@ def _inner_nodes(tree: Rooted) -> Ints:
     return np.asarray(tree.order[inner[tree.order]])
 
 
-class Present(NamedTuple):
+class SparseRows(NamedTuple):
     """Samples by the variables that do not have their default."""
 
     indptr: Ints  # (n + 1,)
@@ -224,13 +230,13 @@ class Present(NamedTuple):
         return len(self.indptr) - 1
 
 
-def present_of(rows: Any) -> Present:
+def sparse_rows(rows: Any) -> SparseRows:
     """CSR rows of zeros and ones; nothing is copied but the row pointers."""
     leaf = np.asarray(rows.indices, dtype=np.int32)
-    return Present(np.asarray(rows.indptr, dtype=np.int64), leaf, np.ones(1, dtype=np.int32))
+    return SparseRows(np.asarray(rows.indptr, dtype=np.int64), leaf, np.ones(1, dtype=np.int32))
 
 
-def departures(codes: NDArray[Any], default: Ints, dims: Ints) -> Present:
+def departures(codes: NDArray[Any], default: Ints, dims: Ints) -> SparseRows:
     """The values of `(n, p)` codes, -1 where unknown, that are not the default. O(n p)."""
     row, leaf = np.nonzero(codes != default)
     state = codes[row, leaf].astype(np.int32)
@@ -238,7 +244,7 @@ def departures(codes: NDArray[Any], default: Ints, dims: Ints) -> Present:
     if len(state) == 1:  # one alone would be taken for all
         state = np.repeat(state, 2)
     indptr = np.searchsorted(row, np.arange(len(codes) + 1))
-    return Present(indptr.astype(np.int64), leaf.astype(np.int32), state)
+    return SparseRows(indptr.astype(np.int64), leaf.astype(np.int32), state)
 
 
 def usable(model: TreeModel, rows: Any) -> bool:
@@ -251,34 +257,36 @@ def usable(model: TreeModel, rows: Any) -> bool:
     return bool((model.dims[:p] == 2).all())
 
 
-class Walk:
+class SparsePass:
     """The kernel over pieces of the samples; the pieces do not depend on the threads."""
 
-    def __init__(self, layout: Layout, loaded: Loaded) -> None:
+    def __init__(self, layout: SparseLayout, loaded: LoadedModel) -> None:
         self.layout, self.loaded = layout, loaded
         self._own = threading.local()
 
     @classmethod
-    def of(cls, model: TreeModel) -> Walk | None:
+    def of(cls, model: TreeModel) -> SparsePass | None:
         """For one model; None where others must do it."""
-        layout = Layout(model)
-        loaded = layout.load(np.concatenate([t.ravel() for t in model.tables]))
+        layout = SparseLayout(model)
+        loaded = layout.load(np.concatenate([t.ravel() for t in model.cpts]))
         return None if loaded is None else cls(layout, loaded)
 
-    def log_likelihood(self, samples: Present, n_jobs: int) -> Floats:
+    def log_likelihood(self, samples: SparseRows, n_jobs: int) -> Floats:
         """`(n,)`."""
         logs = np.empty(len(samples))
         self._pieces(LIKELIHOOD, samples, np.empty(0), np.empty((1, 0)), logs, n_jobs)
         return logs + self.loaded.shift
 
-    def posteriors(self, samples: Present, n_jobs: int) -> tuple[Floats, Floats]:
+    def posteriors(self, samples: SparseRows, n_jobs: int) -> tuple[Floats, Floats]:
         """Of all inner nodes, `(n, H k)`, NaN where impossible; and the log-likelihood."""
         logs = np.empty(len(samples))
         values = np.full((len(samples), len(self.layout.nodes) * self.layout.k), np.nan)
         self._pieces(POSTERIORS, samples, np.ones(len(samples)), values, logs, n_jobs)
         return values, logs + self.loaded.shift
 
-    def sums(self, samples: Present, weights: Floats, n_jobs: int) -> tuple[Floats, Floats, Floats]:
+    def sums(
+        self, samples: SparseRows, weights: Floats, n_jobs: int
+    ) -> tuple[Floats, Floats, Floats]:
         """`pairs`, `leaves` and the log-likelihood of every sample."""
         logs = np.empty(len(samples))
         parts = self._pieces(COUNTS, samples, weights, np.empty((1, 0)), logs, n_jobs)
@@ -293,7 +301,13 @@ class Walk:
         return np.zeros_like(numbers.sent), np.zeros_like(numbers.ratio)
 
     def _pieces(
-        self, task: int, samples: Present, weights: Floats, values: Floats, logs: Floats, jobs: int
+        self,
+        task: int,
+        samples: SparseRows,
+        weights: Floats,
+        values: Floats,
+        logs: Floats,
+        jobs: int,
     ) -> list[tuple[Floats, Floats]]:
         numbers, nothing = self.loaded.numbers, (np.empty((0, 0)), np.empty(0))
 

@@ -55,7 +55,7 @@ class Nodes(NamedTuple):
     ratio: Floats  # (p, k) P(present | j) / P(absent | j) of leaves; or logarithms
 
 
-class Wanted(NamedTuple):
+class MessageRequest(NamedTuple):
     """Messages to write, by the inner node at the lower end of their edge.
 
     A message is weighted, by state, and scaled to a sum of 1 (`by_sum`) or a largest entry of 1;
@@ -69,7 +69,10 @@ class Wanted(NamedTuple):
     first: int
 
 
-class Sender:
+Wanted = MessageRequest  # stale kernel caches unpickle this name
+
+
+class SparseMessages:
     """Messages under one model."""
 
     def __init__(self, model: TreeModel, nodes: Nodes, place: Ints) -> None:
@@ -77,18 +80,18 @@ class Sender:
         self._own = threading.local()
 
     @classmethod
-    def of(cls, model: TreeModel, rows: Any, least: float = 0.0) -> Sender | None:
+    def of(cls, model: TreeModel, rows: Any, least: float = 0.0) -> SparseMessages | None:
         """For CSR rows of zeros and ones; None where others must do it.
 
         Smaller entries of tables are taken to be `least`; without it, zeros that stand in the way
         of ratios are left to others."""
         if model.emissions or not usable(model, rows):
             return None
-        flat = np.concatenate([t.ravel() for t in model.tables])
+        flat = np.concatenate([t.ravel() for t in model.cpts])
         nodes, place, smallest = _nodes(model, np.maximum(flat, least) if least else flat)
         return cls(model, nodes, place) if smallest >= LEAST_ENTRY else None
 
-    def wanted(self, edges: Ints, by_sum: bool) -> Wanted | None:
+    def request(self, edges: Ints, by_sum: bool) -> MessageRequest | None:
         """Messages along `edges` `(m, 2)`, as posteriors of the sender without its first state
         (`by_sum`), or as likelihoods; None where an end is a leaf."""
         if (self.place[edges] < 0).any():
@@ -109,16 +112,18 @@ class Sender:
         downs[self.place[edges[~is_up, 1]]] = np.flatnonzero(~is_up)
         over = prior[self.nodes.parent]
         if by_sum:
-            return Wanted(ups, downs, prior, (over > 0).astype(float), True, 1)
+            return MessageRequest(ups, downs, prior, (over > 0).astype(float), True, 1)
         turned = np.divide(1.0, over, where=over >= 1e-300, out=np.zeros_like(over))
-        return Wanted(ups, downs, there.astype(float), turned, False, 0)
+        return MessageRequest(ups, downs, there.astype(float), turned, False, 0)
 
-    def write(self, rows: Any, wanted: Wanted, out: NDArray[np.float32], n_jobs: int) -> None:
+    def write(
+        self, rows: Any, request: MessageRequest, out: NDArray[np.float32], n_jobs: int
+    ) -> None:
         """Fill the messages of CSR rows, `out` `(m, states, n)`."""
         no_weights, no_squares = np.empty(0), np.empty((0, 0))
 
         def work(start: int, stop: int) -> None:
-            self._run(rows, start, stop, wanted, out, no_weights, no_squares)
+            self._run(rows, start, stop, request, out, no_weights, no_squares)
 
         parallel(work, rows.shape[0], n_jobs, SPAN)
 
@@ -127,19 +132,26 @@ class Sender:
         probability zero adds nothing."""
         n, nowhere = rows.shape[0], np.full(len(self.nodes.base), -1)
         nothing = np.empty((0, 0))
-        wanted = Wanted(nowhere, nowhere, nothing, nothing, True, 0)
+        request = MessageRequest(nowhere, nowhere, nothing, nothing, True, 0)
         out = np.empty((0, 0, 0), dtype=np.float32)
 
         def work(start: int, stop: int) -> Floats:
             total = np.zeros(self.nodes.base.shape)
-            self._run(rows, start, stop, wanted, out, weights, total)
+            self._run(rows, start, stop, request, out, weights, total)
             return total
 
         span = max(SPAN, -(-n // SUMMED))
         return np.asarray(sum(parallel(work, n, n_jobs, span), np.zeros(self.nodes.base.shape)))
 
     def _run(
-        self, rows: Any, start: int, stop: int, wanted: Wanted, out: Any, weights: Any, squares: Any
+        self,
+        rows: Any,
+        start: int,
+        stop: int,
+        request: MessageRequest,
+        out: Any,
+        weights: Any,
+        squares: Any,
     ) -> None:
         size, k = self.nodes.base.shape
         if not hasattr(self._own, "work"):
@@ -153,7 +165,7 @@ class Sender:
             bounds,
             rows.indices,
             self.nodes,
-            wanted,
+            request,
             own.work,
             own.known,
             out,
@@ -346,11 +358,11 @@ def _put(k, first, e, place, low, high, out):  # type: ignore[no-untyped-def]
 
 
 @kernel(**ONCE)
-def _down(k, nodes, b, m, a, c, e, low, high, wanted, out, weights, squares):  # type: ignore[no-untyped-def]
+def _down(k, nodes, b, m, a, c, e, low, high, request, out, weights, squares):  # type: ignore[no-untyped-def]
     """All `a`, from above; messages and squares on the way."""
     parent, table = nodes.parent, nodes.table
-    up, down, by_sum, first = wanted.up, wanted.down, wanted.by_sum, wanted.first
-    up_weight, down_weight, one = wanted.up_weight, wanted.down_weight, np.ones((1, k))
+    up, down, by_sum, first = request.up, request.down, request.by_sum, request.first
+    up_weight, down_weight, one = request.up_weight, request.down_weight, np.ones((1, k))
     for v in range(len(parent)):
         u = parent[v]
         for j in range(k):
@@ -389,7 +401,7 @@ def _down(k, nodes, b, m, a, c, e, low, high, wanted, out, weights, squares):  #
 
 @kernel(**ONCE)
 def _samples(  # type: ignore[no-untyped-def]
-    k, start, stop, indptr, leaf, nodes, wanted, work, known, out, weights, squares
+    k, start, stop, indptr, leaf, nodes, request, work, known, out, weights, squares
 ):
     b, m, a = work[0], work[1], work[2]
     c, e = np.empty((1, k, LANE)), np.empty((k + 1, LANE))
@@ -398,22 +410,22 @@ def _samples(  # type: ignore[no-untyped-def]
         _enter(k, indptr, leaf, low, high, nodes, b, known)
         _up(k, nodes, b, m, known)
         a[0], m[0] = 1.0, 1.0
-        _down(k, nodes, b, m, a, c, e, low, high, wanted, out, weights, squares)
+        _down(k, nodes, b, m, a, c, e, low, high, request, out, weights, squares)
 
 
 @kernel(**OPTIONS)
 def run(  # type: ignore[no-untyped-def]
-    k, start, stop, indptr, leaf, nodes, wanted, work, known, out, weights, squares
+    k, start, stop, indptr, leaf, nodes, request, work, known, out, weights, squares
 ):
     """Samples start:stop, which have the variables `leaf[indptr[s]:indptr[s + 1]]`.
 
     Fills columns start:stop of `out`, and adds to `squares` where it is not empty."""
-    _samples(k, start, stop, indptr, leaf, nodes, wanted, work, known, out, weights, squares)
+    _samples(k, start, stop, indptr, leaf, nodes, request, work, known, out, weights, squares)
 
 
 @kernel(**OPTIONS)
 def run_two(  # type: ignore[no-untyped-def]
-    start, stop, indptr, leaf, nodes, wanted, work, known, out, weights, squares
+    start, stop, indptr, leaf, nodes, request, work, known, out, weights, squares
 ):
     """The same for two states, with all loops over states unrolled."""
-    _samples(2, start, stop, indptr, leaf, nodes, wanted, work, known, out, weights, squares)
+    _samples(2, start, stop, indptr, leaf, nodes, request, work, known, out, weights, squares)

@@ -1,0 +1,176 @@
+"""EM sums where every variable is a group of codes, at the cost of the codes that are present.
+
+Relative to "none of the codes", a group says about the state `j` of its neighbour
+
+    P(x | j) / P(none | j) = s_j prod_(codes c present) o_cj,    o = q / (1 - q),
+
+so the codes and "some of them" are leaves of two states to the kernel that visits only what is
+present (`inference.sparse`): tables `(1, o_c)` and `(P(none), s P(none))`, which need not sum to
+one. In a table these leaves are the coordinates of the structural form, so that its rows are read
+as they lie.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from latenttree.model.emissions import MultiHot
+from latenttree.model.inference.queries import weighted_total
+from latenttree.model.inference.sparse_forms import (
+    LoadedModel,
+    Rooted,
+    SparseLayout,
+    SparsePass,
+    SparseRows,
+    sparse_rows,
+)
+from latenttree.model.samples import Chunk
+from latenttree.model.tree_model import TreeModel
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Statistics = dict[int, Floats]
+"""Sums of the statistics of emissions, `(T, n_states)`, by node."""
+
+
+class ColumnGroupSums(NamedTuple):
+    """Expected counts of all tables, row after row, statistics of the groups, log-likelihood."""
+
+    counts: Floats
+    statistics: Statistics
+    value: float
+
+
+class ColumnGroups:
+    """Where the codes of the groups of a model stand."""
+
+    def __init__(self, model: TreeModel) -> None:
+        self.model, p = model, model.tree.n_observed
+        widths = [len(_group(model, v).codes) for v in range(p)]
+        self.offsets = np.concatenate([[0], np.cumsum(np.array(widths) + 1)])
+        self.k = model.dims[model.parents[:p]]
+        self.first = int(sum(model.cpts[v].size for v in range(p)))
+
+    @classmethod
+    def of(cls, model: TreeModel) -> ColumnGroups | None:
+        """Of a model all of whose variables are groups of codes; else None."""
+        p = model.tree.n_observed
+        hot = (isinstance(model.emissions.get(v), MultiHot) for v in range(p))
+        return cls(model) if model.root >= p and all(hot) else None
+
+    @cached_property
+    def layout(self) -> SparseLayout:
+        """Of the tree whose leaves are "some" and the codes of each group."""
+        model, p, size = self.model, self.model.tree.n_observed, int(self.offsets[-1])
+        group = np.repeat(np.arange(p), np.diff(self.offsets))
+        above = model.parents[p:]
+        parents = np.concatenate([model.parents[group], above])
+        parents = np.where(parents < 0, -1, parents - p + size)
+        dims = np.concatenate([np.full(size, 2), model.dims[p:]])
+        hidden = model.order[model.order >= p] - p + size
+        order = np.concatenate([hidden, np.arange(size)])
+        return SparseLayout(Rooted(size, dims, parents, order, model.root - p + size))
+
+    def seen(self, chunk: Chunk) -> SparseRows | None:
+        """Samples as the kernel reads them; None where values are missing or more is known."""
+        rows = chunk.stored
+        if rows is None or chunk.known is not None or chunk.soft:
+            return None
+        if rows.shape[1] != self.offsets[-1] or not (rows.data == 1).all():
+            return None
+        return sparse_rows(rows)
+
+    def load(self, flat: Floats, model: TreeModel) -> LoadedModel | None:
+        """The model for the kernel; None where numbers are too small for it."""
+        parts = [
+            leaf_tables(_group(model, v), int(self.k[v])) for v in range(model.tree.n_observed)
+        ]
+        leaves = np.concatenate([part.ravel() for part in parts])
+        if not (leaves > 0).all():
+            return None
+        return self.layout.load(np.concatenate([leaves, flat[self.first :]]))
+
+    def expect(
+        self, flat: Floats, model: TreeModel, chunks: Iterable[Chunk], n_jobs: int
+    ) -> ColumnGroupSums | None:
+        """Sums over all chunks under `model`, whose tables are `flat`; None where others must do
+        it."""
+        loaded = self.load(flat, model)
+        if loaded is None:
+            return None
+        walk = SparsePass(self.layout, loaded)
+        total, value = [np.zeros(0), np.zeros(0)], 0.0
+        for chunk in chunks:
+            samples = self.seen(chunk)
+            if samples is None:
+                return None
+            weights = np.ones(len(chunk)) if chunk.weights is None else chunk.weights
+            pairs, leaves, logs = walk.sums(samples, weights, n_jobs)
+            total = [x + y if x.size else y for x, y in zip(total, (pairs, leaves), strict=True)]
+            value += weighted_total(weights, logs)
+        if not total[0].size:
+            return None
+        return self._split(self.layout.counts(loaded, *total), value)
+
+    def log_likelihood(
+        self, flat: Floats, model: TreeModel, chunk: Chunk, n_jobs: int
+    ) -> Floats | None:
+        """`(n,)`; None where others must do it."""
+        samples = self.seen(chunk)
+        loaded = None if samples is None else self.load(flat, model)
+        if samples is None or loaded is None:
+            return None
+        return SparsePass(self.layout, loaded).log_likelihood(samples, n_jobs)
+
+    def _split(self, counts: Floats, value: float) -> ColumnGroupSums:
+        """Counts of "some" and of codes as statistics; those of hidden nodes stay."""
+        at, statistics, leaves = 0, Statistics(), []
+        for v in range(self.model.tree.n_observed):
+            k, width = int(self.k[v]), int(self.offsets[v + 1] - self.offsets[v])
+            part = counts[at : at + 2 * k * width].reshape(width, 2, k)
+            at += part.size
+            some = part[0, 1]
+            none = part[0, 0]
+            statistics[v] = np.concatenate([(none + some)[None], none[None], part[1:, 1]])
+            leaves.append(none + some)
+        return ColumnGroupSums(np.concatenate([*leaves, counts[at:]]), statistics, value)
+
+    def means(self, chunks: Iterable[Chunk]) -> Statistics | None:
+        """Mean statistics `(T,)` of every group; None where values are missing."""
+        counts, total = np.zeros(int(self.offsets[-1])), 0.0
+        for chunk in chunks:
+            samples = self.seen(chunk)
+            if samples is None:
+                return None
+            weights = None
+            if chunk.weights is not None:
+                weights = np.repeat(chunk.weights, np.diff(samples.indptr))
+            counts += np.bincount(samples.leaf, weights, len(counts))
+            total += len(chunk) if chunk.weights is None else float(chunk.weights.sum())
+        if not total:
+            return None
+        ends = zip(self.offsets[:-1].tolist(), self.offsets[1:].tolist(), strict=True)
+        return {
+            v: np.concatenate([[1.0, 1 - counts[a] / total], counts[a + 1 : b] / total])
+            for v, (a, b) in enumerate(ends)
+        }
+
+
+def leaf_tables(group: MultiHot, k: int) -> Floats:
+    """`(1 + d, 2, k)`: absent and present, of "some" and then of every code."""
+    row, _, odds = np.split(group.natural(), [1, 2])
+    found = np.ones((1 + len(odds), 2, k))
+    found[0, 0], found[0, 1] = group.none, np.exp(row[0])
+    found[1:, 1] = np.exp(odds)
+    return found
+
+
+def _group(model: TreeModel, v: int) -> MultiHot:
+    group = model.emissions[v]
+    assert isinstance(group, MultiHot)
+    return group
