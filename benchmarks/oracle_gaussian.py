@@ -19,7 +19,7 @@ from latenttree.model.gaussian.layout import GaussianLayout
 from latenttree.model.gaussian.units import linear_of, model_of
 from latenttree.parameters.gaussian.moments import standardisation
 from latenttree.refinement.gaussian.condensed_rows import training_blocks
-from latenttree.refinement.gaussian.em import maximise_likelihood
+from latenttree.refinement.gaussian.em import run_gaussian_em
 
 Floats = NDArray[np.float64]
 
@@ -67,7 +67,7 @@ def maximum_near_truth(data: LatentTreeData, max_steps: int = 200) -> GaussianTr
     layout = GaussianLayout.for_tree(data.tree, truth.offsets, int(truth.dims[-1]))
     units = standardisation(X, None)
     blocks = training_blocks(X, layout, *units, None, 1.0, jobs)
-    found = maximise_likelihood(
+    found = run_gaussian_em(
         linear_of(truth, layout, *units),
         layout,
         blocks,

@@ -15,7 +15,7 @@ from latenttree.evaluation.datasets import LatentTreeData
 from latenttree.model.samples import Samples
 from latenttree.model.tree_model import TreeModel
 from latenttree.parameters.moment_start import moment_start
-from latenttree.refinement.em import refine
+from latenttree.refinement.em import run_em
 from latenttree.refinement.stage import refine_fully
 from latenttree.structure.learn import structure_of_similarities
 from latenttree.tree import Tree
@@ -54,7 +54,7 @@ def maximum_near_truth(data: LatentTreeData) -> TreeModel:
     """EM on the true tree, started at the truth: the maximum of the likelihood near it, below
     whose error no refinement can get."""
     samples = Samples(as_table(data.X, family=families_of(data)))
-    return refine(data.model, samples, max_steps=200, n_jobs=resolve_jobs(None)).model
+    return run_em(data.model, samples, max_steps=200, n_jobs=resolve_jobs(None)).model
 
 
 def families_of(data: LatentTreeData) -> dict[str, str]:

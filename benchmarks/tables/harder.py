@@ -28,7 +28,7 @@ from latenttree.evaluation.metrics import robinson_foulds
 from latenttree.model.likelihood import bic_score, total_log_likelihood
 from latenttree.model.samples import Samples
 from latenttree.model.tree_model import TreeModel
-from latenttree.refinement.em import refine
+from latenttree.refinement.em import run_em
 from latenttree.search.local_search import doubtful_regions, search_structure, search_tree
 from latenttree.search.search_config import RULES, SearchConfig
 from latenttree.structure.learn import Structure, structure_of_similarities
@@ -196,7 +196,7 @@ def converged_bics(models: list[TreeModel], samples: Samples) -> list[float]:
         if same is not None:
             found.append(found[same])
             continue
-        end = refine(model, samples, max_steps=300, tolerance=1e-10, smoothing=1.0).model
+        end = run_em(model, samples, max_steps=300, tolerance=1e-10, smoothing=1.0).model
         found.append(bic_score(end, total_log_likelihood(end, samples), samples.n_samples))
     return found
 

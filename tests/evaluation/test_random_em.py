@@ -16,7 +16,7 @@ from latenttree.evaluation.simulation import LatentTreeData
 from latenttree.model.likelihood import total_log_likelihood
 from latenttree.model.samples import Samples, marginals
 from latenttree.model.tree_model import TreeModel
-from latenttree.refinement.em import random_model, refine
+from latenttree.refinement.em import random_model, run_em
 from latenttree.refinement.evidence import canonical_states
 
 # Sums over 9 nodes and thousands of samples in another order; steps of EM contract differences.
@@ -39,7 +39,7 @@ def test_one_restart_is_plain_refinement_of_all_samples(n_states: int, smoothing
     base = dict(enumerate(marginals(table)))
     start = random_model(data.tree, base, n_states, np.random.default_rng(7))
     # refine mixes independence into its start, so the paths differ; the maximum does not
-    slow = refine(
+    slow = run_em(
         start,
         Samples(table),
         max_steps=200,
@@ -120,7 +120,7 @@ def test_restarts_reach_the_maximum_near_the_truth(seed: int) -> None:
     """Of 200 starts on such data every one reached it: a start that does not is one in 70 or
     rarer (95%), ten that do not in a row are not to be seen."""
     data = nine(seed, n_samples=20_000)
-    top = refine(
+    top = run_em(
         model_of(data), lambda: [data.X], max_steps=500, tolerance=1e-11, smoothing=0.0
     ).model
     found = random_em(data.tree, data.X, 2, n_restarts=10, smoothing=0.0, tol=1e-10)

@@ -67,16 +67,16 @@ def test_nodes_by_name() -> None:
         model.joint("a", "b")
 
 
-def test_tables_cannot_be_written() -> None:
+def test_cpts_cannot_be_written() -> None:
     model = TreeModel(STAR, 3, (HALF, HALF, HALF, PRIOR))
     with pytest.raises(ValueError, match="read-only"):
         model.cpts[0][0, 0] = 1.0
 
 
 @pytest.mark.parametrize(
-    ("tables", "says"),
+    ("cpts", "says"),
     [
-        ((HALF, HALF, PRIOR), "3 tables for 4 nodes"),
+        ((HALF, HALF, PRIOR), "3 CPTs for 4 nodes"),
         ((HALF, HALF, PRIOR, PRIOR), r"'c' has shape \(2, 1\); its parent needs 2 columns"),
         ((HALF, HALF, HALF * 1.1, PRIOR), "'c' are not distributions: smallest value 0.55"),
         ((HALF, HALF, HALF + np.array([[1], [-1]]), PRIOR), "smallest value -0.5"),
@@ -84,13 +84,13 @@ def test_tables_cannot_be_written() -> None:
         ((HALF, np.empty((0, 2)), HALF, PRIOR), r"'b' has shape \(0, 2\)"),
     ],
 )
-def test_bad_tables(tables: tuple[np.ndarray, ...], says: str) -> None:
+def test_bad_cpts(cpts: tuple[np.ndarray, ...], says: str) -> None:
     with pytest.raises(ValueError, match=says):
-        TreeModel(STAR, 3, tables)
+        TreeModel(STAR, 3, cpts)
 
 
 def test_normalised_fills_empty_columns() -> None:
-    table = np.array([[1.0, 0.0], [3.0, -1.0]])
-    np.testing.assert_array_equal(normalised(table), [[0.25, 0.5], [0.75, 0.5]])
-    filled = normalised(table, np.array([0.2, 0.8]))
+    cpt = np.array([[1.0, 0.0], [3.0, -1.0]])
+    np.testing.assert_array_equal(normalised(cpt), [[0.25, 0.5], [0.75, 0.5]])
+    filled = normalised(cpt, np.array([0.2, 0.8]))
     np.testing.assert_allclose(filled, [[0.25, 0.2], [0.75, 0.8]], rtol=1e-15)

@@ -36,7 +36,6 @@ from latenttree.parameters.moment_start import (
     projections_of,
     view_basis,
 )
-from latenttree.parameters.regressions import align, balanced, project_simplex
 from latenttree.parameters.solving import WORST_GAIN, layout_of, solve
 from latenttree.parameters.views import choose_views
 from latenttree.refinement.stage import refine_fully
@@ -274,50 +273,6 @@ def test_samples_approach_the_exact_moments() -> None:
 # ---- the pieces -----------------------------------------------------------------------------
 
 
-def test_projection_onto_the_simplex_is_the_nearest_point() -> None:
-    rng = np.random.default_rng(0)
-    columns = rng.normal(size=(6, 40))
-    found = project_simplex(columns)
-    assert (found >= 0).all()
-    np.testing.assert_allclose(found.sum(axis=0), 1, atol=1e-12)
-    others = rng.dirichlet(np.ones(6), size=2000).T
-    nearest = ((columns[:, :, None] - others[:, None]) ** 2).sum(axis=0).min(axis=1)
-    assert (((columns - found) ** 2).sum(axis=0) <= nearest).all()
-    np.testing.assert_allclose(project_simplex(found), found, atol=1e-15)
-
-
-def test_a_joint_is_brought_to_its_marginals() -> None:
-    rng = np.random.default_rng(0)
-    rows, columns = rng.dirichlet(np.ones(4)), rng.dirichlet(np.ones(4))
-    joint = np.outer(rows, columns) + 0.01 * rng.normal(size=(4, 4))
-    found = balanced(joint, rows, columns)
-    assert (found > 0).all()
-    np.testing.assert_allclose(found.sum(axis=1), rows, atol=1e-6)
-    np.testing.assert_allclose(found.sum(axis=0), columns, atol=1e-6)
-
-
-def test_a_joint_without_a_positive_entry_in_a_row_or_at_all() -> None:
-    rows = columns = np.array([0.2, 0.3, 0.5])
-    empty_row = np.array([[-0.1, -0.1, 0.0], [0.1, 0.1, 0.1], [0.2, 0.2, 0.4]])
-    for joint in (empty_row, empty_row.T, -np.ones((3, 3))):
-        found = balanced(joint, rows, columns)
-        assert np.isfinite(found).all()
-        assert (found > 0).all()
-        np.testing.assert_allclose(found.sum(), 1)
-    np.testing.assert_allclose(balanced(-np.ones((3, 3)), rows, columns), np.outer(rows, columns))
-
-
-def test_labels_of_two_decompositions_are_matched_by_assignment() -> None:
-    rng = np.random.default_rng(0)
-    for _ in range(50):
-        k = int(rng.integers(2, 8))
-        order = rng.permutation(k)
-        joint = np.zeros((k, k))
-        joint[np.arange(k), order] = rng.dirichlet(np.full(k, 5.0))
-        noisy = joint + 1e-3 * rng.normal(size=(k, k))
-        np.testing.assert_array_equal(align(noisy[None]), order[None])
-
-
 def test_depth_counts_steps_to_the_nearest_observed_node() -> None:
     #  balanced, three children each: leaves, 9 hidden, 3 hidden, root
     assert _depth(make_latent_tree(27, 2, n_samples=0).tree) == 3
@@ -435,7 +390,7 @@ def test_all_edges_at_once_are_as_one_by_one(shape: Any, k: int) -> None:
 
 
 @pytest.mark.parametrize("k", [2, 3, 5])
-def test_second_group_of_a_hub_is_aligned_with_the_reference_group(k: int) -> None:
+def test_a_second_triplet_is_aligned_with_the_reference_triplet(k: int) -> None:
     """A star of eight leaves is decomposed twice, from three leaves and three others; the orders of
     the states differ, and an answer that mixed them would be far off."""
     for seed in range(5):

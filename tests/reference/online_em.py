@@ -15,7 +15,7 @@ from latenttree.model.tree_model import TreeModel
 Floats = NDArray[np.float64]
 
 
-def slow_walk(
+def slow_online_pass(
     model: TreeModel, opening: Any, batches: Sequence[Any], target: Sequence[Floats], decay: float
 ) -> TreeModel:
     """A pass over the batches with one pseudo-sample for every column."""

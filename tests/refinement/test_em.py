@@ -23,7 +23,7 @@ from latenttree.refinement.em import (
     PER_PARAMETER,
     Refinement,
     random_model,
-    refine,
+    run_em,
 )
 from latenttree.refinement.parameter_vectors import OPENING
 from latenttree.tree import Tree
@@ -82,7 +82,7 @@ def test_a_plain_step_is_the_slow_one(seed: int, smoothing: float) -> None:
     model, codes = small(seed, n=25)
     marginals = frequencies(codes, model.dims[:5])
     target = even_targets(model, marginals)
-    found = refine(
+    found = run_em(
         model,
         chunks_of(codes[:10], codes[10:]),
         max_steps=3,
@@ -106,7 +106,7 @@ def test_it_ends_at_the_optimum_of_the_slow_one(accelerate: bool) -> None:
     model, codes = small(1, n=40)
     marginals = frequencies(codes, model.dims[:5])
     target = even_targets(model, marginals)
-    found = refine(
+    found = run_em(
         model,
         chunks_of(codes),
         max_steps=3000,
@@ -128,7 +128,7 @@ def test_soft_evidence_and_gaps_are_counted_as_the_slow_one_does() -> None:
     codes = np.where(rng.random(codes.shape) < 0.3, -1, codes)
     evidence = Evidence(codes, {6: rng.random((15, 2)), 1: rng.random(3)})
     target = even_targets(model, model.marginals[:5])
-    found = refine(
+    found = run_em(
         model, chunks_of(evidence), max_steps=1, tolerance=0, accelerate=False, smoothing=0.5
     )
     expected = slow_em(opened(model, target), evidence, 0.5, target, 2)
@@ -136,19 +136,18 @@ def test_soft_evidence_and_gaps_are_counted_as_the_slow_one_does() -> None:
         np.testing.assert_allclose(x, y, atol=1e-10)
 
 
-def test_many_samples_are_seen_in_batches_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_online_em_comes_first_with_many_samples() -> None:
     """Fewer steps over all of them, to the same optimum."""
     truth, codes = small(0, n=3000)
     start = other_start(truth, codes, 5)
     chunks = chunks_of(codes[:1000], codes[1000:])
-    whole = refine(start, chunks, max_steps=500, tolerance=1e-9)
-    monkeypatch.setattr(refine_module, "MANY_SAMPLES", 1000)
-    parts = refine(start, chunks, max_steps=500, tolerance=1e-12)
+    whole = run_em(start, chunks, max_steps=500, tolerance=1e-9)
+    parts = run_em(start, chunks, max_steps=500, tolerance=1e-12, online_from=1000)
     assert parts.trace[0] > whole.trace[0]
     check_never_falls(parts)
     # the same maximum, or another one: they start from different places
     assert parts.trace[-1] == pytest.approx(whole.trace[-1], abs=1.0)
-    few = refine(start, chunks, max_steps=20)  # taken as they are
+    few = run_em(start, chunks, max_steps=20, online_from=1000)  # taken as they are
     assert few.trace[0] == whole.trace[0]
 
 
@@ -158,7 +157,7 @@ def test_sparse_rows_are_refined_as_codes_are() -> None:
     start = other_start(model_of(data), codes, 1)
     weights = np.random.default_rng(0).random(300)
     found = [
-        refine(start, chunks_of(Chunk(rows, weights=weights)), max_steps=7)
+        run_em(start, chunks_of(Chunk(rows, weights=weights)), max_steps=7)
         for rows in (codes, sparse.csr_array(codes))
     ]
     for x, y in zip(*(f.model.cpts for f in found), strict=True):
@@ -241,7 +240,7 @@ def slow_step(
 def test_a_step_with_every_family_is_the_slow_one(missing: float, smoothing: float) -> None:
     model, chunk = drawn("mixed", 25, missing)
     target = even_targets(model, model.marginals[:6])
-    found = refine(
+    found = run_em(
         model,
         chunks_of(chunk.take(slice(0, 10)), chunk.take(slice(10, 25))),
         max_steps=1,
@@ -277,7 +276,7 @@ def shaken(model: TreeModel, chunk: Chunk, seed: int) -> TreeModel:
 def test_the_objective_never_falls_in_any_family(case: str, accelerate: bool) -> None:
     for seed, smoothing in enumerate((0.1, 1.0, 20.0)):
         model, chunk = drawn(case, 300, 0.2, seed)
-        found = refine(
+        found = run_em(
             shaken(model, chunk, seed),
             chunks_of(chunk),
             max_steps=25,
@@ -298,7 +297,7 @@ def test_weights_are_repeated_samples_and_threads_give_the_same_bits() -> None:
     start = shaken(model, chunk, 0)
     plain = Chunk(again.codes, again.arrays)
     one, other, two = (
-        refine(start, chunks_of(part), max_steps=10, tolerance=0, n_jobs=jobs)
+        run_em(start, chunks_of(part), max_steps=10, tolerance=0, n_jobs=jobs)
         for part, jobs in ((chunk, 1), (plain, 1), (chunk, 2))
     )
     np.testing.assert_allclose(one.trace, other.trace, rtol=1e-10)
@@ -319,7 +318,7 @@ def test_the_objective_never_falls(accelerate: bool, smoothing: float) -> None:
     for seed in range(4):
         truth, codes = small(seed, n=300)
         start = other_start(truth, codes, seed)
-        found = refine(
+        found = run_em(
             start,
             chunks_of(codes),
             max_steps=60,
@@ -337,7 +336,7 @@ def test_the_objective_never_falls(accelerate: bool, smoothing: float) -> None:
 def test_steps_are_counted(max_steps: int, accelerate: bool) -> None:
     truth, codes = small(0, n=300)
     start = other_start(truth, codes, 0)
-    found = refine(start, chunks_of(codes), max_steps=max_steps, tolerance=0, accelerate=accelerate)
+    found = run_em(start, chunks_of(codes), max_steps=max_steps, tolerance=0, accelerate=accelerate)
     assert len(found.trace) == max_steps + 1
     assert not found.converged
 
@@ -346,7 +345,7 @@ def test_acceleration_arrives_in_fewer_steps() -> None:
     truth, codes = small(3, n=500)
     start = other_start(truth, codes, 1)
     plain, fast = (
-        refine(start, chunks_of(codes), max_steps=3000, tolerance=1e-9, accelerate=a)
+        run_em(start, chunks_of(codes), max_steps=3000, tolerance=1e-9, accelerate=a)
         for a in (False, True)
     )
     assert plain.converged
@@ -357,10 +356,10 @@ def test_acceleration_arrives_in_fewer_steps() -> None:
 
 def test_it_ends_by_the_tolerance() -> None:
     truth, codes = small(0, n=300)
-    best = refine(truth, chunks_of(codes), tolerance=0, max_steps=2000).trace[-1]
+    best = run_em(truth, chunks_of(codes), tolerance=0, max_steps=2000).trace[-1]
     steps = []
     for share in (0.1, 0.01, 0.001):  # log-likelihood for each parameter
-        found = refine(truth, chunks_of(codes), tolerance=share / PER_PARAMETER)
+        found = run_em(truth, chunks_of(codes), tolerance=share / PER_PARAMETER)
         assert found.converged
         # a slow direction hides behind the fast ones for a while
         assert best - found.trace[-1] <= 10 * share * truth.n_parameters
@@ -382,12 +381,12 @@ def test_threads_and_chunks() -> None:
     data = make_latent_tree(27, 3, 5, n_samples=9000, random_state=0)
     start = model_of(data)
     one, two = (
-        refine(start, chunks_of(data.X), max_steps=6, tolerance=0, n_jobs=n) for n in (1, 2)
+        run_em(start, chunks_of(data.X), max_steps=6, tolerance=0, n_jobs=n) for n in (1, 2)
     )
     assert one.trace == two.trace
     for x, y in zip(one.model.cpts, two.model.cpts, strict=True):
         np.testing.assert_array_equal(x, y)
-    cut = refine(
+    cut = run_em(
         start, chunks_of(data.X[:1000], data.X[1000:1001], data.X[1001:]), max_steps=6, tolerance=0
     )
     for x, y in zip(one.model.cpts, cut.model.cpts, strict=True):
@@ -402,7 +401,7 @@ def test_no_category_that_was_seen_is_impossible() -> None:
     codes[codes[:, 0] == 2, 0] = 1
     codes[7, 0] = 2  # a single sample has it
     marginals = frequencies(codes, truth.dims[:5])
-    found = refine(truth, chunks_of(codes), max_steps=200, marginals=marginals)
+    found = run_em(truth, chunks_of(codes), max_steps=200, marginals=marginals)
     assert min(table.min() for table in found.model.cpts) > 0
     everything = np.indices((3,) * 5).reshape(5, -1).T
     assert np.isfinite(log_likelihood(found.model, Evidence(everything))).all()
@@ -412,14 +411,14 @@ def test_a_category_that_was_never_seen_is_impossible() -> None:
     truth, codes = small(0, n=400)
     codes[codes[:, 0] == 2, 0] = 1
     marginals = frequencies(codes, truth.dims[:5])
-    found = refine(truth, chunks_of(codes), max_steps=5, marginals=marginals)
+    found = run_em(truth, chunks_of(codes), max_steps=5, marginals=marginals)
     assert found.model.marginals[0][2] < 1e-12
 
 
 def test_smoothing_is_a_pull_towards_the_marginals() -> None:
     truth, codes = small(0, n=200)
     marginals = frequencies(codes, truth.dims[:5])
-    strong = refine(truth, chunks_of(codes), smoothing=1e7, max_steps=20, marginals=marginals)
+    strong = run_em(truth, chunks_of(codes), smoothing=1e7, max_steps=20, marginals=marginals)
     for v in range(5):
         for column in strong.model.conditional(v, int(truth.tree.neighbors(v)[0])).T:
             np.testing.assert_allclose(column, marginals[v], atol=1e-3)
@@ -457,8 +456,8 @@ def overfitting(seed: int) -> tuple[TreeModel, Any, Any]:
 def test_it_stops_when_held_out_samples_no_longer_gain(seed: int, accelerate: bool) -> None:
     start, train, held = overfitting(seed)
     long: dict[str, Any] = {"max_steps": 200, "smoothing": 0.1, "tolerance": 1e-9}
-    free = refine(start, chunks_of(train), accelerate=accelerate, **long)
-    found = refine(
+    free = run_em(start, chunks_of(train), accelerate=accelerate, **long)
+    found = run_em(
         start,
         chunks_of(train),
         accelerate=accelerate,
@@ -479,7 +478,7 @@ def test_it_stops_when_held_out_samples_no_longer_gain(seed: int, accelerate: bo
 def test_the_last_model_is_judged_too(max_steps: int) -> None:
     truth, codes = small(0, n=2000)
     start = other_start(truth, codes, 0)
-    found = refine(
+    found = run_em(
         start,
         chunks_of(codes[:1500]),
         max_steps=max_steps,
@@ -500,7 +499,7 @@ def test_held_out_samples_that_are_impossible_from_the_start() -> None:
     held = codes[:20].copy()
     held[0, 0] = 2
     start = other_start(truth, codes, 0)
-    found = refine(start, chunks_of(codes), held_out=chunks_of(held), marginals=marginals)
+    found = run_em(start, chunks_of(codes), held_out=chunks_of(held), marginals=marginals)
     check_valid(found.model)
     assert np.isneginf(found.held_out).all()
 
@@ -515,7 +514,7 @@ def test_gaps_cost_little() -> None:
     rng = np.random.default_rng(0)
     codes = np.where(rng.random(data.X.shape) < 0.2, -1, data.X)
     marginals = frequencies(codes, truth.dims[:9])
-    found = refine(truth, chunks_of(codes), marginals=marginals)
+    found = run_em(truth, chunks_of(codes), marginals=marginals)
     check_never_falls(found)
     for x, y in zip(found.model.cpts, truth.cpts, strict=True):
         assert np.abs(x - y).max() < 0.1  # standard errors are about 0.01 to 0.02
@@ -525,7 +524,7 @@ def test_a_sample_and_a_variable_of_which_nothing_is_known() -> None:
     truth, codes = small(0, n=100)
     codes[3] = -1
     codes[:, 2] = -1
-    found = refine(truth, chunks_of(codes), max_steps=20)
+    found = run_em(truth, chunks_of(codes), max_steps=20)
     check_valid(found.model)
     check_never_falls(found)
 
@@ -559,9 +558,9 @@ def test_random_model_of_a_tree_without_hidden_nodes() -> None:
 
 def test_random_starts_reach_the_optimum_from_the_truth() -> None:
     truth, codes = small(2, n=1500)
-    best = refine(truth, chunks_of(codes), max_steps=500, tolerance=1e-9)
+    best = run_em(truth, chunks_of(codes), max_steps=500, tolerance=1e-9)
     reached = [
-        refine(
+        run_em(
             other_start(truth, codes, seed), chunks_of(codes), max_steps=500, tolerance=1e-9
         ).trace[-1]
         for seed in range(6)
@@ -581,7 +580,7 @@ def test_a_model_without_hidden_nodes_is_counted_in_one_step(n_vars: int) -> Non
     start = random_model(
         tree, {i: np.full(3, 1 / 3) for i in range(n_vars)}, 2, np.random.default_rng(1)
     )
-    found = refine(start, chunks_of(codes), smoothing=0.0)
+    found = run_em(start, chunks_of(codes), smoothing=0.0)
     assert found.converged
     np.testing.assert_allclose(
         found.model.marginals[-1], np.bincount(codes[:, -1]) / 500, atol=1e-12

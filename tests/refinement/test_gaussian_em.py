@@ -15,7 +15,7 @@ from latenttree.model.gaussian.rows import Block, sample_block
 from latenttree.model.gaussian.units import linear_of, model_of
 from latenttree.parameters.gaussian.moments import standardisation
 from latenttree.refinement.gaussian.condensed_rows import training_blocks
-from latenttree.refinement.gaussian.em import maximise_likelihood, regauged, step
+from latenttree.refinement.gaussian.em import regauged, run_gaussian_em, step
 from latenttree.refinement.gaussian.statistics import Statistics, expected_statistics
 from latenttree.refinement.gaussian.vectors import flat, unflat
 
@@ -93,7 +93,7 @@ def test_the_objective_never_falls(smoothing: float, accelerate: bool) -> None:
         model, X = case(seed, 60, 0.3 * (seed % 2))
         linear, layout, units = ready(model, X)
         blocks = training_blocks(X, layout, *units, smoothing=smoothing)
-        found = maximise_likelihood(
+        found = run_gaussian_em(
             linear, layout, blocks, max_steps=30, tolerance=0.0, accelerate=accelerate
         )
         gains = np.diff(found.trace)
@@ -107,8 +107,8 @@ def test_acceleration_ends_no_lower_and_sooner() -> None:
         linear, layout, units = ready(model, X)
         blocks = training_blocks(X, layout, *units, smoothing=1.0)
         options: Any = {"max_steps": 600, "tolerance": 1e-7}
-        slow = maximise_likelihood(linear, layout, blocks, accelerate=False, **options)
-        fast = maximise_likelihood(linear, layout, blocks, **options)
+        slow = run_gaussian_em(linear, layout, blocks, accelerate=False, **options)
+        fast = run_gaussian_em(linear, layout, blocks, **options)
         assert fast.trace[-1] > slow.trace[-1] - 0.01
         plain, leaping = plain + len(slow.trace), leaping + len(fast.trace)
     assert leaping < plain
@@ -122,7 +122,7 @@ def test_heywood_case_stays_inside() -> None:
     X[:, 1] = 3 * X[:, 0] - 1
     linear, layout, units = ready(model, X)
     blocks = training_blocks(X, layout, *units)
-    found = maximise_likelihood(linear, layout, blocks, max_steps=200)
+    found = run_gaussian_em(linear, layout, blocks, max_steps=200)
     assert np.diff(found.trace).min() > -1e-9 * abs(found.trace[-1])
     assert min(float(a.min(initial=1)) for a in found.linear.hung.noise) >= NOISE_FLOOR
     assert np.isfinite(log_likelihood(model_of(found.linear, layout, *units), X)).all()

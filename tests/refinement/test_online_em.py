@@ -8,15 +8,16 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import sparse
-from tests.reference.online_em import slow_walk
+from tests.reference.online_em import slow_online_pass
 from tests.reference.refine import even_targets
 
 from latenttree.evaluation.datasets import make_latent_tree
 from latenttree.evaluation.metrics import model_of
+from latenttree.model.likelihood import total_log_likelihood
 from latenttree.model.samples import Chunk
 from latenttree.model.tree_model import TreeModel
-from latenttree.refinement import em as refine
-from latenttree.refinement import online_em as minibatches
+from latenttree.refinement import online_em
+from latenttree.refinement.em import run_em
 from latenttree.refinement.em_steps import EMSteps
 from latenttree.refinement.parameter_vectors import ParameterVectors
 
@@ -40,20 +41,20 @@ def test_a_pass_is_the_slow_one(seed: int) -> None:
     opening = steps.expect(start, lambda: iter([codes[::3]]))
     mean = opening._replace(counts=opening.counts / len(codes[::3]))
     batches = [codes[:7], codes[7:12], codes[12:30]]
-    found = minibatches.walk(steps, mean, [partial(list, [Chunk(b)]) for b in batches], 30.0)
-    expected = slow_walk(model, codes[::3], batches, target, minibatches.DECAY)
+    found = online_em.online_pass(steps, mean, [partial(list, [Chunk(b)]) for b in batches], 30.0)
+    expected = slow_online_pass(model, codes[::3], batches, target, online_em.DECAY)
     for x, y in zip(steps.space.as_model(found).cpts, expected.cpts, strict=True):
         np.testing.assert_allclose(x, y, atol=1e-10)
 
 
 def test_every_sample_is_in_one_batch() -> None:
     sizes = [5000, 1, 3000]
-    found = minibatches.order(sizes)
+    found = online_em.batch_order(sizes)
     for which, size in enumerate(sizes):
         index = np.concatenate([x for w, x in found if w == which])
         assert np.array_equal(np.sort(index), np.arange(size))
     assert len(found) == 8  # 8,001 samples, 1,024 in a batch, and a chunk of one sample
-    assert len(minibatches.order([10**6])) == minibatches.MOST_BATCHES
+    assert len(online_em.batch_order([10**6])) == online_em.MOST_BATCHES
     # chunks take turns: those of the first do not come first
     assert {w for w, _ in found[:4]} >= {0, 2}
 
@@ -69,7 +70,7 @@ def test_weights_count_as_copies_do() -> None:
     heavy = [partial(list, [Chunk(codes[s], weights=weights[s])]) for s in halves]
     times = weights.astype(int)
     copied = [partial(list, [Chunk(np.repeat(codes[s], times[s], axis=0))]) for s in halves]
-    one, other = (minibatches.walk(steps, mean, b, 400.0) for b in (heavy, copied))
+    one, other = (online_em.online_pass(steps, mean, b, 400.0) for b in (heavy, copied))
     np.testing.assert_allclose(one, other, atol=1e-12)
 
 
@@ -79,9 +80,7 @@ def test_threads_do_not_change_a_pass(kind: str) -> None:
     rows = codes if kind == "codes" else sparse.csr_array(codes)
     chunks = partial(iter, [Chunk(rows)])
     found = [
-        minibatches.BatchPass(
-            steps_of(model, n), steps_of(model).space.flat(model.cpts, {}), chunks
-        )
+        online_em.BatchPass(steps_of(model, n), steps_of(model).space.flat(model.cpts, {}), chunks)
         for n in (1, 2)
     ]
     assert np.array_equal(found[0].theta, found[1].theta)
@@ -96,29 +95,27 @@ def test_many_samples_need_few_passes(monkeypatch: pytest.MonkeyPatch) -> None:
     tables = [t * np.exp(0.3 * rng.normal(size=t.shape)) for t in truth.cpts]
     start = TreeModel(truth.tree, truth.root, tuple(t / t.sum(axis=0) for t in tables))
     chunks = partial(iter, [codes[:25_000], codes[25_000:]])
-    best = refine.refine(start, chunks, max_steps=500, tolerance=1e-9)
-    monkeypatch.setattr(refine, "MANY_SAMPLES", 40_000)
-    quick = refine.refine(start, chunks, max_steps=500)
+    best = run_em(start, chunks, max_steps=500, tolerance=1e-9)
+    quick = run_em(start, chunks, max_steps=500, online_from=40_000)
     assert quick.converged
     assert len(quick.trace) < len(best.trace) / 2
-    reached = refine.total_log_likelihood(quick.model, chunks)
+    reached = total_log_likelihood(quick.model, chunks)
     assert reached > best.trace[-1] - 0.025 * truth.n_parameters - 10  # 10: the prior
     # asked for more, it gives more
-    exact = refine.refine(start, chunks, max_steps=500, tolerance=1e-12)
+    exact = run_em(start, chunks, max_steps=500, tolerance=1e-12, online_from=40_000)
     assert exact.trace[-1] == pytest.approx(best.trace[-1], abs=0.01)
     # the first steps bring whole units of log-likelihood, so that five of them cannot be enough
-    monkeypatch.setattr(refine, "LEAST_STEPS", 5)
-    short = refine.refine(start, chunks, max_steps=5, tolerance=1e-12)
+    monkeypatch.setattr("latenttree.refinement.em.LEAST_STEPS", 5)
+    short = run_em(start, chunks, max_steps=5, tolerance=1e-12, online_from=40_000)
     assert len(short.trace) == 6
     assert not short.converged
 
 
 @pytest.mark.parametrize("family", ["gaussian", "poisson"])
-def test_families_are_seen_in_batches_too(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(refine, "MANY_SAMPLES", 1000)
+def test_families_pass_in_batches_too(family: str) -> None:
     data = make_latent_tree(6, 2, family=family, n_samples=4000, random_state=0)
     chunks = partial(iter, [chunk_of_values(data)])
-    best, quick = (refine.refine(data.model, chunks, tolerance=t) for t in (1e-9, 1e-7))
+    best, quick = (run_em(data.model, chunks, tolerance=t, online_from=1000) for t in (1e-9, 1e-7))
     assert quick.trace[-1] > best.trace[-1] - 0.1 * data.model.n_parameters
 
 

@@ -15,7 +15,7 @@ from latenttree.evaluation.simulation.shapes import make_tree
 from latenttree.model.inference import sample
 from latenttree.model.samples import Samples, marginals
 from latenttree.model.tree_model import TreeModel
-from latenttree.refinement.em import refine
+from latenttree.refinement.em import run_em
 from latenttree.search.neighbourhood import (
     mixed,
     neighbourhood_of,
@@ -91,7 +91,7 @@ def test_never_merges_what_the_data_need(n_states: int) -> None:
             12, n_states, 6, shape="random", n_samples=20_000, random_state=seed
         )
         samples = Samples(as_table(data.X))
-        start = refine(data.model, samples, max_steps=20).model
+        start = run_em(data.model, samples, max_steps=20).model
         found = select_states(start, StatesConfig(samples))
         assert found.n_merged == 0
         assert found.model is start

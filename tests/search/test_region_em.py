@@ -12,7 +12,7 @@ from latenttree.evaluation.datasets import make_latent_tree
 from latenttree.evaluation.metrics import model_of
 from latenttree.model.inference import Evidence
 from latenttree.model.tree_model import TreeModel
-from latenttree.refinement.em import random_model, refine
+from latenttree.refinement.em import random_model, run_em
 from latenttree.search.region_em import RegionModel
 from latenttree.search.region_em import fit_region_model as fit_arrays
 from latenttree.search.region_patterns import LANE, Branches
@@ -62,7 +62,7 @@ def fit_region_model(model: TreeModel, *args: Any) -> tuple[TreeModel, float]:
 def large_fit(model: TreeModel, evidence: Evidence, **options: Any) -> Any:
     p = model.tree.n_observed
     settings = {"max_steps": 3000, "tolerance": 1e-13} | options
-    return refine(model, lambda: iter([evidence]), marginals=model.marginals[:p], **settings)
+    return run_em(model, lambda: iter([evidence]), marginals=model.marginals[:p], **settings)
 
 
 @pytest.mark.parametrize("shape", ["star", "caterpillar", "random"])

@@ -15,7 +15,7 @@ from latenttree.evaluation.datasets import LatentTreeData, make_latent_tree
 from latenttree.evaluation.metrics import parameter_error, robinson_foulds
 from latenttree.model.likelihood import total_log_likelihood
 from latenttree.model.samples import Samples
-from latenttree.refinement.em import refine
+from latenttree.refinement.em import run_em
 
 N = 10_000
 SIZES = (9, 10, 15)
@@ -53,7 +53,7 @@ def learn(data: LatentTreeData, k: int) -> lt.LatentTree:
 def check_best(model: lt.LatentTree, data: LatentTreeData) -> None:
     """The likelihood is the highest that there is near the truth, and so are the parameters."""
     samples = Samples(as_table(data.X, family=data.family))
-    best = refine(data.model, samples, max_steps=100, n_jobs=2).model
+    best = run_em(data.model, samples, max_steps=100, n_jobs=2).model
     reached, there = (total_log_likelihood(m, samples, 2) for m in (model.model_, best))
     # both stop where less than 1/20 is to be gained for each parameter
     assert reached > there - 0.1 * best.n_parameters

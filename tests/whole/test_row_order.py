@@ -206,8 +206,8 @@ def test_many_samples_are_refined_in_batches(monkeypatch: pytest.MonkeyPatch) ->
     """A pass over small batches comes before EM, from `MANY_SAMPLES` samples on."""
     monkeypatch.setattr(refine, "MANY_SAMPLES", 10_000)
     passes: list[Any] = []
-    seen = refine.Seen
-    monkeypatch.setattr(refine, "Seen", lambda *given: passes.append(given) or seen(*given))
+    seen = refine.BatchPass
+    monkeypatch.setattr(refine, "BatchPass", lambda *given: passes.append(given) or seen(*given))
     X = make_latent_tree(9, n_categories=8, n_samples=20_000, random_state=0).X
     check_same(learn(X, search=False), learn(X[shuffled(20_000)], search=False))
     assert len(passes) == 2

@@ -1,11 +1,11 @@
 """`TreeModel`: a tree with every conditional distribution, as a directed model from a root.
 
-Categorical nodes have tables. An observed node of another family has an emission: the distribution
+Categorical nodes have CPTs. An observed node of another family has an emission: the distribution
 of its values in each state of its neighbour. To the tree such a node is a leaf with a single state;
 what its value says comes in as evidence on the neighbour.
 
 A tree model has one joint distribution whatever its root; the arrays are kept as
-`P(root) prod_v P(v | parent(v))`, so both directions of an edge come from one table and agree.
+`P(root) prod_v P(v | parent(v))`, so both directions of an edge come from one CPT and agree.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class TreeModel:
     ----------
     tree : observed nodes first.
     root : where the arrows start; a hidden node wherever there is one.
-    tables : for every node `v` its `P(v | parent)`, `(dims[v], dims[parent])`, columns on the
+    cpts : for every node `v` its `P(v | parent)`, `(dims[v], dims[parent])`, columns on the
         simplex; for the root `P(root)` as a single column. Ones for nodes with an emission.
     emissions : the distributions of observed leaves that are not categorical, by node.
     """
@@ -48,21 +48,22 @@ class TreeModel:
 
     def __post_init__(self) -> None:
         if len(self.cpts) != self.tree.n_nodes:
-            found, needed = len(self.cpts), self.tree.n_nodes
-            raise ValueError(f"{found} tables for {needed} nodes; give one each")
-        shapes = [np.shape(table) for table in self.cpts]
+            raise ValueError(
+                f"{len(self.cpts)} CPTs for {self.tree.n_nodes} nodes; give one for each node"
+            )
+        shapes = [np.shape(cpt) for cpt in self.cpts]
         for v, (shape, u) in enumerate(zip(shapes, self.parents.tolist(), strict=True)):
             width = 1 if u < 0 else (*shapes[u], 0)[0]
             if len(shape) != 2 or shape[1] != width or not shape[0]:
                 raise ValueError(
-                    f"the table of node {self.tree.names[v]!r} has shape {shape}; its parent "
+                    f"the CPT of node {self.tree.names[v]!r} has shape {shape}; its parent "
                     f"needs {width} columns"
                 )
         object.__setattr__(self, "cpts", self._distributions(shapes))
         self._check_emissions()
 
     def _distributions(self, shapes: list[tuple[int, ...]]) -> tuple[Floats, ...]:
-        """The tables, normalised to the last bit and read-only; those of one shape together."""
+        """The CPTs, normalised to rounding and read-only; those of one shape in one array."""
         alike: dict[tuple[int, ...], list[int]] = {}
         for v, shape in enumerate(shapes):
             alike.setdefault(shape, []).append(v)
@@ -74,14 +75,14 @@ class TreeModel:
             if not fine.all():
                 at = int(np.argmin(fine))
                 raise ValueError(
-                    f"columns of the table of node {self.tree.names[nodes[at]]!r} are not "
+                    f"columns of the CPT of node {self.tree.names[nodes[at]]!r} are not "
                     f"distributions: smallest value {stack[at].min():g}, sums from "
                     f"{sums[at].min():g} to {sums[at].max():g}"
                 )
             stack /= sums[:, None, :]
             stack.flags.writeable = False
-            for v, table in zip(nodes, stack, strict=True):
-                found[v] = table
+            for v, cpt in zip(nodes, stack, strict=True):
+                found[v] = cpt
         return tuple(found)
 
     def _check_emissions(self) -> None:
@@ -93,7 +94,7 @@ class TreeModel:
             if self.cpts[v].shape != expected:
                 raise ValueError(
                     f"the emission of {self.tree.names[v]!r} has {emission.n_states} states, its "
-                    f"table shape {self.cpts[v].shape}; the table is ones of shape {expected}"
+                    f"CPT shape {self.cpts[v].shape}; the CPT is ones of shape {expected}"
                 )
 
     @classmethod
@@ -110,17 +111,17 @@ class TreeModel:
         where there is no edge."""
         root = default_root(tree)
         parents = tree.rooted(root).parents
-        tables: list[Any] = [None] * tree.n_nodes
+        cpts: list[Any] = [None] * tree.n_nodes
         priors = []
         for (a, b), joint in zip(tree.edges.tolist(), joints, strict=True):
             j = np.asarray(joint, dtype=np.float64)
             parent, child = (a, b) if parents[b] == a else (b, a)
             j = j.T if parent == a else j  # (child, parent)
-            tables[child] = normalised(j)
+            cpts[child] = normalised(j)
             if parent == root:
                 priors.append(j.sum(axis=0) / j.sum())
-        tables[root] = normalised(np.asarray(np.mean(priors, axis=0) if priors else prior)[:, None])
-        return cls(tree, root, tuple(tables), emissions or {})
+        cpts[root] = normalised(np.asarray(np.mean(priors, axis=0) if priors else prior)[:, None])
+        return cls(tree, root, tuple(cpts), emissions or {})
 
     @cached_property
     def parents(self) -> NDArray[np.int64]:
@@ -135,7 +136,7 @@ class TreeModel:
     @cached_property
     def dims(self) -> NDArray[np.int64]:
         """(n_nodes,) states of each node."""
-        return np.array([len(table) for table in self.cpts], dtype=np.int64)
+        return np.array([len(cpt) for cpt in self.cpts], dtype=np.int64)
 
     @cached_property
     def marginals(self) -> tuple[Floats, ...]:
@@ -148,7 +149,8 @@ class TreeModel:
 
     @property
     def n_parameters(self) -> int:
-        """Free parameters: one less than the states for every column of every table."""
+        """Free parameters: one less than the states for every column of every CPT, and those of the
+        emissions."""
         emitted = sum(emission.n_parameters for emission in self.emissions.values())
         return int(sum((len(t) - 1) * t.shape[1] for t in self.cpts)) + emitted
 
@@ -178,11 +180,12 @@ class TreeModel:
             return self.emissions[i].mean()
         if j in self.emissions:
             raise ValueError(
-                f"{self.tree.names[j]!r} has no states to condition on; turn the question round"
+                f"{self.tree.names[j]!r} has no states to condition on; ask for the "
+                "conditional in the other direction"
             )
-        return self._table(i, j)
+        return self._conditional(i, j)
 
-    def _table(self, i: int, j: int) -> Floats:
+    def _conditional(self, i: int, j: int) -> Floats:
         """`P(i | j)` of the two ends of an edge."""
         if self.parents[i] == j:
             return self.cpts[i]
@@ -192,38 +195,38 @@ class TreeModel:
         """The same distribution with the arrows from another root."""
         target = self.tree.index(root)
         parents = self.tree.rooted(target).parents
-        tables = [
-            self.marginals[v][:, None] if u < 0 else self._table(v, u)
+        cpts = [
+            self.marginals[v][:, None] if u < 0 else self._conditional(v, u)
             for v, u in enumerate(parents.tolist())
         ]
-        return TreeModel(self.tree, target, tuple(tables), self.emissions)
+        return TreeModel(self.tree, target, tuple(cpts), self.emissions)
 
     def relabelled(self, orders: Mapping[int, ArrayLike]) -> TreeModel:
         """States of the given nodes in another order: new state `i` is old state `orders[v][i]`."""
-        tables = []
-        for v, (table, u) in enumerate(zip(self.cpts, self.parents.tolist(), strict=True)):
+        cpts = []
+        for v, (cpt, u) in enumerate(zip(self.cpts, self.parents.tolist(), strict=True)):
             if v not in orders and u not in orders:
-                tables.append(table)
+                cpts.append(cpt)
                 continue
-            rows = np.asarray(orders.get(v, np.arange(len(table))))
-            columns = np.asarray(orders.get(u, np.arange(table.shape[1])) if u >= 0 else [0])
-            tables.append(table[np.ix_(rows, columns)])
+            rows = np.asarray(orders.get(v, np.arange(len(cpt))))
+            columns = np.asarray(orders.get(u, np.arange(cpt.shape[1])) if u >= 0 else [0])
+            cpts.append(cpt[np.ix_(rows, columns)])
         emissions = {
             v: emission.relabelled(np.asarray(orders[u])) if u in orders else emission
             for v, emission in self.emissions.items()
             for u in (int(self.parents[v]),)
         }
-        return TreeModel(self.tree, self.root, tuple(tables), emissions)
+        return TreeModel(self.tree, self.root, tuple(cpts), emissions)
 
     def with_cpts(
-        self, tables: Iterable[Floats], emissions: Mapping[int, Emission] | None = None
+        self, cpts: Iterable[Floats], emissions: Mapping[int, Emission] | None = None
     ) -> TreeModel:
-        """Other tables (and emissions) on the same tree, taken as they are: for a caller that has
+        """Other CPTs (and emissions) on the same tree, not checked: for a caller that has
         normalised them and will not write to them."""
         new = object.__new__(TreeModel)
         known = {name: getattr(self, name) for name in ("tree", "root", "parents", "order", "dims")}
         used = self.emissions if emissions is None else emissions
-        vars(new).update(known, cpts=tuple(tables), emissions=used)
+        vars(new).update(known, cpts=tuple(cpts), emissions=used)
         return new
 
     @classmethod
@@ -231,15 +234,15 @@ class TreeModel:
         cls,
         tree: Tree,
         root: int,
-        tables: Sequence[Floats],
+        cpts: Sequence[Floats],
         emissions: Mapping[int, Emission] | None = None,
     ) -> TreeModel:
-        """A model whose tables are known to be distributions, and are not looked at again."""
+        """A model whose CPTs are known to be distributions: they are not checked."""
         new = object.__new__(cls)
         parents, order = tree.rooted(root)
-        dims = np.array([len(table) for table in tables], dtype=np.int64)
+        dims = np.array([len(cpt) for cpt in cpts], dtype=np.int64)
         known = {"tree": tree, "root": root, "parents": parents, "order": order, "dims": dims}
-        vars(new).update(known, cpts=tuple(tables), emissions=emissions or {})
+        vars(new).update(known, cpts=tuple(cpts), emissions=emissions or {})
         return new
 
     def canonical(self) -> TreeModel:
@@ -247,11 +250,11 @@ class TreeModel:
         tree, number = self.tree.renumbered()
         root = default_root(tree)
         turned = self.rerooted(int(np.flatnonzero(number == root)[0]))
-        tables: list[Any] = [None] * tree.n_nodes
-        for v, table in enumerate(turned.cpts):
-            tables[number[v]] = table
+        cpts: list[Any] = [None] * tree.n_nodes
+        for v, cpt in enumerate(turned.cpts):
+            cpts[number[v]] = cpt
         emissions = {int(number[v]): emission for v, emission in self.emissions.items()}
-        return TreeModel(tree, root, tuple(tables), emissions)
+        return TreeModel(tree, root, tuple(cpts), emissions)
 
     def __repr__(self) -> str:
         return f"TreeModel({self.tree!r}, {self.n_parameters:,} parameters)"
@@ -262,10 +265,10 @@ def default_root(tree: Tree) -> int:
     return tree.n_observed if tree.n_hidden else 0
 
 
-def normalised(table: Floats, fallback: Floats | None = None) -> Floats:
+def normalised(cpt: Floats, fallback: Floats | None = None) -> Floats:
     """Columns divided by their sums; an empty column becomes `fallback` (default: uniform)."""
-    table = np.maximum(np.asarray(table, dtype=np.float64), 0.0)
-    sums = table.sum(axis=0)
-    base = np.ones(len(table)) if fallback is None else fallback
-    table = np.where(sums > 0, table, base[:, None])
-    return np.asarray(table / table.sum(axis=0))
+    cpt = np.maximum(np.asarray(cpt, dtype=np.float64), 0.0)
+    sums = cpt.sum(axis=0)
+    base = np.ones(len(cpt)) if fallback is None else fallback
+    cpt = np.where(sums > 0, cpt, base[:, None])
+    return np.asarray(cpt / cpt.sum(axis=0))

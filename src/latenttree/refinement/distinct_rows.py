@@ -1,4 +1,4 @@
-"""Equal rows of a table taken together, each with the number of times it occurs."""
+"""Distinct rows of a table, each with the number of times it occurs as weight."""
 
 from __future__ import annotations
 
@@ -10,20 +10,22 @@ from latenttree.data.row_access import rows_to_scratch, scratch_map
 from latenttree.data.row_keys import row_keys
 
 MOST_DISTINCT = 0.8
-"""Share of different rows up to which equal ones are taken together."""
+"""Upper bound of the share of distinct rows for which equal ones are combined."""
 
-LOOKED_AT = 1 << 14
-"""Rows among which at least two are equal, or hardly any of a million are."""
+PROBED_ROWS = 1 << 14
+"""If all of this number of first rows in the order of content differ, hardly any rows are equal."""
 
 
 def distinct_rows(table: Table) -> Table:
-    """The different rows of a table of categories in the order of its content, in which equal rows
-    stand together, each as often as it occurs; the table itself where that would save less than a
-    fifth, or where a row is more than categories. O(n p), or what is stored."""
+    """The distinct rows of a table of categories, weighted by their number.
+
+    The rows of the table are in the order of its content, so that equal rows are adjacent. Returns
+    the table itself where that would save less than a fifth, or where it has variables that are not
+    categorical. O(n p), or O(stored entries)."""
     if table.values is not None or table.kind == "blocks":
         return table
-    if table.n_samples > 2 * LOOKED_AT:
-        some = table.subset_rows(slice(LOOKED_AT))
+    if table.n_samples > 2 * PROBED_ROWS:
+        some = table.subset_rows(slice(PROBED_ROWS))
         if _first_of_equals(some).all():
             return table
     first = np.flatnonzero(_first_of_equals(table))
@@ -37,15 +39,15 @@ def distinct_rows(table: Table) -> Table:
 
 
 def _first_of_equals(table: Table) -> NDArray[np.bool_]:
-    """(n,) whether a row is another than the one before it, by their keys."""
+    """(n,) whether a row differs from the one before it, by their keys."""
     keys = row_keys(table)
-    found = np.ones(table.n_samples, dtype=np.bool_)
-    np.not_equal(keys[1:], keys[:-1], out=found[1:])
-    return found
+    is_first = np.ones(table.n_samples, dtype=np.bool_)
+    np.not_equal(keys[1:], keys[:-1], out=is_first[1:])
+    return is_first
 
 
 def _rows(table: Table, index: NDArray[np.int64]) -> Table:
-    """Some rows; those of a table in a scratch file in another."""
+    """Some rows of a table; where it is stored in a scratch file, in another scratch file."""
     stored = table.codes if table.codes is not None else table.matrix
     if scratch_map(stored) is None:
         return table.subset_rows(index)

@@ -1,4 +1,4 @@
-"""EMSteps of EM over a whole tree: a pass over the samples, and the model that follows from it."""
+"""One EM step over a whole tree: the E-step is a pass over the samples, the M-step a division."""
 
 from __future__ import annotations
 
@@ -19,15 +19,20 @@ Floats = NDArray[np.float64]
 
 
 class Sums(NamedTuple):
-    """What a step needs from the samples: expected counts of tables, statistics of emissions."""
+    """The result of an E-step: expected sufficient statistics, which add over samples.
 
-    counts: Floats  # of all tables, row after row
+    counts : expected counts of all CPTs, one after another, each row by row.
+    statistics : `(T, n_states)` sums of the statistics of each emission, by node.
+    value : the log-likelihood.
+    """
+
+    counts: Floats
     statistics: Statistics
     value: float
 
 
 class State(NamedTuple):
-    """A model as one vector, what the samples say about it, and its objective."""
+    """Parameters as one vector, their E-step, and the penalised log-likelihood."""
 
     theta: Floats
     sums: Sums
@@ -35,7 +40,7 @@ class State(NamedTuple):
 
 
 class EMSteps:
-    """EMSteps of EM from one vector of parameters to the next."""
+    """The E-step and the M-step on parameter vectors of one tree."""
 
     def __init__(self, space: ParameterVectors, smoothing: float, n_jobs: int) -> None:
         self.space, self.smoothing, self.n_jobs = space, smoothing, n_jobs
@@ -43,7 +48,7 @@ class EMSteps:
         self.groups = ColumnGroups.of(space.model)
 
     def expect(self, theta: Floats, chunks: Chunks) -> Sums:
-        """One pass over the samples."""
+        """The E-step: one pass over the samples."""
         if self.groups is not None:
             flat, model = theta[: self.space.size], self.space.as_model(theta)
             found = self.groups.expect(flat, model, map(as_chunk, chunks()), self.n_jobs)
@@ -52,12 +57,12 @@ class EMSteps:
         return _expect(self.counter, self.space, theta, chunks, self.n_jobs)
 
     def visit(self, theta: Floats, chunks: Chunks) -> State:
-        """One pass over the samples, and the objective."""
+        """The E-step, and the objective."""
         sums = self.expect(theta, chunks)
         return State(theta, sums, sums.value + self.smoothing * self.space.log_prior(theta))
 
     def step(self, sums: Sums) -> Floats:
-        """The model of largest expected log-likelihood."""
+        """The M-step: the parameters of largest expected penalised log-likelihood."""
         return self.space.maximised(sums.counts, sums.statistics, self.smoothing)
 
 

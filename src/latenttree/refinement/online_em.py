@@ -33,12 +33,12 @@ BATCH, MOST_BATCHES = 1024, 256
 """Samples in a batch, at least, and batches in a pass, at most."""
 
 OPENING_SHARE = 16
-"""One sample in so many is seen before the first step, and afterwards to measure what was
-gained."""
+"""One of this number of samples is used before the first step, and to measure the gain after the
+pass."""
 
 
 class BatchPass:
-    """Parameters after a pass in batches, and some of the samples to compare parameters on."""
+    """A pass of online EM: its parameters, and some of the samples to compare parameters on."""
 
     def __init__(self, steps: EMSteps, theta: Floats, chunks: Chunks) -> None:
         parts = list(map(as_chunk, chunks()))
@@ -47,21 +47,25 @@ class BatchPass:
         opening, share = steps.expect(theta, self._some), _weight(some) / _weight(parts)
         self._before, self._share = opening.value, share
         batches = [
-            partial(_taken, parts[which], index) for which, index in order(list(map(len, parts)))
+            partial(_taken, parts[which], index)
+            for which, index in batch_order(list(map(len, parts)))
         ]
-        self.theta = walk(steps, _scaled(opening, 1 / _weight(some)), batches, _weight(parts))
+        self.theta = online_pass(
+            steps, _scaled(opening, 1 / _weight(some)), batches, _weight(parts)
+        )
 
     def gained(self, theta: Floats) -> float:
-        """What parameters gain in log-likelihood of all samples, against the start, as far as some
-        of them tell."""
+        """Gain of parameters over the start in log-likelihood of all samples, estimated from some
+        of them."""
         model, n_jobs = self._steps.space.as_model(theta), self._steps.n_jobs
         return (total_log_likelihood(model, self._some, n_jobs) - self._before) / self._share
 
 
-def walk(
+def online_pass(
     steps: EMSteps, mean: Sums, batches: Sequence[Callable[[], list[Chunk]]], n: float
 ) -> Floats:
-    """The parameters after a pass, from the mean statistics of some samples, as if of `n`."""
+    """The parameters after a pass over `batches`, from the mean statistics of some samples; the
+    prior counts as with `n` samples."""
     theta = steps.step(_scaled(mean, n))
     late = _scaled(mean, 0.0)
     for t, take in enumerate(batches, start=1):
@@ -74,11 +78,11 @@ def walk(
     return steps.step(_scaled(late, n / (len(batches) - len(batches) // 2)))
 
 
-def order(sizes: list[int]) -> list[tuple[int, Ints]]:
+def batch_order(sizes: list[int]) -> list[tuple[int, Ints]]:
     """Batches of chunks of these sizes, as (chunk, samples of it), each sample in one of them.
 
     The samples of a batch are spread over its chunk at random, and those of a chunk over the whole
-    pass, so that an order of the samples does not show."""
+    pass, so that the order of the samples has no effect."""
     rng = np.random.default_rng(0)
     n = sum(sizes)
     batches = min(max(n // BATCH, 1), MOST_BATCHES)
@@ -98,19 +102,22 @@ def _spread(n: int, share: int) -> Ints:
 
 
 def _weight(parts: list[Chunk]) -> float:
-    """Samples, each as often as it counts."""
+    """Total weight of the samples."""
     return float(sum(len(c) if c.weights is None else c.weights.sum() for c in parts))
 
 
 def _scaled(sums: Sums, factor: float) -> Sums:
+    """Statistics times a factor."""
     statistics = {v: factor * x for v, x in sums.statistics.items()}
     return Sums(factor * sums.counts, statistics, factor * sums.value)
 
 
 def _sum(one: Sums, other: Sums) -> Sums:
+    """Statistics added."""
     statistics = {v: x + other.statistics[v] for v, x in one.statistics.items()}
     return Sums(one.counts + other.counts, statistics, one.value + other.value)
 
 
 def _taken(part: Chunk, index: Ints) -> list[Chunk]:
+    """One batch: some samples of a chunk."""
     return [part.take(index)]

@@ -1,4 +1,4 @@
-"""Models of one tree as vectors: what steps of EM add, extrapolate and normalise."""
+"""Models of one tree as parameter vectors, which EM maximises and extrapolates."""
 
 from __future__ import annotations
 
@@ -12,20 +12,23 @@ from latenttree.model.emissions import Emission, MultiHot, from_many_sums
 from latenttree.model.tree_model import TreeModel
 
 Floats = NDArray[np.float64]
-Tables = tuple[Floats, ...]
+CPTs = tuple[Floats, ...]
 
 OPENING = 1e-3
-"""Share of independence mixed into the first model: EM never leaves a zero."""
+"""Weight of independence mixed into the first model, because EM never leaves a zero."""
 
 LEAST_SHARE = 0.1
-"""An extrapolated probability stays above this share of the last step's."""
+"""An extrapolated probability is at least this share of that of the last step."""
 
 
 class ParameterVectors:
-    """Models of one tree as flat vectors, all tables one after another, row by row, then the
-    parameters of emissions: thousands of small tables cost as little as one large one."""
+    """Models of one tree as flat vectors: all CPTs one after another, row by row, then the
+    parameters of the emissions. Thousands of small CPTs cost as little as one large array.
 
-    def __init__(self, model: TreeModel, target: Tables, means: Statistics) -> None:
+    `target` is the distribution of pseudo-samples for each node, `means` the mean statistics of
+    each emission."""
+
+    def __init__(self, model: TreeModel, target: CPTs, means: Statistics) -> None:
         self.model, self.means = model, means
         widths = np.array([t.shape[1] for t in model.cpts])
         first = np.cumsum(widths) - widths
@@ -38,38 +41,44 @@ class ParameterVectors:
         self.target = np.concatenate([np.repeat(t, w) for t, w in zip(target, widths, strict=True)])
         self.size = len(self.target)
 
-    def flat(self, tables: Tables, emissions: Mapping[int, Emission]) -> Floats:
-        return self.joined(np.concatenate([t.ravel() for t in tables]), emissions)
+    def flat(self, cpts: CPTs, emissions: Mapping[int, Emission]) -> Floats:
+        """The vector of CPTs and emissions."""
+        return self.joined(np.concatenate([t.ravel() for t in cpts]), emissions)
 
-    def joined(self, tables: Floats, emissions: Mapping[int, Emission]) -> Floats:
-        return np.concatenate([tables, *(emissions[v].vector() for v in sorted(emissions))])
+    def joined(self, cpts: Floats, emissions: Mapping[int, Emission]) -> Floats:
+        """The vector of flat CPTs and emissions."""
+        return np.concatenate([cpts, *(emissions[v].vector() for v in sorted(emissions))])
 
     def as_model(self, theta: Floats) -> TreeModel:
+        """The model of a vector, not checked."""
         parts = np.split(theta[: self.size], self.ends[:-1])
         shapes = (t.shape for t in self.model.cpts)
-        tables = (p.reshape(s) for p, s in zip(parts, shapes, strict=True))
-        return self.model.with_cpts(tables, self._emissions(theta[self.size :]))
+        cpts = (p.reshape(s) for p, s in zip(parts, shapes, strict=True))
+        return self.model.with_cpts(cpts, self._emissions(theta[self.size :]))
 
     def _emissions(self, vector: Floats) -> dict[int, Emission]:
-        found: dict[int, Emission] = {}
+        """The emissions of the last part of a vector."""
+        emissions: dict[int, Emission] = {}
         for v, emission in sorted(self.model.emissions.items()):
             size = len(emission.vector())
-            found[v], vector = emission.with_vector(vector[:size]), vector[size:]
-        return found
+            emissions[v], vector = emission.with_vector(vector[:size]), vector[size:]
+        return emissions
 
     def normalised(self, theta: Floats) -> Floats:
-        """Columns of tables to sum one; empty ones as the target."""
-        tables = theta[: self.size]
-        sums = np.bincount(self.column, tables)[self.column]
-        tables = np.where(sums > 0, tables / np.where(sums > 0, sums, 1.0), self.target)
-        return np.concatenate([tables, theta[self.size :]])
+        """Columns of CPTs scaled to sum one; empty ones replaced by the target."""
+        cpts = theta[: self.size]
+        sums = np.bincount(self.column, cpts)[self.column]
+        cpts = np.where(sums > 0, cpts / np.where(sums > 0, sums, 1.0), self.target)
+        return np.concatenate([cpts, theta[self.size :]])
 
     def maximised(self, counts: Floats, statistics: Statistics, smoothing: float) -> Floats:
+        """The M-step: parameters of largest expected log-likelihood, with pseudo-samples."""
         emissions = self._from_sums(statistics, smoothing)
-        tables = counts + smoothing * self.target
-        return self.normalised(self.joined(tables, emissions))
+        cpts = counts + smoothing * self.target
+        return self.normalised(self.joined(cpts, emissions))
 
     def _from_sums(self, statistics: Statistics, smoothing: float) -> Mapping[int, Emission]:
+        """Emissions of largest likelihood given their statistics; column groups all at once."""
         groups = {v: e for v, e in self.model.emissions.items() if isinstance(e, MultiHot)}
         if len({e.n_states for e in groups.values()}) > 1:
             groups = {}
@@ -82,18 +91,21 @@ class ParameterVectors:
         return found
 
     def opened(self, theta: Floats) -> Floats:
-        """A little independence mixed in."""
+        """The parameters mixed with a share `OPENING` of independence."""
         opened = theta.copy()
         opened[: self.size] += OPENING * (self.target - theta[: self.size])
         return opened
 
     def within(self, far: Floats, theta: Floats) -> Floats:
-        """Far parameters whose probabilities stay above a share of the nearer `theta`'s."""
+        """Extrapolated parameters `far`, with probabilities of at least a share of those of
+        `theta`.
+
+        Changes `far` in place."""
         far[: self.size] = np.maximum(far[: self.size], LEAST_SHARE * theta[: self.size])
         return self.normalised(far)
 
     def log_prior(self, theta: Floats) -> float:
-        """`sum t log P`: what a pseudo-sample for each column adds to the objective."""
-        tables = float(self.target @ np.log(np.maximum(theta[: self.size], 1e-300)))
+        """`sum t log P`: the contribution of one pseudo-sample for each column to the objective."""
+        cpts = float(self.target @ np.log(np.maximum(theta[: self.size], 1e-300)))
         emissions = self._emissions(theta[self.size :])
-        return tables + sum(e.log_prior(self.means[v]) for v, e in emissions.items())
+        return cpts + sum(e.log_prior(self.means[v]) for v, e in emissions.items())

@@ -17,8 +17,7 @@ from latenttree.model.tree_model import TreeModel
 from latenttree.parameters.gaussian import GaussianStart
 from latenttree.parameters.solving import Parameters
 from latenttree.parameters.stage import Start
-from latenttree.refinement.em import MANY_SAMPLES, Refinement
-from latenttree.refinement.em import refine as maximise_likelihood
+from latenttree.refinement.em import MANY_SAMPLES, Refinement, run_em
 from latenttree.refinement.evidence import canonical_states, effective_samples
 from latenttree.refinement.gaussian.fitting import refine_gaussian
 
@@ -70,7 +69,7 @@ def refine_fully(start: Parameters, table: Table, config: FitConfig) -> Fitted:
         refinement = Refinement(usable, converged=True)
     else:
         with config.progress.stage("refinement"):
-            refinement = maximise_likelihood(
+            refinement = run_em(
                 start.model,
                 train,
                 max_steps=config.max_iter,
@@ -96,7 +95,7 @@ def refine_fully(start: Parameters, table: Table, config: FitConfig) -> Fitted:
 def _refine_roughly(start: Parameters, table: Table, config: FitConfig) -> Fitted:
     """The model after a few steps of EM on some of the samples."""
     with config.progress.stage("refinement"):
-        refinement = maximise_likelihood(
+        refinement = run_em(
             start.model,
             split_samples(table, config)[0].about(ROUGH_SAMPLES),
             max_steps=min(config.max_iter, ROUGH_STEPS),

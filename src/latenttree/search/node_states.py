@@ -22,7 +22,7 @@ from latenttree.model.inference import messages
 from latenttree.model.likelihood import bic_score, total_log_likelihood
 from latenttree.model.samples import Chunk, Chunks, as_chunk
 from latenttree.model.tree_model import TreeModel
-from latenttree.refinement.em import refine
+from latenttree.refinement.em import run_em
 from latenttree.refinement.em_steps import mean_statistics
 from latenttree.search.neighbourhood import (
     BranchEvidence,
@@ -111,7 +111,7 @@ class StatesConfig:
 
     def refined(self, model: TreeModel) -> TreeModel:
         """The model after a few EM steps."""
-        return refine(
+        return run_em(
             model,
             self.samples,
             max_steps=self.max_steps,

@@ -11,7 +11,7 @@ import numpy as np
 from latenttree.model.likelihood import bic_score, total_log_likelihood
 from latenttree.model.samples import Samples
 from latenttree.model.tree_model import TreeModel
-from latenttree.refinement.em import MANY_SAMPLES, refine
+from latenttree.refinement.em import MANY_SAMPLES, run_em
 from latenttree.search.region_topologies import Topology
 from latenttree.search.regions import Alternative
 
@@ -107,7 +107,7 @@ class SearchConfig:
 
     def refined(self, model: TreeModel) -> TreeModel:
         """The model after a few EM steps on the scored samples."""
-        return refine(
+        return run_em(
             model,
             self.scored_samples,
             max_steps=FEWER_STEPS if self.is_refined_again else GLOBAL_STEPS,

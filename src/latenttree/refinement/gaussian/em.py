@@ -54,7 +54,7 @@ class _State(NamedTuple):
         return self.sums.value
 
 
-def maximise_likelihood(
+def run_gaussian_em(
     linear: Linear,
     layout: GaussianLayout,
     blocks: Sequence[Block],

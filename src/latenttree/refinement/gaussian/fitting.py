@@ -16,7 +16,7 @@ from latenttree.model.gaussian.model import GaussianTreeModel
 from latenttree.model.gaussian.units import linear_of, model_of
 from latenttree.parameters.gaussian import GaussianStart, gaussian_start
 from latenttree.refinement.gaussian.condensed_rows import training_blocks
-from latenttree.refinement.gaussian.em import maximise_likelihood
+from latenttree.refinement.gaussian.em import run_gaussian_em
 from latenttree.tree import Tree
 
 Floats = NDArray[np.float64]
@@ -58,7 +58,7 @@ def refine_gaussian(
 
     Parameters
     ----------
-    max_iter, tol, accelerate : see `maximise_likelihood`.
+    max_iter, tol, accelerate : see `run_gaussian_em`.
     smoothing : number of pseudo-samples in which all coordinates are independent.
     """
     if not refine:
@@ -66,7 +66,7 @@ def refine_gaussian(
     X, weights, units, tree = start.X, start.weights, start.units, start.model.tree
     n_dims = int(start.model.dims[-1]) if tree.n_hidden else 1
     layout = GaussianLayout.for_tree(tree, start.model.offsets, n_dims)
-    maximum = maximise_likelihood(
+    maximum = run_gaussian_em(
         linear_of(start.model, layout, *units),
         layout,
         training_blocks(X, layout, *units, weights, smoothing, n_jobs),
