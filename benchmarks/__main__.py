@@ -15,8 +15,8 @@ from benchmarks.registry import MODULE_OF, find_table
 from benchmarks.settings import ROOT, Settings, with_choices
 from latenttree.errors import DataError
 
-EPILOG = """Without a table: the list of all. `benchmarks/same_answers.py` is a script of its own:
-whether two versions of the code give the same answers; see its --help."""
+EPILOG = """Without a table: the list of all. `benchmarks/same_answers.py` and `same_speed.py` are
+scripts of their own: whether two versions of the code give the same answers, in the same time."""
 
 
 def parser() -> argparse.ArgumentParser:

@@ -150,7 +150,7 @@ TABLES = (
     Table(
         name="dna",
         shows="four alignments: RF to published posterior trees, likelihoods; neighbour joining",
-        duration="5 min",
+        duration="1 min",
         title="DNA: trees of 27 to 36 taxa",
         about=ABOUT,
         measure=measure,

@@ -96,7 +96,7 @@ TABLES = (
     Table(
         name="questionnaire",
         shows="25 items of a questionnaire: five factors as subtrees, and the same rivals",
-        duration="2 min",
+        duration="1 min",
         title="Questionnaire: 25 items, 5 factors",
         about=ABOUT,
         measure=measure,

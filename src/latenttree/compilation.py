@@ -1,10 +1,10 @@
-"""The first fit on a machine compiles its kernels: on two cores at once, and once for all.
+"""Compilation of kernels by the first fit on a machine, in two processes.
 
 Compiling takes many times as long as a small fit and holds Python's global lock, so threads do not
-help. While this process compiles what it needs first, a child compiles the kernels of the
-structure, on a tiny tree, and leaves them in the folder of kernels. The child is killed
-when the fit ends, however it ends; a fit that is killed takes it along, because the child ends when
-its standard input does.
+help. While this process compiles the kernels it needs first, a child process compiles those of the
+structure, on a tiny tree, and saves them in the folder of kernels. The child is killed when the fit
+ends, however it ends; if the fit is killed, the child ends too, because its standard input is
+closed.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from latenttree.structure.wide_joining import resolve_node
 from latenttree.tree import Tree
 
 LONGEST = 120.0
-"""Seconds to wait for a child; then the fit compiles for itself."""
+"""Seconds to wait for a child; after that the fit compiles by itself."""
 
 _CHILD = "from latenttree.compilation import serve; serve()"
 
@@ -51,8 +51,8 @@ _CHILD = "from latenttree.compilation import serve; serve()"
 
 
 class Compiler:
-    """A child that compiles the first stage that was never compiled; use as a context, which ends
-    the child."""
+    """A child process that compiles the first stage that was never compiled; a context manager that
+    ends the child."""
 
     def __init__(
         self,
@@ -71,13 +71,13 @@ class Compiler:
 
     @property
     def running(self) -> bool:
-        """Whether a child is at work."""
+        """Whether a child process is running."""
         return self._child is not None
 
     def wait(self, stage: str) -> None:
-        """Until the kernels of a stage are there, if a child compiles them. While it does so for
-        the structure, this process does it for the model, and for edges, with what the child has
-        left in the folder by then."""
+        """Wait until a child has compiled the kernels of a stage, if one does. During those of the
+        structure, this process compiles those of the model and of edge tests, with the kernels that
+        the child has saved by then."""
         if self._child is None or self.stage != stage:
             return
         with self._progress.stage("compiling"):
@@ -95,7 +95,7 @@ class Compiler:
         compile_edges(self._kind, self._n_states)
 
     def end(self) -> None:
-        """End the child, whatever it is doing."""
+        """Kill the child process."""
         if self._child is not None:
             end_child(self._child)
             self._child = None
@@ -116,7 +116,7 @@ class Compiler:
 
 
 def kind_of(table: Table) -> str:
-    """Which kernels a table needs."""
+    """The kind of kernels that a table needs."""
     return "values" if table.values is not None and table.kind == "codes" else table.kind
 
 
@@ -124,8 +124,8 @@ def kind_of(table: Table) -> str:
 
 
 def start_child(stage: str, kind: str, n_states: int) -> subprocess.Popen[bytes] | None:
-    """A process that compiles a stage; None where there is no interpreter to run or no folder for
-    what it compiles."""
+    """A process that compiles a stage; None if there is no interpreter to run, or no folder for
+    kernels."""
     if kernel_folder() is None or not _is_python(sys.executable):
         return None
     order = {"path": _import_path(), "stage": stage, "kind": kind, "n_states": n_states}
@@ -150,7 +150,7 @@ def start_child(stage: str, kind: str, n_states: int) -> subprocess.Popen[bytes]
 
 
 def end_child(child: subprocess.Popen[bytes]) -> None:
-    """Kill a child, and wait until it is gone."""
+    """Kill a child process, and wait for its end."""
     child.kill()
     child.wait()
     if child.stdin is not None:
@@ -165,12 +165,12 @@ def _is_python(executable: str | None) -> bool:
 
 
 def _import_path() -> list[str]:
-    """Where this process imports from, without the folder that it happens to be in."""
+    """Where this process imports from, without the current folder."""
     return [os.path.abspath(entry) for entry in sys.path if entry not in ("", ".")]
 
 
 def serve() -> None:
-    """What a child runs: one order from its standard input, whose end is its own."""
+    """Main function of a child: one order from its standard input; it ends when that is closed."""
     order = json.loads(sys.stdin.buffer.readline())
     sys.path[:] = order["path"]
     threading.Thread(target=_end_with_input, daemon=True).start()
@@ -180,20 +180,21 @@ def serve() -> None:
 
 
 def _end_with_input() -> None:
+    """Wait for the end of standard input, and end the process."""
     while os.read(0, 1):  # without the lock of a buffer, which the interpreter's end would wait for
         pass
     os._exit(1)
 
 
 def done_file(stage: str, kind: str, n_states: int) -> Path:
-    """A file that says that all kernels of a stage are compiled; structures need the same ones
-    whatever the data, and models of three states or more."""
+    """The file that marks all kernels of a stage as compiled. Structures need the same kernels for
+    all data, and models the same for three states or more."""
     name = stage if stage == "structure" else f"{stage}-{kind}-{min(n_states, 3)}"
     return (kernel_folder() or Path(os.devnull)) / f"{name}.compiled"
 
 
 def mark_done(stage: str, kind: str, n_states: int) -> None:
-    """Say so."""
+    """Mark all kernels of a stage as compiled."""
     with suppress(OSError):
         done_file(stage, kind, n_states).touch()
 

@@ -25,7 +25,7 @@ NO_VALUE: Any = ...
 
 @dataclass(frozen=True)
 class Option:
-    """A parameter of the library, and the value to give it, if the text says one."""
+    """A parameter of the library, and the value to give it, if the text has one."""
 
     name: str
     value: Any = NO_VALUE
@@ -107,7 +107,7 @@ class DataError(ValueError):
         self.place = Place(column, row, path, option, node)
 
     def within(self, context: str, **place: Any) -> Self:
-        """This error, changed in place: told within a context ("data.csv", "batch 3"), and with
+        """This error, changed in place: prefixed by a context ("data.csv", "batch 3"), and with
         fields of its place (see `Place`) that were not known where it was raised."""
         if context:
             self.what = Text(f"{context}: ", self.what)

@@ -36,7 +36,6 @@ def test_unknown_command_is_a_usage_error() -> None:
 
 
 def test_long_errors_and_warnings_take_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-
     def work() -> None:
         with exits.clean_exit():
             warnings.warn("first\n second", stacklevel=1)

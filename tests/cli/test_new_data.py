@@ -69,9 +69,10 @@ def test_documents(tmp_path: Path) -> None:
 def test_answers_check_before_they_work(
     fitted: Path, gaps: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def fail(*_: object, **__: object) -> None:
+        pytest.fail("the work has begun")
 
     for module in (score, transform, impute):
-        fail = lambda *_, **__: pytest.fail("the work has begun")  # noqa: E731
         monkeypatch.setattr(module, "load_model", fail)
     for command in ("score", "transform", "impute"):
         line = refused(command, fitted, gaps, "-o", tmp_path / "out.doc")

@@ -20,7 +20,7 @@ from latenttree.distances.correlations import (
     correlation,
     correlation_block,
     cross_block,
-    effective_samples,
+    effective_pair_samples,
     kurtosis_ratio,
     pair_values,
     variance_inflation,
@@ -78,7 +78,7 @@ def test_effective_samples_are_means_over_pairs(kind: str) -> None:
         X = correlated(seed)
         source = sources(X)[kind]
         for variables in ([0, 1], [1, 2, 5], [0, 3, 4, 7, 11]):
-            found = effective_samples(source, float(len(X)), np.array(variables))
+            found = effective_pair_samples(source, float(len(X)), np.array(variables))
             # inflations of pairs of small correlation count little, and are good to a percent
             expected = reference.effective_samples(X, variables)
             assert found == pytest.approx(expected, rel=0.01)
@@ -87,17 +87,17 @@ def test_effective_samples_are_means_over_pairs(kind: str) -> None:
 def test_what_is_not_used_is_one() -> None:
     source = sources(correlated(0))["matrices"]._replace(use_kurtosis=False, use_inflation=False)
     assert kurtosis_ratio(source, 0, 1) == variance_inflation(source, 0, 1) == 1.0
-    assert effective_samples(source, 123.0, np.arange(4)) == 123.0
+    assert effective_pair_samples(source, 123.0, np.arange(4)) == 123.0
 
 
 def test_one_variable_has_all_samples() -> None:
-    assert effective_samples(sources(correlated(0))["matrices"], 50.0, np.array([3])) == 50.0
+    assert effective_pair_samples(sources(correlated(0))["matrices"], 50.0, np.array([3])) == 50.0
 
 
 def test_effective_samples_have_a_least() -> None:
     kurtosis = np.full((3, 3), 1000.0, dtype=np.float32)
     source = dense_source(np.eye(3), kurtosis, n=10.0)
-    assert effective_samples(source, 10.0, np.arange(3)) == MIN_EFFECTIVE_SAMPLES
+    assert effective_pair_samples(source, 10.0, np.arange(3)) == MIN_EFFECTIVE_SAMPLES
 
 
 def test_inflation_is_the_measured_over_the_gaussian_variance() -> None:

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 from tests.reference.spanning import kruskal
 
-from latenttree.distances.spanning_forest import adds, empty_forest, grown, joined
+from latenttree.distances.spanning_forest import adds, empty_forest, extended, grown
 from latenttree.distances.spanning_tree import strongest_tree
 
 
@@ -33,7 +33,7 @@ def test_any_pieces_in_any_order_give_one_tree(seed: int, levels: int) -> None:
     rng = np.random.default_rng(seed)
     forest = empty_forest(25)
     for piece in np.array_split(rng.permutation(len(edges)), 7):
-        forest = joined(forest, edges[piece], values[piece])
+        forest = extended(forest, edges[piece], values[piece])
     assert sorted(map(tuple, forest.edges.tolist())) == expected
     assert (np.diff(forest.strength) <= 0).all()
     # the matrix gives the same, whatever the ties

@@ -15,10 +15,10 @@ from latenttree.moments import contingency as module
 from latenttree.moments import gram
 from latenttree.moments import pairs as pairs_module
 from latenttree.moments.contingency import (
+    category_counts,
     contingency,
     counting_cost,
     gram_cost,
-    marginals,
     projected,
     worth_counting,
 )
@@ -41,7 +41,7 @@ def test_both_ways_count_every_cell(way: str, n_jobs: int, monkeypatch: pytest.M
     found = contingency(table, n_jobs)
     assert table.codes is not None
     np.testing.assert_array_equal(found, slow.contingency(table.codes, table.dims))
-    np.testing.assert_array_equal(marginals(found), np.diag(found))
+    np.testing.assert_array_equal(category_counts(found), np.diag(found))
 
 
 def test_moments_in_any_direction() -> None:

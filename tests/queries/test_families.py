@@ -1,140 +1,39 @@
-"""`Queries` of models with numbers, counts and groups of codes, and of Gaussian trees."""
+"""Queries of models with numbers, counts and groups of codes, against the joint distribution."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from numpy.typing import NDArray
 from scipy import sparse
-from tests.queries.test_queries import Fitted
+from tests.queries.categorical import Fitted
+from tests.queries.mixed import (
+    FAMILY,
+    NAMES,
+    K,
+    N,
+    close,
+    data_of,
+    gapped,
+    log_joint,
+    make_data,
+    make_model,
+    posteriors,
+    summed,
+)
 
 import latenttree.queries.evidence as evidence_module
-from latenttree.data import DataError, Schema, as_table
-from latenttree.model.emissions import pooled, target_of
-from latenttree.model.gaussian import GaussianTreeModel
+from latenttree.data import DataError
 from latenttree.model.tree_model import TreeModel
 from latenttree.queries import SampleEvidence
 from latenttree.queries.filling import medians
-from latenttree.tree import Tree
-
-Floats = NDArray[np.float64]
-
-#      age  visits  real              bag  codes  colour
-#        \    |    /                    \    |    /
-#         +--- h0 ----------------------- h1 ----+
-#         size /                             \ flag
-NAMES = ("age", "visits", "real", "size", "bag", "codes", "colour", "flag")
-EDGES = [(0, 8), (1, 8), (2, 8), (3, 8), (4, 9), (5, 9), (6, 9), (7, 9), (8, 9)]
-FAMILY = {"visits": "poisson", "size": "gaussian", "real": "gaussian_full"}
-N, K = 80, 3
-
-
-def make_data(seed: int = 0, thin: bool = False) -> dict[str, Any]:
-    """Values of every family that depend on two hidden states."""
-    rng = np.random.default_rng(seed)
-    h = rng.integers(0, K, (N, 2))
-    bag = rng.poisson(np.array([[1, 2, 1, 1], [3, 1, 1, 1], [1, 1, 1, 4]])[h[:, 1]])
-    codes = (rng.random((N, 4)) < np.array([0.2, 0.4, 0.6])[h[:, 1], None]).astype(int)
-    return {
-        "age": rng.normal(10.0 * h[:, 0], 5),
-        "visits": rng.poisson(1 + 2 * h[:, 0]),
-        "real": rng.normal(size=(N, 2)) + h[:, :1],
-        "size": rng.integers(0, 50, N) + 10 * h[:, 0],
-        "bag": sparse.csr_array(bag) if thin else bag,
-        "codes": sparse.csr_array(codes) if thin else codes,
-        "colour": np.array(["red", "green", "blue"])[(h[:, 1] + (rng.random(N) < 0.3)) % 3],
-        "flag": (h[:, 1] > 0) ^ (rng.random(N) < 0.2),
-    }
-
-
-def make_model(X: Any, seed: int = 0, **options: Any) -> Fitted:
-    """A model of random tables, and emissions fitted to random shares of the samples."""
-    rng = np.random.default_rng(seed)
-    table = as_table(X, **options)
-    assert table.values is not None
-    tree = Tree.build(table.names, EDGES, np.ones(9))
-    emissions = {}
-    for v, values in table.values.arrays.items():
-        start = pooled(table.families[v], values, K)
-        shares = rng.dirichlet(np.full(K, 0.3), N)
-        emissions[v] = start.from_sums(start.sums(values, shares), 0.5, target_of(start, values))
-    parents = tree.rooted(8).parents.tolist()
-    dims = [1 if v in emissions else int(table.dims[v]) for v in range(8)] + [K, K]
-    tables = [
-        rng.dirichlet(np.ones(dims[v]), size=1 if u < 0 else dims[u]).T
-        for v, u in enumerate(parents)
-    ]
-    estimator = Fitted()
-    estimator.schema_ = Schema.of(X, table)
-    estimator.model_ = TreeModel(tree, 8, tuple(tables), emissions)
-    estimator.n_features_in_ = estimator.schema_.n_features
-    return estimator
-
-
-def log_joint(model: TreeModel, codes: Any, arrays: Mapping[int, Any]) -> Floats:
-    """(n, K, K) `log P(h0, h1, sample)`, term by term."""
-    with np.errstate(divide="ignore"):
-        logs = [np.log(table) for table in model.cpts]
-    found = np.zeros((len(codes), K, K)) + logs[8] + logs[9].T
-    for v in range(8):
-        side = found if v < 4 else found.transpose(0, 2, 1)  # a view: h0 or h1 second
-        for s in range(len(codes)):
-            if v in model.emissions and v in arrays:
-                side[s] += model.emissions[v].log_likelihood(arrays[v][[s]])[0][:, None]
-            elif v not in model.emissions and codes[s, v] >= 0:
-                side[s] += logs[v][codes[s, v]][:, None]
-    return found
-
-
-def summed(logs: Floats, axis: Any = None) -> Floats:
-    top = logs.max(axis=(1, 2), keepdims=True)
-    shape = (
-        len(logs),
-        *[n for i, n in enumerate(logs.shape[1:], 1) if i not in np.atleast_1d(axis)],
-    )
-    total = np.exp(logs - top).sum(axis=axis)
-    return np.asarray(np.log(total) + top.reshape(len(logs), *[1] * (len(shape) - 1)))
-
-
-def posteriors(logs: Floats) -> tuple[Floats, Floats]:
-    """Of h0 and of h1, `(n, K)` each."""
-    whole = np.exp(logs - logs.max(axis=(1, 2), keepdims=True))
-    whole /= whole.sum(axis=(1, 2), keepdims=True)
-    return whole.sum(axis=2), whole.sum(axis=1)
-
-
-def gapped(X: Mapping[str, Any], seed: int = 0) -> dict[str, Any]:
-    """A third of all values, and of the coordinates of blocks, is missing; one row is empty."""
-    rng = np.random.default_rng(seed)
-    found = {}
-    for name, values in X.items():
-        dense = values.toarray() if sparse.issparse(values) else np.asarray(values)
-        mask = rng.random(dense.shape) < 0.3
-        mask[11] = True
-        gap = None if dense.dtype.kind in "UOb" else np.nan
-        found[name] = np.where(mask, gap, dense.astype(object if gap is None else float))
-        if sparse.issparse(values):
-            found[name] = sparse.csr_array(found[name])
-    return found
-
-
-close = {"rtol": 0, "atol": 1e-9}  # exact inference: rounding of a few dozen operations
 
 
 @pytest.fixture(params=["dense", "sparse"])
 def model(request: pytest.FixtureRequest) -> Fitted:
     return make_model(make_data(thin=request.param == "sparse"), family=FAMILY)
-
-
-def data_of(model: Fitted, seed: int = 0) -> dict[str, Any]:
-    return make_data(seed, model.schema_.form_of(4) == "sparse")
-
-
-# --- against the whole joint distribution ------------------------------------------------
 
 
 @pytest.mark.parametrize("gaps", [False, True])
@@ -225,9 +124,6 @@ def test_dicts_of_blocks_and_records_are_told_apart(model: Fitted) -> None:
     assert model.transform(blocks).shape == (1, 2 * K)
     asked = model.predict_proba(blocks, "colour", evidence=["real", "bag", "codes"])
     np.testing.assert_allclose(asked, model.predict_proba(blocks, "colour"), **close)
-
-
-# --- samples and gaps --------------------------------------------------------------------
 
 
 def test_samples_have_the_moments_of_the_model(model: Fitted) -> None:
@@ -346,9 +242,6 @@ def test_ranges_give_the_same_answers(model: Fitted, monkeypatch: pytest.MonkeyP
         np.testing.assert_allclose(ask(X), expected, rtol=1e-12, atol=1e-12)
 
 
-# --- tables, expectations and bad questions ----------------------------------------------
-
-
 def test_expectations_of_edges(model: Fitted) -> None:
     for v, emission in model.model_.emissions.items():
         name, parent = NAMES[v], "h0" if v < 4 else "h1"
@@ -389,9 +282,6 @@ def test_numbers_have_no_probabilities(model: Fitted, name: str) -> None:
 def test_bad_records(model: Fitted, record: Any, message: str) -> None:
     with pytest.raises(DataError, match=message):
         model.transform(record)
-
-
-# --- weights -----------------------------------------------------------------------------
 
 
 def test_weights_are_repetitions(model: Fitted) -> None:
@@ -435,165 +325,6 @@ def test_an_impossible_sample_of_weight_zero_does_not_count() -> None:
     assert np.isfinite(model.score(X, sample_weight=weights))
 
 
-# --- Gaussian trees ----------------------------------------------------------------------
-
-GAUSS = pd.DataFrame(
-    {
-        "a": np.random.default_rng(0).normal(size=50),
-        "b": np.random.default_rng(1).integers(0, 40, 50),
-        "c": pd.Categorical.from_codes(np.arange(50) % 3, ["low", "mid", "high"], ordered=True),
-        "d": np.random.default_rng(2).normal(size=50) * 100,
-    }
-)
-
-
-def gaussian_model(X: Any, dims: tuple[int, ...], k: int, seed: int = 0, **options: Any) -> Fitted:
-    """A star over the variables of X, with random loadings and noise."""
-    rng = np.random.default_rng(seed)
-    table = as_table(X, scores=True, **options)
-    p = len(dims)
-    tree = Tree.build(table.names, [(v, p) for v in range(p)], np.ones(p))
-    scale = [rng.uniform(0.5, 3.0, d) for d in dims]
-    estimator = Fitted()
-    estimator.schema_ = Schema.of(X, table, groups=options.get("groups"))
-    estimator.model_ = GaussianTreeModel(
-        tree,
-        p,
-        (*[rng.normal(size=d) + 1 for d in dims], np.zeros(k)),
-        (*[rng.normal(size=(d, k)) for d in dims], np.empty((k, 0))),
-        (*[np.diag(s) if len(s) > 1 else s[:, None] for s in scale], np.eye(k)),
-    )
-    estimator.n_features_in_ = estimator.schema_.n_features
-    return estimator
-
-
-def conditioned(model: GaussianTreeModel, X: Floats) -> tuple[Floats, Floats, list[Any]]:
-    """Log-density of what is known, mean of all coordinates given it, and their covariance."""
-    covariance, mean = model.covariance(), np.concatenate(model.means)
-    wide = np.column_stack([X, np.full((len(X), len(mean) - X.shape[1]), np.nan)])
-    logs, means, spreads = np.zeros(len(X)), wide.copy(), []
-    for s, row in enumerate(wide):
-        o, m = np.flatnonzero(~np.isnan(row)), np.flatnonzero(np.isnan(row))
-        inner = covariance[np.ix_(o, o)]
-        gain = np.linalg.solve(inner, covariance[np.ix_(o, m)]).T
-        apart = row[o] - mean[o]
-        logs[s] = -0.5 * (apart @ np.linalg.solve(inner, apart) + len(o) * np.log(2 * np.pi))
-        logs[s] -= 0.5 * np.linalg.slogdet(inner)[1]
-        means[s, m] = mean[m] + gain @ apart
-        spreads.append(covariance[np.ix_(m, m)] - gain @ covariance[np.ix_(o, m)])
-    return logs, means, spreads
-
-
-def gaps_of(frame: pd.DataFrame) -> pd.DataFrame:
-    return frame.astype(object).where(np.random.default_rng(3).random(frame.shape) < 0.7, None)
-
-
-@pytest.mark.parametrize("k", [1, 2])
-def test_gaussian_trees_of_frames(k: int) -> None:
-    model = gaussian_model(GAUSS, (1, 1, 1, 1), k)
-    X = gaps_of(GAUSS)
-    numbers = model.schema_.rows(X).arrays
-    matrix = np.column_stack([numbers[v] for v in range(4)])
-    logs, means, _ = conditioned(model.model_, matrix)
-    np.testing.assert_allclose(model.transform(X), means[:, 4:], **close)
-    np.testing.assert_allclose(model.predict(X), means[:, 4:], **close)
-    np.testing.assert_allclose(model.score_samples(X), logs, rtol=1e-9, atol=1e-9)
-    names = ["h0"] if k == 1 else ["h0[0]", "h0[1]"]
-    assert model.get_feature_names_out().tolist() == names
-    assert list(model.set_output(transform="pandas").transform(X).columns) == names
-    m = model.model_.n_parameters
-    weights = np.arange(50.0)
-    expected = -2 * weights @ logs + m * np.log(weights.sum())
-    assert model.bic(X, sample_weight=weights) == pytest.approx(expected)
-    assert model.aic(X) == pytest.approx(-2 * logs.sum() + 2 * m)
-    assert model.score(X) == pytest.approx(logs.mean())
-    result = model.impute(X)
-    assert (result.dtypes == GAUSS.dtypes).all()
-    np.testing.assert_allclose(result["a"], means[:, 0], **close)
-    np.testing.assert_allclose(result["b"], np.rint(means[:, 1]), **close)
-    ranks = np.clip(np.rint(means[:, 2]), 0, 2).astype(int)
-    assert result["c"].cat.codes.tolist() == ranks.tolist()
-    known = X.notna().to_numpy()
-    assert (result.to_numpy(dtype=object)[known] == X.to_numpy()[known]).all()
-    record = {"a": 0.5, "c": "mid"}
-    row = pd.DataFrame({"a": [0.5], "b": [None], "c": ["mid"], "d": [None]})
-    np.testing.assert_allclose(model.transform(record), model.transform(row), **close)
-    np.testing.assert_array_equal(model.marginal("a"), model.model_.means[0])
-    np.testing.assert_array_equal(model.conditional("a", "h0"), model.model_.loadings[0])
-
-
-def test_draws_of_gaussian_trees() -> None:
-    n = 4000
-    X = {"u": np.tile([0.3, np.nan], (n, 1)), "v": np.full(n, np.nan), "w": np.full(n, 1.5)}
-    rng = np.random.default_rng(0)
-    start = {"u": rng.normal(size=(50, 2)), "v": rng.normal(size=50), "w": rng.normal(size=50)}
-    model = gaussian_model(start, (2, 1, 1), 1)
-    result = model.impute(X, "sample", random_state=0)
-    matrix = np.column_stack([X["u"], X["v"], X["w"]])[:1]
-    _, means, spreads = conditioned(model.model_, matrix)
-    drawn = np.column_stack([result["u"][:, 1], result["v"]])
-    spread = spreads[0][:2, :2]
-    # 2 means and 3 covariances within 5 standard errors: fails with probability below 1e-5
-    error = np.sqrt(np.diag(spread) / n)
-    assert (np.abs(drawn.mean(axis=0) - means[0, 1:3]) <= 5 * error).all()
-    scale = np.sqrt((spread**2 + np.outer(np.diag(spread), np.diag(spread))) / n)
-    assert (np.abs(np.cov(drawn.T) - spread) <= 5 * scale).all()
-    np.testing.assert_array_equal(result["w"], X["w"])
-    assert (result["u"][:, 0] == 0.3).all()
-    drawn, hidden = model.sample(n, random_state=1)
-    assert list(drawn) == ["u", "v", "w"]
-    assert drawn["u"].shape == (n, 2)
-    assert hidden.shape == (n, 1)
-    error = np.sqrt(np.diag(model.model_.marginal_covariance("u")) / n)
-    assert (np.abs(drawn["u"].mean(axis=0) - model.marginal("u")) <= 5 * error).all()
-    again, _ = model.sample(n, random_state=1)
-    np.testing.assert_array_equal(again["u"], drawn["u"])
-
-
-def test_gaussian_trees_have_no_states() -> None:
-    model = gaussian_model(GAUSS, (1, 1, 1, 1), 1)
-    message = "node of a Gaussian tree, which has no states"
-    for ask in (
-        lambda: model.predict_proba(GAUSS),
-        lambda: model.predict_proba(GAUSS, "a"),
-        lambda: model.classes_of("h0"),
-        lambda: model.classes_of("a"),
-    ):
-        with pytest.raises(DataError, match=message):
-            ask()
-    for record in ({"h0": 0}, {"h0": {0: 1.0}}):
-        with pytest.raises(DataError, match="'h0' of a Gaussian tree has no states that could be"):
-            model.transform(record)
-    with pytest.raises(DataError, match="no labels to weigh"):
-        model.transform({"a": {0: 1.0}})
-
-
-def test_gaussian_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = gaussian_model(GAUSS, (1, 1, 1, 1), 2)
-    X = pd.concat([gaps_of(GAUSS)] * 4, ignore_index=True)
-    whole = model.transform(X), model.score_samples(X)
-    monkeypatch.setattr(evidence_module, "CHUNK_BYTES", 1)
-    np.testing.assert_allclose(model.transform(X), whole[0], **close)
-    np.testing.assert_allclose(model.score_samples(X), whole[1], **close)
-
-
-def test_grouped_gaussian_trees() -> None:
-    X = np.random.default_rng(0).normal(size=(50, 5))
-    groups = {"u": [3, 0], "v": [1], "w": [4, 2]}
-    for data in (X, sparse.csr_array(X)):
-        model = gaussian_model(data, (2, 1, 2), 1, groups=groups)
-        order = [3, 0, 1, 4, 2]
-        logs, means, _ = conditioned(model.model_, X[:, order])
-        np.testing.assert_allclose(model.score_samples(data), logs, rtol=1e-9, atol=1e-12)
-        gaps = X.copy()
-        gaps[::3, 2] = np.nan
-        logs, means, _ = conditioned(model.model_, gaps[:, order])
-        filled = model.impute(sparse.csr_array(gaps) if sparse.issparse(data) else gaps)
-        filled = filled.toarray() if sparse.issparse(data) else filled
-        np.testing.assert_allclose(filled[:, order], means[:, :5], **close)
-        assert type(model.sample(3)[0]) is type(data)
-
-
 def test_a_model_without_its_emissions_is_refused() -> None:
     model = make_model(make_data(), family=FAMILY)
     model.model_ = TreeModel(model.model_.tree, 8, model.model_.cpts)
@@ -633,15 +364,6 @@ def test_records_are_filled(model: Fitted) -> None:
         model.impute({"h0": 1})
 
 
-def test_gaussian_records_are_filled() -> None:
-    rng = np.random.default_rng(0)
-    frame = pd.DataFrame(rng.normal(size=(40, 4)), columns=list("abcd"))
-    model = gaussian_model(frame, (1, 1, 1, 1), 1)
-    found = model.impute({"a": 1.5})
-    row = model.impute(frame[:1].assign(a=1.5, b=np.nan, c=np.nan, d=np.nan))
-    np.testing.assert_allclose(list(found.values()), row.to_numpy()[0])
-
-
 def test_ordinal_gaps_hold_medians() -> None:
     posterior = np.array([[0.4, 0.25, 0.35], [0.5, 0.1, 0.4], [0.1, 0.2, 0.7], [0.49, 0.0, 0.51]])
     assert medians(posterior).tolist() == [1, 0, 2, 2]
@@ -657,6 +379,3 @@ def test_numbers_that_are_far_out_do_not_warn(model: Fitted) -> None:
     assert model.score_samples({"age": 1e300, "colour": "red"}).tolist() == [-np.inf]
     with pytest.raises(DataError, match="row 0 has probability zero"):
         model.impute({"age": 1e300})
-    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 4)), columns=list("abcd"))
-    found = gaussian_model(frame, (1, 1, 1, 1), 1).score_samples(frame[:2].assign(a=1e300))
-    assert (found < -1e100).all()

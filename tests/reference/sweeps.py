@@ -9,10 +9,14 @@ from numpy.typing import NDArray
 from tests.reference.adjacency import Adjacency
 
 from latenttree.distances.similarity import Similarity
-from latenttree.structure.branch_features import Features, branch_correlations, leading_leaves
+from latenttree.structure.branch_features import (
+    BranchFeatures,
+    feature_correlations,
+    leading_leaves,
+)
 from latenttree.structure.joining import neighbour_joining
 from latenttree.structure.lengths import fit_likelihood, path_matrix
-from latenttree.structure.region_proposals import topology_hash
+from latenttree.structure.sweep_regions import topology_hash
 
 
 class Region(NamedTuple):
@@ -54,7 +58,7 @@ def region_around(tree: Adjacency, centre: int, radius: int = 2, max_branches: i
 
 
 def region_arrays(
-    tree: Adjacency, features: Features, region: Region
+    tree: Adjacency, features: BranchFeatures, region: Region
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
     """Directed edges to the branches, and edges and lengths of the region's tree with features as
     leaves."""
@@ -86,11 +90,11 @@ def _offsets(edges: NDArray[np.int64], load: NDArray[np.float64]) -> NDArray[np.
 
 
 def propose(
-    tree: Adjacency, features: Features, similarity: Similarity, region: Region
+    tree: Adjacency, features: BranchFeatures, similarity: Similarity, region: Region
 ) -> Proposal:
     """Join the region's branches again, and keep the topology of higher likelihood."""
     branches, edges, lengths = region_arrays(tree, features, region)
-    r = branch_correlations(branches, features, similarity.source)
+    r = feature_correlations(branches, features, similarity.source)
     m, n = len(branches), similarity.effective_samples(leading_leaves(branches, features))
     lengths, best, _ = fit_likelihood(r, n, path_matrix(m, edges), lengths, 10)
     seen = {topology_hash(m, edges)}

@@ -13,9 +13,9 @@ from tests.reference.random_trees import random_tree, trees
 
 from latenttree.distances.correlation_source import dense_source
 from latenttree.structure.branch_features import (
-    Features,
-    branch_correlations,
+    BranchFeatures,
     branch_features,
+    feature_correlations,
     signed_correlation,
     update_features,
 )
@@ -31,7 +31,7 @@ def adjacency_of(n_observed: int, edges: list[tuple[int, int]], lengths: list[fl
     return Adjacency.of(TreeBuilder(n_observed, edges, lengths))
 
 
-def featured(adjacency: Adjacency, rho: np.ndarray, width: int = 32) -> Features:
+def featured(adjacency: Adjacency, rho: np.ndarray, width: int = 32) -> BranchFeatures:
     tree = adjacency.builder()
     return branch_features(tree, tree.incidence(), dense_source(rho), width)
 
@@ -50,7 +50,7 @@ def exact(adjacency: Adjacency) -> np.ndarray:
     return reference.covariance(adjacency, observed, observed)
 
 
-def dense_weights(features: Features, d: int, p: int) -> np.ndarray:
+def dense_weights(features: BranchFeatures, d: int, p: int) -> np.ndarray:
     weights = np.zeros(p)
     used = slice(0, features.size[d])
     weights[features.leaf[d, used]] = features.weight[d, used]
@@ -82,7 +82,7 @@ def test_branch_correlations_are_the_quadratic_form(tree: Tree) -> None:
     # any symmetric matrix will do: the kernel knows nothing about trees
     rho = np.random.default_rng(0).uniform(-1, 1, (tree.n_observed,) * 2)
     rho = (rho + rho.T) / 2
-    found = branch_correlations(branches, features, dense_source(rho))
+    found = feature_correlations(branches, features, dense_source(rho))
     weights = np.array([dense_weights(features, s, tree.n_observed) for s in branches])
     expected = weights @ np.abs(rho) @ weights.T
     np.fill_diagonal(expected, 1.0)
@@ -107,7 +107,7 @@ def test_narrow_features_still_measure_distances(width: int) -> None:
     for v in adjacency.hidden():
         near = numbers(adjacency)[v]
         branches = np.array(list(near.values()))
-        r = branch_correlations(branches, features, dense_source(rho))
+        r = feature_correlations(branches, features, dense_source(rho))
         reach = features.load[branches] * np.exp(-np.array([adjacency.links[v][u] for u in near]))
         expected = np.outer(reach, reach)
         np.fill_diagonal(expected, 1.0)

@@ -10,7 +10,7 @@ from tests.reference.adjacency import builder_of, edges_of
 from tests.reference.random_trees import random_tree, trees
 
 from latenttree.distances.similarity import similarity_from_matrix
-from latenttree.structure.consensus import best_tree, edge_splits, log_likelihood
+from latenttree.structure.consensus import best_tree, edge_splits, tree_log_likelihood
 from latenttree.tree import Tree
 
 
@@ -32,7 +32,7 @@ def test_likelihood_of_the_whole_tree_is_that_of_a_star() -> None:
     expected = reference.log_likelihood(np.abs(rho), 300.0, tree.edges, tree.lengths)
     part = similarity_from_matrix(rho, 300.0)
     # log det and trace of a 9 x 9 matrix of condition below 1e3, times n / 2
-    assert log_likelihood(builder_of(tree), part) == pytest.approx(expected, rel=1e-8)
+    assert tree_log_likelihood(builder_of(tree), part) == pytest.approx(expected, rel=1e-8)
 
 
 def test_starts_that_agree_leave_no_doubt() -> None:

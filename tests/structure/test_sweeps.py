@@ -10,7 +10,7 @@ from tests.reference.random_trees import random_tree
 
 from latenttree.distances.similarity import similarity_from_matrix
 from latenttree.structure.builder import TreeBuilder
-from latenttree.structure.consensus import log_likelihood
+from latenttree.structure.consensus import tree_log_likelihood
 from latenttree.structure.sweeps import SplitCounts, sweep
 from latenttree.tree import Tree
 
@@ -82,9 +82,9 @@ def test_likelihood_of_the_whole_tree_rises_when_sweeping_samples() -> None:
         builder, rng = damaged(tree, 4, seed)
         rho = reference.sampled_correlations(rng, np.exp(-tree.path_lengths()), 2000)
         whole = similarity_from_matrix(rho, 2000.0, 1.0, np.empty((0, 2), dtype=np.int64))
-        before = log_likelihood(builder, whole)
+        before = tree_log_likelihood(builder, whole)
         sweep(builder, whole)
-        assert log_likelihood(builder, whole) > before
+        assert tree_log_likelihood(builder, whole) > before
 
 
 def test_an_unresolved_node_is_resolved() -> None:
@@ -147,6 +147,6 @@ def test_sweeps_of_what_fits_no_tree_come_to_an_end() -> None:
         root = np.sqrt(np.diag(cover))
         whole = similarity_from_matrix(cover / np.outer(root, root), 1e5)
         builder = builder_of(random_tree(rng, 60, max_degree=3, length_range=LENGTHS))
-        before = log_likelihood(builder, whole)
+        before = tree_log_likelihood(builder, whole)
         assert sweep(builder, whole, max_sweeps=200)[-1] == 0
-        assert log_likelihood(builder, whole) > before
+        assert tree_log_likelihood(builder, whole) > before

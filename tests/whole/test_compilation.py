@@ -73,7 +73,7 @@ def test_a_fit_after_the_stages_compiles_nothing_of_theirs(kind: str, n_states: 
     from latenttree.structure.branch_features import _update
     from latenttree.structure.contraction import _refit
     from latenttree.structure.edge_evidence import _test
-    from latenttree.structure.region_proposals import _propose
+    from latenttree.structure.sweep_regions import _propose
     from latenttree.structure.sweeps import _choose
 
     compile_sweeps(kind, n_states)

@@ -128,7 +128,7 @@ def _neighbours_line(tree: Tree, cells: NDArray[np.int64]) -> str:
 
 
 def _hidden_line(model: LatentTree, data: Digits) -> str:
-    """The hidden variable whose state says most about the digit, and the pixels it shows in."""
+    """The hidden variable that is most informative of the digit, and the pixels it depends on."""
     import numpy as np
 
     states = model.predict(_columns(data.names, data.codes))

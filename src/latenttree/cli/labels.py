@@ -1,4 +1,4 @@
-"""Labels of the states of a node, found by what people write."""
+"""Labels of the states of a node, looked up by text."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class StateLabels:
 
 
 def parse_number(text: str) -> float | None:
-    """The finite number that a text says, None where it says none; integers stay exact."""
+    """A text as a finite number, None where it is none; integers stay exact."""
     for kind in (int, float):
         try:
             value = kind(text)

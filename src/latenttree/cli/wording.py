@@ -81,7 +81,7 @@ PHRASES: Mapping[str, str] = {
     "outside codes": "that the model does not know",
     "try protein": "",
 }
-"""What the command line says for a `Phrase`, by its key; nothing where it has no such option."""
+"""The command line's words for a `Phrase`, by its key; empty where it has no such option."""
 
 
 def words(part: Option | Phrase) -> str:
@@ -101,7 +101,7 @@ def in_words(text: str) -> str:
 
 
 def error_in_words(error: BaseException) -> str:
-    """What an error says, in the words of the command line, on one line."""
+    """The message of an error in the words of the command line, on one line."""
     if isinstance(error, OSError) and error.strerror and error.filename:
         return f"{error.filename}: {error.strerror}"
     text = error.worded(words) if isinstance(error, DataError) else str(error)

@@ -97,7 +97,7 @@ def variance_inflation(source, a, b):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def effective_samples(source, n, variables):  # type: ignore[no-untyped-def]
+def effective_pair_samples(source, n, variables):  # type: ignore[no-untyped-def]
     """Effective samples, of `n` in all, of the correlations between some variables.
 
     n over the geometric mean of the kurtosis ratios of their pairs, and over the mean of the

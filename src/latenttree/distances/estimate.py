@@ -23,7 +23,7 @@ from latenttree.engine import BLOCK, resolve_jobs, single_threaded_blas
 from latenttree.errors import DataError, Option, Text
 from latenttree.moments import Subspaces, full_subspaces, pooled_subspaces
 from latenttree.moments.coordinates import coordinate_moments, feature_means, without_unused
-from latenttree.moments.pairs import Pairs, all_pairs
+from latenttree.moments.pairs import PairDeterminants, all_pairs
 from latenttree.moments.projection import weighted_features
 
 Method = Literal["pooled", "pairwise"]
@@ -139,7 +139,9 @@ def _cross_fitted(table: Table, n_directions: int, seed: int, jobs: int) -> Dist
     return _distances(_average(first, second, sign), table.total_weight, one)
 
 
-def _average(first: Pairs, second: Pairs, sign: NDArray[np.int8]) -> Pairs:
+def _average(
+    first: PairDeterminants, second: PairDeterminants, sign: NDArray[np.int8]
+) -> PairDeterminants:
     """Mean of two estimates of signed determinants; relative errors combined."""
     other = second.determinant * (sign[:, None] * sign[None, :]).astype(np.float32)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -148,10 +150,10 @@ def _average(first: Pairs, second: Pairs, sign: NDArray[np.int8]) -> Pairs:
         error = np.where(det != 0, error / (2 * np.abs(det)), np.inf).astype(np.float32)
     error[~np.isfinite(error)] = np.inf
     np.fill_diagonal(error, 0.0)
-    return Pairs(det, error, np.maximum(first.kurtosis, second.kurtosis))
+    return PairDeterminants(det, error, np.maximum(first.kurtosis, second.kurtosis))
 
 
-def _distances(pairs: Pairs, n_samples: float, subspaces: Subspaces) -> Distances:
+def _distances(pairs: PairDeterminants, n_samples: float, subspaces: Subspaces) -> Distances:
     """`Distances` from moments of pairs in the directions of subspaces."""
     return Distances(
         pairs.determinant,

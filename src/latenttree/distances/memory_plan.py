@@ -26,6 +26,7 @@ from latenttree.engine.memory import (
 )
 from latenttree.errors import DataError, Option, Text
 from latenttree.moments import full_subspaces
+from latenttree.moments.binary import is_binary
 
 Mode = Literal["matrices", "correlations", "on demand"]
 
@@ -42,12 +43,18 @@ MOST_KEPT = 2**27
 
 
 @dataclass(frozen=True)
-class Plan:
-    """How much memory the distances of a table may take, and how they are had within it.
+class MemoryPlan:
+    """How much memory the distances of a table may take, and the form of the distances.
 
-    `limit` is what the whole process may hold, `held` what it held before; `matrices` and
-    `on_demand` are the bytes that either way needs beside that, 0 for a way that there is not.
-    `beside` is what the stage that needs most takes beside all of these."""
+    Attributes
+    ----------
+    mode : the form of the distances.
+    limit : bytes that the whole process may hold.
+    held : bytes that it held before.
+    matrices, on_demand : further bytes that either form needs, 0 for one that is not possible.
+    kept : counts that are cached on demand.
+    beside : further bytes of the stage that needs most.
+    """
 
     mode: Mode
     limit: int
@@ -64,7 +71,7 @@ class Plan:
         return self.held + self.beside + pairs
 
     def sentence(self) -> str:
-        """For people."""
+        """The plan in one sentence, for reports."""
         ways = {
             "matrices": "the matrices of all pairs",
             "correlations": "the correlations of all pairs",
@@ -82,9 +89,8 @@ def plan_memory(
     memory_limit: Any = None,
     n_jobs: int = 1,
     with_errors: bool = False,
-) -> Plan:
-    """Which way to take: matrices where they fit; `with_errors` says that those of all pairs are
-    asked for.
+) -> MemoryPlan:
+    """The form of the distances: matrices if they fit; `with_errors` asks for those of all pairs.
 
     Raises `DataError` where they do not and there is no other way."""
     limit, held = memory_bytes(memory_limit), current_memory() or 0
@@ -95,16 +101,16 @@ def plan_memory(
     beside = max(beside, still_to_load() + _values_bytes(table, matrices))
     if held + beside + matrices <= limit:
         mode: Mode = "correlations" if alone else "matrices"
-        return Plan(mode, limit, held, matrices, 0, beside=beside)
+        return MemoryPlan(mode, limit, held, matrices, 0, beside=beside)
     if not can_count(table):
         room = available_memory() if memory_limit is None else None
         if room is not None and beside + matrices <= room:
-            return Plan("matrices", limit, held, matrices, 0, beside=beside)
+            return MemoryPlan("matrices", limit, held, matrices, 0, beside=beside)
         raise _refusal(table, held, beside + matrices, limit)
     needed = on_demand_bytes(sizes, n_jobs)
     beside = beside_bytes(sizes, n_states, n_jobs, needed)
     kept = int(np.clip(KEPT_SHARE * (limit - held - beside - needed) / 8, 0, MOST_KEPT))
-    return Plan("on demand", limit, held, matrices, needed + 8 * kept, kept, beside)
+    return MemoryPlan("on demand", limit, held, matrices, needed + 8 * kept, kept, beside)
 
 
 def check_least(sizes: Sizes | None, n_states: int, memory_limit: Any, n_jobs: int) -> int:
@@ -175,7 +181,7 @@ def on_demand_bytes(sizes: Sizes, n_jobs: int) -> int:
 
 
 def model_bytes(sizes: Sizes, n_states: int, n_jobs: int) -> int:
-    """Bytes that the parameters take: equal rows are told apart by keys, passes hold chunks of
+    """Bytes that the parameters take: equal rows are found by keys, passes hold chunks of
     samples, threads have a row of numbers for every state of their samples."""
     n, p, stored = sizes.n_samples, sizes.n_vars, sizes.n_stored
     keys = 12 * n + min(100 * n, KEY_BYTES)
@@ -185,25 +191,22 @@ def model_bytes(sizes: Sizes, n_states: int, n_jobs: int) -> int:
 
 def can_count(table: Table) -> bool:
     """Whether pairs can be counted when they are asked for: 0/1 variables, none missing."""
-    binary = table.kind == "sparse_binary" or (
-        table.kind == "codes" and bool((table.dims == 2).all())
-    )
-    return binary and not table.has_missing and table.weights is None
+    return is_binary(table) and not table.has_missing and table.weights is None
 
 
-def matrix_bytes(table: Table, rank: int) -> int:
-    """Bytes of all matrices `(p, p)` that are there at once: determinants, errors and tails; of
-    features with more dimensions also their covariances, and both halves of a cross-fit; where
-    values are missing, also means and covariances of the samples that each pair has."""
+def matrix_bytes(table: Table, n_directions: int) -> int:
+    """Bytes of all matrices `(p, p)` that are held at once: determinants, errors and kurtosis
+    ratios; with several directions also covariances of features, and both halves of a cross-fit;
+    with missing values also means and covariances over the samples of each pair."""
     p = table.n_vars
     if can_count(table):
         return 12 * p * p
-    each = 4 * rank**2 + 16
+    each = 4 * n_directions**2 + 16
     if table.has_missing:
-        each += 4 * (1 + rank + rank * (rank + 1) // 2)
-    if rank > 1:
+        each += 4 * (1 + n_directions + n_directions * (n_directions + 1) // 2)
+    if n_directions > 1:
         each += 4
-    if full_subspaces(table, rank) is None:
+    if full_subspaces(table, n_directions) is None:
         each += 24
     return each * p * p
 

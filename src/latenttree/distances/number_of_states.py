@@ -14,7 +14,7 @@ from latenttree.engine import resolve_jobs, single_threaded_blas
 from latenttree.moments import pooled_subspaces
 from latenttree.moments.coordinates import coordinate_moments, feature_means, known_weights
 from latenttree.moments.projection import weighted_features
-from latenttree.moments.subspace import nearest
+from latenttree.moments.subspace import nearest_variables
 
 Floats = NDArray[np.float64]
 
@@ -109,7 +109,7 @@ def _held_out_correlations(
     and their effective samples `(p, m)`.
 
     The neighbour is chosen on the other half of the samples."""
-    near = nearest(_whitened(learn, basis, n_jobs).astype(np.float32), 1, n_jobs)[:, 0]
+    near = nearest_variables(_whitened(learn, basis, n_jobs).astype(np.float32), 1, n_jobs)[:, 0]
     z = _whitened(test, basis, n_jobs)
     both = _together(test, near)
     cross = np.einsum("nar,nas->ars", z, z[:, near], optimize=True) / both[:, None, None]

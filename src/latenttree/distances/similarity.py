@@ -23,7 +23,7 @@ from latenttree.distances.correlations import (
     KURTOSIS_RATIO,
     VARIANCE_INFLATION,
     correlation_block,
-    effective_samples,
+    effective_pair_samples,
     pair_values,
 )
 from latenttree.distances.estimate import Distances
@@ -115,8 +115,8 @@ class Similarity:
 
     def effective_samples(self, variables: NDArray[np.int64]) -> float:
         """Effective samples of the correlations between some variables, see
-        `correlations.effective_samples`."""
-        return float(effective_samples(self.source, self.n, variables))
+        `correlations.effective_pair_samples`."""
+        return float(effective_pair_samples(self.source, self.n, variables))
 
     def mst_samples(self) -> NDArray[np.float64]:
         """Effective samples of every edge of the spanning tree, `(p - 1,)`."""

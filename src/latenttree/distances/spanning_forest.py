@@ -93,7 +93,7 @@ def grown(p: int, edges: NDArray[np.int64], strength: NDArray[np.float64]) -> Fo
     return Forest(edges[taken], strength[taken], parent, since, core)
 
 
-def joined(forest: Forest, edges: NDArray[np.int64], strength: NDArray[np.float64]) -> Forest:
+def extended(forest: Forest, edges: NDArray[np.int64], strength: NDArray[np.float64]) -> Forest:
     """The forest of its own edges and some new ones."""
     both = np.concatenate([forest.edges, edges]), np.concatenate([forest.strength, strength])
     return grown(len(forest.parent), *both)

@@ -47,7 +47,8 @@ def _prim(values, errors, mean, inverse_sd, n, excluded, by_similarity):  # type
 
     `values` are distances, or (`by_similarity`) determinants, of whose magnitudes, penalised by
     `errors`, the largest are taken; for 0/1 variables with means `mean` errors are computed. Nodes
-    `excluded` have similarity zero to all. Infinite distances are used last.
+    `excluded` have similarity zero to all. Infinite distances are used last. The loop stays whole:
+    an error is computed only for a pair that may become the best of its node.
     """
     p = values.shape[0]
     best = np.full(p, np.inf)

@@ -12,7 +12,7 @@ from latenttree.data import Table, check_n_states, free_dimensions
 from latenttree.distances.counted_similarity import counted_similarity, stored_similarity
 from latenttree.distances.detection import check_detection
 from latenttree.distances.estimate import Distances, estimate_distances, pairwise_distances
-from latenttree.distances.memory_plan import Plan, plan_memory
+from latenttree.distances.memory_plan import MemoryPlan, plan_memory
 from latenttree.distances.number_of_states import choose_states
 from latenttree.distances.similarity import (
     Similarity,
@@ -62,7 +62,7 @@ class Measured:
     similarity: Similarity | None = None
     distances: Distances | None = None
     basis: NDArray[np.float32] | None = None
-    plan: Plan | None = None
+    plan: MemoryPlan | None = None
     n_unmeasurable: int = 0
     n_rounds: int = 0
 
@@ -136,7 +136,7 @@ def _all_pairs(table: Table, states: States, config: FitConfig) -> Distances:
     )
 
 
-def measure_counts(table: Table, plan: Plan, n_jobs: int) -> Measured:
+def measure_counts(table: Table, plan: MemoryPlan, n_jobs: int) -> Measured:
     """Similarities of 0/1 variables from counts: all at once, or when they are asked for."""
     if plan.mode == "on demand":
         similarity, n_unmeasurable = counted_similarity(table, n_jobs, plan.kept), 0
@@ -147,7 +147,7 @@ def measure_counts(table: Table, plan: Plan, n_jobs: int) -> Measured:
     return Measured(mark_copies(similarity, table), None, basis, plan, n_unmeasurable)
 
 
-def _plan(table: Table, states: States, config: FitConfig) -> Plan:
+def _plan(table: Table, states: States, config: FitConfig) -> MemoryPlan:
     """How distances fit in memory; `DataError` where they do not, before any work."""
     matrices = bool(_matrices_asked(config))
     plan = plan_memory(table, states.n_directions + 1, config.memory_limit, config.n_jobs, matrices)
@@ -156,7 +156,7 @@ def _plan(table: Table, states: States, config: FitConfig) -> Plan:
     return plan
 
 
-def _check_on_demand(plan: Plan, table: Table, config: FitConfig) -> None:
+def _check_on_demand(plan: MemoryPlan, table: Table, config: FitConfig) -> None:
     """Raise where counting on demand does not fit either, or where matrices are asked for."""
     if config.memory_limit is not None and plan.estimated_peak > plan.limit:
         least = shown(enough(plan.limit, plan.estimated_peak))

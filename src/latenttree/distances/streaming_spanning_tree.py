@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.distances.spanning_forest import Forest, adds, grown, joined
+from latenttree.distances.spanning_forest import Forest, adds, extended, grown
 from latenttree.distances.spanning_tree import noise_penalised, sorted_edges
 from latenttree.engine import parallel
 from latenttree.engine.kernels import kernel, subroutine
@@ -243,4 +243,4 @@ def _joined(forest: Forest, pieces: list[Any]) -> Forest:
     if not pieces:
         return forest
     edges = np.concatenate([piece[0] for piece in pieces])
-    return joined(forest, edges, np.concatenate([piece[1] for piece in pieces]))
+    return extended(forest, edges, np.concatenate([piece[1] for piece in pieces]))

@@ -1,9 +1,9 @@
-"""Passes over the data: sums over fixed blocks of samples, on threads, the same for any number.
+"""What runs the computation: passes over blocks of samples on threads, kernels, memory, progress.
 
-How the answer stays the same to the last bit: work is cut into *fixed* pieces (ranges of variables,
-tiles of a matrix, blocks of `BLOCK` samples by absolute position) that depend on the data alone,
-never on the number of threads or on how the samples are read; each piece is summed by one thread in
-the order of the samples, and BLAS runs single-threaded inside a piece.
+Results are the same to the last bit for any number of threads: work is cut into *fixed* pieces
+(ranges of variables, tiles of a matrix, blocks of `BLOCK` samples by absolute position) that depend
+on the data alone; each piece is summed by one thread in the order of the samples, and BLAS runs
+single-threaded inside a piece. Read `passes.py` first, then `kernels.py`.
 """
 
 from latenttree.engine.passes import BLOCK, blocks, parallel, resolve_jobs, single_threaded_blas

@@ -1,9 +1,9 @@
 """Compiled kernels: how they are declared, and where their machine code is kept.
 
-`@kernel` is Numba's `njit` with the options that all kernels share and a cache that is never
-stale: its folder carries a digest of the sources that kernels are made of, of the compiler and of
-the processor. Numba itself looks at the file of a kernel alone, not at the files of the kernels it
-calls or the constants that it was compiled with.
+`@kernel` is Numba's `njit` with the options that all kernels share and a cache that is never stale:
+the name of its folder has a digest of all sources of kernels, of the compiler and of the processor.
+Numba itself checks the file of a kernel alone, not the files of the kernels it calls or of the
+constants that it was compiled with.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ config: Any = numba.core.config
 PACKAGE = Path(__file__).parents[1]
 PREFIX = "latenttree-kernels-"
 KEPT_FOLDERS = 4
-"""Folders of other sources or compilers that stay beside the one in use."""
+"""Folders of other sources or compilers that are kept beside the one in use."""
 
 _DECLARES = re.compile(r"^@(kernel|subroutine)\b", re.MULTILINE)
 _IMPORTS = re.compile(r"^from latenttree\.([\w.]+) import", re.MULTILINE)
 
 
 def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """Compile a function at its first call: without the GIL, divisions as NumPy's, kept on disk.
+    """Compile a function at its first call: without the GIL, divisions as in NumPy, cached on disk.
 
     Used as `@kernel` or with further options of `numba.njit`."""
     if function is None:
@@ -58,17 +58,17 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
 def subroutine(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     """Compile a function that only kernels call, as a part of them.
 
-    It has no entry from Python, which is a quarter of what is compiled otherwise: a call from
-    Python would end the process."""
+    It has no entry from Python, which saves a quarter of the compilation; a call from Python would
+    end the process."""
     return kernel(function, cache=False, no_cpython_wrapper=True, **options)
 
 
 @cache
 def kernel_folder() -> Path | None:
-    """Folder of compiled kernels; None, with a warning, where nothing can be written.
+    """Folder of compiled kernels; None, with a warning, if no folder can be written.
 
-    `NUMBA_CACHE_DIR` if it is set; else beside the package, in the user's folder of caches, or in
-    the system's folder of temporary files, whichever can be written first."""
+    `NUMBA_CACHE_DIR` if it is set; else the first of these that can be written: beside the package,
+    the user's folder of caches, the system's folder of temporary files."""
     name = PREFIX + _digest()
     for base in _bases():
         folder = base / name
@@ -101,20 +101,21 @@ def _bases() -> Iterator[Path]:
 
 
 def _private_temporary() -> Path | None:
-    """A folder of this user's alone among the temporary files: what lies in it is executed."""
+    """A folder among the temporary files that only this user can write: its files are executed."""
     user = os.getuid() if hasattr(os, "getuid") else "user"
     try:
         folder = Path(tempfile.gettempdir()) / f"latenttree-{user}"
         folder.mkdir(mode=0o700, exist_ok=True)
-        found = folder.lstat()
+        status = folder.lstat()
     except OSError:
         return None
-    private = stat.S_ISDIR(found.st_mode) and not found.st_mode & 0o077
-    own = not hasattr(os, "getuid") or found.st_uid == os.getuid()
+    private = stat.S_ISDIR(status.st_mode) and not status.st_mode & 0o077
+    own = not hasattr(os, "getuid") or status.st_uid == os.getuid()
     return folder if own and (private or os.name == "nt") else None
 
 
 def _can_write(folder: Path) -> bool:
+    """Whether a folder exists, or can be made, and takes files."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()
@@ -124,17 +125,17 @@ def _can_write(folder: Path) -> bool:
 
 
 def _drop_old(base: Path, current: Path) -> None:
-    """Remove the folders of earlier sources but the newest few."""
-    found = [path for path in base.glob(PREFIX + "*") if path != current]
+    """Remove the folders of earlier sources, except the newest few."""
+    others = [path for path in base.glob(PREFIX + "*") if path != current]
     with suppress(OSError):
-        found.sort(key=lambda path: path.stat().st_mtime)
-        for path in found[:-KEPT_FOLDERS]:
+        others.sort(key=lambda path: path.stat().st_mtime)
+        for path in others[:-KEPT_FOLDERS]:
             shutil.rmtree(path, ignore_errors=True)
 
 
 def _digest() -> str:
-    """A digest of all that compiled code depends on: the files that declare kernels, the modules
-    whose constants and kernels these import, the compiler, and the processor."""
+    """A digest of everything that compiled code depends on: the files that declare kernels, the
+    modules whose constants and kernels they import, the compiler, and the processor."""
     digest = hashlib.sha1(usedforsecurity=False)
     processor = config.CPU_NAME or llvmlite.binding.get_host_cpu_name()
     versions = f"{numba.__version__} {llvmlite.__version__} {sys.version} {processor}"
@@ -147,20 +148,20 @@ def _digest() -> str:
 
 def kernel_sources(package: Path) -> list[Path]:
     """The files of a package that declare kernels, and the modules that these import from."""
-    found: set[Path] = set()
+    sources: set[Path] = set()
     for path in package.rglob("*.py"):
         text = path.read_text(encoding="utf-8")
         if _DECLARES.search(text):
-            found.add(path)
+            sources.add(path)
             for name in _IMPORTS.findall(text):
                 module = package.joinpath(*name.split("."))
-                found.update({module.with_suffix(".py"), module / "__init__.py"})
-    return sorted(path for path in found if path.exists())
+                sources.update({module.with_suffix(".py"), module / "__init__.py"})
+    return sorted(path for path in sources if path.exists())
 
 
 @contextmanager
 def _caching_in(folder: Path | None) -> Iterator[None]:
-    """Numba's cache in a folder, for functions that are declared inside."""
+    """Set the folder of Numba's cache for functions that are declared inside this context."""
     before = config.CACHE_DIR
     config.CACHE_DIR = before if folder is None else str(folder)
     try:
@@ -170,8 +171,8 @@ def _caching_in(folder: Path | None) -> Iterator[None]:
 
 
 def _forgive(kept: Any) -> None:
-    """Make a kernel's cache one that a full disk or a damaged file does not stop: what cannot be
-    written or read is compiled again another time."""
+    """Make a kernel's cache ignore a full disk and damaged files: what cannot be written or read is
+    compiled again."""
     save, load = kept.save_overload, kept.load_overload
 
     def save_if_possible(*args: Any) -> None:

@@ -1,4 +1,4 @@
-"""How much memory a fit may take, and how much it took."""
+"""How much memory a fit may take, and how much the process holds."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from typing import Any
 from latenttree.errors import DataError, Option, Text
 
 SHARE = 0.6
-"""Share of the memory that is free which a fit takes by default."""
+"""Share of the free memory that a fit may take by default."""
 
 FALLBACK = 4 * 2**30
-"""Bytes by default where the system does not say how much is free."""
+"""Default limit in bytes if the system does not report its free memory."""
 
 FIRST_FIT = 76 * 2**20
 """Bytes that the first fit of a process loads and does not give back: compiled kernels, and the
@@ -28,8 +28,8 @@ _SIZE = re.compile(r"\s*([0-9]*\.?[0-9]+(?:[eE][0-9]+)?)\s*([KMGT]?)(?:i?B)?\s*"
 
 
 def memory_bytes(limit: Any) -> int:
-    """Bytes of a memory limit: a number of bytes, text as "8GiB" or "500 MB", or None for a share
-    of what is free now. Units are powers of 1024.
+    """Bytes of a memory limit: a number of bytes, text like "8GiB" or "500 MB", or None for the
+    share `SHARE` of the free memory. Units are powers of 1024.
 
     >>> memory_bytes("8GiB") == memory_bytes("8192 MB") == 8 * 2**30
     True
@@ -49,6 +49,7 @@ def memory_bytes(limit: Any) -> int:
 
 
 def _parsed(limit: Any) -> float | None:
+    """Bytes of a number or text; None if it is neither."""
     if isinstance(limit, bool):
         return None
     if isinstance(limit, str):
@@ -61,53 +62,53 @@ def _parsed(limit: Any) -> float | None:
 
 
 def available_memory() -> int | None:
-    """Bytes that can be had without swapping: the least of what the machine and the control group
-    have left; None where the system does not say."""
-    found = [x for x in (_machine_free(), _group_free()) if x is not None]
-    return min(found) if found else None
+    """Bytes that can be allocated without swapping: the smaller of the free memory of the machine
+    and of the control group; None if the system does not report it."""
+    free = [x for x in (_machine_free(), _group_free()) if x is not None]
+    return min(free) if free else None
 
 
 def peak_memory() -> int | None:
-    """Most bytes that this process has held so far; None where the system does not say."""
+    """Largest number of bytes that this process has held; None if the system does not report it."""
     return _status("VmHWM")
 
 
 def current_memory() -> int | None:
-    """Bytes that this process holds now; None where the system does not say."""
+    """Bytes that this process holds now; None if the system does not report it."""
     return _status("VmRSS")
 
 
 def room_within(limit: int) -> int:
-    """Bytes that data may still take: the limit, less what the process holds and what the first
-    fit loads."""
+    """Bytes that data may still take: the limit less those that the process holds and those that
+    the first fit loads."""
     return max(0, limit - (current_memory() or 0) - still_to_load())
 
 
 def still_to_load() -> int:
     """Bytes that the next fit of this process will load."""
-    return 0 if _seen.fitted else FIRST_FIT
+    return 0 if _state.fitted else FIRST_FIT
 
 
 def first_fit_done() -> None:
-    """From now on this process holds what a fit loads."""
-    _seen.fitted = True
+    """Record that this process holds what a fit loads."""
+    _state.fitted = True
 
 
-class _Seen:
-    """What this process has done."""
+class _State:
+    """Whether a fit of this process has ended."""
 
     fitted = False
 
 
-_seen = _Seen()
+_state = _State()
 
 
 TABLE_SHARE = 4
-"""One part in so many of what is left may be taken by a table, else it lies in a scratch file."""
+"""A table may take one part in so many of the memory left; a larger one goes to a scratch file."""
 
 
 def room_for_reading(limit: int) -> int:
-    """Bytes that reading may take: what the stages that follow leave, which need the table."""
+    """Bytes that reading may take: those that the later stages, which need the table, leave."""
     return max(0, room_within(limit) - _reserved.get())
 
 
@@ -118,7 +119,7 @@ def room_for_table(limit: int) -> int:
 
 @contextmanager
 def reserving(n_bytes: int) -> Iterator[None]:
-    """What is read inside is followed by stages that take so much."""
+    """Reading inside this context leaves `n_bytes` for the stages that follow."""
     before = _reserved.set(n_bytes)
     try:
         yield
@@ -130,14 +131,14 @@ _reserved: ContextVar[int] = ContextVar("memory of the stages that follow", defa
 
 
 def enough(limit: int, needed: int) -> int:
-    """A limit that is enough where `needed` bytes, more than `limit`, would be held: of what it is
-    raised by, a table that was read part by part takes its share."""
+    """A limit that is enough if `needed` bytes, more than `limit`, would be held: of each byte that
+    it is raised by, a table read in parts takes its share."""
     return limit + (needed - limit) * TABLE_SHARE // (TABLE_SHARE - 1) + 2**20
 
 
 @contextmanager
 def within(limit: int) -> Iterator[None]:
-    """What happens inside is to hold to this limit, see `spare`."""
+    """Work inside this context keeps to a limit, see `spare`."""
     before = _limit.set(limit)
     try:
         yield
@@ -146,8 +147,8 @@ def within(limit: int) -> Iterator[None]:
 
 
 def spare(most: int, least: int = 1 << 22) -> int:
-    """Bytes that a working array of the stage at work may take: a quarter of what is left under the
-    limit, `most` where there is none."""
+    """Bytes that a working array of the present stage may take: a quarter of what is left under the
+    limit, between `least` and `most`; `most` without a limit."""
     limit = _limit.get()
     if limit is None:
         return most
@@ -158,7 +159,7 @@ _limit: ContextVar[int | None] = ContextVar("memory limit", default=None)
 
 
 def give_back_freed() -> None:
-    """Return freed memory to the system, where the C library keeps it for later (glibc)."""
+    """Return freed memory to the system if the C library keeps it for later (glibc)."""
     trim = _malloc_trim()
     if trim is not None:
         trim(0)
@@ -166,13 +167,14 @@ def give_back_freed() -> None:
 
 @cache
 def _malloc_trim() -> Any:
+    """The function of glibc, None elsewhere."""
     with suppress(OSError, AttributeError, TypeError):
         return ctypes.CDLL(None).malloc_trim
     return None
 
 
 def shown(n_bytes: float) -> str:
-    """Bytes for people.
+    """Bytes as text.
 
     >>> shown(3 * 2**30), shown(1536)
     ('3.0 GiB', '1.5 KiB')

@@ -16,7 +16,7 @@ from latenttree.errors import DataError, Option, Text
 __all__ = ["BLOCK", "blocks", "parallel", "resolve_jobs", "single_threaded_blas"]
 
 BLOCK = 4096
-"""Samples in a block; sums of floats are cut here whatever the size of a chunk."""
+"""Samples in a block; partial sums of floats end here, whatever the size of a chunk."""
 
 
 def resolve_jobs(n_jobs: int | None) -> int:
@@ -44,11 +44,12 @@ def blocks(n: int, size: int = BLOCK) -> Iterator[tuple[int, int]]:
 def parallel(
     work: Callable[[int, int], Any], n_items: int, n_jobs: int, piece: int | None = None
 ) -> list[Any]:
-    """`[work(start, stop), ...]` over ranges of items, in order; kernels must release the GIL.
+    """`[work(start, stop), ...]` over ranges of `piece` items, in order; kernels must release the
+    GIL.
 
-    The caller works too, beside `n_jobs - 1` threads that stay for the next call. A call from
-    inside a piece runs where it is. An exception, or Ctrl-C, leaves out the pieces that have not
-    begun and is raised here, when the pieces that had begun are done."""
+    The caller works too, beside `n_jobs - 1` threads that are kept for the next call. A call from
+    inside a piece runs on the thread of that piece. After an exception, or Ctrl-C, no further piece
+    begins, and the exception is raised here when those that had begun are done."""
     piece = piece or max(1, -(-n_items // 64))
     ranges = list(blocks(n_items, piece))
     if n_jobs == 1 or len(ranges) <= 1 or inside():
@@ -84,10 +85,11 @@ class _Job:
                     self.fail(i, error)
 
     def fail(self, i: int, error: BaseException) -> None:
+        """Remember that piece i failed; no further piece begins."""
         self._failures.append((i, error))
 
     def check(self) -> None:
-        """Raise what the first piece raised that failed."""
+        """Raise the error of the first piece that failed."""
         if self._failures:
             raise min(self._failures, key=lambda failure: failure[0])[1]
 

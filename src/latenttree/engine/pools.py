@@ -1,7 +1,7 @@
-"""Threads that stay from call to call, and BLAS held to one thread.
+"""Threads that are kept from call to call, and BLAS limited to one thread.
 
-Both are made once for a process: starting threads, and asking every loaded library for its number
-of threads, cost more than many of the pieces of work that they are for.
+Both are set up once for a process: starting threads, and asking every loaded library for its number
+of threads, cost more than many pieces of work.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits
 
 
 class _Shared:
-    """What all threads of a process share."""
+    """The pool of threads, and the number of users of single-threaded BLAS, of a process."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -27,7 +27,7 @@ class _Shared:
         self.blas_limits: Any = None
 
     def reset(self) -> None:
-        """In a forked child, where the threads are not, and a lock may be held by none of them."""
+        """In a forked child, which has no threads, and in which the lock may be held forever."""
         self.lock = threading.Lock()
         self.pool, self.size = None, 0
 
@@ -44,8 +44,8 @@ if hasattr(os, "register_at_fork"):
 def helpers(work: Callable[[], None], n: int) -> list[Future[None]]:
     """Run `work` on up to `n` threads beside the caller's.
 
-    The pool has as many threads as were ever asked for; where others keep them busy, `work` waits
-    for its turn, so the caller must not depend on it."""
+    The pool has as many threads as the largest call asked for; while they are busy, `work` waits,
+    so the caller must not depend on it."""
     if n < 1:  # a pool of no threads cannot be made
         return []
     with _shared.lock:
@@ -60,19 +60,19 @@ def _grown(n: int) -> ThreadPoolExecutor:
     """The pool, with `n` threads or more."""
     if _shared.pool is None or n > _shared.size:
         if _shared.pool is not None:
-            _shared.pool.shutdown(wait=False)  # what it has begun, and what waits, is still done
+            _shared.pool.shutdown(wait=False)  # submitted work is still done
         _shared.pool, _shared.size = ThreadPoolExecutor(n, thread_name_prefix="latenttree"), n
     return _shared.pool
 
 
 def inside() -> bool:
-    """Whether this thread is at work on a piece: more threads would be too many."""
+    """Whether this thread is working on a piece, in which case no more threads are used."""
     return getattr(_local, "depth", 0) > 0
 
 
 @contextmanager
 def taking_part() -> Iterator[None]:
-    """This thread is at work on pieces."""
+    """Mark this thread as working on pieces."""
     _local.depth = getattr(_local, "depth", 0) + 1
     try:
         yield

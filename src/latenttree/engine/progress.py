@@ -12,8 +12,7 @@ from typing import Any
 
 COMPILING = "compiling, once for this machine and this kind of table: later fits start at once"
 SECONDS, SECONDS_APART = 0.2, 10.0
-"""Seconds between two looks at how far a stage is: on a terminal, and in a file, where each is a
-line."""
+"""Seconds between two updates of a stage: on a terminal, and in a file, where each is a line."""
 
 
 class Progress:
@@ -56,12 +55,13 @@ class Progress:
 
     @property
     def on_terminal(self) -> bool:
+        """Whether progress is shown on a terminal."""
         return self._console is not None and bool(self._console.is_terminal)
 
     @contextmanager
     def announcing_compilation(self) -> Iterator[None]:
-        """Say on standard error that kernels are compiled, when that begins, verbose or not; on a
-        terminal also how many and for how long."""
+        """Report on standard error, verbose or not, that kernels are being compiled; on a terminal
+        also how many and for how long."""
         from numba.core import event
 
         with _Announcement(self._console) as announcement:
@@ -70,11 +70,11 @@ class Progress:
                 yield
 
 
-# ---- how far a stage is -------------------------------------------------------------------
+# ---- progress of a stage ------------------------------------------------------------------
 
 
-class _Watched:
-    """The stage that runs, where someone looks."""
+class _ShownStage:
+    """The running stage of a verbose fit."""
 
     def __init__(self, progress: Progress, name: str, status: Any) -> None:
         self._progress, self._name, self._status = progress, name, status
@@ -82,6 +82,7 @@ class _Watched:
         self._last = time.perf_counter()
 
     def due(self) -> bool:
+        """Whether it is time for an update."""
         now = time.perf_counter()
         if now - self._last < self._wait:
             return False
@@ -89,18 +90,19 @@ class _Watched:
         return True
 
     def show(self, text: str) -> None:
+        """Show how far the stage is."""
         if self._progress.on_terminal:
             self._status.update(f"{self._name} ... {text}")
         else:
             self._progress.note(text)
 
 
-_watched: ContextVar[_Watched | None] = ContextVar("stage that is watched", default=None)
+_watched: ContextVar[_ShownStage | None] = ContextVar("stage that is watched", default=None)
 
 
 @contextmanager
 def _watching(progress: Progress, name: str, status: Any) -> Iterator[None]:
-    before = _watched.set(_Watched(progress, name, status))
+    before = _watched.set(_ShownStage(progress, name, status))
     try:
         yield
     finally:
@@ -108,14 +110,14 @@ def _watching(progress: Progress, name: str, status: Any) -> Iterator[None]:
 
 
 def tell_share(what: str, done: int, total: int) -> None:
-    """Say that so many of all bytes were read: now and then, where a stage runs and is shown."""
+    """Show how many of all bytes were read, from time to time, if the running stage is shown."""
     stage = _watched.get()
     if stage is not None and stage.due():
         stage.show(f"{what}: {done / 2**20:,.0f} of {total / 2**20:,.0f} MiB")
 
 
 def tell_number(what: str, n: int) -> None:
-    """The same of rows, of which it is not known how many there will be."""
+    """The same for rows, whose total is not known."""
     stage = _watched.get()
     if stage is not None and stage.due():
         stage.show(f"{what}: {n:,} rows")
@@ -125,12 +127,12 @@ def tell_number(what: str, n: int) -> None:
 
 
 def _status(console: Any, text: str) -> Any:
-    """A line with a moving sign that the console's encoding has."""
+    """A line with a spinner that the console's encoding can show."""
     return console.status(text, spinner="line" if console.options.ascii_only else "dots")
 
 
 class _Announcement:
-    """What people see of compilation; nothing until the first kernel is compiled."""
+    """Messages about compilation; none until the first kernel is compiled."""
 
     def __init__(self, console: Any) -> None:
         self._console = console
@@ -148,7 +150,7 @@ class _Announcement:
             self._say(f"compiled: {self._so_far()}")
 
     def one_more(self) -> None:
-        """A kernel is compiled."""
+        """Count a kernel whose compilation begins."""
         with self._lock:
             self._count += 1
             if self._count == 1:
@@ -169,7 +171,7 @@ class _Announcement:
             self._status.start()
         else:
             self._say(COMPILING)
-            self._last = self._start  # what follows is said where it takes long
+            self._last = self._start  # a second message only if it takes long
 
     def _so_far(self) -> str:
         return f"{self._count} kernels, {time.perf_counter() - self._start:.0f} s"

@@ -108,13 +108,13 @@ def save_archive(path: str | os.PathLike[str], saved: Saved) -> None:
 
 def jsonable(params: Mapping[str, Any]) -> dict[str, Any]:
     """Those entries of ``params`` that a file can hold, in JSON's types."""
-    kept = {}
+    plain_params = {}
     for name, value in params.items():
         try:
-            kept[name] = plain(value, name)
+            plain_params[name] = plain(value, name)
         except TypeError:
             continue
-    return kept
+    return plain_params
 
 
 class _Summary:
@@ -183,9 +183,9 @@ def _parse(content: bytes, max_bytes: int) -> Saved:
     archive = ZipReader(content)
     _check_members(archive.names)
     limit = min(MAX_JSON_BYTES, max_bytes)
-    kept = parse_tree(archive.read(TREE, limit))
+    saved_tree = parse_tree(archive.read(TREE, limit))
     record = _record(from_json(archive.read(MODEL, limit)))
-    layout = array_layout(record, kept.tree, max_bytes)
+    layout = array_layout(record, saved_tree.tree, max_bytes)
     sizes = layout.sizes()
     limit = packed_limit({name: n for name, (n, _) in sizes.items()})
     arrays = unpack(archive.read(ARRAYS, limit), sizes, ARRAYS)
@@ -194,7 +194,7 @@ def _parse(content: bytes, max_bytes: int) -> Saved:
         record["schema"],
         record["params"],
         _with_message_parts(record["diagnostics"]),
-        kept.support,
+        saved_tree.support,
     )
 
 
@@ -274,8 +274,8 @@ def _check_field(record: dict[str, Any], name: str, type_: type) -> None:
         raise ValueError(f"{MODEL} lacks the field {name!r}")
     # Exactly the type: JSON's true is an int to Python.
     if type(record[name]) is not type_:
-        found = type(record[name]).__name__
-        raise ValueError(f"{MODEL}: the field {name!r} is {found}, not {type_.__name__}")
+        given = type(record[name]).__name__
+        raise ValueError(f"{MODEL}: the field {name!r} is {given}, not {type_.__name__}")
 
 
 # ---- schema and model -------------------------------------------------------------------

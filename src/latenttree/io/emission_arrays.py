@@ -1,7 +1,7 @@
 """Distributions of variables that are not categorical, as flat numbers whose layout is known.
 
-The family, the width `d` of a variable and the states `k` of its neighbour say which arrays there
-are, their shapes and their possible values, so a file need not say, and cannot say wrongly.
+The family, the width `d` of a variable and the states `k` of its neighbour determine which arrays
+there are, their shapes and their possible values, so a file does not declare them.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ def width_of(emission: Emission) -> int:
     """Coordinates of the variable itself; 1 for a number."""
     arrays = emission.to_arrays()
     first = {"multihot": "codes", "binary": "probability"}.get(emission.family)
-    found = arrays[first or ARRAYS[emission.family][0]]
-    return 2 if emission.family == "binary" else len(found)
+    array = arrays[first or ARRAYS[emission.family][0]]
+    return 2 if emission.family == "binary" else len(array)
 
 
 def shapes_of(family: str, d: int, k: int) -> dict[str, tuple[int, ...]]:

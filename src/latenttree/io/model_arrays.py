@@ -1,7 +1,7 @@
 """Models as a few fields and flat arrays, and back.
 
-A layout is what the fields of a file say about its arrays: their names and sizes, known and bounded
-before they are read. `CategoricalLayout` is that of models with categorical hidden nodes,
+A layout gives the names and sizes of a file's arrays, from its fields: known and bounded before the
+arrays are read. `CategoricalLayout` is that of models with categorical hidden nodes,
 `GaussianLayout` that of Gaussian trees.
 """
 

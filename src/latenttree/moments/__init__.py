@@ -1,4 +1,10 @@
-"""What learning needs from the data: sums over samples, found in passes over chunks."""
+"""Table -> moments: sums over samples, computed in passes over chunks.
+
+In: a `data.Table`, often with directions `basis` `(coordinates, n_directions)`. Out: means of
+coordinates (`coordinates`), directions (`subspace`), determinants of all pairs (`pairs`), counts of
+0/1 variables (`packing`, `cooccurrence`), and moments of three views (`triples`), from which
+parameters start. Read `projection.py` and `pairs.py` first.
+"""
 
 from latenttree.moments.gram import gram
 from latenttree.moments.projection import project

@@ -36,7 +36,7 @@ FAR_INCREMENT = 4.0
 NEAR_CELLS = 2**18
 
 
-def increments_cost(n_samples: float, n_vars: int, n_categories: int) -> float:
+def cell_increments_cost(n_samples: float, n_vars: int, n_categories: int) -> float:
     """Nanoseconds to count all pairs of n_vars categories of every sample one by one."""
     each = INCREMENT if n_categories**2 <= NEAR_CELLS else FAR_INCREMENT
     return n_samples * n_vars * (n_vars + 1) / 2 * each
@@ -50,7 +50,7 @@ def packed_cost(n_samples: float, n_vars: int, n_categories: int) -> float:
 def counting_cost(n_samples: float, n_vars: int, n_categories: int) -> float:
     """Nanoseconds to count them by the cheaper way."""
     size = (n_samples, n_vars, n_categories)
-    return min(increments_cost(*size), packed_cost(*size))
+    return min(cell_increments_cost(*size), packed_cost(*size))
 
 
 def gram_cost(n_samples: float, n_vars: int, n_directions: int) -> float:
@@ -108,7 +108,7 @@ def contingency(table: Table, n_jobs: int = 1) -> Counts:
 
     Codes must not be missing; weights are ignored."""
     size = (table.n_samples, table.n_vars, int(table.offsets[-1]))
-    fewer = increments_cost(*size) < packed_cost(*size)
+    fewer = cell_increments_cost(*size) < packed_cost(*size)
     counts = _by_increments(table, n_jobs) if fewer else _by_bits(table, n_jobs)
     for low in range(0, len(counts), STRIP):  # only pairs below the diagonal were counted
         high = low + STRIP
@@ -131,6 +131,6 @@ def projected(counts: Counts, offsets: NDArray[np.int64], basis: NDArray[Any]) -
     return np.concatenate(both)
 
 
-def marginals(counts: Counts) -> NDArray[np.int64]:
+def category_counts(counts: Counts) -> NDArray[np.int64]:
     """Samples `(D,)` of every category."""
     return np.diagonal(counts).astype(np.int64)

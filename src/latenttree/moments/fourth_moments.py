@@ -17,7 +17,7 @@ from latenttree.engine.kernels import kernel
 from latenttree.moments.contingency import Counts, projected
 from latenttree.moments.gram import gram
 from latenttree.moments.projection import project, root_weights
-from latenttree.moments.second_moments import Features
+from latenttree.moments.second_moments import FeatureMap
 
 Floats = NDArray[np.float64]
 
@@ -39,7 +39,7 @@ class FourthMoments(Protocol):
 class SampledFourthMoments:
     """`FourthMoments` of a part of the samples."""
 
-    def __init__(self, table: Table, white: Features) -> None:
+    def __init__(self, table: Table, white: FeatureMap) -> None:
         self._table, self._white = table, white
 
     def fourth(self, n_jobs: int) -> NDArray[np.float32]:
@@ -78,7 +78,7 @@ class SampledFourthMoments:
 
 
 def _squares(
-    table: Table, white: Features, start: int, stop: int, n_jobs: int
+    table: Table, white: FeatureMap, start: int, stop: int, n_jobs: int
 ) -> NDArray[np.float32]:
     """`|z_a|^2` of some samples, `(n, p)`, zero where missing."""
     if white.coded is not None:
@@ -91,7 +91,7 @@ def _squares(
 class CountedFourthMoments:
     """`FourthMoments` of all samples, from the counts of all pairs of categories."""
 
-    def __init__(self, counts: Counts, table: Table, white: Features) -> None:
+    def __init__(self, counts: Counts, table: Table, white: FeatureMap) -> None:
         assert white.coded is not None
         self._counts, self._offsets, self._n = counts, table.offsets, table.n_samples
         self._white = white.coded.astype(np.float64)

@@ -258,7 +258,7 @@ def packed(table: Table, n_jobs: int = 1) -> Packed:
     return Packed(own, own, support, bits, none, short, none, short, n)
 
 
-class _Rows(NamedTuple):
+class _SparseRows(NamedTuple):
     """Rows of a sparse matrix of ones."""
 
     shape: tuple[int, int]
@@ -267,7 +267,7 @@ class _Rows(NamedTuple):
     indices: NDArray[np.int32]
 
 
-def _sparse_rows(table: Table, nnz: int) -> _Rows:
+def _sparse_rows(table: Table, nnz: int) -> _SparseRows:
     """Where the codes of a table are not zero."""
     ends, indices = np.zeros(table.n_samples + 1, np.int64), np.empty(nnz, np.int32)
     done = 0
@@ -276,7 +276,7 @@ def _sparse_rows(table: Table, nnz: int) -> _Rows:
         ends[start + 1 : stop + 1] = np.bincount(rows, minlength=stop - start)
         indices[done : done + len(columns)] = columns
         done += len(columns)
-    return _Rows((table.n_samples, table.n_vars), nnz, np.cumsum(ends), indices)
+    return _SparseRows((table.n_samples, table.n_vars), nnz, np.cumsum(ends), indices)
 
 
 def pack_matrix(matrix: Any, n_jobs: int = 1, frequent: NDArray[np.bool_] | None = None) -> Packed:

@@ -14,8 +14,8 @@ from latenttree.moments.available_cases import available_moments, whiten_pairs
 from latenttree.moments.binary import MAX_KURTOSIS, binary_pairs, is_binary
 from latenttree.moments.contingency import (
     Counts,
+    category_counts,
     contingency,
-    marginals,
     projected,
     worth_counting,
 )
@@ -32,7 +32,7 @@ Matrix = NDArray[np.float32]
 Floats = NDArray[np.float64]
 
 
-class Pairs(NamedTuple):
+class PairDeterminants(NamedTuple):
     """Signed determinants of all pairs, their relative standard errors and kurtosis ratios, each
     `(p, p)`."""
 
@@ -43,7 +43,7 @@ class Pairs(NamedTuple):
 
 def all_pairs(
     table: Table, basis: NDArray[np.float32], n_jobs: int, counts: Counts | None = None
-) -> Pairs:
+) -> PairDeterminants:
     """Signed determinants, errors and kurtosis ratios of all pairs, by the cheapest way.
 
     `basis` is `(coordinates, n_directions)`. 0/1 variables are counted (`cooccurrence`), and so are
@@ -51,7 +51,7 @@ def all_pairs(
     multiplied, in one pass over the samples, a second over some of them for kurtosis ratios, and a
     third where values are missing."""
     p = table.n_vars
-    pairs = Pairs(*(np.empty((p, p), np.float32) for _ in range(3)))
+    pairs = PairDeterminants(*(np.empty((p, p), np.float32) for _ in range(3)))
     for matrix, own in zip(pairs, (1.0, 0.0, 1.0), strict=True):
         np.fill_diagonal(matrix, own)
     if is_binary(table):
@@ -66,11 +66,19 @@ def all_pairs(
 
 
 def _whole_pairs(
-    table: Table, basis: NDArray[np.float32], counts: Counts | None, pairs: Pairs, n_jobs: int
+    table: Table,
+    basis: NDArray[np.float32],
+    counts: Counts | None,
+    pairs: PairDeterminants,
+    n_jobs: int,
 ) -> None:
     """Fill `pairs`, in place, where nothing is missing, from `counts` or, if None, from the
     samples."""
-    mean = coordinate_moments(table)[0] if counts is None else marginals(counts) / table.n_samples
+    mean = (
+        coordinate_moments(table)[0]
+        if counts is None
+        else category_counts(counts) / table.n_samples
+    )
     offset = feature_means(table, basis, mean)
     if counts is None:
         second = second_moments(table, basis, offset, n_jobs)
@@ -87,7 +95,9 @@ def _whole_pairs(
     _fill_spread(pairs, spread, basis.shape[1], n_jobs)
 
 
-def _pairs_with_gaps(table: Table, basis: NDArray[np.float32], pairs: Pairs, n_jobs: int) -> None:
+def _pairs_with_gaps(
+    table: Table, basis: NDArray[np.float32], pairs: PairDeterminants, n_jobs: int
+) -> None:
     """Fill `pairs`, in place, each from the samples that have both variables."""
     p, n_directions, n = table.n_vars, basis.shape[1], table.total_weight
     offset = feature_means(table, basis, coordinate_moments(table)[0])
@@ -214,7 +224,9 @@ def _determinants(second, root, r, n, out, start, stop):  # type: ignore[no-unty
             mirrored(block[q], variables[start:], variables[low:high], low == start, out[q])
 
 
-def _fill_determinants(second: Matrix, root: Floats, n: float, pairs: Pairs, n_jobs: int) -> None:
+def _fill_determinants(
+    second: Matrix, root: Floats, n: float, pairs: PairDeterminants, n_jobs: int
+) -> None:
     """Fill determinants and Gaussian errors off the diagonal, in place; `|C|_F^2` goes where the
     kurtosis ratios will be."""
     p, n_directions = root.shape[:2]
@@ -225,7 +237,9 @@ def _fill_determinants(second: Matrix, root: Floats, n: float, pairs: Pairs, n_j
 # ---- kurtosis ratios and calibrated errors -------------------------------------------------
 
 
-def _fill_spread(pairs: Pairs, spread: FourthMoments, n_directions: int, n_jobs: int) -> None:
+def _fill_spread(
+    pairs: PairDeterminants, spread: FourthMoments, n_directions: int, n_jobs: int
+) -> None:
     """Kurtosis ratios in the place of `|C|^2`: `E[|z_a|^2 |z_b|^2] / (r^2 + 2 |C_ab|^2)`, at least
     1, r directions; errors calibrated by the influence function."""
     fourth = spread.fourth(n_jobs)
@@ -238,7 +252,7 @@ def _fill_spread(pairs: Pairs, spread: FourthMoments, n_directions: int, n_jobs:
     _calibrate(pairs, spread, n_jobs)
 
 
-def _calibrate(pairs: Pairs, spread: FourthMoments, n_jobs: int) -> None:
+def _calibrate(pairs: PairDeterminants, spread: FourthMoments, n_jobs: int) -> None:
     """Scale the errors, in place, to those of the influence function.
 
     The influence function is evaluated for some hundred pairs, each variable with its nearest and
@@ -266,7 +280,7 @@ def _calibrate(pairs: Pairs, spread: FourthMoments, n_jobs: int) -> None:
     parallel(scale, p, n_jobs, STRIP)
 
 
-def _calibration_pairs(pairs: Pairs, p: int) -> NDArray[np.int64]:
+def _calibration_pairs(pairs: PairDeterminants, p: int) -> NDArray[np.int64]:
     """Some hundred pairs `(m, 2)`, b < a: all, or for some a the nearest and a random one."""
     if p * (p - 1) // 2 <= 400:
         return np.column_stack(np.tril_indices(p, -1)).astype(np.int64)

@@ -15,7 +15,7 @@ from latenttree.moments.subspace import apply_roots
 
 
 @dataclass(frozen=True)
-class Features:
+class FeatureMap:
     """How the features of samples in r directions are computed: `root (basis^T x - offset)`.
 
     For codes, a feature is a row of `coded`, in which offset and root are applied already."""
@@ -41,15 +41,15 @@ def features_of(
     basis: NDArray[np.float32],
     offset: NDArray[np.float32],
     root: NDArray[np.float64] | None = None,
-) -> Features:
+) -> FeatureMap:
     """Features of tables with the same variables as this one, of these samples or others."""
     if table.kind != "codes":
-        return Features(basis, offset, root)
+        return FeatureMap(basis, offset, root)
     own = owners(table)
     coded = basis - offset[own]
     if root is not None:
         coded = np.einsum("cij,cj->ci", root[own], coded).astype(np.float32)
-    return Features(basis, offset, root, coded)
+    return FeatureMap(basis, offset, root, coded)
 
 
 def second_moments(

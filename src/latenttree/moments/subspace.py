@@ -173,7 +173,7 @@ def apply_roots(z, root, start, stop):  # type: ignore[no-untyped-def]
                 z[row, a, i] = t
 
 
-def nearest(features: Float32, n_near: int, n_jobs: int = 1) -> NDArray[np.int64]:
+def nearest_variables(features: Float32, n_near: int, n_jobs: int = 1) -> NDArray[np.int64]:
     """The `n_near` others of largest squared cross-correlation for every variable, `(p, n_near)`,
     ascending. O(n (p r)^2) for r directions."""
     n, p, r = features.shape
@@ -247,20 +247,37 @@ def pooled_subspaces(
     before, n_rounds = 0.0, 0
     for n_rounds in range(1, max_rounds + 1):
         if n_rounds <= SEARCHES:
-            near = nearest(features, n_near, n_jobs)
-        moments = cross_moments(part, basis, near, mean, n_jobs)
-        basis, strengths = leading_directions(moments, scale, table.offsets, n_directions, n_jobs)
-        set_scores(basis, table)
-        features = standardise(probe, basis, mean, n_jobs)
+            near = nearest_variables(features, n_near, n_jobs)
+        basis, strengths, features = _power_round(
+            part, probe, basis, near, (mean, scale), n_directions, n_jobs
+        )
         now = float(np.sqrt((strengths**2).mean()))
         if n_rounds > 2 and now - before < tolerance * now:
             break
         before = now
     if part is not table:
         mean, scale = _scaling(table, n_jobs)
-        moments = cross_moments(table, basis, near, mean, n_jobs)
-        basis, strengths = leading_directions(moments, scale, table.offsets, n_directions, n_jobs)
-        set_scores(basis, table)
-        standardise(probe, basis, mean, n_jobs)
+        basis, strengths, _ = _power_round(
+            table, probe, basis, near, (mean, scale), n_directions, n_jobs
+        )
         n_rounds += 1
     return Subspaces(basis, strengths, n_rounds)
+
+
+def _power_round(
+    table: Table,
+    probe: Table,
+    basis: Float32,
+    near: Ints,
+    scaling: tuple[Floats, Floats],
+    n_directions: int,
+    n_jobs: int,
+) -> tuple[Float32, Floats, Float32]:
+    """Directions from the moments with the features of near variables: the new basis, its
+    strengths, and its standardised features of `probe`. `scaling` are means and scales of the
+    coordinates."""
+    mean, scale = scaling
+    moments = cross_moments(table, basis, near, mean, n_jobs)
+    basis, strengths = leading_directions(moments, scale, table.offsets, n_directions, n_jobs)
+    set_scores(basis, table)
+    return basis, strengths, standardise(probe, basis, mean, n_jobs)

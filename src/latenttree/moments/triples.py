@@ -78,7 +78,7 @@ class SampleChunk(Protocol):
         """Some of the samples."""
 
 
-class Statistics(Protocol):
+class EmissionStatistics(Protocol):
     """A family that is not categorical, all states alike, see `emissions.Emission`."""
 
     def sums(self, values: Any, weights: Floats) -> Floats:
@@ -97,7 +97,7 @@ def triple_moments(
     layout: TripleLayout,
     n_states: int,
     n_jobs: int,
-    families: Mapping[int, Statistics] | None = None,
+    families: Mapping[int, EmissionStatistics] | None = None,
 ) -> TripleMoments:
     """Moments over chunks of samples; `features` gives the views of a chunk, `(n_views, k, n)` for
     k states.
@@ -183,7 +183,7 @@ def _add_statistics(
     y: NDArray[np.float32],
     w: Floats,
     layout: TripleLayout,
-    families: Mapping[int, Statistics],
+    families: Mapping[int, EmissionStatistics],
     total: dict[int, Floats],
 ) -> None:
     """Add `sum_n w t(x) y` of the nodes of `families`, by number of the edge."""
@@ -217,7 +217,7 @@ def _normalised(
     )
 
 
-def _per_sample(sums: Floats, family: Statistics) -> Floats:
+def _per_sample(sums: Floats, family: EmissionStatistics) -> Floats:
     """Sums `(T, 3, k)` of statistics times three views, divided by their numbers of samples.
 
     Not every family counts its samples, but all have the expected statistics of one sample: the

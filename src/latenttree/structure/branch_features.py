@@ -34,7 +34,7 @@ MIN_CHANGE = 1e-6
 error is far larger."""
 
 
-class Features(NamedTuple):
+class BranchFeatures(NamedTuple):
     """The feature of the branch behind each directed edge `u -> v` of a tree, one row each."""
 
     leaf: NDArray[np.int64]  # (2E, width) observed nodes x
@@ -44,7 +44,7 @@ class Features(NamedTuple):
     size: NDArray[np.int64]  # (2E,) leaves in use
 
     @classmethod
-    def empty(cls, n_directed_edges: int, width: int = WIDTH) -> Features:
+    def empty(cls, n_directed_edges: int, width: int = WIDTH) -> BranchFeatures:
         """Features without leaves."""
         shape = (n_directed_edges, width)
         return cls(
@@ -62,16 +62,16 @@ def branch_features(
     source: CorrelationSource,
     width: int = WIDTH,
     n_jobs: int = 1,
-) -> Features:
+) -> BranchFeatures:
     """Features of all branches, of up to `width` leaves each. O(E width^2)."""
-    features = Features.empty(2 * len(tree.ends), width)
+    features = BranchFeatures.empty(2 * len(tree.ends), width)
     changed = np.ones(len(tree.ends), dtype=np.bool_)
     update_features(features, tree, incidence, source, changed, n_jobs)
     return features
 
 
 def update_features(
-    features: Features,
+    features: BranchFeatures,
     tree: TreeBuilder,
     incidence: Incidence,
     source: CorrelationSource,
@@ -320,7 +320,7 @@ def _update(nodes, direction, incidence, length, source, changed, features, upda
 
 
 @kernel
-def branch_correlations(branches, features, source):  # type: ignore[no-untyped-def]
+def feature_correlations(branches, features, source):  # type: ignore[no-untyped-def]
     """Correlations `(m, m)` between the features of m directed edges: `alpha^T |rho| beta`.
     O(m^2 width^2).
 

@@ -63,7 +63,7 @@ def best_tree(
     optima: list[Optimum] = []
     for tree in _starts(part, merged, n_jobs):
         changes = sweep(tree, part, n_jobs)
-        value = log_likelihood(tree, part)
+        value = tree_log_likelihood(tree, part)
         optima.append(Optimum(tree, value, edge_splits(tree), changes))
         if len(optima) == 2 and _agree(optima[0], optima[1], part, n_jobs):
             break
@@ -127,7 +127,7 @@ def edge_splits(tree: TreeBuilder) -> dict[Edge, int]:
     return splits
 
 
-def log_likelihood(tree: TreeBuilder, part: Similarity) -> float:
+def tree_log_likelihood(tree: TreeBuilder, part: Similarity) -> float:
     """Gaussian log-likelihood `-n / 2 (log det Sigma + tr Sigma^-1 |rho|)` of all similarities,
     `Sigma = exp(-path lengths)`. O(p^3)."""
     names = [str(i) for i in range(part.n_variables)]

@@ -189,13 +189,8 @@ def _largest(x, size):  # type: ignore[no-untyped-def]
 
 
 @subroutine
-def _best_pair(d, v, near, alive, size, caution, equal_weights, scratch):  # type: ignore[no-untyped-def]
-    """The pair of rows with the largest `Q - caution * se(Q)`. O(size^2).
-
-    Q is an upper bound, so that errors are computed only in rows whose largest Q is above the best
-    pair so far."""
-    weight, total, noise = scratch[0], scratch[1], scratch[2]
-    quality, most = scratch[3], scratch[4]
+def _weights(near, alive, size, equal_weights, weight):  # type: ignore[no-untyped-def]
+    """Weights of rows, at most 1, into `weight`, zero for joined ones; returns their sum."""
     top = 1.0 if equal_weights else 0.0
     for a in range(size):
         if alive[a] and not equal_weights:
@@ -205,6 +200,18 @@ def _best_pair(d, v, near, alive, size, caution, equal_weights, scratch):  # typ
         share = 1.0 if equal_weights else near[a]
         weight[a] = max(share / top, 1e-200) if alive[a] else 0.0
         all_weight += weight[a]
+    return all_weight
+
+
+@subroutine
+def _best_pair(d, v, near, alive, size, caution, equal_weights, scratch):  # type: ignore[no-untyped-def]
+    """The pair of rows with the largest `Q - caution * se(Q)`. O(size^2).
+
+    Q is an upper bound, so that errors are computed only in rows whose largest Q is above the best
+    pair so far."""
+    weight, total, noise = scratch[0], scratch[1], scratch[2]
+    quality, most = scratch[3], scratch[4]
+    all_weight = _weights(near, alive, size, equal_weights, weight)
     best = LOWEST
     start, i, j = 1, 0, 1
     for a in range(size):

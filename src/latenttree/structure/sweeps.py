@@ -2,7 +2,7 @@
 
 With samples, near ties in the spanning tree make different MST groups choose different surrogates
 for one hidden node, so the merged tree has branches in the wrong place. All regions are judged in
-parallel (`region_proposals`); changes that overlap wait for the next sweep, and only regions near a
+parallel (`sweep_regions`); changes that overlap wait for the next sweep, and only regions near a
 change are judged again.
 """
 
@@ -17,7 +17,7 @@ from latenttree.distances.similarity import Similarity
 from latenttree.engine.kernels import kernel, subroutine
 from latenttree.structure.branch_features import branch_features, update_features
 from latenttree.structure.builder import Incidence, TreeBuilder
-from latenttree.structure.region_proposals import MAX_HIDDEN, Proposals, propose, rooted
+from latenttree.structure.sweep_regions import MAX_HIDDEN, Proposals, propose_regions, rooted
 
 MAX_SWEEPS = 50
 
@@ -65,7 +65,7 @@ def sweep(
     features = branch_features(tree, incidence, similarity.source, similarity.width, n_jobs)
     splits = SplitCounts.of_tree(incidence)
     while True:
-        proposals = propose(tree, incidence, features, similarity, centres, n_jobs)
+        proposals = propose_regions(tree, incidence, features, similarity, centres, n_jobs)
         step = _apply(tree, incidence, proposals, splits)
         centres, splits = step.centres, step.splits
         changes.append(step.n_changes)

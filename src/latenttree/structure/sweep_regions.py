@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.distances.correlations import effective_samples
+from latenttree.distances.correlations import effective_pair_samples
 from latenttree.distances.similarity import Similarity
 from latenttree.engine import parallel
 from latenttree.engine.kernels import kernel, subroutine
 from latenttree.structure.branch_features import (
-    Features,
-    branch_correlations,
+    BranchFeatures,
+    feature_correlations,
     leading_leaves,
 )
 from latenttree.structure.builder import Incidence, TreeBuilder, mix_bits
@@ -86,10 +86,10 @@ class Proposals(NamedTuple):
         )
 
 
-def propose(
+def propose_regions(
     tree: TreeBuilder,
     incidence: Incidence,
-    features: Features,
+    features: BranchFeatures,
     similarity: Similarity,
     centres: NDArray[np.int64],
     n_jobs: int,
@@ -229,8 +229,8 @@ def _propose(centres, incidence, length, n_observed, features, source, n_all, st
         out.n_branches[c] = m
         branches, edges, lengths = out.branches[c, :m], out.edges[c], out.lengths[c]
         n_edges = _local_tree(c, incidence, length, features, out)
-        r = branch_correlations(branches, features, source)
-        n = effective_samples(source, n_all, leading_leaves(branches, features))
+        r = feature_correlations(branches, features, source)
+        n = effective_pair_samples(source, n_all, leading_leaves(branches, features))
         x, best, _ = fit_likelihood(r, n, path_matrix(m, edges[:n_edges]), lengths[:n_edges], steps)
         for e in range(n_edges):
             lengths[e] = x[e]

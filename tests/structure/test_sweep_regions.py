@@ -10,9 +10,9 @@ from tests.reference.adjacency import Adjacency, interchange, steps_from
 from tests.reference.random_trees import random_tree
 
 from latenttree.distances.similarity import similarity_from_matrix
-from latenttree.structure.branch_features import branch_correlations, branch_features
+from latenttree.structure.branch_features import branch_features, feature_correlations
 from latenttree.structure.builder import TreeBuilder
-from latenttree.structure.region_proposals import propose, topology_hash
+from latenttree.structure.sweep_regions import propose_regions, topology_hash
 from latenttree.tree import Tree
 
 SHAPES = ("uniform", "caterpillar", "balanced")
@@ -38,7 +38,7 @@ def test_no_proposal_lowers_the_likelihood_of_its_region(n: int) -> None:
         builder = adjacency.builder()
         incidence, centres = builder.incidence(), builder.hidden()
         features = branch_features(builder, incidence, whole.source)
-        proposals = propose(builder, incidence, features, whole, centres, 1)
+        proposals = propose_regions(builder, incidence, features, whole, centres, 1)
         for c, centre in enumerate(centres.tolist()):
             region = slow.region_around(adjacency, centre)
             assert proposals.hidden[c, : proposals.n_hidden[c]].tolist() == region.inside
@@ -57,7 +57,7 @@ def test_no_proposal_lowers_the_likelihood_of_its_region(n: int) -> None:
             assert topology_hash(len(branches), number[found]) == topology_hash(
                 len(branches), expected.edges
             )
-            r = branch_correlations(branches, features, whole.source)
+            r = feature_correlations(branches, features, whole.source)
             before = reference.log_likelihood(r, float(n), edges, lengths)
             offsets = -np.log(features.load[branches])
             fitted = proposals.lengths[c, : len(found)].copy()
