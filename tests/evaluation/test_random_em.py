@@ -165,7 +165,7 @@ def test_a_tree_without_hidden_nodes_is_counted() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"n_restarts": 0}, "n_restarts=0: give a number of starts"),
+        ({"n_restarts": 0}, "n_restarts=0; give a number of starts"),
         ({"max_iter": 0}, "max_iter=0"),
         ({"tol": -1.0}, r"tol=-1\.0"),
         ({"smoothing": np.nan}, "smoothing=nan"),

@@ -447,5 +447,6 @@ def test_an_unknown_family_is_named() -> None:
 
 
 def test_too_wide_a_covariance_is_refused() -> None:
-    with pytest.raises(DataError, match=r"5,000 coordinates .* use 'gaussian_diagonal'"):
+    with pytest.raises(DataError, match=r"5,000 coordinates .* 'gaussian_diagonal'") as refused:
         pooled("gaussian_full", sparse.csr_array((3, 5000)), 2)
+    assert (refused.value.place.option, refused.value.value) == ("family", 5000)

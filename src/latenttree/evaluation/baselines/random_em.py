@@ -119,13 +119,14 @@ def _checked_table(tree: Tree, X: Any, n_states: int) -> Table:
     check_n_states(table, n_states)
     if tree.observed_names != table.names:
         raise DataError(
-            f"the tree is over {_few(tree.observed_names)}, the data over {_few(table.names)}; "
-            "pass the variables of the tree, in its order"
+            f"the tree is over {_few(tree.observed_names)}, the data over {_few(table.names)}",
+            "pass the variables of the tree, in its order",
+            value=table.names,
         )
     if not is_one_hot(table):
         raise DataError(
-            "EM needs one category for each variable and sample, and some variables are vectors "
-            "here; pass categorical columns"
+            "EM needs one category for each variable and sample, and some variables are vectors",
+            "pass categorical columns",
         )
     return table
 
@@ -137,4 +138,9 @@ def _few(names: tuple[str, ...]) -> str:
 
 def _check_restarts(n_restarts: Any) -> None:
     if not isinstance(n_restarts, Integral) or int(n_restarts) < 1:
-        raise DataError(f"n_restarts={n_restarts!r}: give a number of starts, 1 or more")
+        raise DataError(
+            f"n_restarts={n_restarts!r}",
+            "give a number of starts, 1 or more",
+            value=n_restarts,
+            option="n_restarts",
+        )

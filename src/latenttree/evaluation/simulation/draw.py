@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,15 +17,20 @@ from latenttree.evaluation.simulation.channels import (
     draw_children,
     transition,
 )
-from latenttree.evaluation.simulation.leaves import FAMILIES, SCALARS, make_emission
+from latenttree.evaluation.simulation.leaves import make_emission
+from latenttree.evaluation.simulation.options import (
+    CODED,
+    SimulationOptions,
+    check_families,
+    check_options,
+    check_tree,
+)
 from latenttree.evaluation.simulation.shapes import Shape, make_tree
 from latenttree.model.emissions import Emission
 from latenttree.model.tree_model import TreeModel
 from latenttree.tree import Tree
 
 Floats = NDArray[np.float64]
-
-CODED = ("categorical", "ordinal", "binary")
 
 MIXED = ("categorical", "gaussian", "poisson", "multinomial", "multihot", "gaussian_diagonal")
 """What `family="mixed"` stands for, over and over."""
@@ -69,21 +74,6 @@ class LatentTreeData:
     def values(self, v: int) -> Any:
         """The samples of one variable."""
         return self.X[self.tree.names[v]] if isinstance(self.X, dict) else self.X[:, v]
-
-
-class _Options(NamedTuple):
-    n_states: int
-    n_categories: int
-    n_used: int
-    marginal: Marginal
-    dim: int | None
-    bag_size: int
-    n_samples: int
-
-    def width(self, family: str) -> int | None:
-        """Coordinates of a variable; None for single values."""
-        is_single = family in SCALARS and self.dim is None
-        return None if is_single else self.dim or self.n_categories
 
 
 def make_latent_tree(
@@ -141,15 +131,15 @@ def make_latent_tree(
     rng = np.random.default_rng(random_state)
     n_categories = n_states if n_categories is None else n_categories
     used = n_categories if n_used is None else n_used
-    options = _Options(n_states, n_categories, used, marginal, dim, bag_size, n_samples)
+    options = SimulationOptions(n_states, n_categories, used, marginal, dim, bag_size, n_samples)
     cycle = _cycle(family, hidden)
-    _check_options(options, arity, internal_observed, missing, hidden)
-    _check_families(cycle, options, hidden, internal_observed)
+    check_options(options, arity, internal_observed, missing, hidden)
+    check_families(cycle, options, hidden, internal_observed)
     if tree is None:
         leaf_length = edge_length if leaf_length is None else leaf_length
         tree = make_tree(n_observed, shape, arity, edge_length, leaf_length, internal_observed, rng)
     families = tuple(cycle[v % len(cycle)] for v in range(tree.n_observed))
-    _check_tree(tree, families)
+    check_tree(tree, families)
     data = (
         _simulate_gaussian(tree, options, rng)
         if hidden == "gaussian"
@@ -170,83 +160,11 @@ def _cycle(family: str | Sequence[str], hidden: str) -> tuple[str, ...]:
     return tuple(family)
 
 
-def _check_options(
-    options: _Options, arity: int, internal_observed: float, missing: float, hidden: str
-) -> None:
-    """Every option that would fail later, by name and value."""
-    if hidden not in ("categorical", "gaussian"):
-        raise DataError(f"hidden={hidden!r} is unknown; choose 'categorical' or 'gaussian'")
-    k, n_categories = options.n_states, options.n_categories
-    least = 1 if hidden == "gaussian" else 2
-    if not least <= k <= options.n_used <= n_categories:
-        raise DataError(
-            f"n_states={k}, n_used={options.n_used}, n_categories={n_categories}: "
-            f"need {least} <= n_states <= n_used <= n_categories"
-        )
-    if arity < 2:
-        raise DataError(f"arity={arity}: a hidden node needs at least 2 children")
-    if options.marginal not in ("uniform", "random", "zipf"):
-        raise DataError(
-            f"marginal={options.marginal!r} is unknown; choose 'uniform', 'random' or 'zipf'"
-        )
-    if not 0 <= internal_observed <= 1:
-        raise DataError(f"internal_observed={internal_observed}: give a share from 0 to 1")
-    if internal_observed and n_categories != k:
-        raise DataError(
-            f"internal_observed={internal_observed} needs n_categories equal to n_states "
-            f"({k}), not {n_categories}: distances do not add up through a wider node"
-        )
-    if options.n_samples < 0:
-        raise DataError(f"n_samples={options.n_samples}: give zero or more")
-    if not 0 <= missing < 1:
-        raise DataError(f"missing={missing}: give a share from 0 to below 1")
-
-
-def _check_families(
-    cycle: tuple[str, ...], options: _Options, hidden: str, internal_observed: float
-) -> None:
-    unknown = [name for name in cycle if name not in FAMILIES]
-    if unknown or not cycle:
-        raise DataError(
-            f"family={unknown[0] if unknown else cycle!r} is unknown; choose 'mixed' or of "
-            f"{', '.join(sorted(FAMILIES))}"
-        )
-    if hidden == "gaussian" and set(cycle) != {"gaussian"}:
-        raise DataError(f"family={cycle!r} in a tree with hidden='gaussian': all are 'gaussian'")
-    plain = set(cycle) <= set(CODED) and hidden == "categorical"
-    if internal_observed and not plain:
-        raise DataError(
-            f"internal_observed={internal_observed} with family={cycle!r}, hidden={hidden!r}: only "
-            "categorical variables can stand inside the tree"
-        )
-    if "binary" in cycle and options.n_states != 2:
-        raise DataError(f"family 'binary' with n_states={options.n_states}: it has two values")
-    if options.bag_size < 1:
-        raise DataError(f"bag_size={options.bag_size}: give one or more")
-    for name in cycle:
-        width = None if name in CODED else options.width(name)
-        if width is not None and width < options.n_states:
-            raise DataError(
-                f"dim={width} for family {name!r} with n_states={options.n_states}: give at least "
-                "as many coordinates as states"
-            )
-
-
-def _check_tree(tree: Tree, families: tuple[str, ...]) -> None:
-    for v, family in enumerate(families):
-        hangs = [u for u in tree.neighbors(v).tolist() if u >= tree.n_observed]
-        if family not in CODED and (len(hangs) != 1 or tree.degree()[v] != 1):
-            raise DataError(
-                f"{tree.names[v]!r} of family {family!r} is not the leaf of a hidden node; give at "
-                "least 3 variables, and a tree in which they are leaves"
-            )
-
-
 # ---- samples -----------------------------------------------------------------------------------
 
 
 def _simulate(
-    tree: Tree, options: _Options, families: tuple[str, ...], rng: np.random.Generator
+    tree: Tree, options: SimulationOptions, families: tuple[str, ...], rng: np.random.Generator
 ) -> LatentTreeData:
     """From the root down: parameters of each node, then its samples given its parent's."""
     root = tree.n_observed if tree.n_hidden else 0
@@ -288,7 +206,11 @@ def _simulate(
 
 
 def _base(
-    v: int, tree: Tree, options: _Options, families: tuple[str, ...], rng: np.random.Generator
+    v: int,
+    tree: Tree,
+    options: SimulationOptions,
+    families: tuple[str, ...],
+    rng: np.random.Generator,
 ) -> Floats:
     """The distribution about which that of a categorical node is made."""
     k = options.n_states
@@ -311,7 +233,9 @@ def _container(values: list[Any], names: tuple[str, ...], families: tuple[str, .
     return dict(zip(names, values, strict=True))
 
 
-def _simulate_gaussian(tree: Tree, options: _Options, rng: np.random.Generator) -> LatentTreeData:
+def _simulate_gaussian(
+    tree: Tree, options: SimulationOptions, rng: np.random.Generator
+) -> LatentTreeData:
     from latenttree.evaluation.simulation import gaussian  # loads much that other trees do not need
 
     width = options.dim or (1 if options.n_states == 1 else options.n_categories)
@@ -340,7 +264,13 @@ def _with_gaps(data: LatentTreeData, share: float, rng: np.random.Generator) -> 
     X = {}
     for name, x in data.X.items():
         if sparse.issparse(x):
-            raise DataError(f"missing={share}: the sparse block {name!r} cannot have gaps")
+            raise DataError(
+                f"missing={share} with the sparse block {name!r}, which cannot have gaps",
+                "give missing=0, or fewer coordinates",
+                value=share,
+                option="missing",
+                column=name,
+            )
         gaps = rng.random(len(x)) < share
         X[name] = np.where(gaps if x.ndim == 1 else gaps[:, None], np.nan, x)
     return replace(data, X=X)

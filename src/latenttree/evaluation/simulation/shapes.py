@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from latenttree.config import check_choice
 from latenttree.errors import DataError
 from latenttree.tree import Tree
 
@@ -26,15 +27,19 @@ def make_tree(
 ) -> Tree:
     """A tree of the given shape; lengths drawn log-uniformly from the given ranges."""
     if n_observed < 1:
-        raise DataError(f"n_observed={n_observed}: need at least one observed variable")
+        raise DataError(
+            f"n_observed={n_observed}",
+            "give at least one observed variable",
+            value=n_observed,
+            option="n_observed",
+        )
     makers = {
         "balanced": _balanced_edges,
         "caterpillar": _caterpillar_edges,
         "star": _star_edges,
         "random": _random_edges,
     }
-    if shape not in makers:
-        raise DataError(f"shape={shape!r} is unknown; choose one of {sorted(makers)}")
+    check_choice("shape", shape, tuple(sorted(makers)))
     if n_observed < 3:
         edges = np.array([[0, 1]] if n_observed == 2 else np.empty((0, 2)), dtype=np.int64)
     else:
@@ -53,7 +58,12 @@ def make_tree(
 def _draw(length: float | tuple[float, float], size: int, rng: np.random.Generator) -> Floats:
     low, high = length if isinstance(length, tuple) else (length, length)
     if not 0 < low <= high < np.inf:
-        raise DataError(f"edge length {length!r}: need 0 < low <= high")
+        raise DataError(
+            f"edge length {length!r}",
+            "give 0 < low <= high",
+            value=length,
+            option="edge_length",
+        )
     return np.exp(rng.uniform(np.log(low), np.log(high), size))
 
 

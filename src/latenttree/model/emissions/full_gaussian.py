@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from latenttree.errors import DataError
+from latenttree.errors import DataError, Option, Text
 from latenttree.model.emissions.common import (
     FLOOR,
     FORMS,
@@ -55,7 +55,14 @@ class FullGaussian(Exponential):
         if d > WIDEST:
             raise DataError(
                 f"family {family!r} for a block of {d:,} coordinates needs {d * d:,} covariances a "
-                f"state; use 'gaussian_diagonal' or 'gaussian_spherical' beyond {WIDEST:,}"
+                "state",
+                Text(
+                    "use ",
+                    Option("family"),
+                    f" 'gaussian_diagonal' or 'gaussian_spherical' beyond {WIDEST:,} coordinates",
+                ),
+                value=d,
+                option="family",
             )
         values = values.toarray() if sparse.issparse(values) else values
         shift, scale = location_and_scale(_whole_rows(values), weights)

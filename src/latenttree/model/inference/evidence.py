@@ -1,4 +1,4 @@
-"""What is known about the samples: states of observed nodes, and likelihoods over states."""
+"""Evidence on samples: states of observed nodes, and likelihoods over the states of nodes."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class Evidence:
     Attributes
     ----------
     codes : (n, p) states of the observed nodes, any integer type, -1 where unknown; or a CSR array
-        of which what is stored is a one, of variables that are 0 or 1.
+        of binary variables, in which every stored entry is a one.
     soft : node -> weights >= 0 over its states, `(n, dims[v])` or `(dims[v],)` for all samples:
-        the likelihood of something seen that depends on the node alone. It multiplies.
-    log_scale : (n,) what was taken out of the weights, to be added to log-likelihoods.
+        the likelihood of an observation that depends on the node alone.
+    log_scale : (n,) logarithm of the scale of the weights, to be added to log-likelihoods.
     """
 
     codes: Any
@@ -54,8 +54,9 @@ def check_codes(model: TreeModel, evidence: Evidence) -> NDArray[Any]:
     p = model.tree.n_observed
     if codes.ndim != 2 or codes.shape[1] != p or codes.dtype.kind not in "iu":
         raise DataError(
-            f"codes have shape {codes.shape} and type {codes.dtype}; "
-            f"pass integers of shape (n, {p}), -1 where a value is unknown"
+            f"codes have shape {codes.shape} and type {codes.dtype}",
+            f"pass integers of shape (n, {p}), -1 where a value is unknown",
+            value=codes.shape,
         )
     return codes
 
@@ -64,9 +65,14 @@ def unknown_code(model: TreeModel, codes: NDArray[Any]) -> DataError:
     """The error for codes that are no states of their nodes."""
     below, above = codes < -1, codes.astype(np.int64) >= model.dims[: codes.shape[1]]
     row, v = np.argwhere(below | above)[0]
+    name = model.tree.names[v]
     return DataError(
-        f"sample {row} has code {codes[row, v]} for {model.tree.names[v]!r}, which has states "
-        f"0..{model.dims[v] - 1}; use -1 where the value is unknown or was never seen"
+        f"sample {row} has code {codes[row, v]} for {name!r}, which has states "
+        f"0..{model.dims[v] - 1}",
+        "use -1 where the value is unknown or did not occur in training",
+        value=int(codes[row, v]),
+        row=int(row),
+        column=name,
     )
 
 
@@ -74,9 +80,9 @@ class Soft(NamedTuple):
     """Soft evidence side by side, every row scaled to a largest weight of 1."""
 
     weights: Floats  # (n, width)
-    first: dict[int, int]  # first column of every node that has some
-    bits: dict[int, float]  # how far below 1 the smallest positive weight of a node is
-    log_scale: Floats  # (n,) logarithm of what was taken out
+    first: dict[int, int]  # first column of every node with soft evidence
+    bits: dict[int, float]  # -log2 of the smallest positive weight of a node
+    log_scale: Floats  # (n,) logarithm of the scales
 
 
 def stacked_soft(model: TreeModel, evidence: Evidence) -> Soft:
@@ -99,14 +105,24 @@ def stacked_soft(model: TreeModel, evidence: Evidence) -> Soft:
 
 
 def _checked_weights(model: TreeModel, v: int, weights: Floats, n: int) -> Floats:
+    """Weights of a node as `(n, dims[v])`, finite and >= 0."""
     if not 0 <= v < model.tree.n_nodes:
-        raise DataError(f"soft evidence on node {v}; nodes are 0..{model.tree.n_nodes - 1}")
+        last = model.tree.n_nodes - 1
+        raise DataError(f"soft evidence on node {v}; nodes are 0..{last}", value=v, node=str(v))
     name, d = model.tree.names[v], int(model.dims[v])
     if weights.shape not in ((d,), (n, d)):
         raise DataError(
-            f"soft evidence on {name!r} has shape {weights.shape}; pass ({d},) or ({n}, {d})"
+            f"soft evidence on {name!r} has shape {weights.shape}",
+            f"pass ({d},) or ({n}, {d})",
+            value=weights.shape,
+            node=name,
         )
     if not (np.isfinite(weights) & (weights >= 0)).all():
         bad = weights[~(np.isfinite(weights) & (weights >= 0))][0]
-        raise DataError(f"soft evidence on {name!r} holds {bad}; weights are finite and >= 0")
+        raise DataError(
+            f"soft evidence on {name!r} holds {bad}",
+            "give weights that are finite and >= 0",
+            value=float(bad),
+            node=name,
+        )
     return np.asarray(np.broadcast_to(weights, (n, d)))

@@ -90,7 +90,8 @@ def posteriors(
     p = model.tree.n_observed
     asked = np.arange(p, model.tree.n_nodes) if nodes is None else np.array(nodes, dtype=np.int64)
     for v in asked[(asked < 0) | (asked >= model.tree.n_nodes)].tolist():
-        raise DataError(f"posterior of node {v}; nodes are 0..{model.tree.n_nodes - 1}")
+        last = model.tree.n_nodes - 1
+        raise DataError(f"posterior of node {v}; nodes are 0..{last}", value=v, node=str(v))
     ends = np.cumsum(model.dims[asked])
     columns = ends - model.dims[asked]
     walk = _walk(model, evidence)
@@ -183,7 +184,9 @@ def sample(
     if evidence is not None:
         codes = dense_codes(evidence.codes)
     if len(codes) not in (1, n):
-        raise DataError(f"evidence on {len(codes)} samples for {n} draws; give one or {n}")
+        raise DataError(
+            f"evidence on {len(codes)} samples for {n} draws", f"give one or {n}", value=len(codes)
+        )
     known = Evidence(codes, {} if evidence is None else evidence.soft)
     batch = _Batch(model, known, kernels.DRAW, n=n)
     states = np.empty((n, model.tree.n_nodes), dtype=np.int32)
@@ -205,7 +208,9 @@ def expected_counts(
     n = len(evidence)
     w = np.ones(n) if weights is None else np.array(weights, dtype=np.float64)
     if w.shape != (n,):
-        raise DataError(f"weights have shape {w.shape} for {n} samples; give one each")
+        raise DataError(
+            f"weights have shape {w.shape} for {n} samples", "give one each", value=w.shape
+        )
     walk = _walk(model, evidence)
     if walk is not None:
         pairs, leaves, logs = walk.sums(sparse_rows(evidence.codes), w, n_jobs)
@@ -277,7 +282,7 @@ def messages(
     start, end = pairs.T
     fine = (model.parents[start] == end) | (model.parents[end] == start)
     for u, w in pairs[~fine | (start < model.tree.n_observed)].tolist():
-        raise DataError(f"({u}, {w}) is no edge that leaves a hidden node")
+        raise DataError(f"({u}, {w}) is no edge that leaves a hidden node", value=(u, w))
     k = int(model.dims[pairs[:, 0]].max(initial=1))
     sparse = None if evidence.soft else SparseMessages.of(model, evidence.codes)
     request = None if sparse is None else sparse.request(pairs, by_sum=False)

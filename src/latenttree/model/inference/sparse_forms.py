@@ -253,7 +253,11 @@ def usable(model: TreeModel, rows: Any) -> bool:
         return False
     p = model.tree.n_observed
     if rows.shape[1] != p:
-        raise DataError(f"rows have {rows.shape[1]} variables, the model {p}; give one each")
+        raise DataError(
+            f"rows have {rows.shape[1]} variables, the model {p}",
+            "give one column for each variable of the model",
+            value=rows.shape[1],
+        )
     return bool((model.dims[:p] == 2).all())
 
 
