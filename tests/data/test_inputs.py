@@ -186,7 +186,7 @@ def test_the_input_is_left_alone() -> None:
 
 
 @pytest.mark.parametrize("layout", ["csr", "csc", "coo", "lil", "dok", "bsr"])
-def test_sparse_without_groups_is_presence(layout: str) -> None:
+def test_a_sparse_matrix_without_groups_is_binary(layout: str) -> None:
     rng = np.random.default_rng(5)
     counts = rng.poisson(0.7, (40, 6))
     for wrap in (sparse.csr_array, sparse.csr_matrix):
