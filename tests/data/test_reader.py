@@ -104,7 +104,8 @@ def test_vocabulary_from_elsewhere(tmp_path: Path) -> None:
 
 
 def test_truncated_gzip_says_how_far_it_got(tmp_path: Path) -> None:
-    counts = RNG.poisson(1.0, (3000, 8))
+    rng = np.random.default_rng(11)
+    counts = rng.poisson(1.0, (3000, 8))
     path = write_docword(tmp_path, docword_text(counts), zipped=True)
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2])
@@ -171,8 +172,9 @@ def test_npz_of_a_sparse_matrix(tmp_path: Path) -> None:
 
 
 def test_npz_of_an_array(tmp_path: Path) -> None:
+    rng = np.random.default_rng(11)
     path = tmp_path / "codes.npz"
-    codes = RNG.integers(0, 3, (20, 4))
+    codes = rng.integers(0, 3, (20, 4))
     np.savez(path, X=codes)
     np.testing.assert_array_equal(read_table(path).codes, codes)
 
@@ -217,7 +219,8 @@ def test_csv_columns_are_integers_or_text(tmp_path: Path) -> None:
 def test_csv_is_read_the_same_in_any_pieces(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    codes = RNG.integers(0, 12, (50, 5))
+    rng = np.random.default_rng(11)
+    codes = rng.integers(0, 12, (50, 5))
     rows = "\n".join(",".join(map(str, row)) for row in codes)
     path = write_csv(tmp_path, "a,b,c,d,e\n" + rows)
     for size in (1, 7, 4096):

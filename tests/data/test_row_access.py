@@ -37,8 +37,9 @@ def sparse_in_scratch(X: sparse.csr_array) -> sparse.csr_array:
 @pytest.mark.parametrize("index", INDICES.values(), ids=INDICES)
 @pytest.mark.parametrize("pages", [1, 1 << 23])
 def test_rows_of_arrays(monkeypatch: pytest.MonkeyPatch, index: Any, pages: int) -> None:
+    rng = np.random.default_rng(0)
     monkeypatch.setattr("latenttree.data.streaming.scratch.PAGES", pages)
-    for X in (RNG.integers(0, 9, (3000, 7)).astype(np.int8), RNG.normal(size=3000)):
+    for X in (rng.integers(0, 9, (3000, 7)).astype(np.int8), rng.normal(size=3000)):
         (held,) = in_scratch(X)
         assert isinstance(map_of(held), ScratchMap)
         found = take_rows(held, index)
@@ -52,7 +53,8 @@ def test_rows_of_arrays(monkeypatch: pytest.MonkeyPatch, index: Any, pages: int)
 
 @pytest.mark.parametrize("index", INDICES.values(), ids=INDICES)
 def test_rows_of_sparse_matrices(index: Any) -> None:
-    X = sparse.csr_array((RNG.random((3000, 20)) < 0.1).astype(np.float32))
+    rng = np.random.default_rng(0)
+    X = sparse.csr_array((rng.random((3000, 20)) < 0.1).astype(np.float32))
     held = sparse_in_scratch(X)
     np.testing.assert_array_equal(take_rows(held, index).toarray(), X[index].toarray())
     if isinstance(index, np.ndarray) and index.dtype != np.bool_ and len(index):

@@ -212,8 +212,9 @@ def test_missing_values_of_every_kind() -> None:
 
 @pytest.mark.parametrize("dtype", [np.int64, np.uint8, np.float32, np.float64, object])
 def test_missing_numbers(dtype: Any) -> None:
+    rng = np.random.default_rng(0)
     schema = schema_of(NUMBERS + 2)
-    mask = RNG.random(NUMBERS.shape) < 0.3
+    mask = rng.random(NUMBERS.shape) < 0.3
     expected = np.where(mask, -1, NUMBERS)
     masked = np.ma.array((NUMBERS + 2).astype(dtype), mask=mask)
     masked.data[mask] = 99  # whatever hides behind the mask
