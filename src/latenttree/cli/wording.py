@@ -49,6 +49,7 @@ LIBRARY_ONLY = frozenset(
     {
         "all_samples",
         "codes",
+        "distances",
         "keep_distances",
         "max_depth",
         "n_dims",
@@ -56,6 +57,7 @@ LIBRARY_ONLY = frozenset(
         "positions",
         "scratch",
         "shape",
+        "standard_errors",
         "structure",
         "style",
         "support",

@@ -1,8 +1,8 @@
 """Models as a few fields and flat arrays, and back.
 
 A layout gives the names and sizes of a file's arrays, from its fields: known and bounded before the
-arrays are read. `CategoricalLayout` is that of models with categorical hidden nodes,
-`GaussianLayout` that of Gaussian trees.
+arrays are read. `CategoricalArrayLayout` is that of models with categorical hidden nodes,
+`GaussianArrayLayout` that of Gaussian trees.
 """
 
 from __future__ import annotations
@@ -78,9 +78,11 @@ def array_layout(record: Mapping[str, Any], tree: Tree, max_bytes: int) -> Array
     root, dims = _root_and_dims(record, tree)
     layout: ArrayLayout
     if record["hidden"] == "gaussian":
-        layout = GaussianLayout(tree, root, dims, _diagonal(record["diagonal"], tree))
+        layout = GaussianArrayLayout(tree, root, dims, _diagonal(record["diagonal"], tree))
     else:
-        layout = CategoricalLayout(tree, root, dims, *_checked_emissions(record["emissions"], tree))
+        layout = CategoricalArrayLayout(
+            tree, root, dims, *_checked_emissions(record["emissions"], tree)
+        )
     declared = VALUE * sum(n for n, _ in layout.sizes().values())
     if declared > max_bytes:
         raise ValueError(
@@ -94,7 +96,7 @@ def array_layout(record: Mapping[str, Any], tree: Tree, max_bytes: int) -> Array
 
 
 @dataclass(frozen=True, eq=False)
-class CategoricalLayout:
+class CategoricalArrayLayout:
     """``tables``: every CPT `P(v | parent)` row by row, one after another; ``offsets``: where each
     begins; ``emissions``: the numbers of all distributions that are not categorical."""
 
@@ -196,7 +198,7 @@ def _checked_emissions(
 
 
 @dataclass(frozen=True, eq=False)
-class GaussianLayout:
+class GaussianArrayLayout:
     """``means``, ``loadings`` and ``noise`` of every node, row by row, one after another."""
 
     tree: Tree
