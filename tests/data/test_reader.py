@@ -50,13 +50,13 @@ def test_docword_is_presence_of_supported_words(tmp_path: Path, zipped: bool) ->
     assert table.notes == ("kept 6 of 8 variables: 2 are 1 in fewer than 2 samples, 0 in all",)
 
 
-def test_min_support(tmp_path: Path) -> None:
+def test_min_count(tmp_path: Path) -> None:
     path = write_docword(tmp_path, docword_text(COUNTS))
-    assert read_table(path, min_support=1).dropped == ("gnu",)
-    with pytest.raises(DataError, match="min_support must be >= 1, got 0"):
-        read_table(path, min_support=0)
-    with pytest.raises(DataError, match=r"none of 8 variables .* at least 31 of .* lower min_supp"):
-        read_table(path, min_support=31)
+    assert read_table(path, min_count=1).dropped == ("gnu",)
+    with pytest.raises(DataError, match="min_count must be >= 1, got 0"):
+        read_table(path, min_count=0)
+    with pytest.raises(DataError, match=r"none of 8 variables .* at least 31 of .* lower min_count"):
+        read_table(path, min_count=31)
 
 
 def test_docword_is_read_the_same_in_any_pieces(

@@ -378,7 +378,7 @@ def test_sparse_matrices(
     monkeypatch.setattr("latenttree.data.files.sparse_npz.ENTRIES", 300)
     path = tmp_path / "x.npz"
     sparse.save_npz(path, sparse.csr_array(counts().astype(np.float64)).asformat(form))
-    assert_same(*read_both(path, min_support=3))
+    assert_same(*read_both(path, min_count=3))
 
 
 @pytest.mark.parametrize("value", [-1.0, np.nan])
@@ -408,7 +408,7 @@ def test_docword(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shuffled: bool
     path.write_bytes(gzip.compress(text.encode()))
     (tmp_path / "vocab.few.txt").write_text("\n".join(f"w{j}" for j in range(30)))
     assert_same(*read_both(path))
-    assert_same(*read_both(path, min_support=900 // 3))
+    assert_same(*read_both(path, min_count=900 // 3))
 
 
 EVENT_OPTIONS: dict[str, dict[str, Any]] = {
@@ -418,7 +418,7 @@ EVENT_OPTIONS: dict[str, dict[str, Any]] = {
     "grouped": {"groups": {f"c{j}": f"g{j // 5}" for j in range(28)}},
     "codes": {"codes": [f"c{j}" for j in range(20, 0, -2)]},
     "samples": {"all_samples": list(range(5, 700))},
-    "supported": {"min_support": 40},
+    "supported": {"min_count": 40},
 }
 
 
