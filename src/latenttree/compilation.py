@@ -41,7 +41,7 @@ from latenttree.structure.sweeps import sweep
 from latenttree.structure.wide_joining import resolve_node
 from latenttree.tree import Tree
 
-LONGEST = 120.0
+LONGEST_WAIT = 120.0
 """Seconds to wait for a child; after that the fit compiles by itself."""
 
 _CHILD = "from latenttree.compilation import serve; serve()"
@@ -60,8 +60,10 @@ class Compiler:
         n_states: int,
         config: FitConfig,
         stages: Sequence[str] = ("structure", "model"),
+        longest_wait: float = LONGEST_WAIT,
     ) -> None:
-        """`stages` are those that the fit will need."""
+        """`stages` are those that the fit will need; it waits at most `longest_wait` seconds."""
+        self._longest_wait = longest_wait
         self._progress = config.progress
         self._kind, self._n_states, self._stages = kind_of(table), n_states, stages
         self._child: subprocess.Popen[bytes] | None = None
@@ -84,7 +86,7 @@ class Compiler:
             if stage == "structure":
                 self._compile_meanwhile()
             with suppress(subprocess.TimeoutExpired):
-                self._child.wait(LONGEST)
+                self._child.wait(self._longest_wait)
             self.end()
 
     def _compile_meanwhile(self) -> None:

@@ -115,7 +115,8 @@ def test_text_of_any_length(options: Any) -> None:
 
 
 def test_masked_arrays() -> None:
-    X = np.ma.MaskedArray(ARRAYS["int64"], RNG.random((60, 4)) < 0.2)
+    rng = np.random.default_rng(0)
+    X = np.ma.MaskedArray(ARRAYS["int64"], rng.random((60, 4)) < 0.2)
     parts = [X[rows] for rows in cut(60, 9)]
     parts[2] = np.asarray(parts[2].filled(7))  # one without a mask
     found, expected = joined(parts), np.ma.concatenate(parts)
@@ -147,7 +148,8 @@ def test_random_pieces_of_integers(data: st.DataObject) -> None:
 @pytest.mark.parametrize("form", ["csr_array", "csc_array", "coo_array", "csr_matrix"])
 @pytest.mark.parametrize("dtype", [np.int64, np.float32, np.bool_])
 def test_sparse(form: str, dtype: Any) -> None:
-    dense = (RNG.poisson(0.3, (60, 5)) * 100).astype(dtype)
+    rng = np.random.default_rng(0)
+    dense = (rng.poisson(0.3, (60, 5)) * 100).astype(dtype)
     parts = [getattr(sparse, form)(dense[rows]) for rows in cut(60, 9)]
     found = joined(parts)
     assert type(found) is (sparse.csr_matrix if form == "csr_matrix" else sparse.csr_array)
@@ -163,12 +165,13 @@ def test_sparse_types_are_promoted() -> None:
 
 
 def blocks() -> dict[str, Any]:
+    rng = np.random.default_rng(0)
     return {
-        "vector": RNG.integers(0, 3, 60),
-        "text": TEXT[RNG.integers(0, 4, 60)],
-        "dense": RNG.normal(size=(60, 3)),
-        "counts": RNG.poisson(2.0, (60, 2)),
-        "sparse": sparse.csr_array(RNG.poisson(0.3, (60, 6))),
+        "vector": rng.integers(0, 3, 60),
+        "text": TEXT[rng.integers(0, 4, 60)],
+        "dense": rng.normal(size=(60, 3)),
+        "counts": rng.poisson(2.0, (60, 2)),
+        "sparse": sparse.csr_array(rng.poisson(0.3, (60, 6))),
     }
 
 
@@ -195,15 +198,16 @@ def gaps(values: Any) -> list[Any]:
 
 
 def frame_columns() -> dict[str, Any]:
-    words = TEXT[RNG.integers(0, 4, 60)].tolist()
+    rng = np.random.default_rng(0)
+    words = TEXT[rng.integers(0, 4, 60)].tolist()
     return {
-        "whole": RNG.integers(0, 300, 60),
-        "real": RNG.normal(size=60),
-        "single": RNG.normal(size=60).astype(np.float32),
-        "bit": RNG.random(60) < 0.5,
+        "whole": rng.integers(0, 300, 60),
+        "real": rng.normal(size=60),
+        "single": rng.normal(size=60).astype(np.float32),
+        "bit": rng.random(60) < 0.5,
         "words": words,
         "gaps in words": gaps(words),
-        "big": RNG.integers(-(2**40), 2**40, 60),
+        "big": rng.integers(-(2**40), 2**40, 60),
     }
 
 
@@ -319,9 +323,10 @@ def test_other_frames() -> None:
 
 
 def test_weights() -> None:
+    rng = np.random.default_rng(0)
     X = ARRAYS["int64"]
     parts = [X[:1], X[1:20], X[20:]]
-    w = RNG.integers(0, 4, 60)
+    w = rng.integers(0, 4, 60)
     same_array(joined(parts, [w[:1], w[1:20], w[20:]])[1], w.astype(float))
     found = joined(parts, [None, w[1:20].tolist(), None])[1]
     assert found.tolist() == [1.0, *w[1:20].tolist(), *[1.0] * 40]

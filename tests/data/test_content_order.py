@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from latenttree.data import Table, as_table, read_table, row_access
-from latenttree.data import content_order as ordering
 from latenttree.data.content_order import in_content_order, ordered_rows
+from latenttree.data.row_access import rearranged_rows
 from latenttree.data.row_keys import order_keys, row_keys
-from latenttree.data.streaming.scratch import map_of
+from latenttree.data.streaming.scratch import ScratchMap, map_of
 from latenttree.data.subsets import draw_weights, halves, n_draws
 from latenttree.distances.estimate import estimate_distances
 
@@ -32,7 +32,7 @@ def gaps() -> tuple[Any, dict[str, Any]]:
     return x, {}
 
 
-def presence() -> tuple[Any, dict[str, Any]]:
+def sparse_binary() -> tuple[Any, dict[str, Any]]:
     return sparse.csr_array(np.random.default_rng(2).random((N, 12)) < 0.2).astype(float), {}
 
 
@@ -69,7 +69,7 @@ def frame() -> tuple[Any, dict[str, Any]]:
     ), {}
 
 
-MAKERS = (codes, gaps, presence, numbers, scores, vectors, groups, frame)
+MAKERS = (codes, gaps, sparse_binary, numbers, scores, vectors, groups, frame)
 ALL = pytest.mark.parametrize("make", MAKERS, ids=lambda make: make.__name__)
 
 
@@ -119,17 +119,15 @@ def test_the_order_that_rows_came_in_is_gone(make: Any) -> None:
 
 @ALL
 @pytest.mark.parametrize("small", [0, 1 << 24])
-def test_weights_are_repeated_rows(make: Any, small: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Few copies of each row, and so many that one row with a weight stands for them; whether all
-    weights are whole in each row, or only in the sum over equal rows."""
-    monkeypatch.setattr(ordering, "SMALL", small)
+def test_weights_are_repeated_rows(make: Any, small: int) -> None:
+    """Few copies of each row, and so many that one row with a weight stands for them."""
     X, options = make()
     rng = np.random.default_rng(1)
     for most in (4, 40):
         times = rng.integers(0, most, N)
         again = rng.permutation(np.repeat(np.arange(N), times))
-        one = in_content_order(as_table(X, sample_weight=times, **options))
-        two = in_content_order(as_table(rows_of(X, again), **options))
+        one = in_content_order(as_table(X, sample_weight=times, **options), small=small)
+        two = in_content_order(as_table(rows_of(X, again), **options), small=small)
         check_same(one, two)
         assert (one.weights is None) == (small > 0 or one.total_weight <= 8 * one.n_samples)
         assert one.total_weight == times.sum()
@@ -201,12 +199,38 @@ def mapped(path: Any) -> Table:
     return table
 
 
-@pytest.mark.parametrize("pile", [1 << 10, 1 << 14, 1 << 25])
-def test_mapped_tables_are_put_in_order_in_files(
-    pile: int, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(row_access, "MIN_BUCKET", pile)
-    monkeypatch.setattr(row_access, "MAX_BUCKET", pile)
+@pytest.mark.parametrize("bucket", [1 << 10, 1 << 14, 1 << 25])
+def test_rows_of_mapped_arrays_are_rearranged_in_files(bucket: int, tmp_path: Any) -> None:
+    """Some rows not at all, some several times; a row has seven bytes or eight."""
+    rng = np.random.default_rng(0)
+    positions = rng.integers(0, 20_000, 30_000)
+    for X in (rng.integers(0, 9, (20_000, 7)).astype(np.int8), rng.standard_normal(20_000)):
+        np.save(tmp_path / "rows.npy", X)
+        lying = np.load(tmp_path / "rows.npy", mmap_mode="r")
+        rearranged = rearranged_rows(lying, positions, (bucket, bucket))
+        assert map_of(rearranged) is not None
+        assert rearranged.dtype == X.dtype
+        np.testing.assert_array_equal(rearranged, X[positions])
+
+
+@pytest.mark.parametrize("bucket", [1 << 10, 1 << 25])
+def test_rows_of_mapped_matrices_are_rearranged_in_files(bucket: int, tmp_path: Any) -> None:
+    rng = np.random.default_rng(0)
+    sparse.save_npz(tmp_path / "rows.npz", random_bits(rng))
+    matrix = mapped(tmp_path / "rows.npz").matrix
+    assert matrix is not None
+    for positions in (rng.permutation(5_000), rng.integers(0, 5_000, 7_000)):
+        rearranged = rearranged_rows(matrix, positions, (bucket, bucket))
+        assert map_of(rearranged.indices) is not None
+        np.testing.assert_array_equal(rearranged.toarray(), matrix.toarray()[positions])
+        assert sparse.csr_array(rearranged, copy=True).has_sorted_indices
+
+
+def random_bits(rng: np.random.Generator) -> sparse.csr_array:
+    return sparse.csr_array(rng.random((5_000, 40)) < 0.1).astype(np.int8)
+
+
+def test_mapped_tables_are_put_in_order_in_files(tmp_path: Any) -> None:
     rng = np.random.default_rng(0)
     n = 20_000
     X = pd.DataFrame({f"c{i}": rng.integers(0, 3, n) for i in range(6)})
@@ -220,14 +244,9 @@ def test_mapped_tables_are_put_in_order_in_files(
         assert map_of(found.codes) is not None
 
 
-@pytest.mark.parametrize("pile", [1 << 10, 1 << 25])
-def test_mapped_presence_is_put_in_order_in_files(
-    pile: int, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(row_access, "MIN_BUCKET", pile)
-    monkeypatch.setattr(row_access, "MAX_BUCKET", pile)
+def test_mapped_sparse_binary_tables_are_put_in_order_in_files(tmp_path: Any) -> None:
     rng = np.random.default_rng(0)
-    X = sparse.csr_array(rng.random((5_000, 40)) < 0.1).astype(np.int8)
+    X = random_bits(rng)
     expected = in_content_order(as_table(X))
     for order in (np.arange(5_000), rng.permutation(5_000)):
         sparse.save_npz(tmp_path / "rows.npz", X[order])
@@ -247,8 +266,11 @@ def test_new_files_lie_where_the_old_ones_do(
     monkeypatch.setattr(
         row_access, "Scratch", lambda folder: folders.append(folder) or make(folder)
     )
-    in_content_order(table)
+    ordered = in_content_order(table)
     assert folders == [tmp_path]
+    memory = map_of(ordered.codes)
+    assert isinstance(memory, ScratchMap)
+    assert memory.folder == tmp_path
 
 
 # ---- parts of equal rows ----------------------------------------------------------------
@@ -284,18 +306,14 @@ def test_weights_beyond_what_memory_holds() -> None:
 
 
 @pytest.mark.parametrize("rows", [True, False])
-def test_noise_in_equal_rows_is_not_taken_for_signal(
-    rows: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_noise_in_equal_rows_is_not_taken_for_signal(rows: bool) -> None:
     """Four independent variables, 256 different rows among 5,000. Of such pairs one in twenty
     stands out by two standard errors; were equal rows shared out evenly between the halves, one in
     three would, because the subspaces of one half would fit the other's noise. 180 pairs."""
-    monkeypatch.setattr(ordering, "SMALL", 0)
-    monkeypatch.setattr(ordering, "MAX_COPIES", 1 << 30 if rows else 0)
     pairs, seen = np.tril_indices(4, -1), []
     for seed in range(30):
         X = np.random.default_rng(seed).integers(0, 4, (5_000, 4))
-        table = in_content_order(as_table(X))
+        table = in_content_order(as_table(X), small=0, max_copies=1 << 30 if rows else 0)
         assert (table.weights is None) == rows
         found = estimate_distances(table, 2, random_state=0, n_jobs=1)
         seen += found.measurable[pairs].tolist()

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.reference.events import presence
+from tests.reference.events import samples_by_code
 
 from latenttree.data.events.read import Events, read_events
 from latenttree.errors import DataError
@@ -519,7 +519,7 @@ def test_equals_sets_and_loops(
     allowed: set[str] | None,
     min_count: int,
 ) -> None:
-    expected = presence(pairs, roll_up, allowed, min_count)
+    expected = samples_by_code(pairs, roll_up, allowed, min_count)
     samples, found_codes = zip(*pairs, strict=True)
     groups = None if allowed is None else {code: code.upper() for code in allowed}
     try:

@@ -96,7 +96,8 @@ def test_every_form_gives_the_same_distributions(form: str) -> None:
 
 
 def test_the_codes_of_encoders_are_read() -> None:
-    X = RNG.normal(size=(60, 3))
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(60, 3))
     binned = KBinsDiscretizer(3, encode="ordinal", strategy="uniform").fit_transform(X)
     table = as_table(binned)
     np.testing.assert_array_equal(table.codes, binned)
@@ -185,8 +186,9 @@ def test_the_input_is_left_alone() -> None:
 
 
 @pytest.mark.parametrize("layout", ["csr", "csc", "coo", "lil", "dok", "bsr"])
-def test_sparse_without_groups_is_presence(layout: str) -> None:
-    counts = RNG.poisson(0.7, (40, 6))
+def test_a_sparse_matrix_without_groups_is_binary(layout: str) -> None:
+    rng = np.random.default_rng(5)
+    counts = rng.poisson(0.7, (40, 6))
     for wrap in (sparse.csr_array, sparse.csr_matrix):
         table = as_table(wrap(counts).asformat(layout))
         assert table.kind == "sparse_binary"
@@ -199,7 +201,8 @@ def test_sparse_without_groups_is_presence(layout: str) -> None:
 
 
 def test_groups_by_label_and_by_name_agree() -> None:
-    counts = RNG.poisson(1.0, (30, 5))
+    rng = np.random.default_rng(5)
+    counts = rng.poisson(1.0, (30, 5))
     by_label = as_table(sparse.csr_array(counts), groups=["u", "v", "u", "w", "v"])
     by_name = as_table(sparse.csr_array(counts), groups={"u": [0, 2], "v": [1, 4], "w": [3]})
     dense = as_table(counts, groups=np.array(["u", "v", "u", "w", "v"]))
@@ -216,7 +219,8 @@ def test_groups_by_label_and_by_name_agree() -> None:
 
 
 def test_a_block_may_have_categories_that_never_occur() -> None:
-    block = np.eye(50)[RNG.integers(0, 4, 30)]
+    rng = np.random.default_rng(5)
+    block = np.eye(50)[rng.integers(0, 4, 30)]
     table = as_table([block, block])
     assert table.dims.tolist() == [50, 50]
 
@@ -589,6 +593,7 @@ def test_n_states_that_make_no_sense(n_states: Any) -> None:
 
 
 def test_n_states_beyond_a_dimension_names_the_variables() -> None:
+    rng = np.random.default_rng(5)
     message = "variable 'x0' has 2 categories, fewer than n_states=3; lower n_states or drop it"
     with pytest.raises(DataError, match=message):
         check_n_states(as_table(CODES), 3)
@@ -596,10 +601,10 @@ def test_n_states_beyond_a_dimension_names_the_variables() -> None:
     message = r"8 variables are .* 'x4' has 2 categories \(and 3 more\), all fewer than n_states=3"
     with pytest.raises(DataError, match=message):
         check_n_states(binary, 3)
-    wide = [RNG.normal(size=(9, 18)), RNG.normal(size=(9, 17))]
+    wide = [rng.normal(size=(9, 18)), rng.normal(size=(9, 17))]
     with pytest.raises(DataError, match="9 samples are fewer than n_states=10"):
         check_n_states(as_table(wide), 10)
-    counts = {"u": RNG.poisson(2.0, (90, 2)), "v": RNG.poisson(2.0, (90, 3))}
+    counts = {"u": rng.poisson(2.0, (90, 2)), "v": rng.poisson(2.0, (90, 3))}
     message = "2 variables are .* 'u' has 1 free dimension, 'v' has 2 free dimensions, all fewer"
     with pytest.raises(DataError, match=message):
         check_n_states(as_table(counts), 4)

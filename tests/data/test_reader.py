@@ -10,6 +10,8 @@ import pytest
 from scipy import sparse
 
 from latenttree.data import DataError, Table, read_table
+from latenttree.data.files.docword import Lines, entries
+from latenttree.data.files.text import read_cells
 
 RNG = np.random.default_rng(11)
 COUNTS = RNG.poisson(0.6, (30, 8))
@@ -31,7 +33,7 @@ def write_docword(folder: Path, text: str | bytes, zipped: bool = False) -> Path
     return path
 
 
-def presence(table: Table) -> np.ndarray:
+def ones(table: Table) -> np.ndarray:
     assert table.kind == "sparse_binary"
     assert table.matrix is not None
     assert table.matrix.has_canonical_format
@@ -42,9 +44,9 @@ def presence(table: Table) -> np.ndarray:
 
 
 @pytest.mark.parametrize("zipped", [False, True])
-def test_docword_is_presence_of_supported_words(tmp_path: Path, zipped: bool) -> None:
+def test_docword_is_a_sparse_binary_table(tmp_path: Path, zipped: bool) -> None:
     table = read_table(write_docword(tmp_path, docword_text(COUNTS), zipped))
-    np.testing.assert_array_equal(presence(table), COUNTS[:, :6] > 0)
+    np.testing.assert_array_equal(ones(table), COUNTS[:, :6] > 0)
     assert table.names == tuple(WORDS[:6])
     assert table.dropped == ("gnu", "hen")
     assert table.notes == ("kept 6 of 8 variables: 2 are 1 in fewer than 2 samples, 0 in all",)
@@ -55,25 +57,31 @@ def test_min_count(tmp_path: Path) -> None:
     assert read_table(path, min_count=1).dropped == ("gnu",)
     with pytest.raises(DataError, match="min_count must be >= 1, got 0"):
         read_table(path, min_count=0)
-    with pytest.raises(DataError, match=r"none of 8 variables .* at least 31 of .* lower min_count"):
+    with pytest.raises(
+        DataError, match=r"none of 8 variables .* at least 31 of .* lower min_count"
+    ):
         read_table(path, min_count=31)
 
 
+@pytest.mark.parametrize(
+    ("read_bytes", "zipped"),
+    [(1, False), (7, False), (64, False), (2, True), (7, True), (64, True)],
+)
 def test_docword_is_read_the_same_in_any_pieces(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, read_bytes: int, zipped: bool
 ) -> None:
-    path = write_docword(tmp_path, docword_text(COUNTS).rstrip("\n"))  # no newline at the end
-    whole = presence(read_table(path))
-    for size in (1, 7, 64):
-        monkeypatch.setattr("latenttree.data.files.docword._READ", size)
-        np.testing.assert_array_equal(presence(read_table(path)), whole)
+    text = docword_text(COUNTS).rstrip("\n")  # no newline at the end
+    lines = Lines(write_docword(tmp_path, text, zipped), read_bytes)
+    docs, words = entries(lines, *lines.sizes())
+    np.testing.assert_array_equal(docs, np.nonzero(COUNTS)[0])
+    np.testing.assert_array_equal(words, np.nonzero(COUNTS)[1])
 
 
 def test_docword_with_other_spacing(tmp_path: Path) -> None:
     text = docword_text(COUNTS)
     for odd in (text.replace(" ", "  "), text.replace("\n", "\r\n"), text.replace(" ", "\t")):
         table = read_table(write_docword(tmp_path, odd))
-        np.testing.assert_array_equal(presence(table), COUNTS[:, :6] > 0)
+        np.testing.assert_array_equal(ones(table), COUNTS[:, :6] > 0)
 
 
 def test_gzip_of_several_members_and_wrong_suffix(tmp_path: Path) -> None:
@@ -82,7 +90,7 @@ def test_gzip_of_several_members_and_wrong_suffix(tmp_path: Path) -> None:
     for name in ("docword.zoo.txt.gz", "docword.zoo.txt"):
         write_docword(tmp_path, b"")
         (tmp_path / name).write_bytes(members)
-        np.testing.assert_array_equal(presence(read_table(tmp_path / name)), COUNTS[:, :6] > 0)
+        np.testing.assert_array_equal(ones(read_table(tmp_path / name)), COUNTS[:, :6] > 0)
 
 
 def test_vocabulary_from_elsewhere(tmp_path: Path) -> None:
@@ -104,7 +112,8 @@ def test_vocabulary_from_elsewhere(tmp_path: Path) -> None:
 
 
 def test_truncated_gzip_says_how_far_it_got(tmp_path: Path) -> None:
-    counts = RNG.poisson(1.0, (3000, 8))
+    rng = np.random.default_rng(11)
+    counts = rng.poisson(1.0, (3000, 8))
     path = write_docword(tmp_path, docword_text(counts), zipped=True)
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2])
@@ -152,7 +161,7 @@ def test_docword_that_lies(tmp_path: Path, case: str) -> None:
 
 def test_a_pair_listed_twice_counts_once(tmp_path: Path) -> None:
     path = write_docword(tmp_path, "3\n8\n5\n" + BODY + "3 1 9\n")
-    np.testing.assert_array_equal(presence(read_table(path)), [[1, 0], [0, 1], [1, 1]])
+    np.testing.assert_array_equal(ones(read_table(path)), [[1, 0], [0, 1], [1, 1]])
 
 
 # --- npz -----------------------------------------------------------------------------
@@ -163,7 +172,7 @@ def test_npz_of_a_sparse_matrix(tmp_path: Path) -> None:
     sparse.save_npz(path, sparse.csr_matrix(COUNTS))
     (tmp_path / "vocab.txt").write_text("\n".join(WORDS))
     table = read_table(path, vocab=tmp_path / "vocab.txt")
-    np.testing.assert_array_equal(presence(table), COUNTS[:, :6] > 0)
+    np.testing.assert_array_equal(ones(table), COUNTS[:, :6] > 0)
     assert table.names == tuple(WORDS[:6])
     grouped = read_table(path, groups=[0, 0, 0, 1, 1, 1, 1, 1])
     assert grouped.kind == "blocks"
@@ -171,8 +180,9 @@ def test_npz_of_a_sparse_matrix(tmp_path: Path) -> None:
 
 
 def test_npz_of_an_array(tmp_path: Path) -> None:
+    rng = np.random.default_rng(11)
     path = tmp_path / "codes.npz"
-    codes = RNG.integers(0, 3, (20, 4))
+    codes = rng.integers(0, 3, (20, 4))
     np.savez(path, X=codes)
     np.testing.assert_array_equal(read_table(path).codes, codes)
 
@@ -214,19 +224,29 @@ def test_csv_columns_are_integers_or_text(tmp_path: Path) -> None:
     assert table.codes.tolist() == [[1, 1], [0, 0], [1, 1], [0, 0]]
 
 
-def test_csv_is_read_the_same_in_any_pieces(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    codes = RNG.integers(0, 12, (50, 5))
-    rows = "\n".join(",".join(map(str, row)) for row in codes)
-    path = write_csv(tmp_path, "a,b,c,d,e\n" + rows)
-    for size in (1, 7, 4096):
-        monkeypatch.setattr("latenttree.data.files.text._ROWS", size)
-        table = read_table(path)
-        for i, labels in enumerate(table.categories):
-            assert labels is not None
-            assert table.codes is not None
-            np.testing.assert_array_equal(labels[table.codes[:, i]], codes[:, i])
+def random_csv(folder: Path) -> tuple[Path, np.ndarray]:
+    numbers = np.random.default_rng(11).integers(0, 12, (50, 5))
+    rows = "\n".join(",".join(map(str, row)) for row in numbers)
+    return write_csv(folder, "a,b,c,d,e\n" + rows), numbers
+
+
+def test_csv_of_numbers(tmp_path: Path) -> None:
+    path, numbers = random_csv(tmp_path)
+    table = read_table(path)
+    assert table.codes is not None
+    for i, labels in enumerate(table.categories):
+        assert labels is not None
+        np.testing.assert_array_equal(labels[table.codes[:, i]], numbers[:, i])
+
+
+@pytest.mark.parametrize("block_rows", [1, 7, 4096])
+def test_csv_is_read_the_same_in_any_pieces(tmp_path: Path, block_rows: int) -> None:
+    path, numbers = random_csv(tmp_path)
+    header, cells = read_cells(path, lambda names: [3, 0], ",", block_rows)
+    assert header == list("abcde")
+    for (texts, codes), column in zip(cells, (3, 0), strict=True):
+        assert len(set(texts)) == len(texts)
+        np.testing.assert_array_equal(np.array(texts, int)[codes], numbers[:, column])
 
 
 def test_csv_with_another_delimiter(tmp_path: Path) -> None:

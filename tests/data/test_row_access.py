@@ -35,12 +35,14 @@ def sparse_in_scratch(X: sparse.csr_array) -> sparse.csr_array:
 
 
 @pytest.mark.parametrize("index", INDICES.values(), ids=INDICES)
-@pytest.mark.parametrize("pages", [1, 1 << 23])
-def test_rows_of_arrays(monkeypatch: pytest.MonkeyPatch, index: Any, pages: int) -> None:
-    monkeypatch.setattr("latenttree.data.streaming.scratch.PAGES", pages)
-    for X in (RNG.integers(0, 9, (3000, 7)).astype(np.int8), RNG.normal(size=3000)):
+@pytest.mark.parametrize("max_read", [1, 1 << 23])
+def test_rows_of_arrays(index: Any, max_read: int) -> None:
+    rng = np.random.default_rng(0)
+    for X in (rng.integers(0, 9, (3000, 7)).astype(np.int8), rng.normal(size=3000)):
         (held,) = in_scratch(X)
-        assert isinstance(map_of(held), ScratchMap)
+        memory = map_of(held)
+        assert isinstance(memory, ScratchMap)
+        memory.max_read = max_read
         found = take_rows(held, index)
         np.testing.assert_array_equal(found, X[index])
         assert found.dtype == X.dtype
@@ -52,7 +54,8 @@ def test_rows_of_arrays(monkeypatch: pytest.MonkeyPatch, index: Any, pages: int)
 
 @pytest.mark.parametrize("index", INDICES.values(), ids=INDICES)
 def test_rows_of_sparse_matrices(index: Any) -> None:
-    X = sparse.csr_array((RNG.random((3000, 20)) < 0.1).astype(np.float32))
+    rng = np.random.default_rng(0)
+    X = sparse.csr_array((rng.random((3000, 20)) < 0.1).astype(np.float32))
     held = sparse_in_scratch(X)
     np.testing.assert_array_equal(take_rows(held, index).toarray(), X[index].toarray())
     if isinstance(index, np.ndarray) and index.dtype != np.bool_ and len(index):
@@ -61,13 +64,17 @@ def test_rows_of_sparse_matrices(index: Any) -> None:
         np.testing.assert_array_equal(kept.toarray(), X[index].toarray())
 
 
-def test_what_was_read_is_counted_and_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    released: list[Any] = []
-    monkeypatch.setattr("latenttree.data.streaming.scratch.release", released.append)
-    monkeypatch.setattr("latenttree.data.streaming.scratch.PAGES", 100)
-    (held,) = in_scratch(np.arange(1000))
+def test_pages_are_released_when_many_bytes_were_read() -> None:
+    X = np.arange(1000)
+    (held,) = in_scratch(X)
+    memory = map_of(held)
+    assert isinstance(memory, ScratchMap)
+    memory.max_read = 100
+    since_release = []
     for _ in range(5):
         about_to_read(held, 40)
-    assert len(released) == 2
-    about_to_read(np.arange(1000), 4000)  # in memory: nothing to let go
-    assert len(released) == 2
+        since_release.append(memory.n_read)
+    assert since_release == [40, 80, 40, 80, 40]
+    np.testing.assert_array_equal(held, X)  # read again from the file
+    about_to_read(X, 4000)  # in memory: nothing to release
+    assert memory.n_read == 40

@@ -30,7 +30,7 @@ def schema_of(X: Any, groups: Any = None, names: Any = None, drop_constant: bool
 
 
 def codes_of(table: Table) -> NDArray[Any]:
-    """What training made of the data; presence and one-hot blocks as codes."""
+    """What training made of the data; sparse binary tables and one-hot blocks as codes."""
     if table.codes is not None:
         return table.codes
     assert table.matrix is not None
@@ -109,7 +109,7 @@ INPUTS: dict[str, tuple[Any, dict[str, Any]]] = {
         {"groups": {"u": [11, 1, 5, 9], "v": [0, 2, 3, 4], "w": [10, 8, 7, 6]}},
     ),
     "table": (as_table(NUMBERS + 3), {}),
-    "presence table": (as_table(sparse.csr_array(BITS)), {}),
+    "sparse binary table": (as_table(sparse.csr_array(BITS)), {}),
 }
 INPUTS["mixed groups"] = (
     np.hstack([ONE_HOT[0], ONE_HOT[1][:, ::-1]])[:, [0, 7, 1, 6, 2, 5, 3, 4]],
@@ -212,8 +212,9 @@ def test_missing_values_of_every_kind() -> None:
 
 @pytest.mark.parametrize("dtype", [np.int64, np.uint8, np.float32, np.float64, object])
 def test_missing_numbers(dtype: Any) -> None:
+    rng = np.random.default_rng(0)
     schema = schema_of(NUMBERS + 2)
-    mask = RNG.random(NUMBERS.shape) < 0.3
+    mask = rng.random(NUMBERS.shape) < 0.3
     expected = np.where(mask, -1, NUMBERS)
     masked = np.ma.array((NUMBERS + 2).astype(dtype), mask=mask)
     masked.data[mask] = 99  # whatever hides behind the mask
@@ -252,7 +253,7 @@ def test_missing_in_polars() -> None:
     np.testing.assert_array_equal(schema.encode(X), expected)
 
 
-def test_missing_presence() -> None:
+def test_missing_values_of_sparse_binary_data() -> None:
     schema = schema_of(sparse.csr_array(BITS))
     values = BITS.astype(float) * 3
     values[2, 1] = values[7, 4] = np.nan
@@ -448,7 +449,7 @@ def test_bad_values_in_a_table_of_strings(X: Any, message: str) -> None:
         (sparse.csr_array(BITS[:, 1:]), "X has 4 features"),
     ],
 )
-def test_bad_presence(X: Any, message: str) -> None:
+def test_bad_sparse_binary_data(X: Any, message: str) -> None:
     with pytest.raises(DataError, match=message):
         schema_of(sparse.csr_array(BITS)).encode(X)
 

@@ -199,8 +199,9 @@ def test_unused_variables_are_not_read(form: str) -> None:
 
 def test_gaps_of_a_frame() -> None:
     """NaN, None and pandas.NA in columns of every type."""
+    rng = np.random.default_rng(0)
     schema = schema_of(PANDAS, family=FAMILY)
-    mask = RNG.random(PANDAS.shape) < 0.3
+    mask = rng.random(PANDAS.shape) < 0.3
     mask[0] = True  # a row of which nothing is known
     expected = schema.rows(PANDAS)
     for hole in (None, np.nan, pd.NA):
@@ -233,9 +234,10 @@ def test_gaps_of_polars() -> None:
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, object])
 def test_gaps_of_arrays(dtype: Any) -> None:
+    rng = np.random.default_rng(0)
     X = np.column_stack([AGE, LEVEL, VISITS * 1.5])
     schema = schema_of(X)
-    mask = np.asarray(RNG.random(X.shape) < 0.3)
+    mask = np.asarray(rng.random(X.shape) < 0.3)
     values = X.astype(dtype)
     masked = np.ma.array(values.copy(), mask=mask)
     values[mask] = np.nan
@@ -249,12 +251,13 @@ def test_gaps_of_arrays(dtype: Any) -> None:
 
 def test_gaps_of_blocks() -> None:
     """Single coordinates may be missing; a sparse block with gaps becomes dense."""
+    rng = np.random.default_rng(0)
     schema = schema_of(MIXED)
-    mask = RNG.random(REAL.shape) < 0.3
-    holes = np.where(RNG.random(BAG.shape) < 0.3, np.nan, BAG)
+    mask = rng.random(REAL.shape) < 0.3
+    holes = np.where(rng.random(BAG.shape) < 0.3, np.nan, BAG)
     X: dict[str, Any] = MIXED | {
         "real": np.where(mask, np.nan, REAL),
-        "codes": np.ma.array(CODES, mask=RNG.random(CODES.shape) < 0.3),
+        "codes": np.ma.array(CODES, mask=rng.random(CODES.shape) < 0.3),
         "thin": sparse.csr_array(holes),
     }
     for Y in (X, list(X.values())):
@@ -267,7 +270,7 @@ def test_gaps_of_blocks() -> None:
         np.testing.assert_array_equal(rows.arrays[4], X["codes"].astype(float).filled(np.nan))
         np.testing.assert_array_equal(rows.arrays[6], holes)
     schema = schema_of(GROUPED, groups=GROUPS)
-    gaps = np.ma.array(GROUPED, mask=RNG.random(GROUPED.shape) < 0.2)
+    gaps = np.ma.array(GROUPED, mask=rng.random(GROUPED.shape) < 0.2)
     filled = gaps.filled(np.nan)
     hidden = np.ma.array(GROUPED, mask=gaps.mask & ~np.isin(np.arange(9), GROUPS["hot"]))
     for Z in (filled, hidden):
@@ -277,8 +280,9 @@ def test_gaps_of_blocks() -> None:
 
 
 def test_gaps_in_training_and_in_tables() -> None:
+    rng = np.random.default_rng(0)
     X = PANDAS[["age", "visits", "colour"]].astype({"visits": float})
-    X = X.where(RNG.random(X.shape) < 0.8)
+    X = X.where(rng.random(X.shape) < 0.8)
     table = as_table(X, family={"visits": "poisson"})
     assert table.values is not None
     schema = Schema.of(X, table)
@@ -286,7 +290,7 @@ def test_gaps_in_training_and_in_tables() -> None:
         rows = schema.rows(Y)
         np.testing.assert_array_equal(rows.take(0, N), table.values.codes)
         same_values(rows.arrays, table.values.arrays)
-    plain = pd.DataFrame({"a": COLOUR, "b": LEVEL.astype(object)}).where(RNG.random((N, 2)) < 0.7)
+    plain = pd.DataFrame({"a": COLOUR, "b": LEVEL.astype(object)}).where(rng.random((N, 2)) < 0.7)
     coded = as_table(plain)
     assert coded.values is None
     np.testing.assert_array_equal(Schema.of(plain, coded).encode(plain), coded.codes)

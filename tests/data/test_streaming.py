@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import sparse
+from tests.data.refusals import refused, refusing
 from typer.testing import CliRunner
 
 from latenttree.cli import app
@@ -28,10 +29,24 @@ from latenttree.data import (
     read_table,
 )
 from latenttree.data.columns.bins import quantile_edges, varies
+from latenttree.data.events.pairs import MemoryPairCollector, Pairs
+from latenttree.data.files.csv_cells import Roles
+from latenttree.data.files.sparse_npz import SparseFile
 from latenttree.data.streaming.assemble import ReadPlan, streamed_table
+from latenttree.data.streaming.columns import MAX_DISTINCT
+from latenttree.data.streaming.pairs import BUCKET_ROWS, DiskPairCollector
 from latenttree.data.streaming.quantiles import range_of, streamed_edges, streamed_varies
 from latenttree.data.streaming.scratch import Arrays, Scratch, map_of, release
-from latenttree.data.streaming.sources import Source, array_source, with_weights
+from latenttree.data.streaming.sources import (
+    Source,
+    array_source,
+    csv_source,
+    npy_source,
+    npz_source,
+    parquet_source,
+    with_weights,
+)
+from latenttree.errors import Place
 from latenttree.estimator import LatentTree
 from latenttree.evaluation.datasets import make_latent_tree
 
@@ -178,6 +193,8 @@ def test_errors_are_the_same(name: str) -> None:
     with pytest.raises(DataError) as found:
         check_identifiers(streamed(array_source(X), family=family))
     assert str(found.value) == str(expected.value)
+    assert found.value.place == expected.value.place
+    np.testing.assert_equal(found.value.value, expected.value.value)
 
 
 # ---- files ------------------------------------------------------------------------------
@@ -191,17 +208,17 @@ def read_both(path: Path, **options: Any) -> tuple[Table, Table]:
 @pytest.mark.parametrize("name", ["bytes", "text", "floats", "gaps", "many categories"])
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("kind", ["npy", "npz", "compressed"])
-def test_arrays_in_files(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, order: Any, kind: str
-) -> None:
-    monkeypatch.setattr("latenttree.data.streaming.sources.ROWS", 500)
+def test_arrays_in_files(tmp_path: Path, name: str, order: Any, kind: str) -> None:
     X = np.asarray(arrays()[name], order=order)
     path = tmp_path / ("x.npy" if kind == "npy" else "x.npz")
     save = {"npy": np.save, "npz": np.savez, "compressed": np.savez_compressed}[kind]
     save(path, X)
-    found, expected = read_both(path, names=[f"n{j}" for j in range(X.shape[1])])
+    names = [f"n{j}" for j in range(X.shape[1])]
+    found, expected = read_both(path, names=names)
     assert_same(found, expected)
     assert map_of(found.codes) is not None
+    source = npy_source(path) if kind == "npy" else npz_source(path, "arr_0")
+    assert_same(streamed(source, names=names), expected)
 
 
 def test_mapped_arrays(tmp_path: Path) -> None:
@@ -298,12 +315,12 @@ def frame(n: int = 3000) -> Any:
 
 
 @pytest.mark.parametrize("weights", [None, "often"])
-def test_parquet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, weights: str | None) -> None:
-    monkeypatch.setattr("latenttree.data.streaming.sources.ROWS", 400)
+def test_parquet(tmp_path: Path, weights: str | None) -> None:
     path = tmp_path / "x.parquet"
     frame().to_parquet(path, row_group_size=1000)
     found, expected = read_both(path, weights=weights, ignore=["sick", "dose"])
     assert_same(found, expected)
+    assert_same(streamed(parquet_source(path, Roles(weights, ["sick", "dose"]))), expected)
     assert "age" in expected.names
     assert not {"sick", "dose", weights} & set(expected.names)
     for options in ({"ignore": ["no"]}, {"weights": "no"}):
@@ -322,10 +339,7 @@ def test_index_of_pandas_is_no_column(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("weights", [None, "often"])
 @pytest.mark.parametrize("suffix", [".csv", ".csv.gz"])
-def test_csv(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, weights: str | None, suffix: str
-) -> None:
-    monkeypatch.setattr("latenttree.data.streaming.sources.ROWS", 400)
+def test_csv(tmp_path: Path, weights: str | None, suffix: str) -> None:
     path = tmp_path / f"x{suffix}"
     data = frame()
     data["numbers"] = ["1", " 1.0", "2", "nan", "-0", "NA", "+nan", "3.5"] * (len(data) // 8)
@@ -335,50 +349,100 @@ def test_csv(
     family = {"age": "gaussian"}
     found, expected = read_both(path, weights=weights, family=family, ignore=["sick"])
     assert_same(found, expected)
+    source = csv_source(path, ",", Roles(weights, ["sick"]))
+    assert_same(streamed(source, family=family), expected)
     assert not {"sick", weights} & set(expected.names)
 
 
-def test_csv_of_many_decimals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("latenttree.data.streaming.sources.ROWS", 400)
-    monkeypatch.setattr("latenttree.data.streaming.text_columns.MAX_DISTINCT", 1000)
-    path, data = tmp_path / "x.csv", frame()
+def test_csv_of_many_decimals(tmp_path: Path) -> None:
+    """They are stored as numbers from `MAX_DISTINCT` different ones on; the error comes later."""
+    path, data = tmp_path / "x.csv", frame(2 * MAX_DISTINCT)
+    row = len(data) - 100
     data.to_csv(path, index=False)
-    assert_same(*read_both(path))
+    found, expected = read_both(path)
+    assert_same(found, expected)
+    assert_same(streamed(csv_source(path, ",", Roles(None, ()))), expected)
     data["weight"] = data["weight"].astype(object)
-    data.loc[2900, "weight"] = "heavy"
+    data.loc[row, "weight"] = "heavy"
     data.to_csv(path, index=False)
-    with pytest.raises(DataError, match="'weight' holds decimal numbers, but 'heavy' at row 2900"):
+    with refusing(refused("holds decimal numbers", column="weight", row=row, value="heavy")):
         read_table(path, memory_limit=1000)
-    data.loc[2900, "weight"] = "inf"
+    data.loc[row, "weight"] = "inf"
     data.to_csv(path, index=False)
     for limit in (1000, None):
-        with pytest.raises(DataError, match=r"infinity \(inf\) at row 2900, column 'weight'"):
+        with refusing(refused("infinity", column="weight", row=row, value=np.inf)):
             read_table(path, memory_limit=limit)
 
 
-# ---- presence ---------------------------------------------------------------------------
+# ---- sparse binary tables ---------------------------------------------------------------
 
 
-def counts() -> np.ndarray:
+N_BUCKETS = BUCKET_ROWS + 900
+"""Samples in two buckets."""
+
+
+def counts(n: int = 900) -> np.ndarray:
+    """Of 30 words in n documents: one that never occurs, one that always does; some documents
+    have no other."""
     rng = np.random.default_rng(3)
-    found = rng.poisson(rng.gamma(0.3, 1.0, 30), (900, 30))
+    found = rng.poisson(rng.gamma(0.3, 1.0, 30), (n, 30))
     found[:, 7] = 0
+    found[40:60] = 0
     found[:, 8] = 1
-    found[40:60] = 0  # documents without words
-    found[40:60, 8] = 1
     return found
 
 
-@pytest.mark.parametrize("pile", [64, 16_384])
 @pytest.mark.parametrize("form", ["csr", "csc", "coo", "bsr"])
-def test_sparse_matrices(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str, pile: int
-) -> None:
-    monkeypatch.setattr("latenttree.data.streaming.pairs.ROWS", pile)
-    monkeypatch.setattr("latenttree.data.files.sparse_npz.ENTRIES", 300)
+def test_sparse_matrices(tmp_path: Path, form: str) -> None:
     path = tmp_path / "x.npz"
-    sparse.save_npz(path, sparse.csr_array(counts().astype(np.float64)).asformat(form))
+    X = counts(N_BUCKETS)
+    sparse.save_npz(path, sparse.csr_array(X.astype(np.float64)).asformat(form))
     assert_same(*read_both(path, min_count=3))
+
+
+@pytest.mark.parametrize("read_entries", [1, 300, 1 << 20])
+@pytest.mark.parametrize("form", ["csr", "csc", "coo"])
+def test_sparse_matrices_in_any_parts(tmp_path: Path, form: str, read_entries: int) -> None:
+    path, X = tmp_path / "x.npz", counts(60)
+    sparse.save_npz(path, sparse.csr_array(X.astype(np.float64)).asformat(form))
+    file = SparseFile(path, read_entries)
+    parts = list(file.positive_entries([f"w{j}" for j in range(30)]))
+    assert len(parts) == -(-np.count_nonzero(X) // read_entries)
+    rows, columns = (np.concatenate(part) for part in zip(*parts, strict=True))
+    ones = sparse.coo_array((np.ones(len(rows), int), (rows, columns)), shape=X.shape)
+    np.testing.assert_array_equal(ones.toarray(), X > 0)
+
+
+@pytest.mark.parametrize("bucket_rows", [1, 64, BUCKET_ROWS])
+def test_pairs_on_disk_are_those_in_memory(bucket_rows: int) -> None:
+    """Pairs in any order, some of them twice; samples without a code at the start and the end."""
+    rng = np.random.default_rng(5)
+    texts = [f"c{j}" for j in range(20)]
+    rows, codes = rng.choice(np.arange(10, 290), 800), rng.integers(0, 19, 800)
+    on_disk, in_memory = DiskPairCollector(Scratch(), bucket_rows), MemoryPairCollector()
+    for part in np.array_split(np.arange(800), 7):
+        for collector in (on_disk, in_memory):
+            collector.add(rows[part], codes[part])
+    pairs = on_disk.sorted(300, texts), in_memory.sorted(300, texts)
+    check_same_pairs(*pairs)
+    check_same_pairs(*(one.limited(["c3", "none", "c1"]) for one in pairs))
+
+    def halved(rows: Any, codes: Any) -> tuple[Any, Any]:
+        return rows, codes // 2
+
+    check_same_pairs(*(one.changed(halved, texts[:10]) for one in pairs))
+    (one, one_rows), (other, other_rows) = (some.limited(texts[:3]).nonempty() for some in pairs)
+    check_same_pairs(one, other)
+    np.testing.assert_array_equal(one_rows, other_rows)
+
+
+def check_same_pairs(found: Pairs, expected: Pairs) -> None:
+    assert len(found) == len(expected)
+    assert found.texts == expected.texts
+    assert found.counts() == expected.counts()
+    same = expected.matrix(Arrays(sys.maxsize))
+    same.has_canonical_format = True
+    same_matrix(found.matrix(Arrays(sys.maxsize)), same)
 
 
 @pytest.mark.parametrize("value", [-1.0, np.nan])
@@ -386,29 +450,31 @@ def test_wrong_values_of_sparse_matrices(tmp_path: Path, value: float) -> None:
     matrix = sparse.csr_array(counts().astype(np.float64))
     matrix.data[1234] = value
     sparse.save_npz(tmp_path / "x.npz", matrix)
-    told = []
+    row = int(np.searchsorted(matrix.indptr, 1234, side="right")) - 1
+    column = f"x{matrix.indices[1234]}"
+    messages = set()
     for limit in (1000, None):
         with pytest.raises(DataError) as error:
             read_table(tmp_path / "x.npz", memory_limit=limit)
-        told.append(str(error.value))
-    assert told[0] == told[1]
+        messages.add(str(error.value))
+        assert error.value.place == Place(column, row, path=str(tmp_path / "x.npz"))
+        np.testing.assert_equal(error.value.value, value)
+    assert len(messages) == 1
 
 
 @pytest.mark.parametrize("shuffled", [False, True])
-def test_docword(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shuffled: bool) -> None:
-    monkeypatch.setattr("latenttree.data.streaming.pairs.ROWS", 64)
-    monkeypatch.setattr("latenttree.data.files.docword._READ", 5000)
-    found = counts()
+def test_docword(tmp_path: Path, shuffled: bool) -> None:
+    found = counts(N_BUCKETS)
     entries = zip(*np.nonzero(found), strict=True)
     lines = [f"{d + 1} {w + 1} {found[d, w]}" for d, w in entries]
     if shuffled:
         lines = [lines[i] for i in np.random.default_rng(0).permutation(len(lines))]
-    text = "\n".join(["900", "30", str(len(lines)), *lines]) + "\n"
+    text = "\n".join([str(N_BUCKETS), "30", str(len(lines)), *lines]) + "\n"
     path = tmp_path / "docword.few.txt.gz"
     path.write_bytes(gzip.compress(text.encode()))
     (tmp_path / "vocab.few.txt").write_text("\n".join(f"w{j}" for j in range(30)))
     assert_same(*read_both(path))
-    assert_same(*read_both(path, min_count=900 // 3))
+    assert_same(*read_both(path, min_count=N_BUCKETS // 3))
 
 
 EVENT_OPTIONS: dict[str, dict[str, Any]] = {
@@ -417,23 +483,22 @@ EVENT_OPTIONS: dict[str, dict[str, Any]] = {
     "rolled up": {"roll_up": {f"c{j}": [f"p{j // 3}", f"q{j // 7}"] for j in range(25)}},
     "grouped": {"groups": {f"c{j}": f"g{j // 5}" for j in range(28)}},
     "codes": {"codes": [f"c{j}" for j in range(20, 0, -2)]},
-    "samples": {"all_samples": list(range(5, 700))},
-    "supported": {"min_count": 40},
+    "samples": {"all_samples": list(range(5, N_BUCKETS))},
+    "supported": {"min_count": 650},
 }
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".parquet"])
 @pytest.mark.parametrize("name", EVENT_OPTIONS)
-def test_events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, suffix: str) -> None:
+def test_events(tmp_path: Path, name: str, suffix: str) -> None:
+    """More events than are read at once, of samples in two buckets."""
     pandas = pytest.importorskip("pandas")
-    monkeypatch.setattr("latenttree.data.streaming.pairs.ROWS", 64)
-    monkeypatch.setattr("latenttree.data.streaming.sources.ROWS", 500)
     rng = np.random.default_rng(4)
-    n = 6000
+    n = 20_000
     days = pandas.Timestamp("2020-01-01") + pandas.to_timedelta(rng.integers(0, 366, n), "D")
     data = pandas.DataFrame(
         {
-            "patient": rng.integers(0, 800, n),
+            "patient": rng.permutation(np.arange(n) % (N_BUCKETS + 500)),
             "code": [f"c{j}" for j in rng.integers(0, 30, n)],
             "date": days.strftime("%Y-%m-%d") if suffix != ".parquet" else days,
         }
@@ -546,4 +611,4 @@ def test_the_command_line_reads_part_by_part(
     assert "memory_limit is 1.0 MiB; raise" in result.stderr
     monkeypatch.undo()
     result = CliRunner().invoke(app, [*map(str, command), "--memory-limit", "much"])
-    assert "memory_limit='much': give bytes" in result.stderr
+    assert "--memory-limit much; give bytes" in result.stderr

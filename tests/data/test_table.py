@@ -36,18 +36,18 @@ ALL = pytest.mark.parametrize("make", [codes_table, sparse_binary_table, blocks_
 
 
 def test_shapes_of_the_three_kinds() -> None:
-    codes, presence, blocks = codes_table(), sparse_binary_table(), blocks_table()
-    assert (codes.kind, presence.kind, blocks.kind) == ("codes", "sparse_binary", "blocks")
+    codes, binary, blocks = codes_table(), sparse_binary_table(), blocks_table()
+    assert (codes.kind, binary.kind, blocks.kind) == ("codes", "sparse_binary", "blocks")
     assert codes.dims.tolist() == [2, 3, 2]
     assert codes.offsets.tolist() == [0, 2, 5, 7]
     assert codes.widths.tolist() == [2, 3, 2]
-    assert presence.dims.tolist() == [2, 2, 2, 2]
-    assert presence.offsets.tolist() == [0, 1, 2, 3, 4]
-    assert presence.widths.tolist() == [1, 1, 1, 1]
+    assert binary.dims.tolist() == [2, 2, 2, 2]
+    assert binary.offsets.tolist() == [0, 1, 2, 3, 4]
+    assert binary.widths.tolist() == [1, 1, 1, 1]
     # two codes and "none of them", and a block that is one-hot
     assert blocks.dims.tolist() == blocks.widths.tolist() == [3, 2]
     assert blocks.families == ("multihot", "categorical")
-    assert [t.n_vars for t in (codes, presence, blocks)] == [3, 4, 2]
+    assert [t.n_vars for t in (codes, binary, blocks)] == [3, 4, 2]
 
 
 @ALL
@@ -141,10 +141,10 @@ def test_copies_need_samples_beside_the_most_frequent_value() -> None:
     table = as_table(np.column_stack([a, 2 - a]))
     assert table.is_copy(0, 1, least=3)
     assert not table.is_copy(0, 1, least=4)
-    presence = as_table(sparse.csr_array(np.column_stack([a > 0, a > 0, a > 1]).astype(float)))
-    assert presence.is_copy(0, 1, least=3)
-    assert not presence.is_copy(0, 1, least=4)
-    assert not presence.is_copy(0, 2)
+    binary = as_table(sparse.csr_array(np.column_stack([a > 0, a > 0, a > 1]).astype(float)))
+    assert binary.is_copy(0, 1, least=3)
+    assert not binary.is_copy(0, 1, least=4)
+    assert not binary.is_copy(0, 2)
 
 
 def test_copies_among_blocks() -> None:
@@ -165,10 +165,10 @@ def test_select_reorders_variables() -> None:
     blocks = blocks_table().select([1])
     assert blocks.names == ("v",)
     np.testing.assert_array_equal(dense(blocks.matrix), ONES[:, 2:])
-    presence = sparse_binary_table().select([3, -4])
-    np.testing.assert_array_equal(dense(presence.matrix), ONES[:, [3, 0]])
-    assert presence.matrix is not None
-    assert presence.matrix.has_sorted_indices
+    binary = sparse_binary_table().select([3, -4])
+    np.testing.assert_array_equal(dense(binary.matrix), ONES[:, [3, 0]])
+    assert binary.matrix is not None
+    assert binary.matrix.has_sorted_indices
 
 
 @pytest.mark.parametrize(

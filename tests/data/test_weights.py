@@ -157,21 +157,22 @@ def test_what_only_rows_of_weight_zero_have_is_not_there() -> None:
 
 @pytest.mark.parametrize("scores", [False, True])
 def test_integer_weights_are_repeated_rows(scores: bool) -> None:
+    rng = np.random.default_rng(2)
     n = 500
-    weights = RNG.integers(0, 4, n)
-    x = RNG.normal(size=n)
-    x[RNG.random(n) < 0.2] = np.nan
-    wide = RNG.normal(size=(n, 20))
-    wide[RNG.random(wide.shape) < 0.1] = np.nan
+    weights = rng.integers(0, 4, n)
+    x = rng.normal(size=n)
+    x[rng.random(n) < 0.2] = np.nan
+    wide = rng.normal(size=(n, 20))
+    wide[rng.random(wide.shape) < 0.1] = np.nan
     data = {
         "x": x,
-        "c": RNG.integers(0, 3, n),
+        "c": rng.integers(0, 3, n),
         "real": wide[:, :3],
         "wide": wide,
-        "bag": RNG.poisson(1.0, (n, 4)),
-        "hot": np.where(RNG.random((n, 3)) < 0.1, np.nan, RNG.random((n, 3)) < 0.4),
+        "bag": rng.poisson(1.0, (n, 4)),
+        "hot": np.where(rng.random((n, 3)) < 0.1, np.nan, rng.random((n, 3)) < 0.4),
     }
-    sparse_counts = {"s": sparse.csr_array(RNG.poisson(0.3, (n, 5))), "x": x}
+    sparse_counts = {"s": sparse.csr_array(rng.poisson(0.3, (n, 5))), "x": x}
     for blocks in (data, sparse_counts):
         repeated = {
             name: sparse.csr_array(np.repeat(b.toarray(), weights, axis=0))

@@ -91,12 +91,12 @@ def test_missing_rows_are_left_to_others() -> None:
     groups = ColumnGroups.of(model)
     assert groups is not None
     chunk = next(iter(chunks()))
-    assert groups.seen(chunk) is not None
+    assert groups.sparse_rows(chunk) is not None
     known = np.ones((len(chunk), model.tree.n_observed), dtype=bool)
     gaps = Chunk(chunk.rows, chunk.arrays, None, chunk.stored, known)
-    assert groups.seen(gaps) is None
+    assert groups.sparse_rows(gaps) is None
     filled = Chunk(chunk.rows, chunk.arrays, None, chunk.stored * 0.5)
-    assert groups.seen(filled) is None
+    assert groups.sparse_rows(filled) is None
     flat = np.concatenate([t.ravel() for t in model.cpts])
     assert groups.expect(flat, model, iter([gaps]), 1) is None
 

@@ -1,11 +1,11 @@
-"""Presence from events with sets and loops."""
+"""The samples of each code of events, with sets and loops."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 
-def presence(
+def samples_by_code(
     pairs: Sequence[tuple[str, str]],
     roll_up: Mapping[str, Sequence[str]] | None,
     allowed: set[str] | None,

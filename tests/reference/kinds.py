@@ -37,7 +37,7 @@ def binary() -> tuple[Any, dict[str, Any]]:
     return drawn().X, {}
 
 
-def presence() -> tuple[Any, dict[str, Any]]:
+def sparse_binary() -> tuple[Any, dict[str, Any]]:
     return sparse.csr_array(drawn().X), {}
 
 
@@ -88,7 +88,7 @@ CASES = {
         three_states,
         gaps,
         binary,
-        presence,
+        sparse_binary,
         numbers,
         counts,
         bags,

@@ -1,4 +1,4 @@
-"""Stages of a fit, one after another, for a tree that is given."""
+"""Stages of a fit, one after another, for a table or a tree that is given."""
 
 from __future__ import annotations
 
@@ -6,8 +6,12 @@ from typing import Any
 
 from latenttree.config import FitConfig
 from latenttree.data import Table
+from latenttree.distances.stage import count_states, measure
+from latenttree.estimator import learn_model
 from latenttree.parameters.moment_start import moment_start
 from latenttree.refinement.stage import Fitted, refine_fully
+from latenttree.search.stage import Learned
+from latenttree.structure.stage import learn_structure
 from latenttree.tree import Tree
 
 
@@ -15,3 +19,12 @@ def fit_tree(tree: Tree, table: Table, n_states: int, **options: Any) -> Fitted:
     """The model of a given tree: moments, then EM; `options` as those of `FitConfig`."""
     config = FitConfig(**options)
     return refine_fully(moment_start(tree, table, n_states, None, config), table, config)
+
+
+def fit_table(table: Table, **options: Any) -> Learned:
+    """The tree and the model of a table as it is; `options` as those of `FitConfig`."""
+    config = FitConfig(**options)
+    states = count_states(table, config)
+    measured = measure(table, states, config)
+    structure = learn_structure(measured, table, config)
+    return learn_model(structure, table, states, measured, config)

@@ -92,7 +92,7 @@ def test_blocks_of_different_dimensions(ternary: Any) -> None:
     assert learn(blocks, n_states=3).tree_.same_topology(ternary.tree)
 
 
-def test_sparse_presence() -> None:
+def test_sparse_binary() -> None:
     """A sparse matrix without groups: every column is absent or present."""
     data = make_latent_tree(27, 2, n_samples=20_000, random_state=3)
     model = learn(sparse.csr_array(data.X))

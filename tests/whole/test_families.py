@@ -591,8 +591,8 @@ def test_scores_of_a_table() -> None:
     with pytest.raises(DataError, match="column 'text' holds text"):
         as_table(as_table(mixed()), scores=True)
     ones = sparse.csr_array(rng().integers(0, 2, (N, 3)))
-    presence = as_table(as_table(ones), scores=True)
-    np.testing.assert_array_equal(array(presence, 1), ones.toarray()[:, 1])
+    binary = as_table(as_table(ones), scores=True)
+    np.testing.assert_array_equal(array(binary, 1), ones.toarray()[:, 1])
     blocks = as_table(as_table(some_blocks()), scores=True)
     assert blocks.families == ("gaussian",) * 5
     assert array(blocks, 0).shape == (N, 4)
@@ -669,8 +669,8 @@ BAD: dict[str, tuple[Any, dict[str, Any], str]] = {
         {"family": {"x0": "multinomial"}},
         "use 'poisson'",
     ),
-    "presence of a block": ([COUNTS], {"family": "binary"}, "'multihot' reads it as a group"),
-    "presence of three values": (
+    "a binary block": ([COUNTS], {"family": "binary"}, "'multihot' reads it as a group"),
+    "a binary column of three values": (
         {"k": np.array([0, 1, 2])},
         {"family": "binary"},
         r"allows two values, but it has 3 \(0, 1, 2, ...\)",

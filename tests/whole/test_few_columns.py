@@ -54,7 +54,8 @@ def test_small_tables_are_fitted_and_used(which: str) -> None:
 
 @pytest.mark.parametrize("p", [1, 2])
 def test_quantities_without_a_hidden_variable_have_a_tree_alone(p: int) -> None:
-    model = lt.LatentTree(n_jobs=2).fit(RNG.standard_normal((100, p)))
+    rng = np.random.default_rng(0)
+    model = lt.LatentTree(n_jobs=2).fit(rng.standard_normal((100, p)))
     assert model.tree_.n_nodes == p
     assert any("no model" in note for note in model.diagnostics_.messages)
 

@@ -165,7 +165,7 @@ ARRAYS: dict[str, Callable[[], Any]] = {
 
 
 @pytest.mark.parametrize("name", ARRAYS)
-def test_arrays_and_sparse_presence(name: str) -> None:
+def test_arrays_and_sparse_binary_matrices(name: str) -> None:
     X = ARRAYS[name]()
     check_equal(batched(pieces(X)), learner().fit(X))
 

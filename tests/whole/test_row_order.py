@@ -11,12 +11,16 @@ import pytest
 from numpy.typing import NDArray
 from scipy import sparse
 from tests.reference.kinds import CASES, N, parameters, rows_of
+from tests.reference.stages import fit_table
 
 import latenttree as lt
-from latenttree.data import content_order, read_table
+from latenttree.data import as_table, read_table
+from latenttree.data.content_order import in_content_order
 from latenttree.data.streaming.scratch import map_of
 from latenttree.evaluation.datasets import make_latent_tree
-from latenttree.refinement import em as refine
+from latenttree.model.likelihood import total_log_likelihood
+from latenttree.refinement.em import MANY_SAMPLES
+from latenttree.search.stage import tree_model
 
 ROUNDED = ("gaussian_tree", "gaussian_blocks")
 """Kinds whose coordinates are divided by sums over the rows in the order in which they came: what
@@ -36,8 +40,12 @@ def check_same(one: lt.LatentTree, other: lt.LatentTree, exact: bool = True) -> 
     assert one.tree_.same_topology(other.tree_)
     if exact:
         assert one.tree_ == other.tree_
+    check_same_parameters(one.model_, other.model_, exact)
+
+
+def check_same_parameters(one: Any, other: Any, exact: bool = True) -> None:
     tolerance = 0.0 if exact else 1e-6  # of parameters after EM, whose start may round differently
-    for x, y in zip(parameters(one.model_), parameters(other.model_), strict=True):
+    for x, y in zip(parameters(one), parameters(other), strict=True):
         np.testing.assert_allclose(x, y, rtol=tolerance, atol=tolerance)
 
 
@@ -127,20 +135,27 @@ def test_no_random_state() -> None:
 
 
 @pytest.mark.parametrize("fraction", [0.0, 0.3])
-def test_few_different_rows(fraction: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_few_different_rows(fraction: float) -> None:
     """32 different rows among 3,000: one of each, with a weight. Held out are some of the copies
     of a row, not all: what is learned from is like what it is judged by."""
-    monkeypatch.setattr(content_order, "SMALL", 0)
     X = make_latent_tree(5, n_samples=3_000, edge_length=0.4, random_state=0).X
     different, counts = np.unique(X, axis=0, return_counts=True)
-    options = {"validation_fraction": fraction}
-    one = learn(X, **options)
-    check_same(one, learn(X[shuffled(3_000)], **options))
-    check_same(one, learn(different, counts, **options))
-    monkeypatch.undo()
+    inputs = (X, None), (X[shuffled(3_000)], None), (different, counts)
+    fits = []
+    for rows, weights in inputs:
+        table = in_content_order(as_table(rows, sample_weight=weights), small=0)
+        assert table.n_samples == 32
+        fits.append(fit_table(table, validation_fraction=fraction))
+    one, *others = fits
+    assert one.fitted is not None
+    for other in others:
+        assert other.fitted is not None
+        assert one.structure.tree == other.structure.tree
+        check_same_parameters(one.fitted.model, other.fitted.model)
     # the same model from rows as from weights: other sums, and other samples are held out
-    whole = learn(X, **options)
-    assert one.score(X) == pytest.approx(whole.score(X), abs=2e-3 if fraction else 1e-6)
+    separate = learn(X, validation_fraction=fraction)
+    score = total_log_likelihood(tree_model(one.fitted), lambda: [X]) / len(X)
+    assert score == pytest.approx(separate.score(X), abs=2e-3 if fraction else 1e-6)
 
 
 def test_fractions_of_a_sample() -> None:
@@ -181,7 +196,7 @@ def test_files_beyond_memory(tmp_path: Any) -> None:
         check_same(expected, learn(table))
 
 
-def test_presence_beyond_memory(tmp_path: Any) -> None:
+def test_sparse_binary_files_beyond_memory(tmp_path: Any) -> None:
     drawn = sparse.csr_array(make_latent_tree(9, n_samples=20_000, random_state=0).X)
     expected = learn(drawn)
     sparse.save_npz(tmp_path / "rows.npz", drawn[shuffled(20_000)])
@@ -202,12 +217,8 @@ def test_distances(method: Any) -> None:
         np.testing.assert_array_equal(x, y)
 
 
-def test_many_samples_are_refined_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_samples_are_refined_in_batches() -> None:
     """A pass over small batches comes before EM, from `MANY_SAMPLES` samples on."""
-    monkeypatch.setattr(refine, "MANY_SAMPLES", 10_000)
-    passes: list[Any] = []
-    seen = refine.BatchPass
-    monkeypatch.setattr(refine, "BatchPass", lambda *given: passes.append(given) or seen(*given))
-    X = make_latent_tree(9, n_categories=8, n_samples=20_000, random_state=0).X
-    check_same(learn(X, search=False), learn(X[shuffled(20_000)], search=False))
-    assert len(passes) == 2
+    X = make_latent_tree(9, n_categories=8, n_samples=MANY_SAMPLES, random_state=0).X
+    assert in_content_order(as_table(X)).n_samples == MANY_SAMPLES
+    check_same(learn(X, search=False), learn(X[shuffled(len(X))], search=False))

@@ -60,13 +60,14 @@ class Ordered(NamedTuple):
         return np.add.reduceat(weights[self.positions], starts)
 
 
-def in_content_order(table: Table) -> Table:
+def in_content_order(table: Table, *, small: int = SMALL, max_copies: int = MAX_COPIES) -> Table:
     """The same samples in the order of a hash of their values.
 
     Whether equal rows stay separate, or become one with a weight, depends on how many there are,
-    not on how they came: rows and integer weights give the same table, to the last bit."""
+    not on how they came: rows and integer weights give the same table, to the last bit. They stay
+    separate in a table of at most `small` values, or with at most `max_copies` on average."""
     ordered = ordered_rows(table)
-    if not _all_there(table, ordered):
+    if not _stay_separate(table, ordered, small, max_copies):
         return table.rearranged(ordered.rows(), ordered.copies(table.weights))
     positions = ordered.positions
     if table.weights is not None:
@@ -124,12 +125,12 @@ def _is_identity(positions: Positions) -> bool:
     return bool(np.array_equal(positions, np.arange(len(positions), dtype=positions.dtype)))
 
 
-def _all_there(table: Table, ordered: Ordered) -> bool:
+def _stay_separate(table: Table, ordered: Ordered, small: int, max_copies: int) -> bool:
     """Whether equal rows stay separate rows."""
     if table.weights is not None and (ordered.copies(table.weights) % 1 != 0).any():
         return False
-    few = table.total_weight <= MAX_COPIES * ordered.n_distinct
-    return bool(few or _values(table) <= SMALL)
+    few = table.total_weight <= max_copies * ordered.n_distinct
+    return bool(few or _values(table) <= small)
 
 
 def _values(table: Table) -> float:

@@ -220,10 +220,10 @@ def _streamed_binary_table(
     plan: ReadPlan,
 ) -> Table:
     """The same from rows and columns that come in parts, in any order."""
-    piles = DiskPairCollector(Scratch(plan.scratch))
+    collector = DiskPairCollector(Scratch(plan.scratch))
     for rows, columns in blocks:
-        piles.add(rows, columns)
-    pairs = piles.sorted(n, names)
+        collector.add(rows, columns)
+    pairs = collector.sorted(n, names)
     keep, note = _supported(pairs.support(), n, min_count)
     if keep.all():
         return sparse_binary_table(names, pairs.matrix(plan.arrays()))

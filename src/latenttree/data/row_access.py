@@ -37,9 +37,9 @@ Positions = NDArray[Any]
 ROWS_AT_ONCE = 256
 READ_AHEAD = 1 << 16  # bytes that Linux reads around one that is requested
 
-MIN_BUCKET, MAX_BUCKET = 1 << 21, 1 << 25
-"""Bytes of the rows of a bucket, and of rows that are distributed together: more for large tables,
-so that each write to a bucket is large enough."""
+BUCKET_BYTES = 1 << 21, 1 << 25
+"""Least and most bytes of the rows of a bucket, and of rows that are distributed together: more for
+large tables, so that each write to a bucket is large enough."""
 
 
 def take_rows(array: Any, index: Any) -> Any:
@@ -121,34 +121,42 @@ def _positions(index: Any) -> Positions:
 # --- any order -----------------------------------------------------------------------
 
 
-def rearranged_rows(array: Any, positions: Positions) -> Any:
+def rearranged_rows(
+    array: Any, positions: Positions, bucket_bytes: tuple[int, int] = BUCKET_BYTES
+) -> Any:
     """`array[positions]` of an array or CSR matrix with sorted indices, which stay sorted; each row
-    perhaps several times. What was mapped is mapped again, in a file in the same folder."""
+    perhaps several times. What was mapped is mapped again, in a file in the same folder, by way of
+    buckets of at least and at most `bucket_bytes`."""
     if sparse.issparse(array):
-        return _rearranged_csr(array, positions)
+        return _rearranged_csr(array, positions, bucket_bytes)
     if not any(array.strides):  # a view of a single value
         return np.broadcast_to(array[:1], (len(positions), *array.shape[1:]))
     memory = map_of(array)
     if memory is None:
         return np.ascontiguousarray(array[positions])
     width = max(array.nbytes // max(len(array), 1), 1)
-    buckets = RowBuckets(positions, len(array), width, getattr(memory, "folder", None))
+    folder = getattr(memory, "folder", None)
+    buckets = RowBuckets(positions, len(array), width, folder, bucket_bytes)
     arrays = Arrays(0, buckets.folder)
     arrays.add(buckets.rearranged(array), (len(positions), *array.shape[1:]), array.dtype)
     return arrays.finish()[0]
 
 
-def _rearranged_csr(matrix: sparse.csr_array, positions: Positions) -> sparse.csr_array:
+def _rearranged_csr(
+    matrix: sparse.csr_array, positions: Positions, bucket_bytes: tuple[int, int]
+) -> sparse.csr_array:
     memory = map_of(matrix.indices)
     if memory is None:
         rows = sparse.csr_array(matrix[positions])
     else:
-        rows = _mapped_csr(matrix, positions, getattr(memory, "folder", None))
+        rows = _mapped_csr(matrix, positions, getattr(memory, "folder", None), bucket_bytes)
     rows.has_sorted_indices = True
     return rows
 
 
-def _mapped_csr(matrix: sparse.csr_array, positions: Positions, folder: Any) -> sparse.csr_array:
+def _mapped_csr(
+    matrix: sparse.csr_array, positions: Positions, folder: Any, bucket_bytes: tuple[int, int]
+) -> sparse.csr_array:
     lengths = np.diff(matrix.indptr)[positions]
     indptr = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(matrix.indptr.dtype)
     width = 8 * matrix.nnz // max(matrix.shape[0], 1) + 8
@@ -156,7 +164,7 @@ def _mapped_csr(matrix: sparse.csr_array, positions: Positions, folder: Any) -> 
     for name in ("indices", "data"):
         values = getattr(matrix, name)
         ends = np.asarray(matrix.indptr)
-        buckets = RaggedRowBuckets(positions, matrix.shape[0], width, folder, ends)
+        buckets = RaggedRowBuckets(positions, matrix.shape[0], width, folder, bucket_bytes, ends)
         arrays.add(buckets.rearranged(values), shape, values.dtype)
     indices, data = arrays.finish()
     return sparse.csr_array(
@@ -169,9 +177,12 @@ class RowBuckets:
 
     `positions` `(m,)` says which of `n` rows each of the new ones is; a row has `width` bytes."""
 
-    def __init__(self, positions: Positions, n: int, width: int, folder: Any) -> None:
+    def __init__(
+        self, positions: Positions, n: int, width: int, folder: Any, bucket_bytes: tuple[int, int]
+    ) -> None:
         self.folder, self.n, self.positions = folder, n, positions
-        n_bytes = min(max(int(np.sqrt(n * width * 2**14)), MIN_BUCKET), MAX_BUCKET)
+        least, most = bucket_bytes
+        n_bytes = min(max(int(np.sqrt(n * width * 2**14)), least), most)
         self.size = max(1, n_bytes // width)
         # New positions in the order of the old ones.
         self._to = np.argsort(positions, kind="stable").astype(positions.dtype)
@@ -220,9 +231,15 @@ class RaggedRowBuckets(RowBuckets):
     """The same where row `i` is `values[ends[i]:ends[i + 1]]`."""
 
     def __init__(
-        self, positions: Positions, n: int, width: int, folder: Any, ends: NDArray[Any]
+        self,
+        positions: Positions,
+        n: int,
+        width: int,
+        folder: Any,
+        bucket_bytes: tuple[int, int],
+        ends: NDArray[Any],
     ) -> None:
-        super().__init__(positions, n, width, folder)
+        super().__init__(positions, n, width, folder, bucket_bytes)
         self._offsets, self._lengths = ends, np.diff(ends)[positions]
 
     def read(self, values: NDArray[Any], start: int, stop: int) -> Any:

@@ -1,13 +1,12 @@
-"""EM sums where every variable is a group of codes, at the cost of the codes that are present.
+"""E-step where every variable is a group of codes, at the cost of the codes that occur.
 
-Relative to "none of the codes", a group says about the state `j` of its neighbour
+Relative to "none of the codes", the likelihood of a column group given the state `j` is
 
-    P(x | j) / P(none | j) = s_j prod_(codes c present) o_cj,    o = q / (1 - q),
+    P(x | j) / P(none | j) = s_j prod_(codes c in x) o_cj,    o = q / (1 - q),
 
-so the codes and "some of them" are leaves of two states to the kernel that visits only what is
-present (`inference.sparse`): tables `(1, o_c)` and `(P(none), s P(none))`, which need not sum to
-one. In a table these leaves are the coordinates of the structural form, so that its rows are read
-as they lie.
+so the codes and "some of them" are leaves of two states to the sparse kernels, with CPTs `(1, o_c)`
+and `(P(none), s P(none))`, which need not sum to one. These leaves are the stored coordinates of a
+table, so that its rows are read without conversion.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ Statistics = dict[int, Floats]
 
 
 class ColumnGroupSums(NamedTuple):
-    """Expected counts of all tables, row after row, statistics of the groups, log-likelihood."""
+    """Expected counts of all CPTs, row after row, statistics of the groups, log-likelihood."""
 
     counts: Floats
     statistics: Statistics
@@ -47,7 +46,7 @@ class ColumnGroupSums(NamedTuple):
 
 
 class ColumnGroups:
-    """Where the codes of the groups of a model stand."""
+    """The column groups of a model, as leaves of the sparse kernels."""
 
     def __init__(self, model: TreeModel) -> None:
         self.model, p = model, model.tree.n_observed
@@ -76,7 +75,7 @@ class ColumnGroups:
         order = np.concatenate([hidden, np.arange(size)])
         return SparseLayout(Rooted(size, dims, parents, order, model.root - p + size))
 
-    def seen(self, chunk: Chunk) -> SparseRows | None:
+    def sparse_rows(self, chunk: Chunk) -> SparseRows | None:
         """Samples as the kernel reads them; None where values are missing or more is known."""
         rows = chunk.stored
         if rows is None or chunk.known is not None or chunk.soft:
@@ -98,15 +97,15 @@ class ColumnGroups:
     def expect(
         self, flat: Floats, model: TreeModel, chunks: Iterable[Chunk], n_jobs: int
     ) -> ColumnGroupSums | None:
-        """Sums over all chunks under `model`, whose tables are `flat`; None where others must do
-        it."""
+        """Sums over all chunks under `model`, whose tables are `flat`; None where the general
+        E-step must be used."""
         loaded = self.load(flat, model)
         if loaded is None:
             return None
         walk = SparsePass(self.layout, loaded)
         total, value = [np.zeros(0), np.zeros(0)], 0.0
         for chunk in chunks:
-            samples = self.seen(chunk)
+            samples = self.sparse_rows(chunk)
             if samples is None:
                 return None
             weights = np.ones(len(chunk)) if chunk.weights is None else chunk.weights
@@ -120,8 +119,8 @@ class ColumnGroups:
     def log_likelihood(
         self, flat: Floats, model: TreeModel, chunk: Chunk, n_jobs: int
     ) -> Floats | None:
-        """`(n,)`; None where others must do it."""
-        samples = self.seen(chunk)
+        """Log-likelihoods `(n,)`; None where the general inference must be used."""
+        samples = self.sparse_rows(chunk)
         loaded = None if samples is None else self.load(flat, model)
         if samples is None or loaded is None:
             return None
@@ -144,7 +143,7 @@ class ColumnGroups:
         """Mean statistics `(T,)` of every group; None where values are missing."""
         counts, total = np.zeros(int(self.offsets[-1])), 0.0
         for chunk in chunks:
-            samples = self.seen(chunk)
+            samples = self.sparse_rows(chunk)
             if samples is None:
                 return None
             weights = None

@@ -1,4 +1,4 @@
-"""The samples of a table chunk by chunk: what parameters and inference read."""
+"""The samples of a table, chunk by chunk."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ class Chunk:
     Attributes
     ----------
     rows : (n, p) categories, -1 where unknown and for variables of other families; or CSR rows of
-        variables that are present where something is stored.
+        sparse binary variables.
     arrays : values of the variables of other families, see `data.table.Values`.
-    weights : (n,) how often each sample counts; None: once.
+    weights : (n,) sample weights; None: all one.
     stored : (n, p) codes or CSR rows of the structural form; None where it is the codes.
     known : (n, p) False where a variable of `stored` rows is missing; None where none is.
     soft : further evidence, weights over the states of nodes, see `inference.Evidence`.
@@ -68,8 +68,8 @@ class Chunk:
         return self.rows.tocsc()
 
     def evidence(self, model: TreeModel, n_jobs: int = 1) -> Evidence:
-        """What the samples say: codes, and likelihoods of values on the neighbours of their
-        nodes."""
+        """The evidence of the samples: codes, and the likelihoods of other values as soft evidence
+        on the neighbours of their nodes."""
         emissions = {v: e for v, e in model.emissions.items() if v in self.arrays}
         if not emissions:
             return Evidence(self.rows, self.soft)
@@ -90,9 +90,8 @@ class Chunk:
 class Samples:
     """Samples that can be read again and again, in the same chunks every time.
 
-    `keep` `(n_samples,)` marks those that are read, where some are held out; `weights` says how
-    often each counts, where that is not as in the table. `n_samples` counts each as often as its
-    weight says."""
+    `keep` `(n_samples,)` marks the samples that are read, where some are held out; `weights` are
+    sample weights other than those of the table. `n_samples` is the total weight."""
 
     def __init__(
         self,
@@ -107,8 +106,8 @@ class Samples:
             counts = keep if self.table.weights is None else self.table.weights[keep]
             self.n_samples = float(counts.sum())
 
-    def about(self, n: int) -> Samples:
-        """Some `n` of them, spread evenly: for what needs no more."""
+    def subsample(self, n: int) -> Samples:
+        """About `n` of the samples, spread evenly; all where there are fewer."""
         chosen = None if self.keep is None else np.flatnonzero(self.keep)
         number = len(self.table) if chosen is None else len(chosen)
         if number <= n:
@@ -135,8 +134,8 @@ def chunk_of(table: Table, start: int, stop: int) -> Chunk:
     """Samples start:stop of a table."""
     weights = None if table.weights is None else table.weights[start:stop]
     if table.values is None:
-        present = table.kind == "sparse_binary"
-        rows = table.rows(start, stop) if present else codes_of(table, start, stop)
+        is_sparse = table.kind == "sparse_binary"
+        rows = table.rows(start, stop) if is_sparse else codes_of(table, start, stop)
         return Chunk(rows, {}, weights)
     part: Values = table.values.rows(start, stop)
     known = None if table.kind == "codes" else table.known(start, stop)
@@ -166,7 +165,7 @@ def codes_of(table: Table, start: int, stop: int) -> NDArray[Any]:
 
 
 def is_one_hot(table: Table) -> bool:
-    """Whether every variable is a single category in every sample, so that codes say it all."""
+    """Whether every variable is a single category in every sample."""
     if table.values is not None:
         return False
     return table.kind != "blocks" or one_hot_codes(table) is not None
@@ -189,7 +188,7 @@ def marginals(table: Table) -> list[NDArray[np.float64]]:
 
 
 def category_bases(table: Table, basis: NDArray[Any]) -> list[Floats]:
-    """Rows of a basis over stored coordinates by variable, `(d, rank)` each."""
+    """Rows of a basis over stored coordinates by variable, `(d, n_directions)` each."""
     wide = np.asarray(basis, dtype=np.float64)
     if table.kind == "sparse_binary":
         return [np.stack([np.zeros(wide.shape[1]), row]) for row in wide]

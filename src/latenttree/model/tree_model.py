@@ -35,7 +35,7 @@ class TreeModel:
     Attributes
     ----------
     tree : observed nodes first.
-    root : where the arrows start; a hidden node wherever there is one.
+    root : the node without parent; a hidden node wherever there is one.
     cpts : for every node `v` its `P(v | parent)`, `(dims[v], dims[parent])`, columns on the
         simplex; for the root `P(root)` as a single column. Ones for nodes with an emission.
     emissions : the distributions of observed leaves that are not categorical, by node.
@@ -192,7 +192,7 @@ class TreeModel:
         return normalised(self.joint(i, j), self.marginals[i])
 
     def rerooted(self, root: Node) -> TreeModel:
-        """The same distribution with the arrows from another root."""
+        """The same distribution with edges directed from another root."""
         target = self.tree.index(root)
         parents = self.tree.rooted(target).parents
         cpts = [

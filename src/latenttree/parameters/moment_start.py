@@ -64,7 +64,7 @@ def moment_start(
     if tree.n_hidden:
         projections = projections_of(table, view_basis(table, n_states, basis, config))
     start, first = start_samples(table, tree.n_nodes)
-    some = train.about(start) if config.refine else train
+    some = train.subsample(start) if config.refine else train
     found = estimate_by_moments(
         tree,
         projections,
@@ -74,7 +74,7 @@ def moment_start(
         n_states,
         families=pooled_families(table, n_states),
         hidden_features=config.hidden_features,
-        fewer=some.about(first) if config.refine else None,
+        fewer=some.subsample(first) if config.refine else None,
         score=score if table.has_missing else None,
         n_jobs=config.n_jobs,
     )
@@ -115,7 +115,7 @@ def conditions(
     """Conditions of the marked hidden nodes `(m,)` of a refined model, from some of the samples;
     for nodes that are newer than the parameters by moments."""
     projections = projections_of(table, view_basis(table, n_states, basis, config))
-    some = split_samples(table, config)[0].about(CONDITION_SAMPLES)
+    some = split_samples(table, config)[0].subsample(CONDITION_SAMPLES)
     hidden = config.hidden_features
     return node_conditions(
         model, projections, some, nodes, hidden_features=hidden, n_jobs=config.n_jobs

@@ -43,7 +43,7 @@ def effective_samples(
     dims = model.dims[p:]
     if not len(dims):
         return np.zeros(0)
-    some = samples.about(n_used)
+    some = samples.subsample(n_used)
     square = np.zeros(int(dims.sum()))
     for chunk in some():
         square += _squares(model, chunk, n_jobs, n_values)

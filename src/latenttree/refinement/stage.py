@@ -97,7 +97,7 @@ def _refine_roughly(start: Parameters, table: Table, config: FitConfig) -> Fitte
     with config.progress.stage("refinement"):
         refinement = run_em(
             start.model,
-            split_samples(table, config)[0].about(ROUGH_SAMPLES),
+            split_samples(table, config)[0].subsample(ROUGH_SAMPLES),
             max_steps=min(config.max_iter, ROUGH_STEPS),
             tolerance=config.tol,
             smoothing=config.smoothing,

@@ -66,7 +66,9 @@ class SearchConfig:
     def scored_samples(self) -> Samples:
         """The samples that regions and models are scored on: fewer where all samples will refine
         the model later."""
-        return self.samples.about(SCORED_SAMPLES // 2 if self.is_refined_again else SCORED_SAMPLES)
+        return self.samples.subsample(
+            SCORED_SAMPLES // 2 if self.is_refined_again else SCORED_SAMPLES
+        )
 
     @property
     def is_refined_again(self) -> bool:

@@ -18,7 +18,8 @@ from latenttree.data.sparse_checks import check_size
 from latenttree.errors import DataError, Option, Phrase, Text
 
 DOCWORD = re.compile(r"docword\.(?P<name>.+)\.txt(\.gz)?$")
-_READ = 1 << 20  # bytes read at once
+READ_BYTES = 1 << 20
+"""Bytes of a file that are read at once."""
 
 
 def read_vocabulary(path: Path) -> list[str]:
@@ -117,10 +118,10 @@ def _check_range(
 class Lines:
     """Lines of a text file, gzipped or not, in blocks; counts the lines read."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, read_bytes: int = READ_BYTES) -> None:
         self.name = path.name
         self.n_lines = 0  # lines handed out
-        self._bytes = _unzipped(path)
+        self._bytes = _unzipped(path, read_bytes)
         self._rest = b""
 
     def header(self, symbol: str) -> int:
@@ -211,14 +212,14 @@ class Lines:
             ) from error
 
 
-def _unzipped(path: Path) -> Iterator[bytes]:
+def _unzipped(path: Path, read_bytes: int) -> Iterator[bytes]:
     """Pieces of a file, decompressed where it starts with the mark of gzip."""
     with path.open("rb") as file:
-        piece = file.read(_READ)
+        piece = file.read(read_bytes)
         if piece[:2] != b"\x1f\x8b":
             while piece:
                 yield piece
-                piece = file.read(_READ)
+                piece = file.read(read_bytes)
             return
         stream = zlib.decompressobj(wbits=31)
         while piece:
@@ -226,7 +227,7 @@ def _unzipped(path: Path) -> Iterator[bytes]:
                 stream = zlib.decompressobj(wbits=31)
             if text := stream.decompress(piece):
                 yield text
-            piece = stream.unused_data or file.read(_READ)
+            piece = stream.unused_data or file.read(read_bytes)
         if not stream.eof:
             raise EOFError("no end mark")
 

@@ -33,8 +33,8 @@ ENTRIES = 1 << 20
 class SparseFile:
     """A matrix that `scipy.sparse.save_npz` wrote: CSR, CSC or COO."""
 
-    def __init__(self, path: Path) -> None:
-        self._archive = Npz(path)
+    def __init__(self, path: Path, read_entries: int = ENTRIES) -> None:
+        self._archive, self._read_entries = Npz(path), read_entries
         self.format, self.shape = format_of(self._archive), shape_of(self._archive)
         with self._archive.opened("data") as (_, header):
             self._n_stored = header.n_values
@@ -86,8 +86,9 @@ class SparseFile:
                     value=header.shape,
                 )
             total = self._n_stored if total is None else total
-            for start in range(0, total, ENTRIES):
-                indices = read_values(file, min(ENTRIES, total - start), header.dtype)
+            for start in range(0, total, self._read_entries):
+                n = min(self._read_entries, total - start)
+                indices = read_values(file, n, header.dtype)
                 check_indices(indices, self.shape[axis], ("row", "column")[axis])
                 yield indices
 

@@ -28,7 +28,7 @@ _COMPRESSED: dict[bytes, tuple[Callable[..., Any], str]] = {
     b"\xfd7zXZ": (lzma.open, ".xz"),
     b"BZh": (bz2.open, ".bz2"),
 }
-_ROWS, _CELLS = 1 << 12, 1 << 22
+BLOCK_ROWS, BLOCK_CELLS = 1 << 12, 1 << 22
 """Rows and cells held as Python strings at once: few, since the garbage collector visits them all,
 and the cache holds them."""
 _BUFFER = 1 << 18  # bytes
@@ -102,13 +102,16 @@ def _uncompressed(source: Any) -> IO[bytes]:
 
 
 def read_cells(
-    path: Path, choose: Callable[[Sequence[str]], Sequence[int]], delimiter: str
+    path: Path,
+    choose: Callable[[Sequence[str]], Sequence[int]],
+    delimiter: str,
+    block_rows: int = BLOCK_ROWS,
 ) -> tuple[list[str], list[tuple[list[str], NDArray[np.int32]]]]:
     """The names of all columns, and the distinct texts and codes of the chosen ones.
 
-    `choose` maps the names to the numbers of the columns to read."""
+    `choose` maps the names to the numbers of the columns to read; `block_rows` are read at once."""
     with rows_of_csv(path, delimiter) as (header, rows):
-        return header, coded_cells(rows, list(choose(header)))
+        return header, coded_cells(rows, list(choose(header)), block_rows)
 
 
 @contextmanager
@@ -162,14 +165,14 @@ def _rows(reader: Any, width: int, name: str) -> Iterator[list[str]]:
 
 
 def coded_cells(
-    rows: Iterator[list[str]], wanted: Sequence[int]
+    rows: Iterator[list[str]], wanted: Sequence[int], block_rows: int = BLOCK_ROWS
 ) -> list[tuple[list[str], NDArray[np.int32]]]:
     """For each wanted column its distinct texts, in order of appearance, and their codes."""
     positions: list[defaultdict[str, int]] = [defaultdict() for _ in wanted]
     for position in positions:
         position.default_factory = position.__len__  # a new text gets the next code
     parts: list[list[NDArray[np.int32]]] = [[np.empty(0, dtype=np.int32)] for _ in wanted]
-    step = max(1, min(_ROWS, _CELLS // max(len(wanted), 1)))
+    step = max(1, min(block_rows, BLOCK_CELLS // max(len(wanted), 1)))
     while block := list(islice(rows, step)):
         for column, position, part in zip(wanted, positions, parts, strict=True):
             codes = map(position.__getitem__, map(itemgetter(column), block))

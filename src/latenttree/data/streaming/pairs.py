@@ -1,8 +1,8 @@
 """Pairs of sample and code that come in any order, sorted on disk: sparse binary data beyond
 memory.
 
-Samples are divided into ranges of `ROWS`. A pair is written to the bucket of its range; then each
-bucket is sorted and deduplicated by itself. Memory holds one bucket, whatever the order of the
+Samples are divided into ranges of `BUCKET_ROWS`. A pair is written to the bucket of its range; then
+each bucket is sorted and deduplicated by itself. Memory holds one bucket, whatever the order of the
 file. The same protocol as `events.pairs.Pairs`.
 """
 
@@ -19,47 +19,47 @@ from scipy import sparse
 from latenttree.data.events.pairs import Change, IntArray, index_dtype, limiting
 from latenttree.data.streaming.scratch import Arrays, Scratch, Segment
 
-ROWS = 1 << 14
-"""Samples in a bucket."""
+BUCKET_ROWS = 1 << 14
+"""Samples in a bucket, at most 2^16."""
 
 
 class DiskPairCollector:
     """Collects pairs in buckets on disk; see `events.pairs.Collector`."""
 
-    def __init__(self, scratch: Scratch) -> None:
-        self.scratch = scratch
-        self._piles: list[list[tuple[Segment, Segment]]] = []
+    def __init__(self, scratch: Scratch, bucket_rows: int = BUCKET_ROWS) -> None:
+        self.scratch, self.bucket_rows = scratch, bucket_rows
+        self._buckets: list[list[tuple[Segment, Segment]]] = []
 
     def add(self, rows: NDArray[Any], codes: NDArray[Any]) -> None:
         """Some pairs: sample and code, by number."""
         if not len(rows):
             return
-        pile = rows // ROWS
-        if (np.diff(pile) < 0).any():
-            order = np.argsort(pile, kind="stable")
-            rows, codes, pile = rows[order], codes[order], pile[order]
-        starts = np.flatnonzero(np.diff(pile, prepend=-1))
-        for start, stop in zip(starts, [*starts[1:], len(pile)], strict=True):
-            self._add_to(int(pile[start]), rows[start:stop], codes[start:stop])
+        bucket = rows // self.bucket_rows
+        if (np.diff(bucket) < 0).any():
+            order = np.argsort(bucket, kind="stable")
+            rows, codes, bucket = rows[order], codes[order], bucket[order]
+        starts = np.flatnonzero(np.diff(bucket, prepend=-1))
+        for start, stop in zip(starts, [*starts[1:], len(bucket)], strict=True):
+            self._add_to(int(bucket[start]), rows[start:stop], codes[start:stop])
 
-    def _add_to(self, pile: int, rows: NDArray[Any], codes: NDArray[Any]) -> None:
-        while len(self._piles) <= pile:
-            self._piles.append([])
-        local = (rows - pile * ROWS).astype(np.uint16)
+    def _add_to(self, bucket: int, rows: NDArray[Any], codes: NDArray[Any]) -> None:
+        while len(self._buckets) <= bucket:
+            self._buckets.append([])
+        local = (rows - bucket * self.bucket_rows).astype(np.uint16)
         parts = self.scratch.add(local), self.scratch.add(codes.astype(np.int32))
-        self._piles[pile].append(parts)
+        self._buckets[bucket].append(parts)
 
     def sorted(self, n_rows: int, texts: Sequence[str]) -> DiskPairs:
         """The pairs, each once, by sample and code."""
-        pairs = DiskPairs(self.scratch, [], tuple(texts), n_rows)
-        for pile in range(-(-n_rows // ROWS)):
-            parts = self._piles[pile] if pile < len(self._piles) else []
+        pairs = DiskPairs(self.scratch, [], tuple(texts), n_rows, self.bucket_rows)
+        for bucket in range(-(-n_rows // self.bucket_rows)):
+            parts = self._buckets[bucket] if bucket < len(self._buckets) else []
             read = self.scratch.read
             rows = np.concatenate([np.empty(0, np.int64), *(read(part) for part, _ in parts)])
             codes = np.concatenate([np.empty(0, np.int64), *(read(part) for _, part in parts)])
             pairs.add(rows, codes)
-            if pile < len(self._piles):
-                self._piles[pile] = []
+            if bucket < len(self._buckets):
+                self._buckets[bucket] = []
         return pairs
 
 
@@ -69,31 +69,33 @@ class DiskPairs:
 
     Attributes
     ----------
-    piles : for each range of samples how many codes each sample has, and its codes in order.
+    buckets : for each range of samples how many codes each sample has, and its codes in order.
     n_rows : samples.
+    bucket_rows : samples in a bucket.
     """
 
     scratch: Scratch
-    piles: list[tuple[Segment, Segment]]
+    buckets: list[tuple[Segment, Segment]]
     texts: tuple[str, ...]
     n_rows: int
+    bucket_rows: int = BUCKET_ROWS
 
     def add(self, rows: NDArray[Any], codes: NDArray[Any]) -> None:
         """Append the next bucket: any pairs of its samples."""
         width = max(len(self.texts), 1)
         keys = _different(rows.astype(np.int64) * width + codes)
-        size = min(ROWS, self.n_rows - len(self.piles) * ROWS)
+        size = min(self.bucket_rows, self.n_rows - len(self.buckets) * self.bucket_rows)
         counts = np.bincount(keys // width, minlength=size).astype(np.int32)
-        self.piles.append(
+        self.buckets.append(
             (self.scratch.add(counts), self.scratch.add((keys % width).astype(np.int32)))
         )
 
     def __len__(self) -> int:
-        return sum(codes.shape[0] for _, codes in self.piles)
+        return sum(codes.shape[0] for _, codes in self.buckets)
 
     def _read(self) -> Iterator[tuple[IntArray, NDArray[np.int32]]]:
-        """Samples of each pile, numbered from its first, and their codes."""
-        for counts, codes in self.piles:
+        """Samples of each bucket, numbered from its first, and their codes."""
+        for counts, codes in self.buckets:
             number = self.scratch.read(counts)
             yield np.repeat(np.arange(len(number)), number), self.scratch.read(codes)
 
@@ -114,19 +116,20 @@ class DiskPairs:
         return self.changed(limiting(self.texts, texts), texts)
 
     def changed(self, change: Change, texts: Sequence[str]) -> DiskPairs:
-        """The same samples with other codes, pile by pile."""
-        pairs = DiskPairs(self.scratch, [], tuple(texts), self.n_rows)
+        """The same samples with other codes, bucket by bucket."""
+        pairs = DiskPairs(self.scratch, [], tuple(texts), self.n_rows, self.bucket_rows)
         for rows, codes in self._read():
             pairs.add(*change(rows, codes))
         return pairs
 
     def nonempty(self) -> tuple[DiskPairs, IntArray]:
         """Without the samples that have no code, and the numbers of the others."""
-        rest, kept, n_kept = DiskPairCollector(self.scratch), [np.empty(0, np.int64)], 0
-        for pile, (rows, codes) in enumerate(self._read()):
+        rest = DiskPairCollector(self.scratch, self.bucket_rows)
+        kept, n_kept = [np.empty(0, np.int64)], 0
+        for bucket, (rows, codes) in enumerate(self._read()):
             some = np.unique(rows)
             rest.add(n_kept + np.searchsorted(some, rows), codes)
-            kept.append(pile * ROWS + some)
+            kept.append(bucket * self.bucket_rows + some)
             n_kept += len(some)
         return rest.sorted(n_kept, self.texts), np.concatenate(kept)
 
@@ -146,7 +149,7 @@ class DiskPairs:
     def _row_ends(self, dtype: Any) -> Iterator[NDArray[Any]]:
         total = 0
         yield np.zeros(1, dtype=dtype)
-        for counts, _ in self.piles:
+        for counts, _ in self.buckets:
             ends = total + np.cumsum(self.scratch.read(counts), dtype=np.int64)
             yield ends.astype(dtype)
             total = int(ends[-1]) if len(ends) else total

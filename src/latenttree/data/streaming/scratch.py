@@ -162,9 +162,11 @@ PAGES = 1 << 23
 
 
 class ScratchMap(mmap.mmap):
-    """A map of a scratch file, and how much of it was read since its pages were released."""
+    """A map of a scratch file: how many of its bytes were read since its pages were released, and
+    from how many on they are."""
 
     n_read = 0
+    max_read = PAGES
     folder: str | Path | None = None
 
 
@@ -175,7 +177,7 @@ def about_to_read(array: Any, n_bytes: int) -> None:
     read before stay valid: their pages are read again when they are used."""
     memory = map_of(array)
     if isinstance(memory, ScratchMap):
-        if memory.n_read + n_bytes > PAGES:
+        if memory.n_read + n_bytes > memory.max_read:
             release(memory)
             memory.n_read = 0
         memory.n_read += n_bytes

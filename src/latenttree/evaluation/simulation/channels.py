@@ -69,6 +69,7 @@ def columns(
 def base_marginal(
     n_categories: int, n_used: int, kind: Marginal, rng: np.random.Generator
 ) -> Floats:
+    """(n_categories,) probabilities: `n_used` positive ones of the given kind, in random places."""
     weights = {
         "uniform": np.ones(n_used),
         "random": rng.uniform(0.5, 1.5, n_used),

@@ -25,6 +25,7 @@ class Bernoulli(Exponential):
     def pooled(
         cls, family: str, values: Any, n_states: int, weights: Floats | None = None
     ) -> Bernoulli:
+        """All states with the share of ones among the known values."""
         blank = cls(np.full(n_states, 0.5), family)
         x = np.ones(len(values)) if weights is None else weights
         target = blank.sums(values, x[:, None])[:, 0]
@@ -32,19 +33,24 @@ class Bernoulli(Exponential):
 
     @property
     def n_states(self) -> int:
+        """Number of states of the neighbour."""
         return len(self.probability)
 
     @property
     def n_parameters(self) -> int:
+        """Free parameters, for BIC."""
         return self.n_states
 
     def natural(self) -> Floats:
+        """Natural parameters `(T, k)`, see `Emission.natural`."""
         return np.array([np.log1p(-self.probability), np.log(self.probability)])
 
     def expected_sums(self) -> Floats:
+        """`E[t | state]`, `(T, k)`."""
         return self.mean()
 
     def log_likelihood(self, values: Any) -> Floats:
+        """`x log p + (1 - x) log(1 - p)`, `(n, k)`; 0 where missing."""
         return _indicators(values) @ self.natural()
 
     def mean(self) -> Floats:
@@ -52,34 +58,43 @@ class Bernoulli(Exponential):
         return np.array([1 - self.probability, self.probability])
 
     def sums(self, values: Any, weights: Floats) -> Floats:
+        """`sum_i t(x_i) weights[i]`, `(T, m)`, see `Emission.sums`."""
         return np.asarray(_indicators(values).T @ weights)
 
     def from_sums(self, sums: Floats, smoothing: float, target: Floats) -> Bernoulli:
+        """The M-step: the member of largest likelihood of `sums + smoothing * target`."""
         total = sums + smoothing * target[:, None]
         pooled = ratio(target[1:], target.sum(keepdims=True), 0.5)
         share = ratio(total[1], total.sum(axis=0), pooled)
         return replace(self, probability=probability(share, pooled))
 
     def vector(self) -> Floats:
+        """The parameters as free real numbers."""
         return logit(self.probability)
 
     def with_vector(self, vector: Floats) -> Bernoulli:
+        """The member with these free parameters."""
         return replace(self, probability=expit(vector))
 
     def relabelled(self, order: Sequence[int] | NDArray[np.integer[Any]]) -> Bernoulli:
+        """States in another order: new state `i` is old state `order[i]`."""
         return replace(self, probability=self.probability[np.asarray(order)])
 
     def sample(self, states: NDArray[np.integer[Any]], rng: np.random.Generator) -> Floats:
+        """A 0 or 1 for each state."""
         return (rng.random(len(states)) < self.probability[states]).astype(np.float64)
 
     def impute(self, posterior: Floats) -> Floats:
+        """The more probable of 0 and 1 under each posterior."""
         return (posterior @ self.probability > 0.5).astype(np.float64)
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """The parameters as named arrays."""
         return {"probability": self.probability}
 
     @classmethod
     def from_arrays(cls, family: str, arrays: dict[str, NDArray[Any]]) -> Bernoulli:
+        """The emission that `to_arrays` wrote."""
         return cls(np.asarray(arrays["probability"], dtype=np.float64), family)
 
 

@@ -33,6 +33,7 @@ class Categorical(Exponential):
         weights: Floats | None = None,
         n_categories: int | None = None,
     ) -> Categorical:
+        """All states with the frequencies of the known codes."""
         codes = np.asarray(values, dtype=np.int64)
         d = int(codes.max(initial=0)) + 1 if n_categories is None else n_categories
         known = codes >= 0
@@ -43,20 +44,25 @@ class Categorical(Exponential):
 
     @property
     def n_states(self) -> int:
+        """Number of states of the neighbour."""
         return int(self.table.shape[1])
 
     @property
     def n_parameters(self) -> int:
+        """Free parameters, for BIC."""
         return int((len(self.table) - 1) * self.n_states)
 
     def natural(self) -> Floats:
+        """Natural parameters `(T, k)`, see `Emission.natural`."""
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(self.table))
 
     def expected_sums(self) -> Floats:
+        """`E[t | state]`, `(T, k)`."""
         return self.table
 
     def log_likelihood(self, values: NDArray[Any]) -> Floats:
+        """`log P(code | state)`, `(n, k)`; 0 where the code is -1."""
         rows = np.concatenate([self.natural(), np.zeros((1, self.n_states))])  # row -1: missing
         return np.asarray(rows[np.asarray(values, dtype=np.int64)])
 
@@ -73,29 +79,37 @@ class Categorical(Exponential):
         return np.asarray(sparse.csr_array((ones, (codes[rows], rows)), shape=shape) @ weights)
 
     def from_sums(self, sums: Floats, smoothing: float, target: Floats) -> Categorical:
+        """The M-step: the member of largest likelihood of `sums + smoothing * target`."""
         table = np.maximum(sums + smoothing * target[:, None], 0.0)
         total = table.sum(axis=0)
         table = np.where(total > 0, table, target[:, None])
         return replace(self, table=table / table.sum(axis=0))
 
     def vector(self) -> Floats:
+        """The parameters as free real numbers."""
         return np.log(np.maximum(self.table, 1e-300)).ravel()
 
     def with_vector(self, vector: Floats) -> Categorical:
+        """The member with these free parameters."""
         return replace(self, table=softmax(vector.reshape(self.table.shape), axis=0))
 
     def relabelled(self, order: Sequence[int] | NDArray[np.integer[Any]]) -> Categorical:
+        """States in another order: new state `i` is old state `order[i]`."""
         return replace(self, table=self.table[:, np.asarray(order)])
 
     def sample(self, states: NDArray[np.integer[Any]], rng: np.random.Generator) -> NDArray[Any]:
+        """A code for each state."""
         return draw_columns(self.table, np.asarray(states), rng)
 
     def impute(self, posterior: Floats) -> NDArray[np.int64]:
+        """The most probable code under each posterior."""
         return np.asarray((posterior @ self.table.T).argmax(axis=1))
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """The parameters as named arrays."""
         return {"table": self.table}
 
     @classmethod
     def from_arrays(cls, family: str, arrays: dict[str, NDArray[Any]]) -> Categorical:
+        """The emission that `to_arrays` wrote."""
         return cls(np.asarray(arrays["table"], dtype=np.float64), family)

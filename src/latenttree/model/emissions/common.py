@@ -45,6 +45,7 @@ class Exponential:
         raise NotImplementedError
 
     def from_sums(self, sums: Floats, smoothing: float, target: Floats) -> Any:
+        """See `Emission.from_sums`."""
         raise NotImplementedError
 
     def log_prior(self, target: Floats) -> float:
@@ -61,6 +62,7 @@ class Exponential:
 
 
 def form_of(values: Any) -> Form:
+    """How the values of a variable are stored."""
     if sparse.issparse(values):
         return "sparse"
     return "scalar" if np.ndim(values) == 1 else "dense"
@@ -112,6 +114,7 @@ def squared(x: Any) -> Any:
 
 
 def row_totals(x: Any) -> Floats:
+    """(n,) sums of the rows of a dense or sparse block."""
     return np.asarray(x.sum(axis=1), dtype=np.float64).ravel()
 
 
@@ -198,6 +201,7 @@ def shaped(x: Any, form: Form) -> Any:
 
 
 def logit(p: Floats) -> Floats:
+    """`log(p / (1 - p))`."""
     return np.asarray(np.log(p) - np.log1p(-p))
 
 

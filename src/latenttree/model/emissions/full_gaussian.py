@@ -51,6 +51,7 @@ class FullGaussian(Exponential):
     def pooled(
         cls, family: str, values: Any, n_states: int, weights: Floats | None = None
     ) -> FullGaussian:
+        """All states with the mean and the deviations of the values."""
         d = 1 if values.ndim == 1 else values.shape[1]
         if d > WIDEST:
             raise DataError(
@@ -74,10 +75,12 @@ class FullGaussian(Exponential):
 
     @property
     def n_states(self) -> int:
+        """Number of states of the neighbour."""
         return int(self.means.shape[1])
 
     @property
     def n_parameters(self) -> int:
+        """Free parameters, for BIC."""
         d = len(self.means)
         return int(self.means.size + len(self.covariances) * d * (d + 1) // 2)
 
@@ -93,6 +96,7 @@ class FullGaussian(Exponential):
         return log_det - 0.5 * len(self.means) * LOG_2PI - np.log(self.scale).sum()
 
     def natural(self) -> Floats:
+        """Natural parameters `(T, k)`, see `Emission.natural`."""
         precision = np.einsum("jba,jbc->jac", self.whiteners, self.whiteners)
         precision = np.broadcast_to(precision, (self.n_states, *precision.shape[1:]))
         linear = np.einsum("jac,cj->aj", precision, self.means)
@@ -102,12 +106,14 @@ class FullGaussian(Exponential):
         return np.concatenate([row[None], linear, products])
 
     def expected_sums(self) -> Floats:
+        """`E[t | state]`, `(T, k)`."""
         a, b = np.triu_indices(len(self.means))
         spread = np.broadcast_to(self.covariances[:, a, b].T, (len(a), self.n_states))
         products = self.means[a] * self.means[b] + spread
         return np.concatenate([np.ones((1, self.n_states)), self.means, products])
 
     def log_likelihood(self, values: Any) -> Floats:
+        """Gaussian log-densities of the known values, `(n, k)`."""
         z, whole = self._standardised(values)
         found = np.empty((len(z), self.n_states))
         for j, constant in enumerate(self._constants()):
@@ -116,6 +122,7 @@ class FullGaussian(Exponential):
         return found if whole is None else np.where(whole[:, None], found, 0.0)
 
     def mean(self) -> Floats:
+        """`E[x | state]`, `(d, k)`."""
         return np.asarray(self.shift[:, None] + self.scale[:, None] * self.means)
 
     def covariance(self) -> Floats:
@@ -157,6 +164,7 @@ class FullGaussian(Exponential):
         return np.concatenate([self.means.ravel(), factors[:, lower[0], lower[1]].ravel()])
 
     def with_vector(self, vector: Floats) -> FullGaussian:
+        """The member with these free parameters."""
         means, rest = np.split(vector, [self.means.size])
         lower, at = np.tril_indices(len(self.means)), np.arange(len(self.means))
         factors = np.zeros_like(self.covariances)
@@ -167,12 +175,14 @@ class FullGaussian(Exponential):
         return replace(self, means=means.reshape(self.means.shape), covariances=covariances)
 
     def relabelled(self, order: Sequence[int] | NDArray[np.integer[Any]]) -> FullGaussian:
+        """States in another order: new state `i` is old state `order[i]`."""
         at = np.asarray(order)
         tied = self.family == "gaussian_tied"
         covariances = self.covariances if tied else self.covariances[at]
         return replace(self, means=self.means[:, at], covariances=covariances)
 
     def sample(self, states: NDArray[np.integer[Any]], rng: np.random.Generator) -> Any:
+        """A vector for each state."""
         factors = np.linalg.cholesky(self.covariances)
         z = rng.standard_normal((len(states), len(self.means)))
         for j in range(self.n_states):
@@ -181,9 +191,11 @@ class FullGaussian(Exponential):
         return shaped(self.shift + self.scale * z, self.form)
 
     def impute(self, posterior: Floats) -> Any:
+        """The posterior mean, `(n, d)`."""
         return shaped(posterior @ self.mean().T, self.form)
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """The parameters as named arrays."""
         return {
             "means": self.means,
             "covariances": self.covariances,
@@ -194,6 +206,7 @@ class FullGaussian(Exponential):
 
     @classmethod
     def from_arrays(cls, family: str, arrays: dict[str, NDArray[Any]]) -> FullGaussian:
+        """The emission that `to_arrays` wrote."""
         names = ("means", "covariances", "shift", "scale")
         means, covariances, shift, scale = (
             np.asarray(arrays[name], dtype=np.float64) for name in names

@@ -53,6 +53,7 @@ class Gaussian(Exponential):
     def pooled(
         cls, family: str, values: Any, n_states: int, weights: Floats | None = None
     ) -> Gaussian:
+        """All states with the mean and variance of the values."""
         shift, scale = location_and_scale(values, weights)
         spherical = family == "gaussian_spherical"
         if spherical:
@@ -66,23 +67,28 @@ class Gaussian(Exponential):
 
     @property
     def n_states(self) -> int:
+        """Number of states of the neighbour."""
         return int(self.means.shape[1])
 
     @property
     def n_parameters(self) -> int:
+        """Free parameters, for BIC."""
         return int(self.means.size + self.variances.size)
 
     def natural(self) -> Floats:
+        """Natural parameters `(T, k)`, see `Emission.natural`."""
         spread = np.broadcast_to(self.variances, self.means.shape)
         known = -0.5 * (self.means**2 / spread + np.log(spread) + LOG_2PI)
         known = known - np.log(self.scale)[:, None]
         return np.concatenate([known, self.means / spread, -0.5 / spread])
 
     def expected_sums(self) -> Floats:
+        """`E[t | state]`, `(T, k)`."""
         ones = np.ones_like(self.means)
         return np.concatenate([ones, self.means, self.means**2 + self.variances])
 
     def log_likelihood(self, values: Any) -> Floats:
+        """Gaussian log-densities of the known values, `(n, k)`."""
         known, first, second = np.split(self.natural(), 3)
         z, is_known, first, second = self._products(values, first, second)
         return np.asarray(
@@ -90,6 +96,7 @@ class Gaussian(Exponential):
         )
 
     def mean(self) -> Floats:
+        """`E[x | state]`, `(d, k)`."""
         return np.asarray(self.shift[:, None] + self.scale[:, None] * self.means)
 
     def variance(self) -> Floats:
@@ -97,6 +104,7 @@ class Gaussian(Exponential):
         return np.asarray(self.scale[:, None] ** 2 * self.variances)
 
     def sums(self, values: Any, weights: Floats) -> Floats:
+        """`sum_i t(x_i) weights[i]`, `(T, m)`, see `Emission.sums`."""
         one = np.ones(len(self.shift))[:, None]
         z, is_known, first, second = self._products(values, one, one)
         return np.concatenate(
@@ -136,14 +144,17 @@ class Gaussian(Exponential):
         return replace(self, means=means, variances=found)
 
     def vector(self) -> Floats:
+        """The parameters as free real numbers."""
         return np.concatenate([self.means.ravel(), np.log(self.variances).ravel()])
 
     def with_vector(self, vector: Floats) -> Gaussian:
+        """The member with these free parameters."""
         means, logs = np.split(vector, [self.means.size])
         variances = np.exp(np.clip(logs, np.log(FLOOR), 100.0)).reshape(self.variances.shape)
         return replace(self, means=means.reshape(self.means.shape), variances=variances)
 
     def relabelled(self, order: Sequence[int] | NDArray[np.integer[Any]]) -> Gaussian:
+        """States in another order: new state `i` is old state `order[i]`."""
         at = np.asarray(order)
         return replace(self, means=self.means[:, at], variances=self.variances[:, at])
 
@@ -159,6 +170,7 @@ class Gaussian(Exponential):
         return shaped(means, "scalar" if self.form == "scalar" else "dense")
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """The parameters as named arrays."""
         return {
             "means": self.means,
             "variances": self.variances,
@@ -169,6 +181,7 @@ class Gaussian(Exponential):
 
     @classmethod
     def from_arrays(cls, family: str, arrays: dict[str, NDArray[Any]]) -> Gaussian:
+        """The emission that `to_arrays` wrote."""
         names = ("means", "variances", "shift", "scale")
         means, variances, shift, scale = (
             np.asarray(arrays[name], dtype=np.float64) for name in names

@@ -1,4 +1,4 @@
-"""What every family provides, and how its likelihoods become evidence."""
+"""`Emission`: the interface of all families, and their likelihoods as soft evidence."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class Emission(Protocol):
 
     @property
     def family(self) -> str:
-        """Its name."""
+        """Name of the family."""
 
     @property
     def n_states(self) -> int:
-        """k."""
+        """Number k of states of the neighbour."""
 
     @property
     def n_parameters(self) -> int:
@@ -102,7 +102,7 @@ def soft_evidence(
 
     `emissions` and `values` by variable, `parents[v]` the neighbour of `v`. Returns weights
     `(n, k)` by neighbour, each row scaled to a largest weight of 1, and `(n,)` the logarithm of
-    what the scaling took out, to be added to the log-likelihood."""
+    the scales, to be added to the log-likelihood."""
     parts = _each(emissions, lambda v: emissions[v].log_likelihood(values[v]), n_jobs)
     total: dict[int, Floats] = {}
     for v, part in parts.items():

@@ -53,6 +53,7 @@ class MultiHot(Exponential):
     def pooled(
         cls, family: str, values: Any, n_states: int, weights: Floats | None = None
     ) -> MultiHot:
+        """All states with the frequencies of the codes, and of rows without any."""
         ones = np.ones(values.shape[0]) if weights is None else weights
         half = np.full((values.shape[1] + 1, n_states), 0.5)
         blank = cls(half[0], half[1:], form_of(values), family)
@@ -61,10 +62,12 @@ class MultiHot(Exponential):
 
     @property
     def n_states(self) -> int:
+        """Number of states of the neighbour."""
         return len(self.none)
 
     @property
     def n_parameters(self) -> int:
+        """Free parameters, for BIC."""
         return int(self.codes.size) + self.n_states
 
     @cached_property
@@ -78,13 +81,16 @@ class MultiHot(Exponential):
         return -np.expm1(self.log_absent)
 
     def natural(self) -> Floats:
+        """Natural parameters `(T, k)`, see `Emission.natural`."""
         row = np.log1p(-self.none) + self.log_absent - np.log(self.some)
         return np.concatenate([row[None], (np.log(self.none) - row)[None], logit(self.codes)])
 
     def expected_sums(self) -> Floats:
+        """`E[t | state]`, `(T, k)`."""
         return np.concatenate([np.ones((1, self.n_states)), self.mean()])
 
     def log_likelihood(self, values: Any) -> Floats:
+        """Log-probabilities of the rows of codes, `(n, k)`."""
         x, whole, none = _rows(values)
         row, empty, codes = np.split(self.natural(), [1, 2])
         return np.asarray(x @ codes + whole[:, None] * row + none[:, None] * empty)
@@ -95,12 +101,14 @@ class MultiHot(Exponential):
         return np.concatenate([self.none[None], given_some])
 
     def sums(self, values: Any, weights: Floats) -> Floats:
+        """`sum_i t(x_i) weights[i]`, `(T, m)`, see `Emission.sums`."""
         x, whole, none = _rows(values)
         return np.concatenate(
             [(whole @ weights)[None], (none @ weights)[None], np.asarray(x.T @ weights)]
         )
 
     def from_sums(self, sums: Floats, smoothing: float, target: Floats) -> MultiHot:
+        """The M-step: the member of largest likelihood of `sums + smoothing * target`."""
         pooled_none, pooled_some = _shares(target[:, None], 0.5, 1 / len(self.codes))
         none, given_some = _shares(sums + smoothing * target[:, None], pooled_none, pooled_some)
         none = probability(none, pooled_none)
@@ -108,14 +116,17 @@ class MultiHot(Exponential):
         return replace(self, none=none, codes=given_some * chance_of_some(given_some))
 
     def vector(self) -> Floats:
+        """The parameters as free real numbers."""
         return np.concatenate([logit(self.none), logit(self.codes).ravel()])
 
     def with_vector(self, vector: Floats) -> MultiHot:
+        """The member with these free parameters."""
         k = self.n_states
         codes = 1 / (1 + np.exp(-np.clip(vector[k:], -45.0, 30.0)))
         return replace(self, none=expit(vector[:k]), codes=codes.reshape(self.codes.shape))
 
     def relabelled(self, order: Sequence[int] | NDArray[np.integer[Any]]) -> MultiHot:
+        """States in another order: new state `i` is old state `order[i]`."""
         at = np.asarray(order)
         return replace(self, none=self.none[at], codes=self.codes[:, at])
 
@@ -142,11 +153,13 @@ class MultiHot(Exponential):
         return shaped((posterior @ self.mean()[1:].T > 0.5).astype(np.float64), self.form)
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """The parameters as named arrays."""
         form = np.array(FORMS.index(self.form))
         return {"none": self.none, "codes": self.codes, "form": form}
 
     @classmethod
     def from_arrays(cls, family: str, arrays: dict[str, NDArray[Any]]) -> MultiHot:
+        """The emission that `to_arrays` wrote."""
         none, codes = (np.asarray(arrays[name], dtype=np.float64) for name in ("none", "codes"))
         return cls(none, codes, FORMS[int(arrays["form"])], family)
 

@@ -45,6 +45,7 @@ class Multinomial(Exponential):
     def pooled(
         cls, family: str, values: Any, n_states: int, weights: Floats | None = None
     ) -> Multinomial:
+        """All states with the shares of the items in all bags."""
         ones = np.ones(values.shape[0]) if weights is None else weights
         blank = cls(np.ones((values.shape[1], n_states)), 1, form_of(values), family)
         target = blank.sums(values, ones[:, None])[:, 0]
@@ -55,19 +56,24 @@ class Multinomial(Exponential):
 
     @property
     def n_states(self) -> int:
+        """Number of states of the neighbour."""
         return int(self.table.shape[1])
 
     @property
     def n_parameters(self) -> int:
+        """Free parameters, for BIC."""
         return int((len(self.table) - 1) * self.n_states)
 
     def natural(self) -> Floats:
+        """Natural parameters `(T, k)`, see `Emission.natural`."""
         return np.log(self.table)
 
     def expected_sums(self) -> Floats:
+        """`E[t | state]`, `(T, k)`."""
         return self.size * self.table
 
     def log_likelihood(self, values: Any) -> Floats:
+        """`sum_c x_c log p_c` plus the multinomial coefficient, `(n, k)`."""
         x, _ = split_rows(values)
         orders = gammaln(row_totals(x) + 1) - log_factorials(x)
         return np.asarray(x @ np.log(self.table) + orders[:, None])
@@ -77,26 +83,32 @@ class Multinomial(Exponential):
         return self.table
 
     def sums(self, values: Any, weights: Floats) -> Floats:
+        """`sum_i t(x_i) weights[i]`, `(T, m)`, see `Emission.sums`."""
         x, _ = split_rows(values)
         return np.asarray(x.T @ weights, dtype=np.float64)
 
     def from_sums(self, sums: Floats, smoothing: float, target: Floats) -> Multinomial:
+        """The M-step: the member of largest likelihood of `sums + smoothing * target`."""
         total = sums + smoothing * target[:, None]
         pooled = ratio(target, target.sum(keepdims=True), 1 / len(target))[:, None]
         table = positive(ratio(total, total.sum(axis=0), pooled), pooled)
         return replace(self, table=table / table.sum(axis=0))
 
     def vector(self) -> Floats:
+        """The parameters as free real numbers."""
         return np.log(self.table).ravel()
 
     def with_vector(self, vector: Floats) -> Multinomial:
+        """The member with these free parameters."""
         table = np.maximum(softmax(vector.reshape(self.table.shape), axis=0), TINY)
         return replace(self, table=table / table.sum(axis=0))
 
     def relabelled(self, order: Sequence[int] | NDArray[np.integer[Any]]) -> Multinomial:
+        """States in another order: new state `i` is old state `order[i]`."""
         return replace(self, table=self.table[:, np.asarray(order)])
 
     def sample(self, states: NDArray[np.integer[Any]], rng: np.random.Generator) -> Any:
+        """A bag of items for each state."""
         totals = np.full(len(states), self.size)
         return draw_bags(self.table, states, totals, self.form, rng)
 
@@ -105,10 +117,12 @@ class Multinomial(Exponential):
         return shaped(self.size * (posterior @ self.table.T), self.form)
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """The parameters as named arrays."""
         form = np.array(FORMS.index(self.form))
         return {"table": self.table, "size": np.array(self.size), "form": form}
 
     @classmethod
     def from_arrays(cls, family: str, arrays: dict[str, NDArray[Any]]) -> Multinomial:
+        """The emission that `to_arrays` wrote."""
         table = np.asarray(arrays["table"], dtype=np.float64)
         return cls(table, int(arrays["size"]), FORMS[int(arrays["form"])], family)

@@ -43,6 +43,7 @@ class Poisson(Exponential):
     def pooled(
         cls, family: str, values: Any, n_states: int, weights: Floats | None = None
     ) -> Poisson:
+        """All states with the mean counts."""
         d = 1 if values.ndim == 1 else values.shape[1]
         blank = cls(np.ones((d, n_states)), form_of(values), family)
         ones = np.ones(values.shape[0]) if weights is None else weights
@@ -51,43 +52,54 @@ class Poisson(Exponential):
 
     @property
     def n_states(self) -> int:
+        """Number of states of the neighbour."""
         return int(self.rates.shape[1])
 
     @property
     def n_parameters(self) -> int:
+        """Free parameters, for BIC."""
         return int(self.rates.size)
 
     def natural(self) -> Floats:
+        """Natural parameters `(T, k)`, see `Emission.natural`."""
         return np.concatenate([-self.rates, np.log(self.rates)])
 
     def expected_sums(self) -> Floats:
+        """`E[t | state]`, `(T, k)`."""
         return np.concatenate([np.ones_like(self.rates), self.rates])
 
     def log_likelihood(self, values: Any) -> Floats:
+        """Poisson log-probabilities of the known counts, `(n, k)`."""
         x, known = split(values)
         found = x @ np.log(self.rates) - known_total(known, self.rates, x.shape[0])
         return np.asarray(found - log_factorials(x)[:, None])
 
     def mean(self) -> Floats:
+        """`E[x | state]`, `(d, k)`."""
         return self.rates
 
     def sums(self, values: Any, weights: Floats) -> Floats:
+        """`sum_i t(x_i) weights[i]`, `(T, m)`, see `Emission.sums`."""
         x, known = split(values)
         return np.concatenate([counted(known, weights, x.shape[1]), np.asarray(x.T @ weights)])
 
     def from_sums(self, sums: Floats, smoothing: float, target: Floats) -> Poisson:
+        """The M-step: the member of largest likelihood of `sums + smoothing * target`."""
         count, total = np.split(sums + smoothing * target[:, None], 2)
         pooled = ratio(target[len(count) :], target[: len(count)], 1.0)[:, None]
         return replace(self, rates=positive(ratio(total, count, pooled), pooled))
 
     def vector(self) -> Floats:
+        """The parameters as free real numbers."""
         return np.log(self.rates).ravel()
 
     def with_vector(self, vector: Floats) -> Poisson:
+        """The member with these free parameters."""
         rates = np.exp(np.clip(vector, np.log(TINY), 100.0))
         return replace(self, rates=rates.reshape(self.rates.shape))
 
     def relabelled(self, order: Sequence[int] | NDArray[np.integer[Any]]) -> Poisson:
+        """States in another order: new state `i` is old state `order[i]`."""
         return replace(self, rates=self.rates[:, np.asarray(order)])
 
     def sample(self, states: NDArray[np.integer[Any]], rng: np.random.Generator) -> Any:
@@ -98,12 +110,15 @@ class Poisson(Exponential):
         return shaped(rng.poisson(self.rates.T[states]).astype(np.float64), self.form)
 
     def impute(self, posterior: Floats) -> Any:
+        """The rounded posterior mean."""
         return shaped(np.rint(posterior @ self.rates.T), self.form)
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """The parameters as named arrays."""
         return {"rates": self.rates, "form": np.array(FORMS.index(self.form))}
 
     @classmethod
     def from_arrays(cls, family: str, arrays: dict[str, NDArray[Any]]) -> Poisson:
+        """The emission that `to_arrays` wrote."""
         rates = np.asarray(arrays["rates"], dtype=np.float64)
         return cls(rates, FORMS[int(arrays["form"])], family)

@@ -28,7 +28,7 @@ def canonical_gauge(model: GaussianTreeModel) -> GaussianTreeModel:
 
 
 def unit_covariance(model: GaussianTreeModel) -> GaussianTreeModel:
-    """The same distribution with hidden nodes of covariance I, turned as little as can be."""
+    """The same distribution with hidden nodes of covariance I, rotated as little as possible."""
     hidden = range(model.tree.n_observed, model.tree.n_nodes)
     return turned(model, {v: root_pair(model.marginal_covariance(v))[1] for v in hidden})
 
@@ -58,12 +58,12 @@ def posterior_covariances(model: GaussianTreeModel) -> dict[int, Floats]:
     for v in model.order[::-1].tolist():
         loading, u = model.loadings[v], parents[v]
         if v < p:
-            told = _weighed(model.noise[v], loading)
+            weighed = _weighed(model.noise[v], loading)
         else:
             opened[v] = np.linalg.inv(np.eye(len(loading)) + model.noise[v] @ below[v])
-            told = below[v] @ opened[v] @ loading
+            weighed = below[v] @ opened[v] @ loading
         if u >= p:
-            below[u] += loading.T @ told
+            below[u] += loading.T @ weighed
     spreads: dict[int, Floats] = {}
     for v in model.order.tolist():
         if v >= p:
@@ -76,6 +76,7 @@ def posterior_covariances(model: GaussianTreeModel) -> dict[int, Floats]:
 
 
 def _weighed(noise: Floats, loading: Floats) -> Floats:
+    """`Psi^-1 L`."""
     return loading / noise[:, None] if noise.ndim == 1 else solve(noise, loading)
 
 
@@ -93,6 +94,6 @@ def _loading_sums(model: GaussianTreeModel) -> dict[int, Floats]:
 
 
 def _axes(spread: Floats, sums: Floats) -> Floats:
-    """Rows: axes from the best known to the least, each with a positive sum of loadings."""
+    """Rows: axes by increasing posterior variance, each with a positive sum of loadings."""
     axes = np.linalg.eigh(spread)[1].T
     return np.asarray(axes * np.where(axes @ sums < 0, -1.0, 1.0)[:, None])

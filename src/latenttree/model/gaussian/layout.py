@@ -72,6 +72,7 @@ class GaussianLayout:
 
     @classmethod
     def of(cls, model: GaussianTreeModel) -> GaussianLayout:
+        """The layout of a model."""
         diagonal = np.array([noise.ndim == 1 for noise in model.noise])
         return cls.build(model.tree, model.root, model.dims, diagonal | (model.dims == 1))
 
@@ -87,6 +88,7 @@ class GaussianLayout:
     def build(
         cls, tree: Tree, root: int, dims: Ints, diagonal: NDArray[np.bool_]
     ) -> GaussianLayout:
+        """The layout of a tree whose nodes have the given dimensions and kinds of noise."""
         above, order = (a.tolist() for a in tree.rooted(root))
         p, inner = tree.n_observed, {root, *above}
         nodes = tuple(v for v in order if v >= p or v in inner)

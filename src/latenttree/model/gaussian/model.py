@@ -2,9 +2,9 @@
 
     v = mean_v + L_v (parent - mean_parent) + noise_v,    noise_v ~ N(0, Psi_v)
 
-Hidden nodes are vectors of `k` numbers, observed nodes vectors of `d_v`. Nothing observed says how
-a hidden node is shifted, scaled or turned, so fitted models have hidden nodes of mean
-zero and covariance I, rotated as `gauge` defines.
+Hidden nodes are vectors of `k` numbers, observed nodes vectors of `d_v`. Observations do not
+determine how a hidden node is shifted, scaled or rotated, so fitted models have hidden nodes of
+mean zero and covariance I, rotated as `gauge` defines.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class GaussianTreeModel:
     Attributes
     ----------
     tree : observed nodes first.
-    root : where the arrows start; a hidden node wherever there is one.
+    root : the node without parent; a hidden node wherever there is one.
     means : `(d_v,)` for every node; zero for hidden ones.
     loadings : `(d_v, d_parent)` for every node; `(d_root, 0)` for the root.
     noise : covariance of every node given its parent, `(d_v, d_v)`, or its diagonal `(d_v,)`; for
@@ -120,8 +120,8 @@ class GaussianTreeModel:
 
     @property
     def n_parameters(self) -> int:
-        """Free parameters: what the arrays hold, less the `k^2` ways to turn and scale each hidden
-        node that no sample can tell; never more than there are means and covariances.
+        """Free parameters: the entries of the arrays, less the `k^2` degrees of freedom of the
+        gauge of each hidden node (k its dimension); at most the number of means and covariances.
 
         For `k = 1` and scalars: a mean and a variance of each variable, a correlation of each edge.
         Where some branch of a hidden node has fewer than k coordinates this is an upper bound.
@@ -176,12 +176,13 @@ class GaussianTreeModel:
     def cross_covariance(self, a: Node, b: Node) -> Floats:
         """`Cov[a, b]`, `(d_a, d_b)`, of any two nodes: loadings along the path between them."""
         i, j = self.tree.index(a), self.tree.index(b)
-        above = set(self._climb(i))
-        top = next(v for v in self._climb(j) if v in above)
+        above = set(self._path_to_root(i))
+        top = next(v for v in self._path_to_root(j) if v in above)
         from_top = self.marginal_covariance(top) @ self._loading_from(j, top).T
         return np.asarray(self._loading_from(i, top) @ from_top)
 
-    def _climb(self, v: int) -> list[int]:
+    def _path_to_root(self, v: int) -> list[int]:
+        """A node and all its ancestors, the root last."""
         path = [v]
         while self.parents[path[-1]] >= 0:
             path.append(int(self.parents[path[-1]]))
@@ -200,7 +201,7 @@ class GaussianTreeModel:
 
         Node by node from the root: `Cov[v, x] = L_v Cov[parent, x]` for all `x` before it."""
         asked = range(self.tree.n_nodes) if nodes is None else [self.tree.index(v) for v in nodes]
-        needed = {u for v in asked for u in self._climb(v)}
+        needed = {u for v in asked for u in self._path_to_root(v)}
         order = [v for v in self.order.tolist() if v in needed]
         starts = np.concatenate([[0], np.cumsum(self.dims[order])]).tolist()
         place = {v: slice(starts[i], starts[i + 1]) for i, v in enumerate(order)}
@@ -236,7 +237,7 @@ class GaussianTreeModel:
         """The model with covariances `own[v]` of the nodes (`(d, d)`; for a leaf also the diagonal,
         then its noise is diagonal) and `cross[e]` `(d_a, d_b)` of the edges `(a, b)`.
 
-        The caller makes sure that they go together."""
+        They must be consistent, which is not checked."""
         root = default_root(tree) if root is None else root
         parents = tree.rooted(root).parents
         loadings: list[Any] = [np.empty((len(own[root]), 0))] * tree.n_nodes
@@ -249,10 +250,10 @@ class GaussianTreeModel:
         return cls(tree, root, tuple(np.asarray(m) for m in means), tuple(loadings), tuple(noise))
 
     def rerooted(self, root: Node) -> GaussianTreeModel:
-        """The same distribution with the arrows from another root.
+        """The same distribution with edges directed from another root.
 
-        An edge that turns gives its lower end full noise: independence of coordinates given one
-        neighbour is not independence given another."""
+        An edge that is reversed gives its lower end full noise: independence of coordinates given
+        one neighbour is not independence given another."""
         target = self.tree.index(root)
         parents = self.tree.rooted(target).parents
         loadings, noise = list(self.loadings), list(self.noise)

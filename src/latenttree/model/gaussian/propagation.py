@@ -6,7 +6,7 @@ units of its own noise (`h = T h'`, `T T^T = Psi`), so that
 
     h' = K parent' + N(0, I),    message up:  K^T (I + below)^-1 below K,
 
-which loses nothing where the noise is nearly zero. A node with observed coordinates is conditioned
+which is accurate where the noise is nearly zero. A node with observed coordinates is conditioned
 on those and integrated over the rest.
 """
 
@@ -37,7 +37,7 @@ LOG_2PI = float(np.log(2 * np.pi))
 
 
 class Prepared(NamedTuple):
-    """Parameters as propagation wants them.
+    """Parameters in the form that propagation uses.
 
     For each core node: mean (d,); unit T (d, d), I for observed nodes; gain K (d, d_parent), the
     loading in units of both ends; precision (d, d) and its log-determinant, of observed nodes.
@@ -56,7 +56,7 @@ class Prepared(NamedTuple):
 
 
 def prepare(linear: Linear, layout: GaussianLayout) -> Prepared:
-    """Once for each model; `O(nodes)`."""
+    """The parameters of a model for propagation; `O(nodes)`."""
     unit: list[Floats] = []
     gain: list[Floats] = []
     precision: list[Floats] = []
@@ -112,13 +112,13 @@ def _column_means(linear: Linear, layout: GaussianLayout, mean: list[Floats]) ->
 
 @dataclass(eq=False)
 class Upward:
-    """What the pass up leaves, for the pass down.
+    """The state after the upward pass, which the downward pass uses.
 
     deviation (D, r): known values, from the mean; 0 where missing.
-    precision[c] (d, d, g), information[c] (d, r): what all below tells of a node; its `spread`
-    (d, d, g) and `middle` (d, r) are the covariance given the parent and all below, None where all
-    is observed, and the mean given the same with the parent at its mean, which moves with the
-    parent by `gain` (d, d_parent, g), None at the root and where all is observed.
+    precision[c] (d, d, g), information[c] (d, r): sum of the messages from below a node.
+    spread[c] (d, d, g): covariance given the parent and all below, None where all is observed.
+    middle[c] (d, r): mean given all below and the parent at its mean; it moves with the parent by
+    gain[c] (d, d_parent, g), None at the root and where all is observed.
     weighed[i] (d, d, kinds): inverse of a block's noise over its known values.
     The log-likelihood of a row is `quadratic` (r,) plus its share of `constant` (g,)."""
 
@@ -132,8 +132,8 @@ class Upward:
     gain: list[Floats | None]
     weighed: list[Floats] = field(default_factory=list)
 
-    def tell(self, c: int, precision: Floats, information: Floats) -> None:
-        """A message to core node c."""
+    def add_message(self, c: int, precision: Floats, information: Floats) -> None:
+        """Add a message to core node c, in place."""
         have, known = self.precision[c], self.information[c]
         self.precision[c] = precision if have is None else have + precision
         self.information[c] = information if known is None else known + information
@@ -153,9 +153,9 @@ def upward(model: Prepared, block: Block) -> Upward:
         [None] * n,
     )
     for i in range(len(layout.blocks)):
-        _tell_block(model, block, i, state)
+        _message_from_block(model, block, i, state)
     for c in range(n - 1, -1, -1):
-        _tell_hung(model, block, c, state)
+        _message_from_hung(model, block, c, state)
         if layout.is_hidden(c):
             _hidden_step(model, block, c, state)
         else:
@@ -164,9 +164,9 @@ def upward(model: Prepared, block: Block) -> Upward:
     return state
 
 
-def _tell_hung(model: Prepared, block: Block, c: int, state: Upward) -> None:
-    """What the coordinates hung on node c say of it: `sum_j a_j a_j^T / psi_j` over those known,
-    and `sum_j a_j x_j / psi_j`."""
+def _message_from_hung(model: Prepared, block: Block, c: int, state: Upward) -> None:
+    """The message from the coordinates hung on node c: precision `sum_j a_j a_j^T / psi_j` over the
+    known ones, and information `sum_j a_j x_j / psi_j`."""
     rows = model.layout.hung[c]
     if rows.start == rows.stop:
         return
@@ -175,30 +175,31 @@ def _tell_hung(model: Prepared, block: Block, c: int, state: Upward) -> None:
     weighed = loading / noise[:, None]
     d = loading.shape[1]
     outer = (weighed[:, :, None] * loading[:, None, :]).reshape(-1, d * d)
-    state.tell(c, (outer.T @ known).reshape(d, d, -1), weighed.T @ x)
+    state.add_message(c, (outer.T @ known).reshape(d, d, -1), weighed.T @ x)
     state.quadratic -= (0.5 / noise) @ x**2
     state.constant -= 0.5 * (LOG_2PI + np.log(noise)) @ known
 
 
-def _tell_block(model: Prepared, block: Block, i: int, state: Upward) -> None:
-    """What a leaf with full noise says of its parent: `L^T S L` and `L^T S x`, with S the inverse
-    of the noise over the known values."""
+def _message_from_block(model: Prepared, block: Block, i: int, state: Upward) -> None:
+    """The message from a leaf with full noise to its parent: precision `L^T S L` and information
+    `L^T S x`, with S the inverse of the noise over the known values."""
     x, kinds = state.deviation[model.layout.block_rows[i]], block.kinds[i]
     loading, noise = model.blocks.loading[i], model.blocks.noise[i]
     weighed, log_det = inverse_over(noise[:, :, None], kinds.known)
-    seen = apply(weighed, x, kinds.of_row)
-    sent = congruence(loading, weighed)
-    state.tell(
+    weighed_x = apply(weighed, x, kinds.of_row)
+    precision = congruence(loading, weighed)
+    state.add_message(
         model.layout.block_parents[i],
-        sent if sent.shape[2] == 1 else sent[:, :, kinds.of_pattern],
-        loading.T @ seen,
+        precision if precision.shape[2] == 1 else precision[:, :, kinds.of_pattern],
+        loading.T @ weighed_x,
     )
-    state.quadratic -= 0.5 * (x * seen).sum(axis=0)
+    state.quadratic -= 0.5 * (x * weighed_x).sum(axis=0)
     state.constant -= 0.5 * (log_det + LOG_2PI * kinds.known.sum(axis=0))[kinds.of_pattern]
     state.weighed.append(weighed)
 
 
 def _hidden_step(model: Prepared, block: Block, c: int, state: Upward) -> None:
+    """Integrate a hidden node out, and send `K^T (I + below)^-1 below K` to its parent."""
     below, information = state.precision[c], state.information[c]
     assert below is not None
     assert information is not None  # a hidden node has neighbours below it
@@ -210,7 +211,7 @@ def _hidden_step(model: Prepared, block: Block, c: int, state: Upward) -> None:
     state.constant -= 0.5 * log_det
     if u >= 0:
         state.gain[c] = after(spread, gain)
-        state.tell(u, congruence(gain, times(spread, below)), gain.T @ middle)
+        state.add_message(u, congruence(gain, times(spread, below)), gain.T @ middle)
 
 
 def _observed_step(model: Prepared, block: Block, c: int, state: Upward) -> None:
@@ -237,7 +238,7 @@ def _observed_step(model: Prepared, block: Block, c: int, state: Upward) -> None
         state.gain[c] = after(spread, p @ model.gain[c])
     state.middle[c] = middle
     if u >= 0:
-        state.tell(u, congruence(model.gain[c], kept), model.gain[c].T @ (p @ middle))
+        state.add_message(u, congruence(model.gain[c], kept), model.gain[c].T @ (p @ middle))
 
 
 # ---- down -----------------------------------------------------------------------------
@@ -245,7 +246,7 @@ def _observed_step(model: Prepared, block: Block, c: int, state: Upward) -> None
 
 class Posterior(NamedTuple):
     """Mean (d, r), covariance (d, d, g) (None: zero) and covariance with the parent of a core node
-    given all that is known, in the units of `Prepared`, from the model's means."""
+    given all known values, in the units of `Prepared`, as deviations from the model's means."""
 
     mean: Floats
     spread: Floats | None
@@ -282,8 +283,8 @@ class BlockPosterior(NamedTuple):
 def block_posterior(
     model: Prepared, block: Block, state: Upward, i: int, parent: Posterior
 ) -> BlockPosterior:
-    """Known values are as they are; for the others `E = L u + Psi S (x - L u)` and
-    `Cov = Psi - Psi S Psi`."""
+    """The posterior of a block; of missing values `E = L u + Psi S (x - L u)` and
+    `Cov = Psi - Psi S Psi`, known values are fixed."""
     x, kinds = state.deviation[model.layout.block_rows[i]], block.kinds[i]
     loading, noise, weighed = model.blocks.loading[i], model.blocks.noise[i], state.weighed[i]
     gap = 1 - kinds.known

@@ -1,10 +1,10 @@
 """Exact inference on a tree model, batched over samples: belief propagation and what follows.
 
-Samples go through the tree in lanes of `LANE` at a time (`kernels`): the tree is walked once up
-and once down for a whole lane, and every step is a short loop over the samples of the lane.
+Samples go through the tree in lanes of `LANE` at a time (`kernels`): the tree is walked once up and
+once down for a whole lane, and every step is a short loop over the samples of the lane.
 Probabilities are scaled, never logarithms; products keep an exponent for every state, so nothing
-underflows, however many children a node has. Samples that are given by what is present in them are
-walked one by one, through the nodes above what is present alone (`sparse`).
+underflows, however many children a node has. Sparse binary samples are processed one by one,
+through the nodes above their ones alone (`sparse_kernels`). Read `queries.py` first.
 """
 
 from latenttree.model.inference.counting import Counter

@@ -62,7 +62,7 @@ class Pass:
 
     @cached_property
     def model(self) -> TreeModel:
-        """The model samples are seen under."""
+        """The model of this pass."""
         return self._as_model()
 
     def add(

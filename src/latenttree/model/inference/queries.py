@@ -1,4 +1,4 @@
-"""The questions: likelihood, posteriors, pairs, best states, draws, expected counts, messages.
+"""Queries: likelihood, posteriors, pairs, most probable states, draws, expected counts, messages.
 
 Samples are answered in fixed pieces, whatever the number of threads, and sums over samples add the
 pieces in order: answers do not depend on `n_jobs`.
@@ -71,9 +71,9 @@ class Posteriors:
 
 def log_likelihood(model: TreeModel, evidence: Evidence, n_jobs: int = 1) -> Floats:
     """`log P(evidence)` of every sample, `(n,)`; -inf where it is impossible."""
-    walk = _walk(model, evidence)
-    if walk is not None:
-        return walk.log_likelihood(sparse_rows(evidence.codes), n_jobs)
+    sparse = _sparse_pass(model, evidence)
+    if sparse is not None:
+        return sparse.log_likelihood(sparse_rows(evidence.codes), n_jobs)
     batch = _Batch(model, evidence, kernels.LIKELIHOOD)
     batch.run(n_jobs)
     return batch.log_likelihood
@@ -94,9 +94,9 @@ def posteriors(
         raise DataError(f"posterior of node {v}; nodes are 0..{last}", value=v, node=str(v))
     ends = np.cumsum(model.dims[asked])
     columns = ends - model.dims[asked]
-    walk = _walk(model, evidence)
-    if walk is not None and (walk.layout.place[asked] >= 0).all():
-        return _sparse_posteriors(walk, evidence, asked, model, n_jobs)
+    sparse = _sparse_pass(model, evidence)
+    if sparse is not None and (sparse.layout.place[asked] >= 0).all():
+        return _sparse_posteriors(sparse, evidence, asked, model, n_jobs)
     batch = _Batch(model, evidence, kernels.POSTERIORS)
     array = np.empty((batch.n, int(ends[-1]) if len(ends) else 0))
     source = _buffer_rows(batch.plan, asked)
@@ -113,22 +113,22 @@ def _as_posteriors(
     return Posteriors(asked, values, array, log_likelihood, model.tree.n_observed)
 
 
-def _walk(model: TreeModel, evidence: Evidence) -> SparsePass | None:
-    """The way that visits only what is present, where the evidence says what is."""
+def _sparse_pass(model: TreeModel, evidence: Evidence) -> SparsePass | None:
+    """The pass of the sparse kernels, where the evidence is sparse binary; else None."""
     if evidence.soft or not usable(model, evidence.codes):
         return None
-    if model not in _WALKS:
-        _WALKS[model] = SparsePass.of(model)
-    return _WALKS[model]
+    if model not in _SPARSE_PASSES:
+        _SPARSE_PASSES[model] = SparsePass.of(model)
+    return _SPARSE_PASSES[model]
 
 
 def _sparse_posteriors(
-    walk: SparsePass, evidence: Evidence, asked: NDArray[np.int64], model: TreeModel, n_jobs: int
+    sparse: SparsePass, evidence: Evidence, asked: NDArray[np.int64], model: TreeModel, n_jobs: int
 ) -> Posteriors:
-    k, dims = walk.layout.k, model.dims[asked]
+    k, dims = sparse.layout.k, model.dims[asked]
     within = np.arange(dims.sum()) - np.repeat(np.cumsum(dims) - dims, dims)
-    columns = np.repeat(walk.layout.place[asked] * k, dims) + within
-    values, logs = walk.posteriors(sparse_rows(evidence.codes), n_jobs)
+    columns = np.repeat(sparse.layout.place[asked] * k, dims) + within
+    values, logs = sparse.posteriors(sparse_rows(evidence.codes), n_jobs)
     if not np.array_equal(columns, np.arange(values.shape[1])):
         values = values[:, columns]
     return _as_posteriors(model, asked, values, logs)
@@ -200,10 +200,10 @@ def sample(
 def expected_counts(
     model: TreeModel, evidence: Evidence, n_jobs: int = 1, weights: ArrayLike | None = None
 ) -> tuple[tuple[Floats, ...], float]:
-    """`E[# (v = i, parent = j) | evidence]` of every table, and the log-likelihood, summed.
+    """`E[# (v = i, parent = j) | evidence]` of every CPT, and the log-likelihood, summed.
 
     `weights` multiply the samples, in both sums. Impossible samples count nothing and make the
-    log-likelihood -inf. Counts of large tables take `pieces * size` memory; see `COUNT_BYTES`.
+    log-likelihood -inf. Counts of large CPTs take `pieces * size` memory; see `COUNT_BYTES`.
     """
     n = len(evidence)
     w = np.ones(n) if weights is None else np.array(weights, dtype=np.float64)
@@ -211,22 +211,22 @@ def expected_counts(
         raise DataError(
             f"weights have shape {w.shape} for {n} samples", "give one each", value=w.shape
         )
-    walk = _walk(model, evidence)
-    if walk is not None:
-        pairs, leaves, logs = walk.sums(sparse_rows(evidence.codes), w, n_jobs)
-        counts = walk.layout.counts(walk.loaded, pairs, leaves)
+    sparse = _sparse_pass(model, evidence)
+    if sparse is not None:
+        pairs, leaves, logs = sparse.sums(sparse_rows(evidence.codes), w, n_jobs)
+        counts = sparse.layout.counts(sparse.loaded, pairs, leaves)
         return split_cpts(model, counts), weighted_total(w, logs)
     return _dense_counts(model, evidence, w, n_jobs)[:2]
 
 
 def weighted_total(weights: Floats, logs: Floats) -> float:
-    """`sum w log`; what has no weight may be impossible."""
+    """`sum w log`; samples of weight zero may be impossible."""
     used = weights != 0
     return float(weights[used] @ logs[used])
 
 
 def split_cpts(model: TreeModel, flat: Floats) -> tuple[Floats, ...]:
-    """What lies row after row as arrays like the tables."""
+    """A flat array, row after row, as arrays with the shapes of the CPTs."""
     ends = np.cumsum([t.size for t in model.cpts])
     parts = np.split(flat, ends[:-1])
     return tuple(x.reshape(t.shape) for x, t in zip(parts, model.cpts, strict=True))
@@ -271,7 +271,7 @@ def _dense_counts(
 def messages(
     model: TreeModel, evidence: Evidence, edges: ArrayLike, n_jobs: int = 1
 ) -> NDArray[np.float32]:
-    """What one side of an edge says about the hidden node at its end, `(n, m, k)`.
+    """Messages of belief propagation out of hidden nodes, `(n, m, k)`.
 
     `edges` is `(m, 2)`: from a hidden node `u` to its neighbour `w`. The answer is the likelihood,
     over the states of `u`, of the evidence on the side of `u` when the edge is cut, scaled to a
@@ -315,11 +315,11 @@ EMPTY: dict[str, Any] = {
 
 
 _PLANS: WeakKeyDictionary[TreeModel, dict[Any, Plan]] = WeakKeyDictionary()
-"""Plans of models for evidence that is known for certain, which many chunks of samples share."""
+"""Plans of models for hard evidence, which many chunks of samples share."""
 
 
-_WALKS: WeakKeyDictionary[TreeModel, SparsePass | None] = WeakKeyDictionary()
-"""Ways through models that visit only what is present, which many chunks share."""
+_SPARSE_PASSES: WeakKeyDictionary[TreeModel, SparsePass | None] = WeakKeyDictionary()
+"""Passes of the sparse kernels, which many chunks share."""
 
 
 def _plan_of(model: TreeModel, **layout: Any) -> Plan:

@@ -1,4 +1,4 @@
-"""Models and counts in the form that `sparse` reads and fills, and samples as it reads them."""
+"""Models, counts and samples in the form that `sparse_kernels` reads and fills."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MOST_BITS = 500.0
 """A product that may leave 2^-500 .. 2^500 is kept as a logarithm."""
 
 LEAST_ENTRY = 2.0**-200
-"""Tables of inner nodes with smaller entries are left to the kernels that lift exponents."""
+"""Models with smaller entries in CPTs of inner nodes are left to the dense kernels."""
 
 LEAST_PIECE = 128
 PIECES = 32
@@ -49,6 +49,7 @@ class Rooted(NamedTuple):
 
     @classmethod
     def of(cls, model: TreeModel) -> Rooted:
+        """The rooted tree of a model."""
         return cls(model.tree.n_observed, model.dims, model.parents, model.order, model.root)
 
 
@@ -56,14 +57,14 @@ class LoadedModel(NamedTuple):
     """A model laid out for the kernel."""
 
     numbers: Numbers
-    sent: Floats  # (H, k, k) as `Numbers.sent`
-    default: Floats  # (H, k) what `sent` leaves out of the default: B where LOGS, the own state
+    message: Floats  # (H, k, k) as `Numbers.message`
+    default: Floats  # (H, k) `B` where LOGS, and the indicator of the own default state
     leaf: Floats  # entries of leaves, laid out as `Numbers.ratio`, but not divided
     shift: float  # log P of a sample of defaults alone, up to the root
 
 
 class SparseLayout:
-    """Where everything is, for models of one tree, as flat tables row after row.
+    """Places of all numbers, for models of one tree given as flat CPTs row after row.
 
     Parameters
     ----------
@@ -99,7 +100,7 @@ class SparseLayout:
         self.shape = Shape(above, home32, begin, own, dims[self.nodes])
 
     def _place_inner(self, dims: Ints, width: Ints, first: Ints) -> None:
-        """`inner_at` `(H, k, k)`: entries of inner nodes in the flat tables; padding at a zero."""
+        """`inner_at` `(H, k, k)`: entries of inner nodes in the flat CPTs; padding at a zero."""
         i, j = np.indices((self.k, self.k))
         v = self.nodes[:, None, None]
         self.is_inner = (i < dims[v]) & (j < width[v])
@@ -121,7 +122,7 @@ class SparseLayout:
         return start
 
     def load(self, flat: Floats) -> LoadedModel | None:
-        """The model with these tables; None where a zero stands in the way of ratios."""
+        """The model with these flat CPTs; None where a zero prevents ratios to the default."""
         whole = np.concatenate([flat[: self.size], [0.0, 1.0]])
         table, leaf = whole[self.inner_at], whole[self.leaf_at]
         absent = leaf[self.is_default].reshape(-1, self.k)
@@ -138,18 +139,18 @@ class SparseLayout:
         default = np.where(logs[:, None], np.exp(log_base), begin)
         own = self.shape.own[:, None]
         default = np.where((own < 0) | (own == np.arange(self.k)), default, 0.0)
-        sent = table * fold[:, None, :]
-        sent[0] = table[0]
-        sent *= base[:, :, None]
-        numbers = Numbers(sent.reshape(len(table), -1), begin, ratio, self._kinds(logs))
-        return LoadedModel(numbers, sent, default, leaf, shift)
+        message = table * fold[:, None, :]
+        message[0] = table[0]
+        message *= base[:, :, None]
+        numbers = Numbers(message.reshape(len(table), -1), begin, ratio, self._kinds(logs))
+        return LoadedModel(numbers, message, default, leaf, shift)
 
     def _kinds(self, logs: NDArray[np.bool_]) -> NDArray[np.uint8]:
         kind = sparse.OWN * (self.shape.own >= 0) + sparse.LOGS * logs
-        return np.asarray(kind + sparse.SENT * logs[self.parent], dtype=np.uint8)
+        return np.asarray(kind + sparse.PARENT_LOGS * logs[self.parent], dtype=np.uint8)
 
     def _defaults(self, table: Floats, log_absent: Floats) -> tuple[Floats, Floats, float]:
-        """`log B_u(j)`, `1 / m0_u(j)` and what was taken out of `B`.
+        """`log B_u(j)`, `1 / m0_u(j)` and the logarithm of the scale of `B`.
 
         The largest entry of `B` is 1; of an observed node that of its default state."""
         k, n = self.k, len(self.parent)
@@ -160,8 +161,8 @@ class SparseLayout:
         total[states >= self.shape.dims[:, None]] = -np.inf
         barred = np.where((own < 0) | (own == states), 0.0, -np.inf)
         used = self.is_inner[:, 0]
-        sent, shift = sparse.defaults(self.shape.parent, table, barred, used, total)
-        return total, np.where(used, 1 / sent, 0.0), shift
+        message, shift = sparse.defaults(self.shape.parent, table, barred, used, total)
+        return total, np.where(used, 1 / message, 0.0), shift
 
     def _bits(self, table: Floats, log_base: Floats, fold: Floats, log_ratio: Floats) -> Floats:
         """How far the product at each inner node can go from 1, in powers of two."""
@@ -174,18 +175,18 @@ class SparseLayout:
         far = np.where(np.isfinite(log_base), np.abs(log_base), 0.0)
         bits += _by_row(np.maximum, far) / np.log(2)
         least = _by_row(np.minimum, np.where(self.is_inner, table, 1.0))
-        sent = 30.0 - np.log2(least) + np.log2(np.maximum(_by_row(np.maximum, fold), 1.0))
-        sent[0] = 0.0
-        return bits + np.bincount(self.parent, sent, minlength=n)
+        message = 30.0 - np.log2(least) + np.log2(np.maximum(_by_row(np.maximum, fold), 1.0))
+        message[0] = 0.0
+        return bits + np.bincount(self.parent, message, minlength=n)
 
     def counts(self, loaded: LoadedModel, pairs: Floats, leaves: Floats) -> Floats:
         """Flat counts from those of touched nodes, which `pairs` and `leaves` hold.
 
         Where `u` is not touched its pair with the node above is `B_u(i) P(i | j) q(j) / m0_u(j)`:
         linear in the posterior `q` above, whose sum over those samples is all that is needed."""
-        found = loaded.sent * pairs.reshape(loaded.sent.shape)
+        found = loaded.message * pairs.reshape(loaded.message.shape)
         total = np.einsum("uij->ui", found)
-        share = loaded.default[:, :, None] * loaded.sent
+        share = loaded.default[:, :, None] * loaded.message
         sparse.spread(self.shape.parent, share, found, total)
         flat = np.zeros(self.size)
         flat[self.inner_at[self.is_inner]] = found[self.is_inner]
@@ -194,7 +195,7 @@ class SparseLayout:
         return flat
 
     def _leaf_counts(self, loaded: LoadedModel, leaves: Floats, total: Floats) -> Floats:
-        """The default has what the other states leave; the unknown is spread as the table says."""
+        """The default has what the other states leave; the unknown is spread as the CPT says."""
         size = len(self.leaves) * self.k
         others = np.bincount(self.column, leaves, minlength=size)
         rest = np.maximum(total[self.home].ravel() - others, 0.0)
@@ -248,7 +249,7 @@ def departures(codes: NDArray[Any], default: Ints, dims: Ints) -> SparseRows:
 
 
 def usable(model: TreeModel, rows: Any) -> bool:
-    """Whether rows are CSR rows that leave out most values: what is visited then is a fraction."""
+    """Whether rows are CSR rows of binary variables, for which the sparse kernels are faster."""
     if not issparse(rows):
         return False
     p = model.tree.n_observed
@@ -262,7 +263,7 @@ def usable(model: TreeModel, rows: Any) -> bool:
 
 
 class SparsePass:
-    """The kernel over pieces of the samples; the pieces do not depend on the threads."""
+    """Runs the kernel over pieces of the samples, which do not depend on the number of threads."""
 
     def __init__(self, layout: SparseLayout, loaded: LoadedModel) -> None:
         self.layout, self.loaded = layout, loaded
@@ -270,7 +271,7 @@ class SparsePass:
 
     @classmethod
     def of(cls, model: TreeModel) -> SparsePass | None:
-        """For one model; None where others must do it."""
+        """For one model; None where the dense kernels must be used."""
         layout = SparseLayout(model)
         loaded = layout.load(np.concatenate([t.ravel() for t in model.cpts]))
         return None if loaded is None else cls(layout, loaded)
@@ -302,7 +303,7 @@ class SparsePass:
 
     def _blank(self) -> tuple[Floats, Floats]:
         numbers = self.loaded.numbers
-        return np.zeros_like(numbers.sent), np.zeros_like(numbers.ratio)
+        return np.zeros_like(numbers.message), np.zeros_like(numbers.ratio)
 
     def _pieces(
         self,
@@ -339,7 +340,7 @@ class SparsePass:
             )
             return pairs, leaves
 
-        size = 8 * (numbers.sent.size + numbers.ratio.size)
+        size = 8 * (numbers.message.size + numbers.ratio.size)
         pieces = min(PIECES, max(4, PIECE_BYTES // size)) if task == COUNTS else PIECES
         span = max(LEAST_PIECE, -(-len(samples) // pieces))
         return parallel(work, len(samples), jobs, span)

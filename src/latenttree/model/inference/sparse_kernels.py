@@ -8,10 +8,10 @@ message, a sample changes few factors:
 
 over the leaves that have another state, and the children with such a leaf below. Only these
 *touched* nodes are visited: O(touched nodes k^2 + other states k) a sample, however many variables
-there are. Counts need no more: what a part of the tree that is not touched adds is linear in the
-posterior of the node above it, and so is added once for all samples (`spread`).
+there are. Counts need no more: those of a part of the tree that is not touched are linear in the
+posterior of the node above it, and are added once for all samples (`spread`).
 
-With `c_u = b_u / B_u`, what touched leaves and children multiply, and
+With `c_u = b_u / B_u`, the product over touched leaves and children, and
 
     S_u(i, j) = B_u(i) P(u = i | j) / m0_u(j)
 
@@ -39,11 +39,11 @@ Ints = NDArray[np.int64]
 
 LIKELIHOOD, COUNTS, POSTERIORS = range(3)
 
-OWN, LOGS, SENT = 1, 2, 4
-"""Kinds of inner nodes: observed; the product as a logarithm; that of the node above it."""
+OWN, LOGS, PARENT_LOGS = 1, 2, 4
+"""Flags of inner nodes: observed; product kept as a logarithm; the same of the parent."""
 
 INNER = (1 << 32) - 1
-"""In the place of the start of a variable that is an inner node."""
+"""Value of `Shape.start` for variables that are inner nodes."""
 
 SMALL, LARGE = 2.0**-30, 2.0**30
 """A node's largest entry is brought back to 1 when it leaves this range."""
@@ -53,29 +53,26 @@ ONCE: dict[str, Any] = {"inline": "always"}
 
 
 class Shape(NamedTuple):
-    """What stays the same from model to model. Unsigned, so that no index is taken from the end."""
+    """The part that does not depend on the parameters. Indices are unsigned, so that none counts
+    from the end."""
 
     parent: NDArray[np.uint32]  # (H,) inner node above each; the root, which is the first: itself
-    home: NDArray[
-        np.uint32
-    ]  # (p,) the inner node above a leaf, or that an inner variable itself is
+    home: NDArray[np.uint32]  # (p,) parent of a leaf; an inner variable itself
     start: NDArray[np.uint32]  # (p,) first entry of each leaf in `ratio`; INNER for inner variables
-    own: NDArray[
-        np.int64
-    ]  # (H,) default state of an inner node that is observed, -1 for hidden ones
+    own: NDArray[np.int64]  # (H,) default state of observed inner nodes, -1 for hidden ones
     dims: NDArray[np.int64]  # (H,) states
 
 
 class Numbers(NamedTuple):
     """A model, as ratios to the defaults.
 
-    `sent[u]` is `S_u(i, j)`, at the root `B(i) P(i)` for `j = 0`; where LOGS, without `B`, whose
+    `message[u]` is `S_u(i, j)`, at the root `B(i) P(i)` for `j = 0`; where LOGS, without `B`, whose
     logarithm is `begin[u]`: `c` of such a node starts from it and is a logarithm, else from 1."""
 
-    sent: Floats  # (H, k^2)
+    message: Floats  # (H, k^2)
     begin: Floats  # (H, k)
     ratio: Floats  # by leaf (d + 1, k): P(x | j) / P(default | j), unknown last; or logarithms
-    kind: NDArray[np.uint8]  # (H,) sum of OWN, LOGS and SENT
+    kind: NDArray[np.uint8]  # (H,) sum of OWN, LOGS and PARENT_LOGS
 
 
 class Scratch(NamedTuple):
@@ -84,7 +81,7 @@ class Scratch(NamedTuple):
 
     node: Floats  # (H, 4 k)
     state: NDArray[np.int64]  # (H,) of observed inner nodes
-    seen: NDArray[np.bool_]  # (H,) touched
+    touched: NDArray[np.bool_]  # (H,) touched
     visit: NDArray[np.uint32]  # (H,) touched nodes, path after path
     first: NDArray[np.int64]  # (H + 1,) where paths begin
     ratio: Floats  # (k,)
@@ -113,15 +110,15 @@ def _enter(k, leaf, state, shape, numbers, scratch):  # type: ignore[no-untyped-
     listed in paths. Returns the number of paths."""
     parent, home, start, own = shape.parent, shape.home, shape.start, shape.own
     begin, ratio, kind = numbers.begin, numbers.ratio, numbers.kind
-    work, known, seen, visit, first = (
-        scratch.node, scratch.state, scratch.seen, scratch.visit, scratch.first,
+    work, known, touched, visit, first = (
+        scratch.node, scratch.state, scratch.touched, scratch.visit, scratch.first,
     )  # fmt: skip
     paths, count = 0, 0
     for t in range(-1, len(leaf)):
         u = np.uint32(0) if t < 0 else home[leaf[t]]  # the root is entered in any case
-        if not seen[u]:
-            while not seen[u]:
-                seen[u] = True
+        if not touched[u]:
+            while not touched[u]:
+                touched[u] = True
                 visit[count] = u
                 count += 1
                 known[u] = own[u]
@@ -146,9 +143,9 @@ def _enter(k, leaf, state, shape, numbers, scratch):  # type: ignore[no-untyped-
 
 
 @kernel(**ONCE)
-def settle(u, k, kind, own, d, c):  # type: ignore[no-untyped-def]
-    """`c_u` from its factors: own evidence, and from logarithms back to numbers. Returns the
-    logarithm of what was taken out."""
+def apply_evidence(u, k, kind, own, d, c):  # type: ignore[no-untyped-def]
+    """`c_u` from its factors, in place: own evidence, and from logarithms to numbers. Returns the
+    logarithm of the scale."""
     logarithm = 0.0
     if kind & OWN:
         for j in range(k):
@@ -167,7 +164,7 @@ def settle(u, k, kind, own, d, c):  # type: ignore[no-untyped-def]
 @kernel(**ONCE)
 def _up(k, paths, shape, numbers, scratch):  # type: ignore[no-untyped-def]
     """All `c` and `n` of touched nodes, children first. Returns `P` as (number, logarithm)."""
-    parent, dims, sent, kinds = shape.parent, shape.dims, numbers.sent, numbers.kind
+    parent, dims, message, kinds = shape.parent, shape.dims, numbers.message, numbers.kind
     work, known, visit, first = scratch.node, scratch.state, scratch.visit, scratch.first
     total, factor, whole = 0.0, 1.0, 0.0
     for path in range(paths - 1, -1, -1):
@@ -175,7 +172,7 @@ def _up(k, paths, shape, numbers, scratch):  # type: ignore[no-untyped-def]
             u = visit[t]
             above, kind = parent[u], kinds[u]
             if kind & (OWN + LOGS):
-                total += settle(u, k, kind, known[u], dims[u], work)
+                total += apply_evidence(u, k, kind, known[u], dims[u], work)
             top = work[u, 0]
             for j in range(1, k):
                 top = max(top, work[u, j])
@@ -189,11 +186,11 @@ def _up(k, paths, shape, numbers, scratch):  # type: ignore[no-untyped-def]
             for j in range(k):
                 part = 0.0
                 for i in range(k):
-                    part += sent[u, i * k + j] * work[u, i]
+                    part += message[u, i * k + j] * work[u, i]
                 work[u, k + j] = part
             if u == 0:
                 whole = work[u, k]
-            elif kind & SENT:
+            elif kind & PARENT_LOGS:
                 for j in range(k):
                     work[above, j] += np.log(work[u, k + j])
             else:
@@ -205,7 +202,7 @@ def _up(k, paths, shape, numbers, scratch):  # type: ignore[no-untyped-def]
 @kernel(**ONCE)
 def _down(k, paths, weight, whole, shape, numbers, scratch, pairs):  # type: ignore[no-untyped-def]
     """Posteriors of touched nodes, times the weight; `pairs[u](i, j) += c_u(i) r_u(j)`."""
-    parent, sent = shape.parent, numbers.sent
+    parent, message = shape.parent, numbers.message
     work, visit, first, r = scratch.node, scratch.visit, scratch.first, scratch.ratio
     for path in range(paths):
         for t in range(first[path + 1] - 1, first[path] - 1, -1):
@@ -220,7 +217,7 @@ def _down(k, paths, weight, whole, shape, numbers, scratch, pairs):  # type: ign
             for i in range(k):
                 part = 0.0
                 for j in range(k):
-                    part += sent[u, i * k + j] * r[j]
+                    part += message[u, i * k + j] * r[j]
                     pairs[u, i * k + j] += work[u, i] * r[j]
                 work[u, 2 * k + i] = work[u, i] * part
 
@@ -237,14 +234,14 @@ def _count(k, leaf, state, home, start, work, leaves):  # type: ignore[no-untype
 
 
 @kernel(**ONCE)
-def _write(k, parent, own, sent, begin, kind, seen, work, out):  # type: ignore[no-untyped-def]
+def _write(k, parent, own, message, begin, kind, touched, work, out):  # type: ignore[no-untyped-def]
     """Posteriors of all inner nodes; of one that is not touched from the node above it."""
     for u in range(len(parent)):
-        if not seen[u]:
+        if not touched[u]:
             for i in range(k):
                 part = 0.0
                 for j in range(k):
-                    part += sent[u, i * k + j] * work[parent[u], 2 * k + j]
+                    part += message[u, i * k + j] * work[parent[u], 2 * k + j]
                 part *= np.exp(begin[u, i]) if kind[u] & LOGS else 1.0
                 work[u, 2 * k + i] = part if own[u] in (-1, i) else 0.0
         for i in range(k):
@@ -258,17 +255,17 @@ def _sample(  # type: ignore[no-untyped-def]
     """One sample; returns its log-likelihood."""
     paths = _enter(k, leaf, state, shape, numbers, scratch)
     whole, logarithm = _up(k, paths, shape, numbers, scratch)
-    seen, visit = scratch.seen, scratch.visit
+    touched, visit = scratch.touched, scratch.visit
     if task != LIKELIHOOD and whole > 0.0:
         _down(k, paths, weight, whole, shape, numbers, scratch, pairs)
         work = scratch.node
         if task == COUNTS:
             _count(k, leaf, state, shape.home, shape.start, work, leaves)
         else:
-            parent, own, sent, begin = shape.parent, shape.own, numbers.sent, numbers.begin
-            _write(k, parent, own, sent, begin, numbers.kind, seen, work, out)
+            parent, own, message, begin = shape.parent, shape.own, numbers.message, numbers.begin
+            _write(k, parent, own, message, begin, numbers.kind, touched, work, out)
     for t in range(scratch.first[paths]):
-        seen[visit[t]] = False
+        touched[visit[t]] = False
     return np.log(whole) + logarithm if whole > 0.0 else -np.inf
 
 
@@ -293,32 +290,32 @@ def run(  # type: ignore[no-untyped-def]
 @kernel(**OPTIONS)
 def defaults(parent, table, barred, used, total):  # type: ignore[no-untyped-def]
     """From the `log` product of the leaves of every inner node, `total` `(H, k)`, to `log B` with a
-    largest entry of 0, in place; returns `m0` `(H, k)` and the sum of what was taken out.
+    largest entry of 0, in place; returns `m0` `(H, k)` and the sum of the logarithms of the scales.
 
     `barred` is -inf for states that the own default of a node excludes."""
     n, k = total.shape
-    sent, told, taken = np.empty((n, k)), np.empty(k), 0.0
+    message, belief, taken = np.empty((n, k)), np.empty(k), 0.0
     for u in range(n - 1, -1, -1):
         top = -np.inf
         for i in range(k):
             top = max(top, total[u, i] + barred[u, i])
         for i in range(k):
-            told[i] = np.exp(total[u, i] + barred[u, i] - top)
+            belief[i] = np.exp(total[u, i] + barred[u, i] - top)
             total[u, i] -= top
         taken += top
         for j in range(k):
             part = 0.0 if used[u, j] else 1.0
             for i in range(k):
-                part += table[u, i, j] * told[i]
-            sent[u, j] = part
+                part += table[u, i, j] * belief[i]
+            message[u, j] = part
             if u > 0:
                 total[parent[u], j] += np.log(part)
-    return sent, taken
+    return message, taken
 
 
 @kernel(**OPTIONS)
 def spread(parent, share, found, total):  # type: ignore[no-untyped-def]
-    """What nodes add in samples that do not touch them, to their pairs `found` `(H, k, k)` and sums
+    """Add the counts of samples that do not touch a node to its pairs `found` `(H, k, k)` and sums
     of posteriors `total` `(H, k)`, in place; parents first."""
     n, k = total.shape
     for u in range(1, n):

@@ -1,7 +1,7 @@
-"""The kernel of `sparse` for nodes of two states, the common case, in registers.
+"""The kernel of `sparse_kernels` for nodes of two states, the common case, in registers.
 
-What a sample needs is written by its place in the list of touched nodes, so that it stays in the
-first cache; and along a path nothing waits for memory. Down the tree the posteriors `q` of a node
+Values of a sample are stored by place in the list of touched nodes, so that they stay in the first
+cache, and along a path they stay in registers. Down the tree the posteriors `q` of a node
 are linear in those of the node above it,
 
     q_u(i) = sum_j [S_u(i, j) c_u(i) / n_u(j)] q(j)
@@ -28,7 +28,7 @@ from latenttree.model.inference.sparse_kernels import (
     OWN,
     SMALL,
     Shape,
-    settle,
+    apply_evidence,
 )
 
 Floats = NDArray[np.float64]
@@ -37,12 +37,12 @@ Floats = NDArray[np.float64]
 class Scratch(NamedTuple):
     """Buffers of one thread."""
 
-    product: Floats  # (H, 2) of what leaves and paths that end at a node multiply
+    product: Floats  # (H, 2) product of the factors of leaves and of paths that end at a node
     state: NDArray[np.int64]  # (H,) of observed inner nodes
     place: NDArray[np.int32]  # (H,) in the list of touched nodes, or -1
     visit: NDArray[np.uint32]  # (H,) touched nodes, path after path
     first: NDArray[np.int64]  # (H + 1,) where paths begin; the root is the first path
-    told: Floats  # (H, 4) c and n, by place
+    factors: Floats  # (H, 4) c and n, by place
     q: Floats  # (H, 2) the posterior times the weight, by place
 
 
@@ -62,7 +62,7 @@ def make_scratch(shape: Shape) -> Scratch:
 
 @kernel(**ONCE)
 def _enter(leaf, state, shape, numbers, scratch):  # type: ignore[no-untyped-def]
-    """See `sparse._enter`."""
+    """See `sparse_kernels._enter`."""
     parent, home, start, own = shape.parent, shape.home, shape.start, shape.own
     begin, ratio, kind = numbers.begin, numbers.ratio, numbers.kind
     product, known, place, visit, first = (
@@ -101,10 +101,10 @@ def _enter(leaf, state, shape, numbers, scratch):  # type: ignore[no-untyped-def
 
 @kernel(**ONCE)
 def _up(paths, shape, numbers, scratch):  # type: ignore[no-untyped-def]
-    """See `sparse._up`."""
-    parent, dims, sent, kinds = shape.parent, shape.dims, numbers.sent, numbers.kind
-    product, known, visit, first, told = (
-        scratch.product, scratch.state, scratch.visit, scratch.first, scratch.told,
+    """See `sparse_kernels._up`."""
+    parent, dims, message, kinds = shape.parent, shape.dims, numbers.message, numbers.kind
+    product, known, visit, first, factors = (
+        scratch.product, scratch.state, scratch.visit, scratch.first, scratch.factors,
     )  # fmt: skip
     total, factor, n0, n1 = 0.0, 1.0, 1.0, 1.0
     for path in range(paths - 1, -1, -1):
@@ -117,7 +117,7 @@ def _up(paths, shape, numbers, scratch):  # type: ignore[no-untyped-def]
                 product[u, 1] += np.log(n1)
                 n0, n1 = 1.0, 1.0
             if kind & (OWN + LOGS):
-                total += settle(u, 2, kind, known[u], dims[u], product)
+                total += apply_evidence(u, 2, kind, known[u], dims[u], product)
             c0, c1 = product[u, 0] * n0, product[u, 1] * n1
             top = max(c0, c1)
             if top > 0.0 and (top < SMALL or top > LARGE):
@@ -127,9 +127,9 @@ def _up(paths, shape, numbers, scratch):  # type: ignore[no-untyped-def]
                 if factor < 1e-100 or factor > 1e100:
                     total += np.log(factor)
                     factor = 1.0
-            n0 = sent[u, 0] * c0 + sent[u, 2] * c1
-            n1 = sent[u, 1] * c0 + sent[u, 3] * c1
-            told[t, 0], told[t, 1], told[t, 2], told[t, 3] = c0, c1, n0, n1
+            n0 = message[u, 0] * c0 + message[u, 2] * c1
+            n1 = message[u, 1] * c0 + message[u, 3] * c1
+            factors[t, 0], factors[t, 1], factors[t, 2], factors[t, 3] = c0, c1, n0, n1
         above = parent[u]
         if path > 0 and kinds[above] & LOGS:
             product[above, 0] += np.log(n0)
@@ -142,38 +142,38 @@ def _up(paths, shape, numbers, scratch):  # type: ignore[no-untyped-def]
 
 @kernel(**ONCE)
 def _down(paths, weight, whole, shape, numbers, scratch, pairs):  # type: ignore[no-untyped-def]
-    """See `sparse._down`."""
-    parent, sent = shape.parent, numbers.sent
-    place, visit, first, told, q = (
-        scratch.place, scratch.visit, scratch.first, scratch.told, scratch.q,
+    """See `sparse_kernels._down`."""
+    parent, message = shape.parent, numbers.message
+    place, visit, first, factors, q = (
+        scratch.place, scratch.visit, scratch.first, scratch.factors, scratch.q,
     )  # fmt: skip
     r = weight / whole
-    q[0, 0], q[0, 1] = told[0, 0] * sent[0, 0] * r, told[0, 1] * sent[0, 2] * r
-    pairs[0, 0] += told[0, 0] * r
-    pairs[0, 2] += told[0, 1] * r
+    q[0, 0], q[0, 1] = factors[0, 0] * message[0, 0] * r, factors[0, 1] * message[0, 2] * r
+    pairs[0, 0] += factors[0, 0] * r
+    pairs[0, 2] += factors[0, 1] * r
     for path in range(1, paths):
         above = np.uint32(place[parent[visit[first[path + 1] - 1]]])
         q0, q1 = q[above, 0], q[above, 1]
         for t in range(first[path + 1] - 1, first[path] - 1, -1):
-            u, n0, n1 = visit[t], told[t, 2], told[t, 3]
+            u, n0, n1 = visit[t], factors[t, 2], factors[t, 3]
             i0, i1 = 1.0 / (n0 if n0 > 0.0 else 1.0), 1.0 / (n1 if n1 > 0.0 else 1.0)
             g00, g01, g10, g11 = (
-                told[t, 0] * i0, told[t, 0] * i1, told[t, 1] * i0, told[t, 1] * i1,
+                factors[t, 0] * i0, factors[t, 0] * i1, factors[t, 1] * i0, factors[t, 1] * i1,
             )  # fmt: skip
             pairs[u, 0] += g00 * q0
             pairs[u, 1] += g01 * q1
             pairs[u, 2] += g10 * q0
             pairs[u, 3] += g11 * q1
             q0, q1 = (
-                (sent[u, 0] * g00) * q0 + (sent[u, 1] * g01) * q1,
-                (sent[u, 2] * g10) * q0 + (sent[u, 3] * g11) * q1,
+                (message[u, 0] * g00) * q0 + (message[u, 1] * g01) * q1,
+                (message[u, 2] * g10) * q0 + (message[u, 3] * g11) * q1,
             )
             q[t, 0], q[t, 1] = q0, q1
 
 
 @kernel(**ONCE)
 def _count(leaf, state, home, start, place, q, leaves):  # type: ignore[no-untyped-def]
-    """See `sparse._count`."""
+    """See `sparse_kernels._count`."""
     for t in range(len(leaf)):
         at = start[leaf[t]]
         if at != INNER:
@@ -185,9 +185,9 @@ def _count(leaf, state, home, start, place, q, leaves):  # type: ignore[no-untyp
 
 @kernel(**ONCE)
 def _write(shape, numbers, place, q, out):  # type: ignore[no-untyped-def]
-    """See `sparse._write`; what is above a node is written before it."""
-    parent, own, sent, begin, kind = (
-        shape.parent, shape.own, numbers.sent, numbers.begin, numbers.kind,
+    """See `sparse_kernels._write`; what is above a node is written before it."""
+    parent, own, message, begin, kind = (
+        shape.parent, shape.own, numbers.message, numbers.begin, numbers.kind,
     )  # fmt: skip
     for u in range(len(parent)):
         for i in range(2):
@@ -195,7 +195,7 @@ def _write(shape, numbers, place, q, out):  # type: ignore[no-untyped-def]
                 out[2 * u + i] = q[place[u], i]
             else:
                 above = 2 * parent[u]
-                part = sent[u, 2 * i] * out[above] + sent[u, 2 * i + 1] * out[above + 1]
+                part = message[u, 2 * i] * out[above] + message[u, 2 * i + 1] * out[above + 1]
                 part *= np.exp(begin[u, i]) if kind[u] & LOGS else 1.0
                 out[2 * u + i] = part if own[u] in (-1, i) else 0.0
 
@@ -204,7 +204,7 @@ def _write(shape, numbers, place, q, out):  # type: ignore[no-untyped-def]
 def run(  # type: ignore[no-untyped-def]
     task, indptr, leaf, state, weight, shape, numbers, scratch, pairs, leaves, values, logs
 ):
-    """See `sparse.run`."""
+    """See `sparse_kernels.run`."""
     visit, place, first = scratch.visit, scratch.place, scratch.first
     for s in range(len(indptr) - 1):
         here = leaf[indptr[s] : indptr[s + 1]]

@@ -51,6 +51,7 @@ class _State(NamedTuple):
 
     @property
     def value(self) -> float:
+        """The objective."""
         return self.sums.value
 
 
