@@ -90,7 +90,7 @@ class Corpus:
 
     def load(self, folder: Path) -> Table:
         """The table of the chosen words and documents."""
-        table = read_documents(self.path, min_support=2)
+        table = read_documents(self.path, min_count=2)
         if self.documents is not None:
             table = table.subset_rows(slice(0, self.documents))
         if self.top is None or self.top >= table.n_vars:

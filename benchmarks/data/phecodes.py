@@ -54,7 +54,7 @@ def read_phecodes(
         sample="patient_nbr",
         code="icd9",
         roll_up=known,
-        min_support=min_patients,
+        min_count=min_patients,
         all_samples=chosen,
     )
     return diagnoses, pd.read_csv(files[2], dtype=str).set_index("phecode")

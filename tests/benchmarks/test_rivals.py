@@ -67,6 +67,7 @@ def mixed() -> Table:
 # ---- adapters ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in rivals() if name != "tomotopy hLDA"])
 def test_adapters_answer_or_say_what_is_missing(name: str, known: Any) -> None:
     found = named(name)
@@ -145,6 +146,7 @@ def test_information_is_that_of_the_definition(table: Table) -> None:
     np.testing.assert_allclose(mutual_information(table), slow_information(codes), atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table", [words(), mixed()], ids=["sparse_binary", "codes"])
 def test_chow_liu_counts_along_the_edges_of_most_information(table: Table) -> None:
     answer = named("Chow-Liu").fit(Task(table))
@@ -273,6 +275,7 @@ def slow_part(seconds: float) -> str:
     return "done"
 
 
+@pytest.mark.slow
 def test_a_part_of_the_work_has_its_own_limit() -> None:
     assert slow_part(0.01) == "done"  # only processes of `within_limits` are ended
     assert within_limits(slow_part, 60.0, seconds=60) == "done"

@@ -136,6 +136,7 @@ def test_the_neighbourhood_of_a_word() -> None:
 # ---- rivals --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_our_own_baselines_are_rivals() -> None:
     """That answers have what they should; how good they are is tested with the baselines."""
     data = make_latent_tree(9, n_samples=2_000, edge_length=(0.3, 0.6), random_state=0)

@@ -59,6 +59,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("setting", [ASCII, POSIX], ids=["encoding", "locale"])
 def test_show_in_full(folder: Path, setting: dict[str, str]) -> None:
     shown = done(folder, setting, "show", "m.ltree", "--draw", "--lengths")
@@ -78,6 +79,7 @@ def test_box_characters_where_they_can_be_shown(folder: Path) -> None:
     assert "├── größe" in found.stdout.decode()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("setting", [ASCII, POSIX], ids=["encoding", "locale"])
 def test_questions(folder: Path, setting: dict[str, str]) -> None:
     answer = done(folder, setting, "query", "m.ltree", "größe", "--given", "氏名=1")
@@ -85,6 +87,7 @@ def test_questions(folder: Path, setting: dict[str, str]) -> None:
     assert r"j\xe4" in answer
 
 
+@pytest.mark.slow
 def test_tables_are_written_in_utf8(folder: Path) -> None:
     done(folder, POSIX, "score", "m.ltree", "table.csv", "-o", "score.csv")
     done(folder, POSIX, "transform", "m.ltree", "table.csv", "-o", "hidden.csv")
@@ -101,6 +104,7 @@ def test_help(folder: Path) -> None:
         assert "Options" in done(folder, POSIX, command, "--help")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("setting", [ASCII, POSIX], ids=["encoding", "locale"])
 @pytest.mark.parametrize(
     ("arguments", "message"),

@@ -122,14 +122,14 @@ def test_parquet(tmp_path: Path) -> None:
 def test_codes_of_a_file_stay_as_they_are_written(tmp_path: Path) -> None:
     path = tmp_path / "events.csv"
     path.write_text("id,code\n1,008\n2,8\n3,250.10\n4,250.1\n5, 8 \n\n")
-    events = read_events(path, min_support=1)
+    events = read_events(path, min_count=1)
     assert events.names == ("008", "250.1", "250.10", "8")
     assert events.report["events"] == 5
     assert events.matrix.toarray()[:, 3].tolist() == [0, 1, 0, 0, 1]
 
 
 def test_numbers_as_codes_and_samples() -> None:
-    events = read_events(([7, 9, 7], np.array([250.0, 8.0, 3.5])), min_support=1)
+    events = read_events(([7, 9, 7], np.array([250.0, 8.0, 3.5])), min_count=1)
     assert events.names == ("250", "3.5", "8")
     assert events.samples.tolist() == [7, 9]
     assert events.samples.dtype.kind == "i"
@@ -138,12 +138,12 @@ def test_numbers_as_codes_and_samples() -> None:
 
 def test_one_text_is_one_sample_whatever_its_type() -> None:
     ids = np.array([1, "1", 1.0, 2], dtype=object)
-    assert read_events((ids, list("abcd")), min_support=1).samples.tolist() == [1, 2]
+    assert read_events((ids, list("abcd")), min_count=1).samples.tolist() == [1, 2]
 
 
 def test_large_integers_with_gaps_stay_exact() -> None:
     ids = [2**60, None, 2**60 + 1]
-    events = read_events(pl.DataFrame({"id": ids, "code": list("abc")}), min_support=1)
+    events = read_events(pl.DataFrame({"id": ids, "code": list("abc")}), min_count=1)
     assert events.samples.tolist() == [2**60, 2**60 + 1]
     assert events.report["incomplete"] == 1
 
@@ -151,7 +151,7 @@ def test_large_integers_with_gaps_stay_exact() -> None:
 def test_incomplete_events_are_counted() -> None:
     codes = ["a", None, float("nan"), "", " ?", "NA", "b", "b"]
     ids = [1, 1, 1, 1, 1, 1, 2, None]
-    events = read_events(pd.DataFrame({"id": ids, "code": codes}), min_support=1)
+    events = read_events(pd.DataFrame({"id": ids, "code": codes}), min_count=1)
     assert events.report["incomplete"] == 6
     assert dense(events) == [[1, 0], [0, 1]]
     assert "6 events without a sample or a code left out." in events.notes
@@ -224,14 +224,14 @@ def test_time_spans(since: Any, until: Any, left: int) -> None:
     tables.append(frame(pl).with_columns(pl.col("date").str.to_date()))
     for table in tables:
         patients = ["p1", "p2", "p3", "p4"]
-        events = read_events(table, since=since, until=until, min_support=1, all_samples=patients)
+        events = read_events(table, since=since, until=until, min_count=1, all_samples=patients)
         assert events.report["outside_time"] == 9 - left
         assert events.report["pairs"] + events.report["duplicates"] == left
 
 
 def test_the_last_day_counts_whole() -> None:
     table = {"id": [1, 2], "code": ["a", "b"], "time": ["2020-12-31 23:00", "2021-01-01 00:00"]}
-    found = read_events(table, until="2020-12-31", all_samples=[1, 2], min_support=1)
+    found = read_events(table, until="2020-12-31", all_samples=[1, 2], min_count=1)
     assert found.names == ("a",)
 
 
@@ -239,7 +239,7 @@ def test_times_are_numbers_too(tmp_path: Path) -> None:
     path = tmp_path / "events.csv"
     path.write_text("id,code,age\n1,a,30\n2,b,40.5\n3,a,\n3,b,41\n")
     for bounds in ({"since": 31, "until": 41}, {"since": "31", "until": "41"}):
-        events = read_events(path, **bounds, all_samples=[1, 2, 3], min_support=1)
+        events = read_events(path, **bounds, all_samples=[1, 2, 3], min_count=1)
         assert events.report["outside_time"] == 2  # one of them without a time
         assert dense(events) == [[0], [1], [1]]
 
@@ -299,7 +299,7 @@ def test_zeros_that_were_lost_are_pointed_out() -> None:
     events = read_events(
         ([1, 2, 3, 3], codes),
         roll_up={"008": "gut", "250.1": "d", "250.10": "e"},
-        min_support=1,
+        min_count=1,
         all_samples=[1, 2, 3],
     )
     assert events.report["outside_roll_up"]["alike"] == {"8": "008"}
@@ -360,7 +360,7 @@ def test_a_code_has_one_group() -> None:
 def test_codes_that_do_not_occur_may_be_in_several_groups() -> None:
     events = (["p", "p", "q"], ["a", "b", "b"])
     twice = {"a": "A", "b": "B", "A07.8": ["A", "B", "C"]}
-    found = read_events(events, groups=twice, min_support=1, codes=["a", "b"])
+    found = read_events(events, groups=twice, min_count=1, codes=["a", "b"])
     assert found.groups is not None
     assert list(found.groups) == ["A", "B"]
     with pytest.raises(DataError, match=r"'A07.8' in 3 groups"):
@@ -394,7 +394,7 @@ def test_wrong_maps(source: Any, message: str) -> None:
 
 def test_all_samples() -> None:
     wanted = ["p9", "p4", "p1"]
-    events = read_events(frame(), all_samples=wanted, min_support=1)
+    events = read_events(frame(), all_samples=wanted, min_count=1)
     assert events.samples.tolist() == wanted
     assert dense(events) == [[0] * 4, MATRIX[3], MATRIX[0]]
     assert events.report["outside_samples"] == 3
@@ -403,7 +403,7 @@ def test_all_samples() -> None:
 def test_all_samples_of_another_type(tmp_path: Path) -> None:
     path = tmp_path / "events.csv"
     path.write_text("id,code\n1,a\n2,b\n")
-    assert dense(read_events(path, all_samples=np.array([2, 3, 1]), min_support=1)) == [
+    assert dense(read_events(path, all_samples=np.array([2, 3, 1]), min_count=1)) == [
         [0, 1],
         [0, 0],
         [1, 0],
@@ -428,9 +428,9 @@ def test_new_events_in_the_columns_of_old_ones() -> None:
     assert dense(plain) == [[1, 0, 0]] * 2
 
 
-def test_min_support() -> None:
+def test_min_count() -> None:
     events = read_events(
-        (list("abcd"), ["x", "x", "x", "y"]), min_support=2, all_samples=list("abcd")
+        (list("abcd"), ["x", "x", "x", "y"]), min_count=2, all_samples=list("abcd")
     )
     assert events.names == ("x",)
     assert events.report["rare"] == {"codes": 1, "pairs": 1, "examples": {"y": 1}, "alike": {}}
@@ -454,8 +454,8 @@ def test_min_support() -> None:
         (([1, 2], [None, None]), {}, "no code is left.*2 events without a sample or a code"),
         (([1, 2], ["a", "b"]), {}, "no code is left.*2 codes in fewer than 2"),
         (([1, 2], ["a", "a"]), {}, "no code is left.*1 code in all samples"),
-        (([1, 2], ["a", "b"]), {"min_support": 0}, "min_support must be .* got 0"),
-        (([1, 2], ["a", "b"]), {"min_support": 1.5}, r"min_support must be .* got 1\.5"),
+        (([1, 2], ["a", "b"]), {"min_count": 0}, "min_count must be .* got 0"),
+        (([1, 2], ["a", "b"]), {"min_count": 1.5}, r"min_count must be .* got 1\.5"),
         (([1, 2], ["a", "b"]), {"all_samples": [1, 1]}, "all_samples has 1 more than once"),
         (([1, 2], ["a", "b"]), {"all_samples": []}, "all_samples must be a list"),
         (([1, 2], ["a", "b"]), {"all_samples": [3]}, "no code is left.*2 events of samples"),
@@ -517,9 +517,9 @@ def test_equals_sets_and_loops(
     pairs: list[tuple[str, str]],
     roll_up: dict[str, list[str]] | None,
     allowed: set[str] | None,
-    min_support: int,
+    min_count: int,
 ) -> None:
-    expected = samples_by_code(pairs, roll_up, allowed, min_support)
+    expected = samples_by_code(pairs, roll_up, allowed, min_count)
     samples, found_codes = zip(*pairs, strict=True)
     groups = None if allowed is None else {code: code.upper() for code in allowed}
     try:
@@ -527,7 +527,7 @@ def test_equals_sets_and_loops(
             (list(samples), list(found_codes)),
             roll_up=roll_up,
             groups=groups,
-            min_support=min_support,
+            min_count=min_count,
         )
     except DataError:
         assert not expected

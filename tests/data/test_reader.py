@@ -53,14 +53,14 @@ def test_docword_is_a_sparse_binary_table(tmp_path: Path, zipped: bool) -> None:
     assert table.notes == ("kept 6 of 8 variables: 2 are 1 in fewer than 2 samples, 0 in all",)
 
 
-def test_min_support(tmp_path: Path) -> None:
+def test_min_count(tmp_path: Path) -> None:
     path = write_docword(tmp_path, docword_text(COUNTS))
-    assert read_table(path, min_support=1).dropped == ("gnu",)
-    with refusing(refused("must be >= 1", option="min_support", value=0)):
-        read_table(path, min_support=0)
-    words, options = "none of 8 variables", ("min_support",)
-    with refusing(refused(words, path=str(path), option="min_support", value=31, options=options)):
-        read_table(path, min_support=31)
+    assert read_table(path, min_count=1).dropped == ("gnu",)
+    with refusing(refused("must be >= 1", option="min_count", value=0)):
+        read_table(path, min_count=0)
+    words, options = "none of 8 variables", ("min_count",)
+    with refusing(refused(words, path=str(path), option="min_count", value=31, options=options)):
+        read_table(path, min_count=31)
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ LIES = {
     "only a header": ("3\n", refused("the whole number W", line=2, value="")),
     "no documents": ("0\n8\n0\n", refused(r"0 sample\(s\)", value=(0, 8))),
     "one document": ("1\n8\n1\n1 1 1\n", refused(r"1 sample\(s\)", value=(1, 8))),
-    "no entries": ("3\n8\n0\n", refused("none of 8 variables", option="min_support", value=2)),
+    "no entries": ("3\n8\n0\n", refused("none of 8 variables", option="min_count", value=2)),
 }
 
 

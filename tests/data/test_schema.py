@@ -520,6 +520,7 @@ def test_any_integers_as_categories(values: list[int], seed: int) -> None:
     np.testing.assert_array_equal(schema.encode({"a": drawn.astype(object)}), expected)
 
 
+@pytest.mark.slow
 def test_a_large_array_is_read_fast() -> None:
     X = np.random.default_rng(0).integers(0, 10, (20_000, 729))
     plain, shifted = schema_of(X), schema_of(X + 3)

@@ -408,7 +408,7 @@ def test_sparse_matrices(tmp_path: Path, form: str) -> None:
     path = tmp_path / "x.npz"
     X = counts(N_BUCKETS)
     sparse.save_npz(path, sparse.csr_array(X.astype(np.float64)).asformat(form))
-    assert_same(*read_both(path, min_support=3))
+    assert_same(*read_both(path, min_count=3))
 
 
 @pytest.mark.parametrize("read_entries", [1, 300, 1 << 20])
@@ -485,7 +485,7 @@ def test_docword(tmp_path: Path, shuffled: bool) -> None:
     path.write_bytes(gzip.compress(text.encode()))
     (tmp_path / "vocab.few.txt").write_text("\n".join(f"w{j}" for j in range(30)))
     assert_same(*read_both(path))
-    assert_same(*read_both(path, min_support=N_BUCKETS // 3))
+    assert_same(*read_both(path, min_count=N_BUCKETS // 3))
 
 
 EVENT_OPTIONS: dict[str, dict[str, Any]] = {
@@ -495,7 +495,7 @@ EVENT_OPTIONS: dict[str, dict[str, Any]] = {
     "grouped": {"groups": {f"c{j}": f"g{j // 5}" for j in range(28)}},
     "codes": {"codes": [f"c{j}" for j in range(20, 0, -2)]},
     "samples": {"all_samples": list(range(5, N_BUCKETS))},
-    "supported": {"min_support": 650},
+    "supported": {"min_count": 650},
 }
 
 

@@ -221,6 +221,7 @@ def test_independent_variables_are_unmeasurable(n_states: int, n_categories: int
     np.testing.assert_array_equal(found.measurable, found.standard_errors < 0.5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n_states", "n_categories"), [(2, 2), (3, 3), (4, 4)])
 def test_standard_errors_are_calibrated(n_states: int, n_categories: int) -> None:
     """z-scores over 50 seeds of 15 pairs: about 250 independent ones, whose standard deviation is
@@ -279,6 +280,7 @@ def test_measured_kurtosis_ratios_of_rare_categories() -> None:
     np.testing.assert_array_equal(kurtosis, kurtosis.T)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.5, 0.05, 0.01])
 def test_binary_errors_are_calibrated_however_rare(share: float) -> None:
     """z of the correlation's logarithm over 400 draws, whose deviation is known to 0.035; four of

@@ -176,6 +176,7 @@ def test_grouping_is_exact_on_exact_distances(method: Callable[..., Tree], seed:
     assert method(truth.path_lengths(), math.inf, truth.observed_names) == truth
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", [recursive_grouping, clrg, clnj])
 @pytest.mark.parametrize("noise", [0.05, 1.0])
 @pytest.mark.parametrize("seed", range(15))

@@ -222,6 +222,7 @@ def test_group_rand_index_is_symmetric_and_blind_to_order(
     assert group_rand_index(a, b) == group_rand_index(shuffled, b)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES)
 def test_ten_thousand_observed(shape: str) -> None:
     """Linear after sorting: a quadratic version would hold 10^8 entries."""

@@ -115,6 +115,7 @@ def test_steps_and_restarts_never_lower_the_likelihood(seed: int) -> None:
     assert (np.diff(starts) >= 0).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(5))
 def test_restarts_reach_the_maximum_near_the_truth(seed: int) -> None:
     """Of 200 starts on such data every one reached it: a start that does not is one in 70 or

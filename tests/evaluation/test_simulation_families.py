@@ -66,6 +66,7 @@ def test_edges_have_the_length_that_was_asked(family: str, length: float) -> Non
         assert seen_length(emission, prior_of(data, v)) == pytest.approx(length, abs=error)
 
 
+@pytest.mark.slow
 @ALL
 def test_the_structure_sees_that_length(family: str) -> None:
     """From 40,000 samples: the standard error of a length of 0.5 is below 0.01; 64 bins of noise
@@ -168,6 +169,7 @@ def test_a_share_is_missing(family: str) -> None:
 # ---- the oracle --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", [*FAMILIES, "categorical", "mixed"])
 @pytest.mark.parametrize("missing", [0.0, 0.3])
 def test_the_oracle_nears_the_truth_with_the_root_of_n(family: str, missing: float) -> None:

@@ -73,7 +73,7 @@ def _ask(path: Path, case: int) -> None:
     elif path.suffix == ".ltree":
         _question(lt.load(path))
     elif stem == "events":
-        read_events(path, since="2020-01-10" if case % 2 else None, min_support=1, **parts)
+        read_events(path, since="2020-01-10" if case % 2 else None, min_count=1, **parts)
     elif ".fasta" in path.name:
         read_fasta(path)
     elif stem == "table" and case % 2:

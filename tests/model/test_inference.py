@@ -148,6 +148,7 @@ def check_against_logs(model: TreeModel, evidence: Evidence, atol: float = 1e-9)
         np.testing.assert_allclose(found.array[s], side_by_side, atol=atol, rtol=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", ["caterpillar", "star"])
 def test_ten_thousand_variables(shape: str) -> None:
     rng = np.random.default_rng(0)

@@ -201,6 +201,7 @@ def solve_all(several: Sequence[Sample]) -> tuple[Decomposition, Array, Array]:
     return found, errors(found, truths), np.array([error(*s.oracle, s.truth) for s in several])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("k", [2, 3, 5])
 def test_error_falls_with_the_root_of_the_sample(k: int) -> None:
     """16 times the samples, a quarter of the error. Over 60 seeds the ratio of the mean errors has
@@ -210,6 +211,7 @@ def test_error_falls_with_the_root_of_the_sample(k: int) -> None:
     assert 3.0 < few.mean() / many.mean() < 5.4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("k", "n", "strengths", "limit"),
     [
@@ -239,6 +241,7 @@ def test_small_samples_have_an_answer(k: int, n: int) -> None:
     assert found.weights.min() >= 0.5e-6
 
 
+@pytest.mark.slow
 def test_condition_foretells_the_error() -> None:
     """Views of many strengths: the condition ranks the errors (rank correlation over 120)."""
     rng = np.random.default_rng(3)

@@ -329,6 +329,7 @@ def test_threads_give_the_same_model(hidden_features: bool) -> None:
     np.testing.assert_array_equal(one.condition, two.condition)
 
 
+@pytest.mark.slow
 def test_errors_are_near_the_oracle_that_sees_the_hidden_states() -> None:
     """Parameter error over the oracle's, p = 9, d = 10, k = 3, N = 20,000, mean of 10 seeds.
 

@@ -271,6 +271,7 @@ def shaken(model: TreeModel, chunk: Chunk, seed: int) -> TreeModel:
     return model.with_cpts(model.cpts, emissions)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", FAMILIES)
 @pytest.mark.parametrize("accelerate", [False, True])
 def test_the_objective_never_falls_in_any_family(case: str, accelerate: bool) -> None:

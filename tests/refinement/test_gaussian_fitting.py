@@ -75,6 +75,7 @@ def squared_errors(
 # ---- accuracy -------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("k", "d"), [(1, 1), (2, 3)])
 def test_error_shrinks_with_the_root_of_the_sample(k: int, d: int) -> None:
     """Root mean squares over 8 seeds of about 20 loadings each, at 16 times the samples: expected

@@ -67,6 +67,7 @@ def check(found: SelectedStates, config: StatesConfig, before: TreeModel) -> Non
     assert (found.states >= LEAST_STATES).all()
 
 
+@pytest.mark.slow
 def test_finds_the_true_numbers_of_states() -> None:
     """Of 100 such trees (seeds 1000 to 1099) all were found as they are. At a failure rate of 2 %
     more than one of eight fails with a probability of 0.01."""
@@ -82,6 +83,7 @@ def test_finds_the_true_numbers_of_states() -> None:
     assert failed <= 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_states", [2, 3, 4])
 def test_never_merges_what_the_data_need(n_states: int) -> None:
     """Edges of length 0.5: any merge costs hundreds of times the price of its parameters, so no

@@ -51,6 +51,7 @@ def drawn_posteriors(
     return np.concatenate(posterior), np.concatenate(truth)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.2, 0.5, 0.8])
 @pytest.mark.parametrize(("choices", "prior"), [(2, (1.0, 1.0)), (1, (4.0, 0.2))])
 def test_posteriors_are_calibrated(share: float, choices: int, prior: tuple[float, float]) -> None:

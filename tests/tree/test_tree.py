@@ -429,6 +429,7 @@ def test_random_trees_reach_deep_wide_and_inside() -> None:
 # ---- size -------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", ["uniform", "caterpillar", "star"])
 def test_ten_thousand_observed(shape: str) -> None:
     """Nothing recursive, nothing quadratic but the distances, which are left out here."""

@@ -144,6 +144,7 @@ def test_a_hung_child_is_ended_after_one_wait(empty: Path, monkeypatch: pytest.M
         assert gone(pid)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc").exists(), reason="looks processes up in /proc")
 def test_a_killed_fit_takes_its_child_along(tmp_path: Path) -> None:
     code = (

@@ -60,6 +60,7 @@ def check_best(model: lt.LatentTree, data: LatentTreeData) -> None:
     assert parameter_error(model, data) < 1.1 * parameter_error(best, data)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("case", "k"), RUNS)
 def test_the_tree_comes_back(case: str, k: int) -> None:
     """10,000 samples, all edges 0.5: RF 0 in each of three seeds, and refinement never falls.

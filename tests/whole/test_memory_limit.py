@@ -189,6 +189,7 @@ def _sparse(path: Path) -> Path:
     return path / "x.npz"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="peaks are read from /proc")
 @pytest.mark.parametrize(
     ("kind", "write", "room"), [("codes", _tall, 96), ("codes", _wide, 64), ("sparse", _sparse, 96)]

@@ -50,6 +50,7 @@ def masked(X: NDArray[Any], share: float, seed: int = 0) -> NDArray[np.float64]:
     return out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_categories", [2, 5])
 @pytest.mark.parametrize("share", [0.5, 0.7])
 def test_errors_grow_as_the_samples_of_a_pair_shrink(n_categories: int, share: float) -> None:
@@ -86,6 +87,7 @@ def table_of(data: LatentTreeData, hidden: str) -> Table:
     return as_table(data.X, family=data.family)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", FAMILIES)
 def test_errors_are_calibrated_with_gaps(case: str) -> None:
     """Errors over their standard errors, 100 seeds with 40% missing, a near pair and a far one.
@@ -146,6 +148,7 @@ TRUTHS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", TRUTHS)
 def test_missing_completely_at_random_is_consistent(case: str) -> None:
     """40% missing: errors halve as samples grow fourfold, and the tree is the true one.

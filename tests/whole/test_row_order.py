@@ -69,6 +69,7 @@ def test_weights_and_repetitions_in_another_order(case: str) -> None:
     check_same(one, learn(rows_of(X, again), **options), case not in ROUNDED)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(15))
 def test_trees_that_are_hard_to_tell(seed: int) -> None:
     """Few samples: any part of them taken otherwise gives another tree in many cases."""
@@ -79,6 +80,7 @@ def test_trees_that_are_hard_to_tell(seed: int) -> None:
         check_same(one, learn(X[order], min_support=0.2))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("missing", [0.0, 0.2])
 def test_three_states_that_are_hard_to_tell(seed: int, missing: float) -> None:

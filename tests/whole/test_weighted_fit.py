@@ -47,6 +47,7 @@ def test_integer_weights_are_repeated_rows(case: str) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", ["three_states", "gaps", "frame", "gaussian_blocks"])
 def test_large_weights(case: str) -> None:
     """Some 24,000 samples in 1,200 rows: subspaces, tails and errors come from a part of them."""

@@ -59,7 +59,7 @@ def read_training(
     return read_table(
         file,
         vocab=table.vocab,
-        min_support=table.min_count,
+        min_count=table.min_count,
         drop_constant=table.drop_constant,
         delimiter=delimiter,
         family=family,
@@ -82,7 +82,7 @@ def _read_events(
 
     counted = read_events(
         file,
-        min_support=min_count,
+        min_count=min_count,
         delimiter=event_delimiter(delimiter),
         memory_limit=memory_limit,
         **events.arguments(),

@@ -25,7 +25,8 @@ FLAGS: Mapping[str, str] = {
     "max_lines": "--max-lines",
     "memory_limit": "--memory-limit",
     "method": "--method",
-    "min_support": "--min-count",  # of readers; Typer checks that of LatentTree
+    "min_count": "--min-count",
+    "min_support": "--min-support",
     "n_jobs": "--threads",
     "n_samples": "-n",
     "n_states": "--states",

@@ -60,7 +60,7 @@ def read_table(
     path: str | Path,
     *,
     vocab: str | Path | None = None,
-    min_support: int = 2,
+    min_count: int = 2,
     groups: Groups | None = None,
     names: Sequence[Any] | None = None,
     drop_constant: bool = False,
@@ -88,7 +88,7 @@ def read_table(
     Parameters
     ----------
     vocab : file with a name on each line, for docword, .npy and .npz.
-    min_support : of a sparse binary table keep the variables that are 1 in at least this many
+    min_count : of a sparse binary table keep the variables that are 1 in at least this many
         samples, and 0 in at least one; `Table.dropped` has the names of the others and
         `Table.notes` says how many.
     groups, names, drop_constant, family, scores : as in `as_table`. A docword file, and a sparse
@@ -113,11 +113,11 @@ def read_table(
     """
     path = Path(path)
     check_file(path)
-    if min_support < 1:
+    if min_count < 1:
         raise DataError(
-            Text(Option("min_support"), f" must be >= 1, got {min_support}"),
-            value=min_support,
-            option="min_support",
+            Text(Option("min_count"), f" must be >= 1, got {min_count}"),
+            value=min_count,
+            option="min_count",
         )
     if vocab is not None:
         if names is not None:
@@ -130,14 +130,14 @@ def read_table(
     plan = ReadPlan(memory_bytes(memory_limit), names, family, drop_constant, scratch)
     roles = Roles(weights, ignore)
     with reading(path), roles.naming_weights():
-        return _read_file(path, plan, groups, min_support, delimiter, scores, roles)
+        return _read_file(path, plan, groups, min_count, delimiter, scores, roles)
 
 
 def _read_file(
     path: Path,
     plan: ReadPlan,
     groups: Groups | None,
-    min_support: int,
+    min_count: int,
     delimiter: str,
     scores: bool,
     roles: Roles,
@@ -146,7 +146,7 @@ def _read_file(
     large = memory_needed(path) > room_for_reading(plan.limit) and groups is None and not scores
     options = {"drop_constant": plan.drop_constant, "family": family, "scores": scores}
     if DOCWORD.search(path.name):
-        table = _read_docword(path, names, min_support, plan if large else None)
+        table = _read_docword(path, names, min_count, plan if large else None)
         return _binary_table(table, family, scores)
     for option, given in roles._asdict().items():
         if given and suffix not in (".csv", ".parquet"):
@@ -163,23 +163,23 @@ def _read_file(
     if is_fasta(path):
         return _alignment(path, family, scores)
     if large and suffix in (".csv", ".parquet", ".npy", ".npz"):
-        return _read_parts(path, plan, min_support, delimiter, roles)
+        return _read_parts(path, plan, min_count, delimiter, roles)
     if suffix == ".csv":
         return read_csv(path, names, delimiter, options, roles)
     if suffix == ".parquet":
         return _read_parquet(path, names, options, roles)
     if suffix in (".npy", ".npz"):
-        return _read_arrays(path, groups, names, min_support, options)
+        return _read_arrays(path, groups, names, min_count, options)
     raise DataError(f"do not know how to read {path.name!r}", f"known are {KNOWN}", path=str(path))
 
 
 # --- sparse binary tables -----------------------------------------------------------------
 
 
-def supported_binary_table(matrix: sparse.csr_array, names: list[str], min_support: int) -> Table:
+def supported_binary_table(matrix: sparse.csr_array, names: list[str], min_count: int) -> Table:
     """Sparse binary table of the columns with enough ones that are not one everywhere."""
     n, p = matrix.shape
-    keep, note = _supported(np.bincount(matrix.indices, minlength=p), n, min_support)
+    keep, note = _supported(np.bincount(matrix.indices, minlength=p), n, min_count)
     if keep.all():
         return sparse_binary_table(names, matrix)
     kept = sparse.csr_array(matrix[:, np.flatnonzero(keep)])
@@ -189,24 +189,22 @@ def supported_binary_table(matrix: sparse.csr_array, names: list[str], min_suppo
     )
 
 
-def _supported(
-    support: NDArray[np.int64], n: int, min_support: int
-) -> tuple[NDArray[np.bool_], str]:
-    """Which variables are in at least `min_support` samples but not in all; and a note about the
+def _supported(support: NDArray[np.int64], n: int, min_count: int) -> tuple[NDArray[np.bool_], str]:
+    """Which variables are in at least `min_count` samples but not in all; and a note about the
     others."""
-    rare, everywhere = support < min_support, support == n
+    rare, everywhere = support < min_count, support == n
     keep = ~(rare | everywhere)
     if not keep.any():
         raise DataError(
-            f"none of {len(keep)} variables is 1 in at least {min_support} of {n} samples "
+            f"none of {len(keep)} variables is 1 in at least {min_count} of {n} samples "
             f"and 0 in one (the most frequent is in {support.max()})",
-            Text("lower ", Option("min_support")),
-            value=min_support,
-            option="min_support",
+            Text("lower ", Option("min_count")),
+            value=min_count,
+            option="min_count",
         )
     return keep, (
         f"kept {keep.sum():,} of {len(keep):,} variables: {rare.sum():,} are 1 in fewer than "
-        f"{min_support} samples, {(everywhere & ~rare).sum():,} in all"
+        f"{min_count} samples, {(everywhere & ~rare).sum():,} in all"
     )
 
 
@@ -218,7 +216,7 @@ def _streamed_binary_table(
     blocks: Iterable[tuple[NDArray[Any], NDArray[Any]]],
     n: int,
     names: list[str],
-    min_support: int,
+    min_count: int,
     plan: ReadPlan,
 ) -> Table:
     """The same from rows and columns that come in parts, in any order."""
@@ -226,7 +224,7 @@ def _streamed_binary_table(
     for rows, columns in blocks:
         collector.add(rows, columns)
     pairs = collector.sorted(n, names)
-    keep, note = _supported(pairs.support(), n, min_support)
+    keep, note = _supported(pairs.support(), n, min_count)
     if keep.all():
         return sparse_binary_table(names, pairs.matrix(plan.arrays()))
     kept = _chosen(names, keep)
@@ -262,22 +260,20 @@ def _alignment(path: Path, family: Family, scores: bool) -> Table:
 
 
 def _read_docword(
-    path: Path, names: Sequence[Any] | None, min_support: int, plan: ReadPlan | None
+    path: Path, names: Sequence[Any] | None, min_count: int, plan: ReadPlan | None
 ) -> Table:
     """A docword file; in parts if there is a plan."""
     lines = Lines(path)
     sizes = n_docs, n_words, _ = lines.sizes()
     labels = word_names(path, names, n_words)
     if plan is not None:
-        return _streamed_binary_table(
-            entry_blocks(lines, *sizes), n_docs, labels, min_support, plan
-        )
+        return _streamed_binary_table(entry_blocks(lines, *sizes), n_docs, labels, min_count, plan)
     docs, words = entries(lines, *sizes)
     ones = np.ones(len(docs), dtype=np.float32)
     matrix = sparse.csr_array((ones, (docs, words)), shape=(n_docs, n_words))
     matrix.data[:] = 1  # a pair that the file lists twice was summed
     matrix.sort_indices()
-    return supported_binary_table(matrix, labels, min_support)
+    return supported_binary_table(matrix, labels, min_count)
 
 
 # --- NumPy and SciPy archives --------------------------------------------------------
@@ -287,7 +283,7 @@ def _read_arrays(
     path: Path,
     groups: Groups | None,
     names: Sequence[Any] | None,
-    min_support: int,
+    min_count: int,
     options: Mapping[str, Any],
 ) -> Table:
     content = load_arrays(path)
@@ -295,14 +291,14 @@ def _read_arrays(
         return _in_memory(content, groups, names, None, options)
     check_shape(content.shape)
     labels = resolve_names(names, content.shape[1])
-    return _of_matrix(content, labels, min_support, options["family"])
+    return _of_matrix(content, labels, min_count, options["family"])
 
 
-def _of_matrix(content: Any, names: list[str], min_support: int, family: Family) -> Table:
+def _of_matrix(content: Any, names: list[str], min_count: int, family: Family) -> Table:
     counts = canonical_csr(content, names)
     ones = np.ones(counts.nnz, dtype=np.float32)
     matrix = sparse.csr_array((ones, counts.indices, counts.indptr), shape=counts.shape)
-    return _binary_table(supported_binary_table(matrix, names, min_support), family, False)
+    return _binary_table(supported_binary_table(matrix, names, min_count), family, False)
 
 
 # --- DataFrames in files -------------------------------------------------------------
@@ -340,9 +336,7 @@ def mapped_table(
     return _streamed(with_weights(array_source(X, names), weights), plan)
 
 
-def _read_parts(
-    path: Path, plan: ReadPlan, min_support: int, delimiter: str, roles: Roles
-) -> Table:
+def _read_parts(path: Path, plan: ReadPlan, min_count: int, delimiter: str, roles: Roles) -> Table:
     suffix = suffix_of(path)
     if suffix == ".csv":
         return _streamed(csv_source(path, delimiter, roles), plan)
@@ -350,14 +344,14 @@ def _read_parts(
         return _streamed(parquet_source(path, roles), plan)
     if suffix == ".npy":
         return _streamed(npy_source(path), plan)
-    return _archive_parts(path, plan, min_support)
+    return _archive_parts(path, plan, min_count)
 
 
 def _streamed(source: Source, plan: ReadPlan) -> Table:
     return streamed_table(source.header, source.chunks(plan.chunk_bytes), plan, source.texts)
 
 
-def _archive_parts(path: Path, plan: ReadPlan, min_support: int) -> Table:
+def _archive_parts(path: Path, plan: ReadPlan, min_count: int) -> Table:
     archive = Npz(path)
     if not is_sparse(archive.names):
         return _streamed(npz_source(path, archive.only()), plan)
@@ -365,8 +359,8 @@ def _archive_parts(path: Path, plan: ReadPlan, min_support: int) -> Table:
     check_shape(file.shape)
     names = resolve_names(plan.names, file.shape[1])
     if not file.streams:
-        return _of_matrix(load_sparse(archive), names, min_support, plan.family)
+        return _of_matrix(load_sparse(archive), names, min_count, plan.family)
     table = _streamed_binary_table(
-        file.positive_entries(names), file.shape[0], names, min_support, plan
+        file.positive_entries(names), file.shape[0], names, min_count, plan
     )
     return _binary_table(table, plan.family, False)

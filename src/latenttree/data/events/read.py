@@ -88,7 +88,7 @@ def read_events(
     roll_up: Any = None,
     groups: Any = None,
     codes: Sequence[Any] | None = None,
-    min_support: int = 2,
+    min_count: int = 2,
     all_samples: Sequence[Any] | NDArray[Any] | None = None,
     delimiter: str | None = None,
     memory_limit: Any = None,
@@ -112,8 +112,8 @@ def read_events(
     groups : the group of each code, in the same forms; a code that occurs has one group. Codes
         outside the map are dropped, and counted; so are groups without members.
     codes : the columns, in this order; for new events the `names` of the ones learned from. Other
-        codes are dropped, and counted; `min_support` then does not apply.
-    min_support : leave out codes that fewer samples have, and codes that all samples have.
+        codes are dropped, and counted; `min_count` then does not apply.
+    min_count : leave out codes that fewer samples have, and codes that all samples have.
     all_samples : identifiers of all samples, a row for each in this order, also for those without
         events; events of others are dropped, and counted. Left out: the samples that have an
         event that counts, in order of appearance.
@@ -129,7 +129,7 @@ def read_events(
     --------
     >>> from latenttree.data import read_events
     >>> patients, codes = [7, 7, 7, 9, 9, 4], ["flu", "cough", "flu", "cough", "rash", "rash"]
-    >>> found = read_events((patients, codes), min_support=1)
+    >>> found = read_events((patients, codes), min_count=1)
     >>> found
     Events(3 samples x 3 codes)
     >>> found.names, found.report["duplicates"]
@@ -137,7 +137,7 @@ def read_events(
     >>> found.matrix.toarray().astype(int).tolist()
     [[1, 1, 0], [1, 0, 1], [0, 0, 1]]
     """
-    _check_min_support(min_support)
+    _check_min_count(min_count)
     path = isinstance(events, str | os.PathLike)
     with reading(events) if path else nullcontext():
         report: dict[str, Any] = {}
@@ -149,7 +149,7 @@ def read_events(
         group_of = None if groups is None else _group_of(read_map(groups, "groups"), pairs, codes)
         if group_of is not None:
             pairs = _limited(pairs, group_of, "outside_groups", report)
-        pairs = _chosen_codes(pairs, codes, group_of, min_support, report)
+        pairs = _chosen_codes(pairs, codes, group_of, min_count, report)
         if all_samples is None:
             pairs, samples = _nonempty_samples(pairs, samples, report)
         if codes is None:
@@ -326,22 +326,22 @@ def _chosen_codes(
     pairs: Pairs,
     codes: Sequence[Any] | None,
     group_of: Mapping[str, str] | None,
-    min_support: int,
+    min_count: int,
     report: dict[str, Any],
 ) -> Pairs:
     """The requested codes in their order, else those with enough samples."""
     if codes is None:
-        return _supported(pairs, min_support, report)
+        return _supported(pairs, min_count, report)
     given = _given_codes(codes, group_of)
     return _limited(pairs, given, "outside_codes", report).limited(tuple(given))
 
 
-def _check_min_support(min_support: Any) -> None:
-    if isinstance(min_support, bool) or not isinstance(min_support, int) or min_support < 1:
+def _check_min_count(min_count: Any) -> None:
+    if isinstance(min_count, bool) or not isinstance(min_count, int) or min_count < 1:
         raise DataError(
-            Text(Option("min_support"), f" must be a whole number >= 1, got {min_support!r}"),
-            value=min_support,
-            option="min_support",
+            Text(Option("min_count"), f" must be a whole number >= 1, got {min_count!r}"),
+            value=min_count,
+            option="min_count",
         )
 
 
@@ -367,11 +367,11 @@ def _given_codes(codes: Sequence[Any], group_of: Mapping[str, str] | None) -> di
     return {code: i for i, code in enumerate(given)}
 
 
-def _supported(pairs: Pairs, min_support: int, report: dict[str, Any]) -> Pairs:
-    """The codes of at least `min_support` samples."""
+def _supported(pairs: Pairs, min_count: int, report: dict[str, Any]) -> Pairs:
+    """The codes of at least `min_count` samples."""
     counts = pairs.counts()
-    rare = {text: n for text, n in counts.items() if n < min_support}
-    report |= {"min_support": min_support, "rare": left_out(rare)}
+    rare = {text: n for text, n in counts.items() if n < min_count}
+    report |= {"min_count": min_count, "rare": left_out(rare)}
     return pairs.limited([text for text in counts if text not in rare])
 
 

@@ -102,7 +102,7 @@ _CODES: dict[str, str] = {
 
 def _rare(report: Mapping[str, Any]) -> dict[str, str]:
     return {
-        "rare": f"in fewer than {report.get('min_support')} samples",
+        "rare": f"in fewer than {report.get('min_count')} samples",
         "everywhere": "in all samples",
     }
 
