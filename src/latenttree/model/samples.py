@@ -38,7 +38,7 @@ class Chunk:
     ----------
     rows : (n, p) categories, -1 where unknown and for variables of other families; or CSR rows of
         sparse binary variables.
-    arrays : values of the variables of other families, see `data.table.Values`.
+    arrays : values of the variables of other families, see `data.values.Values`.
     weights : (n,) sample weights; None: all one.
     stored : (n, p) codes or CSR rows of the structural form; None where it is the codes.
     known : (n, p) False where a variable of `stored` rows is missing; None where none is.
