@@ -22,7 +22,7 @@ from latenttree.data.columns.variables import (
 )
 from latenttree.data.columns.vectors import Vector
 from latenttree.data.streaming.columns import NumericOnDiskVariable, StreamedColumn
-from latenttree.data.streaming.scratch import Arrays, Scratch
+from latenttree.data.streaming.scratch import Arrays, ScratchFolder
 from latenttree.data.streaming.text_columns import TextColumn
 from latenttree.data.table import Table
 from latenttree.data.values import CODED, Values
@@ -33,7 +33,7 @@ from latenttree.engine.progress import tell_number
 Floats = NDArray[np.float64]
 
 
-class Chunk(NamedTuple):
+class RowBlock(NamedTuple):
     """Rows of a table: a vector, or texts, for each column; and the weights of the rows."""
 
     n: int
@@ -69,15 +69,15 @@ class ReadPlan(NamedTuple):
 
 
 def streamed_table(
-    header: Sequence[str], chunks: Iterable[Chunk], plan: ReadPlan, texts: bool = False
+    header: Sequence[str], chunks: Iterable[RowBlock], plan: ReadPlan, texts: bool = False
 ) -> Table:
     """The table of rows that come in chunks; equal, to the last bit, to that of all rows at once.
 
     Memory: a chunk, the different values of each column (but for decimal numbers), and the table
-    where it fits. Scratch: 1 to 8 bytes for each value, and the table where it does not fit."""
+    where it fits. On disk: 1 to 8 bytes for each value, and the table where it does not fit."""
     names = resolve_names(plan.names, len(header), header)
     requested = requested_families(plan.family, names)
-    scratch = Scratch(plan.scratch)
+    scratch = ScratchFolder(plan.scratch)
     kind = TextColumn if texts else StreamedColumn
     columns = [kind(name, family, scratch) for name, family in zip(names, requested, strict=True)]
     sizes, weights = _written(columns, chunks)
@@ -91,7 +91,7 @@ def streamed_table(
 
 
 def _written(
-    columns: Sequence[StreamedColumn], chunks: Iterable[Chunk]
+    columns: Sequence[StreamedColumn], chunks: Iterable[RowBlock]
 ) -> tuple[list[int], list[Floats] | None]:
     """Write all chunks to the columns' scratch files; returns the rows of each part, and their
     weights."""
@@ -113,7 +113,7 @@ def _written(
     return sizes, weights or None
 
 
-def _weighed(chunk: Chunk) -> Chunk:
+def _weighed(chunk: RowBlock) -> RowBlock:
     """The chunk without rows of weight 0."""
     if chunk.weights is None:
         return chunk
@@ -122,7 +122,7 @@ def _weighed(chunk: Chunk) -> Chunk:
     if keep.all():
         return chunk._replace(weights=weights)
     columns = [_taken(values, keep) for values in chunk.columns]
-    return Chunk(int(keep.sum()), columns, weights[keep])
+    return RowBlock(int(keep.sum()), columns, weights[keep])
 
 
 def _taken(values: Any, keep: NDArray[np.bool_]) -> Any:
