@@ -15,7 +15,8 @@ column 'age' has one value (42) in all 500 rows; drop it or pass drop_constant=T
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -70,13 +71,24 @@ def worded(text: str, words: Callable[[Option | Phrase], str]) -> str:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a value stands, as far as it is known."""
+    """Where a value stands, as far as it is known.
+
+    Attributes
+    ----------
+    column : name of the variable, or of the column of a file.
+    row : number of the sample, from 0.
+    path : file or folder, as it was given.
+    option : name of the parameter.
+    node : name of the node of a tree.
+    line : number of the line of a text file, from 1.
+    """
 
     column: str | None = None
     row: int | None = None
     path: str | None = None
     option: str | None = None
     node: str | None = None
+    line: int | None = None
 
 
 class DataError(ValueError):
@@ -87,7 +99,7 @@ class DataError(ValueError):
     what : what is wrong, with the value and the place in words
     remedy : what to do
     value : the value received
-    column, row, path, option, node : the place, see `Place`
+    column, row, path, option, node, line : the place, see `Place`
     """
 
     def __init__(
@@ -101,10 +113,11 @@ class DataError(ValueError):
         path: str | None = None,
         option: str | None = None,
         node: str | None = None,
+        line: int | None = None,
     ) -> None:
         super().__init__(f"{what}; {remedy}" if remedy else str(what))
         self.what, self.remedy, self.value = what, remedy, value
-        self.place = Place(column, row, path, option, node)
+        self.place = Place(column, row, path, option, node, line)
 
     def within(self, context: str, **place: Any) -> Self:
         """This error, changed in place: prefixed by a context ("data.csv", "batch 3"), and with
@@ -114,6 +127,16 @@ class DataError(ValueError):
             self.args = (f"{self.what}; {self.remedy}" if self.remedy else str(self.what),)
         known = {name: x for name, x in vars(self.place).items() if x is not None}
         self.place = replace(self.place, **(place | known))
+        return self
+
+    def renumber(self, rows: Sequence[int]) -> Self:
+        """This error, changed in place, where only some samples were checked: sample i of those is
+        sample `rows[i]` of all."""
+        if self.place.row is not None:
+            old, new = self.place.row, int(rows[self.place.row])
+            self.what = _with_row(self.what, old, new)
+            self.args = (f"{self.what}; {self.remedy}" if self.remedy else str(self.what),)
+            self.place = replace(self.place, row=new)
         return self
 
     @property
@@ -126,3 +149,10 @@ class DataError(ValueError):
         """The message with options and phrases in other words."""
         what, remedy = worded(self.what, words), worded(self.remedy, words)
         return f"{what}; {remedy}" if remedy else what
+
+
+def _with_row(text: str, old: int, new: int) -> Text:
+    """A text with another number of a row."""
+    parts = text.parts if isinstance(text, Text) else (text,)
+    pattern = re.compile(rf"\brow {old}\b")
+    return Text(*(pattern.sub(f"row {new}", p) if isinstance(p, str) else p for p in parts))

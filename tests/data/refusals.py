@@ -20,16 +20,17 @@ class Refused(NamedTuple):
 
 
 def refused(words: str, **fields: Any) -> Refused:
-    """`column`, `row`, `path`, `option` of the place, `value`, and `options` by their names."""
+    """`column`, `row`, `path`, `option`, `line` of the place, `value`, and `options` by their
+    names."""
     return Refused(words, fields)
 
 
 @contextmanager
-def refusing(expected: Refused) -> Iterator[None]:
+def refusing(expected: Refused, **fields: Any) -> Iterator[pytest.ExceptionInfo[DataError]]:
     """The block raises a DataError with these words and fields."""
     with pytest.raises(DataError, match=expected.words) as caught:
-        yield
-    check_fields(caught.value, expected)
+        yield caught
+    check_fields(caught.value, Refused(expected.words, expected.fields | fields))
 
 
 def check_fields(error: DataError, expected: Refused) -> None:

@@ -417,7 +417,7 @@ FIRST_AND_WRONG = {
     "sparse nan": (
         sparse.csr_array((2, 3)),
         sparse.csr_array([[0, np.nan, 0]]),
-        "NaN or infinity at row 0, column 'x1'",
+        "NaN or infinity .* at row 0, column 'x1'",
     ),
     "block": ({"u": np.zeros((2, 3))}, {"v": np.zeros((2, 3))}, "column 'u' is not there"),
     "block width": (

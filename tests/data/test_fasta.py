@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.data.refusals import Refused, refused, refusing
 
 from latenttree.data.files.fasta import is_fasta, read_fasta
 from latenttree.data.table import Table
@@ -119,36 +120,54 @@ def test_names_of_files(name: str, expected: bool) -> None:
     assert is_fasta(Path(name)) is expected
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "is empty"),
-        ("\n\n", "has no sequence"),
-        ("; only a comment\n", "has no sequence"),
-        (
-            "ACGT\n>a\nACGT\n",
-            "line 1: expected a line '>NAME' before the first sequence, got 'ACGT",
-        ),
-        ("#NEXUS\nbegin data;\n", "line 1: expected a line '>NAME'.*'#NEXUS'"),
-        (">a\nACGT\n>\nACGT\n", "line 3: '>' without a name"),
-        (">a\nACGT\n>b\n>c\nACGT\n", "line 3: 'b' has no sequence"),
-        (">a\nACGT\n>b\nACG\n>c\nACGT\n", "2 have 4 sites and 'b' has 3; align them first"),
-        (
-            ">a\nAC\n>b\nACG\n>c\nACGT\n>d\nA\n>e\nACGTA\n>f\nACGTA\n",
-            "2 have 5 sites and 'a' has 2, 'b' has 3, 'c' has 4 and 1 more differ",
-        ),
-        (">a\nAC\n>b\nAC\n>a\nGT\n", r"2 sequences called 'a' \(lines 1, 5\)"),
-        (">a\nACGT\nAC5T\n>b\nACGTACGT\n", "'5' in 'a', site 7, is neither a nucleotide nor a gap"),
-        (">a\nACGT\n>b\nACEG\n", "'E' in 'b', site 3.*pass alphabet='protein'"),
-        (">a\nACGT\n>b\nACG\u00df\n", "'\u00df' in 'b', site 4"),
-        (">a\nACGT\n>b\nACG\u0394\n", "'\u0394' in 'b', site 4"),
-        (">a\nMKLV\n>b\nMKL1\n", "'1' in 'b', site 4, is neither an amino acid"),
-        (">a\nACGT\n>b\n--N?\n", "'b' has no known letter, only gaps"),
-        (">a\nA\n>b\nA\n", "found data with 1 sample"),
-    ],
-)
-def test_bad_files(tmp_path: Path, text: str, message: str) -> None:
-    with pytest.raises(DataError, match=message):
+BAD_FILES: dict[str, tuple[str, Refused]] = {
+    "empty": ("", refused("is empty")),
+    "blank lines": ("\n\n", refused("has no sequence")),
+    "only a comment": ("; only a comment\n", refused("has no sequence")),
+    "no name at first": ("ACGT\n>a\nACGT\n", refused("expected a line", line=1, value="ACGT")),
+    "another format": ("#NEXUS\nbegin data;\n", refused("is it a FASTA", line=1, value="#NEXUS")),
+    "no name": (">a\nACGT\n>\nACGT\n", refused("without a name", line=3)),
+    "no sequence": (">a\nACGT\n>b\n>c\nACGT\n", refused("has no seq", column="b", line=3)),
+    "one is shorter": (
+        ">a\nACGT\n>b\nACG\n>c\nACGT\n",
+        refused("2 have 4 sites and 'b' has 3; align them first", column="b", line=3, value=3),
+    ),
+    "many lengths": (
+        ">a\nAC\n>b\nACG\n>c\nACGT\n>d\nA\n>e\nACGTA\n>f\nACGTA\n",
+        refused("'a' has 2, 'b' has 3, 'c' has 4 and 1 more differ", column="a", line=1, value=2),
+    ),
+    "a name twice": (
+        ">a\nAC\n>b\nAC\n>a\nGT\n",
+        refused(r"2 sequences called 'a' \(lines 1, 5\)", column="a", line=5, value="a"),
+    ),
+    "a digit": (
+        ">a\nACGT\nAC5T\n>b\nACGTACGT\n",
+        refused("site 7, is neither a nucleotide nor a gap", column="a", row=6, value="5"),
+    ),
+    "an amino acid": (
+        ">a\nACGT\n>b\nACEG\n",
+        refused("pass alphabet='protein'", column="b", row=2, value="E"),
+    ),
+    "a letter of Latin-1": (
+        ">a\nACGT\n>b\nACG\u00df\n",
+        refused("site 4", column="b", row=3, value="\u00df"),
+    ),
+    "a letter beyond": (
+        ">a\nACGT\n>b\nACG\u0394\n",
+        refused("site 4", column="b", row=3, value="\u0394"),
+    ),
+    "a digit among amino acids": (
+        ">a\nMKLV\n>b\nMKL1\n",
+        refused("neither an amino acid", column="b", row=3, value="1"),
+    ),
+    "only gaps": (">a\nACGT\n>b\n--N?\n", refused("no known letter, only gaps", column="b")),
+    "one site": (">a\nA\n>b\nA\n", refused("1 sample", value=(1, 2))),
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), BAD_FILES.values(), ids=BAD_FILES)
+def test_bad_files(tmp_path: Path, text: str, expected: Refused) -> None:
+    with refusing(expected, path=str(tmp_path / "small.fasta")):
         read(tmp_path, text)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy import sparse
+from tests.data.refusals import Refused, refused, refusing
 
 from latenttree.data import DataError, Table, read_table
 from latenttree.data.files.docword import Lines, entries
@@ -55,11 +56,10 @@ def test_docword_is_a_sparse_binary_table(tmp_path: Path, zipped: bool) -> None:
 def test_min_count(tmp_path: Path) -> None:
     path = write_docword(tmp_path, docword_text(COUNTS))
     assert read_table(path, min_count=1).dropped == ("gnu",)
-    with pytest.raises(DataError, match="min_count must be >= 1, got 0"):
+    with refusing(refused("must be >= 1", option="min_count", value=0)):
         read_table(path, min_count=0)
-    with pytest.raises(
-        DataError, match=r"none of 8 variables .* at least 31 of .* lower min_count"
-    ):
+    words, options = "none of 8 variables", ("min_count",)
+    with refusing(refused(words, path=str(path), option="min_count", value=31, options=options)):
         read_table(path, min_count=31)
 
 
@@ -98,15 +98,18 @@ def test_vocabulary_from_elsewhere(tmp_path: Path) -> None:
     other = tmp_path / "words.txt"
     other.write_text("\n".join(word.upper() for word in WORDS))
     assert read_table(path, vocab=other).names[0] == "ANT"
-    with pytest.raises(DataError, match="pass one of them"):
+    with refusing(refused("pass one of them", options=("vocab", "names"))):
         read_table(path, vocab=other, names=WORDS)
-    with pytest.raises(DataError, match="no vocabulary file"):
+    none = str(tmp_path / "none.txt")
+    with refusing(refused("no vocabulary file", path=none, option="vocab")):
         read_table(path, vocab=tmp_path / "none.txt")
     other.write_text("a\nb\n")
-    with pytest.raises(DataError, match="says W=8 words, but the vocabulary has 2"):
+    words = "says W=8 words, but the vocabulary has 2"
+    with refusing(refused(words, path=str(path), option="vocab", value=2)):
         read_table(path, vocab=other)
     (tmp_path / "vocab.zoo.txt").unlink()
-    with pytest.raises(DataError, match=r"no vocabulary 'vocab.zoo.txt' beside"):
+    beside = str(tmp_path / "vocab.zoo.txt")
+    with refusing(refused("no vocabulary", path=beside, option="vocab", options=("vocab",))):
         read_table(path)
     assert read_table(path, names=WORDS).names[0] == "ant"
 
@@ -118,11 +121,11 @@ def test_truncated_gzip_says_how_far_it_got(tmp_path: Path) -> None:
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2])
     total = int((counts > 0).sum())
-    message = rf"cut or damaged: the gzip stream ends early .* after (\d+) of {total} rows"
-    with pytest.raises(DataError, match=message) as caught:
+    with pytest.raises(DataError, match=rf"cut or damaged: .* of {total} rows") as caught:
         read_table(path)
-    n_read = int(str(caught.value).split(" after ")[1].split()[0])
-    assert 0 < n_read < total
+    assert caught.value.place.path == str(path)
+    assert 0 < caught.value.value < total
+    assert f"after {caught.value.value} of" in str(caught.value)
     path.write_bytes(whole[:200] + bytes(40) + whole[240:])
     with pytest.raises(DataError, match="cut or damaged"):
         read_table(path)
@@ -134,29 +137,51 @@ def test_truncated_gzip_says_how_far_it_got(tmp_path: Path) -> None:
 HEADER = "3\n8\n4\n"
 BODY = "1 1 1\n2 2 1\n3 1 2\n3 2 1\n"
 LIES = {
-    "too few entries": ("3\n8\n5\n" + BODY, r"says NNZ=5 entries, but the file has 4"),
-    "too many entries": ("3\n8\n3\n" + BODY, r"says NNZ=3 entries, but the file has 4"),
-    "document out of range": ("2\n8\n4\n" + BODY, r"line 6: document 3 is out of range.*D=2"),
-    "word out of range": (HEADER + BODY.replace("2 2 1", "2 9 1"), r"line 5: word 9 .*W=8"),
-    "word zero": (HEADER + BODY.replace("2 2 1", "2 0 1"), r"line 5: word 0 is out of range"),
-    "negative count": (HEADER + BODY.replace("3 1 2", "3 1 -2"), "line 6: negative count -2"),
-    "text": (HEADER + BODY.replace("3 1 2", "3 x 2"), r"line 6: expected three .* got '3 x 2'"),
-    "decimals": (HEADER + BODY.replace("3 1 2", "3 1 2.5"), r"line 6: expected three whole"),
-    "short and long lines": (HEADER + "1 1\n1 2 2 1\n3 1 2\n3 2 1\n", r"line 4: .* got '1 1'"),
-    "header of text": ("three\n8\n4\n" + BODY, "line 1: expected the whole number D, got 'three'"),
-    "no header": ("3\n8\n" + BODY, "line 3: expected the whole number NNZ, got '1 1 1'"),
-    "only a header": ("3\n", "line 2: expected the whole number W, got ''"),
-    "no documents": ("0\n8\n0\n", r"0 sample\(s\)"),
-    "one document": ("1\n8\n1\n1 1 1\n", r"1 sample\(s\)"),
-    "no entries": ("3\n8\n0\n", "none of 8 variables"),
+    "too few entries": ("3\n8\n5\n" + BODY, refused("says NNZ=5", line=3, value=4)),
+    "too many entries": ("3\n8\n3\n" + BODY, refused("says NNZ=3", line=3, value=4)),
+    "document out of range": ("2\n8\n4\n" + BODY, refused("document.*D=2", line=6, value=3)),
+    "word out of range": (
+        HEADER + BODY.replace("2 2 1", "2 9 1"),
+        refused("word.*W=8", line=5, value=9),
+    ),
+    "word zero": (
+        HEADER + BODY.replace("2 2 1", "2 0 1"),
+        refused("out of range", line=5, value=0),
+    ),
+    "negative count": (
+        HEADER + BODY.replace("3 1 2", "3 1 -2"),
+        refused("negative count", line=6, value=-2),
+    ),
+    "text": (
+        HEADER + BODY.replace("3 1 2", "3 x 2"),
+        refused("three whole numbers", line=6, value="3 x 2"),
+    ),
+    "decimals": (
+        HEADER + BODY.replace("3 1 2", "3 1 2.5"),
+        refused("three whole numbers", line=6, value="3 1 2.5"),
+    ),
+    "short and long lines": (
+        HEADER + "1 1\n1 2 2 1\n3 1 2\n3 2 1\n",
+        refused("three whole numbers", line=4, value="1 1"),
+    ),
+    "header of text": (
+        "three\n8\n4\n" + BODY,
+        refused("the whole number D", line=1, value="three"),
+    ),
+    "no header": ("3\n8\n" + BODY, refused("the whole number NNZ", line=3, value="1 1 1")),
+    "only a header": ("3\n", refused("the whole number W", line=2, value="")),
+    "no documents": ("0\n8\n0\n", refused(r"0 sample\(s\)", value=(0, 8))),
+    "one document": ("1\n8\n1\n1 1 1\n", refused(r"1 sample\(s\)", value=(1, 8))),
+    "no entries": ("3\n8\n0\n", refused("none of 8 variables", option="min_count", value=2)),
 }
 
 
 @pytest.mark.parametrize("case", LIES)
 def test_docword_that_lies(tmp_path: Path, case: str) -> None:
-    text, match = LIES[case]
-    with pytest.raises(DataError, match=match):
-        read_table(write_docword(tmp_path, text))
+    text, expected = LIES[case]
+    path = write_docword(tmp_path, text)
+    with refusing(expected, path=str(path)):
+        read_table(path)
 
 
 def test_a_pair_listed_twice_counts_once(tmp_path: Path) -> None:
@@ -190,16 +215,16 @@ def test_npz_of_an_array(tmp_path: Path) -> None:
 def test_npz_that_cannot_be_used(tmp_path: Path) -> None:
     path = tmp_path / "bad.npz"
     np.savez(path, a=np.eye(2), b=np.eye(2))
-    with pytest.raises(DataError, match=r"has 2 arrays \(a, b\)"):
+    with refusing(refused("has 2 arrays", path=str(path), value=("a", "b"))):
         read_table(path)
     path.write_bytes(path.read_bytes()[:100])
-    with pytest.raises(DataError, match=r"cannot read bad.npz: .* it is cut"):
+    with refusing(refused("cannot read bad.npz: .* it is cut", path=str(path))):
         read_table(path)
     path.write_text("hello")
-    with pytest.raises(DataError, match=r"cannot read bad.npz"):
+    with refusing(refused("cannot read bad.npz", path=str(path))):
         read_table(path)
     np.savez(path, a=np.array([{}, []], dtype=object))
-    with pytest.raises(DataError, match="holds Python objects"):
+    with refusing(refused("holds Python objects", path=str(path))):
         read_table(path)
 
 
@@ -251,7 +276,8 @@ def test_csv_is_read_the_same_in_any_pieces(tmp_path: Path, block_rows: int) -> 
 
 def test_csv_with_another_delimiter(tmp_path: Path) -> None:
     path = write_csv(tmp_path, "a;b\n1;x\n2;y\n")
-    with pytest.raises(DataError, match=r"separated by ';', not ','; pass delimiter=';'"):
+    words = "separated by ';', not ','; pass delimiter=';'"
+    with refusing(refused(words, path=str(path), option="delimiter", value=",")):
         read_table(path)
     assert read_table(path, delimiter=";").names == ("a", "b")
 
@@ -273,50 +299,75 @@ def test_families_of_files(tmp_path: Path) -> None:
     path = write_csv(tmp_path, "age,dose\n31,-1\n64,0\n18,2\n")
     table = read_table(path, family={"age": "poisson", "dose": "gaussian"})
     assert table.families == ("poisson", "gaussian")
-    with pytest.raises(DataError, match=r"'agee', .*did you mean 'age'"):
+    words = "did you mean 'age'"
+    with refusing(refused(words, path=str(path), column="agee", option="family", value="agee")):
         read_table(path, family={"agee": "poisson"})
     scores = read_table(path, scores=True)
     assert scores.families == ("gaussian", "gaussian")
     words = write_docword(tmp_path, docword_text(COUNTS))
     assert read_table(words, family="binary").kind == "sparse_binary"
-    with pytest.raises(DataError, match="family 'poisson': this file is read as binary"):
+    words_refused = refused("is read as binary", option="family", value="poisson")
+    with refusing(words_refused, path=str(words)):
         read_table(words, family="poisson")
     assert read_table(words, scores=True).families == ("gaussian",) * 6
     np.savez(tmp_path / "codes.npz", X=COUNTS[:, :3])
     assert read_table(tmp_path / "codes.npz", family="poisson").families == ("poisson",) * 3
     sparse.save_npz(tmp_path / "counts.npz", sparse.csr_matrix(COUNTS[:, :6]))
-    with pytest.raises(DataError, match="family 'poisson': this file"):
+    with refusing(words_refused, path=str(tmp_path / "counts.npz")):
         read_table(tmp_path / "counts.npz", family="poisson")
     grouped = read_table(tmp_path / "counts.npz", groups=[0, 0, 0, 1, 1, 1], family="poisson")
     assert grouped.families == ("poisson", "poisson")
 
 
 BAD_CSV = {
-    "ragged": ("a,b\n1,2\n1\n", "line 3: 1 cells where the first line has 2"),
-    "numbers for names": ("1,2\n3,4\n5,6\n", r"holds numbers \(1, 2\), not names"),
-    "all missing": ("a,b\n1,\n2,\n", "'b' is missing .* in all 2 rows"),
-    "infinity": ("a,b\n1,inf\n2,1\n", r"infinity \(inf\) at row 0, column 'b'"),
-    "constant but for gaps": ("a,b\n1,42\n2,?\n", r"'b' has one value \(42, or missing\)"),
-    "negative": ("a\n1\n-1\n1\n", "negative code -1 at row 1, column 'a'"),
-    "constant": ("a,b\n1,42\n2,42\n", r"'b' has one value \(42\) in all 2 rows"),
-    "repeated names": ("a,a\n1,2\n2,1\n", "'a' occurs more than once"),
-    "no rows": ("a,b\n", r"0 sample\(s\)"),
-    "one row": ("a,b\n1,2\n", r"1 sample\(s\)"),
-    "empty first line": ("\na,b\n1,2\n", "starts with an empty line"),
+    "ragged": ("a,b\n1,2\n1\n", refused("cells where the first line has 2", line=3, value=1)),
+    "numbers for names": (
+        "1,2\n3,4\n5,6\n",
+        refused("holds numbers", line=1, value=("1", "2")),
+    ),
+    "all missing": (
+        "a,b\n1,\n2,\n",
+        refused("is missing", column="b", value=None, options=("drop_constant",)),
+    ),
+    "infinity": ("a,b\n1,inf\n2,1\n", refused("infinity", column="b", row=0, value=np.inf)),
+    "infinity after an empty line": (
+        "a,b\n\n1,2.5\n\n2,inf\n2,1\n",
+        refused("infinity", column="b", row=1, value=np.inf),
+    ),
+    "constant but for gaps": (
+        "a,b\n1,42\n2,?\n",
+        refused(r"\(42, or missing\)", column="b", value=42, options=("drop_constant",)),
+    ),
+    "negative": (
+        "a\n1\n-1\n1\n",
+        refused("negative code", column="a", row=1, value=-1, options=("family",)),
+    ),
+    "constant": (
+        "a,b\n1,42\n2,42\n",
+        refused(r"one value \(42\) in all 2 rows", column="b", value=42),
+    ),
+    "constant text": ("a,b\n1,u\n2,u\n", refused("one value", column="b", value="u")),
+    "constant decimals": ("a,b\n1,0.5\n2,0.5\n", refused("one value", column="b", value=0.5)),
+    "repeated names": ("a,a\n1,2\n2,1\n", refused("more than once", column="a", value="a")),
+    "no rows": ("a,b\n", refused(r"0 sample\(s\)", value=(0, 2))),
+    "one row": ("a,b\n1,2\n", refused(r"1 sample\(s\)", value=(1, 2))),
+    "empty first line": ("\na,b\n1,2\n", refused("starts with an empty line", line=1)),
 }
 
 
 @pytest.mark.parametrize("case", BAD_CSV)
 def test_bad_csv_is_named(tmp_path: Path, case: str) -> None:
-    text, match = BAD_CSV[case]
-    with pytest.raises(DataError, match=match):
-        read_table(write_csv(tmp_path, text))
+    text, expected = BAD_CSV[case]
+    path = write_csv(tmp_path, text)
+    with refusing(expected, path=str(path)):
+        read_table(path)
 
 
 def test_csv_in_another_encoding(tmp_path: Path) -> None:
     path = tmp_path / "data.csv"
     path.write_bytes("a\né\nb\n".encode("latin-1"))
-    with pytest.raises(DataError, match=r"not UTF-8 text \(byte 0xe9 at position 2\)"):
+    words = r"not UTF-8 text \(byte 0xe9 at position 2\)"
+    with refusing(refused(words, path=str(path), value=0xE9)):
         read_table(path)
 
 
@@ -324,15 +375,16 @@ def test_csv_in_another_encoding(tmp_path: Path) -> None:
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"no file .*none.csv"):
+    with refusing(refused("no file", path=str(tmp_path / "none.csv"))):
         read_table(tmp_path / "none.csv")
-    with pytest.raises(DataError, match="no file"):
+    with refusing(refused("no file", path=str(tmp_path))):
         read_table(tmp_path)
     (tmp_path / "x.xyz").write_text("1")
-    with pytest.raises(DataError, match=r"'x.xyz'; known are .csv, .parquet, .npy, .npz"):
+    words = "known are .csv, .parquet, .npy, .npz"
+    with refusing(refused(words, path=str(tmp_path / "x.xyz"))):
         read_table(tmp_path / "x.xyz")
     (tmp_path / "x.csv").touch()
-    with pytest.raises(DataError, match="is empty"):
+    with refusing(refused("is empty", path=str(tmp_path / "x.csv"))):
         read_table(tmp_path / "x.csv")
 
 
@@ -360,35 +412,40 @@ def test_weights_are_repeated_rows(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "message"),
+    ("content", "expected"),
     [
-        ("a,w\nx,1\ny,-2\n", r"sample_weight of row 1 is -2"),
-        ("a,w\nx,1\ny,\n", "column 'w' of weights has '' in row 1, which is no number"),
-        ("a,w\nx,1\ny,heavy\n", "has 'heavy' in row 1"),
-        ("a,w\nx,0\ny,0\n", "all 2 sample weights are zero"),
-        ("a,v\nx,0\ny,0\n", "no column 'w' of weights; the columns are 'a', 'v'"),
-        ("w,w\nx,0\ny,0\n", "occurs more than once"),
-        ("w,\n1,\n1,\n", "is missing"),
+        ("a,w\nx,1\ny,-2\n", refused("is -2", column="w", row=1, value=-2)),
+        ("a,w\nx,1\ny,\n", refused("is no number", column="w", row=1, value="")),
+        ("a,w\nx,1\ny,heavy\n", refused("is no number", column="w", row=1, value="heavy")),
+        ("a,w\nx,0\ny,0\n", refused("all 2 sample weights are zero", column="w", value=0)),
+        ("a,v\nx,0\ny,0\n", refused("columns are 'a', 'v'", column="w", option="weights")),
+        ("w,w\nx,0\ny,0\n", refused("more than once", column="w")),
+        ("w,\n1,\n1,\n", refused("is missing", column="")),
+        ("a,w\n1.5,0\n1.5,1\ninf,2\n", refused("infinity", column="a", row=2, value=np.inf)),
+        ("a,w\n1,0\n1,1\n-1,2\n", refused("negative code -1 at row 2", column="a", row=2)),
     ],
 )
-def test_bad_weights(tmp_path: Path, content: str, message: str) -> None:
+@pytest.mark.parametrize("memory_limit", [None, 1000])
+def test_bad_weights(
+    tmp_path: Path, content: str, expected: Refused, memory_limit: int | None
+) -> None:
     path = tmp_path / "data.csv"
     path.write_text(content)
-    with pytest.raises(DataError, match=message):
-        read_table(path, weights="w")
+    with refusing(expected, path=str(path)):
+        read_table(path, weights="w", memory_limit=memory_limit)
 
 
 def test_weights_are_a_column_of_a_csv(tmp_path: Path) -> None:
     sparse.save_npz(tmp_path / "data.npz", sparse.eye_array(3, format="csr"))
-    with pytest.raises(DataError, match=r"weights names a column of a \.csv"):
-        read_table(tmp_path / "data.npz", weights="w")
+    path = tmp_path / "data.npz"
+    with refusing(refused("names a column of", path=str(path), option="weights", value="w")):
+        read_table(path, weights="w")
 
 
 def test_alignments(tmp_path: Path) -> None:
     path = tmp_path / "small.fasta"
     path.write_text(">a\nACGT\n>b\nAC-T\n")
     assert read_table(path).names == ("a", "b")
-    with pytest.raises(
-        DataError, match=r"letters of small\.fasta are categories; leave out family"
-    ):
+    words = "are categories; leave out family"
+    with refusing(refused(words, path=str(path), option="family", value="gaussian")):
         read_table(path, family="gaussian")

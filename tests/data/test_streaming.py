@@ -170,6 +170,17 @@ def test_constant_and_empty_columns_are_dropped() -> None:
     assert_same(found, as_table(X, drop_constant=True))
 
 
+def test_errors_count_rows_of_weight_zero() -> None:
+    X = np.column_stack([np.arange(9000) % 3, np.arange(9000) % 7])
+    weights = np.where(np.arange(9000) % 2, 1.0, 0.0)
+    X[8765, 1] = -3
+    with refusing(refused("at row 8765", column="x1", row=8765, value=-3)):
+        streamed(with_weights(array_source(X), weights))
+    weights[4321] = -0.5
+    with refusing(refused("of row 4321", row=4321, value=-0.5, option="sample_weight")):
+        streamed(with_weights(array_source(X), weights))
+
+
 WRONG: dict[str, tuple[np.ndarray, Any]] = {
     "constant": (np.column_stack([np.ones(900), np.arange(900) % 3]), "auto"),
     "infinite": (

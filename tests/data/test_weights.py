@@ -155,6 +155,31 @@ def test_what_only_rows_of_weight_zero_have_is_not_there() -> None:
         as_table({"c": column, "r": other}, sample_weight=weights)
 
 
+NUMBERS = np.array([[0.5, 1], [1.5, 2], [2.5, 3], [np.inf, 4], [0.5, 5]])
+NUMBERED = {
+    "array": NUMBERS,
+    "pandas": pd.DataFrame(NUMBERS, columns=["x0", "x1"]),
+    "polars": pl.DataFrame(NUMBERS, schema=["x0", "x1"]),
+    "pyarrow": pa.table({"x0": NUMBERS[:, 0], "x1": NUMBERS[:, 1]}),
+    "blocks": {"x0": NUMBERS[:, 0], "x1": NUMBERS[:, 1]},
+    "sparse": sparse.csr_array(NUMBERS),
+}
+
+
+@pytest.mark.parametrize("form", NUMBERED)
+def test_errors_count_rows_of_weight_zero(form: str) -> None:
+    with refusing(refused("at row 3, column 'x0'", column="x0", row=3, value=np.inf)):
+        as_table(NUMBERED[form], sample_weight=[1, 0, 0, 2, 1])
+
+
+def test_errors_of_several_columns_count_rows_of_weight_zero() -> None:
+    X = np.array([[0, 1], [1, 2], [-1, 3], [2, -4], [0, 5]])
+    words = "(?s)-1 at row 2, column 'x0'.*-4 at row 3, column 'x1'"
+    with refusing(refused(words, column="x0", row=2, value=-1)) as caught:
+        as_table(X, sample_weight=[1, 0, 2, 2, 1])
+    assert [error.place.row for error in caught.value.errors] == [2, 3]
+
+
 @pytest.mark.parametrize("scores", [False, True])
 def test_integer_weights_are_repeated_rows(scores: bool) -> None:
     rng = np.random.default_rng(2)

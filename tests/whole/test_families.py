@@ -652,7 +652,7 @@ BAD: dict[str, tuple[Any, dict[str, Any], str]] = {
     "half a count in a sparse group": (
         sparse.csr_array(COUNTS * 0.5),
         {"groups": ["u", "u"], "family": "multinomial"},
-        "no whole number, 0.5 at row 0, column 'column 0'",
+        "no whole number, 0.5 at row 0, column 'x0'",
     ),
     "counts are not codes": (
         [COUNTS, TEXT["t"]],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -123,8 +123,7 @@ def check_finite(values: NDArray[Any], names: Sequence[str], start: int = 0) -> 
     if infinite.any():
         row, column = np.argwhere(infinite)[0]
         raise DataError(
-            f"infinity (inf) at row {start + row}, column {names[column]!r}: value "
-            f"{values[row, column]}",
+            f"infinity ({values[row, column]}) at row {start + row}, column {names[column]!r}",
             "values must be finite: drop the row or replace the value",
             row=int(start + row),
             column=names[column],
@@ -184,7 +183,8 @@ def identifier(name: str, n: int, number: bool) -> DataError:
 
 
 class ColumnErrors(DataError):
-    """Errors of several columns as one: the first few in full; `errors` holds all of them."""
+    """Errors of several columns as one: the first few in full; `errors` holds all of them, and the
+    place and the value are those of the first."""
 
     def __init__(self, errors: Sequence[DataError]) -> None:
         parts: list[str | Option | Phrase] = [f"{len(errors)} columns cannot be used as they are:"]
@@ -192,8 +192,14 @@ class ColumnErrors(DataError):
             parts += ["\n- ", error.what, *(["; ", error.remedy] if error.remedy else [])]
         if len(errors) > N_REPORTED:
             parts.append(f"\n- and {len(errors) - N_REPORTED} more")
-        super().__init__(Text(*parts))
+        first = errors[0]
+        super().__init__(Text(*parts), value=first.value, **vars(first.place))
         self.errors = tuple(errors)
+
+    def renumber(self, rows: Sequence[int]) -> Self:
+        """See `DataError.renumber`: all errors."""
+        self.__init__([error.renumber(rows) for error in self.errors])  # type: ignore[misc]
+        return self
 
 
 def combined_error(errors: Sequence[DataError]) -> DataError:
@@ -229,8 +235,20 @@ def negative_code(value: Any, row: int, name: str) -> DataError:
     )
 
 
+class OnlyValue(NamedTuple):
+    """The only value of a constant variable, and how it is shown."""
+
+    value: Any
+    text: str
+
+    @classmethod
+    def number(cls, value: float) -> OnlyValue:
+        """A number, shown in six digits."""
+        return cls(value, f"{value:g}")
+
+
 def constant_variables(
-    names: Sequence[str], values: Sequence[str], n: int, drop_constant: bool, p: int
+    names: Sequence[str], values: Sequence[OnlyValue], n: int, drop_constant: bool, p: int
 ) -> tuple[str, ...]:
     """The names to drop, or an error that lists the constant variables with their values."""
     if not names:
@@ -239,7 +257,8 @@ def constant_variables(
         raise DataError(
             f"all {p} columns are constant ({_with_values(names, values)})",
             "pass columns that vary; nothing is left to learn from",
-            value=tuple(values),
+            column=names[0],
+            value=values[0].value,
         )
     if drop_constant:
         return tuple(names)
@@ -248,17 +267,18 @@ def constant_variables(
     raise DataError(
         f"{len(names)} columns have one value in all {n} rows: {_with_values(names, values)}",
         Text("drop them or pass ", Option("drop_constant", True)),
-        value=tuple(values),
+        column=names[0],
+        value=values[0].value,
     )
 
 
-def constant_column(name: str, value: str, n: int) -> DataError:
+def constant_column(name: str, only: OnlyValue, n: int) -> DataError:
     """The error of a column with one value."""
     return DataError(
-        f"column {name!r} has one value ({value}) in all {n} rows",
+        f"column {name!r} has one value ({only.text}) in all {n} rows",
         Text("drop it or pass ", Option("drop_constant", True)),
         column=name,
-        value=value,
+        value=only.value,
     )
 
 
@@ -355,7 +375,7 @@ def listing(items: Sequence[object]) -> str:
     return ", ".join(repr(item) for item in items[:N_SHOWN]) + more
 
 
-def _with_values(names: Sequence[str], values: Sequence[str]) -> str:
-    shown = [f"{a!r} ({b})" for a, b in zip(names[:N_SHOWN], values, strict=False)]
+def _with_values(names: Sequence[str], values: Sequence[OnlyValue]) -> str:
+    shown = [f"{a!r} ({b.text})" for a, b in zip(names[:N_SHOWN], values, strict=False)]
     more = f" and {len(names) - N_SHOWN} more" if len(names) > N_SHOWN else ""
     return ", ".join(shown) + more

@@ -128,8 +128,8 @@ def read_table(
             )
         names = read_vocabulary(Path(vocab))
     plan = ReadPlan(memory_bytes(memory_limit), names, family, drop_constant, scratch)
-    with reading(path):
-        roles = Roles(weights, ignore)
+    roles = Roles(weights, ignore)
+    with reading(path), roles.naming_weights():
         return _read_file(path, plan, groups, min_count, delimiter, scores, roles)
 
 

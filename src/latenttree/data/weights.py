@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -87,6 +89,20 @@ def check_weights(sample_weight: Any, n: int, least: float = MIN_TOTAL) -> NDArr
             option="sample_weight",
         )
     return weights
+
+
+@contextmanager
+def numbering_all_rows(all_weights: Callable[[], Any]) -> Iterator[None]:
+    """Inside, only rows that count are known; errors leave with their numbers among all rows.
+
+    `all_weights()` are the weights of all rows, None where they have none."""
+    try:
+        yield
+    except DataError as error:
+        weights = all_weights()
+        if weights is not None:
+            error.renumber(np.flatnonzero(np.asarray(weights) > 0).tolist())
+        raise
 
 
 def weighted_rows(X: Any, sample_weight: Any) -> tuple[Any, NDArray[np.float64] | None]:

@@ -197,13 +197,13 @@ class SparseBuffer:
         if bad.any():
             at = int(bad.argmax())
             row = int(np.searchsorted(matrix.indptr, at, side="right")) - 1
+            name, value = self.names[matrix.indices[at]], matrix.data[at]
             raise DataError(
-                f"NaN or infinity at row {row}, column {self.names[matrix.indices[at]]!r}"
-                " of a sparse matrix",
+                f"NaN or infinity (value {value}) at row {row}, column {name!r} of a sparse matrix",
                 "values must be finite: drop or fill it",
-                value=matrix.data[at],
+                value=value,
                 row=row,
-                column=self.names[matrix.indices[at]],
+                column=name,
             )
         run = Run(matrix.dtype, (Csr(_small_csr(matrix)),))
         return replace(self, runs=with_run(self.runs, run, _join_csr))

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from latenttree.data.checks import check_finite, check_known, check_squares
+from latenttree.data.checks import OnlyValue, check_finite, check_known, check_squares
 from latenttree.data.columns.bins import (
     bin_codes,
     normal_scores,
@@ -183,7 +183,7 @@ def _coded(x: Any, name: str, family: str) -> Variable:
         x.shape[1],
         codes=codes,
         n_missing=len(codes) - len(known),
-        constant=_shown(np.eye(x.shape[1])[known[0]]) if single else None,
+        constant=_only(np.eye(x.shape[1])[known[0]]) if single else None,
     )
 
 
@@ -238,20 +238,20 @@ def _emptied(structural: Any, gaps: Mask) -> Any:
 
 def _constant(
     x: Any, structural: Any, gaps: Mask | None, family: str, weights: Floats | None
-) -> str | None:
-    """The only row of a block, as text; None where it varies."""
+) -> OnlyValue | None:
+    """The only row of a block; None where it varies."""
     if family == "multinomial":
         known = slice(None) if gaps is None else ~gaps
         shares = structural[known]
         mean, deviation = sparse_spread(shares, None)
-        return None if deviation.max() > ROUNDING else _shown(mean)
+        return None if deviation.max() > ROUNDING else _only(mean)
     mean, deviation = sparse_spread(x, weights) if sparse.issparse(x) else spread(x, weights)
-    return None if deviation.any() else _shown(mean)
+    return None if deviation.any() else _only(mean)
 
 
-def _shown(row: NDArray[Any]) -> str:
+def _only(row: NDArray[Any]) -> OnlyValue:
     row = np.asarray(row, dtype=np.float64)
-    return np.array2string(row, threshold=6, edgeitems=2, precision=6)
+    return OnlyValue(row, np.array2string(row, threshold=6, edgeitems=2, precision=6))
 
 
 # --- structural forms ----------------------------------------------------------------

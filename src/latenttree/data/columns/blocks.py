@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from latenttree.data.checks import check_shape, constant_variables, resolve_names
+from latenttree.data.checks import OnlyValue, check_shape, constant_variables, resolve_names
 from latenttree.data.columns.variables import one_hot
 from latenttree.data.columns.vectors import unsupported_dtype
 from latenttree.data.containers import complex_data
@@ -51,7 +51,7 @@ def table_from_sparse(X: Any, names: Sequence[Any] | None, drop_constant: bool) 
     constant = np.flatnonzero(~varies)
     dropped = constant_variables(
         [labels[i] for i in constant],
-        ["1" if support[i] else "0" for i in constant],
+        [OnlyValue.number(int(support[i] > 0)) for i in constant],
         n,
         drop_constant,
         p,

@@ -47,7 +47,7 @@ from latenttree.data.columns.vectors import (
 from latenttree.data.containers import as_frame, as_matrix, is_blocks, reject_unreadable
 from latenttree.data.streaming.columns import NumericOnDisk
 from latenttree.data.table import Table
-from latenttree.data.weights import weighted_rows
+from latenttree.data.weights import numbering_all_rows, weighted_rows
 from latenttree.errors import DataError, Option, Text
 
 Floats = NDArray[np.float64]
@@ -61,7 +61,8 @@ def table_in_memory(
     reject_unreadable(X)
     X, weights = weighted_rows(X, sample_weight)
     build = TableBuilder(**options, weights=weights, scores=scores)
-    table = build.sparse(X, groups) if sparse.issparse(X) else build.other(X, groups)
+    with numbering_all_rows(lambda: sample_weight):
+        table = build.sparse(X, groups) if sparse.issparse(X) else build.other(X, groups)
     return table if weights is None else table.replace(weights=weights)
 
 
@@ -280,7 +281,7 @@ class TableBuilder:
             self.block(
                 matrix[:, member],
                 name,
-                [f"column {j}" for j in member],
+                [f"x{j}" for j in member],
                 family,
                 None if mask is None else mask[:, member],
             )

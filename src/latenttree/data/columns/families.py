@@ -60,7 +60,7 @@ _PREVIEW = 1000  # values that are looked at first: most real columns show a fra
 def requested_families(family: Family, names: Sequence[str]) -> list[str]:
     """(p,) the family requested for each variable, or "auto"."""
     if isinstance(family, str):
-        return [_known(family, "")] * len(names)
+        return [_known(family)] * len(names)
     if not isinstance(family, Mapping):
         raise DataError(
             Text(Option("family", family), " is neither a name nor a dict"),
@@ -78,20 +78,22 @@ def requested_families(family: Family, names: Sequence[str]) -> list[str]:
             f"{_did_you_mean(unknown, names)}",
             f"the columns are {listing(names)}",
             column=unknown,
-            value=wanted[unknown],
+            value=unknown,
             option="family",
         )
-    by_column = {column: _known(name, f" of column {column!r}") for column, name in wanted.items()}
+    by_column = {column: _known(name, column) for column, name in wanted.items()}
     return [by_column.get(name, AUTO) for name in names]
 
 
-def _known(name: Any, of: str) -> str:
+def _known(name: Any, column: str | None = None) -> str:
     if isinstance(name, str) and name in (AUTO, *NAMES):
         return name
+    of_column = "" if column is None else f" of column {column!r}"
     raise DataError(
-        f"family {name!r}{of} is unknown{_meant(str(name))}",
+        f"family {name!r}{of_column} is unknown{_meant(str(name))}",
         f"choose one of {[AUTO, *NAMES]}",
         value=name,
+        column=column,
         option="family",
     )
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from latenttree.data.checks import N_SHOWN, constant_variables, listing
+from latenttree.data.checks import N_SHOWN, OnlyValue, constant_variables, listing
 from latenttree.data.columns.codes import CodeStack, code_dtype
 from latenttree.data.table import Table
 from latenttree.data.values import CODED, Values
@@ -34,7 +34,7 @@ class Variable:
     values : its values for likelihoods, as in `Values.arrays`; None where codes suffice.
     gaps : (n,) True where a block is missing; None where none is, or where codes tell.
     n_missing : samples in which it is missing.
-    constant : its only value, as text; None where it varies.
+    constant : its only value; None where it varies.
     remark : why a note should tell how it was read.
     n_values : its different values, where a remark needs their number."""
 
@@ -47,15 +47,17 @@ class Variable:
     values: Any = None
     gaps: NDArray[np.bool_] | None = None
     n_missing: int = 0
-    constant: str | None = None
+    constant: OnlyValue | None = None
     remark: Remark = ""
     n_values: int = 0
 
     @property
-    def only_value(self) -> str:
-        """The value of a constant variable, in words."""
+    def only_value(self) -> OnlyValue:
+        """The value of a constant variable; its text says where it may be missing."""
+        assert self.constant is not None
+        value, text = self.constant
         some = self.n_missing > 0 and self.remark != "lost"
-        return f"{self.constant}, or missing" if some else f"{self.constant}"
+        return OnlyValue(value, f"{text}, or missing" if some else text)
 
 
 def codes_of_variables(

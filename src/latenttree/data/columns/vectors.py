@@ -12,7 +12,14 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.data.checks import check_finite, check_squares, is_missing, negative_code, widened
+from latenttree.data.checks import (
+    OnlyValue,
+    check_finite,
+    check_squares,
+    is_missing,
+    negative_code,
+    widened,
+)
 from latenttree.data.columns.bins import bin_codes, normal_scores, quantile_edges, varies
 from latenttree.data.columns.codes import Encoded, encode_integers, encode_labels, label_array
 from latenttree.data.columns.families import AUTO, MANY_VALUES, check_scores, vector_family, whole
@@ -144,9 +151,9 @@ def _plain(values: NDArray[Any], name: str) -> NDArray[Any]:
         check_finite(result[:, None], [name])
         return result
     if len(kinds) > 1:
-        names = ", ".join(sorted(type_.__name__ for type_ in kinds.values()))
+        names = tuple(sorted(type_.__name__ for type_ in kinds.values()))
         raise DataError(
-            f"object column {name!r} mixes types ({names})",
+            f"object column {name!r} mixes types ({', '.join(names)})",
             "convert it to one type, for example astype(str)",
             column=name,
             value=names,
@@ -225,7 +232,7 @@ def variable_of(vector: Vector, name: str, requested: str, weights: Floats | Non
 def all_missing_variable(vector: Vector, name: str) -> Variable:
     """The variable of a column that is missing in all rows, which counts as constant."""
     codes = np.full(vector.n, -1)
-    constant = "missing"
+    constant = OnlyValue(None, "missing")
     return Variable(
         name, "categorical", 1, codes=codes, n_missing=vector.n, constant=constant, remark="lost"
     )
@@ -255,7 +262,7 @@ def _coded(vector: Vector, name: str, family: str, requested: str) -> Variable:
         codes=vector.spread(codes, -1),
         labels=labels,
         n_missing=vector.n_missing,
-        constant=str(labels[0]) if len(labels) == 1 else None,
+        constant=OnlyValue(labels[0], str(labels[0])) if len(labels) == 1 else None,
         remark=_remark(vector.known.dtype.kind, len(labels), requested),
         n_values=len(labels),
     )
@@ -340,7 +347,7 @@ def _number(vector: Vector, x: Floats, name: str, family: str, weights: Floats |
     """A numeric variable: quantile bins for the structure, the numbers for likelihoods."""
     weights = vector.weights(weights)
     edges = quantile_edges(x, weights)
-    constant = None if edges.size and varies(x, weights) else f"{x[0]:g}"
+    constant = None if edges.size and varies(x, weights) else OnlyValue.number(x[0])
     return Variable(
         name,
         family,
@@ -366,7 +373,7 @@ def score_variable(vector: Vector, name: str, requested: str, weights: Floats | 
         values=x,
         gaps=vector.gaps,
         n_missing=vector.n_missing,
-        constant=None if varies(known, vector.weights(weights)) else f"{known[0]:g}",
+        constant=None if varies(known, vector.weights(weights)) else OnlyValue.number(known[0]),
     )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -43,6 +44,16 @@ class Roles(NamedTuple):
             )
         return [name for name in header if name != self.weights and name not in self.ignore]
 
+    @contextmanager
+    def naming_weights(self) -> Iterator[None]:
+        """Errors of the weights inside name their column."""
+        try:
+            yield
+        except DataError as error:
+            if self.weights is not None and error.place.option == "sample_weight":
+                error.within("", column=self.weights)
+            raise
+
 
 def check_header(header: Sequence[str], path: Path) -> None:
     """Raise if the first line holds numbers instead of names."""
@@ -52,6 +63,7 @@ def check_header(header: Sequence[str], path: Path) -> None:
             "add a line with the names of the columns",
             value=tuple(header),
             path=str(path),
+            line=1,
         )
 
 

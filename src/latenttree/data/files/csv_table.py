@@ -21,7 +21,7 @@ from latenttree.data.files.csv_cells import (
 )
 from latenttree.data.files.text import read_cells
 from latenttree.data.table import Table
-from latenttree.data.weights import check_weights
+from latenttree.data.weights import check_weights, numbering_all_rows
 from latenttree.errors import DataError
 
 Cells = tuple[list[str], NDArray[np.int32]]  # distinct texts of a column, and which each row has
@@ -47,16 +47,19 @@ def read_csv(
         return chosen
 
     all_names, cells = read_cells(path, choose, delimiter)
-    header, counts = [all_names[j] for j in chosen], None
+    header, all_weights, counts = [all_names[j] for j in chosen], None, None
     if roles.weights is not None:
         check_shape((len(cells[0][1]), len(header)))
-        counts, cells = _weighed(header, cells, roles.weights)
-        header = [name for name in header if name != roles.weights]
+        j = header.index(roles.weights)
+        all_weights = _weights(*cells.pop(j), header.pop(j))
+        keep = all_weights > 0
+        counts, cells = all_weights[keep], [(texts, codes[keep]) for texts, codes in cells]
     n = len(cells[0][1]) if cells else 0
     check_shape((n, len(header)))
     labels = resolve_names(names, len(header), header)
     vectors = (_vector(*column, name) for column, name in zip(cells, labels, strict=True))
-    return table_of_vectors(vectors, labels, n, weights=counts, **options)
+    with numbering_all_rows(lambda: all_weights):
+        return table_of_vectors(vectors, labels, n, weights=counts, **options)
 
 
 def csv_cells(path: Path, delimiter: str) -> tuple[list[str], list[Cells]]:
@@ -66,28 +69,21 @@ def csv_cells(path: Path, delimiter: str) -> tuple[list[str], list[Cells]]:
     return header, cells
 
 
-def _weighed(
-    header: Sequence[str], cells: Sequence[Cells], weights: str
-) -> tuple[NDArray[np.float64], list[Cells]]:
-    """The column of weights, and the others; rows of weight 0 are left out."""
-    j = list(header).index(weights)
-    texts, codes = cells[j]
+def _weights(texts: Sequence[str], codes: NDArray[np.int32], name: str) -> NDArray[np.float64]:
+    """(n,) the column of weights."""
     numbers = [number_of(text.strip()) for text in texts]
     if None in numbers:
         wrong = numbers.index(None)
         row = int((codes == wrong).argmax())
         raise DataError(
-            f"column {weights!r} of weights has {texts[wrong]!r} in row {row}, which is no number",
+            f"column {name!r} of weights has {texts[wrong]!r} in row {row}, which is no number",
             "correct it",
-            column=weights,
+            column=name,
             row=row,
             value=texts[wrong],
             option="weights",
         )
-    row_weights = check_weights(np.asarray(numbers, dtype=np.float64)[codes], len(codes))
-    keep = row_weights > 0
-    others = [(column, rows[keep]) for i, (column, rows) in enumerate(cells) if i != j]
-    return row_weights[keep], others
+    return check_weights(np.asarray(numbers, dtype=np.float64)[codes], len(codes))
 
 
 def _vector(texts: Sequence[str], codes: NDArray[np.int32], name: str) -> Vector:

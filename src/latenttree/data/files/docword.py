@@ -77,16 +77,16 @@ def entry_blocks(
     n_read = 0
     for triplets, line in lines.triplets(n_entries):
         n_read += len(triplets)
-        _check_range(triplets[:, 0], n_docs, "document", "D", lines.name, line)
-        _check_range(triplets[:, 1], n_words, "word", "W", lines.name, line)
+        _check_range(triplets[:, 0], n_docs, "document", "D", lines, line)
+        _check_range(triplets[:, 1], n_words, "word", "W", lines, line)
         if triplets[:, 2].min() < 0:
             bad = int(triplets[:, 2].argmin())
             raise DataError(
                 f"{lines.name}, line {line + bad}: negative count {triplets[bad, 2]}",
                 "counts must be >= 0",
                 value=int(triplets[bad, 2]),
-                row=line + bad,
-                path=lines.name,
+                path=lines.path,
+                line=line + bad,
             )
         some = triplets[:, 2] > 0
         yield (triplets[some, 0] - 1).astype(np.int32), (triplets[some, 1] - 1).astype(np.int32)
@@ -95,23 +95,24 @@ def entry_blocks(
             f"the header of {lines.name} says NNZ={n_entries} entries, but the file has {n_read}",
             "it is cut or its header is wrong: download it again, or correct the third line",
             value=n_read,
-            path=lines.name,
+            path=lines.path,
+            line=3,
         )
 
 
 def _check_range(
-    values: NDArray[np.int64], high: int, what: str, symbol: str, name: str, line: int
+    values: NDArray[np.int64], high: int, what: str, symbol: str, lines: Lines, line: int
 ) -> None:
     if values.min() >= 1 and values.max() <= high:
         return
     bad = int(((values < 1) | (values > high)).argmax())
     raise DataError(
-        f"{name}, line {line + bad}: {what} {values[bad]} is out of range, the header "
+        f"{lines.name}, line {line + bad}: {what} {values[bad]} is out of range, the header "
         f"says {symbol}={high} (numbered from 1)",
         "correct the header or the line",
         value=int(values[bad]),
-        row=line + bad,
-        path=name,
+        path=lines.path,
+        line=line + bad,
     )
 
 
@@ -119,7 +120,7 @@ class Lines:
     """Lines of a text file, gzipped or not, in blocks; counts the lines read."""
 
     def __init__(self, path: Path, read_bytes: int = READ_BYTES) -> None:
-        self.name = path.name
+        self.path, self.name = str(path), path.name
         self.n_lines = 0  # lines handed out
         self._bytes = _unzipped(path, read_bytes)
         self._rest = b""
@@ -136,11 +137,11 @@ class Lines:
         if not line.strip().isdigit():
             raise DataError(
                 f"{self.name}, line {self.n_lines}: expected the whole number {symbol}, got "
-                f"{_show(line)}",
+                f"{_text(line)!r}",
                 "a docword file starts with the lines D, W and NNZ",
-                value=_show(line),
-                row=self.n_lines,
-                path=self.name,
+                value=_text(line),
+                path=self.path,
+                line=self.n_lines,
             )
         return int(line)
 
@@ -189,11 +190,11 @@ class Lines:
             except ValueError as error:
                 raise DataError(
                     f"{self.name}, line {self.n_lines + 1 + i}: expected three whole numbers "
-                    f"'document word count', got {_show(line)}",
+                    f"'document word count', got {_text(line)!r}",
                     "correct or remove the line",
-                    value=_show(line),
-                    row=self.n_lines + 1 + i,
-                    path=self.name,
+                    value=_text(line),
+                    path=self.path,
+                    line=self.n_lines + 1 + i,
                 ) from error
             rows.append((doc, word, count))
         return np.asarray(rows, dtype=np.int64).ravel()
@@ -208,7 +209,7 @@ class Lines:
                 f"{complete} of {n_expected or 'unknown'} rows",
                 "download it again",
                 value=complete,
-                path=self.name,
+                path=self.path,
             ) from error
 
 
@@ -241,6 +242,6 @@ def _integers(block: bytes) -> NDArray[np.int64] | None:
             return None
 
 
-def _show(line: bytes) -> str:
-    text = line[:60].decode("utf-8", "replace")
-    return repr(text + ("..." if len(line) > 60 else ""))
+def _text(line: bytes) -> str:
+    """A line, cut short."""
+    return line[:60].decode("utf-8", "replace") + ("..." if len(line) > 60 else "")

@@ -120,14 +120,11 @@ def _records(file: TextIO, name: str) -> list[_Record]:
                     f"got {text[:40]!r}",
                     "is it a FASTA file?",
                     value=text[:40],
-                    row=number,
-                    path=name,
+                    line=number,
                 )
             records[-1].lines.append("".join(text.split()))
     if not records:
-        raise DataError(
-            f"{name} has no sequence", "a FASTA file has a line '>NAME' before each", path=name
-        )
+        raise DataError(f"{name} has no sequence", "a FASTA file has a line '>NAME' before each")
     return records
 
 
@@ -138,8 +135,7 @@ def _names(records: Sequence[_Record], name: str) -> list[str]:
             raise DataError(
                 f"{name}, line {record.line}: '>' without a name",
                 "name the sequence",
-                row=record.line,
-                path=name,
+                line=record.line,
             )
     words = [record.header.split()[0] for record in records]
     if len(set(words)) == len(words):
@@ -152,7 +148,8 @@ def _names(records: Sequence[_Record], name: str) -> list[str]:
             f"{name} has {len(lines)} sequences called {repeated[0]!r} (lines {', '.join(lines)})",
             "names must be different: rename or remove",
             value=repeated[0],
-            path=name,
+            column=repeated[0],
+            line=next(record.line for record in reversed(records) if record.header == repeated[0]),
         )
     return headers
 
@@ -166,8 +163,7 @@ def _check_lengths(
                 f"{file}, line {record.line}: {name!r} has no sequence",
                 "remove it",
                 column=name,
-                row=record.line,
-                path=file,
+                line=record.line,
             )
     lengths = [len(text) for text in sequences]
     usual = max(set(lengths), key=lambda length: (lengths.count(length), length))
@@ -181,7 +177,7 @@ def _check_lengths(
             "align them first",
             value=lengths[odd[0]],
             column=names[odd[0]],
-            path=file,
+            line=records[odd[0]].line,
         )
 
 
@@ -225,7 +221,6 @@ def _check_known(codes: NDArray[np.int8], names: Sequence[str], file: str) -> No
             "known letter, only gaps",
             "remove " + ("it" if len(empty) == 1 else "them"),
             column=empty[0],
-            path=file,
         )
 
 
@@ -251,8 +246,7 @@ def _wrong_character(character: str, site: int, name: str, kind: str, file: str)
         "" if kind == "protein" else Text(protein),
         value=character,
         column=name,
-        row=site + 1,
-        path=file,
+        row=site,
     )
 
 

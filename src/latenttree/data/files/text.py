@@ -71,6 +71,7 @@ def open_text(path: Path) -> Iterator[TextIO]:
                 f"{path.name} is not UTF-8 text (byte {error.object[error.start]:#x} at "
                 f"position {error.start})",
                 "save it as UTF-8",
+                value=error.object[error.start],
                 path=str(path),
             ) from error
 
@@ -121,46 +122,49 @@ def rows_of_csv(path: Path, delimiter: str) -> Iterator[tuple[list[str], Iterato
     try:
         with open_text(path) as file:
             reader = csv.reader(file, delimiter=delimiter)
-            header = _header(next(reader, []), path.name, delimiter)
-            yield header, _rows(reader, len(header), path.name)
+            header = _header(next(reader, []), path, delimiter)
+            yield header, _rows(reader, len(header), path)
     except csv.Error as error:
         raise DataError(
             f"{path.name}, line {reader.line_num}: {error}",
             "correct the line",
-            row=reader.line_num,
             path=str(path),
+            line=reader.line_num,
         ) from error
 
 
-def _header(header: list[str], name: str, delimiter: str) -> list[str]:
+def _header(header: list[str], path: Path, delimiter: str) -> list[str]:
     if not header:
         raise DataError(
-            f"{name} starts with an empty line", "its first line must name the columns", path=name
+            f"{path.name} starts with an empty line",
+            "its first line must name the columns",
+            path=str(path),
+            line=1,
         )
     other = next((mark for mark in ";\t|," if mark != delimiter and mark in header[0]), None)
     if len(header) == 1 and other is not None:
         raise DataError(
-            f"{name} seems to be separated by {other!r}, not {delimiter!r}",
+            f"{path.name} seems to be separated by {other!r}, not {delimiter!r}",
             Text("pass ", Option("delimiter", other)),
             value=delimiter,
-            path=name,
+            path=str(path),
             option="delimiter",
         )
     return header
 
 
-def _rows(reader: Any, width: int, name: str) -> Iterator[list[str]]:
+def _rows(reader: Any, width: int, path: Path) -> Iterator[list[str]]:
     for row in reader:
         if len(row) == width:
             yield row
         elif row:  # an empty line is no row
             raise DataError(
-                f"{name}, line {reader.line_num}: {len(row)} cells where the first line has "
+                f"{path.name}, line {reader.line_num}: {len(row)} cells where the first line has "
                 f"{width}",
                 "correct or quote the line",
                 value=len(row),
-                row=reader.line_num,
-                path=name,
+                path=str(path),
+                line=reader.line_num,
             )
 
 

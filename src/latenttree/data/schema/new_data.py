@@ -169,7 +169,7 @@ class Reader:
                 f"X is a sparse matrix, but the model was fitted on {schema.container} data "
                 "with categories",
                 "pass X.toarray()",
-                value=schema.container,
+                value=type(X).__name__,
             )
         self._check_count(X.shape[1])
         if schema.kind == "sparse_binary":
@@ -333,7 +333,11 @@ def _wrong_names(unknown: Sequence[str], absent: Sequence[str]) -> DataError:
         message += f"Feature names unseen at fit time:\n{_bullets(unknown)}"
     if absent:
         message += f"Feature names seen at fit time, yet now missing:\n{_bullets(absent)}"
-    return DataError(message + "Select and rename the columns; their order does not matter")
+    return DataError(
+        message + "Select and rename the columns; their order does not matter",
+        column=sorted(unknown or absent)[0],
+        value=(tuple(unknown), tuple(absent)),
+    )
 
 
 def _bullets(names: Sequence[str]) -> str:

@@ -180,7 +180,7 @@ class Schema(SchemaFields):
                     f"values of {self.names[i]!r} have {received}",
                     f"give an array of shape {expected}",
                     column=self.names[i],
-                    value=received,
+                    value=None if values is None else values.shape,
                 )
             stored = values.data if hasattr(values, "indptr") else values
             if not np.isfinite(stored).all():
@@ -188,6 +188,7 @@ class Schema(SchemaFields):
                     f"values of {self.names[i]!r} hold NaN or infinity",
                     "only known values can be decoded",
                     column=self.names[i],
+                    value=stored[~np.isfinite(stored)].flat[0],
                 )
 
     def to_json(self) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,9 +27,10 @@ from latenttree.data.streaming.scratch import Arrays, ScratchFolder
 from latenttree.data.streaming.text_columns import TextColumn
 from latenttree.data.table import Table
 from latenttree.data.values import CODED, Values
-from latenttree.data.weights import check_weights, checked_numbers
+from latenttree.data.weights import check_weights, checked_numbers, numbering_all_rows
 from latenttree.engine.memory import room_for_table, room_within
 from latenttree.engine.progress import tell_number
+from latenttree.errors import DataError
 
 Floats = NDArray[np.float64]
 
@@ -80,49 +82,84 @@ def streamed_table(
     scratch = ScratchFolder(plan.scratch)
     kind = TextColumn if texts else StreamedColumn
     columns = [kind(name, family, scratch) for name, family in zip(names, requested, strict=True)]
-    sizes, weights = _written(columns, chunks)
-    n = sum(sizes)
+    written = _ChunkWriter(columns)
+    for chunk in chunks:
+        written.add(chunk)
+    n, weights = sum(written.sizes), written.weights
+    check_shape((written.n_read, len(names)))
+    if written.has_weights and not n:
+        check_weights(np.zeros(written.n_read), written.n_read)
     check_shape((n, len(names)))
     total = None if weights is None else check_weights(np.concatenate(weights), n)
     vectors = (column.summary(weights) for column in columns)
-    variables = variables_of_vectors(vectors, names, n, plan.family, plan.drop_constant)
-    table = _table(_Rows(columns, variables, sizes), plan)
+    with written.numbering_all_rows():
+        variables = variables_of_vectors(vectors, names, n, plan.family, plan.drop_constant)
+    table = _table(_Rows(columns, variables, written.sizes), plan)
     return table if total is None or (total == 1).all() else table.replace(weights=total)
 
 
-def _written(
-    columns: Sequence[StreamedColumn], chunks: Iterable[RowBlock]
-) -> tuple[list[int], list[Floats] | None]:
-    """Write all chunks to the columns' scratch files; returns the rows of each part, and their
-    weights."""
-    sizes: list[int] = []
-    weights: list[Floats] = []
-    for chunk in chunks:
-        tell_number("read", sum(sizes) + chunk.n)
-        chunk = _weighed(chunk)
+class _ChunkWriter:
+    """Writes chunks to the scratch files of the columns, without rows of weight 0.
+
+    Attributes
+    ----------
+    sizes : rows of each chunk that count.
+    n_read : rows of all chunks.
+    """
+
+    def __init__(self, columns: Sequence[StreamedColumn]) -> None:
+        self.columns = columns
+        self.sizes: list[int] = []
+        self._weights: list[Floats] = []
+        self._counts: list[NDArray[np.bool_]] = []  # which rows of each chunk count
+        self.n_read = 0
+
+    def add(self, chunk: RowBlock) -> None:
+        """Write a chunk."""
+        tell_number("read", sum(self.sizes) + chunk.n)
+        chunk = self._counting(chunk)
         if not chunk.n:
-            continue
-        for column, values in zip(columns, chunk.columns, strict=True):
-            if isinstance(column, TextColumn):
-                column.add_texts(values, chunk.weights)
-            else:
-                column.add(values, chunk.weights)
-        sizes.append(chunk.n)
+            return
+        with self.numbering_all_rows():
+            for column, values in zip(self.columns, chunk.columns, strict=True):
+                if isinstance(column, TextColumn):
+                    column.add_texts(values, chunk.weights)
+                else:
+                    column.add(values, chunk.weights)
+        self.sizes.append(chunk.n)
         if chunk.weights is not None:
-            weights.append(chunk.weights)
-    return sizes, weights or None
+            self._weights.append(chunk.weights)
 
+    @property
+    def has_weights(self) -> bool:
+        """Whether rows have weights."""
+        return bool(self._counts)
 
-def _weighed(chunk: RowBlock) -> RowBlock:
-    """The chunk without rows of weight 0."""
-    if chunk.weights is None:
-        return chunk
-    weights = checked_numbers(chunk.weights, chunk.n)
-    keep = weights > 0
-    if keep.all():
-        return chunk._replace(weights=weights)
-    columns = [_taken(values, keep) for values in chunk.columns]
-    return RowBlock(int(keep.sum()), columns, weights[keep])
+    @property
+    def weights(self) -> list[Floats] | None:
+        """The weights of the rows of each chunk; None where they have none."""
+        return self._weights or None
+
+    def numbering_all_rows(self) -> AbstractContextManager[None]:
+        """Errors inside number rows among all that were read."""
+        return numbering_all_rows(lambda: np.concatenate(self._counts) if self._counts else None)
+
+    def _counting(self, chunk: RowBlock) -> RowBlock:
+        """The chunk without rows of weight 0."""
+        start, self.n_read = self.n_read, self.n_read + chunk.n
+        if chunk.weights is None:
+            return chunk
+        try:
+            weights = checked_numbers(chunk.weights, chunk.n)
+        except DataError as error:
+            error.renumber(range(start, start + chunk.n))
+            raise
+        keep = weights > 0
+        self._counts.append(keep)
+        if keep.all():
+            return chunk._replace(weights=weights)
+        columns = [_taken(values, keep) for values in chunk.columns]
+        return RowBlock(int(keep.sum()), columns, weights[keep])
 
 
 def _taken(values: Any, keep: NDArray[np.bool_]) -> Any:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.data.checks import MAX_ALL_UNIQUE, identifier
+from latenttree.data.checks import MAX_ALL_UNIQUE, OnlyValue, identifier
 from latenttree.data.columns.bins import bin_codes
 from latenttree.data.columns.codes import code_dtype, encode_integers
 from latenttree.data.columns.families import AUTO, NUMBERS, vector_family
@@ -228,7 +228,7 @@ class NumericOnDisk(Vector):
             family,
             len(edges) + 1,
             n_missing=self.n - extent.rows,
-            constant=None if varies else f"{extent.low:g}",
+            constant=None if varies else OnlyValue.number(extent.low),
             edges=edges,
         )
 
