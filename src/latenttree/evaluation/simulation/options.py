@@ -10,7 +10,7 @@ from latenttree.evaluation.simulation.channels import Marginal
 from latenttree.evaluation.simulation.leaves import FAMILIES, SCALARS
 from latenttree.tree import Tree
 
-CODED = ("categorical", "ordinal", "presence")
+CODED = ("categorical", "ordinal", "binary")
 """Families whose values are categories."""
 
 
