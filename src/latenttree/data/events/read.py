@@ -361,7 +361,7 @@ def _given_codes(codes: Sequence[Any], group_of: Mapping[str, str] | None) -> di
                 Option("codes"), f" has {listing(outside)}, which ", Option("groups"), " does not"
             ),
             "add a group",
-            value=tuple(outside),
+            value=outside[0],
             option="codes",
         )
     return {code: i for i, code in enumerate(given)}
