@@ -16,7 +16,7 @@ from latenttree.engine import resolve_jobs
 from latenttree.evaluation.datasets import LatentTreeData
 from latenttree.model.gaussian import GaussianTreeModel
 from latenttree.model.gaussian.layout import GaussianLayout
-from latenttree.model.gaussian.units import linear_of, model_of
+from latenttree.model.gaussian.units import linear_of, model_in_units
 from latenttree.parameters.gaussian.moments import standardisation
 from latenttree.refinement.gaussian.condensed_rows import training_blocks
 from latenttree.refinement.gaussian.em import run_gaussian_em
@@ -75,7 +75,7 @@ def maximum_near_truth(data: LatentTreeData, max_steps: int = 200) -> GaussianTr
         n_parameters=truth.n_parameters,
         n_jobs=jobs,
     )
-    return model_of(found.linear, layout, *units)
+    return model_in_units(found.linear, layout, *units)
 
 
 def _columns(data: LatentTreeData) -> Floats:

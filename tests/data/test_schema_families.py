@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 from scipy import sparse
+from tests.data.refusals import Refused, refused, refusing
 from tests.data.test_schema import damage, same
 
 from latenttree.data import DataError, Schema, Table, as_table
@@ -365,11 +366,11 @@ def test_ordered_categories_keep_their_order() -> None:
     schema = schema_of(PANDAS[["age", "level"]], family={"level": "ordinal"})
     assert schema.labels[1].tolist() == LEVELS[:3]
     np.testing.assert_array_equal(schema.encode(PANDAS[["age", "level"]])[:, 1], LEVEL)
-    with pytest.raises(DataError, match="unseen category 'top' at row 0"):
+    with refusing(refused("unseen category", column="level", row=0, value="top")):
         schema.encode(PANDAS[["age", "level"]].assign(level="top"))
     scores = schema_of(SCORES, scores=True)
     assert (scores.rows(SCORES.assign(level="top")).arrays[6] == 3).all()
-    with pytest.raises(DataError, match="unseen category 'huge' at row 0, column 'level'"):
+    with refusing(refused("unseen category", column="level", row=0, value="huge")):
         scores.rows(SCORES.assign(level="huge"))
 
 
@@ -384,66 +385,77 @@ def test_ordinal_tables_as_scores() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "message"),
+    ("name", "value", "words"),
     [
-        ("age", np.inf, r"infinity \(inf\) at row 5, column 'age'; values must be finite"),
-        ("age", "old", "str 'old' at row 5, column 'age'; .* numbers of family 'gaussian'"),
-        ("visits", -1, "value -1 at row 5, column 'visits', which holds counts: whole numbers"),
-        ("visits", 0.5, "value 0.5 at row 5, column 'visits'"),
-        ("visits", np.inf, "infinity"),
-        ("visits", "3", r"str '3' at row 5, column 'visits'.*astype\(float\)"),
-        ("colour", 3.0, "number 3.0 at row 5, column 'colour'"),
-        ("level", "huge", "unseen category 'huge' at row 5"),
+        ("age", np.inf, "values must be finite"),
+        ("age", "old", "numbers of family 'gaussian'"),
+        ("visits", -1, "which holds counts: whole numbers"),
+        ("visits", 0.5, "which holds counts: whole numbers"),
+        ("visits", np.inf, "values must be finite"),
+        ("visits", "3", r"astype\(float\)"),
+        ("colour", 3.0, "number 3.0"),
+        ("level", "huge", "unseen category"),
     ],
 )
-def test_bad_numbers_of_a_frame(name: str, value: Any, message: str) -> None:
+def test_bad_numbers_of_a_frame(name: str, value: Any, words: str) -> None:
     schema = schema_of(PANDAS, family=FAMILY)
     X = PANDAS.astype({name: object})
     X.loc[5, name] = value
     X.loc[2, name] = None  # rows are counted with the missing ones
-    with pytest.raises(DataError, match=message):
+    with refusing(refused(words, column=name, row=5, value=value)):
         schema.rows(X)
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "message"),
+    ("name", "value", "words"),
     [
-        ("real", -np.inf, r"infinity \(-inf\) at row 7, column 'real\[1\]'"),
-        ("bag", -2, r"value -2 at row 7, column 'bag\[1\]', which holds counts"),
-        ("bag", 0.25, r"value 0.25 at row 7, column 'bag\[1\]'"),
-        ("codes", 2, r"value 2 at row 7, column 'codes\[1\]', which holds codes that are 0 or 1"),
-        ("codes", 0.5, r"value 0.5 at row 7, column 'codes\[1\]'"),
-        ("hot", 2, "row 7 of block 'hot' is not one-hot"),
+        ("real", -np.inf, "values must be finite"),
+        ("bag", -2, "which holds counts"),
+        ("bag", 0.25, "which holds counts"),
+        ("codes", 2, "which holds codes that are 0 or 1"),
+        ("codes", 0.5, "which holds codes that are 0 or 1"),
     ],
 )
 @pytest.mark.parametrize("thin", [False, True])
-def test_bad_values_of_a_block(name: str, value: float, message: str, thin: bool) -> None:
+def test_bad_values_of_a_block(name: str, value: float, words: str, thin: bool) -> None:
     block = np.array(MIXED[name], dtype=float)
     block[7, 1] = value
     X = MIXED | {name: sparse.csr_array(block) if thin else block}
-    with pytest.raises(DataError, match=message):
+    with refusing(refused(words, column=f"{name}[1]", row=7, value=value)):
+        schema_of(MIXED).rows(X)
+
+
+@pytest.mark.parametrize("thin", [False, True])
+def test_a_block_that_is_not_one_hot(thin: bool) -> None:
+    block = np.array(MIXED["hot"], dtype=float)
+    block[7, 1] = 2
+    X = MIXED | {"hot": sparse.csr_array(block) if thin else block}
+    with refusing(refused("not one-hot", column="hot", row=7, value=block[7])):
         schema_of(MIXED).rows(X)
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("change", "expected"),
     [
-        ({"real": REAL[:, :2]}, r"block 'real' has shape \(60, 2\); the model expects \(n, 3\)"),
-        ({"real": AGE}, r"block 'real' has shape \(60,\)"),
-        ({"age": REAL}, r"block 'age' has shape \(60, 3\); the model expects a vector of n num"),
-        ({"real": REAL.astype(str)}, "block 'real' has type <U.*must be numeric"),
-        ({"real": REAL.astype(str).astype(object)}, r"str '.*' at row 0, column 'real\[0\]'"),
-        ({"age": AGE.astype("datetime64[s]")}, "datetime .* at row 0, column 'age'"),
+        ({"real": REAL[:, :2]}, refused(r"\(n, 3\)", column="real", value=(60, 2))),
+        ({"real": AGE}, refused(r"\(n, 3\)", column="real", value=(60,))),
+        ({"age": REAL}, refused("a vector of n numbers", column="age", value=(60, 3))),
+        ({"real": REAL.astype(str)}, refused("must be numeric", column="real")),
+        (
+            {"real": REAL.astype(str).astype(object)},
+            refused("convert the column", column="real[0]", row=0, value=str(REAL[0, 0])),
+        ),
+        ({"age": AGE.astype("datetime64[s]")}, refused("datetime", column="age", row=0)),
     ],
 )
-def test_wrong_forms(change: dict[str, Any], message: str) -> None:
-    with pytest.raises(DataError, match=message):
+def test_wrong_forms(change: dict[str, Any], expected: Refused) -> None:
+    with refusing(expected):
         schema_of(MIXED).rows(MIXED | change)
 
 
 def test_a_sparse_matrix_for_a_table_of_numbers() -> None:
     schema = schema_of(np.column_stack([AGE, LEVEL]))
-    with pytest.raises(DataError, match=r"pass X.toarray\(\)"):
+    with refusing(refused(r"pass X.toarray\(\)", value="csr_array")):
         schema.rows(sparse.csr_array(np.column_stack([AGE, LEVEL])))
     schema = schema_of(np.column_stack([AGE, AGE**2]))
     rows = schema.rows(sparse.csr_array(np.column_stack([AGE, AGE**2])))
@@ -454,13 +466,13 @@ def test_only_known_values_can_be_decoded() -> None:
     schema = schema_of(MIXED)
     rows = schema.rows(MIXED)
     codes, arrays = rows.take(0, N), dict(rows.arrays)
-    with pytest.raises(DataError, match="values of 'age' have none"):
+    with refusing(refused("have none", column="age", value=None)):
         schema.decode(codes)
-    with pytest.raises(DataError, match=r"values of 'real' have shape \(60, 2\)"):
+    with refusing(refused("have shape", column="real", value=(60, 2))):
         schema.decode(codes, arrays | {2: REAL[:, :2]})
-    with pytest.raises(DataError, match="values of 'age' hold NaN"):
+    with refusing(refused("hold NaN", column="age", value=np.nan)):
         schema.decode(codes, arrays | {0: AGE * np.nan})
-    with pytest.raises(DataError, match="code -1 at row 0, variable 'colour'"):
+    with refusing(refused("only known values", column="colour", row=0, value=-1)):
         schema.decode(np.full_like(codes, -1), arrays)
 
 

@@ -36,7 +36,7 @@ from latenttree.data.streaming.assemble import ReadPlan, streamed_table
 from latenttree.data.streaming.columns import MAX_DISTINCT
 from latenttree.data.streaming.pairs import BUCKET_ROWS, DiskPairCollector
 from latenttree.data.streaming.quantiles import range_of, streamed_edges, streamed_varies
-from latenttree.data.streaming.scratch import Arrays, Scratch, map_of, release
+from latenttree.data.streaming.scratch import Arrays, ScratchFolder, map_of, release
 from latenttree.data.streaming.sources import (
     Source,
     array_source,
@@ -430,7 +430,7 @@ def test_pairs_on_disk_are_those_in_memory(bucket_rows: int) -> None:
     rng = np.random.default_rng(5)
     texts = [f"c{j}" for j in range(20)]
     rows, codes = rng.choice(np.arange(10, 290), 800), rng.integers(0, 19, 800)
-    on_disk, in_memory = DiskPairCollector(Scratch(), bucket_rows), MemoryPairCollector()
+    on_disk, in_memory = DiskPairCollector(ScratchFolder(), bucket_rows), MemoryPairCollector()
     for part in np.array_split(np.arange(800), 7):
         for collector in (on_disk, in_memory):
             collector.add(rows[part], codes[part])
@@ -550,12 +550,12 @@ def test_streamed_edges_are_those_of_all_values(seed: int) -> None:
 def test_scratch_files_have_no_name_and_say_where_there_is_no_room(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scratch = Scratch(tmp_path)
+    scratch = ScratchFolder(tmp_path)
     part = scratch.add(np.arange(6).reshape(2, 3))
     np.testing.assert_array_equal(scratch.read(part), np.arange(6).reshape(2, 3))
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(DataError, match=r"cannot write scratch files in .*none.*pass scratch"):
-        Scratch(tmp_path / "none")
+        ScratchFolder(tmp_path / "none")
 
     def full(_: Any) -> None:
         raise OSError(errno.ENOSPC, "full")

@@ -24,7 +24,7 @@ import latenttree as lt
 from latenttree.data import as_table, read_events, read_fasta, read_table
 from latenttree.data.files.boundary import reading
 from latenttree.data.sparse_checks import check_sparse
-from latenttree.data.streaming.scratch import Scratch
+from latenttree.data.streaming.scratch import ScratchFolder
 from latenttree.errors import DataError
 from latenttree.io.archive import Saved, save_archive
 from latenttree.io.treefile import load_tree
@@ -323,7 +323,7 @@ def test_the_boundary(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
 def test_a_full_disk_is_told_wherever_it_shows() -> None:
-    scratch = Scratch()
+    scratch = ScratchFolder()
     scratch._file = open("/dev/full", "r+b")  # noqa: SIM115
     with pytest.raises(DataError, match=r"no room for scratch files .* raise memory_limit"):
         scratch.add(np.arange(3))  # smaller than the buffer of the file

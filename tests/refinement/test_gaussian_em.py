@@ -12,7 +12,7 @@ from latenttree.model.gaussian import GaussianTreeModel, log_likelihood, sample
 from latenttree.model.gaussian.layout import GaussianLayout, Linear
 from latenttree.model.gaussian.model import NOISE_FLOOR
 from latenttree.model.gaussian.rows import Block, sample_block
-from latenttree.model.gaussian.units import linear_of, model_of
+from latenttree.model.gaussian.units import linear_of, model_in_units
 from latenttree.parameters.gaussian.moments import standardisation
 from latenttree.refinement.gaussian.condensed_rows import training_blocks
 from latenttree.refinement.gaussian.em import regauged, run_gaussian_em, step
@@ -57,7 +57,7 @@ def test_a_step_is_the_slow_step(seed: int, share: float) -> None:
     model, X = case(seed, 40, share)
     linear, layout, units = ready(model, X)
     sums = expected_statistics(linear, layout, training_blocks(X, layout, *units))
-    fast = model_of(step(linear, layout, sums), layout, *units)
+    fast = model_in_units(step(linear, layout, sums), layout, *units)
     np.testing.assert_allclose(
         sums.value - (~np.isnan(X)).sum(axis=0) @ np.log(units[1]),
         log_likelihood(model, X).sum(),
@@ -125,7 +125,7 @@ def test_heywood_case_stays_inside() -> None:
     found = run_gaussian_em(linear, layout, blocks, max_steps=200)
     assert np.diff(found.trace).min() > -1e-9 * abs(found.trace[-1])
     assert min(float(a.min(initial=1)) for a in found.linear.hung.noise) >= NOISE_FLOOR
-    assert np.isfinite(log_likelihood(model_of(found.linear, layout, *units), X)).all()
+    assert np.isfinite(log_likelihood(model_in_units(found.linear, layout, *units), X)).all()
 
 
 def test_smoothing_is_pseudo_samples_of_independence() -> None:
@@ -135,7 +135,7 @@ def test_smoothing_is_pseudo_samples_of_independence() -> None:
     value = expected_statistics(linear, layout, with_them).value
     plain = expected_statistics(linear, layout, training_blocks(X, layout, *units)).value
     # E log p over x ~ N(0, I) in standardised units, twice
-    near = model_of(linear, layout, np.zeros(X.shape[1]), np.ones(X.shape[1]))
+    near = model_in_units(linear, layout, np.zeros(X.shape[1]), np.ones(X.shape[1]))
     mean, covariance = joint_covariance(near)
     width = X.shape[1]
     spread, m = covariance[:width, :width], mean[:width]

@@ -25,6 +25,6 @@ def test_traits_exclude_each_other() -> None:
 
 def test_lists_by_traits() -> None:
     assert set(FAMILIES) - set(TABLE_FAMILIES) == {"binary"}
-    assert CODED == ("categorical", "ordinal")
+    assert CODED == ("categorical", "ordinal", "binary")
     assert set(NUMBERS) == {*GAUSSIAN, "poisson"}
     assert set(GAUSSIAN) == {name for name in FAMILIES if name.startswith("gaussian")}

@@ -21,7 +21,7 @@ from latenttree.search.neighbourhood import (
     beliefs,
     drop_state,
     fewer_states,
-    log_likelihood,
+    log_likelihood_at,
     merge_states,
     mixed,
     neighbourhood_of,
@@ -104,7 +104,7 @@ def test_changes_of_likelihood_are_those_of_the_merged_models(seed: int) -> None
     value, candidates = fewer_states(neighbourhood, parts)
     k = len(neighbourhood.weights)
     assert len(candidates) == k * (k - 1) // 2 + k
-    assert value == pytest.approx(log_likelihood(neighbourhood, parts))
+    assert value == pytest.approx(log_likelihood_at(neighbourhood, parts))
     before = slow_log_likelihood(model, codes, weights)
     for candidate in candidates:
         whole = with_neighbourhoods(
@@ -161,7 +161,7 @@ def test_many_branches_do_not_underflow() -> None:
     assert np.isfinite(log_scale).all()
     assert (product.max(axis=1) == 1).all()
     total = total_log_likelihood(model, lambda: iter([data.X]))
-    assert log_likelihood(neighbourhood, parts) == pytest.approx(total, rel=1e-9)
+    assert log_likelihood_at(neighbourhood, parts) == pytest.approx(total, rel=1e-9)
 
 
 def test_impossible_samples_are_ignored() -> None:
@@ -170,7 +170,7 @@ def test_impossible_samples_are_ignored() -> None:
     model = TreeModel(tree, 3, (eye, eye, eye, np.full((3, 1), 1 / 3)))
     codes = np.array([[0, 1, 2], [0, 0, 0], [1, 1, 1]])
     parts = [evidence(model, 3, Chunk(codes))]
-    assert log_likelihood(neighbourhood_of(model, 3), parts) == pytest.approx(2 * np.log(1 / 3))
+    assert log_likelihood_at(neighbourhood_of(model, 3), parts) == pytest.approx(2 * np.log(1 / 3))
     _, candidates = fewer_states(neighbourhood_of(model, 3), parts)
     assert all(np.isfinite(candidate.change) for candidate in candidates)
 
@@ -203,10 +203,10 @@ def test_refitting_a_neighbourhood_never_loses_and_is_what_the_whole_gains() -> 
     assert (np.diff(values) >= -1e-9).all()
     assert values[-1] > values[0]
     new, value = refit(neighbourhood, parts, Targets(0.0, spread), -np.inf)
-    assert value == pytest.approx(log_likelihood(new, parts), rel=1e-12)
+    assert value == pytest.approx(log_likelihood_at(new, parts), rel=1e-12)
     gained = total_log_likelihood(with_neighbourhoods(model, [new]), lambda: iter([chunk]))
     gained -= total_log_likelihood(model, lambda: iter([chunk]))
-    assert value - log_likelihood(neighbourhood, parts) == pytest.approx(gained, abs=1e-3)
+    assert value - log_likelihood_at(neighbourhood, parts) == pytest.approx(gained, abs=1e-3)
 
 
 def test_a_hopeless_refit_is_stopped() -> None:
@@ -215,6 +215,6 @@ def test_a_hopeless_refit_is_stopped() -> None:
     parts = [evidence(model, v, Chunk(draws(model, 300, 0)))]
     spread = {u: model.marginals[u] for u in map(int, model.tree.neighbors(v))}
     neighbourhood = neighbourhood_of(model, v)
-    value = log_likelihood(neighbourhood, parts)
+    value = log_likelihood_at(neighbourhood, parts)
     _, reached = refit(neighbourhood, parts, Targets(1.0, spread), value + 1e6, max_steps=10_000)
     assert reached < value + 1e6

@@ -36,7 +36,7 @@ from latenttree.data.files.sparse_npz import SparseFile, load_arrays, load_spars
 from latenttree.data.files.text import check_file, suffix_of
 from latenttree.data.streaming.assemble import ReadPlan, streamed_table
 from latenttree.data.streaming.pairs import DiskPairCollector
-from latenttree.data.streaming.scratch import Scratch
+from latenttree.data.streaming.scratch import ScratchFolder
 from latenttree.data.streaming.sources import (
     Source,
     array_source,
@@ -220,7 +220,7 @@ def _streamed_binary_table(
     plan: ReadPlan,
 ) -> Table:
     """The same from rows and columns that come in parts, in any order."""
-    collector = DiskPairCollector(Scratch(plan.scratch))
+    collector = DiskPairCollector(ScratchFolder(plan.scratch))
     for rows, columns in blocks:
         collector.add(rows, columns)
     pairs = collector.sorted(n, names)

@@ -24,7 +24,7 @@ from scipy import sparse
 
 from latenttree.data.streaming.scratch import (
     Arrays,
-    Scratch,
+    ScratchFolder,
     ScratchMap,
     Segment,
     about_to_read,
@@ -192,14 +192,14 @@ class RowBuckets:
 
     def rearranged(self, values: NDArray[Any]) -> Iterator[NDArray[Any]]:
         """The rows of an array in a file at their new positions, bucket by bucket."""
-        scratch = Scratch(self.folder)
+        scratch = ScratchFolder(self.folder)
         buckets = self._distribute(values, scratch)
         for i, parts in enumerate(buckets):
             positions = self.positions[i * self.size : (i + 1) * self.size]
             order = np.argsort(positions, kind="stable")  # rows came in the order of the file
             yield self.arranged([scratch.read(part) for part in parts], i * self.size + order)
 
-    def _distribute(self, values: NDArray[Any], scratch: Scratch) -> list[list[Segment]]:
+    def _distribute(self, values: NDArray[Any], scratch: ScratchFolder) -> list[list[Segment]]:
         """The rows of the file in turn, each written to the bucket of its new position."""
         buckets: list[list[Segment]] = [[] for _ in range(0, len(self.positions), self.size)]
         for block, start in enumerate(range(0, self.n, self.size)):

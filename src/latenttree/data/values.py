@@ -56,8 +56,8 @@ FAMILIES = tuple(TRAITS)
 TABLE_FAMILIES = tuple(name for name, family in TRAITS.items() if family.read_as is None)
 """Families that a variable of a table can have."""
 
-CODED = tuple(name for name in TABLE_FAMILIES if TRAITS[name].coded)
-"""Families of a table's variables that are codes; the others have `arrays`."""
+CODED = tuple(name for name, family in TRAITS.items() if family.coded)
+"""Families whose values are codes; variables of the others have `Values.arrays`."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,7 +22,7 @@ from latenttree.model.emissions import MultiHot
 from latenttree.model.inference.queries import weighted_total
 from latenttree.model.inference.sparse_forms import (
     LoadedModel,
-    Rooted,
+    RootedModel,
     SparseLayout,
     SparsePass,
     SparseRows,
@@ -73,7 +73,7 @@ class ColumnGroups:
         dims = np.concatenate([np.full(size, 2), model.dims[p:]])
         hidden = model.order[model.order >= p] - p + size
         order = np.concatenate([hidden, np.arange(size)])
-        return SparseLayout(Rooted(size, dims, parents, order, model.root - p + size))
+        return SparseLayout(RootedModel(size, dims, parents, order, model.root - p + size))
 
     def sparse_rows(self, chunk: Chunk) -> SparseRows | None:
         """Samples as the kernel reads them; None where values are missing or more is known."""

@@ -116,6 +116,7 @@ class Samples:
         return Samples(self.table.subset_rows(places if chosen is None else chosen[places]))
 
     def __call__(self) -> Iterator[Chunk]:
+        """The chunks, of a size that depends on the table alone."""
         most = CHUNK_CODES if self.table.values is None else min(CHUNK_CODES, CHUNK_VALUES)
         size = max(BLOCK, most // max(self.table.n_vars, 1) // BLOCK * BLOCK)
         for start, stop in blocks(self.table.n_samples, size):

@@ -123,7 +123,9 @@ def run_em(
     else:
         end = _after_online_em(steps, batches, chunks, limits, stopping)
     best = steps.step(end.state.sums) if stopping.best is None else stopping.best
-    return Refinement(checked(space.as_model(best)), end.trace, stopping.values, end.converged)
+    return Refinement(
+        checked_model(space.as_model(best)), end.trace, stopping.values, end.converged
+    )
 
 
 def _n_informed(model: TreeModel, marginals: Sequence[Floats], n_samples: int) -> int:
@@ -223,7 +225,7 @@ def expected_gain(gains: list[float]) -> float:
     return float(last * ratio / (1 - ratio))
 
 
-def checked(model: TreeModel) -> TreeModel:
+def checked_model(model: TreeModel) -> TreeModel:
     """The same model, its CPTs checked and normalised to rounding."""
     return TreeModel(model.tree, model.root, model.cpts, model.emissions)
 

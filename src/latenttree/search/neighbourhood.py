@@ -192,7 +192,7 @@ def _log_totals(total: Floats, log_scale: Floats, weights: Floats) -> Floats:
     return np.asarray(weights @ logs)
 
 
-def log_likelihood(neighbourhood: Neighbourhood, parts: Iterable[BranchEvidence]) -> float:
+def log_likelihood_at(neighbourhood: Neighbourhood, parts: Iterable[BranchEvidence]) -> float:
     """Log-likelihood of all samples, up to a constant that does not depend on the node."""
     value, w = 0.0, neighbourhood.weights[:, None]
     for evidence in parts:

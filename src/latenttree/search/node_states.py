@@ -29,7 +29,7 @@ from latenttree.search.neighbourhood import (
     Neighbourhood,
     Targets,
     fewer_states,
-    log_likelihood,
+    log_likelihood_at,
     mixed,
     neighbourhood_of,
     refit,
@@ -193,7 +193,9 @@ def propose(model: TreeModel, nodes: list[int], config: StatesConfig, n: float) 
     starts = {q.neighbourhood.node: q.neighbourhood for q in hopeful}
 
     def again(v: int, parts: list[BranchEvidence]) -> _Proposal | None:
-        return scorer.fitted(v, starts[v], log_likelihood(neighbourhood_of(model, v), parts), parts)
+        return scorer.fitted(
+            v, starts[v], log_likelihood_at(neighbourhood_of(model, v), parts), parts
+        )
 
     return _collect(model, list(starts), config.samples, config.n_jobs, again)
 

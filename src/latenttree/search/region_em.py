@@ -102,7 +102,7 @@ class _Problem(NamedTuple):
     weights: Floats
 
 
-class _Work(NamedTuple):
+class _EMBuffers(NamedTuple):
     """Buffers of a fit: counts like the parameters, and the messages of a lane of samples."""
 
     counts: Floats
@@ -113,11 +113,11 @@ class _Work(NamedTuple):
     lane: Floats  # (2, LANE) totals and ratios; logarithms of the scales
 
 
-def _work(problem: _Problem, size: int) -> _Work:
+def _work(problem: _Problem, size: int) -> _EMBuffers:
     hidden, branches = len(problem.parent), len(problem.branch_parent)
     up, down, belief = (np.empty((hidden, problem.k, LANE)) for _ in range(3))
     from_branch = np.empty((branches, problem.k, LANE))
-    return _Work(np.empty(size), up, down, from_branch, belief, np.empty((2, LANE)))
+    return _EMBuffers(np.empty(size), up, down, from_branch, belief, np.empty((2, LANE)))
 
 
 @kernel

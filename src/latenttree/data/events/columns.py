@@ -64,7 +64,7 @@ def read_columns(source: Any, choose: Choose, delimiter: str | None = None) -> l
     frame = as_frame(source)
     if frame is None:
         raise DataError(
-            f"events are a {type(source).__name__}",
+            f"events are of type {type(source).__name__}",
             "pass a DataFrame with a row for each event, a tuple (samples, codes) of two "
             "arrays of one length, or the path of a file",
             value=type(source).__name__,
@@ -280,6 +280,7 @@ def _position(names: Sequence[str], name: Any, role: str) -> int | None:
         raise DataError(
             Text(f"no column {name!r} in the events (", Option(role), ")"),
             f"the columns are {listing(names)}",
+            column=str(name),
             value=name,
             option=role,
         )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from latenttree.data.checks import listing
+from latenttree.data.containers import as_frame
 from latenttree.data.events.columns import MISSING_TEXTS, read_columns, text_of
 from latenttree.errors import DataError, Option, Phrase, Text
 
@@ -48,17 +50,27 @@ def _pairs(source: Any, what: str) -> Iterable[tuple[str, str]]:
     table, wanted = source, None
     if isinstance(source, tuple):
         if len(source) != 3:
-            raise DataError(
-                Text(Option(what), f" is a tuple of {len(source)}"),
-                "pass a mapping, a table of two columns, or (table, column of codes, "
-                "column of targets)",
-                value=len(source),
-                option=what,
-            )
+            raise _no_map(what, f"a tuple of {len(source)}", len(source))
         table, wanted = source[0], [str(name) for name in source[1:]]
-    codes, targets = read_columns(table, lambda names: _map_columns(names, wanted, what))
+    if not isinstance(table, str | os.PathLike | Mapping) and as_frame(table) is None:
+        raise _no_map(what, f"of type {type(table).__name__}", type(table).__name__)
+    try:
+        codes, targets = read_columns(table, lambda names: _map_columns(names, wanted, what))
+    except DataError as error:
+        error.within("", option=what)
+        raise
     rows = zip(codes.index.tolist(), targets.index.tolist(), strict=True)
     return [(codes.texts[i], targets.texts[j]) for i, j in rows if i >= 0 and j >= 0]
+
+
+def _no_map(what: str, received: str, value: Any) -> DataError:
+    """The error of an option that is no map."""
+    return DataError(
+        Text(Option(what), f" is {received}"),
+        "pass a mapping, a table of two columns, or (table, column of codes, column of targets)",
+        value=value,
+        option=what,
+    )
 
 
 def _map_columns(names: Sequence[str], wanted: Sequence[str] | None, what: str) -> list[int]:
@@ -84,7 +96,8 @@ def _map_columns(names: Sequence[str], wanted: Sequence[str] | None, what: str) 
         raise DataError(
             Text(f"no column {listing(absent)} in the map ", Option(what)),
             f"the columns are {listing(names)}",
-            value=tuple(absent),
+            column=absent[0],
+            value=absent[0],
             option=what,
         )
     return [list(names).index(name) for name in wanted]

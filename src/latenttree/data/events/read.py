@@ -32,7 +32,7 @@ from latenttree.data.files.text import check_file
 from latenttree.data.inputs import as_table
 from latenttree.data.streaming.assemble import ReadPlan
 from latenttree.data.streaming.pairs import DiskPairCollector
-from latenttree.data.streaming.scratch import Arrays, Scratch
+from latenttree.data.streaming.scratch import Arrays, ScratchFolder
 from latenttree.data.table import Table
 from latenttree.engine.memory import memory_bytes, room_for_reading
 from latenttree.errors import DataError, Option, Text
@@ -178,7 +178,7 @@ def _reading(
         if memory_needed(path) > room_for_reading(limit):
             plan = ReadPlan(limit, scratch=scratch)
             blocks = event_blocks(path, window.choose, delimiter, plan.chunk_bytes)
-            return plan.arrays(), DiskPairCollector(Scratch(scratch)), blocks
+            return plan.arrays(), DiskPairCollector(ScratchFolder(scratch)), blocks
     columns = read_columns(events, window.choose, delimiter)
     return Arrays(sys.maxsize), MemoryPairCollector(), [columns]
 
@@ -361,7 +361,7 @@ def _given_codes(codes: Sequence[Any], group_of: Mapping[str, str] | None) -> di
                 Option("codes"), f" has {listing(outside)}, which ", Option("groups"), " does not"
             ),
             "add a group",
-            value=tuple(outside),
+            value=outside[0],
             option="codes",
         )
     return {code: i for i, code in enumerate(given)}

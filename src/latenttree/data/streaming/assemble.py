@@ -23,7 +23,7 @@ from latenttree.data.columns.variables import (
 )
 from latenttree.data.columns.vectors import Vector
 from latenttree.data.streaming.columns import NumericOnDiskVariable, StreamedColumn
-from latenttree.data.streaming.scratch import Arrays, Scratch
+from latenttree.data.streaming.scratch import Arrays, ScratchFolder
 from latenttree.data.streaming.text_columns import TextColumn
 from latenttree.data.table import Table
 from latenttree.data.values import CODED, Values
@@ -35,7 +35,7 @@ from latenttree.errors import DataError
 Floats = NDArray[np.float64]
 
 
-class Chunk(NamedTuple):
+class RowBlock(NamedTuple):
     """Rows of a table: a vector, or texts, for each column; and the weights of the rows."""
 
     n: int
@@ -71,15 +71,15 @@ class ReadPlan(NamedTuple):
 
 
 def streamed_table(
-    header: Sequence[str], chunks: Iterable[Chunk], plan: ReadPlan, texts: bool = False
+    header: Sequence[str], chunks: Iterable[RowBlock], plan: ReadPlan, texts: bool = False
 ) -> Table:
     """The table of rows that come in chunks; equal, to the last bit, to that of all rows at once.
 
     Memory: a chunk, the different values of each column (but for decimal numbers), and the table
-    where it fits. Scratch: 1 to 8 bytes for each value, and the table where it does not fit."""
+    where it fits. On disk: 1 to 8 bytes for each value, and the table where it does not fit."""
     names = resolve_names(plan.names, len(header), header)
     requested = requested_families(plan.family, names)
-    scratch = Scratch(plan.scratch)
+    scratch = ScratchFolder(plan.scratch)
     kind = TextColumn if texts else StreamedColumn
     columns = [kind(name, family, scratch) for name, family in zip(names, requested, strict=True)]
     written = _ChunkWriter(columns)
@@ -114,7 +114,7 @@ class _ChunkWriter:
         self._counts: list[NDArray[np.bool_]] = []  # which rows of each chunk count
         self.n_read = 0
 
-    def add(self, chunk: Chunk) -> None:
+    def add(self, chunk: RowBlock) -> None:
         """Write a chunk."""
         tell_number("read", sum(self.sizes) + chunk.n)
         chunk = self._counting(chunk)
@@ -144,7 +144,7 @@ class _ChunkWriter:
         """Errors inside number rows among all that were read."""
         return numbering_all_rows(lambda: np.concatenate(self._counts) if self._counts else None)
 
-    def _counting(self, chunk: Chunk) -> Chunk:
+    def _counting(self, chunk: RowBlock) -> RowBlock:
         """The chunk without rows of weight 0."""
         start, self.n_read = self.n_read, self.n_read + chunk.n
         if chunk.weights is None:
@@ -159,7 +159,7 @@ class _ChunkWriter:
         if keep.all():
             return chunk._replace(weights=weights)
         columns = [_taken(values, keep) for values in chunk.columns]
-        return Chunk(int(keep.sum()), columns, weights[keep])
+        return RowBlock(int(keep.sum()), columns, weights[keep])
 
 
 def _taken(values: Any, keep: NDArray[np.bool_]) -> Any:

@@ -28,7 +28,7 @@ from latenttree.data.streaming.quantiles import (
     streamed_edges,
     streamed_varies,
 )
-from latenttree.data.streaming.scratch import Scratch, Segment
+from latenttree.data.streaming.scratch import ScratchFolder, Segment
 
 Floats = NDArray[np.float64]
 
@@ -88,7 +88,7 @@ class StreamedColumn:
     """A column that grows by vectors, see the module. `_numbers`: the requested family allows
     numbers."""
 
-    def __init__(self, name: str, requested: str, scratch: Scratch) -> None:
+    def __init__(self, name: str, requested: str, scratch: ScratchFolder) -> None:
         self.name, self.requested = name, requested
         self._numbers = requested == AUTO or requested in NUMBERS
         self._scratch = scratch

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from latenttree.data.events.pairs import Change, IntArray, index_dtype, limiting
-from latenttree.data.streaming.scratch import Arrays, Scratch, Segment
+from latenttree.data.streaming.scratch import Arrays, ScratchFolder, Segment
 
 BUCKET_ROWS = 1 << 14
 """Samples in a bucket, at most 2^16."""
@@ -26,7 +26,7 @@ BUCKET_ROWS = 1 << 14
 class DiskPairCollector:
     """Collects pairs in buckets on disk; see `events.pairs.Collector`."""
 
-    def __init__(self, scratch: Scratch, bucket_rows: int = BUCKET_ROWS) -> None:
+    def __init__(self, scratch: ScratchFolder, bucket_rows: int = BUCKET_ROWS) -> None:
         self.scratch, self.bucket_rows = scratch, bucket_rows
         self._buckets: list[list[tuple[Segment, Segment]]] = []
 
@@ -74,7 +74,7 @@ class DiskPairs:
     bucket_rows : samples in a bucket.
     """
 
-    scratch: Scratch
+    scratch: ScratchFolder
     buckets: list[tuple[Segment, Segment]]
     texts: tuple[str, ...]
     n_rows: int

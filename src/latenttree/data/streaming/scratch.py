@@ -34,7 +34,7 @@ class Segment(NamedTuple):
         return int(np.prod(self.shape)) * np.dtype(self.dtype).itemsize
 
 
-class Scratch:
+class ScratchFolder:
     """An unnamed file that arrays are added to and read back from.
 
     Reading copies to memory that is freed with the copy; pages of a map would stay."""
@@ -124,7 +124,7 @@ class Arrays:
 
     def __init__(self, room: int, folder: str | Path | None = None) -> None:
         self._room, self._folder = room, folder
-        self._scratch: Scratch | None = None
+        self._scratch: ScratchFolder | None = None
         self._found: list[NDArray[Any] | Segment] = []
 
     def add(self, parts: Iterable[NDArray[Any]], shape: tuple[int, ...], dtype: Any) -> None:
@@ -135,7 +135,7 @@ class Arrays:
             self._found.append(_filled(parts, shape, dtype))
             return
         if self._scratch is None:
-            self._scratch = Scratch(self._folder)
+            self._scratch = ScratchFolder(self._folder)
         self._found.append(self._scratch.join(parts, shape, dtype))
 
     def finish(self) -> list[NDArray[Any]]:

@@ -18,8 +18,8 @@ from latenttree.data.files.csv_cells import Roles, check_header, number_of
 from latenttree.data.files.npy import Npz, array_header, read_values
 from latenttree.data.files.parquet import parquet_batches, parquet_columns, parquet_file
 from latenttree.data.files.text import rows_of_csv
-from latenttree.data.streaming.assemble import Chunk, Floats
-from latenttree.data.streaming.scratch import Scratch, release
+from latenttree.data.streaming.assemble import Floats, RowBlock
+from latenttree.data.streaming.scratch import ScratchFolder, release
 from latenttree.errors import DataError
 
 ROWS = 1 << 20
@@ -36,7 +36,7 @@ class Source(NamedTuple):
     """Names of the columns, and a function from bytes to chunks of at most that size."""
 
     header: list[str]
-    chunks: Callable[[int], Iterator[Chunk]]
+    chunks: Callable[[int], Iterator[RowBlock]]
     texts: bool = False
 
 
@@ -45,7 +45,7 @@ def with_weights(source: Source, weights: NDArray[Any] | None) -> Source:
     if weights is None:
         return source
 
-    def chunks(size: int) -> Iterator[Chunk]:
+    def chunks(size: int) -> Iterator[RowBlock]:
         start = 0
         for chunk in source.chunks(size):
             yield chunk._replace(weights=weights[start : start + chunk.n])
@@ -62,7 +62,7 @@ def array_source(array: NDArray[Any], names: Sequence[Any] | None = None) -> Sou
     check_shape(array.shape)
     header = resolve_names(names, array.shape[1])
 
-    def chunks(size: int) -> Iterator[Chunk]:
+    def chunks(size: int) -> Iterator[RowBlock]:
         step = rows_in(size, array.shape[1] * array.itemsize)
         for start in range(0, len(array), step):
             _check_still_there(array)
@@ -95,7 +95,7 @@ def npy_source(path: Path, names: Sequence[Any] | None = None) -> Source:
     check_shape(shape)
     header = resolve_names(names, shape[1])
 
-    def chunks(size: int) -> Iterator[Chunk]:
+    def chunks(size: int) -> Iterator[RowBlock]:
         step = rows_in(size, shape[1] * dtype.itemsize)
         with path.open("rb", buffering=0) as file:
             for start in range(0, shape[0], step):
@@ -122,11 +122,11 @@ def _rows_by_columns(
 
 
 def _naming_cut_file(
-    chunks: Callable[[int], Iterator[Chunk]], path: Path
-) -> Callable[[int], Iterator[Chunk]]:
+    chunks: Callable[[int], Iterator[RowBlock]], path: Path
+) -> Callable[[int], Iterator[RowBlock]]:
     """The same chunks; an error for a file that ends early names it."""
 
-    def checked(size: int) -> Iterator[Chunk]:
+    def checked(size: int) -> Iterator[RowBlock]:
         try:
             yield from chunks(size)
         except EOFError as error:
@@ -150,7 +150,7 @@ def npz_source(path: Path, member: str, names: Sequence[Any] | None = None) -> S
     check_shape(shape)
     header = resolve_names(names, shape[1])
 
-    def chunks(size: int) -> Iterator[Chunk]:
+    def chunks(size: int) -> Iterator[RowBlock]:
         step = rows_in(size, shape[1] * dtype.itemsize)
         with archive.opened(member) as (file, _):
             for start in range(0, shape[0], step):
@@ -164,20 +164,20 @@ def npz_source(path: Path, member: str, names: Sequence[Any] | None = None) -> S
 def unpacked(path: Path, member: str, folder: str | Path | None = None) -> NDArray[Any]:
     """An array of an archive, mapped from a scratch file."""
     with Npz(path).opened(member) as (file, (shape, by_columns, dtype)):
-        scratch, total = Scratch(folder), int(np.prod(shape))
+        scratch, total = ScratchFolder(folder), int(np.prod(shape))
         steps = [min(ROWS, total - start) for start in range(0, total, ROWS)]
         part = scratch.join((read_values(file, n, dtype) for n in steps), (total,), dtype)
     (flat,) = scratch.mapped([part])
     return flat.reshape(shape, order="F" if by_columns else "C")
 
 
-def _chunk_of_block(block: NDArray[Any], names: Sequence[str], start: int) -> Chunk:
+def _chunk_of_block(block: NDArray[Any], names: Sequence[str], start: int) -> RowBlock:
     columns = (np.ascontiguousarray(block[:, j]) for j in range(block.shape[1]))
     vectors = [
         vector_of_array(column, name, None, start)
         for column, name in zip(columns, names, strict=True)
     ]
-    return Chunk(len(block), vectors)
+    return RowBlock(len(block), vectors)
 
 
 def rows_in(size: int, width: int) -> int:
@@ -195,13 +195,13 @@ def parquet_source(path: Path, roles: Roles) -> Source:
     weights = roles.weights
     columns = others if weights is None else [*others, weights]
 
-    def chunks(size: int) -> Iterator[Chunk]:
+    def chunks(size: int) -> Iterator[RowBlock]:
         start = 0
         for table in parquet_batches(path, columns, rows_in(size, 16 * len(columns))):
             frame = nw.from_native(table, eager_only=True)
             vectors = [vector_of_series(frame.get_column(name), name, start) for name in others]
             counts = None if weights is None else frame.get_column(weights).to_numpy()
-            yield Chunk(len(table), vectors, counts)
+            yield RowBlock(len(table), vectors, counts)
             start += len(table)
 
     return Source(others, chunks)
@@ -219,7 +219,7 @@ def csv_source(path: Path, delimiter: str, roles: Roles) -> Source:
         resolve_names(None, len(header), header)  # a role belongs to one column
     others = [j for j, name in enumerate(header) if name in set(names)]
 
-    def chunks(size: int) -> Iterator[Chunk]:
+    def chunks(size: int) -> Iterator[RowBlock]:
         step, start = min(TEXT_ROWS, rows_in(size, 80 * len(header))), 0  # of a short text
         with rows_of_csv(path, delimiter) as (_, rows):
             while block := list(islice(rows, step)):
@@ -227,7 +227,7 @@ def csv_source(path: Path, delimiter: str, roles: Roles) -> Source:
                 counts = None
                 if weights is not None:
                     counts = _weights(columns[header.index(weights)], weights, start)
-                yield Chunk(len(block), [columns[j] for j in others], counts)
+                yield RowBlock(len(block), [columns[j] for j in others], counts)
                 start += len(block)
 
     return Source(names, chunks, texts=True)

@@ -13,7 +13,7 @@ from latenttree.data.checks import check_finite
 from latenttree.data.columns.vectors import Vector, vector_of_array
 from latenttree.data.files.csv_cells import MISSING_TEXTS, number_of, numbers_or_texts
 from latenttree.data.streaming.columns import MAX_DISTINCT, Floats, StreamedColumn
-from latenttree.data.streaming.scratch import Scratch
+from latenttree.data.streaming.scratch import ScratchFolder
 from latenttree.errors import DataError
 
 
@@ -23,7 +23,7 @@ class TextColumn(StreamedColumn):
     Decimal numbers with many different values are stored as numbers; a later text that is no number
     is then an error, where a column in memory would become text."""
 
-    def __init__(self, name: str, requested: str, scratch: Scratch) -> None:
+    def __init__(self, name: str, requested: str, scratch: ScratchFolder) -> None:
         super().__init__(name, requested, scratch)
         self._judged, self._whole = 0, True
         self._like = Vector(np.empty(0, dtype=object))

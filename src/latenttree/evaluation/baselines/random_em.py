@@ -35,7 +35,7 @@ class RandomEM(NamedTuple):
     log_likelihood: float
 
 
-class _Rows(NamedTuple):
+class _DistinctRows(NamedTuple):
     """Different samples, and how often each occurs."""
 
     evidence: Evidence
@@ -90,7 +90,7 @@ def random_em(
 
 def _climb(
     model: TreeModel,
-    rows: _Rows,
+    rows: _DistinctRows,
     target: tuple[Floats, ...],
     max_iter: int,
     tol: float,
@@ -109,9 +109,9 @@ def _climb(
     return RandomEM(model, value)
 
 
-def _distinct(table: Table) -> _Rows:
+def _distinct(table: Table) -> _DistinctRows:
     rows, counts = np.unique(codes_of(table, 0, table.n_samples), axis=0, return_counts=True)
-    return _Rows(Evidence(np.ascontiguousarray(rows)), counts.astype(np.float64))
+    return _DistinctRows(Evidence(np.ascontiguousarray(rows)), counts.astype(np.float64))
 
 
 def _checked_table(tree: Tree, X: Any, n_states: int) -> Table:

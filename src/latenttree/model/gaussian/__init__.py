@@ -6,7 +6,7 @@ order of a `layout`. They are estimated in `parameters.gaussian` and `refinement
 """
 
 from latenttree.model.gaussian.inference import (
-    Posteriors,
+    GaussianPosteriors,
     bic,
     impute,
     log_likelihood,
@@ -18,8 +18,8 @@ from latenttree.model.gaussian.model import MAX_FULL, GaussianTreeModel
 
 __all__ = [
     "MAX_FULL",
+    "GaussianPosteriors",
     "GaussianTreeModel",
-    "Posteriors",
     "bic",
     "impute",
     "log_likelihood",

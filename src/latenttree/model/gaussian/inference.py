@@ -31,7 +31,7 @@ from latenttree.model.gaussian.units import linear_of, units
 Floats = NDArray[np.float64]
 
 
-class Posteriors(NamedTuple):
+class GaussianPosteriors(NamedTuple):
     """Posterior of every hidden node.
 
     means : (n, m n_dims) node by node.
@@ -64,7 +64,7 @@ def posterior_means(model: GaussianTreeModel, X: ArrayLike, *, n_jobs: int = 1) 
 
 def posteriors(
     model: GaussianTreeModel, X: ArrayLike, *, covariances: bool = False, n_jobs: int = 1
-) -> Posteriors:
+) -> GaussianPosteriors:
     """Posterior means, and with `covariances` also posterior covariances, of the hidden nodes."""
     data, p = checked(model, X), model.tree.n_observed
     at, n_dims = model.hidden_offsets, int(max(model.dims[p:], default=0))
@@ -81,7 +81,7 @@ def posteriors(
                     spreads[block.index, i, : len(unit), : len(unit)] = _by_row(unit, here, block)
 
     _over_blocks(model, data, *units(model), answer, n_jobs)
-    return Posteriors(means, spreads)
+    return GaussianPosteriors(means, spreads)
 
 
 def _by_row(unit: Floats, here: Posterior, block: Block) -> Floats:

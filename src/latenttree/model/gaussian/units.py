@@ -65,7 +65,7 @@ def linear_of(
     return Linear(some(layout.nodes), Regressions(*zip(*hung, strict=True)), some(layout.blocks))
 
 
-def model_of(
+def model_in_units(
     linear: Linear, layout: GaussianLayout, centre: Floats, scale: Floats
 ) -> GaussianTreeModel:
     """The model in the units of the data; hidden means are zero again."""

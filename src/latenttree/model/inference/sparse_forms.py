@@ -38,7 +38,7 @@ PIECE_BYTES = 1 << 28
 """Memory for partial counts: with many variables they are summed in fewer pieces, 4 at least."""
 
 
-class Rooted(NamedTuple):
+class RootedModel(NamedTuple):
     """A tree as a layout needs it: `n_observed` observed nodes first, then hidden ones."""
 
     n_observed: int
@@ -48,7 +48,7 @@ class Rooted(NamedTuple):
     root: int
 
     @classmethod
-    def of(cls, model: TreeModel) -> Rooted:
+    def of(cls, model: TreeModel) -> RootedModel:
         """The rooted tree of a model."""
         return cls(model.tree.n_observed, model.dims, model.parents, model.order, model.root)
 
@@ -72,8 +72,8 @@ class SparseLayout:
     default : (p,) state of each variable that samples leave out.
     """
 
-    def __init__(self, model: TreeModel | Rooted, default: ArrayLike = 0) -> None:
-        rooted = model if isinstance(model, Rooted) else Rooted.of(model)
+    def __init__(self, model: TreeModel | RootedModel, default: ArrayLike = 0) -> None:
+        rooted = model if isinstance(model, RootedModel) else RootedModel.of(model)
         self.p, dims, parents = rooted.n_observed, rooted.dims, rooted.parents
         self.default = np.broadcast_to(np.asarray(default, dtype=np.int64), self.p)
         self.nodes = _inner_nodes(rooted)
@@ -212,7 +212,7 @@ def _by_row(ufunc: np.ufunc, array: Floats) -> Floats:
     return np.asarray(ufunc.reduce(np.ascontiguousarray(array.reshape(len(array), -1).T), axis=0))
 
 
-def _inner_nodes(tree: Rooted) -> Ints:
+def _inner_nodes(tree: RootedModel) -> Ints:
     """The root and all nodes with children, parents first."""
     inner = np.zeros(len(tree.dims), dtype=bool)
     inner[tree.parents[tree.parents >= 0]] = True
@@ -321,7 +321,11 @@ class SparsePass:
 
         def work(start: int, stop: int) -> tuple[Floats, Floats]:
             if not hasattr(self._own, "scratch"):
-                made = two.make_scratch(shape) if k == 2 else sparse.make_scratch(shape, k)
+                made = (
+                    two.make_two_state_buffers(shape)
+                    if k == 2
+                    else sparse.make_sparse_buffers(shape, k)
+                )
                 self._own.scratch = made
             pairs, leaves = nothing if task == LIKELIHOOD else self._blank()
             kernel(

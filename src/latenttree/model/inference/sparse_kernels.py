@@ -75,7 +75,7 @@ class Numbers(NamedTuple):
     kind: NDArray[np.uint8]  # (H,) sum of OWN, LOGS and PARENT_LOGS
 
 
-class Scratch(NamedTuple):
+class SparseBuffers(NamedTuple):
     """Buffers of one thread. `node[u]` holds `c`, `n` and `q`, the posterior times the weight, `k`
     each, and as many again unused."""
 
@@ -87,10 +87,10 @@ class Scratch(NamedTuple):
     ratio: Floats  # (k,)
 
 
-def make_scratch(shape: Shape, k: int) -> Scratch:
+def make_sparse_buffers(shape: Shape, k: int) -> SparseBuffers:
     """Buffers for one thread."""
     n = len(shape.parent)
-    return Scratch(
+    return SparseBuffers(
         np.zeros((n, 4 * k)),
         np.zeros(n, dtype=np.int64),
         np.zeros(n, dtype=np.bool_),

@@ -34,7 +34,7 @@ from latenttree.model.inference.sparse_kernels import (
 Floats = NDArray[np.float64]
 
 
-class Scratch(NamedTuple):
+class TwoStateBuffers(NamedTuple):
     """Buffers of one thread."""
 
     product: Floats  # (H, 2) product of the factors of leaves and of paths that end at a node
@@ -46,10 +46,10 @@ class Scratch(NamedTuple):
     q: Floats  # (H, 2) the posterior times the weight, by place
 
 
-def make_scratch(shape: Shape) -> Scratch:
+def make_two_state_buffers(shape: Shape) -> TwoStateBuffers:
     """Buffers for one thread."""
     n = len(shape.parent)
-    return Scratch(
+    return TwoStateBuffers(
         np.zeros((n, 2)),
         np.zeros(n, dtype=np.int64),
         np.full(n, -1, dtype=np.int32),

@@ -43,7 +43,7 @@ class Maximum:
     converged: bool = False
 
 
-class _State(NamedTuple):
+class _EMState(NamedTuple):
     """Parameters with their E-step."""
 
     linear: Linear
@@ -74,8 +74,8 @@ def run_gaussian_em(
     n_values = sum(float((block.known @ block.count).sum()) for block in blocks)
     scale = min(n_values, GAIN_SCALE * n_parameters)
 
-    def visit(at: Linear) -> _State:
-        return _State(at, expected_statistics(at, layout, blocks, n_jobs))
+    def visit(at: Linear) -> _EMState:
+        return _EMState(at, expected_statistics(at, layout, blocks, n_jobs))
 
     with single_threaded_blas():
         state = visit(regauged(floored(linear, layout), layout))
@@ -92,8 +92,8 @@ def run_gaussian_em(
 
 
 def _squarem_step(
-    first: _State, second: _State, layout: GaussianLayout, visit: Callable[[Linear], _State]
-) -> _State:
+    first: _EMState, second: _EMState, layout: GaussianLayout, visit: Callable[[Linear], _EMState]
+) -> _EMState:
     """The extrapolation of three successive parameter vectors a, b, c, or c where the
     extrapolation is less likely than b: `a + 2 s (b - a) + s^2 (c - 2 b + a)`, with
     `s = |b - a| / |c - 2 b + a|`."""

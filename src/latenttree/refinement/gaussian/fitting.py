@@ -13,7 +13,7 @@ from latenttree.model.gaussian.gauge import canonical_gauge
 from latenttree.model.gaussian.inference import effective_samples
 from latenttree.model.gaussian.layout import GaussianLayout
 from latenttree.model.gaussian.model import GaussianTreeModel
-from latenttree.model.gaussian.units import linear_of, model_of
+from latenttree.model.gaussian.units import linear_of, model_in_units
 from latenttree.parameters.gaussian import GaussianStart, gaussian_start
 from latenttree.refinement.gaussian.condensed_rows import training_blocks
 from latenttree.refinement.gaussian.em import run_gaussian_em
@@ -80,7 +80,7 @@ def refine_gaussian(
     per_column = (~np.isnan(X)).T @ (np.ones(len(X)) if weights is None else weights)
     shift = float(per_column @ np.log(units[1]))
     trace = [value - shift for value in maximum.trace]
-    model = model_of(maximum.linear, layout, *units)
+    model = model_in_units(maximum.linear, layout, *units)
     return _finished(start, model, trace, maximum.converged, n_jobs)
 
 
