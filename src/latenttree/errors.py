@@ -18,9 +18,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from enum import Enum
 from typing import Any, Self
 
-NO_VALUE: Any = ...
+
+class _Sentinel(Enum):
+    NO_VALUE = "no value"
+
+
+NO_VALUE: Any = _Sentinel.NO_VALUE
 """Value of an `Option` that is only named."""
 
 
@@ -62,7 +68,7 @@ class Text(str):
         return text
 
 
-def worded(text: str, words: Callable[[Option | Phrase], str]) -> str:
+def render(text: str, words: Callable[[Option | Phrase], str]) -> str:
     """`text` with its options and phrases in other words; plain strings as they are."""
     if not isinstance(text, Text):
         return text
@@ -145,9 +151,9 @@ class DataError(ValueError):
         texts = [text.parts for text in (self.what, self.remedy) if isinstance(text, Text)]
         return tuple(part for parts in texts for part in parts if isinstance(part, Option))
 
-    def worded(self, words: Callable[[Option | Phrase], str]) -> str:
+    def render(self, words: Callable[[Option | Phrase], str]) -> str:
         """The message with options and phrases in other words."""
-        what, remedy = worded(self.what, words), worded(self.remedy, words)
+        what, remedy = render(self.what, words), render(self.remedy, words)
         return f"{what}; {remedy}" if remedy else what
 
 

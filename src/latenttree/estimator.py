@@ -40,6 +40,9 @@ from latenttree.tree import Tree
 if TYPE_CHECKING:
     from latenttree.io.archive import Saved
 
+FEWEST_STATES = 2
+"""States of a hidden variable, at least."""
+
 
 class LatentTree(PartialFitMixin, QueryMixin, BaseEstimator):
     """Learn the hidden variables behind a table, and the tree that connects all variables.
@@ -216,7 +219,7 @@ class LatentTree(PartialFitMixin, QueryMixin, BaseEstimator):
         likelihood, which is correct where they are missing completely at random. `sample_weight`
         `(n,)` are frequencies: a row of weight 3 counts as three such rows."""
         config = FitConfig.from_params(self.get_params(deep=False), BASELINES)
-        reserved = check_sizes(X, config)
+        reserved = memory_to_reserve(X, config)
         table = read(X, sample_weight, config, reserved)
         states = count_states(table, config)
         with resources(table, states, config) as compiler:
@@ -350,10 +353,11 @@ class LatentTree(PartialFitMixin, QueryMixin, BaseEstimator):
 def learn_model(
     structure: Structure, table: Table, states: States, measured: Measured, config: FitConfig
 ) -> Learned:
-    """The stages from a tree to its model: parameters, refine, search.
+    """The stages from a tree to its model: `estimate_parameters`, `refine`, `search`.
 
-    One or two variables that are not categorical have no hidden variable to depend on, and so no
-    model."""
+    Equal rows are counted once, with weights, unless some are held out. There is no model of one or
+    two variables where one is not categorical: their tree has no hidden node, and an emission is a
+    distribution given the states of one."""
     if table.n_vars < 3 and table.values is not None and not config.gaussian:
         return Learned(structure)
     rows = table if config.validation_fraction else distinct_rows(table)
@@ -362,12 +366,14 @@ def learn_model(
     return search(structure, fitted, rows, states, measured, config)
 
 
-def check_sizes(X: Any, config: FitConfig) -> int:
-    """Bytes that a fit needs beside its table; an error where the input is too wide or too large
-    to be learned from, before it is read."""
+def memory_to_reserve(X: Any, config: FitConfig) -> int:
+    """Bytes that a fit needs beside its table, at least: those of hidden variables with
+    `FEWEST_STATES`, since the number is only known once the input is read.
+
+    Raises `DataError` where the input has too few samples or does not fit in `memory_limit`."""
     sizes = sizes_of(X)
     check_enough_samples(sizes)
-    return check_least(sizes, 2, config.memory_limit, config.n_jobs)
+    return check_least(sizes, FEWEST_STATES, config.memory_limit, config.n_jobs)
 
 
 @contextmanager

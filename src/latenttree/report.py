@@ -165,7 +165,7 @@ def diagnose(
 
 def _describe_model(report: Diagnostics, fitted: Fitted) -> None:
     """Fill in what is known of the parameters; warn where EM did not converge."""
-    report.condition, report.effective_samples = fitted.condition, fitted.samples
+    report.condition, report.effective_samples = fitted.condition, fitted.effective_samples
     report.hidden_states = np.asarray(fitted.model.dims[fitted.model.tree.n_observed :])
     report.n_states = int(report.hidden_states.max(initial=report.n_states))
     report.log_likelihood_trace, report.held_out_trace = fitted.trace, fitted.held_out

@@ -40,7 +40,7 @@ def test_a_tight_limit_gives_the_same_tree(form: str) -> None:
     np.testing.assert_array_equal(wide.basis, tight.basis)
     np.testing.assert_array_equal(wide.similarity.copies, tight.similarity.copies)
     one, other = (
-        structure_of_similarities(replace(found.similarity, width=32), table.names).tree
+        structure_of_similarities(replace(found.similarity, feature_leaves=32), table.names).tree
         for found in (wide, tight)
     )
     np.testing.assert_array_equal(one.edges, other.edges)

@@ -34,7 +34,7 @@ def test_similarity_is_the_exponential_of_the_distance() -> None:
     d = distances(0)
     found = similarity_from_distances(d)
     np.testing.assert_allclose(found.rho, np.exp(-d), rtol=ROUNDING)
-    assert found.scale == 1
+    assert found.distance_scale == 1
     assert len(found.mst) == len(d) - 1
 
 
@@ -47,7 +47,7 @@ def test_similarities_multiply_along_the_tree() -> None:
 def test_without_errors_distances_are_exact() -> None:
     d = distances(1)
     assert similarity_from_distances(d).exact
-    assert similarity_from_distances(d).n == EXACT
+    assert similarity_from_distances(d).n_effective == EXACT
     assert not similarity_from_distances(d, np.full_like(d, 1e-6)).exact
 
 
@@ -57,7 +57,7 @@ def test_effective_samples_come_back_from_standard_errors(n: float) -> None:
     rho = np.exp(-d)
     errors = (1 - rho**2) / np.sqrt(n) / rho
     # float64 throughout, and the median of equal numbers
-    assert similarity_from_distances(d, errors).n == pytest.approx(n, rel=1e-9)
+    assert similarity_from_distances(d, errors).n_effective == pytest.approx(n, rel=1e-9)
 
 
 # ---- estimated distances -------------------------------------------------------------
@@ -77,7 +77,7 @@ def test_orientation_makes_the_spanning_tree_positive(seed: int, n_directions: i
     found = estimated_similarity(estimated(np.outer(flip, flip) * np.exp(-d), n_directions))
     # the geometric mean of `n_directions` canonical correlations, and as many times the samples
     np.testing.assert_allclose(found.rho, np.exp(-d / n_directions), rtol=ROUNDING)
-    assert (found.n, found.scale) == (1000 * n_directions, n_directions)
+    assert (found.n_effective, found.distance_scale) == (1000 * n_directions, n_directions)
     np.testing.assert_array_equal(found.mst, similarity_from_distances(d).mst)
 
 
@@ -105,8 +105,8 @@ def test_single_precision_stays_and_determinants_are_left_alone(n_directions: in
 
 def test_errors_that_say_nothing_give_the_fewest_samples() -> None:
     d = distances(3)
-    assert similarity_from_distances(d, np.full_like(d, np.inf)).n == 4.0
-    assert similarity_from_distances(d, np.zeros_like(d)).n > 1e10
+    assert similarity_from_distances(d, np.full_like(d, np.inf)).n_effective == 4.0
+    assert similarity_from_distances(d, np.zeros_like(d)).n_effective > 1e10
 
 
 def test_infinite_distances_are_similarity_zero() -> None:
@@ -118,7 +118,7 @@ def test_infinite_distances_are_similarity_zero() -> None:
 
 def test_long_paths_are_rescaled_instead_of_vanishing() -> None:
     found = similarity_from_distances(np.array([[0, 1e5], [1e5, 0]]))
-    assert found.scale == pytest.approx(1e5 / LONGEST, rel=ROUNDING)
+    assert found.distance_scale == pytest.approx(1e5 / LONGEST, rel=ROUNDING)
     assert found.rho[0, 1] > 0
 
 
@@ -135,7 +135,7 @@ def test_component_keeps_the_spanning_tree_inside_it() -> None:
     part = component(with_samples(line, 100.0), np.array([1, 2, 3]))
     np.testing.assert_array_equal(part.mst, [[0, 1], [1, 2]])
     np.testing.assert_allclose(part.rho, np.exp(-line[1:4, 1:4]), rtol=ROUNDING)
-    assert part.n == 100.0
+    assert part.n_effective == 100.0
 
 
 def test_large_kurtosis_ratios_leave_fewer_samples() -> None:
@@ -143,7 +143,9 @@ def test_large_kurtosis_ratios_leave_fewer_samples() -> None:
     d = distances(6, p=3)
     kurtosis = np.full((3, 3), 10, dtype=np.float32)
     whole = with_samples(d, 1000.0)
-    heavy = similarity_from_matrix(whole.rho, whole.n, whole.scale, whole.mst, kurtosis)
+    heavy = similarity_from_matrix(
+        whole.rho, whole.n_effective, whole.distance_scale, whole.mst, kurtosis
+    )
     assert whole.effective_samples(np.arange(3)) == 1000.0
     # logarithms of single precision numbers are good to 1e-7
     assert heavy.effective_samples(np.arange(3)) == pytest.approx(100.0, rel=1e-6)

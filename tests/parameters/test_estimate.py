@@ -30,7 +30,7 @@ from latenttree.moments.triples import TripleMoments, triple_moments
 from latenttree.parameters.estimate import _depth, estimate_by_moments
 from latenttree.parameters.features import leaf_features, leaf_projections
 from latenttree.parameters.moment_start import (
-    conditions,
+    condition_numbers,
     moment_start,
     pooled_families,
     projections_of,
@@ -410,6 +410,6 @@ def test_conditions_of_some_nodes_are_those_of_a_round_of_messages() -> None:
     table, tree = as_table(data.X), data.tree
     found = moment_start(tree, table, 2, None, FitConfig(refine=None))
     marked = np.arange(tree.n_hidden) % 3 == 1
-    some = conditions(found.model, table, 2, None, marked, FitConfig())
+    some = condition_numbers(found.model, table, 2, None, marked, FitConfig())
     assert some.shape == (marked.sum(),)
     np.testing.assert_allclose(some, found.condition[marked], rtol=0.05)

@@ -209,4 +209,4 @@ def sampled_correlations(rng: np.random.Generator, sigma: Matrix, n: int) -> Mat
 def with_samples(distances: Matrix, n: float) -> Similarity:
     """Exact similarities that pass for those of `n` samples."""
     whole = similarity_from_distances(distances)
-    return similarity_from_matrix(whole.rho, float(n), whole.scale, whole.mst)
+    return similarity_from_matrix(whole.rho, float(n), whole.distance_scale, whole.mst)

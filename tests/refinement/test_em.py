@@ -19,8 +19,8 @@ from latenttree.model.likelihood import smoothed, total_log_likelihood
 from latenttree.model.samples import Chunk, Samples
 from latenttree.model.tree_model import TreeModel
 from latenttree.refinement.em import (
+    GAIN_PER_TOL,
     PATIENCE,
-    PER_PARAMETER,
     Refinement,
     random_model,
     run_em,
@@ -360,7 +360,7 @@ def test_it_ends_by_the_tolerance() -> None:
     best = run_em(truth, chunks_of(codes), tolerance=0, max_steps=2000).trace[-1]
     steps = []
     for share in (0.1, 0.01, 0.001):  # log-likelihood for each parameter
-        found = run_em(truth, chunks_of(codes), tolerance=share / PER_PARAMETER)
+        found = run_em(truth, chunks_of(codes), tolerance=share / GAIN_PER_TOL)
         assert found.converged
         # a slow direction hides behind the fast ones for a while
         assert best - found.trace[-1] <= 10 * share * truth.n_parameters

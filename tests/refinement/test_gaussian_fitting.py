@@ -154,7 +154,7 @@ def test_integer_weights_are_repeated_rows(share: float) -> None:
     one = fit(model, X, weights=weights)
     other = fit(model, X[np.repeat(np.arange(len(X)), weights)])
     assert_same_model(one.model, other.model, rtol=1e-6)
-    np.testing.assert_allclose(one.samples, other.samples, rtol=1e-6)
+    np.testing.assert_allclose(one.effective_samples, other.effective_samples, rtol=1e-6)
     np.testing.assert_allclose(one.trace[0], other.trace[0], rtol=1e-10)
 
 
@@ -195,7 +195,7 @@ def test_trees_without_hidden_nodes() -> None:
     covariance = np.cov(X.T, bias=True)
     expected = covariance[0, 1] / covariance[0, 0]
     np.testing.assert_allclose(found.model.conditional("b", "a"), expected, rtol=1e-6)
-    assert found.samples.shape == (0,)
+    assert found.effective_samples.shape == (0,)
     assert posterior_means(found.model, X).shape == (400, 0)
     alone = fit_gaussian(Tree.build(["a"], [], []), X[:, :1], [0, 1], 1, smoothing=0.0).model
     np.testing.assert_allclose(alone.noise[0], X[:, :1].var(), rtol=1e-9)
@@ -212,7 +212,7 @@ def test_small_noisy_samples_of_any_tree() -> None:
         found = fit(model, X, max_iter=40)
         assert np.isfinite(log_likelihood(found.model, X)).all()
         assert np.diff(found.trace).min() > -1e-9 * abs(found.trace[-1])
-        assert ((found.samples >= 0) & (found.samples <= len(X))).all()
+        assert ((found.effective_samples >= 0) & (found.effective_samples <= len(X))).all()
 
 
 def test_collinear_columns() -> None:
@@ -248,10 +248,10 @@ def test_the_result_says_how_it_came_about() -> None:
     found = fit(model, X, progress=progress)
     assert set(progress.seconds) == {"parameters", "refinement"}
     assert found.converged
-    assert found.condition.shape == found.samples.shape == (model.tree.n_hidden,)
+    assert found.condition.shape == found.effective_samples.shape == (model.tree.n_hidden,)
     # what a sample tells of a hidden node is what its posterior moves
     spread = posterior_means(found.model, X).var(axis=0)
-    np.testing.assert_allclose(found.samples / 2000, spread, atol=0.02)
+    np.testing.assert_allclose(found.effective_samples / 2000, spread, atol=0.02)
     plain = fit(model, X, refine=False)
     assert plain.trace == []
     assert log_likelihood(plain.model, X).sum() < log_likelihood(found.model, X).sum()

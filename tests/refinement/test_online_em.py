@@ -105,7 +105,7 @@ def test_many_samples_need_few_passes(monkeypatch: pytest.MonkeyPatch) -> None:
     exact = run_em(start, chunks, max_steps=500, tolerance=1e-12, online_from=40_000)
     assert exact.trace[-1] == pytest.approx(best.trace[-1], abs=0.01)
     # the first steps bring whole units of log-likelihood, so that five of them cannot be enough
-    monkeypatch.setattr("latenttree.refinement.em.LEAST_STEPS", 5)
+    monkeypatch.setattr("latenttree.refinement.em.ONLINE_MIN_STEPS", 5)
     short = run_em(start, chunks, max_steps=5, tolerance=1e-12, online_from=40_000)
     assert len(short.trace) == 6
     assert not short.converged

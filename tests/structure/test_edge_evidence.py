@@ -139,7 +139,9 @@ def rare_tests() -> tuple[list[float], list[float]]:
         whole = estimated_similarity(found)
         assert whole.source.use_kurtosis
         tree = quartet(0.5, 0.5, 0.5, 0.5, 0.1)
-        plain = similarity_from_matrix(whole.rho, whole.n, whole.scale, whole.mst)
+        plain = similarity_from_matrix(
+            whole.rho, whole.n_effective, whole.distance_scale, whole.mst
+        )
         counted.append(float(edge_tests(tree, whole).z[4]))
         naive.append(float(edge_tests(tree, plain).z[4]))
     return counted, naive

@@ -24,7 +24,7 @@ def check_merge(tree: Tree) -> None:
     degree = np.bincount(merged.ends.ravel(), minlength=tree.n_observed)
     assert (degree[: tree.n_observed] <= 1).all(), "observed are leaves"
     contract_zero(merged)
-    found = merged.tree(tree.observed_names, whole.scale)
+    found = merged.tree(tree.observed_names, whole.distance_scale)
     assert found.same_topology(tree)
     np.testing.assert_allclose(found.lengths, tree.lengths, atol=ROUNDING)
 

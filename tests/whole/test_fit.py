@@ -223,7 +223,7 @@ def test_copies_hang_from_each_other(data: Any) -> None:
         found = fit_tree(tree, as_table(X), 3, refine="em" if refine else None)
         table = found.model.conditional(3, 0)
         assert (np.diag(table) > 0.98).all()
-        assert np.isfinite(found.samples).all()
+        assert np.isfinite(found.effective_samples).all()
 
 
 def test_rare_words() -> None:

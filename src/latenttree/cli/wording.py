@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from latenttree.errors import NO_VALUE, DataError, Option, Phrase, worded
+from latenttree.errors import NO_VALUE, DataError, Option, Phrase, render
 
 FLAGS: Mapping[str, str] = {
     "code": "--code",
@@ -100,14 +100,14 @@ def words(part: Option | Phrase) -> str:
 
 def in_words(text: str) -> str:
     """A note of the library in the words of the command line, on one line."""
-    return " ".join(worded(text, words).split())
+    return " ".join(render(text, words).split())
 
 
 def error_in_words(error: BaseException) -> str:
     """The message of an error in the words of the command line, on one line."""
     if isinstance(error, OSError) and error.strerror and error.filename:
         return f"{error.filename}: {error.strerror}"
-    text = error.worded(words) if isinstance(error, DataError) else str(error)
+    text = error.render(words) if isinstance(error, DataError) else str(error)
     return " ".join(text.split()) or type(error).__name__
 
 

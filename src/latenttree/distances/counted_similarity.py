@@ -7,7 +7,7 @@ from dataclasses import replace
 from latenttree.data import Table
 from latenttree.distances.correlation_source import binary_source, counted_source, without_rows
 from latenttree.distances.estimate import UNMEASURABLE_ERROR
-from latenttree.distances.similarity import WIDTH, Similarity, oriented
+from latenttree.distances.similarity import FEATURE_LEAVES, Similarity, oriented
 from latenttree.distances.spanning_tree import strongest_binary_tree
 from latenttree.distances.streaming_spanning_tree import packed_marginals, strongest_counted_tree
 from latenttree.moments.binary import counted_correlations
@@ -38,4 +38,4 @@ def counted_similarity(
     mst = strongest_counted_tree(marginals, n_jobs)
     mean, inverse_sd = marginals.mean[samples.rank], marginals.inverse_sd[samples.rank]
     source = counted_source(without_rows(samples), mean, inverse_sd, marginals.n, cache_size)
-    return replace(oriented(source, mst), width=min(width, WIDTH))
+    return replace(oriented(source, mst), width=min(width, FEATURE_LEAVES))

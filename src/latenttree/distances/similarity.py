@@ -1,8 +1,8 @@
 """Distances as similarities: one signed correlation for each pair, and how noisy it is.
 
-`rho = sign * exp(-d / scale)` lies in [-1, 1] and multiplies along the tree. With `scale =
-n_directions` it is the geometric mean of the `n_directions` canonical correlations, so that any
-number of states is treated like a correlation from `n` effective samples:
+`rho = sign * exp(-d / distance_scale)` lies in [-1, 1] and multiplies along the tree. With
+`distance_scale = n_directions` it is the geometric mean of the `n_directions` canonical
+correlations, so that any number of states is treated like a correlation from n effective samples:
 `Var(-log rho) = (1 - rho^2)^2 / (n rho^2)`. Topology and lengths are judged from magnitudes; signs
 only tell whether two parts are dependent.
 """
@@ -34,21 +34,23 @@ from latenttree.moments.coordinates import known_weights
 EXACT = 1e200
 """Effective samples of distances without error."""
 
-WIDTH = 32
+FEATURE_LEAVES = 32
 """Leaves in the feature of a branch; the others behind the edge add almost nothing."""
 
 COPY_SAMPLES = 20
 """Samples of each value that show two equal variables to be copies."""
 
 MIN_RATIO = 2.0
-"""Kurtosis ratios are used if an edge of the spanning tree has this or more, variance inflations if
-the median edge has."""
+"""Kurtosis ratios are used where the largest on an edge of the spanning tree is at least this, and
+variance inflations where their median over the edges is at least this. Otherwise all pairs are
+treated as Gaussian."""
 
 FEWEST_KNOWN = 60
 """A variable with fewer known samples, and in under a tenth of all, is excluded."""
 
 LONGEST = 200.0
-"""Longest path in units of `scale`; longer ones are rescaled so that exp(-d) does not vanish."""
+"""Largest distance in units of `distance_scale`. Where distances are larger the scale is too, so
+that `exp(-d / distance_scale)` does not underflow."""
 
 NO_PAIRS = np.empty((0, 2), dtype=np.int64)
 
@@ -60,28 +62,28 @@ class Similarity:
     Attributes
     ----------
     source : where correlations of pairs come from.
-    n : effective samples of a Gaussian pair. Of others, `n / kurtosis_ratio` samples count (see
-        `Distances.kurtosis`), and the variance of the distance is further multiplied by
-        `variance_inflation`: near-copies differ in few samples, and a Gaussian correlation near one
-        would be far too certain.
-    scale : distances are `-scale log |rho|`.
+    n_effective : number of samples n in `Var(-log rho) = (1 - rho^2)^2 / (n rho^2)`, for a pair
+        that is jointly Gaussian. For other pairs it is divided by the kurtosis ratio, see
+        `Distances.kurtosis`, and the variance is multiplied by the variance inflation: two
+        near-copies differ in few samples, so their distance is less certain than the formula says.
+    distance_scale : distances are `-distance_scale log |rho|`.
     mst : (p - 1, 2) edges of the minimum spanning tree.
-    width : leaves in the feature of a branch.
+    feature_leaves : number of leaves in the feature of a branch.
     copies : (c, 2) edges of the spanning tree between exact copies: their similarity is 1, whatever
         the source says.
     """
 
     source: CorrelationSource
-    n: float
-    scale: float
+    n_effective: float
+    distance_scale: float
     mst: NDArray[np.int64]
-    width: int = WIDTH
+    feature_leaves: int = FEATURE_LEAVES
     copies: NDArray[np.int64] = field(default_factory=lambda: NO_PAIRS)
 
     @property
     def exact(self) -> bool:
         """Whether the distances have no error."""
-        return self.n >= EXACT
+        return self.n_effective >= EXACT
 
     @property
     def n_variables(self) -> int:
@@ -116,17 +118,18 @@ class Similarity:
     def effective_samples(self, variables: NDArray[np.int64]) -> float:
         """Effective samples of the correlations between some variables, see
         `correlations.effective_pair_samples`."""
-        return float(effective_pair_samples(self.source, self.n, variables))
+        return float(effective_pair_samples(self.source, self.n_effective, variables))
 
     def mst_samples(self) -> NDArray[np.float64]:
         """Effective samples of every edge of the spanning tree, `(p - 1,)`."""
         kurtosis = _pair_values(self.source, self.mst, KURTOSIS_RATIO)
-        return self.n / (kurtosis * _pair_values(self.source, self.mst, VARIANCE_INFLATION))
+        inflation = _pair_values(self.source, self.mst, VARIANCE_INFLATION)
+        return self.n_effective / (kurtosis * inflation)
 
     @cached_property
     def typical_samples(self) -> float:
         """Median of the effective samples of the edges of the spanning tree."""
-        return float(np.median(self.mst_samples())) if len(self.mst) else self.n
+        return float(np.median(self.mst_samples())) if len(self.mst) else self.n_effective
 
 
 def _pair_values(
@@ -140,13 +143,13 @@ def _pair_values(
 
 def similarity_from_matrix(
     rho: NDArray[Any],
-    n: float,
-    scale: float = 1.0,
+    n_effective: float,
+    distance_scale: float = 1.0,
     mst: NDArray[np.int64] = NO_PAIRS,
     kurtosis: NDArray[np.float32] | None = None,
 ) -> Similarity:
     """Similarities given as a matrix `(p, p)`, which is not copied."""
-    return Similarity(dense_source(rho, kurtosis), float(n), scale, mst)
+    return Similarity(dense_source(rho, kurtosis), float(n_effective), distance_scale, mst)
 
 
 def similarity_from_distances(

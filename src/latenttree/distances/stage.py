@@ -1,4 +1,5 @@
-"""The stage `measure`: table -> number of states, similarities of all pairs, spanning tree."""
+"""The stages `count_states` and `measure`: table -> number of states; similarities of all pairs
+with their spanning tree."""
 
 from __future__ import annotations
 
@@ -34,13 +35,13 @@ class States:
     n_states : states of a hidden variable; dimensions where hidden variables are Gaussian.
     n_directions : dimensions of the determinants that distances are made of: `n_states - 1`, or
         the dimensions of a Gaussian.
-    most_states : the most states that a hidden variable may get; 0 where all get `n_states`.
+    most_states : the most states that a hidden variable may get; None where all get `n_states`.
     evidence : (directions, 2) with `n_states="auto"`, see `StatesEvidence`; else None.
     """
 
     n_states: int
     n_directions: int
-    most_states: int = 0
+    most_states: int | None = None
     evidence: NDArray[np.float64] | None = None
 
 
@@ -93,7 +94,7 @@ def count_states(table: Table, config: FitConfig) -> States:
         evidence = choose_states(table, config.seed, config.n_jobs)
     if config.gaussian:
         n_dimensions = evidence.n_states - 1
-        return States(n_dimensions, n_dimensions, 0, evidence.directions)
+        return States(n_dimensions, n_dimensions, None, evidence.directions)
     most = evidence.most_states
     if evidence.n_states <= int(free_dimensions(table).min()):
         most = max(most, evidence.n_states + 1)  # one more, for BIC to decide

@@ -57,7 +57,7 @@ def estimate_by_moments(
     *,
     families: Mapping[int, Pooled] | None = None,
     hidden_features: bool = True,
-    fewer: Chunks | None = None,
+    subsample: Chunks | None = None,
     score: Callable[[TreeModel], float] | None = None,
     n_jobs: int = 1,
 ) -> Parameters:
@@ -67,17 +67,18 @@ def estimate_by_moments(
     messages out of the branches, one for every level of hidden nodes, at most `MAX_ROUNDS`. The
     result is that of the last round, or of the round whose model has the largest `score`.
 
-    Rounds before the last only provide features, and any function of a branch will do: for a start
-    of EM they may use `fewer` samples, and a single round of messages is enough."""
+    `subsample` is for a start of EM, which needs less precision: there is a single round of
+    messages, and all rounds before the last, which only provide features, use these samples instead
+    of `chunks`."""
     if not tree.n_hidden:
         layout = layout_of(tree, choose_views(tree, 1, hidden=False), dims)
         moments = triple_moments(_read(chunks), _no_views, layout, 1, n_jobs)
         return Parameters(counted_model(tree, layout, moments, marginals), np.empty(0))
     views = choose_views(tree, n_states - 1, hidden=False)
-    most = MAX_ROUNDS if fewer is None else 1
+    most = MAX_ROUNDS if subsample is None else 1
     rounds = min(most, _depth(tree) - 1) if hidden_features else 0
     work = _Work(tree, dims, projections, n_states, families or {}, n_jobs)
-    some = chunks if fewer is None else fewer
+    some = chunks if subsample is None else subsample
     results = [work.round(views, None, some if rounds else chunks)]
     if rounds:
         views = choose_views(tree, n_states - 1, hidden=True)
@@ -86,7 +87,7 @@ def estimate_by_moments(
     return results[-1] if score is None else max(results, key=lambda result: score(result.model))
 
 
-def node_conditions(
+def node_condition_numbers(
     model: TreeModel,
     projections: Projections,
     chunks: Chunks,

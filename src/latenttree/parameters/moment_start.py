@@ -19,7 +19,7 @@ from latenttree.model.samples import category_bases, is_one_hot, marginals, mode
 from latenttree.model.tree_model import TreeModel
 from latenttree.moments import full_subspaces, pooled_subspaces
 from latenttree.moments.subspace import coordinate_moments, feature_means
-from latenttree.parameters.estimate import estimate_by_moments, node_conditions
+from latenttree.parameters.estimate import estimate_by_moments, node_condition_numbers
 from latenttree.parameters.features import Projections, VectorProjections, all_leaf_projections
 from latenttree.parameters.solving import Parameters, Pooled
 from latenttree.tree import Tree
@@ -74,7 +74,7 @@ def moment_start(
         n_states,
         families=pooled_families(table, n_states),
         hidden_features=config.hidden_features,
-        fewer=some.subsample(first) if config.refine else None,
+        subsample=some.subsample(first) if config.refine else None,
         score=score if table.has_missing else None,
         n_jobs=config.n_jobs,
     )
@@ -104,7 +104,7 @@ def start_samples(table: Table, n_nodes: int) -> tuple[int, int]:
     return max(START_SAMPLES, min(enough, most)), first
 
 
-def conditions(
+def condition_numbers(
     model: TreeModel,
     table: Table,
     n_states: int,
@@ -112,12 +112,12 @@ def conditions(
     nodes: NDArray[np.bool_],
     config: FitConfig,
 ) -> Floats:
-    """Conditions of the marked hidden nodes `(m,)` of a refined model, from some of the samples;
-    for nodes that are newer than the parameters by moments."""
+    """Condition numbers of the marked hidden nodes `(m,)` of a refined model, from some of the
+    samples; for nodes that are newer than the parameters by moments."""
     projections = projections_of(table, view_basis(table, n_states, basis, config))
     some = split_samples(table, config)[0].subsample(CONDITION_SAMPLES)
     hidden = config.hidden_features
-    return node_conditions(
+    return node_condition_numbers(
         model, projections, some, nodes, hidden_features=hidden, n_jobs=config.n_jobs
     )
 

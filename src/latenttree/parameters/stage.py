@@ -1,4 +1,4 @@
-"""The stage `parameters`: tree + samples -> a model to refine, by moments."""
+"""The stage `estimate_parameters`: tree + samples -> a model to refine, by moments."""
 
 from __future__ import annotations
 

@@ -23,11 +23,11 @@ from latenttree.refinement.parameter_vectors import ParameterVectors
 from latenttree.tree import Tree
 
 Floats = NDArray[np.float64]
-PER_PARAMETER = 5e5
-"""EM ends when the expected gain is below `tolerance * PER_PARAMETER` for each parameter."""
+GAIN_PER_TOL = 5e5
+"""EM ends when the expected gain is below `tolerance * GAIN_PER_TOL` for each parameter."""
 
-RARE = 10
-"""Parameters of categories with fewer samples do not count for the tolerance."""
+RARE_COUNT = 10
+"""Categories with fewer samples are rare: their parameters do not count for the tolerance."""
 
 LEAST_RATIO, MOST_RATIO = 0.5, 0.95
 """Bounds of the estimated ratio of successive gains."""
@@ -35,15 +35,15 @@ LEAST_RATIO, MOST_RATIO = 0.5, 0.95
 MANY_SAMPLES = 1 << 16
 """From this number of samples on, a pass of online EM comes first."""
 
-SHARES = 2e5
-"""With many samples, EM ends when a pass gains less than the share `tolerance * SHARES` of all
-gains so far."""
+SHARE_PER_TOL = 2e5
+"""With many samples, EM ends when a pass gains less than the share `tolerance * SHARE_PER_TOL` of
+all gains so far."""
 
-FIRST = 10.0
+FIRST_STEP_FACTOR = 10.0
 """The first EM step after online EM removes the noise of the last batches. EM ends there if it
-gains less than `FIRST` times the tolerance, by default 1/2 for each parameter."""
+gains less than `FIRST_STEP_FACTOR` times the tolerance, by default 1/2 for each parameter."""
 
-LEAST_STEPS = 30
+ONLINE_MIN_STEPS = 30
 """With fewer steps allowed there is no pass of online EM."""
 
 PATIENCE = 3
@@ -88,12 +88,14 @@ def run_em(
 
     Parameters
     ----------
-    chunks : each call iterates over the samples, or their codes `(n, p)`, -1 for unknown.
+    chunks : a function without arguments. Each call starts a new pass: it returns an iterable over
+        all samples in parts, each a `Chunk` or an array of codes `(n, p)`, -1 where missing.
     tolerance : EM ends when the objective is expected to rise by less than `tolerance *
-        PER_PARAMETER` for each free parameter, by default 0.05 (sampling noise is 1/2), see
-        `expected_gain`. Parameters of categories with less than `RARE` samples do not count, and
-        at most as many as there are values. With many samples EM also ends when a pass gains less
-        than that, or less than the share `tolerance * SHARES`, by default 0.02, of all gains.
+        GAIN_PER_TOL` for each free parameter, by default 0.05 (sampling noise is 1/2), see
+        `expected_gain`. Not counted as free parameters are those of rare categories, with fewer
+        than `RARE_COUNT` samples: they are many, and EM moves them slowly. Nor are more counted
+        than the samples have values. With many samples EM also ends when a pass gains less than
+        this, or less than the share `tolerance * SHARE_PER_TOL`, by default 0.02, of all gains.
     smoothing : number of pseudo-samples for every state of a parent, distributed as the marginal
         of the node (a Dirichlet prior): no category that occurs gets probability zero.
     accelerate : every second step is a SQUAREM step (Varadhan and Roland 2008).
@@ -112,12 +114,12 @@ def run_em(
     batches, n_samples = None, sum(len(as_chunk(part)) for part in chunks())
     if (
         accelerate
-        and max_steps >= LEAST_STEPS
+        and max_steps >= ONLINE_MIN_STEPS
         and n_samples >= (MANY_SAMPLES if online_from is None else online_from)
     ):
         batches = BatchPass(steps, theta, chunks)
     n_free = min(_n_informed(model, marginals, n_samples), n_samples * model.tree.n_observed)
-    limits = _Limits(max_steps, tolerance * PER_PARAMETER * n_free, tolerance * SHARES)
+    limits = _Limits(max_steps, tolerance * GAIN_PER_TOL * n_free, tolerance * SHARE_PER_TOL)
     if batches is None:
         end = _em_loop(steps, steps.visit(theta, chunks), chunks, limits, stopping, accelerate)
     else:
@@ -129,13 +131,15 @@ def run_em(
 
 
 def _n_informed(model: TreeModel, marginals: Sequence[Floats], n_samples: int) -> int:
-    """Free parameters, without those of categories with less than `RARE` samples."""
+    """Free parameters, without those of categories with less than `RARE_COUNT` samples."""
     shares = [s for v, s in enumerate(marginals) if v not in model.emissions]
     if not shares:
         return model.n_parameters
     nodes = [v for v in range(len(marginals)) if v not in model.emissions]
     sizes = np.array([len(s) for s in shares])
-    rare = np.add.reduceat(np.concatenate(shares) * n_samples < RARE, np.cumsum(sizes) - sizes)
+    rare = np.add.reduceat(
+        np.concatenate(shares) * n_samples < RARE_COUNT, np.cumsum(sizes) - sizes
+    )
     widths = np.array([model.cpts[v].shape[1] for v in nodes])
     return model.n_parameters - int(np.minimum(rare, sizes - 1) @ widths)
 
@@ -143,8 +147,10 @@ def _n_informed(model: TreeModel, marginals: Sequence[Floats], n_samples: int) -
 class _Limits(NamedTuple):
     """The stopping rule of the EM loop.
 
-    least : expected gain below which it ends; with many samples also the least gain of a pass.
-    share : with many samples the least share of all gains that a pass must gain.
+    max_steps : largest number of passes over the samples.
+    least : the loop ends when the expected gain of all further steps is below this; after online
+        EM, also when a single pass gains less than this.
+    share : after online EM, the loop also ends when a pass gains less than this share of all gains.
     """
 
     max_steps: int
@@ -167,7 +173,7 @@ def _after_online_em(
     state = steps.visit(batches.theta, chunks)
     if stopping.held_out is None:
         before, after = (batches.gained(x) for x in (batches.theta, steps.step(state.sums)))
-        if after - before <= max(FIRST * limits.least, limits.share * after):
+        if after - before <= max(FIRST_STEP_FACTOR * limits.least, limits.share * after):
             return _LoopResult(state, [state.value], True)
         return _em_loop(steps, state, chunks, limits, stopping, gained=before)
     return _em_loop(steps, state, chunks, limits, stopping)
@@ -182,10 +188,12 @@ def _em_loop(
     accelerate: bool = True,
     gained: float | None = None,
 ) -> _LoopResult:
-    """EM steps from `state` until the expected gain is small, or held-out samples say stop.
+    """EM steps from `state` until the expected gain is small, or the likelihood of held-out samples
+    no longer grows.
 
-    `gained` is the gain of online EM before `state`; then every pass must gain enough, see
-    `_Limits`."""
+    `gained` is the rise of the objective by online EM before `state`, None where there was none.
+    Where it is given, the loop also ends when a pass gains less than the larger of `limits.least`
+    and the share `limits.share` of all gains: `gained` and those of the loop."""
 
     def visit(theta: Floats) -> State:
         return steps.visit(theta, chunks)

@@ -34,7 +34,7 @@ class Fitted:
     Attributes
     ----------
     condition : (n_hidden,) growth of the errors of the moments in each decomposition.
-    samples : (n_hidden,) effective number of samples behind a hidden node, see
+    effective_samples : (n_hidden,) effective number of samples behind a hidden node, see
         `evidence.effective_samples`; NaN after a rough refinement.
     trace : penalised log-likelihood before each step of EM; never decreasing.
     held_out : log-likelihood of held-out samples before each step.
@@ -44,7 +44,7 @@ class Fitted:
 
     model: TreeModel | GaussianTreeModel
     condition: Floats
-    samples: Floats
+    effective_samples: Floats
     trace: list[float] = field(default_factory=list)
     held_out: list[float] = field(default_factory=list)
     converged: bool = True
@@ -122,7 +122,7 @@ def _refine_gaussian(start: GaussianStart, config: FitConfig) -> Fitted:
     return Fitted(
         refined.model,
         refined.condition,
-        refined.samples,
+        refined.effective_samples,
         refined.trace,
         converged=refined.converged,
     )

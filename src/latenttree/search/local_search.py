@@ -28,7 +28,9 @@ from latenttree.tree.split_keys import signatures, split_keys
 
 Floats = NDArray[np.float64]
 
-MAX_SWEEPS = 12
+MAX_ROUNDS = 12
+"""Rounds of proposals and changes, at most."""
+
 MOST_BRANCHES = 16
 """Larger regions are not examined."""
 
@@ -39,7 +41,7 @@ class SearchResult:
 
     Attributes
     ----------
-    values : the criterion before every sweep and at the end; never decreasing.
+    values : the criterion before every round and at the end; never decreasing.
     weights : for the split of an inner edge (see `split_keys`) the share of likelihood of the
         resolutions of its region that contain it.
     """
@@ -54,13 +56,13 @@ def search_model(
 ) -> SearchResult:
     """Hill climbing from `model` until no doubtful region has a better topology.
 
-    A changed model is refined, unless this was the last sweep and all samples will refine it later.
+    A changed model is refined, unless this was the last round and all samples will refine it later.
     With the criterion "likelihood" only topologies with as many hidden nodes compete."""
     values = [config.value(model)]
     weights: dict[int, float] = {}
     regions = doubtful(model.tree)
     left = config.most_regions
-    for _ in range(MAX_SWEEPS):
+    for _ in range(MAX_ROUNDS):
         examined = list(islice(regions, left))
         if not examined:
             break
@@ -122,10 +124,11 @@ def _improve(
     config: SearchConfig,
     value: float,
 ) -> tuple[TreeModel, float] | None:
-    """The model with the chosen changes and its value, if that exceeds `value`; else None.
+    """A changed model whose value exceeds `value`, with its value; None if there is none.
 
-    The number of changes is halved until the whole model gains. With all of them, other fitted
-    regions that keep their topology take the parameters of their fit as well."""
+    First all `chosen` changes are made together, and regions of `fitted` whose topology stays take
+    their new parameters too. If the whole model does not gain, even refined, only the better half
+    of the changes is made, then a quarter, and so on."""
     least = value + 1e-9 * abs(value)
     kept = [q._replace(best=q.current) for q in fitted if q.current is not None]
     made = _compatible(model.tree, [*chosen, *kept])
@@ -204,8 +207,10 @@ def search_tree(
         ["likelihood"] if config.tree == "majority" else ["likelihood", "bic"]
     )
     for criterion in criteria:
-        by = SearchConfig(samples, criterion, config.smoothing, config.tol, config.n_jobs)
-        structure, model = search_structure(structure, model, by)
+        search_config = SearchConfig(
+            samples, criterion, config.smoothing, config.tol, config.n_jobs
+        )
+        structure, model = search_structure(structure, model, search_config)
     return structure, model
 
 

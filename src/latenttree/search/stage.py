@@ -14,7 +14,7 @@ from latenttree.distances.stage import Measured, States
 from latenttree.model.held_out import split_samples
 from latenttree.model.samples import marginals
 from latenttree.model.tree_model import TreeModel
-from latenttree.parameters.moment_start import conditions, moment_start
+from latenttree.parameters.moment_start import condition_numbers, moment_start
 from latenttree.parameters.solving import Parameters
 from latenttree.refinement.stage import Fitted, refine_fully
 from latenttree.search.local_search import search_tree
@@ -46,8 +46,9 @@ def search(
     node that BIC supports, where more than one number is allowed."""
     if config.searches:
         structure, fitted = _search_tree(structure, fitted, table, measured.basis, config)
-    if config.refine is not None and states.most_states > 2:
-        fitted = _search_states(fitted, table, states, config)
+    most = states.most_states
+    if config.refine is not None and most is not None and most > 2:
+        fitted = _search_states(fitted, table, states.n_states, most, config)
     return Learned(structure, fitted)
 
 
@@ -65,13 +66,15 @@ def _search_tree(
         better, model = search_tree(structure, tree_model(fitted), train, config)
         condition = fitted.condition
         if better.tree is not structure.tree:
-            condition = _conditions(structure, better.tree, model, fitted, table, basis, config)
+            condition = _condition_numbers(
+                structure, better.tree, model, fitted, table, basis, config
+            )
         elif not fitted.rough:
             return better, fitted
     return better, refine_fully(Parameters(model, condition), table, config)
 
 
-def _conditions(
+def _condition_numbers(
     structure: Structure,
     tree: Tree,
     model: TreeModel,
@@ -80,43 +83,47 @@ def _conditions(
     basis: NDArray[Any] | None,
     config: FitConfig,
 ) -> Floats:
-    """(n_hidden,) conditions of the hidden nodes of a changed tree, measured where one is new."""
-    known = conditions_by_node(structure.tree, fitted.condition)
+    """(n_hidden,) condition numbers of the hidden nodes of a changed tree; those of new nodes are
+    measured."""
+    known = condition_numbers_by_node(structure.tree, fitted.condition)
     keys = list(signatures(tree).values())
     condition = np.array([known.get(key, np.nan) for key in keys])
     new = np.array([key not in known for key in keys])
     if new.any():
         n_states = int(model.dims[-1])
-        condition[new] = conditions(model, table, n_states, basis, new, config)
+        condition[new] = condition_numbers(model, table, n_states, basis, new, config)
     return condition
 
 
-def conditions_by_node(tree: Tree, condition: Floats) -> dict[int, float]:
-    """The condition of every hidden node, by the splits of its edges."""
+def condition_numbers_by_node(tree: Tree, condition: Floats) -> dict[int, float]:
+    """The condition number of every hidden node, by the splits of its edges."""
     return dict(zip(signatures(tree).values(), condition.tolist(), strict=True))
 
 
-def _search_states(fitted: Fitted, table: Table, states: States, config: FitConfig) -> Fitted:
+def _search_states(
+    fitted: Fitted, table: Table, n_states: int, most_states: int, config: FitConfig
+) -> Fitted:
     """The model with as many states at each hidden node as BIC supports.
 
-    It starts with as many everywhere as some part of the tree needs, though the structure was
-    learned with fewer."""
+    If `most_states` exceeds `n_states`, with which the model was fitted, a model with `most_states`
+    at every hidden node is fitted first. States are then merged node by node where BIC gains. The
+    result is kept if its BIC is better than that of `fitted`."""
     wide = fitted
-    if states.most_states > states.n_states:
+    if most_states > n_states:
         with config.progress.stage("parameters"):
-            start = moment_start(fitted.model.tree, table, states.most_states, None, config)
+            start = moment_start(fitted.model.tree, table, most_states, None, config)
         wide = refine_fully(start, table, config)
-    with config.progress.stage("pruning"):
-        pruner = StatesConfig(
+    with config.progress.stage("number of states"):
+        states_config = StatesConfig(
             split_samples(table, config)[0],
             smoothing=config.smoothing,
             tol=config.tol,
             marginals=marginals(table),
             n_jobs=config.n_jobs,
         )
-        merged = select_states(tree_model(wide), pruner)
-        n = pruner.n_samples()
-        better = pruner.bic(merged.model, n) > pruner.bic(tree_model(fitted), n)
+        merged = select_states(tree_model(wide), states_config)
+        n = states_config.n_samples()
+        better = states_config.bic(merged.model, n) > states_config.bic(tree_model(fitted), n)
     if not better:
         return fitted
     return refine_fully(Parameters(merged.model, wide.condition), table, config)

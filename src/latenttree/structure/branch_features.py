@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from latenttree.distances.correlation_source import CorrelationSource
 from latenttree.distances.correlations import correlation_block, cross_block
-from latenttree.distances.similarity import WIDTH
+from latenttree.distances.similarity import FEATURE_LEAVES
 from latenttree.engine import parallel
 from latenttree.engine.kernels import kernel, subroutine
 from latenttree.structure.builder import Incidence, TreeBuilder
@@ -44,7 +44,7 @@ class BranchFeatures(NamedTuple):
     size: NDArray[np.int64]  # (2E,) leaves in use
 
     @classmethod
-    def empty(cls, n_directed_edges: int, width: int = WIDTH) -> BranchFeatures:
+    def empty(cls, n_directed_edges: int, width: int = FEATURE_LEAVES) -> BranchFeatures:
         """Features without leaves."""
         shape = (n_directed_edges, width)
         return cls(
@@ -60,7 +60,7 @@ def branch_features(
     tree: TreeBuilder,
     incidence: Incidence,
     source: CorrelationSource,
-    width: int = WIDTH,
+    width: int = FEATURE_LEAVES,
     n_jobs: int = 1,
 ) -> BranchFeatures:
     """Features of all branches, of up to `width` leaves each. O(E width^2)."""

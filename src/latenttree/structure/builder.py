@@ -98,7 +98,8 @@ class TreeBuilder:
         return Tree.build(tuple(names), self.ends[left], self.length[left] * scale)
 
     def canonical(self, names: Sequence[str], scale: float = 1.0) -> tuple[Tree, NDArray[np.int64]]:
-        """The same with the number here of each edge of the `Tree`, `(E,)`."""
+        """The canonical tree, and for each of its edges the edge's index in this builder
+        `(E,)`."""
         left, hidden = self._edges_left(), self.hidden()
         number = np.arange(self.n_nodes)
         number[hidden] = self.n_observed + np.arange(len(hidden))

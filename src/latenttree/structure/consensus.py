@@ -86,7 +86,7 @@ def _votes(optima: list[Optimum]) -> dict[int, float]:
 
 
 def _has_rivals(part: Similarity) -> bool:
-    return part.width > 1 and 4 <= part.n_variables <= JOIN_LIMIT
+    return part.feature_leaves > 1 and 4 <= part.n_variables <= JOIN_LIMIT
 
 
 def _starts(part: Similarity, merged: TreeBuilder, n_jobs: int) -> Iterator[TreeBuilder]:

@@ -145,11 +145,13 @@ def refit_lengths(tree: TreeBuilder, similarity: Similarity, n_jobs: int = 1) ->
     gets the mean of the two."""
     tree.sort()
     incidence = tree.incidence()
-    features = branch_features(tree, incidence, similarity.source, similarity.width, n_jobs)
+    features = branch_features(
+        tree, incidence, similarity.source, similarity.feature_leaves, n_jobs
+    )
     hidden = np.arange(tree.n_nodes) >= tree.n_observed
     nodes = np.flatnonzero(np.diff(incidence.first) >= np.where(hidden, 4, 2))
     lengths = np.full(2 * len(tree.ends), np.nan)
-    source, n = similarity.source, similarity.n
+    source, n = similarity.source, similarity.n_effective
 
     def work(start: int, stop: int) -> None:
         _refit(nodes[start:stop], incidence, tree.n_observed, features, source, n, lengths)

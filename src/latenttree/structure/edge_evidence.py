@@ -68,7 +68,7 @@ class EdgeTester:
         self.tree, self.similarity, self.n_jobs = tree, similarity, n_jobs
         self.incidence = tree.incidence()
         self.features = branch_features(
-            tree, self.incidence, similarity.source, similarity.width, n_jobs
+            tree, self.incidence, similarity.source, similarity.feature_leaves, n_jobs
         )
 
     def update(self, changed: NDArray[np.bool_]) -> None:
@@ -82,7 +82,7 @@ class EdgeTester:
         tree = self.tree
         edges = edges[tree.ends[edges].max(axis=1, initial=-1) >= tree.n_observed]
         results = np.empty((len(edges), 3))
-        source, n = self.similarity.source, self.similarity.n
+        source, n = self.similarity.source, self.similarity.n_effective
 
         def work(start: int, stop: int) -> None:
             _test(

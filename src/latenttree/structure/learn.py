@@ -87,7 +87,7 @@ def structure_of_similarities(
         for part, own in zip(parts, groups, strict=True):
             part.tree = merge(part.similarity, own)
     if whole.exact or (epsilon is not None and not sweeps):
-        zero = ZERO_LENGTH if whole.exact else float(epsilon or 0) / whole.scale
+        zero = ZERO_LENGTH if whole.exact else float(epsilon or 0) / whole.distance_scale
         for part in parts:
             contract_zero(part.tree, zero)
     else:
@@ -95,13 +95,13 @@ def structure_of_similarities(
             [part for part in parts if len(part.members) > 2], sweeps, min_support, n_jobs, progress
         )
     builder = _assemble(parts, joins, kept, copies, reduced)
-    tree, edge = builder.canonical(names, whole.scale)
+    tree, edge = builder.canonical(names, whole.distance_scale)
     support = builder.support[edge]
     sizes = sorted((len(group.members) for own in groups for group in own), reverse=True)
     return Structure(
         tree,
         support,
-        builder.standard_error[edge] * whole.scale,
+        builder.standard_error[edge] * whole.distance_scale,
         np.array(sizes, dtype=int),
         [part.changes for part in parts if part.changes],
         _count_parts(tree, support),
@@ -204,7 +204,7 @@ def _assemble(
         number[hidden] = n_nodes + np.arange(len(hidden))
         n_nodes += len(hidden)
         ends.append(number[part.tree.ends])
-    rho = np.maximum(np.abs(reduced.of_pairs(joins)), 0.1 / np.sqrt(reduced.n))
+    rho = np.maximum(np.abs(reduced.of_pairs(joins)), 0.1 / np.sqrt(reduced.n_effective))
     between, same = np.ones(len(joins)), np.ones(len(copies))
     trees = [part.tree for part in parts]
     return TreeBuilder(

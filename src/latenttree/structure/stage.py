@@ -1,4 +1,4 @@
-"""The stage `structure`: similarities -> a tree with a support for every edge."""
+"""The stage `learn_structure`: similarities -> a tree with a support for every edge."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _learn(measured: Measured, table: Table, config: FitConfig) -> Structure:
             values = distances.values.astype(np.float64)
             return Structure.of_tree(config.baseline(values, distances.n_samples, table.names))
     if not config.hidden_features:
-        similarity = replace(similarity, width=1)
+        similarity = replace(similarity, feature_leaves=1)
     return structure_of_similarities(
         similarity,
         table.names,

@@ -97,7 +97,7 @@ def propose_regions(
     """Proposals for the regions around `centres`, in parallel."""
     widest = int((incidence.first[centres + 1] - incidence.first[centres]).max())
     proposals = Proposals.empty(len(centres), min(max(widest, MAX_BRANCHES), MOST_BRANCHES))
-    source, n = similarity.source, similarity.n
+    source, n = similarity.source, similarity.n_effective
 
     def work(start: int, stop: int) -> None:
         part: Any = Proposals._make(x[start:stop] for x in proposals)

@@ -62,7 +62,9 @@ def sweep(
     if not len(centres) or not max_sweeps:
         return changes
     incidence = tree.incidence()
-    features = branch_features(tree, incidence, similarity.source, similarity.width, n_jobs)
+    features = branch_features(
+        tree, incidence, similarity.source, similarity.feature_leaves, n_jobs
+    )
     splits = SplitCounts.of_tree(incidence)
     while True:
         proposals = propose_regions(tree, incidence, features, similarity, centres, n_jobs)
@@ -74,7 +76,9 @@ def sweep(
             break
         incidence = tree.incidence()
         if 2 * len(tree.ends) > len(features.size):
-            features = branch_features(tree, incidence, similarity.source, similarity.width, n_jobs)
+            features = branch_features(
+                tree, incidence, similarity.source, similarity.feature_leaves, n_jobs
+            )
         else:
             update_features(features, tree, incidence, similarity.source, step.changed, n_jobs)
     return changes

@@ -1,4 +1,4 @@
-"""Rivals: structure learners, distances in, tree out; and EM from random starts.
+"""Baselines: structure learners, distances in, tree out; and EM from random starts.
 
 `BASELINES` maps a name to a function `(D, n_samples, names) -> Tree`; `D` is the matrix of
 information distances, `n_samples` the number of samples behind it. Methods that do not

@@ -30,8 +30,8 @@ class FittedGaussian:
     ----------
     model : in the canonical gauge, on the tree as given.
     condition : (m,) factor by which errors of the moments are amplified at a hidden node.
-    samples : (m,) `N (1 - mean posterior variance)`, the effective number of samples in which the
-        hidden node is observed.
+    effective_samples : (m,) `N (1 - mean posterior variance)`, the effective number of
+        samples in which the hidden node is observed.
     trace : log-likelihood of the training samples before each EM step (with smoothing, plus that
         of the pseudo-samples); never decreasing. Empty without refinement.
     converged : whether EM stopped by its tolerance.
@@ -39,7 +39,7 @@ class FittedGaussian:
 
     model: GaussianTreeModel
     condition: Floats
-    samples: Floats
+    effective_samples: Floats
     trace: list[float] = field(default_factory=list)
     converged: bool = True
 
