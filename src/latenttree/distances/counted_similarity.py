@@ -13,7 +13,7 @@ from latenttree.distances.streaming_spanning_tree import packed_marginals, stron
 from latenttree.moments.binary import counted_correlations
 from latenttree.moments.cooccurrence import packed
 
-COUNTED_WIDTH = 8
+COUNTED_FEATURE_LEAVES = 8
 """Leaves in the feature of a branch where correlations are counted on demand."""
 
 
@@ -29,7 +29,7 @@ def stored_similarity(table: Table, n_jobs: int = 1) -> tuple[Similarity, int]:
 
 
 def counted_similarity(
-    table: Table, n_jobs: int = 1, cache_size: int = 0, width: int = COUNTED_WIDTH
+    table: Table, n_jobs: int = 1, cache_size: int = 0, feature_leaves: int = COUNTED_FEATURE_LEAVES
 ) -> Similarity:
     """Similarities of 0/1 variables that are counted on demand; about `cache_size` counts are
     cached. O(p) memory beside the packed samples and the cache."""
@@ -38,4 +38,4 @@ def counted_similarity(
     mst = strongest_counted_tree(marginals, n_jobs)
     mean, inverse_sd = marginals.mean[samples.rank], marginals.inverse_sd[samples.rank]
     source = counted_source(without_rows(samples), mean, inverse_sd, marginals.n, cache_size)
-    return replace(oriented(source, mst), width=min(width, FEATURE_LEAVES))
+    return replace(oriented(source, mst), feature_leaves=min(feature_leaves, FEATURE_LEAVES))
