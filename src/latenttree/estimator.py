@@ -355,9 +355,9 @@ def learn_model(
 ) -> Learned:
     """The stages from a tree to its model: `estimate_parameters`, `refine`, `search`.
 
-    Equal rows are counted once, with weights, unless some are held out. There is no model of one or
-    two variables where one is not categorical: their tree has no hidden node, and an emission is a
-    distribution given the states of one."""
+    Where many rows are equal, each is used once with a weight, see `distinct_rows`, unless samples
+    are held out. There is no model of one or two variables where one is not categorical: their tree
+    has no hidden node, and an emission is a distribution given the states of one."""
     if table.n_vars < 3 and table.values is not None and not config.gaussian:
         return Learned(structure)
     rows = table if config.validation_fraction else distinct_rows(table)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -76,6 +77,13 @@ def room_of(module: str) -> str:
 def test_every_module_has_its_place() -> None:
     missing = {room_of(name) for name in MODULES} - {*ORDER, "latenttree"}
     assert not missing, f"add {sorted(missing)} to ORDER, after all that they import"
+
+
+def test_the_architecture_lists_the_rooms_in_order() -> None:
+    text = (SOURCE.parents[1] / "docs" / "architecture.md").read_text(encoding="utf8")
+    rows = text.split("## Rooms")[1].split("\n## ")[0]
+    listed = re.findall(r"^\| `(\w+)(?:/|\.py)` \|", rows, flags=re.MULTILINE)
+    assert tuple(listed) == ORDER
 
 
 @pytest.mark.parametrize("module", sorted(MODULES))

@@ -92,10 +92,10 @@ def run_em(
         all samples in parts, each a `Chunk` or an array of codes `(n, p)`, -1 where missing.
     tolerance : EM ends when the objective is expected to rise by less than `tolerance *
         GAIN_PER_TOL` for each free parameter, by default 0.05 (sampling noise is 1/2), see
-        `expected_gain`. Not counted as free parameters are those of rare categories, with fewer
-        than `RARE_COUNT` samples: they are many, and EM moves them slowly. Nor are more counted
-        than the samples have values. With many samples EM also ends when a pass gains less than
-        this, or less than the share `tolerance * SHARE_PER_TOL`, by default 0.02, of all gains.
+        `expected_gain`. The free parameters of rare categories, with fewer than `RARE_COUNT`
+        samples, are not counted, and the count is at most the number of values in the samples. With
+        many samples EM also ends when a pass gains less than this, or less than the share
+        `tolerance * SHARE_PER_TOL`, by default 0.02, of all gains.
     smoothing : number of pseudo-samples for every state of a parent, distributed as the marginal
         of the node (a Dirichlet prior): no category that occurs gets probability zero.
     accelerate : every second step is a SQUAREM step (Varadhan and Roland 2008).
