@@ -145,7 +145,7 @@ def test_rows_of_an_array(name: str, mapped: bool) -> None:
         ("booleans", "binary"),
     ],
 )
-def test_families_that_are_asked_for(name: str, family: Any) -> None:
+def test_requested_families(name: str, family: Any) -> None:
     X = arrays()[name]
     assert_same(streamed(array_source(X), family=family), as_table(X, family=family))
 
