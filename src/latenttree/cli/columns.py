@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from latenttree.data.values import TRAITS
+
 if TYPE_CHECKING:
     from latenttree.cli.new_data import NewData
     from latenttree.data import Schema
@@ -16,7 +18,6 @@ if TYPE_CHECKING:
 
 Columns = list[NDArray[Any]]
 
-WHOLE = ("poisson", "multinomial", "multihot")  # families of whole numbers
 DIGITS = 9  # of numbers that fill the gaps of a .csv
 
 
@@ -55,8 +56,8 @@ def columns_of(schema: Schema, filled: Filled) -> Columns:
 
 def _plain(values: Any, family: str) -> NDArray[Any]:
     """Counts and codes without a decimal point."""
-    numbers = np.asarray(values, dtype=np.float64)
-    return np.rint(numbers).astype(np.int64) if family in WHOLE else numbers
+    numbers, is_whole = np.asarray(values, dtype=np.float64), not TRAITS[family].gaussian
+    return np.rint(numbers).astype(np.int64) if is_whole else numbers
 
 
 # ---- gaps -----------------------------------------------------------------------------
