@@ -1241,6 +1241,7 @@ class Compared(NamedTuple):
 
     @property
     def same(self) -> bool:
+        """Whether nothing differs beyond the tolerance."""
         numbers = (self.parameters, self.support, self.lengths, self.answers)
         return self.tree == "same" and not self.facts and max(numbers) <= TOLERANCE
 

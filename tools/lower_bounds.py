@@ -32,6 +32,7 @@ def lower_bounds(project: Path = PROJECT) -> dict[str, str]:
 
 
 def numbers(version: str) -> tuple[int, ...]:
+    """The parts of a version, comparable: (1, 26) of "1.26"."""
     return tuple(int(part) for part in version.split("."))
 
 

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from latenttree.compilation import Compiler
 from latenttree.config import FitConfig, seed_of
 from latenttree.data import Schema, Table
-from latenttree.data.files.sizes import sizes_of
+from latenttree.data.files.formats import sizes_of
 from latenttree.data.stage import read
 from latenttree.distances.detection import check_enough_samples
 from latenttree.distances.estimate import Distances
@@ -54,7 +54,7 @@ class LatentTree(PartialFitMixin, QueryMixin, BaseEstimator):
     hidden : "categorical" (default) or "gaussian"
         Hidden variables with states, or real vectors: a linear Gaussian tree, for which all
         variables are read as numbers (ordered categories by their rank).
-    structure : "lrg" (default) or a baseline: "neighbor_joining", "clrg", "chow_liu",
+    structure : "lrg" (default) or a baseline: "neighbor_joining", "clrg", "clnj", "chow_liu",
         "recursive_grouping"
         How the tree is learned: local recursive grouping, or another method on the same distances.
     sweeps : bool, default=True
@@ -69,7 +69,7 @@ class LatentTree(PartialFitMixin, QueryMixin, BaseEstimator):
     search : bool, default=True
         Improve doubtful regions of the tree by the likelihood of the model.
     tree : "majority" (default) or "most_probable"
-        The tree of all edges that are more probable than not, or the tree of largest BIC, which
+        The tree of all edges that are more probable than not, or the tree of best BIC, which
         may leave out weak edges that are probably there.
     refine : "em" (default) or None
         EM over the whole tree from the moment estimate, or the moment estimate alone.
@@ -80,7 +80,9 @@ class LatentTree(PartialFitMixin, QueryMixin, BaseEstimator):
         Largest number of EM steps.
     tol : float, default=1e-7
         EM stops when the expected remaining gain in log-likelihood is below `500,000 tol` for each
-        free parameter: 0.05 by default, where sampling noise is 0.5.
+        free parameter: 0.05 by default, where sampling noise is 0.5. With `hidden="gaussian"` it
+        stops when a step gains at most `1000 tol` for each free parameter, or `tol` for each known
+        value where that is less.
     smoothing : float, default=1.0
         Pseudo-samples for every state of a parent, distributed as the variable's own frequencies
         (a Dirichlet prior).
@@ -90,10 +92,11 @@ class LatentTree(PartialFitMixin, QueryMixin, BaseEstimator):
         Distribution of the variables given their hidden neighbour: "auto", one name for all, or
         names by variable (the others "auto"). Names are "categorical", "ordinal", "gaussian" (for
         vectors "gaussian_spherical", "gaussian_diagonal", "gaussian_full", "gaussian_tied"),
-        "poisson", "multinomial", "multihot". By default boolean, integer, string and categorical
-        columns are categorical, float columns gaussian, columns of a SciPy sparse matrix without
-        `groups` binary, and groups multihot, multinomial or gaussian, as their values are.
-        Integers of a DataFrame with more than 50 values and few rows for each are numbers too.
+        "poisson", "multinomial", "multihot", "binary". By default boolean, integer, string
+        and categorical columns are categorical, float columns gaussian, columns of a SciPy sparse
+        matrix without `groups` binary, and groups multihot, multinomial or gaussian, as their
+        values are. Integers of a DataFrame with more than 50 values and few rows for each are
+        numbers too.
     groups : optional
         For a sparse matrix: the variable of each column, or a mapping from names to columns.
     names : sequence of str, optional

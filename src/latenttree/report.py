@@ -38,8 +38,12 @@ class Diagnostics:
     n_states_evidence : with `n_states="auto"`, one row for each possible direction: held-out
         canonical correlation (median over variables) and the share of variables in which it is
         significant.
-    support : (E,) posterior probability that each edge of `tree_` is real; 0 marks an edge that
-        joins parts between which the data show no dependence.
+    support : (E,) for each edge of `tree_` the posterior probability that its length is not zero,
+        times the share of agreeing optima: of the local optima that sweeps ended in from several
+        starts, weighted by likelihood, those that have the edge (1 where there was one start). For
+        an edge that the search made: the share of likelihood of those topologies of its region
+        that contain it. 0 marks an edge that joins parts between which the data show no
+        dependence.
     standard_errors : (E,) of the edge lengths; infinite between parts at infinite distance, zero
         where not estimated.
     n_unmeasurable : pairs of variables whose distance does not stand out of its noise.

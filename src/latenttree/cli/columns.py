@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from latenttree.data.values import TRAITS
+
 if TYPE_CHECKING:
     from latenttree.cli.new_data import NewData
     from latenttree.data import Schema
@@ -16,7 +18,6 @@ if TYPE_CHECKING:
 
 Columns = list[NDArray[Any]]
 
-WHOLE = ("poisson", "multinomial", "multihot")  # families of whole numbers
 DIGITS = 9  # of numbers that fill the gaps of a .csv
 
 
@@ -55,8 +56,8 @@ def columns_of(schema: Schema, filled: Filled) -> Columns:
 
 def _plain(values: Any, family: str) -> NDArray[Any]:
     """Counts and codes without a decimal point."""
-    numbers = np.asarray(values, dtype=np.float64)
-    return np.rint(numbers).astype(np.int64) if family in WHOLE else numbers
+    numbers, is_whole = np.asarray(values, dtype=np.float64), not TRAITS[family].gaussian
+    return np.rint(numbers).astype(np.int64) if is_whole else numbers
 
 
 # ---- gaps -----------------------------------------------------------------------------
@@ -82,20 +83,21 @@ def missing_mask(schema: Schema, data: NewData, v: int) -> NDArray[np.bool_]:
 
 
 def filled_columns(schema: Schema, data: NewData, filled: Filled) -> tuple[list[str], Columns]:
-    """Names and columns of a table without gaps; cells of a .csv that have a value keep their
-    texts."""
-    if data.cells is None:
+    """Names and columns of a table without gaps; in a file with named columns, cells that have
+    a value keep their texts, and columns that are no variables stay."""
+    cells = data.texts()
+    if cells is None:
         return column_names(schema), columns_of(schema, filled)
     position = {name: i for i, name in enumerate(schema.input_names)}
     columns = []
-    for j, name in enumerate(data.cells.header):
-        column = np.asarray(data.cells.texts[j], dtype=object)[data.cells.codes[j]]
+    for j, name in enumerate(cells.header):
+        column = np.asarray(cells.texts[j], dtype=object)[cells.codes[j]]
         v = schema.variable_of(position[name]) if name in position else None
         if v is not None:
             gaps = missing_mask(schema, data, v)
             column[gaps] = _texts(schema, filled, v, gaps)
         columns.append(column)
-    return list(data.cells.header), columns
+    return list(cells.header), columns
 
 
 def _texts(schema: Schema, filled: Filled, v: int, rows: NDArray[np.bool_]) -> list[str]:

@@ -2,7 +2,7 @@
 
 A DataFrame of boolean, integer, float, string and categorical columns, an (n, p) array, a SciPy
 sparse matrix with or without `groups`, a list or dict of blocks, or the path of a file; values may
-be missing in any but sparse input. Dask collections are still to come.
+be missing in any but sparse input. Dask collections are refused.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def as_table(
     drop_constant : leave out variables with a single value, or with none (listed in
         `Table.dropped`) instead of raising.
     family : "auto", the name of one family for all variables, or a dict from variables to names
-        (the others "auto"). See `latenttree.data.families`.
+        (the others "auto"). See `data.columns.families`.
     sample_weight : (n,) how often each row counts, at most 2^53 together; rows of weight 0 are left
         out.
     scores : read every variable as numbers, ordered categories by their place, for a Gaussian

@@ -1,4 +1,4 @@
-"""`Values`: samples as likelihoods use them, and the names of the families."""
+"""`Values`: samples as likelihoods use them, and the table of the families' traits."""
 
 from __future__ import annotations
 
@@ -10,22 +10,54 @@ from numpy.typing import NDArray
 
 from latenttree.data.row_access import rearranged_rows, take_rows
 
-FAMILIES = (
-    "categorical",
-    "ordinal",
-    "gaussian",
-    "gaussian_spherical",
-    "gaussian_diagonal",
-    "gaussian_full",
-    "gaussian_tied",
-    "poisson",
-    "multinomial",
-    "multihot",
-)
-"""Names of families; "categorical" and "ordinal" variables are codes, the others have `arrays`."""
+
+@dataclass(frozen=True)
+class FamilyTraits:
+    """What holds for all variables of a family.
+
+    Attributes
+    ----------
+    coded : values are category codes, whose distributions are CPTs of the model; the others are
+        numbers in `Values.arrays`, whose distributions are emissions.
+    scalar : the values of a single column may be of this family.
+    block : the rows of a block of several columns may be.
+    gaussian : values are real numbers; False for whole numbers from 0 on, and for codes.
+    counts : values are whole numbers of any size.
+    sparse : a block may be a sparse matrix.
+    read_as : the family that a variable of a table has where this one is requested, if another."""
+
+    coded: bool = False
+    scalar: bool = True
+    block: bool = True
+    gaussian: bool = False
+    counts: bool = False
+    sparse: bool = True
+    read_as: str | None = None
 
 
-CODED = ("categorical", "ordinal")
+TRAITS: Mapping[str, FamilyTraits] = {
+    "categorical": FamilyTraits(coded=True),
+    "ordinal": FamilyTraits(coded=True),
+    "binary": FamilyTraits(coded=True, block=False, read_as="categorical"),
+    "gaussian": FamilyTraits(gaussian=True),
+    "gaussian_spherical": FamilyTraits(gaussian=True),
+    "gaussian_diagonal": FamilyTraits(gaussian=True),
+    "gaussian_full": FamilyTraits(gaussian=True, sparse=False),
+    "gaussian_tied": FamilyTraits(gaussian=True, sparse=False),
+    "poisson": FamilyTraits(counts=True),
+    "multinomial": FamilyTraits(scalar=False, counts=True),
+    "multihot": FamilyTraits(scalar=False),
+}
+"""The traits of every family by its name."""
+
+FAMILIES = tuple(TRAITS)
+"""Names of all families: those that can be requested, and those of the model's emissions."""
+
+TABLE_FAMILIES = tuple(name for name, family in TRAITS.items() if family.read_as is None)
+"""Families that a variable of a table can have."""
+
+CODED = tuple(name for name, family in TRAITS.items() if family.coded)
+"""Families whose values are codes; variables of the others have `Values.arrays`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +66,7 @@ class Values:
 
     Attributes
     ----------
-    families : (p,) the family of each variable, one of `FAMILIES`.
+    families : (p,) the family of each variable, one of `TABLE_FAMILIES`.
     codes : (n, p) signed categories of the categorical and ordinal variables; -1 where missing,
         and for every variable of another family.
     arrays : for each variable of another family its values: `(n,)` floats with NaN where missing,

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from latenttree.data import Table
-from latenttree.data.files.sizes import COLUMN_BYTES, Sizes
+from latenttree.data.files.sizes import COLUMN_BYTES, Sizes, sizes_of_table
 from latenttree.distances.streaming_spanning_tree import STRIP
 from latenttree.engine.memory import (
     available_memory,
@@ -96,7 +96,7 @@ def plan_memory(
     limit, held = memory_bytes(memory_limit), current_memory() or 0
     alone = can_count(table) and not with_errors
     matrices = 4 * table.n_vars**2 if alone else matrix_bytes(table, n_states - 1)
-    sizes = table_sizes(table)
+    sizes = sizes_of_table(table)
     beside = beside_bytes(sizes, n_states, n_jobs, matrices, can_count(table))
     beside = max(beside, still_to_load() + _values_bytes(table, matrices))
     if held + beside + matrices <= limit:
@@ -138,12 +138,6 @@ def check_least(sizes: Sizes | None, n_states: int, memory_limit: Any, n_jobs: i
             option="memory_limit",
         )
     return needed - still_to_load()
-
-
-def table_sizes(table: Table) -> Sizes:
-    """The sizes of what is read already: nothing is copied."""
-    stored = None if table.matrix is None else int(table.matrix.nnz)
-    return Sizes(table.n_samples, table.n_vars, stored)
 
 
 def beside_bytes(

@@ -38,7 +38,7 @@ class Chunk:
     ----------
     rows : (n, p) categories, -1 where unknown and for variables of other families; or CSR rows of
         sparse binary variables.
-    arrays : values of the variables of other families, see `data.table.Values`.
+    arrays : values of the variables of other families, see `data.values.Values`.
     weights : (n,) sample weights; None: all one.
     stored : (n, p) codes or CSR rows of the structural form; None where it is the codes.
     known : (n, p) False where a variable of `stored` rows is missing; None where none is.
@@ -116,6 +116,7 @@ class Samples:
         return Samples(self.table.subset_rows(places if chosen is None else chosen[places]))
 
     def __call__(self) -> Iterator[Chunk]:
+        """The chunks, of a size that depends on the table alone."""
         most = CHUNK_CODES if self.table.values is None else min(CHUNK_CODES, CHUNK_VALUES)
         size = max(BLOCK, most // max(self.table.n_vars, 1) // BLOCK * BLOCK)
         for start, stop in blocks(self.table.n_samples, size):

@@ -9,6 +9,12 @@ Views `y_1, y_2, y_3` are independent given a hidden `h` with k states; `P(h = j
 
 and determine `w` and `A_b` up to the order of the states when every `A_b` has full column rank.
 
+Huang et al., "Guaranteed Scalable Learning of Latent Tree Models" (UAI 2019), section 5, "Tensor
+decomposition for triplets". A view of k dimensions is `(1, z)`, see `parameters.features`; for an
+observed variable z are the k - 1 centred directions of `distances.estimate`, so the view is another
+basis of the paper's k-dimensional form, in which the first and second moments are part of the
+third.
+
 Two steps: `symmetric_start` finds parameters that are exact on exact moments, `moment_fit` then
 fits all moments at once, which is what counts with samples.
 """

@@ -35,7 +35,7 @@ from latenttree.data.columns.families import (
 )
 from latenttree.data.columns.variables import Variable, one_hot
 from latenttree.data.columns.vectors import wrong_count
-from latenttree.data.values import CODED
+from latenttree.data.values import CODED, TRAITS
 from latenttree.errors import DataError
 
 Floats = NDArray[np.float64]
@@ -44,9 +44,6 @@ Block = Any  # (n, d) floats with NaN, or canonical CSR
 
 WIDEST_BINNED = 16
 """Dense real vectors of at most so many coordinates are binned, each coordinate by itself."""
-
-JOINT = ("gaussian_full", "gaussian_tied")
-"""Families whose covariances join the coordinates of a block."""
 
 ROUNDING = 1e-6
 """Shares in single precision that differ by less are equal."""
@@ -112,7 +109,7 @@ def variable_of_block(
     """The variable of a block, of the requested family or the one that its values suggest."""
     content, width = content_of(x), x.shape[1]
     family = block_family(requested, content, width, name)
-    if family in JOINT and sparse.issparse(x):
+    if not TRAITS[family].sparse and sparse.issparse(x):
         raise DataError(
             f"family {family!r} needs a dense block, but {name!r} is sparse",
             "use 'gaussian_diagonal' or 'gaussian_spherical', or pass it dense",

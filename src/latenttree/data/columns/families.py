@@ -20,16 +20,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.data.checks import MAX_ALL_UNIQUE, listing
-from latenttree.data.values import FAMILIES
+from latenttree.data.values import FAMILIES, TRAITS
 from latenttree.errors import DataError, Option, Phrase, Text
 
 Family = str | Mapping[Any, str]
 BlockContent = Literal["one-hot", "binary", "counts", "real"]
 
 AUTO = "auto"
-NAMES = (*FAMILIES, "binary")
-GAUSSIAN = tuple(name for name in FAMILIES if name.startswith("gaussian"))
-NUMBERS = (*GAUSSIAN, "poisson")
+GAUSSIAN = tuple(name for name, family in TRAITS.items() if family.gaussian)
+NUMBERS = tuple(name for name, family in TRAITS.items() if family.scalar and not family.coded)
+"""Families of a single column of numbers."""
 
 MAX_WHOLE = 20
 """Floats with at most so many different whole values are categories."""
@@ -65,7 +65,7 @@ def requested_families(family: Family, names: Sequence[str]) -> list[str]:
         raise DataError(
             Text(Option("family", family), " is neither a name nor a dict"),
             "give 'auto', the name of a family for all variables, or a dict from "
-            f"columns to names; names are {list(NAMES)}",
+            f"columns to names; names are {list(FAMILIES)}",
             value=family,
             option="family",
         )
@@ -86,12 +86,12 @@ def requested_families(family: Family, names: Sequence[str]) -> list[str]:
 
 
 def _known(name: Any, column: str | None = None) -> str:
-    if isinstance(name, str) and name in (AUTO, *NAMES):
+    if isinstance(name, str) and name in (AUTO, *FAMILIES):
         return name
     of_column = "" if column is None else f" of column {column!r}"
     raise DataError(
         f"family {name!r}{of_column} is unknown{_meant(str(name))}",
-        f"choose one of {[AUTO, *NAMES]}",
+        f"choose one of {[AUTO, *FAMILIES]}",
         value=name,
         column=column,
         option="family",
@@ -100,7 +100,7 @@ def _known(name: Any, column: str | None = None) -> str:
 
 def _meant(name: str) -> str:
     alias = ALIASES.get(name.lower())
-    return f" (did you mean {alias!r}?)" if alias else _did_you_mean(name.lower(), NAMES)
+    return f" (did you mean {alias!r}?)" if alias else _did_you_mean(name.lower(), FAMILIES)
 
 
 def _did_you_mean(name: str, known: Sequence[str]) -> str:
@@ -146,7 +146,7 @@ def vector_family(
         n_known = max(n_known, len(known))
         total = n_known if total is None else total
         return _suggested(known, max(n_rows, n_known), loose, n_known, total)
-    if requested in ("multinomial", "multihot"):
+    if not TRAITS[requested].scalar:
         raise DataError(
             f"family {requested!r} is for a block of several columns, but {name!r} is a single one",
             Text(
@@ -166,8 +166,8 @@ def vector_family(
             value=first,
             option="family",
         )
-    if requested == "binary":
-        return "categorical"
+    if TRAITS[requested].read_as is not None:
+        return str(TRAITS[requested].read_as)
     alike = ("gaussian_spherical", "gaussian_diagonal", "gaussian_full")  # of a single number
     return "gaussian" if requested in alike else requested
 
@@ -222,9 +222,10 @@ def block_family(requested: str, content: BlockContent, width: int, name: str) -
         if content == "counts":
             return "multinomial" if width > 1 else "poisson"
         return {"one-hot": "categorical", "binary": "multihot"}.get(content, "gaussian_diagonal")
-    if requested == "binary":
+    if not TRAITS[requested].block:
         raise DataError(
-            f"family 'binary' is for a single column, but {name!r} is a block of {width} columns",
+            f"family {requested!r} is for a single column, but {name!r} is a block of {width} "
+            "columns",
             "'multihot' reads it as a group of codes that are 0 or 1",
             value=requested,
             column=name,

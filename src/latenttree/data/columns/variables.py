@@ -25,7 +25,7 @@ class Variable:
 
     Attributes
     ----------
-    name, family : its name and family, one of `FAMILIES`.
+    name, family : its name and family, one of `TABLE_FAMILIES`.
     dim : coordinates of its structural form.
     codes : (n,) its category, or the bin of its number; -1 where missing; None for a block.
     block : (n, dim) dense or CSR structural form, where there are no codes; rows of missing values

@@ -25,6 +25,7 @@ from latenttree.data.columns.vectors import Vector, variable_of
 from latenttree.data.containers import as_frame
 from latenttree.data.schema.fields import FRAMES, InputColumn, SchemaFields
 from latenttree.data.table import Table, codes_table, sparse_binary_table
+from latenttree.data.values import TRAITS
 from latenttree.errors import DataError
 
 
@@ -138,7 +139,7 @@ def _variable(known: Known, i: int) -> Variable:
     if schema.coded[i]:
         return Variable(name, family, int(schema.dims[i]), codes=known.codes[:, i], labels=labels)
     x = known.arrays[i]
-    if family in ("poisson", "multinomial"):  # also expected counts
+    if TRAITS[family].counts:  # also expected counts
         x = sparse.csr_array(np.rint(x)) if sparse.issparse(x) else np.rint(x)
     if x.ndim == 1:
         variable = variable_of(Vector(x), name, family, None)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.data.schema.fields import CONTAINERS, FORMS, FRAMES, InputColumn, SchemaFields
-from latenttree.data.values import CODED, FAMILIES
+from latenttree.data.values import CODED, TABLE_FAMILIES
 from latenttree.errors import DataError
 
 KINDS = ("codes", "sparse_binary", "blocks")
@@ -196,9 +196,9 @@ def _families(record: dict[str, Any], n_vars: int) -> tuple[str, ...]:
     if "families" not in record:
         return ("categorical",) * n_vars
     families = _list(record, "families", str)
-    wrong = next((family for family in families if family not in FAMILIES), None)
+    wrong = next((family for family in families if family not in TABLE_FAMILIES), None)
     if wrong is not None:
-        raise damaged(f"a variable is of the family {wrong[:60]!r}, none of {list(FAMILIES)}")
+        raise damaged(f"a variable is of the family {wrong[:60]!r}, none of {list(TABLE_FAMILIES)}")
     if len(families) != n_vars:
         raise damaged(f"it has {len(families)} families for {n_vars} names")
     return tuple(families)

@@ -44,7 +44,7 @@ class Rows:
     matrix : (n, p) CSR of sparse binary data, 1, or -1 where missing; used instead of `codes` for
         sparse input, whose dense form may not fit in memory.
     skip : with `matrix`: variables that are not used.
-    arrays : values of the variables that are not categorical, as in `table.Values`; those that are
+    arrays : values of the variables that are not categorical, as in `values.Values`; those that are
         not used have none.
     n_vars : p."""
 

@@ -16,12 +16,12 @@ from scipy import sparse
 
 from latenttree.data.columns.blocks import canonical_csr, split_gaps
 from latenttree.data.schema.lookup import MISSING, gaps_of, known_codes
+from latenttree.data.values import TRAITS
 from latenttree.errors import DataError
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-COUNTS = ("poisson", "multinomial")
 REMEDY = "correct it, or mark it as missing (NaN)"
 
 
@@ -154,7 +154,7 @@ def _check_range(values: NDArray[Any], family: str, place: Any) -> None:
             column=name,
             value=values[bad.argmax()],
         )
-    if family in COUNTS:
+    if TRAITS[family].counts:
         bad, what = (values < 0) | (values != np.floor(values)), "counts: whole numbers >= 0"
     elif family == "multihot":
         bad, what = (values != 0) & (values != 1), "codes that are 0 or 1"

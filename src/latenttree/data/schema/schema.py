@@ -49,7 +49,8 @@ class Schema(SchemaFields):
     named : whether the input had names of its own, as a DataFrame or a dict has.
     whole_names : whether the names were integers, as pandas gives them by default.
     members : for a matrix with `groups`: the matrix columns of each of `columns`.
-    families : (p,) the family of each variable, see `table.FAMILIES`; all categorical if not given.
+    families : (p,) the family of each variable, one of `TABLE_FAMILIES`; all
+        categorical if not given.
 
     Examples
     --------

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from latenttree.data.values import CODED
 from latenttree.errors import DataError
 from latenttree.evaluation.simulation.channels import (
     Marginal,
@@ -19,7 +20,6 @@ from latenttree.evaluation.simulation.channels import (
 )
 from latenttree.evaluation.simulation.leaves import make_emission
 from latenttree.evaluation.simulation.options import (
-    CODED,
     SimulationOptions,
     check_families,
     check_options,

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import ndtr, pdtr
 
-from latenttree.data.values import FAMILIES as TABLE_FAMILIES
 from latenttree.evaluation.simulation.channels import columns
 from latenttree.model.emissions import (
     Emission,
@@ -77,9 +76,6 @@ def _stretched(maker: Maker, prior: Floats, length: float) -> Emission:
         return seen_length(maker(t), prior) - length
 
     return maker(1.0 if excess(1.0) >= 0 else float(brentq(excess, 1e-6, 1.0, xtol=1e-10)))
-
-
-FAMILIES = {*TABLE_FAMILIES, "binary"}
 
 
 # ---- emissions from states that are all equal (t = 0) to states far apart (t = 1) ---------------

@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from latenttree.config import check_choice
+from latenttree.data.values import CODED, FAMILIES
 from latenttree.errors import DataError
 from latenttree.evaluation.simulation.channels import Marginal
-from latenttree.evaluation.simulation.leaves import FAMILIES, SCALARS
+from latenttree.evaluation.simulation.leaves import SCALARS
 from latenttree.tree import Tree
-
-CODED = ("categorical", "ordinal", "binary")
-"""Families whose values are categories."""
 
 
 class SimulationOptions(NamedTuple):

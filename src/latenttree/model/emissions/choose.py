@@ -18,7 +18,7 @@ from latenttree.model.emissions.poisson import Poisson
 
 Floats = NDArray[np.float64]
 
-CLASSES: dict[str, Any] = {
+CLASSES: dict[str, type[Emission]] = {
     "categorical": Categorical,
     "ordinal": Categorical,
     "binary": Bernoulli,
@@ -38,17 +38,15 @@ def pooled(family: str, values: Any, n_states: int, weights: Floats | None = Non
 
     `values` as in `Table.values.arrays`, or codes; `weights` `(n,)`. What a family keeps of the
     sample for good (units, dimension, dense or sparse) is taken here."""
-    found: Emission = _class(family).pooled(family, values, n_states, weights)
-    return found
+    return _class(family).pooled(family, values, n_states, weights)
 
 
 def restored(family: str, arrays: dict[str, NDArray[Any]]) -> Emission:
     """The emission that `to_arrays` took apart."""
-    found: Emission = _class(family).from_arrays(family, arrays)
-    return found
+    return _class(family).from_arrays(family, arrays)
 
 
-def _class(family: str) -> Any:
+def _class(family: str) -> type[Emission]:
     if family not in CLASSES:
         raise ValueError(f"family {family!r} is unknown; choose one of {sorted(CLASSES)}")
     return CLASSES[family]

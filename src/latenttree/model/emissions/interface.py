@@ -1,4 +1,8 @@
-"""`Emission`: the interface of all families, and their likelihoods as soft evidence."""
+"""`Emission`: the interface of all families, and their likelihoods as soft evidence.
+
+Families are exponential families: `log P(x | state) = t(x) . natural(state) + base(x)` with
+statistics `t(x)` of a fixed number, whose sums over samples decide a fit.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +20,24 @@ Self = TypeVar("Self", bound="Emission")
 
 
 class Emission(Protocol):
-    """The distribution of an observed variable given each of the k states of its neighbour.
+    """The distribution of an observed variable given each of the k states of its neighbour: a
+    member of an exponential family for each state.
 
     Values are what `Table.values` holds of a variable: `(n,)` numbers with NaN where missing, an
     `(n, d)` block with NaN, a CSR block, or codes with -1. The statistics `t(x)`, `(T,)`, are those
     whose sums over samples decide a fit."""
+
+    @classmethod
+    def pooled(
+        cls: type[Self], family: str, values: Any, n_states: int, weights: Floats | None
+    ) -> Self:
+        """The fit to the whole sample in every state, where learning starts; `weights` `(n,)`.
+        What the family keeps of the sample for good (units, dimension, dense or sparse) is taken
+        here. `family` is the name, where a class serves several."""
+
+    @classmethod
+    def from_arrays(cls: type[Self], family: str, arrays: dict[str, NDArray[Any]]) -> Self:
+        """The member that `to_arrays` took apart."""
 
     @property
     def family(self) -> str:
@@ -83,7 +100,7 @@ class Emission(Protocol):
         code or codes, the rounded mean of counts."""
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Everything as arrays, for `restored`."""
+        """Everything as arrays, for `from_arrays`."""
 
 
 def target_of(emission: Emission, values: Any, weights: Floats | None = None) -> Floats:
