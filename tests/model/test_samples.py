@@ -91,7 +91,7 @@ def every_kind() -> list[Table]:
     present = sparse.csr_array(
         (np.random.default_rng(1).random((3 * BLOCK + 17, 3)) < 0.4).astype(float)
     )
-    return [as_table(codes), as_table(one_hot(codes)), as_table(present)]
+    return [as_table(codes), as_table(one_hot(codes)), as_table(sparse.csr_array(binary))]
 
 
 @pytest.mark.parametrize("kind", range(3))
