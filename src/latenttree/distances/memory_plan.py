@@ -131,8 +131,12 @@ def check_least(sizes: Sizes | None, n_states: int, memory_limit: Any, n_jobs: i
         needed = max(needed, still_to_load() + sizes.n_copied + column)
     if held + needed > limit:
         raise DataError(
-            f"{sizes.n_vars:,} variables in {sizes.n_samples:,} samples need {shown(needed)} at "
-            f"least beside the {shown(held)} held already, and memory_limit is {shown(limit)}",
+            Text(
+                f"{sizes.n_vars:,} variables in {sizes.n_samples:,} samples need {shown(needed)} "
+                f"at least beside the {shown(held)} held already, and ",
+                Option("memory_limit"),
+                f" is {shown(limit)}",
+            ),
             Text("raise ", Option("memory_limit"), f" to {shown(held + needed)} or more"),
             value=memory_limit,
             option="memory_limit",
@@ -216,9 +220,12 @@ def _refusal(table: Table, held: int, needed: int, limit: int) -> DataError:
         why = "missing values"
     least = shown(enough(limit, held + needed))
     return DataError(
-        f"distances and model of {table.n_vars:,} variables need {shown(needed)} beside the "
-        f"{shown(held)} held already, memory_limit is {shown(limit)}, and with {why} there is no "
-        "form that takes less",
+        Text(
+            f"distances and model of {table.n_vars:,} variables need {shown(needed)} beside the "
+            f"{shown(held)} held already, ",
+            Option("memory_limit"),
+            f" is {shown(limit)}, and with {why} there is no form that takes less",
+        ),
         Text("raise ", Option("memory_limit"), f" to {least} or more"),
         value=limit,
         option="memory_limit",
