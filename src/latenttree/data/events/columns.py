@@ -21,7 +21,7 @@ from latenttree.data.checks import is_missing, listing
 from latenttree.data.containers import as_frame
 from latenttree.data.files.boundary import reading
 from latenttree.data.files.csv_cells import MISSING_CELLS
-from latenttree.data.files.formats import EVENT_DELIMITERS, EVENT_FILES, FileFormat, format_of
+from latenttree.data.files.formats import EVENT_DELIMITERS, EVENT_FILES, FileFormat, file_format_of
 from latenttree.data.files.text import check_file, read_cells, suffix_of
 from latenttree.errors import DataError, Option, Text
 
@@ -91,7 +91,7 @@ def _columns_of_file(path: Path, choose: Choose, delimiter: str | None) -> list[
 
 def columnar_format(path: Path) -> FileFormat | None:
     """The format of a file of named columns; None where it is text, or unknown."""
-    file_format = format_of(path)
+    file_format = file_format_of(path)
     return file_format if file_format is not None and file_format.frame is not None else None
 
 

@@ -27,7 +27,7 @@ from latenttree.errors import DataError
 Cells = tuple[list[str], NDArray[np.int32]]  # distinct texts of a column, and which each row has
 
 
-def read_csv(
+def table_of_csv(
     path: Path,
     names: Sequence[Any] | None,
     delimiter: str,

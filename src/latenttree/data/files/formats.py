@@ -141,7 +141,7 @@ EVENT_DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": ","}
 """Between the cells of texts with a row for each event, by the suffix of their names."""
 
 
-def format_of(path: Path) -> FileFormat | None:
+def file_format_of(path: Path) -> FileFormat | None:
     """The format that the name of a file tells; None where it is unknown."""
     file_format = FORMATS.get(suffix_of(path))
     if file_format is None or file_format.pattern is None:
@@ -151,7 +151,7 @@ def format_of(path: Path) -> FileFormat | None:
 
 def known_format(path: Path) -> FileFormat:
     """The same; raises where it is unknown."""
-    file_format = format_of(path)
+    file_format = file_format_of(path)
     if file_format is None:
         raise DataError(
             f"do not know how to read {path.name!r}", f"known are {KNOWN_FILES}", path=str(path)

@@ -59,7 +59,7 @@ class ReadOptions(NamedTuple):
 
 def read_csv(path: Path, options: ReadOptions) -> Table:
     """The table of a .csv."""
-    return csv_table.read_csv(
+    return csv_table.table_of_csv(
         path, options.plan.names, options.delimiter, options.of_columns(), options.roles
     )
 
