@@ -88,9 +88,7 @@ def test_codes_and_binary_values_are_always_one_category() -> None:
 
 def every_kind() -> list[Table]:
     codes = codes_array(3 * BLOCK + 17)
-    present = sparse.csr_array(
-        (np.random.default_rng(1).random((3 * BLOCK + 17, 3)) < 0.4).astype(float)
-    )
+    binary = (np.random.default_rng(1).random((3 * BLOCK + 17, 3)) < 0.4).astype(float)
     return [as_table(codes), as_table(one_hot(codes)), as_table(sparse.csr_array(binary))]
 
 
