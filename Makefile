@@ -7,9 +7,9 @@ CASES ?= 10000
 SEED ?= 0
 TABLE ?=
 BENCH ?=
-# Arguments of pytest for the targets that test other settings: make oldest TESTS=tests/cli/test_commands.py
+# Arguments of pytest for the targets that test other settings: make oldest TESTS=tests/cli/test_fit.py
 TESTS ?= -n 2 --ignore=tests/repository/test_readme_installed.py
-SMOKE := tests/repository/test_readme.py tests/whole/test_estimator.py tests/cli/test_commands.py tests/data/test_reader.py tests/structure/test_learn.py
+SMOKE := tests/repository/test_readme.py tests/whole/test_estimator.py tests/cli/test_fit.py tests/data/test_reader.py tests/structure/test_learn.py
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-slow lint readme fuzz portability oldest newest pythons format bench clean

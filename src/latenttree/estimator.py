@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from latenttree.compilation import Compiler
 from latenttree.config import FitConfig, seed_of
 from latenttree.data import Schema, Table
-from latenttree.data.files.sizes import sizes_of
+from latenttree.data.files.formats import sizes_of
 from latenttree.data.stage import read
 from latenttree.distances.detection import check_enough_samples
 from latenttree.distances.estimate import Distances

@@ -241,7 +241,7 @@ def test_a_column_left_with_one_value_by_its_weights() -> None:
 # ---- input for which a model exists ----------------------------------------------------------
 
 
-def test_floats_that_are_few_whole_numbers_are_categories_and_said_to_be() -> None:
+def test_floats_that_are_few_whole_numbers_are_categories_with_a_note() -> None:
     data = drawn()
     X = data.X.copy()
     X[:, 0] = np.clip(np.rint(X[:, 0] - X[:, 0].min()), 0, 9)

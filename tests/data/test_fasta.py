@@ -91,7 +91,7 @@ def test_proteins(tmp_path: Path) -> None:
     assert table.dims.tolist() == [12, 12]
 
 
-def test_the_alphabet_can_be_said(tmp_path: Path) -> None:
+def test_the_alphabet_can_be_given(tmp_path: Path) -> None:
     text = ">a\nACGTN\n>b\nACCTN\n"
     assert letters(read(tmp_path, text))["a"] == "ACGT-"
     assert letters(read(tmp_path, text, alphabet="protein"))["a"] == "ACGTN"

@@ -145,7 +145,7 @@ def test_rows_of_an_array(name: str, mapped: bool) -> None:
         ("booleans", "binary"),
     ],
 )
-def test_families_that_are_asked_for(name: str, family: Any) -> None:
+def test_requested_families(name: str, family: Any) -> None:
     X = arrays()[name]
     assert_same(streamed(array_source(X), family=family), as_table(X, family=family))
 
@@ -619,7 +619,7 @@ def test_the_command_line_reads_part_by_part(
         del trees[-1]["stage_seconds"]
     assert trees[0] == trees[1]
     result = CliRunner().invoke(app, [*map(str, command), "--memory-limit", "1MiB"])
-    assert "memory_limit is 1.0 MiB; raise" in result.stderr
+    assert "--memory-limit is 1.0 MiB; raise --memory-limit" in result.stderr
     monkeypatch.undo()
     result = CliRunner().invoke(app, [*map(str, command), "--memory-limit", "much"])
     assert "--memory-limit much; give bytes" in result.stderr

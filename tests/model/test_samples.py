@@ -8,17 +8,16 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-import latenttree.model.samples as samples_module
 from latenttree.data import Table, as_table
 from latenttree.engine import BLOCK
 from latenttree.model.samples import Samples, category_bases, codes_of, is_one_hot, marginals
 
-RNG = np.random.default_rng(0)
 DIMS = (3, 2, 5)
 
 
 def codes_array(n: int = 300) -> Any:
-    codes = np.stack([RNG.integers(0, d, n) for d in DIMS], axis=1)
+    rng = np.random.default_rng(0)
+    codes = np.stack([rng.integers(0, d, n) for d in DIMS], axis=1)
     codes[: max(DIMS)] = np.minimum(np.arange(max(DIMS))[:, None], np.array(DIMS) - 1)
     return codes
 
@@ -38,8 +37,8 @@ def test_codes_come_back(dtype: Any) -> None:
 
 
 @pytest.mark.parametrize("form", [sparse.csr_array, sparse.csc_matrix, sparse.coo_array])
-def test_presence_is_one(form: Any) -> None:
-    dense = (RNG.random((200, 6)) < 0.3).astype(float)
+def test_stored_entries_are_one(form: Any) -> None:
+    dense = (np.random.default_rng(1).random((200, 6)) < 0.3).astype(float)
     table = as_table(form(dense))
     assert table.kind == "sparse_binary"
     found = read(Samples(table))
@@ -57,7 +56,7 @@ def test_one_hot_blocks_are_codes(form: Any) -> None:
 
 
 def block_table(first: Any) -> Table:
-    return as_table([first, np.eye(3)[RNG.integers(0, 3, len(first))]])
+    return as_table([first, np.eye(3)[np.random.default_rng(1).integers(0, 3, len(first))]])
 
 
 def changed(place: tuple[int, int], value: float) -> Any:
@@ -82,39 +81,34 @@ def test_what_is_not_one_category_in_every_sample(block: Any) -> None:
     assert not is_one_hot(block_table(block))
 
 
-def test_codes_and_presence_are_always_one_category() -> None:
+def test_codes_and_binary_values_are_always_one_category() -> None:
     assert is_one_hot(as_table(codes_array()))
-    assert is_one_hot(as_table(sparse.csr_array(RNG.random((50, 4)) < 0.5)))
+    assert is_one_hot(as_table(sparse.csr_array(np.random.default_rng(1).random((50, 4)) < 0.5)))
 
 
 def every_kind() -> list[Table]:
     codes = codes_array(3 * BLOCK + 17)
-    present = sparse.csr_array((RNG.random((3 * BLOCK + 17, 3)) < 0.4).astype(float))
-    return [as_table(codes), as_table(one_hot(codes)), as_table(present)]
+    binary = (np.random.default_rng(1).random((3 * BLOCK + 17, 3)) < 0.4).astype(float)
+    return [as_table(codes), as_table(one_hot(codes)), as_table(sparse.csr_array(binary))]
 
 
 @pytest.mark.parametrize("kind", range(3))
-def test_chunks_are_bounded_and_the_same_every_time(
-    kind: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_chunks_are_bounded_and_the_same_every_time(kind: int) -> None:
     table = every_kind()[kind]
     whole = read(Samples(table))
-    monkeypatch.setattr(samples_module, "CHUNK_CODES", 3 * 2 * BLOCK)
-    samples = Samples(table)
+    samples = Samples(table, chunk_codes=3 * 2 * BLOCK)
     chunks = [[chunk.codes for chunk in samples()] for _ in range(2)]
     assert [len(c) for c in chunks[0]] == [2 * BLOCK, BLOCK + 17]
     for one, two in zip(*chunks, strict=True):
         np.testing.assert_array_equal(one, two)
     np.testing.assert_array_equal(np.concatenate(chunks[0]), whole)
-    monkeypatch.setattr(samples_module, "CHUNK_CODES", 1)
-    assert max(len(c) for c in samples()) == BLOCK
+    assert max(len(c) for c in Samples(table, chunk_codes=1)()) == BLOCK
 
 
-def test_some_samples_are_held_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_some_samples_are_held_out() -> None:
     table = every_kind()[0]
-    keep = RNG.random(table.n_samples) < 0.3
-    monkeypatch.setattr(samples_module, "CHUNK_CODES", 1)
-    kept, rest = Samples(table, keep), Samples(table, ~keep)
+    keep = np.random.default_rng(1).random(table.n_samples) < 0.3
+    kept, rest = (Samples(table, chosen, chunk_codes=1) for chosen in (keep, ~keep))
     assert kept.n_samples + rest.n_samples == table.n_samples
     whole = read(Samples(table))
     np.testing.assert_array_equal(read(kept), whole[keep])
@@ -134,7 +128,7 @@ def test_marginals_are_frequencies(kind: int) -> None:
 @pytest.mark.parametrize("kind", range(3))
 def test_bases_by_category_are_those_of_the_stored_values(kind: int) -> None:
     table = every_kind()[kind]
-    basis = RNG.normal(size=(int(table.offsets[-1]), 2))
+    basis = np.random.default_rng(1).normal(size=(int(table.offsets[-1]), 2))
     codes = codes_of(table, 0, 50)
     if table.kind == "codes":
         stored = np.concatenate([np.eye(d)[codes[:, i]] for i, d in enumerate(DIMS)], axis=1)

@@ -121,7 +121,7 @@ def random_truth(rng: np.random.Generator, k: int, dims: Sequence[int], spread: 
 
 
 def random_tables(rng: np.random.Generator, k: int, strengths: Sequence[float]) -> list[Array]:
-    """Three `P(x | h)`, (k, k); state j is told by category j with the given strength."""
+    """Three `P(x | h)`, (k, k); state j emits category j with at least the given probability."""
     noise = (rng.dirichlet(np.ones(k), size=k).T for _ in strengths)
     return [s * np.eye(k) + (1 - s) * table for s, table in zip(strengths, noise, strict=True)]
 

@@ -111,7 +111,7 @@ def slow_moments(
         total = sum(w[i] * term for i, (term, u) in enumerate(zip(terms, used, strict=True)) if u)
         return np.asarray(total / (w @ used))
 
-    def told(i: int, a: int) -> NDArray[np.float64]:
+    def emitted_moment(i: int, a: int) -> NDArray[np.float64]:
         """By view: samples that have the variable and the view."""
         t = statistics[a] if a in statistics else np.eye(d[a] + 1)[codes[:, a], :-1]
         has = t.any(axis=1)
@@ -140,7 +140,7 @@ def slow_moments(
         "own": [mean((np.outer(z, z) for z in y[:, v]), seen[:, v]) for v in range(layout.n_views)],
         "third": third,
         "cross": cross,
-        "emitted": [told(i, a) for i, a in layout.emitted],
+        "emitted": [emitted_moment(i, a) for i, a in layout.emitted],
         "counted": [
             mean(
                 (np.outer(np.eye(d[a])[x[a]], np.eye(d[b])[x[b]]) for x in codes),
@@ -215,13 +215,14 @@ def slow_solve(
         if r >= m:
             order = linear_sum_assignment(-states(i, r, moment, apart=False))[1]
             w[r], factors[r] = w[r][order], factors[r][:, :, order]
-    told: dict[tuple[int, int], list[Any]] = {}
+    estimates: dict[tuple[int, int], list[Any]] = {}
     for (r, a), moment in zip(layout.emitted.tolist(), moments.emitted, strict=True):
         table = moment.reshape(len(moment), -1) @ reading(r, a).T / w[r]
-        told.setdefault((a, int(views.owner[r])), []).append((trust[r], project_simplex(table)))
+        own = estimates.setdefault((a, int(views.owner[r])), [])
+        own.append((trust[r], project_simplex(table)))
     joints = {
         (a, p + h): sum(t * x for t, x in tables) / sum(t for t, _ in tables) * w[h]
-        for (a, h), tables in told.items()
+        for (a, h), tables in estimates.items()
     }
     for (i, j), moment in zip(layout.hidden.tolist(), moments.cross, strict=True):
         if j < m:

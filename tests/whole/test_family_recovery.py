@@ -89,7 +89,7 @@ def graded(data: LatentTreeData, n_grades: int) -> pd.DataFrame:
 
 @pytest.mark.parametrize("k", [2, 3])
 def test_ordered_grades(k: int) -> None:
-    """Five grades of numbers, told to be ordered: seen by their scores alone."""
+    """Five ordered grades, given as numbers of family "ordinal": their scores alone show them."""
     for seed, p in enumerate(SIZES):
         data = drawn(p, k, seed, family="gaussian", edge_length=0.35)
         frame = graded(data, 5)

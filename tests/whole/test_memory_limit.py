@@ -12,7 +12,8 @@ from scipy import sparse
 
 from latenttree import LatentTree
 from latenttree.data import as_table
-from latenttree.data.files.sizes import Sizes, sizes_of
+from latenttree.data.files.formats import sizes_of
+from latenttree.data.files.sizes import Sizes
 from latenttree.distances.memory_plan import check_least, plan_memory
 from latenttree.engine.memory import give_back_freed
 from latenttree.errors import DataError

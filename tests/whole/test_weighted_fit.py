@@ -96,7 +96,7 @@ def test_weights_that_are_no_integers() -> None:
 
 
 @pytest.mark.parametrize("kind", ["numbers", "groups", "categories"])
-def test_copies_are_seen_by_their_weight(kind: str) -> None:
+def test_copies_are_found_by_their_weight(kind: str) -> None:
     """A copy counts as one where values have enough samples, however few the rows."""
     X, options = CASES[kind]()
     if kind == "groups":

@@ -83,20 +83,21 @@ def missing_mask(schema: Schema, data: NewData, v: int) -> NDArray[np.bool_]:
 
 
 def filled_columns(schema: Schema, data: NewData, filled: Filled) -> tuple[list[str], Columns]:
-    """Names and columns of a table without gaps; cells of a .csv that have a value keep their
-    texts."""
-    if data.cells is None:
+    """Names and columns of a table without gaps; in a file with named columns, cells that have
+    a value keep their texts, and columns that are no variables stay."""
+    cells = data.texts()
+    if cells is None:
         return column_names(schema), columns_of(schema, filled)
     position = {name: i for i, name in enumerate(schema.input_names)}
     columns = []
-    for j, name in enumerate(data.cells.header):
-        column = np.asarray(data.cells.texts[j], dtype=object)[data.cells.codes[j]]
+    for j, name in enumerate(cells.header):
+        column = np.asarray(cells.texts[j], dtype=object)[cells.codes[j]]
         v = schema.variable_of(position[name]) if name in position else None
         if v is not None:
             gaps = missing_mask(schema, data, v)
             column[gaps] = _texts(schema, filled, v, gaps)
         columns.append(column)
-    return list(data.cells.header), columns
+    return list(cells.header), columns
 
 
 def _texts(schema: Schema, filled: Filled, v: int, rows: NDArray[np.bool_]) -> list[str]:

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from latenttree.cli.exits import clean_exit
-from latenttree.cli.options import PictureOptions, Seed, Threads, TrainingEvents, Verbose
+from latenttree.cli.options import (
+    DATA_FILES,
+    EVENT_FILES,
+    PictureOptions,
+    Seed,
+    Threads,
+    TrainingEvents,
+    Verbose,
+)
 from latenttree.cli.pictures import check_picture_path, save_tree_picture
 from latenttree.cli.printing import new_console, print_file, print_notes
 from latenttree.cli.summary import print_fit
@@ -106,8 +114,8 @@ def fit_command(
     file: Annotated[
         Path,
         typer.Argument(
-            help="Data: .csv, .parquet, .npy, .npz, docword.NAME.txt[.gz], .fasta; with --events "
-            "a table with a row for each event: .csv, .csv.gz, .csv.xz, .parquet."
+            help=f"Data: {DATA_FILES}; with --events a table with a row for each event: "
+            f"{EVENT_FILES}, and .csv.gz, .csv.xz."
         ),
     ],
     out: Annotated[

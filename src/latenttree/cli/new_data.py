@@ -7,32 +7,29 @@ holds, only its labels are allowed, and an empty cell is a missing value.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
-from latenttree.cli.excluded_columns import check_excluded, column_of_weights
+from latenttree.cli.excluded_columns import check_excluded
 from latenttree.cli.labels import StateLabels, parse_number
 from latenttree.cli.options import NewEvents, TableOptions
 from latenttree.cli.training_data import event_delimiter, recorded
 from latenttree.data.checks import N_SHOWN, check_shape, listing, resolve_names
 from latenttree.data.files import docword
 from latenttree.data.files.boundary import reading
-from latenttree.data.files.csv_cells import MISSING_TEXTS
-from latenttree.data.files.csv_table import csv_cells
-from latenttree.data.files.fasta import is_fasta, read_fasta
-from latenttree.data.files.parquet import parquet_frame
-from latenttree.data.files.sparse_npz import load_arrays
-from latenttree.data.files.text import check_file, suffix_of
-from latenttree.data.reader import KNOWN
+from latenttree.data.files.csv_cells import MISSING_CELLS, Roles
+from latenttree.data.files.csv_table import csv_cells, weights_of_cells
+from latenttree.data.files.formats import COLUMN_FILES, FileFormat, known_format
+from latenttree.data.files.text import check_file
 from latenttree.data.schema.lookup import MISSING
 from latenttree.data.schema.new_data import Rows
-from latenttree.data.table import sparse_binary_table
+from latenttree.data.table import Table, sparse_binary_table
+from latenttree.data.weights import check_weights
 from latenttree.errors import DataError
 
 if TYPE_CHECKING:
@@ -52,7 +49,8 @@ class UnknownCodes(DataError):
 
 @dataclass(frozen=True, eq=False)
 class CsvCells:
-    """A .csv as it stands: for each column its distinct texts, and the code of each row's text."""
+    """A .csv as it stands, or a table as a .csv would have it: for each column its distinct texts,
+    and the code of each row's text."""
 
     header: tuple[str, ...]
     texts: Sequence[Sequence[str]]
@@ -72,6 +70,7 @@ class NewData:
     ----------
     rows : codes and numbers of the samples.
     cells : the texts of a .csv, else None.
+    frame : the columns of a file like a .parquet, else None.
     samples : identifiers of the samples of events, else None.
     notes : what was left out.
     weights : (n,) how often each row counts, where asked for.
@@ -79,12 +78,17 @@ class NewData:
 
     rows: Rows
     cells: CsvCells | None = None
+    frame: Any = None
     samples: NDArray[Any] | None = None
     notes: tuple[str, ...] = ()
     weights: NDArray[np.float64] | None = None
 
     def __len__(self) -> int:
         return self.rows.n_samples
+
+    def texts(self) -> CsvCells | None:
+        """The cells of a file with named columns, None of others."""
+        return self.cells if self.frame is None else _cells_of_frame(self.frame)
 
 
 def read_new_data(
@@ -100,35 +104,82 @@ def read_new_data(
     """
     check_file(path)
     is_events = events is not None and events.events
-    is_csv = suffix_of(path) == ".csv" and not is_events
-    if (table.ignore or weights) and not is_csv:
+    file_format = None if is_events else known_format(path)
+    if (table.ignore or weights) and not (file_format and file_format.has_columns):
         name = "ignore" if table.ignore else "weights"
         raise DataError(
-            f"--{name} names a column of a .csv with a row for each sample",
+            f"--{name} names a column of a {COLUMN_FILES} with a row for each sample",
             "leave it out",
             path=path.name,
             option=name,
         )
-    if events is not None and is_events:
+    if file_format is None:
+        assert events is not None
         return _read_events(path, model, events, table.separator)
-    with reading(path):
-        return _read_samples(path, model.schema_, table, weights)
+    roles = Roles(weights, table.ignored)
+    with reading(path), roles.naming_weights():
+        return _read_samples(path, file_format, model.schema_, table, roles)
 
 
-def _read_samples(path: Path, schema: Schema, table: TableOptions, weights: str | None) -> NewData:
+def _read_samples(
+    path: Path, file_format: FileFormat, schema: Schema, table: TableOptions, roles: Roles
+) -> NewData:
     """A row for each sample."""
-    if suffix_of(path) == ".csv":
-        return _read_csv(path, schema, table, weights)
-    if is_fasta(path):
-        return NewData(schema.rows(read_fasta(path, learning=False)))
+    if file_format.frame is not None:
+        return _read_frame(file_format.frame(path), schema, path.name, roles)
+    if file_format.has_columns:
+        return _read_csv(path, schema, table.separator, roles)
+    assert file_format.samples is not None
     names = None if table.vocab is None else docword.read_vocabulary(table.vocab)
-    if docword.DOCWORD.search(path.name):
-        return NewData(_read_docword(path, schema, names))
-    if suffix_of(path) in (".npy", ".npz"):
-        return NewData(_read_arrays(path, schema, names))
-    if suffix_of(path) == ".parquet":
-        return NewData(schema.rows(parquet_frame(path)))
-    raise DataError(f"do not know how to read {path.name!r}", f"known are {KNOWN}", path=path.name)
+    samples = file_format.samples(path, names)
+    if file_format.needs_names and names is None:
+        _check_positions(samples.names if isinstance(samples, Table) else samples, schema, path)
+    return NewData(schema.rows(samples))
+
+
+def _check_positions(columns: Collection[str], schema: Schema, path: Path) -> None:
+    """Raise if the model has names, but the columns of the file are only numbered."""
+    if not {schema.columns[j].name for j in schema.index} <= set(columns):
+        raise DataError(
+            f"{path.name} has no names of variables, but the model has",
+            f"pass --vocab FILE with a name on each line for its {len(columns)} columns",
+            path=path.name,
+            option="vocab",
+        )
+
+
+# ---- named columns ---------------------------------------------------------------------
+
+
+def _variables(header: Sequence[str], schema: Schema, file: str, roles: Roles) -> list[str]:
+    """The columns that are variables, which must be those of the model."""
+    check_excluded(header, roles.ignore, file, schema.input_names)
+    variables = roles.variables(header)
+    _check_names(variables, schema, file)
+    return variables
+
+
+def _read_frame(frame: Any, schema: Schema, file: str, roles: Roles) -> NewData:
+    """The samples of a pyarrow table."""
+    variables, counts = _variables(frame.column_names, schema, file, roles), None
+    if roles.weights is not None:
+        counts = check_weights(frame.column(roles.weights).to_numpy(), len(frame))
+    return NewData(schema.rows(frame.select(variables)), frame=frame, weights=counts)
+
+
+def _cells_of_frame(frame: Any) -> CsvCells:
+    """The texts that a .csv of the same table would have."""
+    texts: list[list[str]] = []
+    codes: list[Codes] = []
+    for column in frame.columns:
+        position: dict[str, int] = {}
+        values = (
+            "" if value is None or value != value else str(value) for value in column.to_pylist()
+        )
+        numbers = [position.setdefault(text, len(position)) for text in values]
+        texts.append(list(position))
+        codes.append(np.asarray(numbers, dtype=np.int32))
+    return CsvCells(tuple(frame.column_names), texts, codes)
 
 
 # ---- comma-separated text --------------------------------------------------------------
@@ -141,27 +192,14 @@ def _read_cells(path: Path, delimiter: str) -> CsvCells:
     return CsvCells(names, *zip(*cells, strict=True))
 
 
-def _read_csv(path: Path, schema: Schema, table: TableOptions, weights: str | None) -> NewData:
-    cells = _read_cells(path, table.separator)
-    check_excluded(cells.header, table.ignored, path.name, schema.input_names)
-    excluded, counts = {*table.ignored}, None
-    if weights is not None:
-        counts = _weights(cells, weights)
-        excluded.add(weights)
-    _check_names([name for name in cells.header if name not in excluded], schema, path.name)
+def _read_csv(path: Path, schema: Schema, delimiter: str, roles: Roles) -> NewData:
+    cells = _read_cells(path, delimiter)
+    _variables(cells.header, schema, path.name, roles)
+    counts = None
+    if roles.weights is not None:
+        j = cells.header.index(roles.weights)
+        counts = weights_of_cells(cells.texts[j], cells.codes[j], roles.weights)
     return NewData(_rows_of_cells(cells, schema, path.name), cells, weights=counts)
-
-
-def _weights(cells: CsvCells, name: str) -> NDArray[np.float64]:
-    if name not in cells.header:
-        raise DataError(
-            f"no column {name!r} of weights",
-            f"the columns are {listing(cells.header)}",
-            value=name,
-            option="weights",
-        )
-    j = cells.header.index(name)
-    return column_of_weights(cells.texts[j], cells.codes[j], name)
 
 
 def _rows_of_cells(cells: CsvCells, schema: Schema, file: str) -> Rows:
@@ -225,7 +263,7 @@ def _code(labels: StateLabels, text: str) -> int:
     code = labels.code(text)
     if code is not None:
         return code
-    return MISSING if text.strip() in MISSING_TEXTS else UNKNOWN
+    return MISSING if text.strip() in MISSING_CELLS else UNKNOWN
 
 
 def _column_numbers(cells: CsvCells, j: int, schema: Schema, i: int, file: str) -> NDArray[Any]:
@@ -240,7 +278,7 @@ def _column_numbers(cells: CsvCells, j: int, schema: Schema, i: int, file: str) 
             column=name,
             path=file,
         )
-    missing = [text.strip() in MISSING_TEXTS for text in texts]
+    missing = [text.strip() in MISSING_CELLS for text in texts]
     if schema.ranked(i):
         pairs = zip(texts, missing, strict=True)
         labels = np.array([None if gap else text.strip() for text, gap in pairs], dtype=object)
@@ -260,36 +298,6 @@ def _column_numbers(cells: CsvCells, j: int, schema: Schema, i: int, file: str) 
             path=file,
         )
     return np.asarray(numbers, dtype=np.float64)[codes]
-
-
-# ---- matrices --------------------------------------------------------------------------
-
-
-def _read_arrays(path: Path, schema: Schema, names: list[str] | None) -> Rows:
-    content = load_arrays(path)
-    check_shape(content.shape, 1)
-    columns_read = resolve_names(names, content.shape[1])
-    if names is None and not {schema.columns[j].name for j in schema.index} <= set(columns_read):
-        raise DataError(
-            f"{path.name} has no names of variables, but the model has",
-            f"pass --vocab FILE with a name on each line for its {content.shape[1]} columns",
-            path=path.name,
-            option="vocab",
-        )
-    if sparse.issparse(content):
-        return schema.rows(sparse_binary_table(columns_read, sparse.csr_array(content)))
-    columns: dict[str, Any] = {name: content[:, j] for j, name in enumerate(columns_read)}
-    return schema.rows(columns)
-
-
-def _read_docword(path: Path, schema: Schema, names: list[str] | None) -> Rows:
-    lines = docword.Lines(path)
-    n_docs, n_words, n_entries = lines.sizes(1)
-    words = docword.word_names(path, names, n_words)
-    docs, entries = docword.entries(lines, n_docs, n_words, n_entries)
-    ones = np.ones(len(docs), dtype=np.float32)
-    matrix = sparse.csr_array((ones, (docs, entries)), shape=(n_docs, n_words))
-    return schema.rows(sparse_binary_table(words, matrix))
 
 
 # ---- events ----------------------------------------------------------------------------

@@ -19,12 +19,17 @@ from latenttree.errors import DataError
 
 PictureLayout = Literal["radial", "top_down"]
 
+# What `data.files.formats` lists; here too, because --help must not import the data room.
+DATA_FILES = ".csv, .parquet, .npy, .npz, docword.NAME.txt[.gz], .fasta"
+COLUMN_FILES = ".csv or .parquet"
+EVENT_FILES = ".csv, .tsv, .parquet"
+
 ModelFile = Annotated[Path, typer.Argument(help="A model that `fit` wrote: .ltree.")]
 DataFile = Annotated[
     Path,
     typer.Argument(
-        help="Samples: .csv (empty cells are missing values), .npz, docword.NAME.txt[.gz], .fasta; "
-        "with --events a table with a row for each event."
+        help=f"Samples: {DATA_FILES} (empty cells are missing values); with --events a table with "
+        f"a row for each event: {EVENT_FILES}, and .csv.gz, .csv.xz."
     ),
 ]
 Threads = Annotated[int | None, typer.Option(min=1, help="Threads; all cores if left out.")]
@@ -41,7 +46,8 @@ Ignored = Annotated[
     typer.Option(
         "--ignore",
         metavar="COLUMN",
-        help="A column of the .csv that is no variable: an identifier, a date. May be repeated.",
+        help=f"A column of a {COLUMN_FILES} that is no variable: an identifier, a date. May be "
+        "repeated.",
     ),
 ]
 

@@ -111,15 +111,17 @@ def _check_event_table(table: TrainingTable, gaussian: bool) -> None:
 
 def _check_columns(file: Path, ignore: Sequence[str], delimiter: str) -> None:
     """The columns to leave out are in the file, which must have names of columns."""
-    from latenttree.cli.excluded_columns import check_excluded, header_of
-    from latenttree.data.files.text import check_file, suffix_of
+    from latenttree.cli.excluded_columns import check_excluded
+    from latenttree.data.files.formats import COLUMN_FILES, known_format
+    from latenttree.data.files.text import check_file
 
     check_file(file)
-    if suffix_of(file) in (".csv", ".parquet"):
-        check_excluded(header_of(file, delimiter), ignore, file.name)
+    header = known_format(file).header
+    if header is not None:
+        check_excluded(header(file, delimiter), ignore, file.name)
     elif ignore:
         raise DataError(
-            f"--ignore names a column of a .csv or .parquet, but the file is {file.name!r}",
+            f"--ignore names a column of a {COLUMN_FILES}, but the file is {file.name!r}",
             "leave it out",
             option="ignore",
             path=file.name,

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from latenttree.data import Table
-from latenttree.data.files.sizes import COLUMN_BYTES, Sizes
+from latenttree.data.files.sizes import COLUMN_BYTES, Sizes, sizes_of_table
 from latenttree.distances.streaming_spanning_tree import STRIP
 from latenttree.engine.memory import (
     available_memory,
@@ -96,7 +96,7 @@ def plan_memory(
     limit, held = memory_bytes(memory_limit), current_memory() or 0
     alone = can_count(table) and not with_errors
     matrices = 4 * table.n_vars**2 if alone else matrix_bytes(table, n_states - 1)
-    sizes = table_sizes(table)
+    sizes = sizes_of_table(table)
     beside = beside_bytes(sizes, n_states, n_jobs, matrices, can_count(table))
     beside = max(beside, still_to_load() + _values_bytes(table, matrices))
     if held + beside + matrices <= limit:
@@ -131,19 +131,17 @@ def check_least(sizes: Sizes | None, n_states: int, memory_limit: Any, n_jobs: i
         needed = max(needed, still_to_load() + sizes.n_copied + column)
     if held + needed > limit:
         raise DataError(
-            f"{sizes.n_vars:,} variables in {sizes.n_samples:,} samples need {shown(needed)} at "
-            f"least beside the {shown(held)} held already, and memory_limit is {shown(limit)}",
+            Text(
+                f"{sizes.n_vars:,} variables in {sizes.n_samples:,} samples need {shown(needed)} "
+                f"at least beside the {shown(held)} held already, and ",
+                Option("memory_limit"),
+                f" is {shown(limit)}",
+            ),
             Text("raise ", Option("memory_limit"), f" to {shown(held + needed)} or more"),
             value=memory_limit,
             option="memory_limit",
         )
     return needed - still_to_load()
-
-
-def table_sizes(table: Table) -> Sizes:
-    """The sizes of what is read already: nothing is copied."""
-    stored = None if table.matrix is None else int(table.matrix.nnz)
-    return Sizes(table.n_samples, table.n_vars, stored)
 
 
 def beside_bytes(
@@ -222,9 +220,12 @@ def _refusal(table: Table, held: int, needed: int, limit: int) -> DataError:
         why = "missing values"
     least = shown(enough(limit, held + needed))
     return DataError(
-        f"distances and model of {table.n_vars:,} variables need {shown(needed)} beside the "
-        f"{shown(held)} held already, memory_limit is {shown(limit)}, and with {why} there is no "
-        "form that takes less",
+        Text(
+            f"distances and model of {table.n_vars:,} variables need {shown(needed)} beside the "
+            f"{shown(held)} held already, ",
+            Option("memory_limit"),
+            f" is {shown(limit)}, and with {why} there is no form that takes less",
+        ),
         Text("raise ", Option("memory_limit"), f" to {least} or more"),
         value=limit,
         option="memory_limit",

@@ -162,9 +162,13 @@ def _check_on_demand(plan: MemoryPlan, table: Table, config: FitConfig) -> None:
     if config.memory_limit is not None and plan.estimated_peak > plan.limit:
         least = shown(enough(plan.limit, plan.estimated_peak))
         raise DataError(
-            f"{table.n_vars:,} variables in {len(table):,} samples need "
-            f"{shown(plan.on_demand + plan.beside)} at least beside the {shown(plan.held)} held "
-            f"already, and memory_limit is {shown(plan.limit)}",
+            Text(
+                f"{table.n_vars:,} variables in {len(table):,} samples need "
+                f"{shown(plan.on_demand + plan.beside)} at least beside the "
+                f"{shown(plan.held)} held already, and ",
+                Option("memory_limit"),
+                f" is {shown(plan.limit)}",
+            ),
             Text("raise ", Option("memory_limit"), f" to {least} or more"),
             value=config.memory_limit,
             option="memory_limit",
@@ -174,7 +178,9 @@ def _check_on_demand(plan: MemoryPlan, table: Table, config: FitConfig) -> None:
             Text(
                 asked,
                 f" needs the matrices of all pairs, {shown(plan.matrices)} beside the "
-                f"{shown(plan.held)} held already, and memory_limit is {shown(plan.limit)}",
+                f"{shown(plan.held)} held already, and ",
+                Option("memory_limit"),
+                f" is {shown(plan.limit)}",
             ),
             Text("raise it, or leave out ", Option(asked.name)),
             value=asked.value,

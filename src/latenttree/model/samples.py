@@ -91,14 +91,17 @@ class Samples:
     """Samples that can be read again and again, in the same chunks every time.
 
     `keep` `(n_samples,)` marks the samples that are read, where some are held out; `weights` are
-    sample weights other than those of the table. `n_samples` is the total weight."""
+    sample weights other than those of the table. A chunk has at most `chunk_codes` values, at least
+    a block of samples. `n_samples` is the total weight."""
 
     def __init__(
         self,
         table: Table,
         keep: NDArray[np.bool_] | None = None,
         weights: Floats | None = None,
+        chunk_codes: int = CHUNK_CODES,
     ) -> None:
+        self.chunk_codes = chunk_codes
         self.table, self.keep = table if weights is None else table.replace(weights=weights), keep
         if keep is None:
             self.n_samples = self.table.total_weight
@@ -117,7 +120,9 @@ class Samples:
 
     def __call__(self) -> Iterator[Chunk]:
         """The chunks, of a size that depends on the table alone."""
-        most = CHUNK_CODES if self.table.values is None else min(CHUNK_CODES, CHUNK_VALUES)
+        most = self.chunk_codes
+        if self.table.values is not None:
+            most = min(most, CHUNK_VALUES)
         size = max(BLOCK, most // max(self.table.n_vars, 1) // BLOCK * BLOCK)
         for start, stop in blocks(self.table.n_samples, size):
             chunk = chunk_of(self.table, start, stop)

@@ -20,16 +20,17 @@ from numpy.typing import NDArray
 from latenttree.data.checks import is_missing, listing
 from latenttree.data.containers import as_frame
 from latenttree.data.files.boundary import reading
-from latenttree.data.files.parquet import parquet_columns, parquet_file
+from latenttree.data.files.csv_cells import MISSING_CELLS
+from latenttree.data.files.formats import EVENT_DELIMITERS, EVENT_FILES, FileFormat, file_format_of
 from latenttree.data.files.text import check_file, read_cells, suffix_of
 from latenttree.errors import DataError, Option, Text
 
 IntArray = NDArray[np.int64]
 Choose = Callable[[Sequence[str]], Sequence[int]]
 
-FILES = ".csv, .tsv, .parquet, and .csv.gz, .csv.xz"
-
-MISSING_TEXTS = frozenset(["", "NA", "N/A", "NaN", "nan", "NaT", "null", "None", "<NA>", "?"])
+MISSING_VALUE_TEXTS = MISSING_CELLS | {"NaT", "<NA>"}
+"""Texts that are missing: cells of a .csv, and what missing values of pandas become as text. In a
+.csv with a row for each sample these two are labels like any other."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,9 +74,10 @@ def read_columns(source: Any, choose: Choose, delimiter: str | None = None) -> l
 
 
 def _columns_of_file(path: Path, choose: Choose, delimiter: str | None) -> list[Labelled]:
-    if is_parquet(path):
-        frame = nw.from_native(_read_parquet(path), eager_only=True)
-        return columns_of_frame(frame, choose)
+    columnar = columnar_format(path)
+    if columnar is not None and columnar.frame is not None:
+        check_file(path)
+        return columns_of_frame(nw.from_native(columnar.frame(path), eager_only=True), choose)
     mark = delimiter_of(path, delimiter)
     chosen: list[int] = []
 
@@ -87,20 +89,23 @@ def _columns_of_file(path: Path, choose: Choose, delimiter: str | None) -> list[
     return columns_of_cells(header, chosen, cells)
 
 
-def is_parquet(path: Path) -> bool:
-    """Whether a path ends in .parquet."""
-    return suffix_of(path) == ".parquet"
+def columnar_format(path: Path) -> FileFormat | None:
+    """The format of a file of named columns; None where it is text, or unknown."""
+    file_format = file_format_of(path)
+    return file_format if file_format is not None and file_format.frame is not None else None
 
 
 def delimiter_of(path: Path, delimiter: str | None) -> str:
     """The delimiter of a text file: the given one, else that of its suffix."""
     suffix = suffix_of(path)
-    if suffix not in (".csv", ".tsv", ".txt"):
+    if suffix not in EVENT_DELIMITERS:
         check_file(path)
         raise DataError(
-            f"do not know how to read {path.name!r}", f"known are {FILES}", path=str(path)
+            f"do not know how to read {path.name!r}",
+            f"known are {EVENT_FILES}, and .csv.gz, .csv.xz",
+            path=str(path),
         )
-    return delimiter or ("\t" if suffix == ".tsv" else ",")
+    return delimiter or EVENT_DELIMITERS[suffix]
 
 
 def columns_of_cells(
@@ -113,12 +118,6 @@ def columns_of_cells(
         _labelled(header[j].strip(), _objects(texts), codes.astype(np.int64))
         for j, (texts, codes) in zip(chosen, cells, strict=True)
     ]
-
-
-def _read_parquet(path: Path) -> Any:
-    check_file(path)
-    with parquet_file(path) as file:
-        return file.read(columns=parquet_columns(file))
 
 
 def _columns_of_arrays(
@@ -194,7 +193,7 @@ def _labelled(name: str, values: NDArray[Any], codes: IntArray) -> Labelled:
     first: list[int] = []
     number = np.full(len(texts) + 1, -1, dtype=np.int64)
     for i, text in enumerate(texts):
-        if text in MISSING_TEXTS:
+        if text in MISSING_VALUE_TEXTS:
             continue
         if text not in position:
             position[text] = len(position)

@@ -10,7 +10,7 @@ import numpy as np
 
 from latenttree.data.checks import listing
 from latenttree.data.containers import as_frame
-from latenttree.data.events.columns import MISSING_TEXTS, read_columns, text_of
+from latenttree.data.events.columns import MISSING_VALUE_TEXTS, read_columns, text_of
 from latenttree.errors import DataError, Option, Phrase, Text
 
 
@@ -42,7 +42,7 @@ def _pairs_of_mapping(source: Mapping[Any, Any]) -> Iterable[tuple[str, str]]:
         several = isinstance(targets, list | tuple | np.ndarray)
         for target in targets if several else [targets]:
             text = text_of(target)
-            if text not in MISSING_TEXTS:
+            if text not in MISSING_VALUE_TEXTS:
                 yield text_of(code), text
 
 

@@ -27,7 +27,7 @@ from latenttree.data.events.report import NothingLeft, left_out, sentences
 from latenttree.data.events.stream import FixedIndex, GrowingIndex, event_blocks
 from latenttree.data.events.times import within
 from latenttree.data.files.boundary import reading
-from latenttree.data.files.sizes import memory_needed
+from latenttree.data.files.formats import memory_needed
 from latenttree.data.files.text import check_file
 from latenttree.data.inputs import as_table
 from latenttree.data.streaming.assemble import ReadPlan

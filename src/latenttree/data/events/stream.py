@@ -15,12 +15,12 @@ from latenttree.data.events.columns import (
     Choose,
     IntArray,
     Labelled,
+    columnar_format,
     columns_of_cells,
     columns_of_frame,
     delimiter_of,
-    is_parquet,
 )
-from latenttree.data.files.parquet import parquet_batches, parquet_columns, parquet_file
+from latenttree.data.files.formats import FileFormat
 from latenttree.data.files.text import coded_cells, rows_of_csv
 from latenttree.data.streaming.sources import rows_in
 
@@ -29,8 +29,9 @@ def event_blocks(
     path: Path, choose: Choose, delimiter: str | None, size: int
 ) -> Iterator[list[Labelled]]:
     """The chosen columns, about `size` bytes of rows at a time."""
-    if is_parquet(path):
-        yield from _blocks_of_parquet(path, choose, size)
+    columnar = columnar_format(path)
+    if columnar is not None:
+        yield from _blocks_of_columns(columnar, path, choose, size)
         return
     with rows_of_csv(path, delimiter_of(path, delimiter)) as (header, rows):
         names = [name.strip() for name in header]
@@ -41,11 +42,14 @@ def event_blocks(
             yield columns_of_cells(names, chosen, coded_cells(iter(block), chosen))
 
 
-def _blocks_of_parquet(path: Path, choose: Choose, size: int) -> Iterator[list[Labelled]]:
-    with parquet_file(path) as file:
-        names = parquet_columns(file)
+def _blocks_of_columns(
+    columnar: FileFormat, path: Path, choose: Choose, size: int
+) -> Iterator[list[Labelled]]:
+    assert columnar.header is not None
+    assert columnar.batches is not None
+    names = columnar.header(path, ",")
     columns = [names[j] for j in choose(names)]
-    for table in parquet_batches(path, columns, rows_in(size, 16 * len(columns))):
+    for table in columnar.batches(path, columns, rows_in(size, 16 * len(columns))):
         frame = nw.from_native(table, eager_only=True)
         yield columns_of_frame(frame, lambda names: [list(names).index(c) for c in columns])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.data.checks import listing
+from latenttree.data.files.text import open_text
 from latenttree.errors import DataError
 
-MISSING_TEXTS = frozenset(["", "NA", "N/A", "NaN", "nan", "null", "None", "?"])
+MISSING_CELLS = frozenset(["", "NA", "N/A", "NaN", "nan", "null", "None", "?"])
 """Texts of cells that are missing."""
 
 
@@ -53,6 +55,16 @@ class Roles(NamedTuple):
             if self.weights is not None and error.place.option == "sample_weight":
                 error.within("", column=self.weights)
             raise
+
+
+def csv_header(path: Path, delimiter: str) -> list[str]:
+    """The names in the first line of a .csv; none where that is not valid, which the reader of the
+    whole file reports."""
+    try:
+        with open_text(path) as file:
+            return next(csv.reader(file, delimiter=delimiter), [])
+    except csv.Error:
+        return []
 
 
 def check_header(header: Sequence[str], path: Path) -> None:

@@ -13,7 +13,7 @@ from latenttree.data.checks import check_shape, resolve_names
 from latenttree.data.columns.builder import table_of_vectors
 from latenttree.data.columns.vectors import Vector, vector_of_array
 from latenttree.data.files.csv_cells import (
-    MISSING_TEXTS,
+    MISSING_CELLS,
     Roles,
     check_header,
     number_of,
@@ -27,7 +27,7 @@ from latenttree.errors import DataError
 Cells = tuple[list[str], NDArray[np.int32]]  # distinct texts of a column, and which each row has
 
 
-def read_csv(
+def table_of_csv(
     path: Path,
     names: Sequence[Any] | None,
     delimiter: str,
@@ -51,7 +51,7 @@ def read_csv(
     if roles.weights is not None:
         check_shape((len(cells[0][1]), len(header)))
         j = header.index(roles.weights)
-        all_weights = _weights(*cells.pop(j), header.pop(j))
+        all_weights = weights_of_cells(*cells.pop(j), header.pop(j))
         keep = all_weights > 0
         counts, cells = all_weights[keep], [(texts, codes[keep]) for texts, codes in cells]
     n = len(cells[0][1]) if cells else 0
@@ -69,8 +69,10 @@ def csv_cells(path: Path, delimiter: str) -> tuple[list[str], list[Cells]]:
     return header, cells
 
 
-def _weights(texts: Sequence[str], codes: NDArray[np.int32], name: str) -> NDArray[np.float64]:
-    """(n,) the column of weights."""
+def weights_of_cells(
+    texts: Sequence[str], codes: NDArray[np.int32], name: str
+) -> NDArray[np.float64]:
+    """(n,) how often each row counts, from the distinct texts of a column and those of the rows."""
     numbers = [number_of(text.strip()) for text in texts]
     if None in numbers:
         wrong = numbers.index(None)
@@ -88,7 +90,7 @@ def _weights(texts: Sequence[str], codes: NDArray[np.int32], name: str) -> NDArr
 
 def _vector(texts: Sequence[str], codes: NDArray[np.int32], name: str) -> Vector:
     stripped = [text.strip() for text in texts]
-    missing = np.asarray([text in MISSING_TEXTS for text in stripped])
-    filler = next((text for text in stripped if text not in MISSING_TEXTS), "0")
+    missing = np.asarray([text in MISSING_CELLS for text in stripped])
+    filler = next((text for text in stripped if text not in MISSING_CELLS), "0")
     known = [filler if lost else text for text, lost in zip(stripped, missing, strict=True)]
     return vector_of_array(numbers_or_texts(known)[codes], name, missing[codes])

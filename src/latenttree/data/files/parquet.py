@@ -34,6 +34,12 @@ def parquet_columns(file: Any) -> list[str]:
     return resolve_names(None, len(names), names)
 
 
+def parquet_header(path: Path, delimiter: str = ",") -> list[str]:
+    """The columns of the file with this name."""
+    with parquet_file(path) as file:
+        return parquet_columns(file)
+
+
 def parquet_batches(path: Path, columns: Sequence[str], n_rows: int) -> Iterator[Any]:
     """Tables of pyarrow with at most `n_rows` rows each."""
     import pyarrow as pa

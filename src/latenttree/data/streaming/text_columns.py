@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from latenttree.data.checks import check_finite
 from latenttree.data.columns.vectors import Vector, vector_of_array
-from latenttree.data.files.csv_cells import MISSING_TEXTS, number_of, numbers_or_texts
+from latenttree.data.files.csv_cells import MISSING_CELLS, number_of, numbers_or_texts
 from latenttree.data.streaming.columns import MAX_DISTINCT, Floats, StreamedColumn
 from latenttree.data.streaming.scratch import ScratchFolder
 from latenttree.errors import DataError
@@ -56,7 +56,7 @@ class TextColumn(StreamedColumn):
         numbers = np.empty(len(texts))
         for i, text in enumerate(texts):
             try:
-                numbers[i] = np.nan if text in MISSING_TEXTS else float(text)
+                numbers[i] = np.nan if text in MISSING_CELLS else float(text)
             except ValueError:
                 raise DataError(
                     f"column {self.name!r} holds decimal numbers, but {text!r} at row {self.n + i}",
@@ -94,7 +94,7 @@ def _coded(texts: Sequence[str]) -> tuple[list[str], NDArray[np.int64]]:
     local = np.fromiter(map(position.__getitem__, texts), np.int64, len(texts))
     labels: dict[str, int] = {}
     numbers = [
-        -1 if text in MISSING_TEXTS else labels.setdefault(text, len(labels))
+        -1 if text in MISSING_CELLS else labels.setdefault(text, len(labels))
         for text in map(str.strip, position)
     ]
     return list(labels), np.asarray(numbers, dtype=np.int64)[local]

@@ -1,0 +1,258 @@
+"""The table in a file of each format, read at once or part by part.
+
+A function for each format and way, which `formats.FORMATS` lists: ``(path, options) -> Table``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from latenttree.data.checks import check_shape, resolve_names
+from latenttree.data.columns.blocks import Groups, canonical_csr
+from latenttree.data.columns.builder import table_in_memory, table_of_scores
+from latenttree.data.columns.families import AUTO, Family, requested_families
+from latenttree.data.files import csv_table
+from latenttree.data.files.csv_cells import Roles
+from latenttree.data.files.docword import Lines, entries, entry_blocks, word_names
+from latenttree.data.files.fasta import read_fasta
+from latenttree.data.files.npy import Npz, is_sparse
+from latenttree.data.files.parquet import parquet_frame
+from latenttree.data.files.sparse_npz import SparseFile, load_arrays, load_sparse
+from latenttree.data.streaming.assemble import ReadPlan, streamed_table
+from latenttree.data.streaming.pairs import DiskPairCollector
+from latenttree.data.streaming.scratch import ScratchFolder
+from latenttree.data.streaming.sources import (
+    Source,
+    csv_source,
+    npy_source,
+    npz_source,
+    parquet_source,
+)
+from latenttree.data.table import Table, sparse_binary_table
+from latenttree.errors import DataError, Option, Text
+
+
+class ReadOptions(NamedTuple):
+    """How `read_table` was asked to read a file; its own arguments, `plan` holds the others."""
+
+    plan: ReadPlan
+    groups: Groups | None = None
+    min_count: int = 2
+    delimiter: str = ","
+    scores: bool = False
+    roles: Roles = Roles()
+
+    def of_columns(self) -> dict[str, Any]:
+        """Arguments of the functions that make tables of columns."""
+        plan = self.plan
+        return {"drop_constant": plan.drop_constant, "family": plan.family, "scores": self.scores}
+
+
+# ---- tables of named columns -------------------------------------------------------------
+
+
+def read_csv(path: Path, options: ReadOptions) -> Table:
+    """The table of a .csv."""
+    return csv_table.table_of_csv(
+        path, options.plan.names, options.delimiter, options.of_columns(), options.roles
+    )
+
+
+def stream_csv(path: Path, options: ReadOptions) -> Table:
+    """The table of a .csv, read in parts."""
+    return table_of_source(csv_source(path, options.delimiter, options.roles), options.plan)
+
+
+def read_parquet(path: Path, options: ReadOptions) -> Table:
+    """The table of a .parquet."""
+    return _table_of_frame(parquet_frame(path), options)
+
+
+def stream_parquet(path: Path, options: ReadOptions) -> Table:
+    """The table of a .parquet, read in parts."""
+    return table_of_source(parquet_source(path, options.roles), options.plan)
+
+
+def _table_of_frame(frame: Any, options: ReadOptions) -> Table:
+    """The table of a pyarrow table, some columns of which have roles."""
+    roles = options.roles
+    others = roles.variables(frame.column_names)
+    counts = None if roles.weights is None else frame.column(roles.weights).to_numpy()
+    return _in_memory(frame.select(others), None, counts, options)
+
+
+def _in_memory(X: Any, groups: Groups | None, weights: Any, options: ReadOptions) -> Table:
+    """The table of what a file holds."""
+    arguments = options.of_columns()
+    scores = arguments.pop("scores")
+    return table_in_memory(X, groups, weights, scores, {"names": options.plan.names} | arguments)
+
+
+def table_of_source(source: Source, plan: ReadPlan) -> Table:
+    """The table of rows that come in parts."""
+    return streamed_table(source.header, source.chunks(plan.chunk_bytes), plan, source.texts)
+
+
+# ---- alignments --------------------------------------------------------------------------
+
+
+def read_alignment(path: Path, options: ReadOptions) -> Table:
+    """The table of a FASTA file, whose letters are categories."""
+    family, scores = options.plan.family, options.scores
+    if family != AUTO or scores:
+        requested = Option("scores", True) if scores else Option("family", family)
+        raise DataError(
+            f"the letters of {path.name} are categories",
+            Text("leave out ", requested),
+            value=requested.value,
+            path=str(path),
+            option=requested.name,
+        )
+    return read_fasta(path)
+
+
+# ---- bags of words -----------------------------------------------------------------------
+
+
+def read_docword(path: Path, options: ReadOptions) -> Table:
+    """The table of a docword file."""
+    lines = Lines(path)
+    sizes = n_docs, n_words, _ = lines.sizes()
+    labels = word_names(path, options.plan.names, n_words)
+    docs, words = entries(lines, *sizes)
+    ones = np.ones(len(docs), dtype=np.float32)
+    matrix = sparse.csr_array((ones, (docs, words)), shape=(n_docs, n_words))
+    matrix.data[:] = 1  # a pair that the file lists twice was summed
+    matrix.sort_indices()
+    table = supported_binary_table(matrix, labels, options.min_count)
+    return _binary_table(table, options.plan.family, options.scores)
+
+
+def stream_docword(path: Path, options: ReadOptions) -> Table:
+    """The table of a docword file, read in parts."""
+    lines, plan = Lines(path), options.plan
+    sizes = n_docs, n_words, _ = lines.sizes()
+    labels = word_names(path, plan.names, n_words)
+    blocks = entry_blocks(lines, *sizes)
+    table = _streamed_binary_table(blocks, n_docs, labels, options.min_count, plan)
+    return _binary_table(table, plan.family, options.scores)
+
+
+# ---- NumPy and SciPy archives ------------------------------------------------------------
+
+
+def read_arrays(path: Path, options: ReadOptions) -> Table:
+    """The table of the only array, or the sparse matrix, of a .npy or .npz."""
+    content = load_arrays(path)
+    if not sparse.issparse(content) or options.groups is not None or options.scores:
+        return _in_memory(content, options.groups, None, options)
+    check_shape(content.shape)
+    labels = resolve_names(options.plan.names, content.shape[1])
+    return _of_matrix(content, labels, options.min_count, options.plan.family)
+
+
+def stream_npy(path: Path, options: ReadOptions) -> Table:
+    """The table of a .npy, read in parts."""
+    return table_of_source(npy_source(path), options.plan)
+
+
+def stream_npz(path: Path, options: ReadOptions) -> Table:
+    """The table of an .npz, read in parts."""
+    archive, plan = Npz(path), options.plan
+    if not is_sparse(archive.names):
+        return table_of_source(npz_source(path, archive.only()), plan)
+    file = SparseFile(path)
+    check_shape(file.shape)
+    names = resolve_names(plan.names, file.shape[1])
+    if not file.streams:
+        return _of_matrix(load_sparse(archive), names, options.min_count, plan.family)
+    table = _streamed_binary_table(
+        file.positive_entries(names), file.shape[0], names, options.min_count, plan
+    )
+    return _binary_table(table, plan.family, False)
+
+
+def _of_matrix(content: Any, names: list[str], min_count: int, family: Family) -> Table:
+    counts = canonical_csr(content, names)
+    ones = np.ones(counts.nnz, dtype=np.float32)
+    matrix = sparse.csr_array((ones, counts.indices, counts.indptr), shape=counts.shape)
+    return _binary_table(supported_binary_table(matrix, names, min_count), family, False)
+
+
+# ---- sparse binary tables --------------------------------------------------------------
+
+
+def supported_binary_table(matrix: sparse.csr_array, names: list[str], min_count: int) -> Table:
+    """Sparse binary table of the columns with enough ones that are not one everywhere."""
+    n, p = matrix.shape
+    keep, note = _supported(np.bincount(matrix.indices, minlength=p), n, min_count)
+    if keep.all():
+        return sparse_binary_table(names, matrix)
+    kept = sparse.csr_array(matrix[:, np.flatnonzero(keep)])
+    kept.sort_indices()
+    return sparse_binary_table(
+        _chosen(names, keep), kept, dropped=tuple(_chosen(names, ~keep)), notes=(note,)
+    )
+
+
+def _supported(support: NDArray[np.int64], n: int, min_count: int) -> tuple[NDArray[np.bool_], str]:
+    """Which variables are in at least `min_count` samples but not in all; and a note about the
+    others."""
+    rare, everywhere = support < min_count, support == n
+    keep = ~(rare | everywhere)
+    if not keep.any():
+        raise DataError(
+            f"none of {len(keep)} variables is 1 in at least {min_count} of {n} samples "
+            f"and 0 in one (the most frequent is in {support.max()})",
+            Text("lower ", Option("min_count")),
+            value=min_count,
+            option="min_count",
+        )
+    return keep, (
+        f"kept {keep.sum():,} of {len(keep):,} variables: {rare.sum():,} are 1 in fewer than "
+        f"{min_count} samples, {(everywhere & ~rare).sum():,} in all"
+    )
+
+
+def _chosen(names: Sequence[str], keep: NDArray[np.bool_]) -> list[str]:
+    return [name for name, kept in zip(names, keep, strict=True) if kept]
+
+
+def _streamed_binary_table(
+    blocks: Iterable[tuple[NDArray[Any], NDArray[Any]]],
+    n: int,
+    names: list[str],
+    min_count: int,
+    plan: ReadPlan,
+) -> Table:
+    """The same from rows and columns that come in parts, in any order."""
+    collector = DiskPairCollector(ScratchFolder(plan.scratch))
+    for rows, columns in blocks:
+        collector.add(rows, columns)
+    pairs = collector.sorted(n, names)
+    keep, note = _supported(pairs.support(), n, min_count)
+    if keep.all():
+        return sparse_binary_table(names, pairs.matrix(plan.arrays()))
+    kept = _chosen(names, keep)
+    matrix = pairs.limited(kept).matrix(plan.arrays())
+    return sparse_binary_table(kept, matrix, dropped=tuple(_chosen(names, ~keep)), notes=(note,))
+
+
+def _binary_table(table: Table, family: Family, scores: bool) -> Table:
+    """A sparse binary table, or its scores; raises if another family is requested."""
+    requested = requested_families(family, table.names)
+    other = next((name for name in requested if name not in (AUTO, "binary", "categorical")), None)
+    if other is not None:
+        raise DataError(
+            f"family {other!r}: this file is read as binary variables",
+            "load the numbers with another library and pass them as a dense array",
+            value=other,
+            option="family",
+        )
+    return table_of_scores(table) if scores else table
