@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.data.corpora import Corpus
+from benchmarks.data.corpora import CORPORA, Corpus
 from benchmarks.data.rare_sources import RareCodes, RareGroups
 from benchmarks.data.simulated import Balanced
 from benchmarks.settings import Settings, data_file
@@ -48,14 +48,14 @@ def simulated(p: int, d: int, **options: Any) -> Callable[[Path], Data]:
     return lambda _: (np.asarray(Balanced(p, d, 50_000, 3, **options).sample(0).X), {"n_states": 3})
 
 
-def words(relative: str, top: int | None) -> Callable[[Path], Data]:
+def words(corpus: str, top: int | None) -> Callable[[Path], Data]:
     """Documents of a corpus, as the paper's experiments have them."""
 
     def load(folder: Path) -> Data:
-        path = data_file(Settings(data=folder), relative)
+        path = data_file(Settings(data=folder), CORPORA[corpus].file)
         if path is None:
-            raise FileNotFoundError(relative)
-        table = Corpus(path, top=top).load(folder)
+            raise SystemExit(f"no {CORPORA[corpus].file} in {folder}; pass --data DIR")
+        table = Corpus(corpus, path, top=top).load(folder)
         return table.rows(0, table.n_samples), {"n_states": 2, "names": list(table.names)}
 
     return load
@@ -83,9 +83,9 @@ FITS: dict[str, Callable[[Path], Data]] = {
     "synthetic p=9 d=10": simulated(9, 10),
     "synthetic p=9 d=1,000 Zipf": simulated(9, 1_000, marginal="zipf"),
     "synthetic p=81 d=100": simulated(81, 100),
-    "NIPS, 5,000 words": words("nips/docword.nips.txt.gz", 5_000),
-    "NIPS, all words": words("nips/docword.nips.txt.gz", None),
-    "NY Times, 3,000 words": words("nytimes/counts.npz", None),
+    "NIPS, 5,000 words": words("nips", 5_000),
+    "NIPS, all words": words("nips", None),
+    "NY Times, 3,000 words": words("nytimes", None),
     "952 codes, 29,862 patients": patients(RareCodes(952, 29_862, per_sample=10.5)),
     "168 groups, 410,964 patients": patients(RareGroups(168, 410_964, per_sample=6.5, widest=31)),
 }
