@@ -31,7 +31,7 @@ def report_on(truth: Any, structure: Structure | None = None, **fitted: Any) -> 
     """The report of a fit whose result is the truth, but for what is given."""
     structure = structure or Structure.of_tree(truth.tree)
     m = truth.tree.n_hidden
-    usual: dict[str, Any] = {"condition": np.ones(m), "samples": np.ones(m)}
+    usual: dict[str, Any] = {"condition": np.ones(m), "effective_samples": np.ones(m)}
     learned = Learned(structure, Fitted(truth.model, **(usual | fitted)))
     return diagnose(as_table(truth.X), States(2, 1), Measured(), learned, {"a": 1.0})
 

@@ -162,7 +162,8 @@ SMALL: dict[str, list[str]] = {
 }
 """Options that make every table small enough for a test."""
 
-SLOW = ("pgmpy", "first-fit", "harder", "families")
+QUICK = ("exact", "synthetic")
+"""Tables that run in seconds; the others are tested by `make test-slow`."""
 
 
 def test_every_table_is_tested_and_every_file_is_in_the_registry() -> None:
@@ -173,7 +174,7 @@ def test_every_table_is_tested_and_every_file_is_in_the_registry() -> None:
 
 @pytest.mark.usefixtures("in_this_process")
 @pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in SMALL]
+    "name", [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in SMALL]
 )
 def test_every_table_runs_and_leaves_json_markdown_and_a_figure(
     name: str, tmp_path: Path, corpora: Path

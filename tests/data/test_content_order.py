@@ -262,9 +262,9 @@ def test_new_files_lie_where_the_old_ones_do(
     np.save(tmp_path / "rows.npy", np.random.default_rng(0).integers(0, 3, (20_000, 8)))
     table = read_table(tmp_path / "rows.npy", memory_limit="64KB", scratch=tmp_path)
     folders: list[Any] = []
-    make = row_access.Scratch
+    make = row_access.ScratchFolder
     monkeypatch.setattr(
-        row_access, "Scratch", lambda folder: folders.append(folder) or make(folder)
+        row_access, "ScratchFolder", lambda folder: folders.append(folder) or make(folder)
     )
     ordered = in_content_order(table)
     assert folders == [tmp_path]
