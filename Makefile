@@ -45,8 +45,9 @@ lint: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# tests/repository/test_readme.py runs the README's examples, tests/repository/test_readme_installed.py in a new environment.
+# Kernels are compiled once, not by each process of the tests.
 test: lint
+	$(BIN)/latenttree compile > .venv/compiled.txt
 	$(BIN)/python -m pytest -n 2 -m "not slow"
 
 test-slow: $(STAMP)

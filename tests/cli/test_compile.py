@@ -9,8 +9,9 @@ from latenttree.cli import app, compile
 from latenttree.engine.kernels import kernel_folder
 
 
-def test_a_kind_is_fitted_and_asked() -> None:
-    done = CliRunner().invoke(app, ["compile", "categories"])
+@pytest.mark.parametrize("kind", compile.KINDS)
+def test_every_kind_is_fitted_and_asked(kind: str) -> None:
+    done = CliRunner().invoke(app, ["compile", kind])
     assert done.exit_code == 0, done.output
     assert str(kernel_folder()) in done.output
 
@@ -29,6 +30,7 @@ def test_all_kinds_by_default_each_in_a_process(monkeypatch: pytest.MonkeyPatch)
     assert sorted(compiled) == sorted(compile.KINDS)
 
 
+@pytest.mark.slow
 def test_a_process_that_fails_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(compile.KINDS, "broken", ("no such kind", 2))
     done = CliRunner().invoke(app, ["compile", "categories", "broken"])

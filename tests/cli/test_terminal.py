@@ -72,6 +72,7 @@ def test_show_in_full(folder: Path, setting: dict[str, str]) -> None:
     assert r"j\xe4" in node
 
 
+@pytest.mark.slow
 def test_box_characters_where_they_can_be_shown(folder: Path) -> None:
     command = [sys.executable, "-m", "latenttree.cli", "show", "m.ltree", "--draw"]
     environment = os.environ | SOURCES | {"PYTHONIOENCODING": "utf-8"}
@@ -123,6 +124,7 @@ def test_errors_name_the_variables(
     assert message in found.stderr
 
 
+@pytest.mark.slow
 def test_a_file_of_any_name_is_read(folder: Path) -> None:
     (folder / "tür.csv").write_bytes((folder / "table.csv").read_bytes())
     assert "samples" in done(folder, POSIX, "score", "m.ltree", "tür.csv")

@@ -89,6 +89,7 @@ def test_error_shrinks_with_the_root_of_the_sample(k: int, d: int) -> None:
     assert 3.0 < np.sqrt(errors[0] / errors[1]) < 5.4
 
 
+@pytest.mark.slow
 def test_near_the_oracle_where_the_leaves_tell_the_hidden_values() -> None:
     """k = 2, leaves of six coordinates, N = 50,000: little is lost by not seeing the hidden values.
     (Where a node has three weak scalars, the maximum of the likelihood itself is 1.5 to 2 times the
@@ -202,6 +203,7 @@ def test_trees_without_hidden_nodes() -> None:
     np.testing.assert_allclose(alone.means[0], X[:, 0].mean(), rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_small_noisy_samples_of_any_tree() -> None:
     """A handful of samples with gaps on every kind of tree: a valid model, finite likelihoods."""
     for seed in range(25):

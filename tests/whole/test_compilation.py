@@ -163,6 +163,7 @@ def test_a_killed_fit_takes_its_child_along(tmp_path: Path) -> None:
     assert gone(child)
 
 
+@pytest.mark.slow
 def test_a_child_executes_nothing_from_the_current_folder(
     empty: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -51,6 +51,7 @@ RECOVERY = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", RECOVERY)
 def test_the_tree_comes_back_from_samples(case: str) -> None:
     options: dict[str, Any] = RECOVERY[case]

@@ -84,6 +84,7 @@ def test_tables_of_nothing_are_refused(
         lt.LatentTree(n_jobs=2).fit(table, sample_weight=weights)
 
 
+@pytest.mark.slow
 def test_a_table_of_two_columns_on_the_command_line(tmp_path: Path) -> None:
     rows = "\n".join(f"{a},{b}" for a, b in BITS[:, :2].tolist())
     (tmp_path / "two.csv").write_text(f"a,b\n{rows}\n")

@@ -85,4 +85,6 @@ def _compile(name: str) -> None:
     if hidden == "categorical":
         model.predict(data)
         model.predict(data, joint=True)
-        model.predict_proba(data, query=model.tree_.names[0])
+        # numbers have no probabilities, so their model is asked for a hidden variable
+        query = model.tree_.names[-1 if model.model_.emissions else 0]
+        model.predict_proba(data, query=query)
