@@ -86,5 +86,5 @@ def _compile(name: str) -> None:
         model.predict(data)
         model.predict(data, joint=True)
         # numbers have no probabilities, so their model is asked for a hidden variable
-        query = model.tree_.names[-1 if model.model_.emissions else 0]
+        query = model.tree_.names[0 if kind in ("codes", "sparse_binary") else -1]
         model.predict_proba(data, query=query)
