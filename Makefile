@@ -12,7 +12,7 @@ TESTS ?= -n 2 --ignore=tests/repository/test_readme_installed.py
 SMOKE := tests/repository/test_readme.py tests/whole/test_estimator.py tests/cli/test_fit.py tests/data/test_reader.py tests/structure/test_learn.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow lint readme fuzz portability oldest newest pythons format bench clean
+.PHONY: help demo test test-slow kernels lint readme fuzz portability oldest newest pythons format bench clean
 
 help:
 	@echo "make demo    learn the tree over the pixels of handwritten digits; picture in $(OUT)/"
@@ -45,10 +45,13 @@ lint: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# Kernels are compiled once, not by each process of the tests.
-test: lint
-	$(BIN)/latenttree compile > .venv/compiled.txt
+# Kernels are compiled once, not by each process of the tests, while mypy runs.
+test: $(STAMP)
+	@$(MAKE) --no-print-directory -j 2 lint kernels
 	$(BIN)/python -m pytest -n 2 -m "not slow"
+
+kernels: $(STAMP)
+	@$(BIN)/latenttree compile > .venv/compiled.txt
 
 test-slow: $(STAMP)
 	$(BIN)/python -m pytest -n 2 -m slow
