@@ -8,7 +8,9 @@ from latenttree.config import FitConfig
 from latenttree.data import Table
 from latenttree.distances.stage import count_states, measure
 from latenttree.estimator import learn_model
+from latenttree.parameters.gaussian import gaussian_start
 from latenttree.parameters.moment_start import moment_start
+from latenttree.refinement.gaussian import FittedGaussian, refine_gaussian
 from latenttree.refinement.stage import Fitted, refine_fully
 from latenttree.search.stage import Learned
 from latenttree.structure.stage import learn_structure
@@ -19,6 +21,21 @@ def fit_tree(tree: Tree, table: Table, n_states: int, **options: Any) -> Fitted:
     """The model of a given tree: moments, then EM; `options` as those of `FitConfig`."""
     config = FitConfig(**options)
     return refine_fully(moment_start(tree, table, n_states, None, config), table, config)
+
+
+def fit_gaussian(
+    tree: Tree,
+    X: Any,
+    offsets: Any,
+    n_dims: int,
+    weights: Any = None,
+    *,
+    n_jobs: int = 1,
+    **options: Any,
+) -> FittedGaussian:
+    """The Gaussian model of a given tree: closed form, then EM; `options` of `refine_gaussian`."""
+    start = gaussian_start(tree, X, offsets, n_dims, weights, n_jobs=n_jobs)
+    return refine_gaussian(start, n_jobs=n_jobs, **options)
 
 
 def fit_table(table: Table, **options: Any) -> Learned:

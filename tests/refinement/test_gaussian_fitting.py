@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from tests.reference.gaussian import random_case, random_gaussian, with_gaps
 from tests.reference.random_trees import random_tree
+from tests.reference.stages import fit_gaussian
 
-from latenttree.engine import Progress
+import latenttree as lt
 from latenttree.errors import DataError
 from latenttree.model.gaussian import (
     GaussianTreeModel,
@@ -19,7 +20,7 @@ from latenttree.model.gaussian import (
     sample,
 )
 from latenttree.model.gaussian.gauge import canonical_gauge
-from latenttree.refinement.gaussian import FittedGaussian, fit_gaussian
+from latenttree.refinement.gaussian import FittedGaussian
 from latenttree.tree import Tree
 
 
@@ -246,9 +247,9 @@ def test_wide_leaves_have_diagonal_noise() -> None:
 def test_the_result_says_how_it_came_about() -> None:
     model = truth(3, 9, 1, 1)
     X, _ = drawn(model, 3, 2000)
-    progress = Progress()
-    found = fit(model, X, progress=progress)
-    assert set(progress.seconds) == {"parameters", "refinement"}
+    whole = lt.LatentTree(hidden="gaussian", random_state=0, n_jobs=1).fit(X)
+    assert {"parameters", "refinement"} <= set(whole.diagnostics_.stage_seconds)
+    found = fit(model, X)
     assert found.converged
     assert found.condition.shape == found.effective_samples.shape == (model.tree.n_hidden,)
     # what a sample tells of a hidden node is what its posterior moves

@@ -8,6 +8,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from latenttree.model.emissions.common import draw_columns
+
 Marginal = Literal["uniform", "random", "zipf"]
 Floats = NDArray[np.float64]
 
@@ -83,12 +85,5 @@ def base_marginal(
 def draw_children(
     conditional: Floats, parent: NDArray[np.int32], rng: np.random.Generator
 ) -> NDArray[np.int32]:
-    """One draw for each sample by inverse distribution functions, state by state."""
-    u = rng.random(len(parent))
-    child = np.empty(len(parent), dtype=np.int32)
-    for state in range(conditional.shape[1]):
-        rows = np.flatnonzero(parent == state)
-        cumulative = np.cumsum(conditional[:, state])
-        draws = np.searchsorted(cumulative, u[rows] * cumulative[-1], side="right")
-        child[rows] = np.minimum(draws, len(cumulative) - 1)
-    return child
+    """(n,) a state of the child for each state of the parent, drawn from its column."""
+    return draw_columns(conditional, parent, rng).astype(np.int32)

@@ -4,6 +4,6 @@
 `vectors` writes parameters as a vector for extrapolation. Read `fitting.py` first.
 """
 
-from latenttree.refinement.gaussian.fitting import FittedGaussian, fit_gaussian, refine_gaussian
+from latenttree.refinement.gaussian.fitting import FittedGaussian, refine_gaussian
 
-__all__ = ["FittedGaussian", "fit_gaussian", "refine_gaussian"]
+__all__ = ["FittedGaussian", "refine_gaussian"]

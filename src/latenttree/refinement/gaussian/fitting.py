@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from latenttree.engine import Progress
 from latenttree.model.gaussian.gauge import canonical_gauge
 from latenttree.model.gaussian.inference import effective_samples
 from latenttree.model.gaussian.layout import GaussianLayout
 from latenttree.model.gaussian.model import GaussianTreeModel
 from latenttree.model.gaussian.units import linear_of, model_in_units
-from latenttree.parameters.gaussian import GaussianStart, gaussian_start
+from latenttree.parameters.gaussian import GaussianStart
 from latenttree.refinement.gaussian.condensed_rows import training_blocks
 from latenttree.refinement.gaussian.em import run_gaussian_em
-from latenttree.tree import Tree
 
 Floats = NDArray[np.float64]
 
@@ -95,24 +92,3 @@ def _finished(
     model = canonical_gauge(model)
     samples = effective_samples(model, start.X, start.weights, n_jobs=n_jobs)
     return FittedGaussian(model, start.condition, samples, trace, converged)
-
-
-def fit_gaussian(
-    tree: Tree,
-    X: ArrayLike,
-    offsets: ArrayLike,
-    n_dims: int,
-    weights: ArrayLike | None = None,
-    *,
-    n_jobs: int = 1,
-    progress: Progress | None = None,
-    **options: Any,
-) -> FittedGaussian:
-    """Both stages: `gaussian_start`, then `refine_gaussian` with `options`."""
-    progress = progress or Progress()
-    with progress.stage("parameters"):
-        start = gaussian_start(tree, X, offsets, n_dims, weights, n_jobs=n_jobs)
-    if not options.get("refine", True):
-        return refine_gaussian(start, n_jobs=n_jobs, **options)
-    with progress.stage("refinement"):
-        return refine_gaussian(start, n_jobs=n_jobs, **options)
