@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from latenttree.model.column_groups import ColumnGroups, Statistics
 from latenttree.model.emissions import sums_of
 from latenttree.model.inference import Counter, Posteriors
-from latenttree.model.samples import Chunk, Chunks, as_chunk
+from latenttree.model.samples import Chunk, Chunks, as_chunk, evidence_of
 from latenttree.model.tree_model import TreeModel
 from latenttree.refinement.parameter_vectors import ParameterVectors
 
@@ -75,7 +75,7 @@ def _expect(
     parents = sorted({int(model.parents[v]) for v in model.emissions})
     statistics: Statistics = {}
     for chunk in map(as_chunk, chunks()):
-        evidence = chunk.evidence(model, n_jobs)
+        evidence = evidence_of(chunk, model, n_jobs)
         found = summed.add(evidence, chunk.weights, parents, n_jobs)
         if found is not None and parents:
             for v, sums in _statistics(model, chunk, found, n_jobs).items():
