@@ -13,7 +13,7 @@ from latenttree.data import Table, one_hot_codes
 from latenttree.data.chunk import CHUNK_CODES, Chunk, chunk_size
 from latenttree.data.subsets import Restricted
 from latenttree.data.values import CODED
-from latenttree.engine import Pass, blocks
+from latenttree.engine import THREADS, Pass, blocks
 from latenttree.model.emissions import soft_evidence
 from latenttree.model.inference import Evidence
 from latenttree.model.tree_model import TreeModel
@@ -115,6 +115,28 @@ def as_chunk(part: Chunk | Evidence | NDArray[Any]) -> Chunk:
     if isinstance(part, Evidence):
         return Chunk(part.codes, soft=part.soft)
     return part if isinstance(part, Chunk) else Chunk(part)
+
+
+class InMemory:
+    """Samples that are given in parts: chunks, evidence, or codes alone. `n_samples` is their total
+    weight."""
+
+    def __init__(self, parts: Iterable[Chunk | Evidence | NDArray[Any]]) -> None:
+        self._parts = [as_chunk(part) for part in parts]
+        weights = [len(c) if c.weights is None else c.weights.sum() for c in self._parts]
+        self.n_samples = float(sum(weights))
+
+    def chunks(self) -> Iterator[Chunk]:
+        """The parts."""
+        return iter(self._parts)
+
+    def __call__(self) -> Iterator[Chunk]:
+        """The parts."""
+        return self.chunks()
+
+    def run(self, pass_: Pass[Total], n_jobs: int = 1) -> Total:
+        """The total of a pass over the samples."""
+        return THREADS.run(pass_, self, n_jobs)
 
 
 def codes_of(table: Table, start: int, stop: int) -> NDArray[Any]:
