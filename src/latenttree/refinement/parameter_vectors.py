@@ -37,7 +37,6 @@ class ParameterVectors:
             for f, w, t in zip(first.tolist(), widths.tolist(), model.cpts, strict=True)
         ]
         self.column = np.concatenate(parts)
-        self.ends = np.cumsum([t.size for t in model.cpts])
         self.target = np.concatenate([np.repeat(t, w) for t, w in zip(target, widths, strict=True)])
         self.size = len(self.target)
 
@@ -51,10 +50,7 @@ class ParameterVectors:
 
     def as_model(self, theta: Floats) -> TreeModel:
         """The model of a vector, not checked."""
-        parts = np.split(theta[: self.size], self.ends[:-1])
-        shapes = (t.shape for t in self.model.cpts)
-        cpts = (p.reshape(s) for p, s in zip(parts, shapes, strict=True))
-        return self.model.with_cpts(cpts, self._emissions(theta[self.size :]))
+        return self.model.with_flat(theta[: self.size], self._emissions(theta[self.size :]))
 
     def _emissions(self, vector: Floats) -> dict[int, Emission]:
         """The emissions of the last part of a vector."""
