@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from latenttree.model.column_groups import ColumnGroups
 from latenttree.model.inference import log_likelihood
-from latenttree.model.samples import Chunks, as_chunk
+from latenttree.model.samples import Chunks, as_chunk, evidence_of
 from latenttree.model.tree_model import TreeModel, normalised
 
 Floats = NDArray[np.float64]
@@ -24,7 +24,7 @@ def total_log_likelihood(model: TreeModel, chunks: Chunks, n_jobs: int = 1) -> f
     for chunk in map(as_chunk, chunks()):
         found = None if groups is None else groups.log_likelihood(flat, model, chunk, n_jobs)
         if found is None:
-            found = log_likelihood(model, chunk.evidence(model, n_jobs), n_jobs=n_jobs)
+            found = log_likelihood(model, evidence_of(chunk, model, n_jobs), n_jobs=n_jobs)
         total += float(found.sum() if chunk.weights is None else chunk.weights @ found)
     return total
 

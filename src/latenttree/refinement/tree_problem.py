@@ -14,7 +14,7 @@ from latenttree.model.column_groups import ColumnGroups, Statistics
 from latenttree.model.emissions import Emission, MultiHot, from_many_sums, sums_of
 from latenttree.model.inference import Counter, Posteriors
 from latenttree.model.likelihood import prior_targets
-from latenttree.model.samples import Chunk, Chunks, as_chunk
+from latenttree.model.samples import Chunk, Chunks, as_chunk, evidence_of
 from latenttree.model.tree_model import TreeModel
 
 Floats = NDArray[np.float64]
@@ -107,7 +107,7 @@ class TreeProblem:
         parents = sorted({int(model.parents[v]) for v in model.emissions})
         statistics: Statistics = {}
         for chunk in map(as_chunk, self.chunks()):
-            evidence = chunk.evidence(model, self.n_jobs)
+            evidence = evidence_of(chunk, model, self.n_jobs)
             posteriors = summed.add(evidence, chunk.weights, parents, self.n_jobs)
             if posteriors is not None and parents:
                 for v, sums in _statistics(model, chunk, posteriors, self.n_jobs).items():
