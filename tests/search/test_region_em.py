@@ -12,7 +12,7 @@ from latenttree.evaluation.datasets import make_latent_tree
 from latenttree.evaluation.metrics import model_of
 from latenttree.model.inference import Evidence
 from latenttree.model.tree_model import TreeModel
-from latenttree.refinement.em import random_model, run_em
+from latenttree.refinement.tree_em import random_model, run_em
 from latenttree.search.region_em import RegionModel
 from latenttree.search.region_em import fit_region_model as fit_arrays
 from latenttree.search.region_patterns import LANE, Branches

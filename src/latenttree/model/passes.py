@@ -113,7 +113,9 @@ class ExpectedCounts:
         if sparse is not None:
             pairs, leaves, logs = sparse.sums(sparse_rows(evidence.codes), weights, n_jobs)
             return {"sparse": (pairs, leaves), "value": _one(weighted_total(weights, logs))}
-        counts, value, found = counts_and_posteriors(model, evidence, weights, self._parents, n_jobs)
+        counts, value, found = counts_and_posteriors(
+            model, evidence, weights, self._parents, n_jobs
+        )
         dense = np.concatenate([c.ravel() for c in counts])
         statistics = self._statistics(chunk, found, n_jobs) if self._parents else {}
         return {"dense": dense, "statistics": statistics, "value": _one(value)}

@@ -230,9 +230,7 @@ class TreeModel:
         }
         return TreeModel(self.tree, self.root, tuple(cpts), emissions)
 
-    def with_flat(
-        self, flat: Floats, emissions: Mapping[int, Emission] | None = None
-    ) -> TreeModel:
+    def with_flat(self, flat: Floats, emissions: Mapping[int, Emission] | None = None) -> TreeModel:
         """Other CPTs, laid out as `flat`, and emissions on the same tree, not checked: for a caller
         that has normalised them and will not write to them. The CPTs are cut when first used, since
         thousands of them take longer than some samples."""

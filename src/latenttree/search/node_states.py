@@ -22,8 +22,8 @@ from latenttree.model.inference import messages
 from latenttree.model.likelihood import bic_score, total_log_likelihood
 from latenttree.model.samples import Chunk, Chunks, as_chunk, evidence_of
 from latenttree.model.tree_model import TreeModel
-from latenttree.refinement.em import run_em
-from latenttree.refinement.em_steps import mean_statistics
+from latenttree.refinement.tree_em import run_em
+from latenttree.refinement.tree_problem import mean_statistics
 from latenttree.search.neighbourhood import (
     BranchEvidence,
     Neighbourhood,
