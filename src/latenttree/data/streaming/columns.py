@@ -214,7 +214,7 @@ class NumericOnDisk(Vector):
             yield x[known], None if self.weights_of is None else self.weights_of[i][known]
 
     def variable(self, name: str, requested: str) -> NumericOnDiskVariable:
-        """The variable, as `vectors.variable_of` would make it of the rows."""
+        """The variable, as `vector_variables.variable_of` would make it of the rows."""
         family = "gaussian" if requested == AUTO else vector_family(requested, np.zeros(1), name)
         extent = range_of(self.parts)
         if requested == AUTO and self._numbers_rows(extent):
