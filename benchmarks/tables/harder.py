@@ -28,7 +28,7 @@ from latenttree.evaluation.metrics import robinson_foulds
 from latenttree.model.likelihood import bic_score, total_log_likelihood
 from latenttree.model.samples import Samples
 from latenttree.model.tree_model import TreeModel
-from latenttree.refinement.em import run_em
+from latenttree.refinement.tree_em import run_em
 from latenttree.search.topology_edits import (
     DOUBTS,
     doubtful_regions,

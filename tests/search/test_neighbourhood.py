@@ -13,7 +13,7 @@ import latenttree as lt
 from latenttree.evaluation.simulation.shapes import make_tree
 from latenttree.model.inference import sample
 from latenttree.model.likelihood import total_log_likelihood
-from latenttree.model.samples import Chunk
+from latenttree.model.samples import Chunk, InMemory
 from latenttree.model.tree_model import TreeModel
 from latenttree.search.neighbourhood import (
     BranchEvidence,
@@ -53,7 +53,7 @@ def draws(model: TreeModel, n: int, seed: int) -> Any:
 
 def evidence(model: TreeModel, v: int, chunk: Chunk) -> BranchEvidence:
     region = region_around(model.tree, (v,), 0)
-    found = gather_evidence(model, [region], lambda: iter([chunk]), True)  # type: ignore[arg-type]
+    found = gather_evidence(model, [region], InMemory([chunk]), True)  # type: ignore[arg-type]
     (part,) = branch_evidence(model, region, found)
     return part
 

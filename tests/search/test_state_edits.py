@@ -16,7 +16,7 @@ from latenttree.evaluation.simulation.shapes import make_tree
 from latenttree.model.inference import sample
 from latenttree.model.samples import Samples, marginals
 from latenttree.model.tree_model import TreeModel
-from latenttree.refinement.em import run_em
+from latenttree.refinement.tree_em import run_em
 from latenttree.report import states_summary
 from latenttree.search.driver import Judge, SearchResult
 from latenttree.search.neighbourhood import (

@@ -17,9 +17,9 @@ from latenttree.model.tree_model import TreeModel
 from latenttree.parameters.gaussian import GaussianStart
 from latenttree.parameters.solving import Parameters
 from latenttree.parameters.stage import Start
-from latenttree.refinement.em import MANY_SAMPLES, Refinement, run_em
 from latenttree.refinement.evidence import canonical_states, effective_samples
 from latenttree.refinement.gaussian.fitting import refine_gaussian
+from latenttree.refinement.tree_em import MANY_SAMPLES, Refinement, run_em
 
 Floats = NDArray[np.float64]
 

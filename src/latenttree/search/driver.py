@@ -22,7 +22,7 @@ from latenttree.engine.memory import spare
 from latenttree.model.likelihood import bic_score, total_log_likelihood
 from latenttree.model.samples import Samples
 from latenttree.model.tree_model import TreeModel
-from latenttree.refinement.em import run_em
+from latenttree.refinement.tree_em import run_em
 from latenttree.search.regions import Region, RegionEvidence, gather_evidence, sends_message
 
 Floats = NDArray[np.float64]

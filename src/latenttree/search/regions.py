@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from latenttree.data.chunk import Chunk
 from latenttree.model.emissions import Emission
 from latenttree.model.inference import messages
-from latenttree.model.samples import Chunk, Samples
+from latenttree.model.samples import Samples, evidence_of
 from latenttree.model.tree_model import TreeModel
 from latenttree.tree import Tree
 
@@ -111,17 +112,12 @@ class GatherEvidence:
     def add(self, total: list[ChunkEvidence], chunk: Chunk, n_jobs: int = 1) -> None:
         """Append the evidence of a chunk."""
         if self.every > 1:
-            chunk = chunk.take(slice(None, None, self.every))
+            chunk = chunk.take(slice(-chunk.start % self.every, None, self.every))
         weights = np.ones(len(chunk)) if chunk.weights is None else chunk.weights
         values = {u: chunk.arrays[u] for u in self.valued}
         total.append(
             ChunkEvidence(self._codes(chunk), self._messages(chunk, n_jobs), values, weights)
         )
-
-    @staticmethod
-    def merge(total: list[ChunkEvidence], other: list[ChunkEvidence]) -> None:
-        """Append the evidence of later chunks."""
-        total += other
 
     def _codes(self, chunk: Chunk) -> NDArray[Any]:
         if sparse.issparse(chunk.rows):
@@ -136,7 +132,7 @@ class GatherEvidence:
         emitted = [u for u, _ in self.edges if u < p]
         parts = [_likelihoods(self.model.emissions[u], chunk.arrays[u])[:, None] for u in emitted]
         if len(inner):
-            evidence = chunk.evidence(self.model, n_jobs)
+            evidence = evidence_of(chunk, self.model, n_jobs)
             parts.insert(0, messages(self.model, evidence, inner, n_jobs))
         return joined(parts or [np.zeros((len(chunk), 0, 1), dtype=np.float32)], axis=1)
 
@@ -160,9 +156,7 @@ def gather_evidence(
     valued = [u for u, _ in emitted] if emissions_change else []
     edges += [] if emissions_change else emitted
     gather = GatherEvidence(model, nodes, edges, valued, every)
-    total = gather.start()
-    for chunk in samples():
-        gather.add(total, chunk, n_jobs)
+    total = samples.run(gather, n_jobs)
     if not emissions_change:
         total = [_all_chunks(total)]
     row = {u: i for i, u in enumerate(nodes)}

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from latenttree.config import FitConfig
 from latenttree.model.samples import Samples
 from latenttree.model.tree_model import TreeModel
-from latenttree.refinement.em_steps import mean_statistics
+from latenttree.refinement.tree_problem import mean_statistics
 from latenttree.search.driver import Judge, Rules, SearchResult, search_edits
 from latenttree.search.neighbourhood import (
     BranchEvidence,

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from latenttree.config import FitConfig
 from latenttree.model.samples import Samples
 from latenttree.model.tree_model import TreeModel
-from latenttree.refinement.em import MANY_SAMPLES
+from latenttree.refinement.tree_em import MANY_SAMPLES
 from latenttree.search.driver import Criterion, Judge, Rules, search_edits
 from latenttree.search.edge_lengths import model_lengths
 from latenttree.search.region_model import (
