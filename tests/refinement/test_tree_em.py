@@ -262,7 +262,7 @@ def shaken(model: TreeModel, chunk: Chunk, seed: int) -> TreeModel:
         posterior = rng.dirichlet(np.ones(emission.n_states), size=len(chunk))
         target = emission.sums(values, np.ones((len(chunk), 1)))[:, 0] / len(chunk)
         emissions[v] = emission.from_sums(emission.sums(values, posterior), 1.0, target)
-    return model.with_cpts(model.cpts, emissions)
+    return model.with_flat(model.flat, emissions)
 
 
 @pytest.mark.slow

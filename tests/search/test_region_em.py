@@ -56,7 +56,7 @@ def fit_region_model(model: TreeModel, *args: Any) -> tuple[TreeModel, float]:
     start = RegionModel(parents[hidden], parents[:m], [model.cpts[v] for v in nodes])
     found, value = fit_arrays(start, *args)
     tables = dict(zip(nodes, found.cpts, strict=True))
-    return model.with_cpts(tables[v] for v in range(len(nodes))), value
+    return model.with_flat(np.concatenate([tables[v].ravel() for v in range(len(nodes))])), value
 
 
 def large_fit(model: TreeModel, evidence: Evidence, **options: Any) -> Any:

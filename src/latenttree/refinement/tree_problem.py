@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import copy
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.model.column_groups import ColumnGroups, Statistics
-from latenttree.model.emissions import Emission, MultiHot, from_many_sums, sums_of
-from latenttree.model.inference import Counter, Posteriors
+from latenttree.model.column_groups import Statistics
+from latenttree.model.emissions import Emission, MultiHot, from_many_sums
 from latenttree.model.likelihood import prior_targets
-from latenttree.model.samples import Chunk, Chunks, as_chunk, evidence_of
+from latenttree.model.passes import ExpectedCounts, StatisticSums
+from latenttree.model.samples import Chunks, as_chunk
 from latenttree.model.tree_model import TreeModel
 
 Floats = NDArray[np.float64]
@@ -76,11 +75,9 @@ class TreeProblem:
             for f, w, t in zip(first.tolist(), widths.tolist(), model.cpts, strict=True)
         ]
         self._column = np.concatenate(parts)
-        self._ends = np.cumsum([t.size for t in model.cpts])
         targets = zip(prior_targets(model, marginals), widths, strict=True)
         self.target = np.concatenate([np.repeat(t, w) for t, w in targets])
         self.size = len(self.target)
-        self._counter, self._groups = Counter(model), ColumnGroups.of(model)
 
     def on(self, chunks: Chunks) -> TreeProblem:
         """The same models on other samples."""
@@ -97,22 +94,11 @@ class TreeProblem:
 
     def sums(self, theta: Floats) -> Sums:
         """The E-step: one pass over the samples."""
-        if self._groups is not None:
-            flat, model = theta[: self.size], self.as_model(theta)
-            found = self._groups.expect(flat, model, map(as_chunk, self.chunks()), self.n_jobs)
-            if found is not None:
-                return Sums(*found)
-        summed = self._counter.under(theta, partial(self.as_model, theta))
-        model = summed.model if self.model.emissions else self.model
-        parents = sorted({int(model.parents[v]) for v in model.emissions})
-        statistics: Statistics = {}
+        e_step = ExpectedCounts(self.as_model(theta))
+        total = e_step.start()
         for chunk in map(as_chunk, self.chunks()):
-            evidence = evidence_of(chunk, model, self.n_jobs)
-            posteriors = summed.add(evidence, chunk.weights, parents, self.n_jobs)
-            if posteriors is not None and parents:
-                for v, sums in _statistics(model, chunk, posteriors, self.n_jobs).items():
-                    statistics[v] = sums + statistics[v] if v in statistics else sums
-        return Sums(summed.counts(), statistics, summed.value)
+            e_step.add(total, chunk, self.n_jobs)
+        return Sums(*e_step.finish(total))
 
     def log_prior(self, theta: Floats) -> float:
         """`sum t log P`: the contribution of one pseudo-sample for each column to the objective."""
@@ -152,7 +138,7 @@ class TreeProblem:
 
     def of_model(self, model: TreeModel) -> Floats:
         """The vector of a model of the tree."""
-        return _joined(np.concatenate([t.ravel() for t in model.cpts]), model.emissions)
+        return _joined(model.flat, model.emissions)
 
     def opened(self) -> Floats:
         """The first parameters: those of the model, mixed with a share `OPENING` of
@@ -163,10 +149,7 @@ class TreeProblem:
 
     def as_model(self, theta: Floats) -> TreeModel:
         """The model of a vector, not checked."""
-        parts = np.split(theta[: self.size], self._ends[:-1])
-        shapes = (t.shape for t in self.model.cpts)
-        cpts = (p.reshape(s) for p, s in zip(parts, shapes, strict=True))
-        return self.model.with_cpts(cpts, self._emissions(theta[self.size :]))
+        return self.model.with_flat(theta[: self.size], self._emissions(theta[self.size :]))
 
     def _emissions(self, vector: Floats) -> dict[int, Emission]:
         """The emissions of the last part of a vector."""
@@ -189,30 +172,10 @@ def _joined(cpts: Floats, emissions: Mapping[int, Emission]) -> Floats:
     return np.concatenate([cpts, *(emissions[v].vector() for v in sorted(emissions))])
 
 
-def _statistics(model: TreeModel, chunk: Chunk, found: Posteriors, n_jobs: int) -> Statistics:
-    """Sums of the statistics of every emission, weighted by the posteriors of its neighbour."""
-    weighted = dict(zip(found.nodes.tolist(), found.values, strict=True))
-    if chunk.weights is not None:
-        weighted = {u: x * chunk.weights[:, None] for u, x in weighted.items()}
-    by_variable = {v: weighted[int(model.parents[v])] for v in model.emissions}
-    return sums_of(model.emissions, chunk.arrays, by_variable, n_jobs)
-
-
 def mean_statistics(model: TreeModel, chunks: Chunks, n_jobs: int = 1) -> Statistics:
     """Statistics `(T,)` of every emission, means over the samples."""
-    if not model.emissions:
-        return {}
-    groups = ColumnGroups.of(model)
-    found = None if groups is None else groups.means(map(as_chunk, chunks()))
-    if found is not None:
-        return found
-    sums: Statistics = {}
-    total = 0.0
-    for chunk in map(as_chunk, chunks()):
-        weights = np.ones((len(chunk), 1)) if chunk.weights is None else chunk.weights[:, None]
-        total += float(weights.sum())
-        found = sums_of(
-            model.emissions, chunk.arrays, dict.fromkeys(model.emissions, weights), n_jobs
-        )
-        sums = {v: part + sums[v] if v in sums else part for v, part in found.items()}
-    return {v: part[:, 0] / total for v, part in sums.items()}
+    summed = StatisticSums(model)
+    total = summed.start()
+    for chunk in map(as_chunk, chunks()) if model.emissions else ():
+        summed.add(total, chunk, n_jobs)
+    return summed.finish(total)
