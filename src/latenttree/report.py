@@ -17,7 +17,7 @@ from latenttree.distances.stage import Measured, States
 from latenttree.engine.memory import peak_memory
 from latenttree.errors import Option, Text
 from latenttree.model.tree_model import TreeModel
-from latenttree.refinement.stage import Fitted
+from latenttree.refinement.fitted import Fitted
 from latenttree.search.stage import Learned
 from latenttree.structure.learn import Structure
 from latenttree.structure.summary import effective_depth, samples_needed

@@ -17,8 +17,8 @@ from latenttree.model.inference import Evidence, log_likelihood
 from latenttree.model.likelihood import smoothed, total_log_likelihood
 from latenttree.model.samples import Chunk, Samples
 from latenttree.model.tree_model import TreeModel
-from latenttree.refinement.em import PATIENCE, expected_gain
-from latenttree.refinement.tree_em import GAIN_PER_TOL, Refinement, random_model, run_em
+from latenttree.refinement.em import GAIN_PER_TOL, PATIENCE, expected_gain
+from latenttree.refinement.tree_em import Refinement, random_model, run_em
 from latenttree.refinement.tree_problem import OPENING
 from latenttree.tree import Tree
 

@@ -15,15 +15,12 @@ from numpy.typing import NDArray
 from latenttree.model.likelihood import total_log_likelihood
 from latenttree.model.samples import Chunks, as_chunk
 from latenttree.model.tree_model import TreeModel, default_root, normalised
-from latenttree.refinement.em import Limits, em_loop, visit
+from latenttree.refinement.em import GAIN_PER_TOL, Limits, em_loop, visit
 from latenttree.refinement.online_em import after_online_em
 from latenttree.refinement.tree_problem import TreeProblem
 from latenttree.tree import Tree
 
 Floats = NDArray[np.float64]
-GAIN_PER_TOL = 5e5
-"""EM ends when the expected gain is below `tolerance * GAIN_PER_TOL` for each parameter."""
-
 RARE_COUNT = 10
 """Categories with fewer samples are rare: their parameters do not count for the tolerance."""
 

@@ -16,7 +16,8 @@ from latenttree.model.samples import marginals
 from latenttree.model.tree_model import TreeModel
 from latenttree.parameters.moment_start import condition_numbers, moment_start
 from latenttree.parameters.solving import Parameters
-from latenttree.refinement.stage import Fitted, refine_fully
+from latenttree.refinement.fitted import Fitted
+from latenttree.refinement.stage import refine_fully
 from latenttree.search.driver import Judge
 from latenttree.search.state_edits import select_states
 from latenttree.search.topology_edits import search_tree
