@@ -28,7 +28,7 @@ from latenttree.evaluation.metrics import robinson_foulds
 from latenttree.model.likelihood import bic_score, total_log_likelihood
 from latenttree.model.samples import Samples
 from latenttree.model.tree_model import TreeModel
-from latenttree.refinement.em import run_em
+from latenttree.refinement.tree_em import run_em
 from latenttree.search.local_search import doubtful_regions, search_structure, search_tree
 from latenttree.search.search_config import RULES, SearchConfig
 from latenttree.structure.learn import Structure, structure_of_similarities

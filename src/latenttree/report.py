@@ -16,7 +16,7 @@ from latenttree.distances.stage import Measured, States
 from latenttree.engine.memory import peak_memory
 from latenttree.errors import Option, Text
 from latenttree.model.tree_model import TreeModel
-from latenttree.refinement.stage import Fitted
+from latenttree.refinement.fitted import Fitted
 from latenttree.search.node_states import states_summary
 from latenttree.search.stage import Learned
 from latenttree.structure.learn import Structure

@@ -16,8 +16,8 @@ from latenttree.evaluation.simulation import LatentTreeData
 from latenttree.model.likelihood import total_log_likelihood
 from latenttree.model.samples import Samples, marginals
 from latenttree.model.tree_model import TreeModel
-from latenttree.refinement.em import random_model, run_em
 from latenttree.refinement.evidence import canonical_states
+from latenttree.refinement.tree_em import random_model, run_em
 
 # Sums over 9 nodes and thousands of samples in another order; steps of EM contract differences.
 ROUNDING = 1e-9

@@ -17,14 +17,12 @@ from latenttree.model.likelihood import total_log_likelihood
 from latenttree.model.samples import Chunk
 from latenttree.model.tree_model import TreeModel
 from latenttree.refinement import online_em
-from latenttree.refinement.em import run_em
-from latenttree.refinement.em_steps import EMSteps
-from latenttree.refinement.parameter_vectors import ParameterVectors
+from latenttree.refinement.tree_em import run_em
+from latenttree.refinement.tree_problem import TreeProblem
 
 
-def steps_of(model: TreeModel, n_jobs: int = 1) -> EMSteps:
-    target = even_targets(model, model.marginals[: model.tree.n_observed])
-    return EMSteps(ParameterVectors(model, tuple(target), {}), 1.0, n_jobs)
+def problem_of(model: TreeModel, rows: Any, n_jobs: int = 1) -> TreeProblem:
+    return TreeProblem(model, partial(iter, [Chunk(rows)]), n_jobs=n_jobs)
 
 
 def data_of(seed: int, n: int, p: int = 5, **options: Any) -> tuple[TreeModel, Any]:
@@ -36,14 +34,12 @@ def data_of(seed: int, n: int, p: int = 5, **options: Any) -> tuple[TreeModel, A
 @pytest.mark.parametrize("seed", range(3))
 def test_a_pass_is_the_slow_one(seed: int) -> None:
     model, codes = data_of(seed, 30, shape="caterpillar")
-    steps, target = steps_of(model), even_targets(model, model.marginals[:5])
-    start = steps.space.flat(model.cpts, {})
-    opening = steps.expect(start, lambda: iter([codes[::3]]))
-    mean = opening._replace(counts=opening.counts / len(codes[::3]))
+    problem, target = problem_of(model, codes[::3]), even_targets(model, model.marginals[:5])
+    mean = problem.sums(problem.of_model(model)).times(1 / len(codes[::3]))
     batches = [codes[:7], codes[7:12], codes[12:30]]
-    found = online_em.online_pass(steps, mean, [partial(list, [Chunk(b)]) for b in batches], 30.0)
+    found = online_em.online_pass(problem, mean, [partial(list, [Chunk(b)]) for b in batches], 30.0)
     expected = slow_online_pass(model, codes[::3], batches, target, online_em.DECAY)
-    for x, y in zip(steps.space.as_model(found).cpts, expected.cpts, strict=True):
+    for x, y in zip(problem.as_model(found).cpts, expected.cpts, strict=True):
         np.testing.assert_allclose(x, y, atol=1e-10)
 
 
@@ -63,14 +59,13 @@ def test_weights_count_as_copies_do() -> None:
     model, codes = data_of(0, 400)
     rng = np.random.default_rng(0)
     weights = rng.integers(1, 3, 400).astype(float)
-    steps = steps_of(model)
-    start = steps.space.flat(model.cpts, {})
-    mean = steps.expect(start, lambda: iter([codes]))
+    problem = problem_of(model, codes)
+    mean = problem.sums(problem.of_model(model))
     halves = slice(0, 150), slice(150, 400)
     heavy = [partial(list, [Chunk(codes[s], weights=weights[s])]) for s in halves]
     times = weights.astype(int)
     copied = [partial(list, [Chunk(np.repeat(codes[s], times[s], axis=0))]) for s in halves]
-    one, other = (online_em.online_pass(steps, mean, b, 400.0) for b in (heavy, copied))
+    one, other = (online_em.online_pass(problem, mean, b, 400.0) for b in (heavy, copied))
     np.testing.assert_allclose(one, other, atol=1e-12)
 
 
@@ -78,11 +73,7 @@ def test_weights_count_as_copies_do() -> None:
 def test_threads_do_not_change_a_pass(kind: str) -> None:
     model, codes = data_of(1, 6000, p=12)
     rows = codes if kind == "codes" else sparse.csr_array(codes)
-    chunks = partial(iter, [Chunk(rows)])
-    found = [
-        online_em.BatchPass(steps_of(model, n), steps_of(model).space.flat(model.cpts, {}), chunks)
-        for n in (1, 2)
-    ]
+    found = [online_em.BatchPass(problem_of(model, rows, n)) for n in (1, 2)]
     assert np.array_equal(found[0].theta, found[1].theta)
 
 
@@ -105,7 +96,7 @@ def test_many_samples_need_few_passes(monkeypatch: pytest.MonkeyPatch) -> None:
     exact = run_em(start, chunks, max_steps=500, tolerance=1e-12, online_from=40_000)
     assert exact.trace[-1] == pytest.approx(best.trace[-1], abs=0.01)
     # the first steps bring whole units of log-likelihood, so that five of them cannot be enough
-    monkeypatch.setattr("latenttree.refinement.em.ONLINE_MIN_STEPS", 5)
+    monkeypatch.setattr("latenttree.refinement.tree_em.ONLINE_MIN_STEPS", 5)
     short = run_em(start, chunks, max_steps=5, tolerance=1e-12, online_from=40_000)
     assert len(short.trace) == 6
     assert not short.converged

@@ -15,7 +15,7 @@ from latenttree.evaluation.simulation.shapes import make_tree
 from latenttree.model.inference import sample
 from latenttree.model.samples import Samples, marginals
 from latenttree.model.tree_model import TreeModel
-from latenttree.refinement.em import run_em
+from latenttree.refinement.tree_em import run_em
 from latenttree.search.neighbourhood import (
     mixed,
     neighbourhood_of,

@@ -8,6 +8,7 @@ import pytest
 import latenttree as lt
 from latenttree.data import as_table
 from latenttree.evaluation.metrics import model_of
+from latenttree.model import samples as model_samples
 from latenttree.model.inference import Evidence, log_likelihood
 from latenttree.model.samples import Samples
 from latenttree.model.tree_model import TreeModel
@@ -128,7 +129,8 @@ def test_a_region_with_emissions_has_the_likelihood_of_the_whole(seed: int, miss
     ]
     changed = type(model).from_joints(model.tree, joints, emissions=model.emissions)
     gains = [
-        log_likelihood(m, chunk.evidence(m)) - log_likelihoods(cut_out(m, region)[1], evidence)
+        log_likelihood(m, model_samples.evidence_of(chunk, m))
+        - log_likelihoods(cut_out(m, region)[1], evidence)
         for m in (model, changed)
     ]
     # messages and likelihoods are float32: one part in 10^7 for each of up to 8

@@ -19,7 +19,7 @@ from latenttree.data.content_order import in_content_order
 from latenttree.data.streaming.scratch import map_of
 from latenttree.evaluation.datasets import make_latent_tree
 from latenttree.model.likelihood import total_log_likelihood
-from latenttree.refinement.em import MANY_SAMPLES
+from latenttree.refinement.tree_em import MANY_SAMPLES
 from latenttree.search.stage import tree_model
 
 ROUNDED = ("gaussian_tree", "gaussian_blocks")

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.model.column_groups import ColumnGroups
-from latenttree.model.inference import log_likelihood
+from latenttree.model.passes import LogLikelihood
 from latenttree.model.samples import Chunks, as_chunk
 from latenttree.model.tree_model import TreeModel, normalised
 
@@ -18,15 +17,11 @@ CPTs = tuple[Floats, ...]
 
 def total_log_likelihood(model: TreeModel, chunks: Chunks, n_jobs: int = 1) -> float:
     """Log-likelihood of all samples."""
-    total = 0.0
-    groups = ColumnGroups.of(model)
-    flat = np.concatenate([t.ravel() for t in model.cpts])
+    counted = LogLikelihood(model)
+    total = counted.start()
     for chunk in map(as_chunk, chunks()):
-        found = None if groups is None else groups.log_likelihood(flat, model, chunk, n_jobs)
-        if found is None:
-            found = log_likelihood(model, chunk.evidence(model, n_jobs), n_jobs=n_jobs)
-        total += float(found.sum() if chunk.weights is None else chunk.weights @ found)
-    return total
+        counted.add(total, chunk, n_jobs)
+    return float(total[0])
 
 
 def bic_score(model: TreeModel, log_likelihood: float, n: float) -> float:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from latenttree.model.inference import posteriors
 from latenttree.model.inference.sparse_messages import SparseMessages
-from latenttree.model.samples import Chunk, Samples
+from latenttree.model.samples import Chunk, Samples, evidence_of
 from latenttree.model.tree_model import TreeModel
 
 Floats = NDArray[np.float64]
@@ -67,7 +67,7 @@ def _squares(model: TreeModel, chunk: Chunk, n_jobs: int, n_values: int) -> Floa
     step = max(1, n_values // len(total))
     for start in range(0, len(chunk), step):
         part = chunk.take(slice(start, start + step))
-        q = np.nan_to_num(posteriors(model, part.evidence(model, n_jobs), n_jobs=n_jobs).hidden)
+        q = np.nan_to_num(posteriors(model, evidence_of(part, model, n_jobs), n_jobs=n_jobs).hidden)
         weighted = q if part.weights is None else q * part.weights[:, None]
         total += np.einsum("nv,nv->v", weighted, q)
     return total

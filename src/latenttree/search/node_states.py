@@ -20,10 +20,10 @@ from latenttree.engine import parallel, single_threaded_blas
 from latenttree.engine.memory import spare
 from latenttree.model.inference import messages
 from latenttree.model.likelihood import bic_score, total_log_likelihood
-from latenttree.model.samples import Chunk, Chunks, as_chunk
+from latenttree.model.samples import Chunk, Chunks, as_chunk, evidence_of
 from latenttree.model.tree_model import TreeModel
-from latenttree.refinement.em import run_em
-from latenttree.refinement.em_steps import mean_statistics
+from latenttree.refinement.tree_em import run_em
+from latenttree.refinement.tree_problem import mean_statistics
 from latenttree.search.neighbourhood import (
     BranchEvidence,
     Neighbourhood,
@@ -269,7 +269,7 @@ class ChunkMessages:
         p = model.tree.n_observed
         edges = [(int(u), v) for v in nodes for u in model.tree.neighbors(v) if u >= p]
         along = np.array(edges, dtype=np.int64).reshape(-1, 2)
-        values = messages(model, chunk.evidence(model), along, n_jobs)
+        values = messages(model, evidence_of(chunk, model), along, n_jobs)
         self.messages = {e: values[:, i, : model.dims[e[0]]] for i, e in enumerate(edges)}
 
     def to(self, v: int) -> BranchEvidence:

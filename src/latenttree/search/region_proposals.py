@@ -16,7 +16,7 @@ from latenttree.engine import parallel
 from latenttree.engine.memory import spare
 from latenttree.model.emissions import Emission
 from latenttree.model.inference import messages
-from latenttree.model.samples import Chunk
+from latenttree.model.samples import Chunk, evidence_of
 from latenttree.model.tree_model import TreeModel
 from latenttree.search.region_patterns import Branches, as_patterns
 from latenttree.search.region_topologies import other_topologies
@@ -139,7 +139,7 @@ def read_evidence(
         weights.append(np.ones(len(chunk)) if chunk.weights is None else chunk.weights)
         parts = [_likelihoods(model.emissions[u], chunk.arrays[u])[:, None] for u, _ in emitted]
         if along:
-            evidence = chunk.evidence(model, config.n_jobs)
+            evidence = evidence_of(chunk, model, config.n_jobs)
             parts.insert(0, messages(model, evidence, pairs, config.n_jobs))
         incoming.append(_joined(parts or [np.zeros((len(chunk), 0, 1), dtype=np.float32)], axis=1))
     return RegionEvidence(

@@ -11,7 +11,7 @@ import numpy as np
 from latenttree.model.likelihood import bic_score, total_log_likelihood
 from latenttree.model.samples import Samples
 from latenttree.model.tree_model import TreeModel
-from latenttree.refinement.em import MANY_SAMPLES, run_em
+from latenttree.refinement.tree_em import MANY_SAMPLES, run_em
 from latenttree.search.region_topologies import Topology
 from latenttree.search.regions import Alternative
 

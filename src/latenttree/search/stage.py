@@ -16,7 +16,8 @@ from latenttree.model.samples import marginals
 from latenttree.model.tree_model import TreeModel
 from latenttree.parameters.moment_start import condition_numbers, moment_start
 from latenttree.parameters.solving import Parameters
-from latenttree.refinement.stage import Fitted, refine_fully
+from latenttree.refinement.fitted import Fitted
+from latenttree.refinement.stage import refine_fully
 from latenttree.search.local_search import search_tree
 from latenttree.search.node_states import StatesConfig, select_states
 from latenttree.structure.learn import Structure

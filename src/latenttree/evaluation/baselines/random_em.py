@@ -21,8 +21,8 @@ from latenttree.model.inference import Evidence, expected_counts, log_likelihood
 from latenttree.model.likelihood import maximise
 from latenttree.model.samples import codes_of, is_one_hot, marginals
 from latenttree.model.tree_model import TreeModel
-from latenttree.refinement.em import random_model
 from latenttree.refinement.evidence import canonical_states
+from latenttree.refinement.tree_em import random_model
 from latenttree.tree import Tree
 
 Floats = NDArray[np.float64]
