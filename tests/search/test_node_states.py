@@ -13,7 +13,7 @@ import latenttree as lt
 from latenttree.data import as_table
 from latenttree.evaluation.simulation.shapes import make_tree
 from latenttree.model.inference import sample
-from latenttree.model.samples import Samples, marginals
+from latenttree.model.samples import InMemory, Samples, marginals
 from latenttree.model.tree_model import TreeModel
 from latenttree.refinement.tree_em import run_em
 from latenttree.search.neighbourhood import (
@@ -158,9 +158,9 @@ def test_threads_and_chunks_do_not_matter() -> None:
     truth, X = star_of_stars(1)
     X = X[:6_000]
     start = fitted(truth.tree, as_table(X), 3)
-    one, two = (select_states(start, StatesConfig(lambda: iter([X]), n_jobs=n)) for n in (1, 2))
+    one, two = (select_states(start, StatesConfig(InMemory([X]), n_jobs=n)) for n in (1, 2))
     assert one.bic == two.bic
-    cut = select_states(start, StatesConfig(lambda: iter([X[:1000], X[1000:]])))
+    cut = select_states(start, StatesConfig(InMemory([X[:1000], X[1000:]])))
     np.testing.assert_array_equal(one.states, cut.states)
     np.testing.assert_allclose(one.bic, cut.bic, rtol=1e-9)
 
@@ -168,9 +168,9 @@ def test_threads_and_chunks_do_not_matter() -> None:
 def test_messages_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     truth, X = star_of_stars(2)
     start = fitted(truth.tree, as_table(X), 3)
-    whole = select_states(start, StatesConfig(lambda: iter([X])))
+    whole = select_states(start, StatesConfig(InMemory([X])))
     monkeypatch.setattr("latenttree.search.node_states.MESSAGE_BYTES", 1)
-    parts = select_states(start, StatesConfig(lambda: iter([X])))
+    parts = select_states(start, StatesConfig(InMemory([X])))
     assert whole.bic == parts.bic
 
 

@@ -20,7 +20,7 @@ from latenttree.engine import parallel, single_threaded_blas
 from latenttree.engine.memory import spare
 from latenttree.model.inference import messages
 from latenttree.model.likelihood import bic_score, total_log_likelihood
-from latenttree.model.samples import Chunk, Chunks, as_chunk, evidence_of
+from latenttree.model.samples import Chunk, Chunks, InMemory, Samples, as_chunk, evidence_of
 from latenttree.model.tree_model import TreeModel
 from latenttree.refinement.tree_em import run_em
 from latenttree.refinement.tree_problem import mean_statistics
@@ -94,7 +94,7 @@ class StatesConfig:
     `marginals` are the frequencies of the categories of observed nodes, the distribution of
     pseudo-samples; the model's own by default."""
 
-    samples: Chunks
+    samples: Samples | InMemory
     smoothing: float = 1.0
     tol: float = 1e-7
     max_steps: int = GLOBAL_STEPS
