@@ -28,7 +28,8 @@ from latenttree.search.neighbourhood import (
     refit,
     with_neighbourhoods,
 )
-from latenttree.search.node_states import ChunkMessages
+from latenttree.search.regions import gather_evidence, region_around
+from latenttree.search.state_edits import branch_evidence
 
 
 def small(seed: int, internal: bool = False) -> TreeModel:
@@ -51,7 +52,10 @@ def draws(model: TreeModel, n: int, seed: int) -> Any:
 
 
 def evidence(model: TreeModel, v: int, chunk: Chunk) -> BranchEvidence:
-    return ChunkMessages(model, chunk, [v], 1).to(v)
+    region = region_around(model.tree, (v,), 0)
+    found = gather_evidence(model, [region], InMemory([chunk]), True)  # type: ignore[arg-type]
+    (part,) = branch_evidence(model, region, found)
+    return part
 
 
 def wide_node(model: TreeModel) -> int:
