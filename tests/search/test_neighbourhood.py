@@ -164,7 +164,7 @@ def test_many_branches_do_not_underflow() -> None:
     product, log_scale = beliefs(neighbourhood, parts[0])
     assert np.isfinite(log_scale).all()
     assert (product.max(axis=1) == 1).all()
-    total = total_log_likelihood(model, lambda: iter([data.X]))
+    total = total_log_likelihood(model, InMemory([data.X]))
     assert log_likelihood_at(neighbourhood, parts) == pytest.approx(total, rel=1e-9)
 
 
@@ -208,8 +208,8 @@ def test_refitting_a_neighbourhood_never_loses_and_is_what_the_whole_gains() -> 
     assert values[-1] > values[0]
     new, value = refit(neighbourhood, parts, Targets(0.0, spread), -np.inf)
     assert value == pytest.approx(log_likelihood_at(new, parts), rel=1e-12)
-    gained = total_log_likelihood(with_neighbourhoods(model, [new]), lambda: iter([chunk]))
-    gained -= total_log_likelihood(model, lambda: iter([chunk]))
+    gained = total_log_likelihood(with_neighbourhoods(model, [new]), InMemory([chunk]))
+    gained -= total_log_likelihood(model, InMemory([chunk]))
     assert value - log_likelihood_at(neighbourhood, parts) == pytest.approx(gained, abs=1e-3)
 
 

@@ -9,11 +9,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from latenttree.engine import Source
 from latenttree.model.column_groups import Statistics
 from latenttree.model.emissions import Emission, MultiHot, from_many_sums
 from latenttree.model.likelihood import prior_targets
 from latenttree.model.passes import ExpectedCounts, StatisticSums
-from latenttree.model.samples import Chunks, as_chunk
+from latenttree.model.samples import InMemory, Samples
 from latenttree.model.tree_model import TreeModel
 
 Floats = NDArray[np.float64]
@@ -61,13 +62,13 @@ class TreeProblem:
     def __init__(
         self,
         model: TreeModel,
-        chunks: Chunks,
+        samples: Samples | InMemory,
         smoothing: float = 1.0,
         marginals: Sequence[Floats] = (),
         n_jobs: int = 1,
     ) -> None:
-        self.model, self.chunks, self.smoothing, self.n_jobs = model, chunks, smoothing, n_jobs
-        self.means = mean_statistics(model, chunks, n_jobs)
+        self.model, self.samples, self.smoothing, self.n_jobs = model, samples, smoothing, n_jobs
+        self.means = mean_statistics(model, samples, n_jobs)
         widths = np.array([t.shape[1] for t in model.cpts])
         first = np.cumsum(widths) - widths
         parts = [
@@ -79,10 +80,10 @@ class TreeProblem:
         self.target = np.concatenate([np.repeat(t, w) for t, w in targets])
         self.size = len(self.target)
 
-    def on(self, chunks: Chunks) -> TreeProblem:
-        """The same models on other samples."""
+    def on(self, places: NDArray[np.int64]) -> TreeProblem:
+        """The same models on some of the samples, at `places`, ascending."""
         other = copy(self)
-        other.chunks = chunks
+        other.samples = self.samples.subset(places)
         return other
 
     # ---- steps ------------------------------------------------------------------------
@@ -95,10 +96,7 @@ class TreeProblem:
     def sums(self, theta: Floats) -> Sums:
         """The E-step: one pass over the samples."""
         e_step = ExpectedCounts(self.as_model(theta))
-        total = e_step.start()
-        for chunk in map(as_chunk, self.chunks()):
-            e_step.add(total, chunk, self.n_jobs)
-        return Sums(*e_step.finish(total))
+        return Sums(*e_step.finish(self.samples.run(e_step, self.n_jobs)))
 
     def log_prior(self, theta: Floats) -> float:
         """`sum t log P`: the contribution of one pseudo-sample for each column to the objective."""
@@ -172,10 +170,7 @@ def _joined(cpts: Floats, emissions: Mapping[int, Emission]) -> Floats:
     return np.concatenate([cpts, *(emissions[v].vector() for v in sorted(emissions))])
 
 
-def mean_statistics(model: TreeModel, chunks: Chunks, n_jobs: int = 1) -> Statistics:
+def mean_statistics(model: TreeModel, samples: Source, n_jobs: int = 1) -> Statistics:
     """Statistics `(T,)` of every emission, means over the samples."""
     summed = StatisticSums(model)
-    total = summed.start()
-    for chunk in map(as_chunk, chunks()) if model.emissions else ():
-        summed.add(total, chunk, n_jobs)
-    return summed.finish(total)
+    return summed.finish(samples.run(summed, n_jobs)) if model.emissions else {}
