@@ -9,21 +9,54 @@ sample of weight w stands for w draws, the last of them perhaps a fraction.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from latenttree.data.chunk import Chunk
 from latenttree.data.row_access import take_rows
 from latenttree.data.table import IntArray, Table
 from latenttree.data.values import Values
+from latenttree.engine import Pass, merged
 
+Total = TypeVar("Total")
 Floats = NDArray[np.float64]
 
 MAX_DRAWS = 1 << 26
 """Draws that are permuted one by one; beyond, each weight is thinned by a binomial number."""
+
+
+@dataclass(frozen=True)
+class Restricted(Generic[Total]):
+    """A pass over some of the samples: those at `positions`, ascending (None: all), with `weights`
+    in the same order (None: their own)."""
+
+    inner: Pass[Total]
+    positions: IntArray | None
+    weights: Floats | None
+
+    def start(self) -> Total:
+        """The sum over no samples."""
+        return self.inner.start()
+
+    def add(self, total: Total, chunk: Chunk, n_jobs: int) -> None:
+        """Add those of the samples that are in a chunk."""
+        here = slice(chunk.start, chunk.stop)
+        if self.positions is not None:
+            here = slice(*np.searchsorted(self.positions, [chunk.start, chunk.stop]).tolist())
+            chunk = replace(chunk.take(self.positions[here] - chunk.start), start=here.start)
+        if self.weights is not None:
+            chunk = replace(chunk, weights=self.weights[here])
+        if len(chunk):
+            self.inner.add(total, chunk, n_jobs)
+
+    def merge(self, total: Total, other: Total) -> None:
+        """As the pass does."""
+        merged(self.inner, total, other)
 
 
 class TableSubset(Table):
@@ -42,7 +75,16 @@ class TableSubset(Table):
             whole, positions = table.whole, table.positions[positions]
         fields = {"whole": whole, "positions": positions, "weights": weights}
         fields["n_samples"] = len(positions)
-        for name in ("names", "kind", "dims", "categories", "offsets", "dropped", "notes"):
+        for name in (
+            "names",
+            "kind",
+            "dims",
+            "categories",
+            "offsets",
+            "dropped",
+            "notes",
+            "engine",
+        ):
             fields[name] = getattr(whole, name)
         for name, value in fields.items():
             object.__setattr__(self, name, value)
@@ -97,6 +139,10 @@ class TableSubset(Table):
             return np.asarray(self.rows(start, stop) >= 0)
         assert self.whole.missing is not None
         return ~self.whole.missing[self.positions[start:stop]]
+
+    def at_source(self, pass_: Pass[Total]) -> tuple[Table, Pass[Total]]:
+        """The whole table, and the pass over all its samples that reads these."""
+        return self.whole, Restricted(pass_, self.positions, self.weights)
 
     def subset_rows(self, index: NDArray[Any] | Sequence[int] | slice) -> Table:
         """The samples of `index`, copied from the whole table."""

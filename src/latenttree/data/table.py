@@ -18,20 +18,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from latenttree.data.chunk import Chunk, chunk_size
 from latenttree.data.row_access import rearranged_rows, take_rows
 from latenttree.data.streaming.scratch import about_to_read
 from latenttree.data.values import Values
+from latenttree.engine import THREADS, Engine, Pass, blocks
 from latenttree.errors import DataError
 
 Kind = Literal["codes", "sparse_binary", "blocks"]
 IntArray = NDArray[np.int64]
-
+Total = TypeVar("Total")
 
 VALUES_PER_RANGE = 1 << 22
 """Stored values in a range of rows that counting passes read at once."""
@@ -62,6 +64,7 @@ class Table:
     weights : (n,) how often each sample counts; None: once.
     dropped : names of variables that were left out, in the order of the input.
     notes : sentences about what was done to the data, for people.
+    engine : what runs passes over the samples.
     """
 
     names: tuple[str, ...]
@@ -77,6 +80,7 @@ class Table:
     weights: NDArray[np.float64] | None = None
     dropped: tuple[str, ...] = field(default=())
     notes: tuple[str, ...] = field(default=())
+    engine: Engine = THREADS
 
     def __post_init__(self) -> None:
         p = len(self.names)
@@ -142,6 +146,33 @@ class Table:
         step = max(64, n_values // max(width, 1) // 64 * 64)
         for start in range(0, self.n_samples, step):
             yield start, min(start + step, self.n_samples)
+
+    def run(self, pass_: Pass[Total], n_jobs: int = 1) -> Total:
+        """The total of a pass over all samples."""
+        return self.engine.run(pass_, self, n_jobs)
+
+    def at_source(self, pass_: Pass[Total]) -> tuple[Table, Pass[Total]]:
+        """The table whose samples these are, and the pass over all of them that reads these."""
+        return self, pass_
+
+    def chunks(self) -> Iterator[Chunk]:
+        """All samples, in ranges that depend on the numbers of samples and variables alone."""
+        size = chunk_size(self.n_vars, self.values is not None)
+        for start, stop in blocks(self.n_samples, size):
+            yield self.chunk(start, stop)
+
+    def chunk(self, start: int, stop: int) -> Chunk:
+        """Samples start:stop."""
+        weights = None if self.weights is None else self.weights[start:stop]
+        rows: Any = self.rows(start, stop)
+        if self.values is not None:
+            part = self.values.rows(start, stop)
+            known = None if self.kind == "codes" else self.known(start, stop)
+            return Chunk(part.codes, part.arrays, weights, rows, known, start=start)
+        if self.kind == "blocks":
+            codes = _one_hot_codes(rows, self.offsets)
+            return Chunk(codes, {}, weights, rows, self.known(start, stop), start=start)
+        return Chunk(rows, {}, weights, start=start)
 
     def __len__(self) -> int:
         return self.n_samples
@@ -293,6 +324,14 @@ class Table:
         """A copy with other fields, which are checked."""
         values = {name: getattr(self, name) for name in self.__dataclass_fields__}
         return Table(**(values | changes))
+
+
+def _one_hot_codes(rows: Any, offsets: IntArray) -> NDArray[np.int32]:
+    """(n, p) codes of blocks that are all one-hot; else -1."""
+    shape = (rows.shape[0], len(offsets) - 1)
+    if rows.nnz != shape[0] * shape[1]:
+        return np.broadcast_to(np.int32(-1), shape)
+    return np.asarray(rows.indices.reshape(shape) - offsets[:-1], dtype=np.int32)
 
 
 def _same(one: Any, other: Any, weights: NDArray[np.float64], least: int) -> bool:

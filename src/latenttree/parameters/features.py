@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from latenttree.engine import parallel
 from latenttree.engine.kernels import kernel
 from latenttree.model.inference import messages
-from latenttree.model.samples import Chunk
+from latenttree.model.samples import Chunk, evidence_of
 from latenttree.model.tree_model import TreeModel
 from latenttree.moments.projection import project_sparse
 from latenttree.parameters.views import Views
@@ -109,7 +109,7 @@ def _categories(nodes: Ints, values: Sequence[Floats], place: Ints, n_jobs: int)
     by_node = nodes[order], offsets[order], place[order]
 
     def write(chunk: Chunk, out: NDArray[np.float32]) -> None:
-        codes = chunk.codes if chunk.stored is None else chunk.stored
+        codes = chunk.stored if isinstance(chunk.stored, np.ndarray) else chunk.codes
         parallel(lambda a, b: _look_up(codes, *by_node, stacked, out, a, b), len(nodes), n_jobs)
 
     return write
@@ -174,7 +174,7 @@ def message_features(
             leaves(chunk, out)
         if len(by_message):
             m = messages(
-                model, chunk.evidence(model, n_jobs), views.source[by_message], n_jobs=n_jobs
+                model, evidence_of(chunk, model, n_jobs), views.source[by_message], n_jobs=n_jobs
             )
             parallel(
                 lambda a, b: _posteriors(m, prior, by_message, out, a, b), len(by_message), n_jobs
