@@ -30,6 +30,13 @@ class Pass(Protocol[Total]):
         for any `n_jobs`."""
 
 
+class Source(Protocol):
+    """Samples that passes run over: a table, a part of one, or chunks in memory."""
+
+    def run(self, pass_: Pass[Total], n_jobs: int = 1) -> Total:
+        """The total of a pass over the samples."""
+
+
 class HasChunks(Protocol):
     """Samples in this process."""
 

@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from latenttree.data.storage.vectors import project_rows
 from latenttree.engine import parallel
 from latenttree.engine.kernels import kernel
 from latenttree.model.inference import messages
 from latenttree.model.samples import Chunk, evidence_of
 from latenttree.model.tree_model import TreeModel
-from latenttree.moments.projection import project_sparse
 from latenttree.parameters.views import Views
 
 RIDGE = 1e-9
@@ -147,7 +147,7 @@ def _vectors(nodes: Ints, projections: VectorProjections, places: Ints) -> Write
         rows: Any = chunk.stored
         found = np.zeros((len(chunk), len(nodes) + 1, basis.shape[1]), dtype=np.float32)
         found[:, :-1] = first
-        project_sparse(rows.indptr, rows.indices, rows.data, owner, basis, found, 0, len(found))
+        project_rows(rows.indptr, rows.indices, rows.data, owner, basis, found, 0, len(found))
         if chunk.known is not None:
             found[:, :-1] *= chunk.known[:, nodes, None]
         out[places] = found[:, :-1].transpose(1, 2, 0)
