@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from latenttree.data import Table
 from latenttree.data.chunk import CHUNK_CODES, Chunk, chunk_size
-from latenttree.data.subsets import Restricted
+from latenttree.data.subsets import Restricted, TableSubset
 from latenttree.data.values import CODED
 from latenttree.engine import THREADS, Pass, blocks
 from latenttree.model.emissions import soft_evidence
@@ -56,16 +56,34 @@ class Samples:
         else:
             self.n_samples = float((counts if keep is None else counts[keep]).sum())
 
+    def __len__(self) -> int:
+        return len(self.table) if self.keep is None else int(self.keep.sum())
+
+    def sizes(self) -> list[int]:
+        """Number of samples in each chunk."""
+        size = chunk_size(self.table.n_vars, self.table.values is not None, self.chunk_codes)
+        ranges = blocks(self.table.n_samples, size)
+        keep = self.keep
+        return [b - a if keep is None else int(keep[a:b].sum()) for a, b in ranges]
+
+    def subset(self, places: NDArray[np.int64]) -> Samples:
+        """The samples at `places`, ascending; nothing is copied."""
+        some, weights = self._at(places)
+        if weights is None and self.table.weights is not None:
+            weights = self.table.weights[some]
+        return Samples(TableSubset(self.table, some, weights))
+
     def subsample(self, n: int) -> Samples:
-        """About `n` of the samples, spread evenly; all where there are fewer."""
-        chosen = None if self.keep is None else np.flatnonzero(self.keep)
-        number = len(self.table) if chosen is None else len(chosen)
-        if number <= n:
+        """About `n` of the samples, spread evenly, copied; all where there are fewer."""
+        if len(self) <= n:
             return self
-        places = spread_places(number, n)
-        some = places if chosen is None else chosen[places]
-        weights = None if self.weights is None else self.weights[some]
+        some, weights = self._at(spread_places(len(self), n))
         return Samples(self.table.subset_rows(some), weights=weights)
+
+    def _at(self, places: NDArray[np.int64]) -> tuple[NDArray[np.int64], Floats | None]:
+        """Positions in the table of some samples, and their weights where these are not its own."""
+        some = places if self.keep is None else np.flatnonzero(self.keep)[places]
+        return some, None if self.weights is None else self.weights[some]
 
     def run(self, pass_: Pass[Total], n_jobs: int = 1) -> Total:
         """The total of a pass over the samples."""
@@ -125,6 +143,24 @@ class InMemory:
         self._parts = [as_chunk(part) for part in parts]
         weights = [len(c) if c.weights is None else c.weights.sum() for c in self._parts]
         self.n_samples = float(sum(weights))
+
+    def __len__(self) -> int:
+        return sum(self.sizes())
+
+    def sizes(self) -> list[int]:
+        """Number of samples in each part."""
+        return list(map(len, self._parts))
+
+    def subset(self, places: NDArray[np.int64]) -> InMemory:
+        """The samples at `places`, ascending."""
+        ends = np.cumsum([0, *self.sizes()])
+        cuts = np.searchsorted(places, ends)
+        found = [
+            part.take(places[a:b] - start)
+            for part, start, a, b in zip(self._parts, ends, cuts, cuts[1:], strict=False)
+            if b > a
+        ]
+        return InMemory(found)
 
     def chunks(self) -> Iterator[Chunk]:
         """The parts."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -139,6 +140,17 @@ class TreeModel:
         return np.array([len(cpt) for cpt in self.cpts], dtype=np.int64)
 
     @cached_property
+    def flat(self) -> Floats:
+        """All CPTs one after another, each row by row."""
+        return np.concatenate([cpt.ravel() for cpt in self.cpts])
+
+    @cached_property
+    def layouts(self) -> dict[str, Any]:
+        """What inference lays out for the tree, whatever the parameters: shared with all models
+        made by `with_flat`."""
+        return {}
+
+    @cached_property
     def marginals(self) -> tuple[Floats, ...]:
         """`P(v)` of every node."""
         found: list[Any] = [None] * self.tree.n_nodes
@@ -218,16 +230,33 @@ class TreeModel:
         }
         return TreeModel(self.tree, self.root, tuple(cpts), emissions)
 
-    def with_cpts(
-        self, cpts: Iterable[Floats], emissions: Mapping[int, Emission] | None = None
-    ) -> TreeModel:
-        """Other CPTs (and emissions) on the same tree, not checked: for a caller that has
-        normalised them and will not write to them."""
+    def with_flat(self, flat: Floats, emissions: Mapping[int, Emission] | None = None) -> TreeModel:
+        """Other CPTs, laid out as `flat`, and emissions on the same tree, not checked: for a caller
+        that has normalised them and will not write to them. The CPTs are cut when first used, since
+        thousands of them take longer than some samples."""
         new = object.__new__(TreeModel)
-        known = {name: getattr(self, name) for name in ("tree", "root", "parents", "order", "dims")}
+        names = ("tree", "root", "parents", "order", "dims", "layouts", "_shapes")
+        known = {name: getattr(self, name) for name in names}
         used = self.emissions if emissions is None else emissions
-        vars(new).update(known, cpts=tuple(cpts), emissions=used)
+        vars(new).update(known, flat=flat, emissions=used)
         return new
+
+    @cached_property
+    def _shapes(self) -> tuple[tuple[int, int], ...]:
+        """Shapes of the CPTs."""
+        dims = self.dims.tolist()
+        above = (1 if u < 0 else dims[u] for u in self.parents.tolist())
+        return tuple(zip(dims, above, strict=True))
+
+    def __getattr__(self, name: str) -> Any:
+        if name != "cpts" or "flat" not in vars(self):
+            raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
+        vars(self)["cpts"] = cut(vars(self)["flat"], self._shapes)
+        return vars(self)["cpts"]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The fields alone: what was computed from them is computed again."""
+        return {name: getattr(self, name) for name in ("tree", "root", "cpts", "emissions")}
 
     @classmethod
     def trusted(
@@ -263,6 +292,16 @@ class TreeModel:
 def default_root(tree: Tree) -> int:
     """The first hidden node, or the first node of a tree without hidden nodes."""
     return tree.n_observed if tree.n_hidden else 0
+
+
+def cut(flat: NDArray[Any], shapes: Iterable[tuple[int, ...]]) -> tuple[NDArray[Any], ...]:
+    """Arrays of the given shapes that lie one after another in `flat`; views."""
+    found, at = [], 0
+    for shape in shapes:
+        size = prod(shape)
+        found.append(flat[at : at + size].reshape(shape))
+        at += size
+    return tuple(found)
 
 
 def normalised(cpt: Floats, fallback: Floats | None = None) -> Floats:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.engine.kernels import kernel, subroutine
-from latenttree.refinement.parameter_vectors import LEAST_SHARE, OPENING
+from latenttree.refinement.tree_problem import LEAST_SHARE, OPENING
 from latenttree.search.region_patterns import LANE, Branches
 
 Floats = NDArray[np.float64]

@@ -10,30 +10,29 @@ from numpy.typing import NDArray
 
 from latenttree.model.emissions import Emission
 from latenttree.model.tree_model import TreeModel, default_root, normalised
-from latenttree.search.region_proposals import Proposal
-from latenttree.search.regions import edge_joints
+from latenttree.search.region_em import RegionModel
+from latenttree.search.region_model import edge_joints
+from latenttree.search.regions import Region
 from latenttree.tree import Tree
 
 Floats = NDArray[np.float64]
 
 
-def replace_regions(model: TreeModel, proposals: Sequence[Proposal]) -> TreeModel:
-    """The whole model with some regions replaced by their best alternatives, on a canonical tree.
+def replace_regions(model: TreeModel, new: Sequence[tuple[Region, RegionModel]]) -> TreeModel:
+    """The whole model with some regions replaced by other models of them, on a canonical tree.
 
     All edges are described by the joints of their ends, which do not depend on a root."""
     p = model.tree.n_observed
     emissions = dict(model.emissions)
-    gone = {v for proposal in proposals for v in proposal.region.inside}
+    gone = {v for region, _ in new for v in region.inside}
     joints: dict[tuple[int, int], Floats] = {}
     for v, u in enumerate(model.parents.tolist()):
         if u >= 0 and v not in gone and u not in gone:
             joints[v, u] = model.cpts[v] * model.marginals[u]
     fresh = model.tree.n_nodes
-    for proposal in proposals:
-        small, names = proposal.best.model, [u for _, u in proposal.region.branches]
-        n_hidden = len(small.parent)
-        names += range(fresh, fresh + n_hidden)
-        fresh += n_hidden
+    for region, small in new:
+        names = [u for _, u in region.branches] + list(range(fresh, fresh + len(small.parent)))
+        fresh += len(small.parent)
         for a, b, joint in edge_joints(small):
             u = names[a]
             if u in emissions:  # its states are now mixtures of those of its old neighbour

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.data import Table
 from latenttree.data.row_access import rows_to_scratch, scratch_map
 from latenttree.data.row_keys import row_keys
+from latenttree.data.table import Table
 
 MOST_DISTINCT = 0.8
 """Upper bound of the share of distinct rows for which equal ones are combined."""
