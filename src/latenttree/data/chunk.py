@@ -79,11 +79,8 @@ class Chunk:
 
     def parts(self, size: int) -> Iterator[Chunk]:
         """The samples, `size` at a time."""
-        if len(self) <= size:
-            yield self
-            return
         for start, stop in blocks(len(self), size):
-            yield self.take(slice(start, stop))
+            yield self if stop - start == len(self) else self.take(slice(start, stop))
 
     def take(self, index: Any) -> Chunk:
         """The samples of `index`, a slice, a mask or positions in the chunk; the `start` of a slice

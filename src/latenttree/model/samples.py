@@ -8,9 +8,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from latenttree.data import Table
 from latenttree.data.chunk import CHUNK_CODES, Chunk, chunk_size
+from latenttree.data.storage import BinaryStorage
 from latenttree.data.subsets import Restricted, TableSubset
 from latenttree.data.values import CODED
 from latenttree.engine import THREADS, Pass, blocks
@@ -59,9 +61,14 @@ class Samples:
     def __len__(self) -> int:
         return len(self.table) if self.keep is None else int(self.keep.sum())
 
+    @property
+    def is_sparse(self) -> bool:
+        """Whether samples are CSR rows of 0/1 variables."""
+        return isinstance(self.table.storage, BinaryStorage)
+
     def sizes(self) -> list[int]:
         """Number of samples in each chunk."""
-        size = chunk_size(self.table.n_vars, self.table.values is not None, self.chunk_codes)
+        size = chunk_size(self.table.n_vars, self.table.has_values, self.chunk_codes)
         ranges = blocks(self.table.n_samples, size)
         keep = self.keep
         return [b - a if keep is None else int(keep[a:b].sum()) for a, b in ranges]
@@ -140,12 +147,19 @@ class InMemory:
     weight."""
 
     def __init__(self, parts: Iterable[Chunk | Evidence | NDArray[Any]]) -> None:
-        self._parts = [as_chunk(part) for part in parts]
+        self._parts: list[Chunk] = []
+        for chunk in map(as_chunk, parts):
+            self._parts.append(replace(chunk, start=sum(map(len, self._parts))))
         weights = [len(c) if c.weights is None else c.weights.sum() for c in self._parts]
         self.n_samples = float(sum(weights))
 
     def __len__(self) -> int:
         return sum(self.sizes())
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether samples are CSR rows of 0/1 variables."""
+        return any(issparse(part.rows) for part in self._parts)
 
     def sizes(self) -> list[int]:
         """Number of samples in each part."""
