@@ -48,15 +48,30 @@ class Gather:
             total.append(chunk.take(self.positions[low:high] - chunk.start))
 
 
+@dataclass(frozen=True, eq=False)
+class GatherNumbers:
+    """The values of a variable that is not categorical, as arrays."""
+
+    variable: int
+
+    def start(self) -> list[Any]:
+        """None."""
+        return []
+
+    def add(self, total: list[Any], chunk: Chunk, n_jobs: int) -> None:
+        """Take those of a chunk."""
+        total.append(chunk.arrays[self.variable])
+
+
 def joined(chunks: list[Chunk]) -> Chunk:
     """The samples of several chunks of a table, in order."""
     if len(chunks) == 1:
         return chunks[0]
 
     def join(name: str) -> Any:
-        return _stacked([getattr(chunk, name) for chunk in chunks])
+        return stacked([getattr(chunk, name) for chunk in chunks])
 
-    arrays = {v: _stacked([chunk.arrays[v] for chunk in chunks]) for v in chunks[0].arrays}
+    arrays = {v: stacked([chunk.arrays[v] for chunk in chunks]) for v in chunks[0].arrays}
     known = None
     if any(chunk.known is not None for chunk in chunks):
         shapes = [(len(c), c.rows.shape[1]) for c in chunks]
@@ -68,7 +83,8 @@ def joined(chunks: list[Chunk]) -> Chunk:
     return Chunk(join("rows"), arrays, join("weights"), join("stored"), known)
 
 
-def _stacked(parts: list[Any]) -> Any:
+def stacked(parts: list[Any]) -> Any:
+    """Arrays or CSR matrices one below the other; None where they are None."""
     if parts[0] is None:
         return None
     if sparse.issparse(parts[0]):

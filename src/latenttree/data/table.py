@@ -26,7 +26,7 @@ from scipy import sparse
 
 from latenttree.data.chunk import Chunk, chunk_size
 from latenttree.data.copies import Copies
-from latenttree.data.gathering import AnyMissing, Gather, joined
+from latenttree.data.gathering import AnyMissing, Gather, GatherNumbers, joined, stacked
 from latenttree.data.row_access import rearranged_rows, take_rows
 from latenttree.data.storage import BinaryStorage, CodedStorage, Storage, VectorStorage
 from latenttree.data.values import Values
@@ -70,6 +70,7 @@ class Table:
     dropped : names of variables that were left out, in the order of the input.
     notes : sentences about what was done to the data, for people.
     engine : what runs passes over the samples.
+    distinct : the distinct rows with their numbers as weights, where they were found before.
     """
 
     names: tuple[str, ...]
@@ -86,6 +87,7 @@ class Table:
     dropped: tuple[str, ...] = field(default=())
     notes: tuple[str, ...] = field(default=())
     engine: Engine = THREADS
+    distinct: Table | None = None
 
     def __post_init__(self) -> None:
         p = len(self.names)
@@ -263,6 +265,13 @@ class Table:
         if self.values is not None:
             changes["values"] = self.values.rearranged(positions)
         return self.replace(**changes)
+
+    def numbers(self, v: int) -> Any:
+        """(n,) or (n, d) values of a variable that is not categorical, in this process."""
+        assert self.values is not None
+        if self.engine is THREADS:
+            return self.values.arrays[v]
+        return stacked(self.run(GatherNumbers(v)))
 
     def copies(self, pairs: Sequence[tuple[int, int]], least: float = 1) -> NDArray[np.bool_]:
         """(m,) which pairs of variables are equal, see `copies.Copies`; one pass."""

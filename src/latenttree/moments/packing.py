@@ -197,10 +197,6 @@ class CategoryBits:
         parallel(lambda a, b: _pack_codes(*given, a, b), len(codes), n_jobs, ROWS)
         total.extend(chunk.start, chunk.stop)
 
-    def merge(self, total: Bits, other: Bits) -> None:
-        """Add the bits of later samples."""
-        total.merge(other)
-
 
 @kernel
 def _pack_rows(indptr, indices, rank, bits, ranks, first, done, start, stop):  # type: ignore[no-untyped-def]
@@ -285,10 +281,6 @@ class RankRows:
         parallel(lambda a, b: _pack_rows(*given, a, b), len(chunk), n_jobs, ROWS)
         total.bits.extend(chunk.start, chunk.stop)
         total.extend(chunk.start, chunk.stop, indptr[1:])
-
-    def merge(self, total: RankedRows, other: RankedRows) -> None:
-        """Add later samples."""
-        total.merge(other)
 
 
 @kernel

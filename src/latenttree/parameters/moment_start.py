@@ -137,7 +137,8 @@ def pooled_families(table: Table, n_states: int) -> dict[int, Pooled]:
     if table.values is None:
         return {}
     found = {}
-    for v, values in table.values.arrays.items():
+    for v in table.values.arrays:
+        values = table.numbers(v)
         about_to_read(values, getattr(values, "nbytes", 0))
         emission = pooled(table.families[v], values, n_states, table.weights)
         found[v] = Pooled(emission, target_of(emission, values, table.weights))

@@ -31,8 +31,7 @@ def estimate_parameters(
 
 
 def _gaussian_start(tree: Tree, table: Table, n_dims: int, n_jobs: int) -> GaussianStart:
-    assert table.values is not None
-    columns = [_dense(table.values.arrays[v]) for v in range(table.n_vars)]
+    columns = [_dense(table.numbers(v)) for v in range(table.n_vars)]
     widths = [1 if x.ndim == 1 else x.shape[1] for x in columns]
     offsets = np.concatenate([[0], np.cumsum(widths)])
     return gaussian_start(
