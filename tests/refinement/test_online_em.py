@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from tests.reference.refine import even_targets
 from latenttree.evaluation.datasets import make_latent_tree
 from latenttree.evaluation.metrics import model_of
 from latenttree.model.likelihood import total_log_likelihood
-from latenttree.model.samples import Chunk
+from latenttree.model.samples import Chunk, InMemory
 from latenttree.model.tree_model import TreeModel
 from latenttree.refinement import online_em
 from latenttree.refinement.tree_em import run_em
@@ -22,7 +21,7 @@ from latenttree.refinement.tree_problem import TreeProblem
 
 
 def problem_of(model: TreeModel, rows: Any, n_jobs: int = 1) -> TreeProblem:
-    return TreeProblem(model, partial(iter, [Chunk(rows)]), n_jobs=n_jobs)
+    return TreeProblem(model, InMemory([Chunk(rows)]), n_jobs=n_jobs)
 
 
 def data_of(seed: int, n: int, p: int = 5, **options: Any) -> tuple[TreeModel, Any]:
@@ -34,11 +33,12 @@ def data_of(seed: int, n: int, p: int = 5, **options: Any) -> tuple[TreeModel, A
 @pytest.mark.parametrize("seed", range(3))
 def test_a_pass_is_the_slow_one(seed: int) -> None:
     model, codes = data_of(seed, 30, shape="caterpillar")
-    problem, target = problem_of(model, codes[::3]), even_targets(model, model.marginals[:5])
-    mean = problem.sums(problem.of_model(model)).times(1 / len(codes[::3]))
-    batches = [codes[:7], codes[7:12], codes[12:30]]
-    found = online_em.online_pass(problem, mean, [partial(list, [Chunk(b)]) for b in batches], 30.0)
-    expected = slow_online_pass(model, codes[::3], batches, target, online_em.DECAY)
+    problem, target = problem_of(model, codes), even_targets(model, model.marginals[:5])
+    mean = problem.on(np.arange(0, 30, 3)).sums(problem.of_model(model)).times(1 / 10)
+    batches = np.split(np.arange(30), [7, 12])
+    found = online_em.online_pass(problem, mean, batches)
+    parts = [codes[b] for b in batches]
+    expected = slow_online_pass(model, codes[::3], parts, target, online_em.DECAY)
     for x, y in zip(problem.as_model(found).cpts, expected.cpts, strict=True):
         np.testing.assert_allclose(x, y, atol=1e-10)
 
@@ -59,13 +59,15 @@ def test_weights_count_as_copies_do() -> None:
     model, codes = data_of(0, 400)
     rng = np.random.default_rng(0)
     weights = rng.integers(1, 3, 400).astype(float)
-    problem = problem_of(model, codes)
-    mean = problem.sums(problem.of_model(model))
-    halves = slice(0, 150), slice(150, 400)
-    heavy = [partial(list, [Chunk(codes[s], weights=weights[s])]) for s in halves]
     times = weights.astype(int)
-    copied = [partial(list, [Chunk(np.repeat(codes[s], times[s], axis=0))]) for s in halves]
-    one, other = (online_em.online_pass(problem, mean, b, 400.0) for b in (heavy, copied))
+    copies = np.repeat(np.arange(400), times)
+    found = []
+    for samples, cut in ((Chunk(codes, weights=weights), 150), (codes[copies], times[:150].sum())):
+        problem = TreeProblem(model, InMemory([samples]))
+        mean = problem.sums(problem.of_model(model))
+        n = len(problem.samples)
+        found.append(online_em.online_pass(problem, mean, np.split(np.arange(n), [cut])))
+    one, other = found
     np.testing.assert_allclose(one, other, atol=1e-12)
 
 
@@ -85,7 +87,7 @@ def test_many_samples_need_few_passes(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
     tables = [t * np.exp(0.3 * rng.normal(size=t.shape)) for t in truth.cpts]
     start = TreeModel(truth.tree, truth.root, tuple(t / t.sum(axis=0) for t in tables))
-    chunks = partial(iter, [codes[:25_000], codes[25_000:]])
+    chunks = InMemory([codes[:25_000], codes[25_000:]])
     best = run_em(start, chunks, max_steps=500, tolerance=1e-9)
     quick = run_em(start, chunks, max_steps=500, online_from=40_000)
     assert quick.converged
@@ -105,7 +107,7 @@ def test_many_samples_need_few_passes(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("family", ["gaussian", "poisson"])
 def test_families_pass_in_batches_too(family: str) -> None:
     data = make_latent_tree(6, 2, family=family, n_samples=4000, random_state=0)
-    chunks = partial(iter, [chunk_of_values(data)])
+    chunks = InMemory([chunk_of_values(data)])
     best, quick = (run_em(data.model, chunks, tolerance=t, online_from=1000) for t in (1e-9, 1e-7))
     assert quick.trace[-1] > best.trace[-1] - 0.1 * data.model.n_parameters
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -11,20 +10,21 @@ from scipy import sparse
 from tests.reference.refine import even_targets, slow_counts, slow_em, slow_objective
 
 from latenttree.data import as_table
+from latenttree.evaluation.baselines.random_em import random_model
 from latenttree.evaluation.datasets import make_latent_tree
 from latenttree.evaluation.metrics import model_of
 from latenttree.model.inference import Evidence, log_likelihood
 from latenttree.model.likelihood import smoothed, total_log_likelihood
-from latenttree.model.samples import Chunk, Samples
+from latenttree.model.samples import Chunk, InMemory, Samples
 from latenttree.model.tree_model import TreeModel
-from latenttree.refinement.em import PATIENCE, expected_gain
-from latenttree.refinement.tree_em import GAIN_PER_TOL, Refinement, random_model, run_em
+from latenttree.refinement.em import GAIN_PER_TOL, PATIENCE, expected_gain
+from latenttree.refinement.tree_em import Refinement, run_em
 from latenttree.refinement.tree_problem import OPENING
 from latenttree.tree import Tree
 
 
-def chunks_of(*parts: Any) -> Callable[[], Iterable[Any]]:
-    return lambda: iter(parts)
+def chunks_of(*parts: Any) -> InMemory:
+    return InMemory(parts)
 
 
 def small(seed: int, n: int = 60, **options: Any) -> tuple[TreeModel, Any]:

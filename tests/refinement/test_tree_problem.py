@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from latenttree.data import as_table
 from latenttree.evaluation.datasets import make_latent_tree
 from latenttree.evaluation.metrics import model_of
 from latenttree.model.inference import Evidence
-from latenttree.model.samples import Chunk, Samples
+from latenttree.model.samples import Chunk, InMemory, Samples
 from latenttree.model.tree_model import TreeModel
 from latenttree.refinement.em import visit
 from latenttree.refinement.tree_problem import TreeProblem, mean_statistics
@@ -25,7 +24,7 @@ def case(seed: int, n: int = 40) -> tuple[TreeModel, Any]:
 
 
 def problem_of(model: TreeModel, *parts: Any, smoothing: float = 1.0) -> TreeProblem:
-    return TreeProblem(model, partial(iter, parts), smoothing)
+    return TreeProblem(model, InMemory(parts), smoothing)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -79,4 +78,4 @@ def test_statistics_of_emissions_sum_to_those_of_all_samples(family: str) -> Non
 
 def test_mean_statistics_of_a_categorical_model_are_none() -> None:
     model, codes = case(0)
-    assert mean_statistics(model, partial(iter, [codes])) == {}
+    assert mean_statistics(model, InMemory([codes])) == {}

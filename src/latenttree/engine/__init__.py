@@ -6,7 +6,7 @@ on the data alone; each piece is summed by one thread in the order of the sample
 single-threaded inside a piece. Read `passes.py` first, then `threads.py` and `kernels.py`.
 """
 
-from latenttree.engine.passes import THREADS, Engine, Pass, Threads, merged
+from latenttree.engine.passes import THREADS, Engine, Pass, Source, Threads, merged
 from latenttree.engine.progress import Progress
 from latenttree.engine.threads import BLOCK, blocks, parallel, resolve_jobs, single_threaded_blas
 
@@ -16,6 +16,7 @@ __all__ = [
     "Engine",
     "Pass",
     "Progress",
+    "Source",
     "Threads",
     "blocks",
     "merged",

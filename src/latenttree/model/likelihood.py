@@ -7,21 +7,17 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from latenttree.engine import Source
 from latenttree.model.passes import LogLikelihood
-from latenttree.model.samples import Chunks, as_chunk
 from latenttree.model.tree_model import TreeModel, normalised
 
 Floats = NDArray[np.float64]
 CPTs = tuple[Floats, ...]
 
 
-def total_log_likelihood(model: TreeModel, chunks: Chunks, n_jobs: int = 1) -> float:
+def total_log_likelihood(model: TreeModel, samples: Source, n_jobs: int = 1) -> float:
     """Log-likelihood of all samples."""
-    counted = LogLikelihood(model)
-    total = counted.start()
-    for chunk in map(as_chunk, chunks()):
-        counted.add(total, chunk, n_jobs)
-    return float(total[0])
+    return float(samples.run(LogLikelihood(model), n_jobs)[0])
 
 
 def bic_score(model: TreeModel, log_likelihood: float, n: float) -> float:

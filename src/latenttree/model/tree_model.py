@@ -66,11 +66,8 @@ class TreeModel:
 
     def _distributions(self, shapes: list[tuple[int, ...]]) -> tuple[Floats, ...]:
         """The CPTs, normalised to rounding and read-only; those of one shape in one array."""
-        alike: dict[tuple[int, ...], list[int]] = {}
-        for v, shape in enumerate(shapes):
-            alike.setdefault(shape, []).append(v)
         found: list[Any] = [None] * len(shapes)
-        for nodes in alike.values():
+        for nodes in alike(shapes):
             stack = np.array([self.cpts[v] for v in nodes], dtype=np.float64)
             sums = stack.sum(axis=1)
             fine = (stack >= 0).all(axis=(1, 2)) & (np.abs(sums - 1) <= SIMPLEX_TOLERANCE).all(1)
@@ -110,20 +107,24 @@ class TreeModel:
         """The model whose edge `e = (a, b)` has joint `joints[e]`, `(dims[a], dims[b])`.
 
         Rooted at `default_root(tree)`; `P(root)` is the mean of its edges' marginals, or `prior`
-        where there is no edge."""
+        where there is no edge. Columns without weight become uniform."""
         root = default_root(tree)
-        parents = tree.rooted(root).parents
+        parents, (a, b) = tree.rooted(root).parents, tree.edges.T
+        down = parents[b] == a
+        child = np.where(down, b, a)
+        arrays = (np.asarray(joint, dtype=np.float64) for joint in joints)
+        turned = [j.T if d else j for j, d in zip(arrays, down.tolist(), strict=True)]
         cpts: list[Any] = [None] * tree.n_nodes
-        priors = []
-        for (a, b), joint in zip(tree.edges.tolist(), joints, strict=True):
-            j = np.asarray(joint, dtype=np.float64)
-            parent, child = (a, b) if parents[b] == a else (b, a)
-            j = j.T if parent == a else j  # (child, parent)
-            cpts[child] = normalised(j)
-            if parent == root:
-                priors.append(j.sum(axis=0) / j.sum())
-        cpts[root] = normalised(np.asarray(np.mean(priors, axis=0) if priors else prior)[:, None])
-        return cls(tree, root, tuple(cpts), emissions or {})
+        for edges in alike([j.shape for j in turned]):
+            stack = normalised(np.stack([turned[e] for e in edges], axis=1))
+            stack = np.ascontiguousarray(stack.swapaxes(0, 1))
+            stack.flags.writeable = False
+            for v, cpt in zip(child[edges].tolist(), stack, strict=True):
+                cpts[v] = cpt
+        near = [turned[e] for e in np.flatnonzero(parents[child] == root)]
+        priors = [np.asarray(prior)] if not near else [j.sum(axis=0) / j.sum() for j in near]
+        cpts[root] = normalised(np.mean(priors, axis=0)[:, None])
+        return cls.trusted(tree, root, cpts, emissions)
 
     @cached_property
     def parents(self) -> NDArray[np.int64]:
@@ -348,10 +349,17 @@ def cut(flat: NDArray[Any], shapes: Iterable[tuple[int, ...]]) -> tuple[NDArray[
     return tuple(found)
 
 
+def alike(shapes: Iterable[tuple[int, ...]]) -> Iterable[list[int]]:
+    """The places of each shape."""
+    places: dict[tuple[int, ...], list[int]] = {}
+    for i, shape in enumerate(shapes):
+        places.setdefault(shape, []).append(i)
+    return places.values()
+
+
 def normalised(cpt: Floats, fallback: Floats | None = None) -> Floats:
-    """Columns divided by their sums; an empty column becomes `fallback` (default: uniform)."""
+    """Columns `cpt[:, ...]` divided by their sums; an empty column becomes `fallback` (default:
+    uniform)."""
     cpt = np.maximum(np.asarray(cpt, dtype=np.float64), 0.0)
-    sums = cpt.sum(axis=0)
-    base = np.ones(len(cpt)) if fallback is None else fallback
-    cpt = np.where(sums > 0, cpt, base[:, None])
+    cpt = np.where(cpt.sum(axis=0) > 0, cpt, 1.0 if fallback is None else fallback[:, None])
     return np.asarray(cpt / cpt.sum(axis=0))

@@ -19,6 +19,9 @@ Floats = NDArray[np.float64]
 Theta = TypeVar("Theta")
 Sums = TypeVar("Sums")
 
+GAIN_PER_TOL = 5e5
+"""EM ends when the expected gain is below `tolerance * GAIN_PER_TOL` for each parameter."""
+
 LEAST_RATIO, MOST_RATIO = 0.5, 0.95
 """Bounds of the estimated ratio of successive gains."""
 
@@ -62,18 +65,20 @@ class Limits(NamedTuple):
     least : EM ends when the expected gain of all further steps is at most this.
     share : after online EM, also when a pass gains less than this share of all gains, or less than
         `least`.
+    ratio : of a gain to come to the one before it; None: estimated from the last gains.
     bar : EM also ends where the objective is not expected to reach this, see `AHEAD`.
     """
 
     max_steps: int
     least: float
     share: float = 0.0
+    ratio: float | None = None
     bar: float = -np.inf
 
     def reached(self, gains: list[float], value: float) -> bool:
         """Whether the objective `value`, after steps with these gains, is as good as it gets, or
         too far below `bar`."""
-        if expected_gain(gains) <= self.least:
+        if expected_gain(gains, self.ratio) <= self.least:
             return True
         return len(gains) >= TRIAL and value + AHEAD * gains[-1] < self.bar
 
@@ -141,13 +146,16 @@ def em_loop(
     return Maximum(theta, state, trace, judge.scores, converged)
 
 
-def expected_gain(gains: list[float]) -> float:
+def expected_gain(gains: list[float], ratio: float | None = None) -> float:
     """The sum of all gains to come if they shrink geometrically: `g r / (1 - r)`.
 
-    `g` is the last gain and `r` its ratio to the one before; where four gains are known, means of
-    two take the place of one, since the gains of SQUAREM steps are irregular."""
+    `g` is the last gain and `r` is `ratio`, or the ratio of the last gain to the one before; where
+    four gains are known, means of two take the place of one, since the gains of SQUAREM steps are
+    irregular."""
     if gains[-1] <= 0:
         return 0.0
+    if ratio is not None:
+        return gains[-1] * ratio / (1 - ratio)
     if len(gains) < 2:
         return np.inf
     last, before = gains[-1], gains[-2]

@@ -12,18 +12,15 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from latenttree.engine import Source
 from latenttree.model.likelihood import total_log_likelihood
-from latenttree.model.samples import Chunks, as_chunk
-from latenttree.model.tree_model import TreeModel, default_root, normalised
-from latenttree.refinement.em import Limits, em_loop, visit
+from latenttree.model.samples import InMemory, Samples
+from latenttree.model.tree_model import TreeModel
+from latenttree.refinement.em import GAIN_PER_TOL, Limits, em_loop, visit
 from latenttree.refinement.online_em import after_online_em
 from latenttree.refinement.tree_problem import TreeProblem
-from latenttree.tree import Tree
 
 Floats = NDArray[np.float64]
-GAIN_PER_TOL = 5e5
-"""EM ends when the expected gain is below `tolerance * GAIN_PER_TOL` for each parameter."""
-
 RARE_COUNT = 10
 """Categories with fewer samples are rare: their parameters do not count for the tolerance."""
 
@@ -58,13 +55,13 @@ class Refinement:
 
 def run_em(
     model: TreeModel,
-    chunks: Chunks,
+    samples: Samples | InMemory,
     *,
     max_steps: int = 100,
     tolerance: float = 1e-7,
     smoothing: float = 1.0,
     accelerate: bool = True,
-    held_out: Chunks | None = None,
+    held_out: Source | None = None,
     marginals: Sequence[Floats] = (),
     online_from: int = MANY_SAMPLES,
     n_jobs: int = 1,
@@ -76,8 +73,6 @@ def run_em(
 
     Parameters
     ----------
-    chunks : a function without arguments. Each call starts a new pass: it returns an iterable over
-        all samples in parts, each a `Chunk` or an array of codes `(n, p)`, -1 where missing.
     tolerance : EM ends when the objective is expected to rise by less than `tolerance *
         GAIN_PER_TOL` for each free parameter, by default 0.05 (sampling noise is 1/2), see
         `expected_gain`. The free parameters of rare categories, with fewer than `RARE_COUNT`
@@ -92,14 +87,14 @@ def run_em(
     marginals : of the observed nodes in the samples; the model's own by default.
     online_from : number of samples from which a pass of online EM comes first.
     """
-    problem = TreeProblem(model, chunks, smoothing, marginals, n_jobs)
+    problem = TreeProblem(model, samples, smoothing, marginals, n_jobs)
 
     def score(theta: Floats) -> float:
         assert held_out is not None
         return total_log_likelihood(problem.as_model(theta), held_out, n_jobs)
 
     judged = None if held_out is None else score
-    n_samples = sum(len(as_chunk(part)) for part in chunks())
+    n_samples = len(samples)
     n_free = min(_n_informed(model, marginals, n_samples), n_samples * model.tree.n_observed)
     limits = Limits(max_steps, tolerance * GAIN_PER_TOL * n_free, tolerance * SHARE_PER_TOL)
     if accelerate and max_steps >= ONLINE_MIN_STEPS and n_samples >= online_from:
@@ -124,19 +119,3 @@ def _n_informed(model: TreeModel, marginals: Sequence[Floats], n_samples: int) -
     )
     widths = np.array([model.cpts[v].shape[1] for v in nodes])
     return model.n_parameters - int(np.minimum(rare, sizes - 1) @ widths)
-
-
-def random_model(
-    tree: Tree, marginals: dict[int, Floats], n_states: int, rng: np.random.Generator
-) -> TreeModel:
-    """A random start for EM: random CPTs around the marginals of observed nodes."""
-    root = default_root(tree)
-    parents = tree.rooted(root).parents
-    dims = [len(marginals[v]) if v < tree.n_observed else n_states for v in range(tree.n_nodes)]
-    cpts = []
-    for v in range(tree.n_nodes):
-        u = int(parents[v])
-        base = marginals[v] if v < tree.n_observed else np.full(n_states, 1 / n_states)
-        noise = rng.gamma(1.0, size=(dims[v], 1 if u < 0 else dims[u]))
-        cpts.append(normalised(base[:, None] * noise, base))
-    return TreeModel(tree, root, tuple(cpts))

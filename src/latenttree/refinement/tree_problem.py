@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import copy
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from latenttree.engine import Source
 from latenttree.model.column_groups import Statistics
 from latenttree.model.emissions import Emission, MultiHot, from_many_sums
 from latenttree.model.likelihood import prior_targets
-from latenttree.model.passes import ExpectedCounts, StatisticSums
-from latenttree.model.samples import Chunks, as_chunk
+from latenttree.model.passes import ExpectedCounts, ExpectedSums, StatisticSums
+from latenttree.model.samples import InMemory, Samples
 from latenttree.model.tree_model import TreeModel
 
 Floats = NDArray[np.float64]
@@ -23,29 +23,6 @@ OPENING = 1e-3
 
 LEAST_SHARE = 0.1
 """An extrapolated probability is at least this share of that of the last step."""
-
-
-class Sums(NamedTuple):
-    """The result of an E-step: expected sufficient statistics, which add over samples.
-
-    counts : expected counts of all CPTs, one after another, each row by row.
-    statistics : `(T, n_states)` sums of the statistics of each emission, by node.
-    value : the log-likelihood.
-    """
-
-    counts: Floats
-    statistics: Statistics
-    value: float
-
-    def times(self, factor: float) -> Sums:
-        """All sums times a factor."""
-        statistics = {v: factor * x for v, x in self.statistics.items()}
-        return Sums(factor * self.counts, statistics, factor * self.value)
-
-    def plus(self, other: Sums) -> Sums:
-        """The sums over the samples of both."""
-        statistics = {v: x + other.statistics[v] for v, x in self.statistics.items()}
-        return Sums(self.counts + other.counts, statistics, self.value + other.value)
 
 
 class TreeProblem:
@@ -61,13 +38,13 @@ class TreeProblem:
     def __init__(
         self,
         model: TreeModel,
-        chunks: Chunks,
+        samples: Samples | InMemory,
         smoothing: float = 1.0,
         marginals: Sequence[Floats] = (),
         n_jobs: int = 1,
     ) -> None:
-        self.model, self.chunks, self.smoothing, self.n_jobs = model, chunks, smoothing, n_jobs
-        self.means = mean_statistics(model, chunks, n_jobs)
+        self.model, self.samples, self.smoothing, self.n_jobs = model, samples, smoothing, n_jobs
+        self.means = mean_statistics(model, samples, n_jobs)
         widths = np.array([t.shape[1] for t in model.cpts])
         first = np.cumsum(widths) - widths
         parts = [
@@ -79,26 +56,23 @@ class TreeProblem:
         self.target = np.concatenate([np.repeat(t, w) for t, w in targets])
         self.size = len(self.target)
 
-    def on(self, chunks: Chunks) -> TreeProblem:
-        """The same models on other samples."""
+    def on(self, places: NDArray[np.int64]) -> TreeProblem:
+        """The same models on some of the samples, at `places`, ascending."""
         other = copy(self)
-        other.chunks = chunks
+        other.samples = self.samples.subset(places)
         return other
 
     # ---- steps ------------------------------------------------------------------------
 
-    def expect(self, theta: Floats) -> tuple[float, Sums]:
+    def expect(self, theta: Floats) -> tuple[float, ExpectedSums]:
         """The objective, and the expected statistics of all samples."""
         sums = self.sums(theta)
         return sums.value + self.smoothing * self.log_prior(theta), sums
 
-    def sums(self, theta: Floats) -> Sums:
+    def sums(self, theta: Floats) -> ExpectedSums:
         """The E-step: one pass over the samples."""
         e_step = ExpectedCounts(self.as_model(theta))
-        total = e_step.start()
-        for chunk in map(as_chunk, self.chunks()):
-            e_step.add(total, chunk, self.n_jobs)
-        return Sums(*e_step.finish(total))
+        return e_step.finish(self.samples.run(e_step, self.n_jobs))
 
     def log_prior(self, theta: Floats) -> float:
         """`sum t log P`: the contribution of one pseudo-sample for each column to the objective."""
@@ -106,7 +80,7 @@ class TreeProblem:
         emissions = self._emissions(theta[self.size :])
         return cpts + sum(e.log_prior(self.means[v]) for v, e in emissions.items())
 
-    def maximise(self, sums: Sums) -> Floats:
+    def maximise(self, sums: ExpectedSums) -> Floats:
         """The M-step: parameters of largest expected log-likelihood, with pseudo-samples."""
         emissions = self._from_sums(sums.statistics)
         return self._normalised(_joined(sums.counts + self.smoothing * self.target, emissions))
@@ -172,10 +146,7 @@ def _joined(cpts: Floats, emissions: Mapping[int, Emission]) -> Floats:
     return np.concatenate([cpts, *(emissions[v].vector() for v in sorted(emissions))])
 
 
-def mean_statistics(model: TreeModel, chunks: Chunks, n_jobs: int = 1) -> Statistics:
+def mean_statistics(model: TreeModel, samples: Source, n_jobs: int = 1) -> Statistics:
     """Statistics `(T,)` of every emission, means over the samples."""
     summed = StatisticSums(model)
-    total = summed.start()
-    for chunk in map(as_chunk, chunks()) if model.emissions else ():
-        summed.add(total, chunk, n_jobs)
-    return summed.finish(total)
+    return summed.finish(samples.run(summed, n_jobs)) if model.emissions else {}
