@@ -20,14 +20,7 @@ from benchmarks.settings import Settings
 from benchmarks.tables.threads import thread_counts
 from benchmarks.timing import timed
 from latenttree.io.pgmpy import to_pgmpy
-from latenttree.model.inference import (
-    Evidence,
-    expected_counts,
-    log_likelihood,
-    messages,
-    most_probable,
-    posteriors,
-)
+from latenttree.model.inference import Evidence
 from latenttree.model.tree_model import TreeModel
 
 ABOUT = """p = 729, d = 100, k = 3, balanced, N = 50,000; posteriors are of all hidden nodes. Runs
@@ -74,13 +67,13 @@ def queries(model: TreeModel, evidence: Evidence) -> dict[str, Callable[[int], A
     inside = model.tree.edges[(model.tree.edges >= p).all(axis=1)]
     both = np.concatenate([inside, inside[:, ::-1]])
     return {
-        "posteriors": lambda jobs: posteriors(model, evidence, None, jobs).array,
-        "log-likelihood": lambda jobs: log_likelihood(model, evidence, jobs),
+        "posteriors": lambda jobs: model.posteriors(evidence, None, jobs).array,
+        "log-likelihood": lambda jobs: model.log_likelihood(evidence, jobs),
         "expected counts": lambda jobs: np.concatenate(
-            [c.ravel() for c in expected_counts(model, evidence, jobs)[0]]
+            [c.ravel() for c in model.expected_counts(evidence, jobs)[0]]
         ),
-        "most probable": lambda jobs: most_probable(model, evidence, jobs)[0],
-        "messages": lambda jobs: messages(model, evidence, both, jobs),
+        "most probable": lambda jobs: model.most_probable(evidence, jobs)[0],
+        "messages": lambda jobs: model.messages(evidence, both, jobs),
     }
 
 
@@ -190,10 +183,10 @@ def compare(case: RandomTrees, seed: int) -> Run:
     model, evidence = random_problem(seed)
     network, every = to_pgmpy(model), range(N_NODES)
     many = Evidence(np.tile(evidence.codes, (N_MANY // N_FEW, 1)))
-    answer, few_seconds = timed(lambda: posteriors(model, evidence, every))
+    answer, few_seconds = timed(lambda: model.posteriors(evidence, every))
     ours = answer.array
     a_sample = {"ours": few_seconds / N_FEW}
-    a_sample["many"] = timed(lambda: posteriors(model, many, every)).seconds / N_MANY
+    a_sample["many"] = timed(lambda: model.posteriors(many, every)).seconds / N_MANY
     run: Run = {"a_sample": a_sample, "difference": {}}
     engines = {"elimination": (VariableElimination(network), N_FEW)}
     engines["propagation"] = (BeliefPropagation(network), 1)

@@ -8,7 +8,7 @@ import pytest
 from latenttree.data import as_table
 from latenttree.evaluation.datasets import make_latent_tree
 from latenttree.evaluation.metrics import model_of
-from latenttree.model.inference import Evidence, posteriors
+from latenttree.model.inference import Evidence
 from latenttree.model.samples import Samples
 from latenttree.model.tree_model import TreeModel
 from latenttree.refinement.evidence import canonical_states, effective_samples
@@ -32,7 +32,7 @@ def test_effective_samples_are_what_posteriors_say() -> None:
     model, samples = model_of(truth), Samples(as_table(truth.X))
     found = effective_samples(model, samples)
     for i in range(truth.tree.n_hidden):
-        q = posteriors(model, Evidence(truth.X), [9 + i]).values[0]
+        q = model.posteriors(Evidence(truth.X), [9 + i]).values[0]
         w = model.marginals[9 + i]
         expected = 700 * ((q**2).sum(axis=1).mean() - (w**2).sum()) / (1 - (w**2).sum())
         assert found[i] == pytest.approx(expected, rel=1e-9)

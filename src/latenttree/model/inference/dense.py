@@ -334,9 +334,7 @@ class _Batch:
             dense.answer_states(self.task, self.plan, work, rows, soft, n, query)
         else:
             indptr = self.ones.indptr[start : stop + 1] if self.by_ones else self.ones.indptr
-            dense.answer(
-                self.task, self.plan, work, rows, soft, indptr, self.ones.leaf, n, query
-            )
+            dense.answer(self.task, self.plan, work, rows, soft, indptr, self.ones.leaf, n, query)
         ll += self._rows_of(self.soft.log_scale, start, stop)
 
     def _own_buffers(self, n_lanes: int) -> tuple[NDArray[np.int32], dense.Work]:

@@ -145,7 +145,7 @@ def fill_rows(codes, dims, steps, rows):  # type: ignore[no-untyped-def]
 
 @kernel(**ONCE)
 def _enter_ones(plan, state, rows, indptr, leaf, at, left):  # type: ignore[no-untyped-def]
-    """`b` of all nodes from their leaves alone, and the codes of observed nodes inside, in place."""
+    """`b` of all nodes from their leaves alone, and codes of observed nodes inside, in place."""
     node, base, ratio = plan.node, plan.base, plan.ratio
     for r in range(len(base)):
         for s in range(state.shape[1]):
@@ -642,7 +642,7 @@ def _write_messages(plan, work, rows, soft, left, at, query):  # type: ignore[no
     `above_v(i)` is the evidence that is not below `v`, joint with `v = i`; largest entry 1. The
     message down to `v` is the same of its parent, without what is below `v`, divided by the
     marginal; that is a part of the weights."""
-    node, zero, one = plan.node, np.int64(0), np.int64(1)
+    node, zero = plan.node, np.int64(0)
     for q in range(len(query.visit)):
         v = query.visit[q, NODE]
         first, d, k = node[v, PLACE], node[v, DIM], node[v, WIDTH]

@@ -20,8 +20,8 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 # Columns of `Plan.node`.
-PARENT, DIM, WIDTH, START, PLACE, MESSAGE, SOFT, OWN, LEAVES, INNER, END, CAREFUL, RESCALE = (
-    range(13)
+PARENT, DIM, WIDTH, START, PLACE, MESSAGE, SOFT, OWN, LEAVES, INNER, END, CAREFUL, RESCALE = range(
+    13
 )
 
 PLAIN_BITS = 900.0
@@ -212,7 +212,6 @@ class DenseLayout:
         ratios[leaves] = np.where(careful[home, None], ratio, np.exp(ratio))
         own = np.arange(k) < self.dims[order, None]
         return Plan(node, order, self.child, table, np.empty(0), base[own], ratios, shift)
-
 
     # ---- counts -----------------------------------------------------------------------
 

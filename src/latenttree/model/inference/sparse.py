@@ -78,8 +78,8 @@ class SparseLayout:
         above = parents[self.nodes]
         self.parent = self.place[np.where(above < 0, tree.root, above)]
         own = np.where(self.nodes < self.p, 0, -1)
-        uint = (x.astype(np.uint32) for x in (self.parent, self.place[home]))
-        self.shape = Shape(*uint, inner[: self.p].copy(), own)
+        of_variable = self.place[home].astype(np.uint32)
+        self.shape = Shape(self.parent.astype(np.uint32), of_variable, inner[: self.p].copy(), own)
 
     def load(self, flat: Floats) -> LoadedModel | None:
         """The model with these flat CPTs; None where zeros prevent ratios to zero."""
