@@ -97,8 +97,8 @@ def test_many_states(seed: int) -> None:
     """Matrix products in the place of loops, among nodes of few states."""
     rng = np.random.default_rng(seed)
     tree = random_tree(rng, 5, internal_observed_fraction=0.2 * (seed % 2))
-    dims = rng.choice([2, 8, 9], size=tree.n_nodes, p=[0.3, 0.4, 0.3])
-    if np.prod(dims.astype(float)) > 2e6:
+    dims = rng.choice([2, 16, 17], size=tree.n_nodes, p=[0.3, 0.4, 0.3])
+    if np.prod(dims.astype(float)) > 5e6:
         dims[:4] = 2
     model = model_on(rng, tree, dims)
     check_all_queries(model, random_evidence(rng, model, 2, 0.2, 0.3 * (seed % 3)))

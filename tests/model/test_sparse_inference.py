@@ -56,7 +56,7 @@ def random_case(seed: int, inside: float, p: int | None = None) -> tuple[TreeMod
     if seed % 2:
         dims = np.where(hidden, rng.integers(2, 5, size=tree.n_nodes), 2)
     if seed % 5 == 4:
-        dims = np.where(hidden, rng.integers(7, 12, size=tree.n_nodes), 2)
+        dims = np.where(hidden, rng.integers(15, 18, size=tree.n_nodes), 2)
     codes = (rng.random((37, p)) < 0.2).astype(np.int64)
     codes[0], codes[1] = 0, 1
     return model_on(rng, tree, dims), codes
@@ -214,7 +214,7 @@ def test_the_cheaper_backend_is_chosen() -> None:
     for rate, sparse in ((0.001, True), (0.5, False)):
         rng = np.random.default_rng(0)
         tree = random_tree(rng, 300, max_degree=6)
-        dims = np.where(np.arange(tree.n_nodes) < 300, 2, 12)
+        dims = np.where(np.arange(tree.n_nodes) < 300, 2, 16)
         model = model_on(rng, tree, dims)
         leaf = np.array([[1 - rate], [rate]])
         tables = [leaf * np.ones((1, len(t.T))) if v < 300 else t for v, t in enumerate(model.cpts)]

@@ -43,9 +43,11 @@ from latenttree.model.inference.dense_plan import (
 LANE = 64
 """Samples of codes that walk the tree together."""
 
-WIDE = 8
+WIDE = 16
 """From this number of states on, sums over states are matrix products, and leaves are read state by
-state of one sample, not sample by sample of one state."""
+state of one sample, not sample by sample of one state. With 8 states the call of BLAS costs more
+than it saves: a log-likelihood takes 1.6 times as long as by loops, with 16 states 0.9 times, with
+64 half."""
 
 BLOCK = 64
 """Columns of posteriors that are written together."""

@@ -48,6 +48,9 @@ LIKELIHOOD, COUNTS, POSTERIORS = range(3)
 OWN, LOGS = 1, 2
 """Flags of inner nodes: observed; product kept as a logarithm."""
 
+LONG = 32
+"""From this number of states on, sums over states are taken row by row of a CPT."""
+
 SMALL, LARGE = 2.0**-30, 2.0**30
 """A node's largest entry is brought back to 1 when it leaves this range."""
 
@@ -202,11 +205,15 @@ def _up(k, paths, shape, numbers, work):  # type: ignore[no-untyped-def]
                 if factor < 1e-100 or factor > 1e100:
                     total += np.log(factor)
                     factor = 1.0
-            for j in range(k):
-                factors[t, k + j] = message[u, j] * factors[t, 0]
-            for i in range(1, k):
+            for j in range(k if k < LONG else 0):
+                part = 0.0
+                for i in range(k):
+                    part += message[u, i * k + j] * factors[t, i]
+                factors[t, k + j] = part
+            for i in range(0 if k < LONG else k):
                 for j in range(k):
-                    factors[t, k + j] += message[u, i * k + j] * factors[t, i]
+                    part = message[u, i * k + j] * factors[t, i]
+                    factors[t, k + j] = part if i == 0 else factors[t, k + j] + part
         above = parent[u]
         if path > 0 and kinds[above] & LOGS:
             for j in range(k):
