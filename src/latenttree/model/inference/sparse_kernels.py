@@ -48,9 +48,6 @@ LIKELIHOOD, COUNTS, POSTERIORS = range(3)
 OWN, LOGS = 1, 2
 """Flags of inner nodes: observed; product kept as a logarithm."""
 
-LONG = 32
-"""From this number of states on, sums over states are taken row by row of a CPT."""
-
 SMALL, LARGE = 2.0**-30, 2.0**30
 """A node's largest entry is brought back to 1 when it leaves this range."""
 
@@ -205,15 +202,17 @@ def _up(k, paths, shape, numbers, work):  # type: ignore[no-untyped-def]
                 if factor < 1e-100 or factor > 1e100:
                     total += np.log(factor)
                     factor = 1.0
-            for j in range(k if k < LONG else 0):
-                part = 0.0
-                for i in range(k):
-                    part += message[u, i * k + j] * factors[t, i]
-                factors[t, k + j] = part
-            for i in range(0 if k < LONG else k):
+            for i in range(0, k - k % 4, 4):
+                at, c = i * k, factors[t, i]
+                d, e, f = factors[t, i + 1], factors[t, i + 2], factors[t, i + 3]
                 for j in range(k):
-                    part = message[u, i * k + j] * factors[t, i]
-                    factors[t, k + j] = part if i == 0 else factors[t, k + j] + part
+                    n = message[u, at + j] * c + message[u, at + k + j] * d
+                    n += message[u, at + 2 * k + j] * e + message[u, at + 3 * k + j] * f
+                    factors[t, k + j] = n if i == 0 else factors[t, k + j] + n
+            for i in range(k - k % 4, k):
+                for j in range(k):
+                    n = message[u, i * k + j] * factors[t, i]
+                    factors[t, k + j] = n if i == 0 else factors[t, k + j] + n
         above = parent[u]
         if path > 0 and kinds[above] & LOGS:
             for j in range(k):
