@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from latenttree.errors import DataError, Option, Text
-from latenttree.model.gaussian.inference import check_samples
-from latenttree.model.gaussian.model import GaussianTreeModel
+from latenttree.model.gaussian.model import GaussianTreeModel, check_samples
 from latenttree.parameters.gaussian.closed_form import closed_form
 from latenttree.parameters.gaussian.moments import standardisation
 from latenttree.parameters.gaussian.reduction import reduced_moments
