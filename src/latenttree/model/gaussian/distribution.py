@@ -21,9 +21,6 @@ from latenttree.model.gaussian.algebra import solve
 from latenttree.model.tree_model import cut, default_root
 from latenttree.tree import Tree
 
-if TYPE_CHECKING:
-    from typing import Self
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Node = str | int | np.integer[Any]
