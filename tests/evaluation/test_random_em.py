@@ -11,13 +11,14 @@ import latenttree as lt
 from latenttree.data import as_table
 from latenttree.errors import DataError
 from latenttree.evaluation.baselines import random_em
+from latenttree.evaluation.baselines.random_em import random_model
 from latenttree.evaluation.metrics import parameter_error
 from latenttree.evaluation.simulation import LatentTreeData
 from latenttree.model.likelihood import total_log_likelihood
 from latenttree.model.samples import InMemory, Samples, marginals
 from latenttree.model.tree_model import TreeModel
 from latenttree.refinement.evidence import canonical_states
-from latenttree.refinement.tree_em import random_model, run_em
+from latenttree.refinement.tree_em import run_em
 
 # Sums over 9 nodes and thousands of samples in another order; steps of EM contract differences.
 ROUNDING = 1e-9

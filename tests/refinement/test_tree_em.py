@@ -10,13 +10,14 @@ from scipy import sparse
 from tests.reference.refine import even_targets, slow_counts, slow_em, slow_objective
 
 from latenttree.data import as_table
+from latenttree.evaluation.baselines.random_em import random_model
 from latenttree.evaluation.datasets import make_latent_tree
 from latenttree.model.inference import Evidence, log_likelihood
 from latenttree.model.likelihood import smoothed, total_log_likelihood
 from latenttree.model.samples import Chunk, InMemory, Samples
 from latenttree.model.tree_model import TreeModel
 from latenttree.refinement.em import GAIN_PER_TOL, PATIENCE, expected_gain
-from latenttree.refinement.tree_em import Refinement, random_model, run_em
+from latenttree.refinement.tree_em import Refinement, run_em
 from latenttree.refinement.tree_problem import OPENING
 from latenttree.tree import Tree
 

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from tests.reference.refine import even_targets, slow_objective
 
+from latenttree.evaluation.baselines.random_em import random_model
 from latenttree.evaluation.datasets import make_latent_tree
 from latenttree.model.inference import Evidence
 from latenttree.model.samples import InMemory
 from latenttree.model.tree_model import TreeModel
-from latenttree.refinement.tree_em import random_model, run_em
+from latenttree.refinement.tree_em import run_em
 from latenttree.search.region_em import RegionModel
 from latenttree.search.region_em import fit_region_model as fit_arrays
 from latenttree.search.region_patterns import LANE, Branches

@@ -63,6 +63,16 @@ class ExpectedSums(NamedTuple):
     statistics: Statistics
     value: float
 
+    def times(self, factor: float) -> ExpectedSums:
+        """All sums times a factor."""
+        statistics = {v: factor * x for v, x in self.statistics.items()}
+        return ExpectedSums(factor * self.counts, statistics, factor * self.value)
+
+    def plus(self, other: ExpectedSums) -> ExpectedSums:
+        """The sums over the samples of both."""
+        statistics = {v: x + other.statistics[v] for v, x in self.statistics.items()}
+        return ExpectedSums(self.counts + other.counts, statistics, self.value + other.value)
+
 
 @dataclass(frozen=True, eq=False)
 class ExpectedCounts:

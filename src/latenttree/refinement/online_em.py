@@ -18,9 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.model.likelihood import total_log_likelihood
+from latenttree.model.passes import ExpectedSums
 from latenttree.model.samples import spread_places
 from latenttree.refinement.em import Limits, Maximum, em_loop, visit
-from latenttree.refinement.tree_problem import Sums, TreeProblem
+from latenttree.refinement.tree_problem import TreeProblem
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -43,7 +44,7 @@ gains less than `FIRST_STEP_FACTOR` times the tolerance, by default 1/2 for each
 
 def after_online_em(
     problem: TreeProblem, limits: Limits, held_out: Callable[[Floats], float] | None
-) -> Maximum[Floats, Sums]:
+) -> Maximum[Floats, ExpectedSums]:
     """A pass of online EM and one EM step, and more where they gain enough."""
     batches = BatchPass(problem)
     state = visit(problem, batches.theta)
@@ -77,7 +78,7 @@ class BatchPass:
         return (value - self._before) / self._share
 
 
-def online_pass(problem: TreeProblem, mean: Sums, batches: Sequence[Ints]) -> Floats:
+def online_pass(problem: TreeProblem, mean: ExpectedSums, batches: Sequence[Ints]) -> Floats:
     """The parameters after a pass over batches of samples, given by their places, from the mean
     statistics of some samples."""
     n, late = problem.samples.n_samples, mean.times(0.0)

@@ -15,11 +15,10 @@ from numpy.typing import NDArray
 from latenttree.engine import Source
 from latenttree.model.likelihood import total_log_likelihood
 from latenttree.model.samples import InMemory, Samples
-from latenttree.model.tree_model import TreeModel, default_root, normalised
+from latenttree.model.tree_model import TreeModel
 from latenttree.refinement.em import GAIN_PER_TOL, Limits, em_loop, visit
 from latenttree.refinement.online_em import after_online_em
 from latenttree.refinement.tree_problem import TreeProblem
-from latenttree.tree import Tree
 
 Floats = NDArray[np.float64]
 RARE_COUNT = 10
@@ -120,19 +119,3 @@ def _n_informed(model: TreeModel, marginals: Sequence[Floats], n_samples: int) -
     )
     widths = np.array([model.cpts[v].shape[1] for v in nodes])
     return model.n_parameters - int(np.minimum(rare, sizes - 1) @ widths)
-
-
-def random_model(
-    tree: Tree, marginals: dict[int, Floats], n_states: int, rng: np.random.Generator
-) -> TreeModel:
-    """A random start for EM: random CPTs around the marginals of observed nodes."""
-    root = default_root(tree)
-    parents = tree.rooted(root).parents
-    dims = [len(marginals[v]) if v < tree.n_observed else n_states for v in range(tree.n_nodes)]
-    cpts = []
-    for v in range(tree.n_nodes):
-        u = int(parents[v])
-        base = marginals[v] if v < tree.n_observed else np.full(n_states, 1 / n_states)
-        noise = rng.gamma(1.0, size=(dims[v], 1 if u < 0 else dims[u]))
-        cpts.append(normalised(base[:, None] * noise, base))
-    return TreeModel(tree, root, tuple(cpts))

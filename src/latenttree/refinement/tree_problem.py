@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import copy
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +12,7 @@ from latenttree.engine import Source
 from latenttree.model.column_groups import Statistics
 from latenttree.model.emissions import Emission, MultiHot, from_many_sums
 from latenttree.model.likelihood import prior_targets
-from latenttree.model.passes import ExpectedCounts, StatisticSums
+from latenttree.model.passes import ExpectedCounts, ExpectedSums, StatisticSums
 from latenttree.model.samples import InMemory, Samples
 from latenttree.model.tree_model import TreeModel
 
@@ -24,29 +23,6 @@ OPENING = 1e-3
 
 LEAST_SHARE = 0.1
 """An extrapolated probability is at least this share of that of the last step."""
-
-
-class Sums(NamedTuple):
-    """The result of an E-step: expected sufficient statistics, which add over samples.
-
-    counts : expected counts of all CPTs, one after another, each row by row.
-    statistics : `(T, n_states)` sums of the statistics of each emission, by node.
-    value : the log-likelihood.
-    """
-
-    counts: Floats
-    statistics: Statistics
-    value: float
-
-    def times(self, factor: float) -> Sums:
-        """All sums times a factor."""
-        statistics = {v: factor * x for v, x in self.statistics.items()}
-        return Sums(factor * self.counts, statistics, factor * self.value)
-
-    def plus(self, other: Sums) -> Sums:
-        """The sums over the samples of both."""
-        statistics = {v: x + other.statistics[v] for v, x in self.statistics.items()}
-        return Sums(self.counts + other.counts, statistics, self.value + other.value)
 
 
 class TreeProblem:
@@ -88,15 +64,15 @@ class TreeProblem:
 
     # ---- steps ------------------------------------------------------------------------
 
-    def expect(self, theta: Floats) -> tuple[float, Sums]:
+    def expect(self, theta: Floats) -> tuple[float, ExpectedSums]:
         """The objective, and the expected statistics of all samples."""
         sums = self.sums(theta)
         return sums.value + self.smoothing * self.log_prior(theta), sums
 
-    def sums(self, theta: Floats) -> Sums:
+    def sums(self, theta: Floats) -> ExpectedSums:
         """The E-step: one pass over the samples."""
         e_step = ExpectedCounts(self.as_model(theta))
-        return Sums(*e_step.finish(self.samples.run(e_step, self.n_jobs)))
+        return e_step.finish(self.samples.run(e_step, self.n_jobs))
 
     def log_prior(self, theta: Floats) -> float:
         """`sum t log P`: the contribution of one pseudo-sample for each column to the objective."""
@@ -104,7 +80,7 @@ class TreeProblem:
         emissions = self._emissions(theta[self.size :])
         return cpts + sum(e.log_prior(self.means[v]) for v, e in emissions.items())
 
-    def maximise(self, sums: Sums) -> Floats:
+    def maximise(self, sums: ExpectedSums) -> Floats:
         """The M-step: parameters of largest expected log-likelihood, with pseudo-samples."""
         emissions = self._from_sums(sums.statistics)
         return self._normalised(_joined(sums.counts + self.smoothing * self.target, emissions))

@@ -12,6 +12,7 @@ from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from latenttree.config import check_refinement_options
 from latenttree.data import Table, as_table, check_n_states
@@ -20,10 +21,9 @@ from latenttree.data.distinct_rows import distinct_rows
 from latenttree.errors import DataError
 from latenttree.model.likelihood import total_log_likelihood
 from latenttree.model.samples import Samples, is_one_hot, marginals
-from latenttree.model.tree_model import TreeModel
+from latenttree.model.tree_model import TreeModel, default_root, normalised
 from latenttree.refinement.em import Limits, em_loop, visit
 from latenttree.refinement.evidence import canonical_states
-from latenttree.refinement.tree_em import random_model
 from latenttree.refinement.tree_problem import TreeProblem
 from latenttree.tree import Tree
 
@@ -83,6 +83,22 @@ def random_em(
             break
     assert best is not None
     return best._replace(model=canonical_states(best.model))
+
+
+def random_model(
+    tree: Tree, marginals: dict[int, NDArray[np.float64]], n_states: int, rng: np.random.Generator
+) -> TreeModel:
+    """A random start for EM: random CPTs around the marginals of observed nodes."""
+    root = default_root(tree)
+    parents = tree.rooted(root).parents
+    dims = [len(marginals[v]) if v < tree.n_observed else n_states for v in range(tree.n_nodes)]
+    cpts = []
+    for v in range(tree.n_nodes):
+        u = int(parents[v])
+        base = marginals[v] if v < tree.n_observed else np.full(n_states, 1 / n_states)
+        noise = rng.gamma(1.0, size=(dims[v], 1 if u < 0 else dims[u]))
+        cpts.append(normalised(base[:, None] * noise, base))
+    return TreeModel(tree, root, tuple(cpts))
 
 
 def _checked_table(tree: Tree, X: Any, n_states: int) -> Table:
