@@ -13,7 +13,7 @@ from latenttree.data.checks import check_finite, check_shape
 from latenttree.data.columns.block_variables import check_block
 from latenttree.data.columns.blocks import checked_csr
 from latenttree.data.columns.vectors import Column, kind_of, training_vector
-from latenttree.data.containers import Blocks, Container, Frame, Matrix, SparseMatrix, container_of
+from latenttree.data.containers import Container, Frame, Matrix, container_of
 from latenttree.data.weights import checked_numbers
 from latenttree.errors import DataError
 
@@ -30,11 +30,10 @@ class Kind(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """A copy of the rows of a batch, their weights, and what the columns held until then."""
+    """A copy of the rows of a batch, and their weights."""
 
     rows: Container
     weights: Floats | None
-    kinds: tuple[Kind, ...]
 
 
 class Batches:
@@ -63,6 +62,7 @@ class Batches:
 
     def __init__(self) -> None:
         self._batches: list[Batch] = []
+        self._kinds: tuple[Kind, ...] = ()
 
     @property
     def n_batches(self) -> int:
@@ -84,24 +84,25 @@ class Batches:
             Batches are numbered from 1.
         """
         try:
-            self._batches.append(self._checked(X, sample_weight))
+            batch, kinds = self._checked(X, sample_weight)
         except DataError as error:
             raise error.within(f"batch {self.n_batches + 1}") from None
+        self._batches.append(batch)
+        self._kinds = kinds
 
-    def _checked(self, X: Any, sample_weight: Any) -> Batch:
+    def _checked(self, X: Any, sample_weight: Any) -> tuple[Batch, tuple[Kind, ...]]:
         rows = container_of(X)
         if rows.name == "table":
             raise DataError("it is a Table, which cannot be joined", "pass the rows it was made of")
         check_shape(rows.shape, 1)
         if self._batches:
             rows = _like(rows, self._batches[0].rows)
-        if isinstance(rows, Frame):
-            rows.check_types([batch.rows for batch in self._batches])
-        before = self._batches[-1].kinds if self._batches else (Kind(None, True),) * rows.shape[1]
-        kinds = map(_same_kind, before, _kinds(rows), _names(rows))
+        _check_types(rows, [batch.rows for batch in self._batches])
+        before = self._kinds or (Kind(None, True),) * rows.shape[1]
+        kinds = tuple(map(_same_kind, before, _kinds(rows), _names(rows)))
         n = rows.shape[0]
         weights = None if sample_weight is None else checked_numbers(sample_weight, n)
-        return Batch(rows.copied(), weights, tuple(kinds))
+        return Batch(rows.copied(), weights), kinds
 
     def joined(self) -> tuple[Any, Floats | None]:
         """All rows in the container that they came in, and their weights (None: no batch had any;
@@ -152,9 +153,6 @@ def _like(rows: Container, first: Container) -> Container:
             "give every batch the same columns",
             value=width,
         )
-    if isinstance(rows, Blocks) and isinstance(first, Blocks):
-        for block, before, name in zip(rows.blocks, first.blocks, _names(first), strict=True):
-            _check_form(block, before, name)
     return rows
 
 
@@ -187,22 +185,19 @@ def _check_names(names: Sequence[Any], expected: Sequence[Any]) -> None:
         )
 
 
-def _check_form(block: Any, before: Any, name: str) -> None:
-    """Raise unless a block is sparse, or as wide, as in the first batch."""
-    forms = ["sparse" if sparse.issparse(b) else "dense" for b in (block, before)]
-    remedy = "pass it as in the first"
-    if forms[0] == forms[1]:
-        forms = [
-            "a vector" if b.ndim == 1 else f"{b.shape[1]} columns wide" for b in (block, before)
-        ]
-        remedy = "give every batch the same columns"
-    if forms[0] != forms[1]:
-        raise DataError(
-            f"block {name!r} is {forms[0]}, but {forms[1]} in earlier batches",
-            remedy,
-            column=name,
-            value=forms[0],
-        )
+def _check_types(rows: Container, earlier: Sequence[Container]) -> None:
+    """Raise where a column cannot be joined with that of earlier batches."""
+    for j, name in enumerate(_names(rows)):
+        now = rows.type_of(j)
+        known = (batch.type_of(j) for batch in earlier) if now else ()
+        before = next(filter(None, known), None)
+        if now and before and now[0] != before[0]:
+            raise DataError(
+                f"column {name!r} is {now[1]}, but {before[1]} in earlier batches",
+                "give every batch the types of the first",
+                column=name,
+                value=now[0],
+            )
 
 
 # --- values of the same kind -------------------------------------------------------------
@@ -211,8 +206,8 @@ def _check_form(block: Any, before: Any, name: str) -> None:
 def _kinds(rows: Container) -> Iterator[Kind]:
     """What each column holds; raises where `fit` could not read it."""
     names = _names(rows)
-    if isinstance(rows, SparseMatrix):
-        checked_csr(rows.matrix, names, negative=True)
+    if rows.ones is not None:
+        checked_csr(rows.ones, names, negative=True)
         yield from [Kind("numbers", True)] * len(names)
     elif isinstance(rows, Matrix) and rows.array.dtype.kind in "biuf":
         check_finite(rows.array, names)

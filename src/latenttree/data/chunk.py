@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -13,7 +13,7 @@ from scipy import sparse
 
 from latenttree.data.row_access import take_rows
 from latenttree.data.values import LazyRows
-from latenttree.engine import BLOCK
+from latenttree.engine import BLOCK, blocks
 
 CHUNK_CODES = 1 << 24
 """Codes in a chunk, at most; at least a block of samples."""
@@ -66,6 +66,21 @@ class Chunk:
     def columns(self) -> Any:
         """(n, p) the rows that are CSR as CSC."""
         return self.rows.tocsc()
+
+    @property
+    def weights_or_empty(self) -> NDArray[np.float64]:
+        """(n,) weights, (0,) where each sample counts once, as kernels take them."""
+        return np.empty(0) if self.weights is None else self.weights
+
+    @property
+    def root_weights(self) -> NDArray[np.float32] | None:
+        """(n,) square roots of the weights; None without weights."""
+        return None if self.weights is None else np.sqrt(self.weights).astype(np.float32)
+
+    def parts(self, size: int) -> Iterator[Chunk]:
+        """The samples, `size` at a time."""
+        for start, stop in blocks(len(self), size):
+            yield self if stop - start == len(self) else self.take(slice(start, stop))
 
     def take(self, index: Any) -> Chunk:
         """The samples of `index`, a slice, a mask or positions in the chunk; the `start` of a slice

@@ -21,6 +21,7 @@ from latenttree.data.streaming.assemble import ReadPlan
 from latenttree.data.streaming.scratch import map_of
 from latenttree.data.table import Table
 from latenttree.data.weights import check_weights
+from latenttree.engine import THREADS
 from latenttree.engine.memory import memory_bytes, room_for_reading
 from latenttree.errors import DataError, Option, Text
 
@@ -129,4 +130,4 @@ def _table_again(
         if not weights.all():
             table, weights = table.subset_rows(np.flatnonzero(weights)), weights[weights > 0]
         table = table.replace(weights=None if (weights == 1).all() else weights)
-    return table_of_scores(table) if scores else table
+    return table_of_scores(table) if scores and table.engine is THREADS else table

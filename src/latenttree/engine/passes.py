@@ -79,7 +79,8 @@ def merged(pass_: Pass[Total], total: Total, other: Total) -> Total:
 
 def add_totals(total: Any, other: Any) -> None:
     """Add nested totals in place: arrays add, lists are joined, and tuples, dictionaries (of which
-    either may have keys that the other lacks) and dataclasses are added part by part."""
+    either may have keys that the other lacks) and dataclasses are added part by part; other objects
+    merge themselves."""
     if isinstance(total, np.ndarray):
         total += other
     elif isinstance(total, list):
@@ -94,5 +95,7 @@ def add_totals(total: Any, other: Any) -> None:
     elif is_dataclass(total):
         for field in fields(total):
             add_totals(getattr(total, field.name), getattr(other, field.name))
+    elif hasattr(total, "merge"):
+        total.merge(other)
     elif total is not None or other is not None:
         raise TypeError(f"totals of type {type(total).__name__} do not add in place")

@@ -8,9 +8,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
-from latenttree.data import Table, one_hot_codes
+from latenttree.data import Table
 from latenttree.data.chunk import CHUNK_CODES, Chunk, chunk_size
+from latenttree.data.storage import BinaryStorage
 from latenttree.data.subsets import Restricted, TableSubset
 from latenttree.data.values import CODED
 from latenttree.engine import THREADS, Pass, blocks
@@ -59,9 +61,14 @@ class Samples:
     def __len__(self) -> int:
         return len(self.table) if self.keep is None else int(self.keep.sum())
 
+    @property
+    def is_sparse(self) -> bool:
+        """Whether samples are CSR rows of 0/1 variables."""
+        return isinstance(self.table.storage, BinaryStorage)
+
     def sizes(self) -> list[int]:
         """Number of samples in each chunk."""
-        size = chunk_size(self.table.n_vars, self.table.values is not None, self.chunk_codes)
+        size = chunk_size(self.table.n_vars, self.table.has_values, self.chunk_codes)
         ranges = blocks(self.table.n_samples, size)
         keep = self.keep
         return [b - a if keep is None else int(keep[a:b].sum()) for a, b in ranges]
@@ -101,7 +108,7 @@ class Samples:
 
     def chunks(self) -> Iterator[Chunk]:
         """The chunks, of a size that depends on the table alone."""
-        size = chunk_size(self.table.n_vars, self.table.values is not None, self.chunk_codes)
+        size = chunk_size(self.table.n_vars, self.table.has_values, self.chunk_codes)
         done = 0
         for start, stop in blocks(self.table.n_samples, size):
             chunk = self.table.chunk(start, stop)
@@ -140,12 +147,19 @@ class InMemory:
     weight."""
 
     def __init__(self, parts: Iterable[Chunk | Evidence | NDArray[Any]]) -> None:
-        self._parts = [as_chunk(part) for part in parts]
+        self._parts: list[Chunk] = []
+        for chunk in map(as_chunk, parts):
+            self._parts.append(replace(chunk, start=sum(map(len, self._parts))))
         weights = [len(c) if c.weights is None else c.weights.sum() for c in self._parts]
         self.n_samples = float(sum(weights))
 
     def __len__(self) -> int:
         return sum(self.sizes())
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether samples are CSR rows of 0/1 variables."""
+        return any(issparse(part.rows) for part in self._parts)
 
     def sizes(self) -> list[int]:
         """Number of samples in each part."""
@@ -182,30 +196,16 @@ def codes_of(table: Table, start: int, stop: int) -> NDArray[Any]:
 
 def is_one_hot(table: Table) -> bool:
     """Whether every variable is a single category in every sample."""
-    if table.values is not None:
-        return False
-    return table.kind != "blocks" or one_hot_codes(table) is not None
+    return not table.has_values
 
 
 def model_dims(table: Table) -> NDArray[np.int64]:
     """States of every observed node: its categories, one for a node of another family."""
-    if table.values is None:
-        return table.dims
     return np.where([f in CODED for f in table.families], table.dims, 1)
 
 
 def marginals(table: Table) -> list[NDArray[np.float64]]:
     """Frequencies of the categories of every variable; `[1]` for those of other families."""
-    mean = coordinate_moments(table)[0]
-    if table.kind == "sparse_binary":
-        return [np.array([1 - m, m]) for m in mean]
-    ends = zip(table.offsets[:-1], table.offsets[1:], table.families, strict=True)
-    return [mean[a:b] if family in CODED else np.ones(1) for a, b, family in ends]
-
-
-def category_bases(table: Table, basis: NDArray[Any]) -> list[Floats]:
-    """Rows of a basis over stored coordinates by variable, `(d, n_directions)` each."""
-    wide = np.asarray(basis, dtype=np.float64)
-    if table.kind == "sparse_binary":
-        return [np.stack([np.zeros(wide.shape[1]), row]) for row in wide]
-    return [wide[a:b] for a, b in zip(table.offsets[:-1], table.offsets[1:], strict=True)]
+    shares = table.storage.by_category(coordinate_moments(table)[0], "rest")
+    pairs = zip(shares, table.families, strict=True)
+    return [share if family in CODED else np.ones(1) for share, family in pairs]
