@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.data.checks import listing
-from latenttree.data.files.text import open_text
 from latenttree.errors import DataError
 
 MISSING_CELLS = frozenset(["", "NA", "N/A", "NaN", "nan", "null", "None", "?"])
@@ -57,16 +55,6 @@ class Roles(NamedTuple):
             raise
 
 
-def csv_header(path: Path, delimiter: str) -> list[str]:
-    """The names in the first line of a .csv; none where that is not valid, which the reader of the
-    whole file reports."""
-    try:
-        with open_text(path) as file:
-            return next(csv.reader(file, delimiter=delimiter), [])
-    except csv.Error:
-        return []
-
-
 def check_header(header: Sequence[str], path: Path) -> None:
     """Raise if the first line holds numbers instead of names."""
     if all(number_of(text) is not None for text in header):
@@ -101,3 +89,23 @@ def number_of(text: str) -> int | float | None:
         except ValueError:
             continue
     return None
+
+
+def weights_of_texts(
+    texts: Sequence[str], codes: NDArray[Any], name: str, start: int = 0
+) -> NDArray[np.float64]:
+    """(n,) how often each row counts, from the distinct texts of a column and those of the rows,
+    the first of which is row `start`."""
+    numbers = [number_of(text.strip()) for text in texts]
+    if None in numbers:
+        wrong = numbers.index(None)
+        row = start + int((codes == wrong).argmax())
+        raise DataError(
+            f"column {name!r} of weights has {texts[wrong]!r} in row {row}, which is no number",
+            "correct it",
+            column=name,
+            row=row,
+            value=texts[wrong],
+            option="weights",
+        )
+    return np.asarray(numbers, dtype=np.float64)[codes]
