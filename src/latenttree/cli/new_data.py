@@ -180,8 +180,6 @@ def _cells_of_frame(frame: Any) -> CsvCells:
         return "" if value is None or value != value else str(value)
 
     columns = (text_array(list(map(text, column.to_pylist()))) for column in frame.columns)
-        text_array([text(value) for value in column.to_pylist()]) for column in frame.columns
-    )
     return CsvCells(tuple(frame.column_names), *zip(*map(coded_texts, columns), strict=True))
 
 
