@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from latenttree.data.files.csv_cells import check_header
+from latenttree.data.files.csv_cells import check_header, numbers_of
 from latenttree.data.files.text import open_bytes, open_text
 from latenttree.errors import DataError, Option, Text
 
-BLOCK_BYTES = 1 << 22
+BLOCK_BYTES = 1 << 24
 """Most bytes of text that pyarrow parses at once."""
 
 SLOW_ROWS = 1 << 12
@@ -154,7 +154,7 @@ def text_array(texts: Sequence[str]) -> Any:
 
 def coded_texts(texts: Any) -> tuple[list[str], Any]:
     """Different texts of such an array, in order of appearance, and the number of each row's."""
-    return texts.dictionary.to_pylist(), texts.indices.to_numpy()
+    return texts.dictionary.to_pylist(), numbers_of(texts.indices, np.int32)
 
 
 def joined_texts(parts: Sequence[Any]) -> tuple[list[str], Any]:
@@ -162,5 +162,5 @@ def joined_texts(parts: Sequence[Any]) -> tuple[list[str], Any]:
     import pyarrow as pa
 
     joined = pa.chunked_array(parts).unify_dictionaries().chunks
-    codes = np.concatenate([chunk.indices.to_numpy() for chunk in joined])
+    codes = np.concatenate([numbers_of(chunk.indices, np.int32) for chunk in joined])
     return joined[0].dictionary.to_pylist(), codes

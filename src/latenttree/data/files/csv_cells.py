@@ -16,6 +16,9 @@ from latenttree.errors import DataError
 MISSING_CELLS = frozenset(["", "NA", "N/A", "NaN", "nan", "null", "None", "?"])
 """Texts of cells that are missing."""
 
+MANY = 1000
+"""Texts from which on it pays to load pyarrow's parser of numbers."""
+
 
 class Roles(NamedTuple):
     """Columns that are not variables: the weights of the rows, and columns to ignore."""
@@ -70,13 +73,52 @@ def check_header(header: Sequence[str], path: Path) -> None:
 def numbers_or_texts(texts: Sequence[str]) -> NDArray[Any]:
     """Numbers where all texts are numbers, else the texts; texts too where two integers, "01" and
     "1", would become one."""
-    numbers = [number_of(text) for text in texts]
-    whole = all(isinstance(number, int) for number in numbers)
-    if None in numbers or (whole and len(set(numbers)) < len(set(texts))):
+    numbers = all_numbers(texts)
+    if numbers is None or (numbers.dtype.kind != "f" and _fewer(numbers, texts)):
         return np.array(texts, dtype=object)
+    return numbers
+
+
+def _fewer(numbers: NDArray[Any], texts: Sequence[str]) -> bool:
+    return len(set(numbers.tolist())) < len(set(texts))
+
+
+def all_numbers(texts: Sequence[str]) -> NDArray[Any] | None:
+    """The numbers that texts are, floats if one of them is; None if one is no number."""
+    fast = _numbers_by_pyarrow(texts) if len(texts) >= MANY else None
+    if fast is not None:
+        return fast
+    numbers = [number_of(text) for text in texts]
+    if None in numbers:
+        return None
     array = np.asarray(numbers)
     # Whole numbers that no integer of NumPy holds would be rounded.
-    return np.array(numbers, dtype=object) if whole and array.dtype.kind == "f" else array
+    whole = array.dtype.kind == "f" and all(isinstance(number, int) for number in numbers)
+    return np.array(numbers, dtype=object) if whole else array
+
+
+def _numbers_by_pyarrow(texts: Sequence[str]) -> NDArray[Any] | None:
+    """The same; None also where pyarrow might read other numbers than Python: hexadecimal ones, NaN
+    in longer words, whole numbers beyond 64 bits. Others are equal to the last bit."""
+    import pyarrow as pa
+
+    array = pa.array(texts, pa.string())
+    for dtype, marks in ((pa.int64(), ""), (pa.float64(), ".eE")):
+        try:
+            numbers = numbers_of(array.cast(dtype), dtype.to_pandas_dtype())
+        except pa.ArrowInvalid:
+            continue
+        odd = any("x" in text or "X" in text for text in texts)
+        marked = not marks or any(mark in text for text in texts for mark in marks)
+        return None if odd or not marked or np.isnan(numbers).any() else numbers
+    return None
+
+
+def numbers_of(array: Any, dtype: Any) -> NDArray[Any]:
+    """A pyarrow array of numbers of a type, none missing; its own `to_numpy` imports pandas."""
+    if not len(array):
+        return np.empty(0, dtype)
+    return np.frombuffer(array.buffers()[1], dtype)[array.offset : array.offset + len(array)]
 
 
 def number_of(text: str) -> int | float | None:

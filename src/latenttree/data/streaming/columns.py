@@ -133,17 +133,23 @@ class StreamedColumn:
         self, labels: Sequence[Any], local: NDArray[np.int64], weights: Floats | None
     ) -> None:
         """Append rows, given different values and which of them each row has, -1 where none."""
-        first = np.empty(len(labels) + 1, dtype=np.int64)
-        first[local[::-1]] = np.arange(len(local))[::-1]
-        order = np.argsort(first[:-1])  # positions in the order in which values came
-        position, before = self._position, len(self._position)
-        numbers = [position.setdefault(labels[i], len(position)) for i in order.tolist()]
-        positions = np.full(len(labels) + 1, -1)
-        positions[order] = numbers
-        self._first += (self.n + first[order[positions[order] >= before]]).tolist()
-        codes = positions[local]
+        position = self._position
+        numbers = [position.get(label, -1) for label in labels]
+        if -1 in numbers:
+            numbers = self._number_new(labels, local)
+        codes = np.asarray([*numbers, -1])[local]
         self._count(codes, weights)
         self._write(codes.astype(code_dtype(len(position), signed=True)), False)
+
+    def _number_new(self, labels: Sequence[Any], local: NDArray[np.int64]) -> list[int]:
+        """The positions of values, new ones in the order in which they came."""
+        first = np.empty(len(labels) + 1, dtype=np.int64)
+        first[local[::-1]] = np.arange(len(local))[::-1]
+        position = self._position
+        for i in np.argsort(first[:-1]).tolist():
+            if position.setdefault(labels[i], len(position)) == len(self._first):
+                self._first.append(self.n + int(first[i]))
+        return [position[label] for label in labels]
 
     def _count(self, codes: NDArray[np.int64], weights: Floats | None) -> None:
         size = len(self._position)

@@ -27,6 +27,11 @@ MIN_ROW_BYTES = 64
 """Bytes that a row counts at least: coding one value of a column takes so many."""
 
 
+CELL_BYTES = 1 << 11
+"""Bytes of text for each column of a .csv in a chunk, if they fit: an array of few cells takes as
+long as one of hundreds."""
+
+
 class Source(NamedTuple):
     """Names of the columns, and a function from bytes to chunks of at most that size."""
 
@@ -215,8 +220,8 @@ def csv_source(path: Path, delimiter: str, roles: Roles) -> Source:
     others = wanted if weights is None else [*wanted, header.index(weights)]
 
     def chunks(size: int) -> Iterator[RowBlock]:
-        start = 0
-        for columns in csv_batches(path, delimiter, others, size // 16) if wanted else ():
+        start, block = 0, max(size // 16, min(size // 2, CELL_BYTES * len(header)))
+        for columns in csv_batches(path, delimiter, others, block) if wanted else ():
             n, counts = len(columns[0]), None
             if weights is not None:
                 counts = weights_of_texts(*coded_texts(columns[-1]), weights, start)

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from latenttree.data.checks import check_finite
 from latenttree.data.columns.vectors import Vector, vector_of_array
 from latenttree.data.files.csv_batches import coded_texts
-from latenttree.data.files.csv_cells import MISSING_CELLS, number_of, numbers_or_texts
+from latenttree.data.files.csv_cells import (
+    MISSING_CELLS,
+    all_numbers,
+    number_of,
+    numbers_of,
+    numbers_or_texts,
+)
 from latenttree.data.streaming.columns import MAX_DISTINCT, Floats, StreamedColumn
 from latenttree.data.streaming.scratch import ScratchFolder
 from latenttree.errors import DataError
@@ -32,6 +40,7 @@ class TextColumn(StreamedColumn):
         super().__init__(name, requested, store)
         self._max_distinct, self._whole = max_distinct, True
         self._like = Vector(np.empty(0, dtype=object))
+        self._values: NDArray[Any] = np.empty(0, dtype=object)
 
     def add_texts(self, texts: Any, weights: Floats | None) -> None:
         """Append rows, a pyarrow array of texts, with these weights."""
@@ -47,15 +56,14 @@ class TextColumn(StreamedColumn):
         known = len(self._position)
         self._add_coded(list(labels), np.asarray(codes, dtype=np.int64)[local], weights)
         self.n += len(texts)
-        if len(self._position) > known:
-            self._judge(list(labels))
+        self._judge(list(islice(self._position, known, None)))
 
-    def _judge(self, labels: Sequence[str]) -> None:
+    def _judge(self, new: Sequence[str]) -> None:
         """Store many numbers, not all whole, as numbers from here on."""
-        if self._numbers:
-            numbers = [number_of(text) for text in labels]
-            self._numbers = None not in numbers
-            self._whole = self._whole and all(isinstance(number, int) for number in numbers)
+        if self._numbers and new:
+            numbers = all_numbers(new)
+            self._numbers = numbers is not None
+            self._whole = self._whole and numbers is not None and numbers.dtype.kind != "f"
             many = len(self._position) > self._max_distinct
             self.wide = self._numbers and not self._whole and many
 
@@ -65,11 +73,12 @@ class TextColumn(StreamedColumn):
         import pyarrow as pa
         from pyarrow import compute
 
-        different, local = texts.dictionary, texts.indices.to_numpy()
+        different, local = texts.dictionary, numbers_of(texts.indices, np.int32)
         try:
             gaps = compute.is_in(different, pa.array(sorted(MISSING_CELLS)))
             known = compute.if_else(gaps, None, different)
-            numbers: Floats = compute.cast(known, pa.float64()).to_numpy(zero_copy_only=False)
+            filled = compute.cast(known, pa.float64()).fill_null(np.nan)
+            numbers: Floats = numbers_of(filled, np.float64)
             if np.isnan(numbers).sum() == known.null_count:
                 return numbers[local]
         except pa.ArrowInvalid:
@@ -96,7 +105,9 @@ class TextColumn(StreamedColumn):
 
     def different(self) -> Any:
         """(m,) the different values: numbers where all texts are numbers."""
-        return numbers_or_texts(list(self._position))
+        if len(self._values) != len(self._position):
+            self._values = numbers_or_texts(list(self._position))
+        return self._values
 
     def summary(self, weights: Sequence[Floats] | None = None) -> Vector:
         """The different values with their counts, or all numbers where these are stored."""
