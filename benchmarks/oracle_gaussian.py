@@ -18,8 +18,9 @@ from latenttree.model.gaussian import GaussianTreeModel
 from latenttree.model.gaussian.layout import GaussianLayout
 from latenttree.model.gaussian.units import linear_of, model_in_units
 from latenttree.parameters.gaussian.moments import standardisation
+from latenttree.refinement.em import Limits, em_loop, visit
 from latenttree.refinement.gaussian.condensed_rows import training_blocks
-from latenttree.refinement.gaussian.em import run_gaussian_em
+from latenttree.refinement.gaussian.problem import GaussianProblem
 
 Floats = NDArray[np.float64]
 
@@ -67,15 +68,10 @@ def maximum_near_truth(data: LatentTreeData, max_steps: int = 200) -> GaussianTr
     layout = GaussianLayout.for_tree(data.tree, truth.offsets, int(truth.dims[-1]))
     units = standardisation(X, None)
     blocks = training_blocks(X, layout, *units, None, 1.0, jobs)
-    found = run_gaussian_em(
-        linear_of(truth, layout, *units),
-        layout,
-        blocks,
-        max_steps=max_steps,
-        n_parameters=truth.n_parameters,
-        n_jobs=jobs,
-    )
-    return model_in_units(found.linear, layout, *units)
+    problem = GaussianProblem(layout, blocks, jobs)
+    start = visit(problem, problem.opened(linear_of(truth, layout, *units)))
+    found = em_loop(problem, start, Limits(max_steps, 1e-4 * truth.n_parameters))
+    return model_in_units(found.theta, layout, *units)
 
 
 def _columns(data: LatentTreeData) -> Floats:

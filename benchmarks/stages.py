@@ -15,8 +15,8 @@ from latenttree.evaluation.datasets import LatentTreeData
 from latenttree.model.samples import Samples
 from latenttree.model.tree_model import TreeModel
 from latenttree.parameters.moment_start import moment_start
-from latenttree.refinement.em import run_em
 from latenttree.refinement.stage import refine_fully
+from latenttree.refinement.tree_em import run_em
 from latenttree.structure.learn import structure_of_similarities
 from latenttree.tree import Tree
 

@@ -16,7 +16,7 @@ from latenttree.data import as_table
 from latenttree.distances.stage import Measured, States
 from latenttree.errors import Option, Text
 from latenttree.evaluation.datasets import make_latent_tree
-from latenttree.refinement.stage import Fitted
+from latenttree.refinement.fitted import Fitted
 from latenttree.report import Diagnostics, diagnose
 from latenttree.search.stage import Learned
 from latenttree.structure.learn import Structure

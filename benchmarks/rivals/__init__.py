@@ -181,13 +181,12 @@ def likelihoods(model: TreeModel, table: Table, n_jobs: int = 1) -> Floats:
     """(n,) log-likelihood of each sample of a table over the variables of the model."""
     from latenttree.engine import blocks
     from latenttree.model.inference import Evidence, log_likelihood
-    from latenttree.model.samples import chunk_of
 
     own = table if table.names == model.tree.observed_names else table.select(
         list(model.tree.observed_names)
     )  # fmt: skip
     parts = [
-        log_likelihood(model, Evidence(chunk_of(own, start, stop).rows), n_jobs)
+        log_likelihood(model, Evidence(own.chunk(start, stop).rows), n_jobs)
         for start, stop in blocks(own.n_samples, 2**16)
     ]
     return np.concatenate(parts) if parts else np.empty(0)

@@ -22,7 +22,7 @@ from latenttree.engine import resolve_jobs
 from latenttree.model.likelihood import total_log_likelihood
 from latenttree.model.samples import Samples, marginals
 from latenttree.parameters.moment_start import copying_model
-from latenttree.refinement.em import run_em
+from latenttree.refinement.tree_em import run_em
 from latenttree.tree import Tree
 
 ABOUT = """Data sets DS1 to DS3 have a posterior sample of trees of a Bayesian analysis; its most

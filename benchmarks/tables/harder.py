@@ -28,9 +28,13 @@ from latenttree.evaluation.metrics import robinson_foulds
 from latenttree.model.likelihood import bic_score, total_log_likelihood
 from latenttree.model.samples import Samples
 from latenttree.model.tree_model import TreeModel
-from latenttree.refinement.em import run_em
-from latenttree.search.local_search import doubtful_regions, search_structure, search_tree
-from latenttree.search.search_config import RULES, SearchConfig
+from latenttree.refinement.tree_em import run_em
+from latenttree.search.topology_edits import (
+    DOUBTS,
+    doubtful_regions,
+    search_structure,
+    search_tree,
+)
 from latenttree.structure.learn import Structure, structure_of_similarities
 from latenttree.tree import Tree
 
@@ -145,8 +149,10 @@ class OurStages:
             return {"edges": edges, "bic": [0.0] * 3}
         if model is None:
             model = self._parameters(result.tree)
-        by_bic = SearchConfig(self.samples, "bic", smoothing=self.config.smoothing)
-        _, probable = self._take("probable", lambda: search_structure(result, model, by_bic))
+        _, probable = self._take(
+            "probable",
+            lambda: search_structure(result, model, self.samples, "bic", self.config),
+        )
         models = [model, probable, self._parameters(self.truth)]
         return {"edges": edges, "bic": converged_bics(models, self.samples)}
 
@@ -172,8 +178,8 @@ class OurStages:
 
 def has_doubts(result: Structure) -> bool:
     """Whether the search by likelihood would look at any region."""
-    regions = doubtful_regions(lambda _: result.support, RULES["likelihood"])
-    return next(regions(result.tree), None) is not None
+    regions = doubtful_regions(result.tree, result.support, DOUBTS["likelihood"])
+    return next(regions, None) is not None
 
 
 def stated_support(result: Structure, truth: Tree) -> list[tuple[float, bool]]:

@@ -21,7 +21,7 @@ from latenttree.engine import resolve_jobs
 from latenttree.evaluation.datasets import LatentTreeData, make_latent_tree
 from latenttree.evaluation.metrics import parameter_error, robinson_foulds
 from latenttree.model import inference
-from latenttree.model.samples import Chunk, chunk_of
+from latenttree.model.samples import Chunk, evidence_of
 from latenttree.model.tree_model import TreeModel
 
 ABOUT = """30% of all entries are taken out, each by itself. Balanced 3-ary tree, p = 81,
@@ -109,9 +109,9 @@ def log_losses(
     p = model.tree.n_observed
     nodes = [int(model.parents[v]) if v in model.emissions else v for v in range(p)]
     asked = sorted(set(nodes))
-    chunk, true = chunk_of(seen, 0, n), chunk_of(full, 0, n)
+    chunk, true = seen.chunk(0, n), full.chunk(0, n)
     nothing = Chunk(np.full((n, p), -1, dtype=np.int32))
-    evidence = (chunk if use else nothing).evidence(model)
+    evidence = evidence_of(chunk if use else nothing, model)
     answer = inference.posteriors(model, evidence, asked, resolve_jobs(None))
     posterior = dict(zip(asked, answer.values, strict=True))
     parts = []

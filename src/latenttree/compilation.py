@@ -25,13 +25,13 @@ from scipy.sparse import csr_array
 
 from latenttree.config import FitConfig
 from latenttree.data import Table, as_table
+from latenttree.data.distinct_rows import distinct_rows
 from latenttree.distances.estimate import Distances
 from latenttree.distances.similarity import Similarity, estimated_similarity
 from latenttree.distances.stage import Measured, States
 from latenttree.engine.kernels import kernel_folder
 from latenttree.evaluation.simulation import make_latent_tree
 from latenttree.parameters.stage import estimate_parameters
-from latenttree.refinement.distinct_rows import distinct_rows
 from latenttree.refinement.stage import refine
 from latenttree.structure.builder import TreeBuilder
 from latenttree.structure.contraction import refit_lengths

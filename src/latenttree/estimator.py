@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from latenttree.compilation import Compiler
 from latenttree.config import FitConfig, seed_of
 from latenttree.data import Schema, Table
+from latenttree.data.distinct_rows import distinct_rows
 from latenttree.data.files.formats import sizes_of
 from latenttree.data.stage import read
 from latenttree.distances.detection import check_enough_samples
@@ -29,7 +30,6 @@ from latenttree.model.tree_model import TreeModel
 from latenttree.parameters.stage import estimate_parameters
 from latenttree.partial_fit import PartialFitMixin
 from latenttree.queries import QueryMixin
-from latenttree.refinement.distinct_rows import distinct_rows
 from latenttree.refinement.stage import refine
 from latenttree.report import Diagnostics, diagnose
 from latenttree.search.stage import Learned, search
@@ -83,9 +83,9 @@ class LatentTree(PartialFitMixin, QueryMixin, BaseEstimator):
         Largest number of EM steps.
     tol : float, default=1e-7
         EM stops when the expected remaining gain in log-likelihood is below `500,000 tol` for each
-        free parameter: 0.05 by default, where sampling noise is 0.5. With `hidden="gaussian"` it
-        stops when a step gains at most `1000 tol` for each free parameter, or `tol` for each known
-        value where that is less.
+        free parameter: 0.05 by default, where sampling noise is 0.5. With `hidden="gaussian"`
+        all gains to come are taken as 500 times the last one, since some of them come late, and
+        parameters count only up to a thousandth of the known values.
     smoothing : float, default=1.0
         Pseudo-samples for every state of a parent, distributed as the variable's own frequencies
         (a Dirichlet prior).

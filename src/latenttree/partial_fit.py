@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from sklearn.exceptions import NotFittedError
 
-from latenttree.data.batches.batches import Batches
+from latenttree.data.batches import Batches
 
 LEARNED = (
     "tree_",
@@ -36,9 +36,9 @@ class PartialFitMixin:
 
         All batches are of one kind of container with the same columns (matched by name for a
         DataFrame or dict), each with at least one row. A batch that does not match is refused and
-        changes nothing. A copy of each batch is stored: 1 byte for a boolean, 1 to 8 for an
-        integer as its size needs, 1 to 4 for text or a category, 4 or 8 for a float, and for each
-        stored value of a sparse matrix 4 beside the value."""
+        changes nothing. A copy of each batch is stored in its own types, as large as the batch
+        itself (give integers as int8, and text as categories, to store less), and while they are
+        joined all samples are in memory twice."""
         batches = vars(self).get("_batches")
         if batches is None:
             batches = Batches()

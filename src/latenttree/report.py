@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -16,14 +17,16 @@ from latenttree.distances.stage import Measured, States
 from latenttree.engine.memory import peak_memory
 from latenttree.errors import Option, Text
 from latenttree.model.tree_model import TreeModel
-from latenttree.refinement.stage import Fitted
-from latenttree.search.node_states import states_summary
+from latenttree.refinement.fitted import Fitted
 from latenttree.search.stage import Learned
 from latenttree.structure.learn import Structure
 from latenttree.structure.summary import effective_depth, samples_needed
 
 WORST_CONDITION = 1e4
 """Growth of errors in a decomposition beyond which its parameters rest on refinement."""
+
+SHOWN = 3
+"""Nodes that a sentence names."""
 
 
 @dataclass(eq=False)
@@ -246,3 +249,26 @@ def _memory_messages(measured: Measured) -> list[str]:
     """How distances were fitted into memory, where that took a detour."""
     plan = measured.plan
     return [plan.sentence()] if plan is not None and plan.mode == "on demand" else []
+
+
+def states_summary(model: TreeModel) -> list[str]:
+    """Which hidden nodes have fewer states than the others, in sentences; none where all have as
+    many."""
+    states = model.dims[model.tree.n_observed :]
+    most = int(states.max(initial=0))
+    counts = Counter(states.tolist())
+    lines = []
+    for k in sorted(counts, reverse=True)[1:]:
+        names = [model.tree.names[model.tree.n_observed + i] for i in np.flatnonzero(states == k)]
+        lines.append(
+            f"{_listed(names)} {'has' if len(names) == 1 else 'have'} {k} states of {most}: the "
+            "data do not tell more apart there"
+        )
+    return lines
+
+
+def _listed(names: list[str]) -> str:
+    """ "h1", "h1 and h2", "h1, h2, h3 and 4 others"."""
+    left = len(names) - SHOWN
+    shown = names if left <= 0 else [*names[:SHOWN], f"{left} other{'s' if left > 1 else ''}"]
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"

@@ -9,10 +9,17 @@ from scipy import sparse
 from tests.reference.binary import random_words, sparse_binary
 from tests.reference.spanning import kruskal
 
+from latenttree.data.table import Table, sparse_binary_table
 from latenttree.distances.estimate import estimate_distances
 from latenttree.distances.stage import similarity_of
 from latenttree.distances.streaming_spanning_tree import packed_marginals, strongest_counted_tree
-from latenttree.moments.cooccurrence import pack_matrix
+from latenttree.moments.cooccurrence import packed
+
+
+def of_all(X: NDArray[np.int8]) -> Table:
+    """All columns, constant ones too."""
+    ones = sparse.csr_array(X.astype(np.float32))
+    return sparse_binary_table([str(i) for i in range(X.shape[1])], ones)
 
 
 def strengths(X: NDArray[np.int8]) -> NDArray[np.float64]:
@@ -40,7 +47,7 @@ def test_strips_give_a_tree_of_largest_strength(seed: int) -> None:
     X = random_words(seed)
     strength = strengths(X)
     best = sum(strength[e] for e in kruskal(-strength))
-    edges = strongest_counted_tree(packed_marginals(pack_matrix(sparse.csr_array(X))), 1)
+    edges = strongest_counted_tree(packed_marginals(packed(of_all(X))), 1)
     # strengths in single precision, at most 49 of them
     assert sum(strength[a, b] for a, b in edges.tolist()) == pytest.approx(best, abs=1e-5)
 
@@ -54,6 +61,6 @@ def test_strips_give_the_tree_of_the_matrix(largest: int) -> None:
         table = sparse_binary(X)
         whole = similarity_of(estimate_distances(table, 2, n_jobs=1), table)
         for frequent in (None, rng.random(table.n_vars) < 0.5):
-            store = pack_matrix(table.matrix, 1, frequent)
+            store = packed(table, 1, frequent)
             found = strongest_counted_tree(packed_marginals(store), 2, largest)
             np.testing.assert_array_equal(found, whole.mst)

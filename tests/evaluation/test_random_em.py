@@ -11,13 +11,14 @@ import latenttree as lt
 from latenttree.data import as_table
 from latenttree.errors import DataError
 from latenttree.evaluation.baselines import random_em
+from latenttree.evaluation.baselines.random_em import random_model
 from latenttree.evaluation.metrics import model_of, parameter_error
 from latenttree.evaluation.simulation import LatentTreeData
 from latenttree.model.likelihood import total_log_likelihood
-from latenttree.model.samples import Samples, marginals
+from latenttree.model.samples import InMemory, Samples, marginals
 from latenttree.model.tree_model import TreeModel
-from latenttree.refinement.em import random_model, run_em
 from latenttree.refinement.evidence import canonical_states
+from latenttree.refinement.tree_em import run_em
 
 # Sums over 9 nodes and thousands of samples in another order; steps of EM contract differences.
 ROUNDING = 1e-9
@@ -28,7 +29,7 @@ def nine(seed: int, n_samples: int = 2_000, n_states: int = 2) -> LatentTreeData
 
 
 def likelihood(model: TreeModel, data: LatentTreeData) -> float:
-    return total_log_likelihood(model, lambda: [data.X])
+    return total_log_likelihood(model, InMemory([data.X]))
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 1.0])
@@ -122,7 +123,7 @@ def test_restarts_reach_the_maximum_near_the_truth(seed: int) -> None:
     rarer (95%), ten that do not in a row are not to be seen."""
     data = nine(seed, n_samples=20_000)
     top = run_em(
-        model_of(data), lambda: [data.X], max_steps=500, tolerance=1e-11, smoothing=0.0
+        model_of(data), InMemory([data.X]), max_steps=500, tolerance=1e-11, smoothing=0.0
     ).model
     found = random_em(data.tree, data.X, 2, n_restarts=10, smoothing=0.0, tol=1e-10)
     # what tol leaves on the way up is about a hundred last steps of 1e-10 of 1e5

@@ -15,7 +15,7 @@ from latenttree.evaluation.datasets import LatentTreeData, make_latent_tree
 from latenttree.evaluation.metrics import parameter_error
 from latenttree.evaluation.simulation import seen_length
 from latenttree.model.inference import Evidence, log_likelihood
-from latenttree.model.samples import chunk_of
+from latenttree.model.samples import evidence_of
 
 FAMILIES = (
     "gaussian",
@@ -106,10 +106,10 @@ def test_the_model_explains_the_samples_better_than_another() -> None:
         make_latent_tree(9, 3, 4, family="mixed", n_samples=5000, random_state=s) for s in (0, 1)
     )
     table = as_table(one.X, family=one.family)
-    chunk = chunk_of(table, 0, 5000)
+    chunk = table.chunk(0, 5000)
     scores = []
     for data in (one, other):
-        evidence: Evidence = chunk.evidence(data.model)
+        evidence: Evidence = evidence_of(chunk, data.model)
         scores.append(log_likelihood(data.model, evidence).mean())
     assert scores[0] > scores[1] + 1
 

@@ -14,10 +14,10 @@ from latenttree.evaluation.simulation import make_latent_tree
 from latenttree.model.column_groups import ColumnGroups
 from latenttree.model.emissions import MultiHot, from_many_sums
 from latenttree.model.likelihood import total_log_likelihood
+from latenttree.model.passes import ExpectedCounts
 from latenttree.model.samples import Chunk, Samples
 from latenttree.model.tree_model import TreeModel
-from latenttree.refinement.em_steps import EMSteps, mean_statistics
-from latenttree.refinement.parameter_vectors import ParameterVectors
+from latenttree.refinement.tree_problem import TreeProblem, mean_statistics
 
 
 def model_of(seed: int, p: int = 6, k: int = 3) -> TreeModel:
@@ -48,30 +48,25 @@ def samples_of(
     return Samples(table)
 
 
-def steps_of(model: TreeModel, chunks: Samples) -> EMSteps:
-    p, k = model.tree.n_observed, int(model.dims[-1])
-    target = tuple(np.ones(1) if v < p else np.full(k, 1 / k) for v in range(model.tree.n_nodes))
-    return EMSteps(ParameterVectors(model, target, mean_statistics(model, chunks)), 1.0, 1)
-
-
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("k", [2, 3])
-def test_sums_are_those_of_evidence(seed: int, k: int) -> None:
+def test_sums_are_those_of_evidence(seed: int, k: int, monkeypatch: pytest.MonkeyPatch) -> None:
     model = model_of(seed, k=k)
     weights = None if seed % 2 else np.random.default_rng(seed).uniform(0, 3, 200)
     chunks = samples_of(model, seed, weights=weights)
-    steps = steps_of(model, chunks)
-    assert steps.groups is not None
-    theta = steps.space.flat(model.cpts, model.emissions)
-    fast = steps.expect(theta, chunks)
-    steps.groups = None
-    slow = steps.expect(theta, chunks)
+    problem = TreeProblem(model, chunks)
+    assert ColumnGroups.of(model) is not None
+    theta = problem.of_model(model)
+    fast = problem.sums(theta)
+    value = total_log_likelihood(model, chunks)
+    monkeypatch.setattr(ColumnGroups, "of", classmethod(lambda cls, model: None))
+    slow = problem.sums(theta)
     assert fast.value == pytest.approx(slow.value, rel=1e-12)
     first = sum(t.size for t in model.cpts[: model.tree.n_observed])
     np.testing.assert_allclose(fast.counts[first:], slow.counts[first:], rtol=1e-9, atol=1e-9)
     for v, sums in slow.statistics.items():
         np.testing.assert_allclose(fast.statistics[v], sums, rtol=1e-9, atol=1e-9)
-    assert total_log_likelihood(model, chunks) == pytest.approx(slow.value, rel=1e-12)
+    assert value == pytest.approx(slow.value, rel=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -97,8 +92,13 @@ def test_missing_rows_are_left_to_others() -> None:
     assert groups.sparse_rows(gaps) is None
     filled = Chunk(chunk.rows, chunk.arrays, None, chunk.stored * 0.5)
     assert groups.sparse_rows(filled) is None
-    flat = np.concatenate([t.ravel() for t in model.cpts])
-    assert groups.expect(flat, model, iter([gaps]), 1) is None
+    sums = ExpectedCounts(model)
+    one, other = sums.start(), sums.start()
+    sums.add(one, chunk, 1)
+    sums.add(other, gaps, 1)
+    assert "groups" in one
+    assert "groups" not in other
+    np.testing.assert_allclose(sums.finish(one).counts, sums.finish(other).counts, atol=1e-9)
 
 
 def test_certain_codes_are_left_to_others() -> None:
@@ -115,11 +115,11 @@ def test_certain_codes_are_left_to_others() -> None:
 def test_many_groups_at_once_are_each_alone(smoothing: float) -> None:
     model = model_of(3, p=8, k=2)
     chunks = samples_of(model, 3)
-    steps = steps_of(model, chunks)
-    sums = steps.expect(steps.space.flat(model.cpts, model.emissions), chunks).statistics
+    problem = TreeProblem(model, chunks)
+    sums = problem.sums(problem.of_model(model)).statistics
     sums[0][...] = 0.0  # never seen
     sums[1][2:] = 0.0
-    means = steps.space.means
+    means = problem.means
     together = from_many_sums(model.emissions, sums, smoothing, means)  # type: ignore[arg-type]
     for v, group in model.emissions.items():
         alone = group.from_sums(sums[v], smoothing, means[v])

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from latenttree.data import Table, as_table
 from latenttree.engine import BLOCK
-from latenttree.model.samples import Samples, category_bases, codes_of, is_one_hot, marginals
+from latenttree.model.samples import Samples, codes_of, is_one_hot, marginals
 
 DIMS = (3, 2, 5)
 
@@ -135,7 +135,7 @@ def test_bases_by_category_are_those_of_the_stored_values(kind: int) -> None:
     else:
         rows: Any = table.rows(0, 50)
         stored = rows.toarray()
-    for i, by_category in enumerate(category_bases(table, basis)):
+    for i, by_category in enumerate(table.storage.by_category(basis, "nothing")):
         assert by_category.shape == (table.dims[i], 2)
         part = slice(table.offsets[i], table.offsets[i + 1])
         np.testing.assert_allclose(by_category[codes[:, i]], stored[:, part] @ basis[part])

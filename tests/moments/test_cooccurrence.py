@@ -9,15 +9,16 @@ import pytest
 from numpy.typing import NDArray
 from scipy import sparse
 from tests.reference import counts as slow
+from tests.reference.columns import gram_of
 
 from latenttree.data import Table, as_table
 from latenttree.data.table import sparse_binary_table
-from latenttree.moments import full_subspaces, gram
+from latenttree.moments import full_subspaces
 from latenttree.moments.binary import BINARY_DAMPING, binary_pair, counted_pairs, damped_inverse_sd
 from latenttree.moments.cooccurrence import (
+    Packed,
     all_counts,
     count_bits,
-    pack_matrix,
     packed,
     pair_count,
     tile_counts,
@@ -49,6 +50,14 @@ def csr(X: NDArray[np.bool_]) -> sparse.csr_array:
     return sparse.csr_array(X.astype(np.float32))
 
 
+def pack_matrix(X: Any, n_jobs: int = 1, frequent: NDArray[np.bool_] | None = None) -> Packed:
+    return packed(table_of(X), n_jobs, frequent)
+
+
+def table_of(X: Any) -> Table:
+    return sparse_binary_table([str(i) for i in range(X.shape[1])], X)
+
+
 WAYS = {
     "bits": np.ones(P, bool),
     "increments": np.zeros(P, bool),
@@ -67,8 +76,7 @@ def test_all_ways_count_alike(n: int, way: str) -> None:
 
 def test_blas_counts_alike() -> None:
     X = zipf(5_000)
-    dense = X.astype(np.float32)
-    by_blas = gram(lambda start, stop: dense[start:stop], len(X), P, 2)
+    by_blas = gram_of(X.astype(np.float32), 2)
     np.testing.assert_array_equal(all_counts(pack_matrix(csr(X))), by_blas)
 
 
@@ -148,7 +156,7 @@ def test_best_split_is_the_least_sum() -> None:
 
 def columns_at(rates: NDArray[Any], n: int) -> Any:
     X = csr(np.random.default_rng(0).random((n, len(rates))) < rates)
-    return X, np.bincount(X.indices, minlength=len(rates))
+    return table_of(X), np.bincount(X.indices, minlength=len(rates))
 
 
 def test_dense_columns_are_bits_and_rare_ones_lists() -> None:
@@ -165,7 +173,7 @@ def test_work_of_a_split_is_what_the_samples_make() -> None:
     other threshold."""
     X = zipf(400)
     support = X.sum(0)
-    chosen = frequent_columns(csr(X), support)
+    chosen = frequent_columns(table_of(csr(X)), support)
 
     def cost(frequent: NDArray[np.bool_]) -> float:
         visits = int(support[~frequent].sum())

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.reference.columns import gram_of
 from tests.reference.tables import (
     FLOAT32,
     JOBS,
 )
 
 from latenttree.engine import BLOCK
-from latenttree.moments import gram
 
 
 @JOBS
@@ -20,7 +20,7 @@ def test_gram_sums_products(n: int, width: int, n_jobs: int) -> None:
     rng = np.random.default_rng(5)
     x = rng.standard_normal((n, width)) @ rng.standard_normal((width, width)) / np.sqrt(width) + 0.5
     x = x.astype(np.float32)
-    second = gram(lambda start, stop: x[start:stop], n, width, n_jobs)
+    second = gram_of(x, n_jobs)
     expected = x.T.astype(np.float64) @ x
     np.testing.assert_allclose(second / n, expected / n, **FLOAT32)
     np.testing.assert_array_equal(second, second.T)
@@ -28,6 +28,6 @@ def test_gram_sums_products(n: int, width: int, n_jobs: int) -> None:
 
 def test_gram_has_the_same_bits_on_any_number_of_threads() -> None:
     x = np.random.default_rng(6).standard_normal((BLOCK + 50, 700)).astype(np.float32)
-    results = [gram(lambda a, b: x[a:b], len(x), 700, n_jobs) for n_jobs in (1, 2, 3)]
+    results = [gram_of(x, n_jobs) for n_jobs in (1, 2, 3)]
     np.testing.assert_array_equal(results[0], results[1])
     np.testing.assert_array_equal(results[0], results[2])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from tests.reference import moments as slow
 from tests.reference.tables import (
     GAPPY,
@@ -13,8 +14,14 @@ from tests.reference.tables import (
     random_basis,
 )
 
-from latenttree.moments import coordinates, project
-from latenttree.moments.projection import features, weighted_features
+from latenttree.data import Table
+from latenttree.moments import coordinates
+from latenttree.moments.projection import weighted_features
+
+
+def nothing(table: Table, n_directions: int) -> NDArray[np.float32]:
+    """Means of features that are not subtracted."""
+    return np.zeros((table.n_vars, n_directions), dtype=np.float32)
 
 
 @KINDS
@@ -24,11 +31,15 @@ def test_project_is_a_product_with_one_hot(make, n_jobs: int, n_directions: int)
     table = make()
     basis = random_basis(table, n_directions)
     expected = slow.project(table, basis)
-    found = project(table, basis, 0, N, n_jobs)
+    features = table.storage.features(basis, nothing(table, n_directions))
+    found = features.of(table.chunk(0, N), n_jobs)
     assert found.dtype == np.float32
     # at most 4 products of size up to 10, in float32
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
-    np.testing.assert_array_equal(project(table, basis, 100, 1700, n_jobs), found[100:1700])
+    part = features.of(table.chunk(100, 1700), n_jobs)
+    np.testing.assert_array_equal(part, found[100:1700])
+    squares = features.squares(table.chunk(0, N), n_jobs)
+    np.testing.assert_allclose(squares, (expected**2).sum(axis=2), rtol=1e-5, atol=1e-4)
 
 
 @GAPPY
@@ -40,10 +51,12 @@ def test_projections_of_gaps_are_zero(make, n_jobs: int) -> None:  # type: ignor
     known, w = slow.known_of(table), slow.weights_of(table)
     z, n = slow.project(table, basis), table.n_samples
     # up to 20 products of size up to 5, in float32
-    found = project(table, basis, 0, n, n_jobs)
+    whole = table.chunk(0, n)
+    found = table.storage.features(basis, nothing(table, 2)).of(whole, n_jobs)
     np.testing.assert_allclose(found, z, rtol=1e-5, atol=1e-5)
     assert (found[~known] == 0).all()
     away = (z - offset) * known[:, :, None]
-    np.testing.assert_allclose(features(table, basis, offset, 0, n, n_jobs), away, atol=2e-5)
-    weighted = weighted_features(table, basis, offset, 0, n, n_jobs)
+    centred = table.storage.features(basis, offset)
+    np.testing.assert_allclose(centred.of(whole, n_jobs), away, atol=2e-5)
+    weighted = weighted_features(table, basis, offset, n_jobs)
     np.testing.assert_allclose(weighted, away * np.sqrt(w)[:, None, None], atol=5e-5)

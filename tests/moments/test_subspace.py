@@ -20,7 +20,7 @@ from latenttree.data import as_table
 from latenttree.data.checks import free_dimensions
 from latenttree.engine import BLOCK
 from latenttree.evaluation.datasets import make_latent_tree
-from latenttree.moments import cross_moments, full_subspaces, pooled_subspaces, project, subspace
+from latenttree.moments import cross_moments, full_subspaces, pooled_subspaces, subspace
 from latenttree.moments.coordinates import coordinate_moments
 
 
@@ -77,7 +77,8 @@ def test_standardised_features_have_unit_covariance(make) -> None:  # type: igno
     n_directions = int(free_dimensions(table).min())
     basis = random_basis(table, n_directions)
     features = subspace.standardise(table, basis, coordinate_moments(table)[0], 1)
-    z = project(table, basis, 0, N, 1)
+    nothing = np.zeros((table.n_vars, n_directions), dtype=np.float32)
+    z = table.storage.features(basis, nothing).of(table.chunk(0, N), 1)
     # float32 numbers of size 10 and less
     np.testing.assert_allclose(features, z - z.mean(axis=0, dtype=np.float64), rtol=0, atol=1e-5)
     for a in range(table.n_vars):

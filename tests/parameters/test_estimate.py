@@ -21,14 +21,15 @@ from tests.reference.parameters import (
 from benchmarks.oracle import oracle
 from latenttree.config import FitConfig
 from latenttree.data import as_table
+from latenttree.data.chunk import Chunk
 from latenttree.evaluation.datasets import LatentTreeData, make_latent_tree
 from latenttree.evaluation.metrics import model_of, parameter_error
-from latenttree.model.samples import Chunk, Samples, model_dims
+from latenttree.model.samples import InMemory, Samples, model_dims
 from latenttree.model.tree_model import TreeModel
 from latenttree.moments import triples
 from latenttree.moments.triples import TripleMoments, triple_moments
 from latenttree.parameters.estimate import _depth, estimate_by_moments
-from latenttree.parameters.features import leaf_features, leaf_projections
+from latenttree.parameters.features import ViewValues, leaf_projections
 from latenttree.parameters.moment_start import (
     condition_numbers,
     moment_start,
@@ -114,7 +115,7 @@ def sampled(n: int = 500, k: int = 3, seed: int = 0) -> tuple[LatentTreeData, An
     layout = layout_of(data.tree, views, np.full(data.tree.n_observed, k))
     marginals = data.marginals[: data.tree.n_observed]
     tables = [leaf_projections(rng.normal(size=(k, k - 1)), m) for m in marginals]
-    return data, views, layout, leaf_features(views, tables)
+    return data, views, layout, ViewValues(views, tables)
 
 
 def values(views: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -138,9 +139,11 @@ def test_moments_are_means_over_samples(dtype: Any) -> None:
     assert len(layout.emitted)
     assert len(layout.counted)
     codes = data.X.astype(dtype)
-    found = triple_moments([Chunk(codes)], features, layout, 3, n_jobs=1)
+    found = triple_moments(InMemory([codes]), features, layout, 3, n_jobs=1)
     # products of float32 views, and sums of 256 of them, are in float32
-    check_moments(found, slow_moments(codes, values(features(Chunk(codes))), layout, 3), atol=1e-6)
+    check_moments(
+        found, slow_moments(codes, values(features.of(Chunk(codes), 1)), layout, 3), atol=1e-6
+    )
     assert found.n_samples == 500
 
 
@@ -154,11 +157,15 @@ def test_moments_are_over_the_samples_that_have_all_of_it(weighted: bool, n_jobs
     weights = rng.uniform(0.0, 3.0, len(codes)) if weighted else None
     chunk = Chunk(codes, weights=weights)
     found = triple_moments(
-        [chunk.take(slice(0, 200)), chunk.take(slice(200, 500))], features, layout, 3, n_jobs
+        InMemory([chunk.take(slice(0, 200)), chunk.take(slice(200, 500))]),
+        features,
+        layout,
+        3,
+        n_jobs,
     )
     # views are float32, and so are their products with weights where codes are counted
     check_moments(
-        found, slow_moments(codes, values(features(chunk)), layout, 3, weights), atol=1e-6
+        found, slow_moments(codes, values(features.of(chunk, 1)), layout, 3, weights), atol=1e-6
     )
     assert found.n_samples == pytest.approx(500 if weights is None else weights.sum())
 
@@ -175,14 +182,14 @@ def test_moments_of_statistics(missing: float, weighted: bool) -> None:
     table = as_table(data.X, family=data.family, sample_weight=weights)
     views = choose_views(data.tree, 1, hidden=False)
     layout = layout_of(data.tree, views, model_dims(table))
-    features = leaf_features(views, projections_of(table, view_basis(table, 2, None, FitConfig())))
+    features = ViewValues(views, projections_of(table, view_basis(table, 2, None, FitConfig())))
     families = {v: pool.emission for v, pool in pooled_families(table, 2).items()}
     assert len(families) == 10
     (chunk,) = Samples(table)()
-    found = triple_moments([chunk], features, layout, 2, 1, families)
+    found = triple_moments(InMemory([chunk]), features, layout, 2, 1, families)
     statistics = {a: each_statistic(family, chunk.arrays[a]) for a, family in families.items()}
     expected = slow_moments(
-        chunk.codes, values(features(chunk)), layout, 2, chunk.weights, statistics
+        chunk.codes, values(features.of(chunk, 1)), layout, 2, chunk.weights, statistics
     )
     for e, a in enumerate(layout.emitted[:, 1].tolist()):
         if a in families:
@@ -221,7 +228,7 @@ def test_bags_whose_first_item_never_occurs() -> None:
 
 def test_a_view_begins_with_one_so_moments_hold_those_of_lower_order() -> None:
     data, views, layout, features = sampled()
-    found = triple_moments([Chunk(data.X)], features, layout, 3, n_jobs=1)
+    found = triple_moments(InMemory([data.X]), features, layout, 3, n_jobs=1)
     np.testing.assert_allclose(found.third[:, 0, 0, 0], 1, atol=1e-12)
     np.testing.assert_allclose(
         found.third[:, :, 0, 0], found.own[views.view[:, 0]][:, 0], atol=1e-12
@@ -232,26 +239,32 @@ def test_threads_give_the_same_bits_and_chunks_the_same_sums(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     data, _, layout, features = sampled(n=3000)
-    whole = triple_moments([Chunk(data.X)], features, layout, 3, n_jobs=1)
-    check_moments(triple_moments([Chunk(data.X)], features, layout, 3, n_jobs=2), whole, atol=0)
+    whole = triple_moments(InMemory([data.X]), features, layout, 3, n_jobs=1)
+    check_moments(triple_moments(InMemory([data.X]), features, layout, 3, n_jobs=2), whole, atol=0)
     cuts = (slice(0, 700), slice(700, 700), slice(700, 2500), slice(2500, None))
     pieces = [Chunk(data.X[cut]) for cut in cuts]
     # chunks cut the sums of 256 float32 products elsewhere
-    check_moments(triple_moments(pieces, features, layout, 3, n_jobs=2), whole, atol=1e-6)
+    check_moments(triple_moments(InMemory(pieces), features, layout, 3, n_jobs=2), whole, atol=1e-6)
     monkeypatch.setattr(triples, "MAX_VALUES", 1)
-    check_moments(triple_moments([Chunk(data.X)], features, layout, 3, n_jobs=2), whole, atol=1e-6)
+    check_moments(
+        triple_moments(InMemory([data.X]), features, layout, 3, n_jobs=2), whole, atol=1e-6
+    )
 
 
 def test_memory_of_the_views_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     data, _, layout, features = sampled(n=3000)
     seen: list[int] = []
 
-    def watched(chunk: Chunk) -> NDArray[np.float32]:
-        seen.append(len(chunk))
-        return features(chunk)
+    class Watched:
+        """Remembers the sizes of chunks."""
+
+        def of(self, chunk: Chunk, n_jobs: int) -> NDArray[np.float32]:
+            """The features."""
+            seen.append(len(chunk))
+            return np.asarray(features.of(chunk, n_jobs))
 
     monkeypatch.setattr(triples, "MAX_VALUES", 512 * layout.n_views * 3)
-    triple_moments([Chunk(data.X)], watched, layout, 3, n_jobs=1)
+    triple_moments(InMemory([data.X]), Watched(), layout, 3, n_jobs=1)
     assert seen == [512] * 5 + [440]
 
 
@@ -262,7 +275,7 @@ def test_samples_approach_the_exact_moments() -> None:
     p = data.tree.n_observed
     rng = np.random.default_rng(0)
     tables = [leaf_projections(rng.normal(size=(3, 2)), m) for m in data.marginals[:p]]
-    found = triple_moments([Chunk(data.X)], features, layout, 3, n_jobs=1)
+    found = triple_moments(InMemory([data.X]), features, layout, 3, n_jobs=1)
     exact = exact_moments(model_of(data), views, layout, tables)
     for name in ("own", "third"):
         np.testing.assert_allclose(getattr(found, name), getattr(exact, name), atol=0.05)
@@ -289,7 +302,7 @@ def test_trees_without_hidden_nodes_are_counted(n_vars: int) -> None:
     tree = Tree.build([f"x{i}" for i in range(n_vars)], edges, np.ones(n_vars - 1))
     dims = np.full(n_vars, 3)
     marginals = [np.bincount(codes[:, i], minlength=3) / 1000 for i in range(n_vars)]
-    found = estimate_by_moments(tree, [], dims, marginals, lambda: iter([codes]), 2)
+    found = estimate_by_moments(tree, [], dims, marginals, InMemory([codes]), 2)
     assert not len(found.condition)
     for v in range(n_vars):
         np.testing.assert_allclose(found.model.marginals[v], marginals[v], atol=1e-12)
@@ -383,7 +396,7 @@ def test_all_edges_at_once_are_as_one_by_one(shape: Any, k: int) -> None:
     views = choose_views(data.tree, k - 1, hidden=False)
     layout = layout_of(data.tree, views, model_of(data).dims[:14])
     tables = exact_tables(model_of(data), k)
-    moments = triple_moments([Chunk(data.X)], leaf_features(views, tables), layout, k, n_jobs=1)
+    moments = triple_moments(InMemory([data.X]), ViewValues(views, tables), layout, k, n_jobs=1)
     found = solve(data.tree, views, layout, moments).model
     slow = slow_solve(data.tree, views, layout, moments, WORST_GAIN)
     for x, y in zip(found.cpts, slow.cpts, strict=True):

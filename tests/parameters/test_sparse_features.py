@@ -11,15 +11,16 @@ from scipy.sparse import csr_array
 from tests.reference.enumeration import model_on
 from tests.reference.random_trees import random_tree
 
-from latenttree.model.samples import Chunk
+from latenttree.data.chunk import Chunk
+from latenttree.model.samples import InMemory
 from latenttree.model.tree_model import TreeModel
 from latenttree.moments import sparse_triples as present
 from latenttree.moments.sparse_triples import sparse_triple_moments
 from latenttree.moments.triples import TripleLayout, TripleMoments, triple_moments
 from latenttree.parameters.estimate import estimate_by_moments
-from latenttree.parameters.features import leaf_features, leaf_projections, message_features
+from latenttree.parameters.features import ViewValues, leaf_projections
 from latenttree.parameters.solving import layout_of
-from latenttree.parameters.sparse_features import sparse_features
+from latenttree.parameters.sparse_features import SparseViewValues
 from latenttree.parameters.views import Views, choose_views
 
 CLOSE = 1e-5  # products of float32 numbers of size 1, sums in pieces of 256
@@ -54,10 +55,8 @@ def cases(k: int) -> list[Case]:
 
 
 def both_features(case: Case, views: Views, model: TreeModel | None) -> tuple[Any, Any]:
-    new = sparse_features(views, case.projections, model, 2)
-    if model is None:
-        return new, leaf_features(views, case.projections)
-    return new, message_features(views, case.projections, model, 1)
+    given = (views, case.projections, model)
+    return SparseViewValues(*given), ViewValues(*given)
 
 
 @pytest.mark.parametrize("k", [2, 3])
@@ -66,9 +65,9 @@ def test_features_are_those_of_codes(k: int) -> None:
         for hidden in (False, True):
             views = choose_views(case.model.tree, k - 1, hidden)
             new, old = both_features(case, views, case.model if hidden else None)
-            expected = old(case.dense)
+            expected = old.of(case.dense, 1)
             assert (expected[:, 0] == 1).all()
-            np.testing.assert_allclose(new(case.sparse), expected[:, 1:], atol=CLOSE)
+            np.testing.assert_allclose(new.of(case.sparse, 2), expected[:, 1:], atol=CLOSE)
 
 
 def check_moments(found: TripleMoments, expected: TripleMoments) -> None:
@@ -84,8 +83,8 @@ def check_moments(found: TripleMoments, expected: TripleMoments) -> None:
 
 def moments_of(case: Case, views: Views, layout: TripleLayout, n_jobs: int = 2) -> TripleMoments:
     k = int(case.model.dims.max())
-    look_up = sparse_features(views, case.projections, case.model, n_jobs)
-    return sparse_triple_moments([case.sparse], look_up, layout, k, n_jobs)
+    look_up = SparseViewValues(views, case.projections, case.model)
+    return sparse_triple_moments(InMemory([case.sparse]), look_up, layout, k, n_jobs)
 
 
 @pytest.mark.parametrize("k", [2, 3])
@@ -93,8 +92,8 @@ def test_moments_are_those_of_codes(k: int) -> None:
     for case in cases(k):
         views = choose_views(case.model.tree, k - 1, hidden=True)
         layout = layout_of(case.model.tree, views, case.model.dims[: case.codes.shape[1]])
-        look_up = message_features(views, case.projections, case.model, 1)
-        expected = triple_moments([case.dense], look_up, layout, k, 1)
+        look_up = ViewValues(views, case.projections, case.model)
+        expected = triple_moments(InMemory([case.dense]), look_up, layout, k, 1)
         check_moments(moments_of(case, views, layout), expected)
 
 
@@ -123,7 +122,7 @@ def test_parameters_are_those_of_codes() -> None:
                 case.projections,
                 case.model.dims[:p],
                 share,
-                lambda c=c: iter([c]),
+                InMemory([c]),
                 2,
             )
             for c in (case.sparse, case.dense)

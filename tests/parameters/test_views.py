@@ -11,16 +11,15 @@ from hypothesis import given, settings
 from tests.reference.enumeration import branch, message
 from tests.reference.random_trees import trees
 
+from latenttree.data.chunk import Chunk
 from latenttree.evaluation.datasets import make_latent_tree
 from latenttree.evaluation.metrics import model_of
 from latenttree.model.inference import Evidence
-from latenttree.model.samples import Chunk
 from latenttree.model.tree_model import TreeModel
 from latenttree.parameters.features import (
+    ViewValues,
     all_leaf_projections,
-    leaf_features,
     leaf_projections,
-    message_features,
 )
 from latenttree.parameters.views import _branches, choose_views
 from latenttree.tree import Tree
@@ -160,7 +159,7 @@ def test_leaf_features_look_categories_up() -> None:
     rng = np.random.default_rng(0)
     tables = [rng.normal(size=(4, 3)) for _ in range(5)]
     views = choose_views(model.tree, 2, hidden=False)
-    y = leaf_features(views, tables)(Chunk(codes.astype(np.uint8)))
+    y = ViewValues(views, tables).of(Chunk(codes.astype(np.uint8)), 1)
     assert y.dtype == np.float32
     for v, (a, _) in enumerate(views.source.tolist()):
         np.testing.assert_allclose(y[v].T, tables[a][codes[:, a]], rtol=1e-6)
@@ -173,7 +172,7 @@ def test_message_features_are_posteriors_given_the_branch(seed: int) -> None:
     views = choose_views(model.tree, 2, hidden=True)
     assert (views.source[:, 1] >= 0).any()
     assert (views.source[:, 1] < 0).any()
-    y = message_features(views, tables, model, n_jobs=1)(Chunk(codes))
+    y = ViewValues(views, tables, model).of(Chunk(codes), 1)
     for v, (u, w) in enumerate(views.source.tolist()):
         for s in range(5):
             if w < 0:
@@ -190,7 +189,7 @@ def test_message_features_where_all_views_are_messages_or_leaves() -> None:
     hidden = choose_views(model.tree, 2, hidden=True)
     for wanted in (hidden.source[:, 1] >= 0, hidden.source[:, 1] < 0):
         views = hidden._replace(source=hidden.source[wanted])
-        y = message_features(views, tables, model, n_jobs=2)(Chunk(codes))
+        y = ViewValues(views, tables, model).of(Chunk(codes), 2)
         assert y.shape == (wanted.sum(), 3, 40)
         assert np.isfinite(y).all()
         assert (y[:, 0] == 1).all()

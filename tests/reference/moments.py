@@ -155,7 +155,7 @@ def weights_of(table: Table) -> Floats:
 
 def known_of(table: Table) -> NDArray[np.bool_]:
     """(n, p) which samples have which variables."""
-    known = table.known(0, table.n_samples)
+    known = table.storage.known(table.chunk(0, table.n_samples))
     return np.ones((table.n_samples, table.n_vars), dtype=bool) if known is None else known
 
 

@@ -10,8 +10,9 @@ from latenttree.distances.stage import count_states, measure
 from latenttree.estimator import learn_model
 from latenttree.parameters.gaussian import gaussian_start
 from latenttree.parameters.moment_start import moment_start
-from latenttree.refinement.gaussian import FittedGaussian, refine_gaussian
-from latenttree.refinement.stage import Fitted, refine_fully
+from latenttree.refinement.fitted import Fitted
+from latenttree.refinement.gaussian.fitting import refine_gaussian
+from latenttree.refinement.stage import refine_fully
 from latenttree.search.stage import Learned
 from latenttree.structure.stage import learn_structure
 from latenttree.tree import Tree
@@ -32,10 +33,11 @@ def fit_gaussian(
     *,
     n_jobs: int = 1,
     **options: Any,
-) -> FittedGaussian:
-    """The Gaussian model of a given tree: closed form, then EM; `options` of `refine_gaussian`."""
+) -> Fitted:
+    """The Gaussian model of a given tree: closed form, then EM; `options` as those of
+    `FitConfig`."""
     start = gaussian_start(tree, X, offsets, n_dims, weights, n_jobs=n_jobs)
-    return refine_gaussian(start, n_jobs=n_jobs, **options)
+    return refine_gaussian(start, FitConfig(n_jobs=n_jobs, **options))
 
 
 def fit_table(table: Table, **options: Any) -> Learned:

@@ -14,8 +14,9 @@ from latenttree.model.gaussian.model import NOISE_FLOOR
 from latenttree.model.gaussian.rows import Block, sample_block
 from latenttree.model.gaussian.units import linear_of, model_in_units
 from latenttree.parameters.gaussian.moments import standardisation
+from latenttree.refinement.em import Limits, Maximum, em_loop, visit
 from latenttree.refinement.gaussian.condensed_rows import training_blocks
-from latenttree.refinement.gaussian.em import regauged, run_gaussian_em, step
+from latenttree.refinement.gaussian.problem import GaussianProblem, Sums, regauged
 from latenttree.refinement.gaussian.statistics import Statistics, expected_statistics
 from latenttree.refinement.gaussian.vectors import flat, unflat
 
@@ -37,6 +38,13 @@ def as_they_are(X: Any, layout: GaussianLayout, units: Units) -> list[Block]:
     return [sample_block(X, layout, *units, i, min(i + 7, len(X))) for i in range(0, len(X), 7)]
 
 
+def run(
+    linear: Linear, layout: GaussianLayout, blocks: list[Block], limits: Limits, **options: Any
+) -> Maximum[Linear, Sums]:
+    problem = GaussianProblem(layout, blocks)
+    return em_loop(problem, visit(problem, problem.opened(linear)), limits, **options)
+
+
 def leaves(statistics: Statistics) -> Any:
     products = (statistics.core, statistics.hung, statistics.blocks)
     return [a for some in products for part in some for a in part]
@@ -56,10 +64,11 @@ def assert_same_observed(a: GaussianTreeModel, b: GaussianTreeModel, atol: float
 def test_a_step_is_the_slow_step(seed: int, share: float) -> None:
     model, X = case(seed, 40, share)
     linear, layout, units = ready(model, X)
-    sums = expected_statistics(linear, layout, training_blocks(X, layout, *units))
-    fast = model_in_units(step(linear, layout, sums), layout, *units)
+    problem = GaussianProblem(layout, training_blocks(X, layout, *units))
+    value, sums = problem.expect(linear)
+    fast = model_in_units(problem.maximise(sums), layout, *units)
     np.testing.assert_allclose(
-        sums.value - (~np.isnan(X)).sum(axis=0) @ np.log(units[1]),
+        value - (~np.isnan(X)).sum(axis=0) @ np.log(units[1]),
         log_likelihood(model, X).sum(),
         rtol=1e-9,
     )
@@ -93,9 +102,7 @@ def test_the_objective_never_falls(smoothing: float, accelerate: bool) -> None:
         model, X = case(seed, 60, 0.3 * (seed % 2))
         linear, layout, units = ready(model, X)
         blocks = training_blocks(X, layout, *units, smoothing=smoothing)
-        found = run_gaussian_em(
-            linear, layout, blocks, max_steps=30, tolerance=0.0, accelerate=accelerate
-        )
+        found = run(linear, layout, blocks, Limits(30, 0.0), accelerate=accelerate)
         gains = np.diff(found.trace)
         assert gains.min(initial=0) > -1e-9 * abs(found.trace[-1])
 
@@ -106,9 +113,8 @@ def test_acceleration_ends_no_lower_and_sooner() -> None:
         model, X = case(seed, 100, 0.2, k=1, inside=0.0, width=1)
         linear, layout, units = ready(model, X)
         blocks = training_blocks(X, layout, *units, smoothing=1.0)
-        options: Any = {"max_steps": 600, "tolerance": 1e-7}
-        slow = run_gaussian_em(linear, layout, blocks, accelerate=False, **options)
-        fast = run_gaussian_em(linear, layout, blocks, **options)
+        slow = run(linear, layout, blocks, Limits(600, 1e-4), accelerate=False)
+        fast = run(linear, layout, blocks, Limits(600, 1e-4))
         assert fast.trace[-1] > slow.trace[-1] - 0.01
         plain, leaping = plain + len(slow.trace), leaping + len(fast.trace)
     assert leaping < plain
@@ -122,10 +128,10 @@ def test_heywood_case_stays_inside() -> None:
     X[:, 1] = 3 * X[:, 0] - 1
     linear, layout, units = ready(model, X)
     blocks = training_blocks(X, layout, *units)
-    found = run_gaussian_em(linear, layout, blocks, max_steps=200)
+    found = run(linear, layout, blocks, Limits(200, 1e-5))
     assert np.diff(found.trace).min() > -1e-9 * abs(found.trace[-1])
-    assert min(float(a.min(initial=1)) for a in found.linear.hung.noise) >= NOISE_FLOOR
-    assert np.isfinite(log_likelihood(model_in_units(found.linear, layout, *units), X)).all()
+    assert min(float(a.min(initial=1)) for a in found.theta.hung.noise) >= NOISE_FLOOR
+    assert np.isfinite(log_likelihood(model_in_units(found.theta, layout, *units), X)).all()
 
 
 def test_smoothing_is_pseudo_samples_of_independence() -> None:

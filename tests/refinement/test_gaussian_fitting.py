@@ -20,7 +20,7 @@ from latenttree.model.gaussian import (
     sample,
 )
 from latenttree.model.gaussian.gauge import canonical_gauge
-from latenttree.refinement.gaussian import FittedGaussian
+from latenttree.refinement.fitted import Fitted
 from latenttree.tree import Tree
 
 
@@ -37,7 +37,7 @@ def drawn(model: GaussianTreeModel, seed: int, n: int, share: float = 0.0) -> tu
     return with_gaps(rng, X, share), hidden
 
 
-def fit(model: GaussianTreeModel, X: Any, **options: Any) -> FittedGaussian:
+def fit(model: GaussianTreeModel, X: Any, **options: Any) -> Fitted:
     k = int(model.dims[-1]) if model.tree.n_hidden else 1
     return fit_gaussian(model.tree, X, model.offsets, k, **options)
 
@@ -255,7 +255,7 @@ def test_the_result_says_how_it_came_about() -> None:
     # what a sample tells of a hidden node is what its posterior moves
     spread = posterior_means(found.model, X).var(axis=0)
     np.testing.assert_allclose(found.effective_samples / 2000, spread, atol=0.02)
-    plain = fit(model, X, refine=False)
+    plain = fit(model, X, refine=None)
     assert plain.trace == []
     assert log_likelihood(plain.model, X).sum() < log_likelihood(found.model, X).sum()
     # with pseudo-samples in the trace, the last step's gain is all that is between

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,17 +13,15 @@ from tests.reference.refine import even_targets
 from latenttree.evaluation.datasets import make_latent_tree
 from latenttree.evaluation.metrics import model_of
 from latenttree.model.likelihood import total_log_likelihood
-from latenttree.model.samples import Chunk
+from latenttree.model.samples import Chunk, InMemory
 from latenttree.model.tree_model import TreeModel
 from latenttree.refinement import online_em
-from latenttree.refinement.em import run_em
-from latenttree.refinement.em_steps import EMSteps
-from latenttree.refinement.parameter_vectors import ParameterVectors
+from latenttree.refinement.tree_em import run_em
+from latenttree.refinement.tree_problem import TreeProblem
 
 
-def steps_of(model: TreeModel, n_jobs: int = 1) -> EMSteps:
-    target = even_targets(model, model.marginals[: model.tree.n_observed])
-    return EMSteps(ParameterVectors(model, tuple(target), {}), 1.0, n_jobs)
+def problem_of(model: TreeModel, rows: Any, n_jobs: int = 1) -> TreeProblem:
+    return TreeProblem(model, InMemory([Chunk(rows)]), n_jobs=n_jobs)
 
 
 def data_of(seed: int, n: int, p: int = 5, **options: Any) -> tuple[TreeModel, Any]:
@@ -36,14 +33,13 @@ def data_of(seed: int, n: int, p: int = 5, **options: Any) -> tuple[TreeModel, A
 @pytest.mark.parametrize("seed", range(3))
 def test_a_pass_is_the_slow_one(seed: int) -> None:
     model, codes = data_of(seed, 30, shape="caterpillar")
-    steps, target = steps_of(model), even_targets(model, model.marginals[:5])
-    start = steps.space.flat(model.cpts, {})
-    opening = steps.expect(start, lambda: iter([codes[::3]]))
-    mean = opening._replace(counts=opening.counts / len(codes[::3]))
-    batches = [codes[:7], codes[7:12], codes[12:30]]
-    found = online_em.online_pass(steps, mean, [partial(list, [Chunk(b)]) for b in batches], 30.0)
-    expected = slow_online_pass(model, codes[::3], batches, target, online_em.DECAY)
-    for x, y in zip(steps.space.as_model(found).cpts, expected.cpts, strict=True):
+    problem, target = problem_of(model, codes), even_targets(model, model.marginals[:5])
+    mean = problem.on(np.arange(0, 30, 3)).sums(problem.of_model(model)).times(1 / 10)
+    batches = np.split(np.arange(30), [7, 12])
+    found = online_em.online_pass(problem, mean, batches)
+    parts = [codes[b] for b in batches]
+    expected = slow_online_pass(model, codes[::3], parts, target, online_em.DECAY)
+    for x, y in zip(problem.as_model(found).cpts, expected.cpts, strict=True):
         np.testing.assert_allclose(x, y, atol=1e-10)
 
 
@@ -63,14 +59,15 @@ def test_weights_count_as_copies_do() -> None:
     model, codes = data_of(0, 400)
     rng = np.random.default_rng(0)
     weights = rng.integers(1, 3, 400).astype(float)
-    steps = steps_of(model)
-    start = steps.space.flat(model.cpts, {})
-    mean = steps.expect(start, lambda: iter([codes]))
-    halves = slice(0, 150), slice(150, 400)
-    heavy = [partial(list, [Chunk(codes[s], weights=weights[s])]) for s in halves]
     times = weights.astype(int)
-    copied = [partial(list, [Chunk(np.repeat(codes[s], times[s], axis=0))]) for s in halves]
-    one, other = (online_em.online_pass(steps, mean, b, 400.0) for b in (heavy, copied))
+    copies = np.repeat(np.arange(400), times)
+    found = []
+    for samples, cut in ((Chunk(codes, weights=weights), 150), (codes[copies], times[:150].sum())):
+        problem = TreeProblem(model, InMemory([samples]))
+        mean = problem.sums(problem.of_model(model))
+        n = len(problem.samples)
+        found.append(online_em.online_pass(problem, mean, np.split(np.arange(n), [cut])))
+    one, other = found
     np.testing.assert_allclose(one, other, atol=1e-12)
 
 
@@ -78,11 +75,7 @@ def test_weights_count_as_copies_do() -> None:
 def test_threads_do_not_change_a_pass(kind: str) -> None:
     model, codes = data_of(1, 6000, p=12)
     rows = codes if kind == "codes" else sparse.csr_array(codes)
-    chunks = partial(iter, [Chunk(rows)])
-    found = [
-        online_em.BatchPass(steps_of(model, n), steps_of(model).space.flat(model.cpts, {}), chunks)
-        for n in (1, 2)
-    ]
+    found = [online_em.BatchPass(problem_of(model, rows, n)) for n in (1, 2)]
     assert np.array_equal(found[0].theta, found[1].theta)
 
 
@@ -94,7 +87,7 @@ def test_many_samples_need_few_passes(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
     tables = [t * np.exp(0.3 * rng.normal(size=t.shape)) for t in truth.cpts]
     start = TreeModel(truth.tree, truth.root, tuple(t / t.sum(axis=0) for t in tables))
-    chunks = partial(iter, [codes[:25_000], codes[25_000:]])
+    chunks = InMemory([codes[:25_000], codes[25_000:]])
     best = run_em(start, chunks, max_steps=500, tolerance=1e-9)
     quick = run_em(start, chunks, max_steps=500, online_from=40_000)
     assert quick.converged
@@ -105,7 +98,7 @@ def test_many_samples_need_few_passes(monkeypatch: pytest.MonkeyPatch) -> None:
     exact = run_em(start, chunks, max_steps=500, tolerance=1e-12, online_from=40_000)
     assert exact.trace[-1] == pytest.approx(best.trace[-1], abs=0.01)
     # the first steps bring whole units of log-likelihood, so that five of them cannot be enough
-    monkeypatch.setattr("latenttree.refinement.em.ONLINE_MIN_STEPS", 5)
+    monkeypatch.setattr("latenttree.refinement.tree_em.ONLINE_MIN_STEPS", 5)
     short = run_em(start, chunks, max_steps=5, tolerance=1e-12, online_from=40_000)
     assert len(short.trace) == 6
     assert not short.converged
@@ -114,7 +107,7 @@ def test_many_samples_need_few_passes(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("family", ["gaussian", "poisson"])
 def test_families_pass_in_batches_too(family: str) -> None:
     data = make_latent_tree(6, 2, family=family, n_samples=4000, random_state=0)
-    chunks = partial(iter, [chunk_of_values(data)])
+    chunks = InMemory([chunk_of_values(data)])
     best, quick = (run_em(data.model, chunks, tolerance=t, online_from=1000) for t in (1e-9, 1e-7))
     assert quick.trace[-1] > best.trace[-1] - 0.1 * data.model.n_parameters
 

@@ -13,7 +13,7 @@ import latenttree as lt
 from latenttree.evaluation.simulation.shapes import make_tree
 from latenttree.model.inference import sample
 from latenttree.model.likelihood import total_log_likelihood
-from latenttree.model.samples import Chunk
+from latenttree.model.samples import Chunk, InMemory
 from latenttree.model.tree_model import TreeModel
 from latenttree.search.neighbourhood import (
     BranchEvidence,
@@ -28,7 +28,8 @@ from latenttree.search.neighbourhood import (
     refit,
     with_neighbourhoods,
 )
-from latenttree.search.node_states import ChunkMessages
+from latenttree.search.regions import gather_evidence, region_around
+from latenttree.search.state_edits import branch_evidence
 
 
 def small(seed: int, internal: bool = False) -> TreeModel:
@@ -51,7 +52,10 @@ def draws(model: TreeModel, n: int, seed: int) -> Any:
 
 
 def evidence(model: TreeModel, v: int, chunk: Chunk) -> BranchEvidence:
-    return ChunkMessages(model, chunk, [v], 1).to(v)
+    region = region_around(model.tree, (v,), 0)
+    found = gather_evidence(model, [region], InMemory([chunk]), True)  # type: ignore[arg-type]
+    (part,) = branch_evidence(model, region, found)
+    return part
 
 
 def wide_node(model: TreeModel) -> int:
@@ -160,7 +164,7 @@ def test_many_branches_do_not_underflow() -> None:
     product, log_scale = beliefs(neighbourhood, parts[0])
     assert np.isfinite(log_scale).all()
     assert (product.max(axis=1) == 1).all()
-    total = total_log_likelihood(model, lambda: iter([data.X]))
+    total = total_log_likelihood(model, InMemory([data.X]))
     assert log_likelihood_at(neighbourhood, parts) == pytest.approx(total, rel=1e-9)
 
 
@@ -204,8 +208,8 @@ def test_refitting_a_neighbourhood_never_loses_and_is_what_the_whole_gains() -> 
     assert values[-1] > values[0]
     new, value = refit(neighbourhood, parts, Targets(0.0, spread), -np.inf)
     assert value == pytest.approx(log_likelihood_at(new, parts), rel=1e-12)
-    gained = total_log_likelihood(with_neighbourhoods(model, [new]), lambda: iter([chunk]))
-    gained -= total_log_likelihood(model, lambda: iter([chunk]))
+    gained = total_log_likelihood(with_neighbourhoods(model, [new]), InMemory([chunk]))
+    gained -= total_log_likelihood(model, InMemory([chunk]))
     assert value - log_likelihood_at(neighbourhood, parts) == pytest.approx(gained, abs=1e-3)
 
 

@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 from tests.reference.refine import even_targets, slow_objective
 
+from latenttree.evaluation.baselines.random_em import random_model
 from latenttree.evaluation.datasets import make_latent_tree
 from latenttree.evaluation.metrics import model_of
 from latenttree.model.inference import Evidence
+from latenttree.model.samples import InMemory
 from latenttree.model.tree_model import TreeModel
-from latenttree.refinement.em import random_model, run_em
+from latenttree.refinement.tree_em import run_em
 from latenttree.search.region_em import RegionModel
 from latenttree.search.region_em import fit_region_model as fit_arrays
 from latenttree.search.region_patterns import LANE, Branches
@@ -56,13 +58,13 @@ def fit_region_model(model: TreeModel, *args: Any) -> tuple[TreeModel, float]:
     start = RegionModel(parents[hidden], parents[:m], [model.cpts[v] for v in nodes])
     found, value = fit_arrays(start, *args)
     tables = dict(zip(nodes, found.cpts, strict=True))
-    return model.with_cpts(tables[v] for v in range(len(nodes))), value
+    return model.with_flat(np.concatenate([tables[v].ravel() for v in range(len(nodes))])), value
 
 
 def large_fit(model: TreeModel, evidence: Evidence, **options: Any) -> Any:
     p = model.tree.n_observed
     settings = {"max_steps": 3000, "tolerance": 1e-13} | options
-    return run_em(model, lambda: iter([evidence]), marginals=model.marginals[:p], **settings)
+    return run_em(model, InMemory([evidence]), marginals=model.marginals[:p], **settings)
 
 
 @pytest.mark.parametrize("shape", ["star", "caterpillar", "random"])

@@ -473,7 +473,7 @@ def test_one_hot_blocks_with_gaps_are_codes() -> None:
     assert table.values is None
     assert table.has_missing
     np.testing.assert_array_equal(one_hot_codes(table), codes)
-    assert table.known(0, 4).tolist() == (codes >= 0).tolist()  # type: ignore[union-attr]
+    assert table.storage.known(table.chunk(0, 4)).tolist() == (codes >= 0).tolist()  # type: ignore[union-attr]
     mixed = one_hot_codes(as_table([np.eye(3)[[0, 2, 1]], np.array([1, 0, 1])]))
     np.testing.assert_array_equal(mixed, [[0, 1], [2, 0], [1, 1]])
     assert one_hot_codes(as_table([rng().normal(size=(9, 2))])) is None

@@ -15,7 +15,7 @@ from latenttree.evaluation.datasets import LatentTreeData, make_latent_tree
 from latenttree.evaluation.metrics import parameter_error, robinson_foulds
 from latenttree.model.likelihood import total_log_likelihood
 from latenttree.model.samples import Samples
-from latenttree.refinement.em import run_em
+from latenttree.refinement.tree_em import run_em
 
 N = 10_000
 SIZES = (9, 10, 15)

@@ -19,7 +19,8 @@ from latenttree.data.content_order import in_content_order
 from latenttree.data.streaming.scratch import map_of
 from latenttree.evaluation.datasets import make_latent_tree
 from latenttree.model.likelihood import total_log_likelihood
-from latenttree.refinement.em import MANY_SAMPLES
+from latenttree.model.samples import InMemory
+from latenttree.refinement.tree_em import MANY_SAMPLES
 from latenttree.search.stage import tree_model
 
 ROUNDED = ("gaussian_tree", "gaussian_blocks")
@@ -156,7 +157,7 @@ def test_few_different_rows(fraction: float) -> None:
         check_same_parameters(one.fitted.model, other.fitted.model)
     # the same model from rows as from weights: other sums, and other samples are held out
     separate = learn(X, validation_fraction=fraction)
-    score = total_log_likelihood(tree_model(one.fitted), lambda: [X]) / len(X)
+    score = total_log_likelihood(tree_model(one.fitted), InMemory([X])) / len(X)
     assert score == pytest.approx(separate.score(X), abs=2e-3 if fraction else 1e-6)
 
 

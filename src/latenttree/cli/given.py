@@ -90,7 +90,7 @@ def _labels_of(model: LatentTree, v: int) -> StateLabels:
     """The labels of node `v`, observed or hidden."""
     from latenttree.queries import answers_of
 
-    sparse_binary = model.schema_.kind == "sparse_binary" and v < model.tree_.n_observed
+    sparse_binary = model.schema_.is_sparse_binary and v < model.tree_.n_observed
     return StateLabels(answers_of(model.model_, model.schema_).classes(v), sparse_binary)
 
 

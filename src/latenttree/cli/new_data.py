@@ -213,7 +213,7 @@ def _rows_of_cells(cells: CsvCells, schema: Schema, file: str) -> Rows:
     for i, column in enumerate(schema.index.tolist()):
         j = position[schema.columns[column].name]
         if schema.coded[i]:
-            labels = StateLabels(schema.labels[i], schema.kind == "sparse_binary")
+            labels = StateLabels(schema.labels[i], schema.is_sparse_binary)
             codes[:, i] = _column_codes(cells, j, labels, file)
         else:
             arrays[i] = schema.numbers(i, _column_numbers(cells, j, schema, i, file))
@@ -352,7 +352,7 @@ def _check_unknown(report: Mapping[str, Any], model: LatentTree, options: NewEve
 
 def _codes(schema: Schema) -> tuple[list[str], dict[str, slice] | None]:
     """The codes that a model knows, and those of each group; None where it has no groups."""
-    if schema.kind == "sparse_binary":
+    if schema.is_sparse_binary:
         return list(schema.names), None
     codes: list[str] = []
     groups = {}

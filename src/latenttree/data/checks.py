@@ -122,13 +122,54 @@ def check_finite(values: NDArray[Any], names: Sequence[str], start: int = 0) -> 
     infinite = np.isinf(values)
     if infinite.any():
         row, column = np.argwhere(infinite)[0]
-        raise DataError(
-            f"infinity ({values[row, column]}) at row {start + row}, column {names[column]!r}",
-            "values must be finite: drop the row or replace the value",
-            row=int(start + row),
-            column=names[column],
-            value=values[row, column],
+        raise infinite_value(values[row, column], int(start + row), names[column])
+
+
+def infinite_value(value: Any, row: int, name: str) -> DataError:
+    """The error of infinity among numbers that a model is learned from."""
+    return DataError(
+        f"infinity ({value}) at row {row}, column {name!r}",
+        "values must be finite: drop the row or replace the value",
+        row=row,
+        column=name,
+        value=value,
+    )
+
+
+def unsupported_dtype(name: str, dtype: object) -> DataError:
+    """The error of a column whose type cannot be read."""
+    if str(dtype).lower().startswith(("date", "time", "duration")):
+        return DataError(
+            f"column {name!r} has type {dtype}: dates and times are not supported",
+            "drop it, or make a number of it, for example (d - d.min()).dt.days",
+            column=name,
+            value=dtype,
         )
+    return DataError(
+        f"column {name!r} has type {dtype}, which is not supported: columns may be "
+        "boolean, integer, float, string or categorical",
+        "convert it",
+        column=name,
+        value=dtype,
+    )
+
+
+def complex_data() -> DataError:
+    """The error of complex numbers, in the words that scikit-learn's checks expect."""
+    return DataError("Complex data not supported", "pass real and imaginary parts as a block")
+
+
+def wrong_count(value: float, row: int, name: str, family: str) -> DataError:
+    """The error of a count that is negative or no whole number."""
+    what = "negative count" if value < 0 else "count that is no whole number,"
+    return DataError(
+        f"{what} {value:g} at row {row}, column {name!r}: family {family!r} holds "
+        "whole numbers >= 0",
+        "correct it, mark it as missing (NaN), or use a 'gaussian' family",
+        row=row,
+        column=name,
+        value=value,
+    )
 
 
 def check_squares(values: NDArray[Any], name: str) -> None:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from latenttree.data.row_keys import order_keys, row_keys
 from latenttree.data.table import Table
+from latenttree.engine import THREADS
 
 Floats = NDArray[np.float64]
 
@@ -65,7 +66,10 @@ def in_content_order(table: Table, *, small: int = SMALL, max_copies: int = MAX_
 
     Whether equal rows stay separate, or become one with a weight, depends on how many there are,
     not on how they came: rows and integer weights give the same table, to the last bit. They stay
-    separate in a table of at most `small` values, or with at most `max_copies` on average."""
+    separate in a table of at most `small` values, or with at most `max_copies` on average. Samples
+    elsewhere are left in the order that they have."""
+    if table.engine is not THREADS:
+        return table
     ordered = ordered_rows(table)
     if not _stay_separate(table, ordered, small, max_copies):
         return table.rearranged(ordered.rows(), ordered.copies(table.weights))

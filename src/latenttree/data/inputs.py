@@ -13,14 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from latenttree.data.columns.blocks import Groups
 from latenttree.data.columns.builder import table_in_memory, table_of_scores
 from latenttree.data.columns.families import AUTO, Family
+from latenttree.data.columns.groups import Groups
 from latenttree.data.reader import mapped_table, read_table
 from latenttree.data.streaming.assemble import ReadPlan
 from latenttree.data.streaming.scratch import map_of
 from latenttree.data.table import Table
-from latenttree.data.weights import weighted_rows
+from latenttree.data.weights import check_weights
+from latenttree.engine import THREADS
 from latenttree.engine.memory import memory_bytes, room_for_reading
 from latenttree.errors import DataError, Option, Text
 
@@ -125,7 +126,8 @@ def _table_again(
             option="sample_weight",
         )
     if sample_weight is not None:
-        rows, weights = weighted_rows(np.arange(table.n_samples), sample_weight)
-        table = table if len(rows) == table.n_samples else table.subset_rows(rows)
-        table = table.replace(weights=weights)
-    return table_of_scores(table) if scores else table
+        weights = check_weights(sample_weight, table.n_samples)
+        if not weights.all():
+            table, weights = table.subset_rows(np.flatnonzero(weights)), weights[weights > 0]
+        table = table.replace(weights=None if (weights == 1).all() else weights)
+    return table_of_scores(table) if scores and table.engine is THREADS else table

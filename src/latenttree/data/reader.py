@@ -12,8 +12,8 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from latenttree.data.columns.blocks import Groups
 from latenttree.data.columns.families import AUTO, Family
+from latenttree.data.columns.groups import Groups
 from latenttree.data.files.boundary import reading
 from latenttree.data.files.csv_cells import Roles
 from latenttree.data.files.docword import read_vocabulary

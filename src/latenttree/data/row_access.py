@@ -43,7 +43,7 @@ large tables, so that each write to a bucket is large enough."""
 
 
 def take_rows(array: Any, index: Any) -> Any:
-    """`array[index]` of an array or CSR matrix: a view for a slice of an array, else a copy."""
+    """`array[index]` of an array or CSR matrix: a view for a slice, else a copy."""
     if sparse.issparse(array):
         return _take_csr_rows(array, index)
     if isinstance(index, slice):
@@ -87,6 +87,8 @@ def rows_to_scratch(array: Any, index: Ints) -> Any:
 
 
 def _take_csr_rows(matrix: Any, index: Any) -> Any:
+    if isinstance(index, slice) and index.step is None:
+        return _csr_view(matrix, *index.indices(matrix.shape[0])[:2])
     if scratch_map(matrix) is None or isinstance(index, slice):
         return sparse.csr_array(matrix[index])
     row = 8 * matrix.nnz // max(matrix.shape[0], 1)
@@ -94,6 +96,18 @@ def _take_csr_rows(matrix: Any, index: Any) -> Any:
         sparse.csr_array(matrix[part]) for _, part in _parts(matrix.indices, _positions(index), row)
     ]
     return sparse.csr_array(sparse.vstack(parts, format="csr")) if parts else matrix[:0]
+
+
+def _csr_view(matrix: Any, start: int, stop: int) -> Any:
+    """Rows start:stop; only the row pointers are copied."""
+    stop = max(start, stop)
+    indptr = matrix.indptr[start : stop + 1]
+    stored = slice(indptr[0], indptr[-1])
+    about_to_read(matrix.indices, 8 * int(indptr[-1] - indptr[0]))
+    return sparse.csr_array(
+        (matrix.data[stored], matrix.indices[stored], indptr - indptr[0]),
+        shape=(stop - start, matrix.shape[1]),
+    )
 
 
 def _parts(

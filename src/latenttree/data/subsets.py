@@ -9,28 +9,60 @@ sample of weight w stands for w draws, the last of them perhaps a fraction.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from latenttree.data.chunk import Chunk, chunk_size
 from latenttree.data.row_access import take_rows
-from latenttree.data.table import IntArray, Table
+from latenttree.data.table import SHARED, VALUES_PER_RANGE, IntArray, Table
 from latenttree.data.values import Values
+from latenttree.engine import THREADS, Pass, merged
 
+Total = TypeVar("Total")
 Floats = NDArray[np.float64]
 
 MAX_DRAWS = 1 << 26
 """Draws that are permuted one by one; beyond, each weight is thinned by a binomial number."""
 
 
+@dataclass(frozen=True)
+class Restricted(Generic[Total]):
+    """A pass over some of the samples: those at `positions`, ascending (None: all), with `weights`
+    in the same order (None: their own)."""
+
+    inner: Pass[Total]
+    positions: IntArray | None
+    weights: Floats | None
+
+    def start(self) -> Total:
+        """The sum over no samples."""
+        return self.inner.start()
+
+    def add(self, total: Total, chunk: Chunk, n_jobs: int) -> None:
+        """Add those of the samples that are in a chunk."""
+        here = slice(chunk.start, chunk.stop)
+        if self.positions is not None:
+            here = slice(*np.searchsorted(self.positions, [chunk.start, chunk.stop]).tolist())
+            chunk = replace(chunk.take(self.positions[here] - chunk.start), start=here.start)
+        if self.weights is not None:
+            chunk = replace(chunk, weights=self.weights[here])
+        if len(chunk):
+            self.inner.add(total, chunk, n_jobs)
+
+    def merge(self, total: Total, other: Total) -> None:
+        """As the pass does."""
+        merged(self.inner, total, other)
+
+
 class TableSubset(Table):
     """The samples `positions` of the table `whole`, perhaps with other weights; itself a table.
 
-    `rows` and `known` read from `whole` what they are requested. `codes`, `matrix`, `missing` and
-    `values` copy all their rows when they are first used.
+    Chunks and rows are copied from `whole` when they are requested.
     """
 
     whole: Table
@@ -42,7 +74,7 @@ class TableSubset(Table):
             whole, positions = table.whole, table.positions[positions]
         fields = {"whole": whole, "positions": positions, "weights": weights}
         fields["n_samples"] = len(positions)
-        for name in ("names", "kind", "dims", "categories", "offsets", "dropped", "notes"):
+        for name in (*SHARED, "engine"):
             fields[name] = getattr(whole, name)
         for name, value in fields.items():
             object.__setattr__(self, name, value)
@@ -60,26 +92,34 @@ class TableSubset(Table):
     @cached_property
     def codes(self) -> NDArray[Any] | None:
         """Codes of the samples: a copy."""
-        codes = self.whole.codes
-        return None if codes is None else take_rows(codes, self.positions)
+        return self._taken(self.whole.codes)
 
     @cached_property
     def matrix(self) -> sparse.csr_array | None:
         """Stored coordinates of the samples: a copy."""
-        matrix = self.whole.matrix
-        return None if matrix is None else take_rows(matrix, self.positions)
+        return self._taken(self.whole.matrix)
 
     @cached_property
     def missing(self) -> NDArray[np.bool_] | None:
         """Where variables are missing: a copy."""
-        missing = self.whole.missing
-        return None if missing is None else missing[self.positions]
+        return self._taken(self.whole.missing)
 
     @cached_property
     def values(self) -> Values | None:
         """Values of the samples, each array copied when it is first used."""
-        values = self.whole.values
-        return None if values is None else values.take(self.positions)
+        return None if self.whole.values is None else self.whole.values.take(self.positions)
+
+    def _taken(self, array: Any) -> Any:
+        return None if array is None else take_rows(array, self.positions)
+
+    @property
+    def has_values(self) -> bool:
+        """Whether the whole table has values."""
+        return self.whole.has_values
+
+    def _chunk_size(self) -> int:
+        """Fewer samples than in chunks of a whole table, as they are copied."""
+        return chunk_size(self.n_vars, self.has_values, VALUES_PER_RANGE)
 
     def rows(self, start: int, stop: int) -> NDArray[Any] | sparse.csr_array:
         """Samples start:stop as codes or CSR: a copy of them."""
@@ -89,14 +129,20 @@ class TableSubset(Table):
         assert self.whole.matrix is not None
         return sparse.csr_array(take_rows(self.whole.matrix, positions))
 
-    def known(self, start: int, stop: int) -> NDArray[np.bool_] | None:
+    def _known(self, start: int, stop: int) -> NDArray[np.bool_] | None:
         """(stop - start, p) False where a variable is missing; None where none is."""
-        if not self.has_missing:
+        if self.whole.missing is None:
             return None
-        if self.whole.codes is not None:
-            return np.asarray(self.rows(start, stop) >= 0)
-        assert self.whole.missing is not None
-        return ~self.whole.missing[self.positions[start:stop]]
+        known = ~self.whole.missing[self.positions[start:stop]]
+        return None if known.all() else known
+
+    def _values(self, start: int, stop: int) -> Values:
+        assert self.whole.values is not None
+        return self.whole.values.take(self.positions[start:stop])
+
+    def at_source(self, pass_: Pass[Total]) -> tuple[Table, Pass[Total]]:
+        """The whole table, and the pass over all its samples that reads these."""
+        return self.whole, Restricted(pass_, self.positions, self.weights)
 
     def subset_rows(self, index: NDArray[Any] | Sequence[int] | slice) -> Table:
         """The samples of `index`, copied from the whole table."""
@@ -149,3 +195,27 @@ def _thinned(weights: Floats, share: float, rng: np.random.Generator) -> Floats:
     whole = np.floor(weights)
     rest = (rng.random(len(weights)) < share) * (weights - whole)
     return np.asarray(rng.binomial(whole.astype(np.int64), share) + rest)
+
+
+def without_unused(table: Table, n_directions: int) -> tuple[Table, IntArray | None]:
+    """The table without coordinates that no sample has, and the numbers of those that are left; the
+    table itself and None unless most coordinates go and every variable keeps more than
+    `n_directions + 1`.
+
+    With a million columns of which a sample has a hundred, work for every coordinate would take
+    longer than work for every value. Only where there are fewer values than coordinates: their new
+    numbers, the only copy, take less than a number for each coordinate."""
+    width = int(table.offsets[-1])
+    if table.kind != "blocks" or table.engine is not THREADS or (table.n_stored or 0) > width:
+        return table, None
+    matrix = table.matrix
+    assert matrix is not None
+    is_used = np.zeros(width, dtype=bool)
+    is_used[matrix.indices] = True
+    ends = np.concatenate([[0], np.cumsum(is_used)])[table.offsets].astype(np.int64)
+    if 2 * ends[-1] > width or (np.diff(ends) <= n_directions + 1).any():
+        return table, None
+    number = np.cumsum(is_used, dtype=matrix.indices.dtype) - 1
+    stored = (matrix.data, number[matrix.indices], matrix.indptr)
+    small = sparse.csr_array(stored, shape=(table.n_samples, int(ends[-1])))
+    return table.replace(matrix=small, offsets=ends, dims=np.diff(ends)), np.flatnonzero(is_used)

@@ -18,20 +18,27 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from latenttree.data.chunk import Chunk, chunk_size
+from latenttree.data.copies import Copies
+from latenttree.data.gathering import AnyMissing, Gather, GatherNumbers, joined, stacked
 from latenttree.data.row_access import rearranged_rows, take_rows
-from latenttree.data.streaming.scratch import about_to_read
+from latenttree.data.storage import BinaryStorage, CodedStorage, Storage, VectorStorage
 from latenttree.data.values import Values
+from latenttree.engine import THREADS, Engine, Pass, blocks
 from latenttree.errors import DataError
 
 Kind = Literal["codes", "sparse_binary", "blocks"]
 IntArray = NDArray[np.int64]
+Total = TypeVar("Total")
 
+SHARED = ("names", "kind", "dims", "categories", "offsets", "dropped", "notes")
+"""Fields that are the same for any of the samples."""
 
 VALUES_PER_RANGE = 1 << 22
 """Stored values in a range of rows that counting passes read at once."""
@@ -62,6 +69,8 @@ class Table:
     weights : (n,) how often each sample counts; None: once.
     dropped : names of variables that were left out, in the order of the input.
     notes : sentences about what was done to the data, for people.
+    engine : what runs passes over the samples.
+    distinct : the distinct rows with their numbers as weights, where they were found before.
     """
 
     names: tuple[str, ...]
@@ -77,6 +86,8 @@ class Table:
     weights: NDArray[np.float64] | None = None
     dropped: tuple[str, ...] = field(default=())
     notes: tuple[str, ...] = field(default=())
+    engine: Engine = THREADS
+    distinct: Table | None = None
 
     def __post_init__(self) -> None:
         p = len(self.names)
@@ -111,27 +122,37 @@ class Table:
         return ("categorical",) * self.n_vars if self.values is None else self.values.families
 
     @property
+    def n_stored(self) -> int | None:
+        """Stored coordinates of all samples; None for codes."""
+        return None if self.matrix is None else int(self.matrix.nnz)
+
+    @property
+    def has_vectors(self) -> bool:
+        """Whether coordinates are vectors, not all of them one category of a variable."""
+        return self.kind == "blocks" and self.has_values
+
+    @property
+    def has_values(self) -> bool:
+        """Whether variables are not all categorical: likelihoods need their values as they are."""
+        return self.values is not None
+
+    @property
     def total_weight(self) -> float:
         """Sum of the weights; the number of samples without weights."""
         return float(self.n_samples if self.weights is None else self.weights.sum())
 
     @cached_property
     def has_missing(self) -> bool:
-        """Whether any value is missing; one pass over codes, then cached."""
-        codes = self.codes
-        if codes is not None:
-            parts = self.row_ranges() if codes.dtype.kind == "i" else ()
-            return any(bool((take_rows(codes, slice(*part)) < 0).any()) for part in parts)
-        return self.missing is not None and bool(self.missing.any())
+        """Whether any value is missing; one pass, then cached."""
+        return bool(self.run(AnyMissing())[0])
 
-    def known(self, start: int, stop: int) -> NDArray[np.bool_] | None:
-        """(stop - start, p) False where a variable is missing; None where none is."""
-        if not self.has_missing:
-            return None
-        if self.codes is not None:
-            return np.asarray(self.codes[start:stop] >= 0)
-        assert self.missing is not None
-        return ~self.missing[start:stop]
+    @cached_property
+    def storage(self) -> Storage:
+        """How coordinates are stored, and what differs by it; cached."""
+        if self.kind == "codes":
+            return CodedStorage(self.offsets, self.has_missing)
+        form = BinaryStorage if self.kind == "sparse_binary" else VectorStorage
+        return form(self.offsets, self.has_missing)
 
     def row_ranges(self, n_values: int = VALUES_PER_RANGE) -> Iterator[tuple[int, int]]:
         """Ranges `(start, stop)` of samples with about `n_values` stored values each."""
@@ -142,6 +163,46 @@ class Table:
         step = max(64, n_values // max(width, 1) // 64 * 64)
         for start in range(0, self.n_samples, step):
             yield start, min(start + step, self.n_samples)
+
+    def run(self, pass_: Pass[Total], n_jobs: int = 1) -> Total:
+        """The total of a pass over all samples."""
+        return self.engine.run(pass_, self, n_jobs)
+
+    def at_source(self, pass_: Pass[Total]) -> tuple[Table, Pass[Total]]:
+        """The table whose samples these are, and the pass over all of them that reads these."""
+        return self, pass_
+
+    def chunks(self) -> Iterator[Chunk]:
+        """All samples, in ranges that depend on the numbers of samples and variables alone."""
+        for start, stop in blocks(self.n_samples, self._chunk_size()):
+            yield self.chunk(start, stop)
+
+    def _chunk_size(self) -> int:
+        return chunk_size(self.n_vars, self.has_values)
+
+    def chunk(self, start: int, stop: int) -> Chunk:
+        """Samples start:stop."""
+        weights = None if self.weights is None else self.weights[start:stop]
+        rows: Any = self.rows(start, stop)
+        known = self._known(start, stop)
+        if self.has_values:
+            part = self._values(start, stop)
+            return Chunk(part.codes, part.arrays, weights, rows, known, start=start)
+        if self.kind == "blocks":
+            codes = _one_hot_codes(rows, known, self.offsets)
+            return Chunk(codes, {}, weights, rows, known, start=start)
+        return Chunk(rows, {}, weights, start=start)
+
+    def _known(self, start: int, stop: int) -> NDArray[np.bool_] | None:
+        """(stop - start, p) False where `missing` is True; None where it nowhere is."""
+        if self.missing is None:
+            return None
+        known = ~self.missing[start:stop]
+        return None if known.all() else known
+
+    def _values(self, start: int, stop: int) -> Values:
+        assert self.values is not None
+        return self.values.rows(start, stop)
 
     def __len__(self) -> int:
         return self.n_samples
@@ -159,18 +220,13 @@ class Table:
         if self.codes is not None:
             return np.asarray(take_rows(self.codes, slice(start, stop)))
         assert self.matrix is not None
-        start, stop, _ = slice(start, stop).indices(self.n_samples)
-        stop = max(start, stop)
-        indptr = self.matrix.indptr[start : stop + 1]
-        stored = slice(indptr[0], indptr[-1])
-        about_to_read(self.matrix.indices, 8 * int(indptr[-1] - indptr[0]))
-        return sparse.csr_array(
-            (self.matrix.data[stored], self.matrix.indices[stored], indptr - indptr[0]),
-            shape=(stop - start, self.matrix.shape[1]),
-        )
+        return sparse.csr_array(take_rows(self.matrix, slice(start, stop)))
 
     def subset_rows(self, index: NDArray[Any] | Sequence[int] | slice) -> Table:
-        """The samples of `index` (integers, a mask or a slice); dims stay as they are."""
+        """The samples of `index` (integers, a mask or a slice), in this process; dims stay as they
+        are."""
+        if self.engine is not THREADS:
+            return self._gathered(np.arange(self.n_samples)[index])
         changes: dict[str, Any] = {
             "values": None if self.values is None else self.values.take(index),
             "weights": None if self.weights is None else self.weights[index],
@@ -182,6 +238,21 @@ class Table:
         assert self.matrix is not None
         matrix = take_rows(self.matrix, index)
         return self.replace(n_samples=matrix.shape[0], matrix=matrix, **changes)
+
+    def _gathered(self, positions: IntArray) -> Table:
+        """The samples at `positions`, fetched by the engine."""
+        order = np.argsort(positions, kind="stable")
+        part = joined(self.run(Gather(positions[order])))
+        part = part.take(np.argsort(order, kind="stable"))
+        weights = None if self.weights is None else self.weights[positions]
+        changes: dict[str, Any] = {"engine": THREADS, "weights": weights, "values": None}
+        if self.values is not None:
+            changes["values"] = Values(self.families, part.rows, dict(part.arrays))
+        stored = part.rows if part.stored is None else part.stored
+        changes["codes" if self.kind == "codes" else "matrix"] = stored
+        changes["missing"] = None if part.known is None else ~part.known
+        values = {name: getattr(self, name) for name in SHARED}
+        return Table(**(values | {"n_samples": len(part)} | changes))
 
     def rearranged(self, positions: NDArray[Any], weights: NDArray[np.float64] | None) -> Table:
         """The rows at `positions`, each perhaps several times, with these weights. What lies in a
@@ -195,35 +266,18 @@ class Table:
             changes["values"] = self.values.rearranged(positions)
         return self.replace(**changes)
 
-    def is_copy(self, a: int, b: int, least: int = 1) -> bool:
-        """Whether variables `a` and `b` are equal, up to the names of categories, in every sample
-        that has both, and samples with other values than the most frequent one weigh at least
-        `least`."""
-        numbers = {} if self.values is None else self.values.arrays
-        if self.codes is not None and a not in numbers and b not in numbers:
-            return self._is_copy_of_codes(a, b, least)
-        weights = np.ones(self.n_samples) if self.weights is None else self.weights
-        if a in numbers or b in numbers:  # the same bins are not the same numbers
-            return a in numbers and b in numbers and _same(numbers[a], numbers[b], weights, least)
-        assert self.matrix is not None
-        blocks = [self.matrix[:, self.offsets[v] : self.offsets[v + 1]] for v in (a, b)]
-        used = weights[np.diff(sparse.csr_array(blocks[0]).indptr) > 0].sum()
-        if blocks[0].shape != blocks[1].shape or used < least:
-            return False
-        return (blocks[0] != blocks[1]).nnz == 0
+    def numbers(self, v: int) -> Any:
+        """(n,) or (n, d) values of a variable that is not categorical, in this process."""
+        assert self.values is not None
+        if self.engine is THREADS:
+            return self.values.arrays[v]
+        return stacked(self.run(GatherNumbers(v)))
 
-    def _is_copy_of_codes(self, a: int, b: int, least: int) -> bool:
-        counts = np.zeros((int(self.dims[a]), int(self.dims[b])))
-        for start, stop in self.row_ranges():
-            one, other = np.asarray(self.rows(start, stop))[:, [a, b]].T.astype(np.int64)
-            both = (one >= 0) & (other >= 0)
-            weights = None if self.weights is None else self.weights[start:stop][both]
-            cells = one[both] * counts.shape[1] + other[both]
-            counts += np.bincount(cells, weights, counts.size).reshape(counts.shape)
-            used = counts > 0
-            if (used.sum(axis=0) > 1).any() or (used.sum(axis=1) > 1).any():
-                return False
-        return bool(counts.sum() - counts.max(initial=0) >= least)
+    def copies(self, pairs: Sequence[tuple[int, int]], least: float = 1) -> NDArray[np.bool_]:
+        """(m,) which pairs of variables are equal, see `copies.Copies`; one pass."""
+        numbers = frozenset({} if self.values is None else self.values.arrays)
+        pass_ = Copies(tuple(pairs), self.storage, numbers)
+        return pass_.copies(self.run(pass_), least)
 
     def thinned(self, n: int) -> Table:
         """About `n` samples spread evenly over the table; the table itself if it has fewer than `2
@@ -295,17 +349,16 @@ class Table:
         return Table(**(values | changes))
 
 
-def _same(one: Any, other: Any, weights: NDArray[np.float64], least: int) -> bool:
-    """Whether two columns or blocks of numbers are equal where both are known, which weighs
-    `least`."""
-    if one.shape != other.shape or sparse.issparse(one) != sparse.issparse(other):
-        return False
-    if sparse.issparse(one):
-        used = weights[np.diff(one.indptr) > 0].sum()
-        return bool(used >= least) and (one != other).nnz == 0
-    known = ~(np.isnan(one) | np.isnan(other))
-    rows = known if known.ndim == 1 else known.any(axis=1)
-    return bool(weights[rows].sum() >= least) and bool((one[known] == other[known]).all())
+def _one_hot_codes(
+    rows: Any, known: NDArray[np.bool_] | None, offsets: IntArray
+) -> NDArray[np.int32]:
+    """(n, p) codes of one-hot blocks; -1 where missing."""
+    shape = (rows.shape[0], len(offsets) - 1)
+    if known is None:
+        return np.asarray(rows.indices.reshape(shape) - offsets[:-1], dtype=np.int32)
+    codes = np.full(shape, -1, dtype=np.int32)
+    codes[known] = rows.indices - offsets[:-1][np.nonzero(known)[1]]
+    return codes
 
 
 def codes_table(

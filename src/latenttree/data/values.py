@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.data.row_access import rearranged_rows, take_rows
@@ -56,8 +57,21 @@ FAMILIES = tuple(TRAITS)
 TABLE_FAMILIES = tuple(name for name, family in TRAITS.items() if family.read_as is None)
 """Families that a variable of a table can have."""
 
+
 CODED = tuple(name for name, family in TRAITS.items() if family.coded)
 """Families whose values are codes; variables of the others have `Values.arrays`."""
+
+
+def outside_support(values: NDArray[Any], family: str) -> NDArray[np.bool_]:
+    """True where known values are none that the family has: counts are whole numbers from 0 on,
+    multi-hot codes 0 or 1; NaN and infinity are not judged."""
+    if TRAITS[family].counts:
+        bad = (values < 0) | (values != np.floor(values))
+    elif family == "multihot":
+        bad = (values != 0) & (values != 1)
+    else:
+        return np.zeros(values.shape, dtype=np.bool_)
+    return np.asarray(bad & np.isfinite(values))
 
 
 @dataclass(frozen=True, eq=False)

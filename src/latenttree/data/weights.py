@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.data.containers import filter_rows, n_rows
+from latenttree.data.containers import Container
 from latenttree.errors import DataError, Option, Text
 
 MIN_TOTAL = 2.0
@@ -105,12 +105,14 @@ def numbering_all_rows(all_weights: Callable[[], Any]) -> Iterator[None]:
         raise
 
 
-def weighted_rows(X: Any, sample_weight: Any) -> tuple[Any, NDArray[np.float64] | None]:
-    """`X` without its rows of weight 0, and the weights of the others; None where all are 1."""
+def weighted_rows(
+    container: Container, sample_weight: Any
+) -> tuple[Container, NDArray[np.float64] | None]:
+    """An input without its rows of weight 0, and the weights of the others; None: all are 1."""
     if sample_weight is None:
-        return X, None
-    weights = check_weights(sample_weight, n_rows(X))
+        return container, None
+    weights = check_weights(sample_weight, container.shape[0])
     keep = weights > 0
     if not keep.all():
-        X, weights = filter_rows(X, keep), weights[keep]
-    return X, None if (weights == 1).all() else weights
+        container, weights = container.take(keep), weights[keep]
+    return container, None if (weights == 1).all() else weights

@@ -56,7 +56,7 @@ def check_detection(
             f"below the detection limit: {lost} show no measurable dependence with up to {d:,} "
             f"dimensions in {n:,.0f} samples (a canonical correlation must exceed about "
             f"sqrt(dimensions / samples) = {np.sqrt(d / n):.2f})",
-            "give more samples" if table.values else "merge rare categories or give more",
+            "give more samples" if table.has_values else "merge rare categories or give more",
             value=n,
         )
 

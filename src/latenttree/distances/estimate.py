@@ -26,12 +26,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.data import Table, as_table, check_n_states
+from latenttree.data.chunk import Chunk
 from latenttree.data.content_order import in_content_order
-from latenttree.data.subsets import halves
+from latenttree.data.storage import Storage
+from latenttree.data.subsets import halves, without_unused
 from latenttree.engine import BLOCK, resolve_jobs, single_threaded_blas
 from latenttree.errors import DataError, Option, Text
 from latenttree.moments import Subspaces, full_subspaces, pooled_subspaces
-from latenttree.moments.coordinates import coordinate_moments, feature_means, without_unused
+from latenttree.moments.coordinates import coordinate_moments, feature_means
 from latenttree.moments.pairs import PairDeterminants, all_pairs
 from latenttree.moments.projection import weighted_features
 
@@ -92,10 +94,7 @@ def _relative_signs(
     """Sign `(p,)` of `det Cov(z, z')` for every variable, z and z' its features by two bases."""
     part = table.thinned(BLOCK)
     mean = coordinate_moments(part, n_jobs)[0]
-    z, w = (
-        weighted_features(part, b, feature_means(part, b, mean), 0, part.n_samples, n_jobs)
-        for b in (one, other)
-    )
+    z, w = (weighted_features(part, b, feature_means(part, b, mean), n_jobs) for b in (one, other))
     cross = np.einsum("nar,nas->ars", z, w, optimize=True)
     return np.where(np.linalg.det(cross.astype(np.float64)) < 0, -1, 1).astype(np.int8)
 
@@ -198,14 +197,26 @@ def pairwise_distances(table: Table, n_states: int) -> Distances:
     return Distances(det, errors, n_directions, n)
 
 
+@dataclass(frozen=True, eq=False)
+class _Block:
+    """The pass: the coordinates of a variable in all samples, as a list of arrays `(n, d)`."""
+
+    storage: Storage
+    variable: int
+
+    def start(self) -> list[NDArray[np.float64]]:
+        """None."""
+        return []
+
+    def add(self, total: list[NDArray[np.float64]], chunk: Chunk, n_jobs: int) -> None:
+        """Add those of a chunk."""
+        total.append(self.storage.block(chunk, self.variable))
+
+
 def _centred_block(table: Table, a: int) -> NDArray[np.float64]:
     """Orthonormal columns that span a variable's centred samples times the roots of their weights,
     `(n, free dimensions)`."""
-    rows: Any = table.rows(0, table.n_samples)
-    if table.kind == "codes":
-        x = np.eye(int(table.dims[a]))[rows[:, a]]
-    else:
-        x = rows[:, table.offsets[a] : table.offsets[a + 1]].toarray().astype(np.float64)
+    x = np.concatenate(table.run(_Block(table.storage, a)))
     weights = np.ones(len(x)) if table.weights is None else table.weights
     x = np.sqrt(weights)[:, None] * (x - np.average(x, axis=0, weights=weights))
     u, s, _ = np.linalg.svd(x, full_matrices=False)

@@ -26,7 +26,6 @@ from latenttree.engine.memory import (
 )
 from latenttree.errors import DataError, Option, Text
 from latenttree.moments import full_subspaces
-from latenttree.moments.binary import is_binary
 
 Mode = Literal["matrices", "correlations", "on demand"]
 
@@ -165,7 +164,7 @@ def _values_bytes(table: Table, pairs: int) -> int:
     if can_count(table):
         return 0
     halves = 16 * n + min(16 * n * table.n_vars, CHUNK_BYTES)
-    numbers = 0 if table.values is None else 40 * n + min(100 * n * table.n_vars, 2 * CHUNK_BYTES)
+    numbers = 40 * n + min(100 * n * table.n_vars, 2 * CHUNK_BYTES) if table.has_values else 0
     return max(halves, numbers - pairs)
 
 
@@ -189,7 +188,7 @@ def model_bytes(sizes: Sizes, n_states: int, n_jobs: int) -> int:
 
 def can_count(table: Table) -> bool:
     """Whether pairs can be counted when they are asked for: 0/1 variables, none missing."""
-    return is_binary(table) and not table.has_missing and table.weights is None
+    return table.storage.is_binary and not table.has_missing and table.weights is None
 
 
 def matrix_bytes(table: Table, n_directions: int) -> int:
@@ -211,11 +210,7 @@ def matrix_bytes(table: Table, n_directions: int) -> int:
 
 def _refusal(table: Table, held: int, needed: int, limit: int) -> DataError:
     """The error of a table whose distances need more than the limit in every form."""
-    why = {
-        "blocks": "vectors",
-        "codes": "variables with more than two categories",
-        "sparse_binary": "weighted samples",
-    }[table.kind]
+    why = "weighted samples" if table.storage.is_binary else table.storage.wide
     if table.has_missing:
         why = "missing values"
     least = shown(enough(limit, held + needed))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -9,6 +10,8 @@ from numpy.typing import NDArray
 
 from latenttree.data import Table
 from latenttree.data.checks import free_dimensions
+from latenttree.data.chunk import Chunk
+from latenttree.data.storage import Storage
 from latenttree.data.subsets import halves
 from latenttree.engine import resolve_jobs, single_threaded_blas
 from latenttree.moments import pooled_subspaces
@@ -134,11 +137,28 @@ def _spread(one: Floats, other: Floats, weights: Floats | None, both: Floats) ->
 
 def _together(table: Table, near: NDArray[np.int64]) -> Floats:
     """Weight `(p,)` of the samples that have a variable and its neighbour, at least 1e-300."""
-    known = table.known(0, table.n_samples)
-    if known is None:
+    if not table.has_missing:
         return np.full(table.n_vars, table.total_weight)
-    weights = np.ones(table.n_samples) if table.weights is None else table.weights
-    return np.maximum(weights @ (known & known[:, near]), 1e-300)
+    return np.maximum(table.run(_Together(table.storage, near)), 1e-300)
+
+
+@dataclass(frozen=True, eq=False)
+class _Together:
+    """The pass: weight `(p,)` of the samples that have variable a and `near[a]`."""
+
+    storage: Storage
+    near: NDArray[np.int64]
+
+    def start(self) -> Floats:
+        """Zeros."""
+        return np.zeros(self.storage.n_vars)
+
+    def add(self, total: Floats, chunk: Chunk, n_jobs: int) -> None:
+        """Add a chunk."""
+        known = self.storage.known(chunk)
+        assert known is not None
+        weights = np.ones(len(chunk)) if chunk.weights is None else chunk.weights
+        total += weights @ (known & known[:, self.near])
 
 
 def _whitened(table: Table, basis: NDArray[np.float32], n_jobs: int) -> Floats:
@@ -146,7 +166,7 @@ def _whitened(table: Table, basis: NDArray[np.float32], n_jobs: int) -> Floats:
 
     A direction that depends on the others of its variable is left with almost no variance."""
     offset = feature_means(table, basis, coordinate_moments(table)[0])
-    z = weighted_features(table, basis, offset, 0, table.n_samples, n_jobs).astype(np.float64)
+    z = weighted_features(table, basis, offset, n_jobs).astype(np.float64)
     total = known_weights(table)[:, None, None]
     own = np.einsum("nar,nas->ars", z, z, optimize=True) / total
     size = np.sqrt(np.einsum("arr->ar", own))

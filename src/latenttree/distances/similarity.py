@@ -232,8 +232,8 @@ def mark_copies(whole: Similarity, table: Table) -> Similarity:
     Only edges of the spanning tree are compared. Rare variables that happen to coincide are no
     copies: each value needs `COPY_SAMPLES` samples."""
     strong = whole.mst[np.abs(whole.of_pairs(whole.mst)) > 0.8]
-    same = [table.is_copy(a, b, COPY_SAMPLES) for a, b in strong.tolist()]
-    return replace(whole, copies=strong[np.array(same, dtype=np.bool_)])
+    pairs = [(a, b) for a, b in strong.tolist()]
+    return replace(whole, copies=strong[table.copies(pairs, COPY_SAMPLES)] if pairs else strong)
 
 
 def component(whole: Similarity, members: NDArray[np.int64]) -> Similarity:

@@ -1,12 +1,26 @@
-"""What runs the computation: passes over blocks of samples on threads, kernels, memory, progress.
+"""What runs the computation: passes over chunks of samples, threads, kernels, memory, progress.
 
 Results are the same to the last bit for any number of threads: work is cut into *fixed* pieces
 (ranges of variables, tiles of a matrix, blocks of `BLOCK` samples by absolute position) that depend
 on the data alone; each piece is summed by one thread in the order of the samples, and BLAS runs
-single-threaded inside a piece. Read `passes.py` first, then `kernels.py`.
+single-threaded inside a piece. Read `passes.py` first, then `threads.py` and `kernels.py`.
 """
 
-from latenttree.engine.passes import BLOCK, blocks, parallel, resolve_jobs, single_threaded_blas
+from latenttree.engine.passes import THREADS, Engine, Pass, Source, Threads, merged
 from latenttree.engine.progress import Progress
+from latenttree.engine.threads import BLOCK, blocks, parallel, resolve_jobs, single_threaded_blas
 
-__all__ = ["BLOCK", "Progress", "blocks", "parallel", "resolve_jobs", "single_threaded_blas"]
+__all__ = [
+    "BLOCK",
+    "THREADS",
+    "Engine",
+    "Pass",
+    "Progress",
+    "Source",
+    "Threads",
+    "blocks",
+    "merged",
+    "parallel",
+    "resolve_jobs",
+    "single_threaded_blas",
+]

@@ -1,104 +1,101 @@
-"""Cut work into fixed pieces and run them on threads."""
+"""Passes over samples, and engines that run them.
+
+A *pass* is a small picklable object that adds up something over chunks of samples. It is all that
+an engine needs to know: another engine sends it to where the samples are, has it add up its chunks
+there, and merges the totals in the order of the chunks.
+"""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator
-from concurrent.futures import wait
-from itertools import count
-from typing import Any
+from collections.abc import Iterable
+from dataclasses import fields, is_dataclass
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from latenttree.engine.pools import helpers, inside, single_threaded_blas, taking_part
-from latenttree.errors import DataError, Option, Text
-
-__all__ = ["BLOCK", "blocks", "parallel", "resolve_jobs", "single_threaded_blas"]
-
-BLOCK = 4096
-"""Samples in a block; partial sums of floats end here, whatever the size of a chunk."""
+Total = TypeVar("Total")
 
 
-def resolve_jobs(n_jobs: int | None) -> int:
-    """Threads to use: all cores for None or -1, all but `m - 1` for `-m`, as joblib counts."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    cores = cores or 1
-    if n_jobs is None or n_jobs == -1:
-        return cores
-    if n_jobs == 0 or not isinstance(n_jobs, (int, np.integer)):
-        raise DataError(
-            Text(Option("n_jobs", n_jobs)),
-            "give a number of threads, or None for all cores",
-            value=n_jobs,
-            option="n_jobs",
-        )
-    return int(max(1, cores + 1 + n_jobs) if n_jobs < 0 else n_jobs)
+class Pass(Protocol[Total]):
+    """A sum over samples: a frozen dataclass of what every chunk needs.
+
+    Where totals are not made of arrays that add and lists that are joined, see `merged`, a pass
+    also has a method `merge(total, other)`, which adds `other` to `total`, in place."""
+
+    def start(self) -> Total:
+        """The sum over no samples."""
+
+    def add(self, total: Total, chunk: Any, n_jobs: int) -> None:
+        """Add a chunk, a `data.chunk.Chunk` of any length, to `total`, in place. The same result
+        for any `n_jobs`."""
 
 
-def blocks(n: int, size: int = BLOCK) -> Iterator[tuple[int, int]]:
-    """Ranges `(start, stop)` that cut `0..n` every `size`."""
-    for start in range(0, n, size):
-        yield start, min(start + size, n)
+class Source(Protocol):
+    """Samples that passes run over: a table, a part of one, or chunks in memory."""
+
+    def run(self, pass_: Pass[Total], n_jobs: int = 1) -> Total:
+        """The total of a pass over the samples."""
 
 
-def parallel(
-    work: Callable[[int, int], Any], n_items: int, n_jobs: int, piece: int | None = None
-) -> list[Any]:
-    """`[work(start, stop), ...]` over ranges of `piece` items, in order; kernels must release the
-    GIL.
+class HasChunks(Protocol):
+    """Samples in this process."""
 
-    The caller works too, beside `n_jobs - 1` threads that are kept for the next call. A call from
-    inside a piece runs on the thread of that piece. After an exception, or Ctrl-C, no further piece
-    begins, and the exception is raised here when those that had begun are done."""
-    piece = piece or max(1, -(-n_items // 64))
-    ranges = list(blocks(n_items, piece))
-    if n_jobs == 1 or len(ranges) <= 1 or inside():
-        return [work(start, stop) for start, stop in ranges]
-    job = _Job(work, ranges)
-    others = helpers(job.run, min(n_jobs, len(ranges)) - 1)
-    try:
-        job.run()
-    except BaseException as error:  # Ctrl-C between two pieces
-        job.fail(len(ranges), error)
-    finally:
-        _join(job, others)
-    job.check()
-    return job.results
+    def chunks(self) -> Iterable[Any]:
+        """All chunks in order; their ranges depend on the number of samples and variables alone."""
 
 
-class _Job:
-    """Pieces that threads take one after the other."""
+class Engine(Protocol):
+    """What runs passes."""
 
-    def __init__(self, work: Callable[[int, int], Any], ranges: list[tuple[int, int]]) -> None:
-        self.results: list[Any] = [None] * len(ranges)
-        self._work, self._ranges = work, ranges
-        self._next = count()  # one step of it holds the GIL: no piece is taken twice
-        self._failures: list[tuple[int, BaseException]] = []
+    def run(self, pass_: Pass[Total], table: Any, n_jobs: int) -> Total:
+        """The total of a pass over all samples of a table, a part of one (`data.subsets`), or
+        samples with other weights (`model.samples.Samples`).
 
-    def run(self) -> None:
-        """Work until there are no more pieces, or one has failed."""
-        with taking_part():
-            while not self._failures and (i := next(self._next)) < len(self._ranges):
-                try:
-                    self.results[i] = self._work(*self._ranges[i])
-                except BaseException as error:
-                    self.fail(i, error)
-
-    def fail(self, i: int, error: BaseException) -> None:
-        """Remember that piece i failed; no further piece begins."""
-        self._failures.append((i, error))
-
-    def check(self) -> None:
-        """Raise the error of the first piece that failed."""
-        if self._failures:
-            raise min(self._failures, key=lambda failure: failure[0])[1]
+        An engine whose samples are elsewhere asks `table.at_source(pass_)` for the table that it
+        knows and the pass that finds the part there."""
 
 
-def _join(job: _Job, others: list[Any]) -> None:
-    """Wait for the threads that have begun; they may write where the caller reads."""
-    begun = [future for future in others if not future.cancel()]
-    try:
-        wait(begun)
-    except BaseException as error:
-        job.fail(len(job.results), error)
-        wait(begun)
+class Threads:
+    """The engine of samples in this process: one chunk after the other, on `n_jobs` threads."""
+
+    def run(self, pass_: Pass[Total], table: HasChunks, n_jobs: int) -> Total:
+        """The total of a pass over all chunks of `table`."""
+        total = pass_.start()
+        for chunk in table.chunks():
+            pass_.add(total, chunk, n_jobs)
+        return total
+
+
+THREADS = Threads()
+"""The engine of every table that is not given another."""
+
+
+def merged(pass_: Pass[Total], total: Total, other: Total) -> Total:
+    """`total` with `other`, the sum over later samples, added in place."""
+    merge = getattr(pass_, "merge", add_totals)
+    merge(total, other)
+    return total
+
+
+def add_totals(total: Any, other: Any) -> None:
+    """Add nested totals in place: arrays add, lists are joined, and tuples, dictionaries (of which
+    either may have keys that the other lacks) and dataclasses are added part by part; other objects
+    merge themselves."""
+    if isinstance(total, np.ndarray):
+        total += other
+    elif isinstance(total, list):
+        total.extend(other)
+    elif isinstance(total, dict):
+        for key in total.keys() & other.keys():
+            add_totals(total[key], other[key])
+        total.update({key: value for key, value in other.items() if key not in total})
+    elif isinstance(total, tuple):
+        for one, two in zip(total, other, strict=True):
+            add_totals(one, two)
+    elif is_dataclass(total):
+        for field in fields(total):
+            add_totals(getattr(total, field.name), getattr(other, field.name))
+    elif hasattr(total, "merge"):
+        total.merge(other)
+    elif total is not None or other is not None:
+        raise TypeError(f"totals of type {type(total).__name__} do not add in place")

@@ -11,15 +11,10 @@ table, so that its rows are read without conversion.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from functools import cached_property
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.model.emissions import MultiHot
-from latenttree.model.inference.queries import weighted_total
 from latenttree.model.inference.sparse_forms import (
     LoadedModel,
     RootedModel,
@@ -35,14 +30,6 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Statistics = dict[int, Floats]
 """Sums of the statistics of emissions, `(T, n_states)`, by node."""
-
-
-class ColumnGroupSums(NamedTuple):
-    """Expected counts of all CPTs, row after row, statistics of the groups, log-likelihood."""
-
-    counts: Floats
-    statistics: Statistics
-    value: float
 
 
 class ColumnGroups:
@@ -62,9 +49,15 @@ class ColumnGroups:
         hot = (isinstance(model.emissions.get(v), MultiHot) for v in range(p))
         return cls(model) if model.root >= p and all(hot) else None
 
-    @cached_property
+    @property
     def layout(self) -> SparseLayout:
         """Of the tree whose leaves are "some" and the codes of each group."""
+        if "groups" not in self.model.layouts:
+            self.model.layouts["groups"] = self._layout()
+        layout: SparseLayout = self.model.layouts["groups"]
+        return layout
+
+    def _layout(self) -> SparseLayout:
         model, p, size = self.model, self.model.tree.n_observed, int(self.offsets[-1])
         group = np.repeat(np.arange(p), np.diff(self.offsets))
         above = model.parents[p:]
@@ -94,28 +87,6 @@ class ColumnGroups:
             return None
         return self.layout.load(np.concatenate([leaves, flat[self.first :]]))
 
-    def expect(
-        self, flat: Floats, model: TreeModel, chunks: Iterable[Chunk], n_jobs: int
-    ) -> ColumnGroupSums | None:
-        """Sums over all chunks under `model`, whose tables are `flat`; None where the general
-        E-step must be used."""
-        loaded = self.load(flat, model)
-        if loaded is None:
-            return None
-        walk = SparsePass(self.layout, loaded)
-        total, value = [np.zeros(0), np.zeros(0)], 0.0
-        for chunk in chunks:
-            samples = self.sparse_rows(chunk)
-            if samples is None:
-                return None
-            weights = np.ones(len(chunk)) if chunk.weights is None else chunk.weights
-            pairs, leaves, logs = walk.sums(samples, weights, n_jobs)
-            total = [x + y if x.size else y for x, y in zip(total, (pairs, leaves), strict=True)]
-            value += weighted_total(weights, logs)
-        if not total[0].size:
-            return None
-        return self._split(self.layout.counts(loaded, *total), value)
-
     def log_likelihood(
         self, flat: Floats, model: TreeModel, chunk: Chunk, n_jobs: int
     ) -> Floats | None:
@@ -126,8 +97,8 @@ class ColumnGroups:
             return None
         return SparsePass(self.layout, loaded).log_likelihood(samples, n_jobs)
 
-    def _split(self, counts: Floats, value: float) -> ColumnGroupSums:
-        """Counts of "some" and of codes as statistics; those of hidden nodes stay."""
+    def split(self, counts: Floats) -> tuple[Floats, Statistics]:
+        """Counts of the CPTs of the model, and those of "some" and of codes as statistics."""
         at, statistics, leaves = 0, Statistics(), []
         for v in range(self.model.tree.n_observed):
             k, width = int(self.k[v]), int(self.offsets[v + 1] - self.offsets[v])
@@ -137,25 +108,21 @@ class ColumnGroups:
             none = part[0, 0]
             statistics[v] = np.concatenate([(none + some)[None], none[None], part[1:, 1]])
             leaves.append(none + some)
-        return ColumnGroupSums(np.concatenate([*leaves, counts[at:]]), statistics, value)
+        return np.concatenate([*leaves, counts[at:]]), statistics
 
-    def means(self, chunks: Iterable[Chunk]) -> Statistics | None:
-        """Mean statistics `(T,)` of every group; None where values are missing."""
-        counts, total = np.zeros(int(self.offsets[-1])), 0.0
-        for chunk in chunks:
-            samples = self.sparse_rows(chunk)
-            if samples is None:
-                return None
-            weights = None
-            if chunk.weights is not None:
-                weights = np.repeat(chunk.weights, np.diff(samples.indptr))
-            counts += np.bincount(samples.leaf, weights, len(counts))
-            total += len(chunk) if chunk.weights is None else float(chunk.weights.sum())
-        if not total:
+    def sums(self, chunk: Chunk) -> Statistics | None:
+        """Sums of the statistics `(T, 1)` of every group; None where values are missing."""
+        samples = self.sparse_rows(chunk)
+        if samples is None:
             return None
+        weights = None
+        if chunk.weights is not None:
+            weights = np.repeat(chunk.weights, np.diff(samples.indptr))
+        counts = np.bincount(samples.leaf, weights, int(self.offsets[-1]))
+        total = len(chunk) if chunk.weights is None else float(chunk.weights.sum())
         ends = zip(self.offsets[:-1].tolist(), self.offsets[1:].tolist(), strict=True)
         return {
-            v: np.concatenate([[1.0, 1 - counts[a] / total], counts[a + 1 : b] / total])
+            v: np.concatenate([[total, total - counts[a]], counts[a + 1 : b]])[:, None]
             for v, (a, b) in enumerate(ends)
         }
 

@@ -7,26 +7,17 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.model.column_groups import ColumnGroups
-from latenttree.model.inference import log_likelihood
-from latenttree.model.samples import Chunks, as_chunk
+from latenttree.engine import Source
+from latenttree.model.passes import LogLikelihood
 from latenttree.model.tree_model import TreeModel, normalised
 
 Floats = NDArray[np.float64]
 CPTs = tuple[Floats, ...]
 
 
-def total_log_likelihood(model: TreeModel, chunks: Chunks, n_jobs: int = 1) -> float:
+def total_log_likelihood(model: TreeModel, samples: Source, n_jobs: int = 1) -> float:
     """Log-likelihood of all samples."""
-    total = 0.0
-    groups = ColumnGroups.of(model)
-    flat = np.concatenate([t.ravel() for t in model.cpts])
-    for chunk in map(as_chunk, chunks()):
-        found = None if groups is None else groups.log_likelihood(flat, model, chunk, n_jobs)
-        if found is None:
-            found = log_likelihood(model, chunk.evidence(model, n_jobs), n_jobs=n_jobs)
-        total += float(found.sum() if chunk.weights is None else chunk.weights @ found)
-    return total
+    return float(samples.run(LogLikelihood(model), n_jobs)[0])
 
 
 def bic_score(model: TreeModel, log_likelihood: float, n: float) -> float:

@@ -2,89 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
+from scipy.sparse import issparse
 
-from latenttree.data import Table, one_hot_codes
-from latenttree.data.row_access import take_rows
-from latenttree.data.values import CODED, LazyRows, Values
-from latenttree.engine import BLOCK, blocks
+from latenttree.data import Table
+from latenttree.data.chunk import CHUNK_CODES, Chunk, chunk_size
+from latenttree.data.storage import BinaryStorage
+from latenttree.data.subsets import Restricted, TableSubset
+from latenttree.data.values import CODED
+from latenttree.engine import THREADS, Pass, blocks
 from latenttree.model.emissions import soft_evidence
 from latenttree.model.inference import Evidence
 from latenttree.model.tree_model import TreeModel
 from latenttree.moments.subspace import coordinate_moments
 
 Floats = NDArray[np.float64]
-
-CHUNK_CODES = 1 << 24
-"""Codes in a chunk, at most; at least a block of samples."""
-
-CHUNK_VALUES = 1 << 19
-"""The same where variables are not all categorical: their likelihoods are numbers for each of
-them."""
+Total = TypeVar("Total")
 
 
-@dataclass(frozen=True, eq=False)
-class Chunk:
-    """Some samples.
-
-    Attributes
-    ----------
-    rows : (n, p) categories, -1 where unknown and for variables of other families; or CSR rows of
-        sparse binary variables.
-    arrays : values of the variables of other families, see `data.values.Values`.
-    weights : (n,) sample weights; None: all one.
-    stored : (n, p) codes or CSR rows of the structural form; None where it is the codes.
-    known : (n, p) False where a variable of `stored` rows is missing; None where none is.
-    soft : further evidence, weights over the states of nodes, see `inference.Evidence`.
-    """
-
-    rows: Any
-    arrays: Mapping[int, Any] = field(default_factory=dict)
-    weights: Floats | None = None
-    stored: Any = None
-    known: NDArray[np.bool_] | None = None
-    soft: Mapping[int, Any] = field(default_factory=dict)
-
-    def __len__(self) -> int:
-        return int(self.rows.shape[0])
-
-    @cached_property
-    def codes(self) -> NDArray[Any]:
-        """(n, p) the categories as an array, whatever the form of the rows."""
-        if sparse.issparse(self.rows):
-            return np.asarray(self.rows.toarray() != 0).astype(np.uint8)
-        return np.asarray(self.rows)
-
-    @cached_property
-    def columns(self) -> Any:
-        """(n, p) the rows that are CSR as CSC."""
-        return self.rows.tocsc()
-
-    def evidence(self, model: TreeModel, n_jobs: int = 1) -> Evidence:
-        """The evidence of the samples: codes, and the likelihoods of other values as soft evidence
-        on the neighbours of their nodes."""
-        emissions = {v: e for v, e in model.emissions.items() if v in self.arrays}
-        if not emissions:
-            return Evidence(self.rows, self.soft)
-        soft, log_scale = soft_evidence(emissions, model.parents.tolist(), self.arrays, n_jobs)
-        for v, weights in self.soft.items():
-            soft[v] = soft[v] * weights if v in soft else weights
-        return Evidence(self.rows, soft, log_scale)
-
-    def take(self, index: Any) -> Chunk:
-        """The samples of `index`."""
-        others = (self.weights, self.stored, self.known)
-        weights, stored, known = (None if x is None else take_rows(x, index) for x in others)
-        arrays = LazyRows(self.arrays, index)
-        soft = {v: x[index] if np.ndim(x) == 2 else x for v, x in self.soft.items()}
-        return Chunk(take_rows(self.rows, index), arrays, weights, stored, known, soft)
+def evidence_of(chunk: Chunk, model: TreeModel, n_jobs: int = 1) -> Evidence:
+    """The evidence of some samples: codes, and the likelihoods of other values as soft evidence on
+    the neighbours of their nodes."""
+    emissions = {v: e for v, e in model.emissions.items() if v in chunk.arrays}
+    if not emissions:
+        return Evidence(chunk.rows, chunk.soft)
+    soft, log_scale = soft_evidence(emissions, model.parents.tolist(), chunk.arrays, n_jobs)
+    for v, weights in chunk.soft.items():
+        soft[v] = soft[v] * weights if v in soft else weights
+    return Evidence(chunk.rows, soft, log_scale)
 
 
 class Samples:
@@ -101,32 +51,77 @@ class Samples:
         weights: Floats | None = None,
         chunk_codes: int = CHUNK_CODES,
     ) -> None:
-        self.chunk_codes = chunk_codes
-        self.table, self.keep = table if weights is None else table.replace(weights=weights), keep
-        if keep is None:
-            self.n_samples = self.table.total_weight
+        self.table, self.keep, self.weights, self.chunk_codes = table, keep, weights, chunk_codes
+        counts = table.weights if weights is None else weights
+        if counts is None:
+            self.n_samples = float(table.n_samples if keep is None else keep.sum())
         else:
-            counts = keep if self.table.weights is None else self.table.weights[keep]
-            self.n_samples = float(counts.sum())
+            self.n_samples = float((counts if keep is None else counts[keep]).sum())
+
+    def __len__(self) -> int:
+        return len(self.table) if self.keep is None else int(self.keep.sum())
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether samples are CSR rows of 0/1 variables."""
+        return isinstance(self.table.storage, BinaryStorage)
+
+    def sizes(self) -> list[int]:
+        """Number of samples in each chunk."""
+        size = chunk_size(self.table.n_vars, self.table.has_values, self.chunk_codes)
+        ranges = blocks(self.table.n_samples, size)
+        keep = self.keep
+        return [b - a if keep is None else int(keep[a:b].sum()) for a, b in ranges]
+
+    def subset(self, places: NDArray[np.int64]) -> Samples:
+        """The samples at `places`, ascending; nothing is copied."""
+        some, weights = self._at(places)
+        if weights is None and self.table.weights is not None:
+            weights = self.table.weights[some]
+        return Samples(TableSubset(self.table, some, weights))
 
     def subsample(self, n: int) -> Samples:
-        """About `n` of the samples, spread evenly; all where there are fewer."""
-        chosen = None if self.keep is None else np.flatnonzero(self.keep)
-        number = len(self.table) if chosen is None else len(chosen)
-        if number <= n:
+        """About `n` of the samples, spread evenly, copied; all where there are fewer."""
+        if len(self) <= n:
             return self
-        places = spread_places(number, n)
-        return Samples(self.table.subset_rows(places if chosen is None else chosen[places]))
+        some, weights = self._at(spread_places(len(self), n))
+        return Samples(self.table.subset_rows(some), weights=weights)
+
+    def _at(self, places: NDArray[np.int64]) -> tuple[NDArray[np.int64], Floats | None]:
+        """Positions in the table of some samples, and their weights where these are not its own."""
+        some = places if self.keep is None else np.flatnonzero(self.keep)[places]
+        return some, None if self.weights is None else self.weights[some]
+
+    def run(self, pass_: Pass[Total], n_jobs: int = 1) -> Total:
+        """The total of a pass over the samples."""
+        return self.table.engine.run(pass_, self, n_jobs)
+
+    def at_source(self, pass_: Pass[Total]) -> tuple[Table, Pass[Total]]:
+        """The table, and the pass over all its samples that reads these."""
+        if self.keep is None and self.weights is None:
+            return self.table.at_source(pass_)
+        positions = None if self.keep is None else np.flatnonzero(self.keep)
+        weights = self.weights
+        if positions is not None and weights is not None:
+            weights = weights[positions]
+        return self.table.at_source(Restricted(pass_, positions, weights))
+
+    def chunks(self) -> Iterator[Chunk]:
+        """The chunks, of a size that depends on the table alone."""
+        size = chunk_size(self.table.n_vars, self.table.has_values, self.chunk_codes)
+        done = 0
+        for start, stop in blocks(self.table.n_samples, size):
+            chunk = self.table.chunk(start, stop)
+            if self.weights is not None:
+                chunk = replace(chunk, weights=self.weights[start:stop])
+            if self.keep is not None:
+                chunk = replace(chunk.take(self.keep[start:stop]), start=done)
+            done += len(chunk)
+            yield chunk
 
     def __call__(self) -> Iterator[Chunk]:
-        """The chunks, of a size that depends on the table alone."""
-        most = self.chunk_codes
-        if self.table.values is not None:
-            most = min(most, CHUNK_VALUES)
-        size = max(BLOCK, most // max(self.table.n_vars, 1) // BLOCK * BLOCK)
-        for start, stop in blocks(self.table.n_samples, size):
-            chunk = chunk_of(self.table, start, stop)
-            yield chunk if self.keep is None else chunk.take(self.keep[start:stop])
+        """The chunks."""
+        return self.chunks()
 
 
 def spread_places(n: int, m: int) -> NDArray[np.int64]:
@@ -134,18 +129,6 @@ def spread_places(n: int, m: int) -> NDArray[np.int64]:
     edges = np.arange(m + 1) * n // max(m, 1)
     gaps = np.maximum(np.diff(edges), 1)
     return np.asarray(edges[:-1] + np.random.default_rng(0).integers(0, gaps), dtype=np.int64)
-
-
-def chunk_of(table: Table, start: int, stop: int) -> Chunk:
-    """Samples start:stop of a table."""
-    weights = None if table.weights is None else table.weights[start:stop]
-    if table.values is None:
-        is_sparse = table.kind == "sparse_binary"
-        rows = table.rows(start, stop) if is_sparse else codes_of(table, start, stop)
-        return Chunk(rows, {}, weights)
-    part: Values = table.values.rows(start, stop)
-    known = None if table.kind == "codes" else table.known(start, stop)
-    return Chunk(part.codes, part.arrays, weights, table.rows(start, stop), known)
 
 
 Chunks = Callable[[], Iterable[Chunk | Evidence | NDArray[Any]]]
@@ -159,43 +142,70 @@ def as_chunk(part: Chunk | Evidence | NDArray[Any]) -> Chunk:
     return part if isinstance(part, Chunk) else Chunk(part)
 
 
+class InMemory:
+    """Samples that are given in parts: chunks, evidence, or codes alone. `n_samples` is their total
+    weight."""
+
+    def __init__(self, parts: Iterable[Chunk | Evidence | NDArray[Any]]) -> None:
+        self._parts: list[Chunk] = []
+        for chunk in map(as_chunk, parts):
+            self._parts.append(replace(chunk, start=sum(map(len, self._parts))))
+        weights = [len(c) if c.weights is None else c.weights.sum() for c in self._parts]
+        self.n_samples = float(sum(weights))
+
+    def __len__(self) -> int:
+        return sum(self.sizes())
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether samples are CSR rows of 0/1 variables."""
+        return any(issparse(part.rows) for part in self._parts)
+
+    def sizes(self) -> list[int]:
+        """Number of samples in each part."""
+        return list(map(len, self._parts))
+
+    def subset(self, places: NDArray[np.int64]) -> InMemory:
+        """The samples at `places`, ascending."""
+        ends = np.cumsum([0, *self.sizes()])
+        cuts = np.searchsorted(places, ends)
+        found = [
+            part.take(places[a:b] - start)
+            for part, start, a, b in zip(self._parts, ends, cuts, cuts[1:], strict=False)
+            if b > a
+        ]
+        return InMemory(found)
+
+    def chunks(self) -> Iterator[Chunk]:
+        """The parts."""
+        return iter(self._parts)
+
+    def __call__(self) -> Iterator[Chunk]:
+        """The parts."""
+        return self.chunks()
+
+    def run(self, pass_: Pass[Total], n_jobs: int = 1) -> Total:
+        """The total of a pass over the samples."""
+        return THREADS.run(pass_, self, n_jobs)
+
+
 def codes_of(table: Table, start: int, stop: int) -> NDArray[Any]:
     """Categories `(stop - start, p)` of some samples; of one-hot blocks the category in use."""
-    rows: Any = table.rows(start, stop)
-    if table.kind == "codes":
-        return np.asarray(rows)
-    if table.kind == "sparse_binary":
-        return np.asarray(rows.toarray() != 0).astype(np.uint8)
-    columns = rows.indices.reshape(stop - start, table.n_vars)
-    return np.asarray(columns - table.offsets[:-1], dtype=np.int32)
+    return table.chunk(start, stop).codes
 
 
 def is_one_hot(table: Table) -> bool:
     """Whether every variable is a single category in every sample."""
-    if table.values is not None:
-        return False
-    return table.kind != "blocks" or one_hot_codes(table) is not None
+    return not table.has_values
 
 
 def model_dims(table: Table) -> NDArray[np.int64]:
     """States of every observed node: its categories, one for a node of another family."""
-    if table.values is None:
-        return table.dims
     return np.where([f in CODED for f in table.families], table.dims, 1)
 
 
 def marginals(table: Table) -> list[NDArray[np.float64]]:
     """Frequencies of the categories of every variable; `[1]` for those of other families."""
-    mean = coordinate_moments(table)[0]
-    if table.kind == "sparse_binary":
-        return [np.array([1 - m, m]) for m in mean]
-    ends = zip(table.offsets[:-1], table.offsets[1:], table.families, strict=True)
-    return [mean[a:b] if family in CODED else np.ones(1) for a, b, family in ends]
-
-
-def category_bases(table: Table, basis: NDArray[Any]) -> list[Floats]:
-    """Rows of a basis over stored coordinates by variable, `(d, n_directions)` each."""
-    wide = np.asarray(basis, dtype=np.float64)
-    if table.kind == "sparse_binary":
-        return [np.stack([np.zeros(wide.shape[1]), row]) for row in wide]
-    return [wide[a:b] for a, b in zip(table.offsets[:-1], table.offsets[1:], strict=True)]
+    shares = table.storage.by_category(coordinate_moments(table)[0], "rest")
+    pairs = zip(shares, table.families, strict=True)
+    return [share if family in CODED else np.ones(1) for share, family in pairs]

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -64,11 +65,8 @@ class TreeModel:
 
     def _distributions(self, shapes: list[tuple[int, ...]]) -> tuple[Floats, ...]:
         """The CPTs, normalised to rounding and read-only; those of one shape in one array."""
-        alike: dict[tuple[int, ...], list[int]] = {}
-        for v, shape in enumerate(shapes):
-            alike.setdefault(shape, []).append(v)
         found: list[Any] = [None] * len(shapes)
-        for nodes in alike.values():
+        for nodes in alike(shapes):
             stack = np.array([self.cpts[v] for v in nodes], dtype=np.float64)
             sums = stack.sum(axis=1)
             fine = (stack >= 0).all(axis=(1, 2)) & (np.abs(sums - 1) <= SIMPLEX_TOLERANCE).all(1)
@@ -108,20 +106,24 @@ class TreeModel:
         """The model whose edge `e = (a, b)` has joint `joints[e]`, `(dims[a], dims[b])`.
 
         Rooted at `default_root(tree)`; `P(root)` is the mean of its edges' marginals, or `prior`
-        where there is no edge."""
+        where there is no edge. Columns without weight become uniform."""
         root = default_root(tree)
-        parents = tree.rooted(root).parents
+        parents, (a, b) = tree.rooted(root).parents, tree.edges.T
+        down = parents[b] == a
+        child = np.where(down, b, a)
+        arrays = (np.asarray(joint, dtype=np.float64) for joint in joints)
+        turned = [j.T if d else j for j, d in zip(arrays, down.tolist(), strict=True)]
         cpts: list[Any] = [None] * tree.n_nodes
-        priors = []
-        for (a, b), joint in zip(tree.edges.tolist(), joints, strict=True):
-            j = np.asarray(joint, dtype=np.float64)
-            parent, child = (a, b) if parents[b] == a else (b, a)
-            j = j.T if parent == a else j  # (child, parent)
-            cpts[child] = normalised(j)
-            if parent == root:
-                priors.append(j.sum(axis=0) / j.sum())
-        cpts[root] = normalised(np.asarray(np.mean(priors, axis=0) if priors else prior)[:, None])
-        return cls(tree, root, tuple(cpts), emissions or {})
+        for edges in alike([j.shape for j in turned]):
+            stack = normalised(np.stack([turned[e] for e in edges], axis=1))
+            stack = np.ascontiguousarray(stack.swapaxes(0, 1))
+            stack.flags.writeable = False
+            for v, cpt in zip(child[edges].tolist(), stack, strict=True):
+                cpts[v] = cpt
+        near = [turned[e] for e in np.flatnonzero(parents[child] == root)]
+        priors = [np.asarray(prior)] if not near else [j.sum(axis=0) / j.sum() for j in near]
+        cpts[root] = normalised(np.mean(priors, axis=0)[:, None])
+        return cls.trusted(tree, root, cpts, emissions)
 
     @cached_property
     def parents(self) -> NDArray[np.int64]:
@@ -137,6 +139,17 @@ class TreeModel:
     def dims(self) -> NDArray[np.int64]:
         """(n_nodes,) states of each node."""
         return np.array([len(cpt) for cpt in self.cpts], dtype=np.int64)
+
+    @cached_property
+    def flat(self) -> Floats:
+        """All CPTs one after another, each row by row."""
+        return np.concatenate([cpt.ravel() for cpt in self.cpts])
+
+    @cached_property
+    def layouts(self) -> dict[str, Any]:
+        """What inference lays out for the tree, whatever the parameters: shared with all models
+        made by `with_flat`."""
+        return {}
 
     @cached_property
     def marginals(self) -> tuple[Floats, ...]:
@@ -218,16 +231,33 @@ class TreeModel:
         }
         return TreeModel(self.tree, self.root, tuple(cpts), emissions)
 
-    def with_cpts(
-        self, cpts: Iterable[Floats], emissions: Mapping[int, Emission] | None = None
-    ) -> TreeModel:
-        """Other CPTs (and emissions) on the same tree, not checked: for a caller that has
-        normalised them and will not write to them."""
+    def with_flat(self, flat: Floats, emissions: Mapping[int, Emission] | None = None) -> TreeModel:
+        """Other CPTs, laid out as `flat`, and emissions on the same tree, not checked: for a caller
+        that has normalised them and will not write to them. The CPTs are cut when first used, since
+        thousands of them take longer than some samples."""
         new = object.__new__(TreeModel)
-        known = {name: getattr(self, name) for name in ("tree", "root", "parents", "order", "dims")}
+        names = ("tree", "root", "parents", "order", "dims", "layouts", "_shapes")
+        known = {name: getattr(self, name) for name in names}
         used = self.emissions if emissions is None else emissions
-        vars(new).update(known, cpts=tuple(cpts), emissions=used)
+        vars(new).update(known, flat=flat, emissions=used)
         return new
+
+    @cached_property
+    def _shapes(self) -> tuple[tuple[int, int], ...]:
+        """Shapes of the CPTs."""
+        dims = self.dims.tolist()
+        above = (1 if u < 0 else dims[u] for u in self.parents.tolist())
+        return tuple(zip(dims, above, strict=True))
+
+    def __getattr__(self, name: str) -> Any:
+        if name != "cpts" or "flat" not in vars(self):
+            raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
+        vars(self)["cpts"] = cut(vars(self)["flat"], self._shapes)
+        return vars(self)["cpts"]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The fields alone: what was computed from them is computed again."""
+        return {name: getattr(self, name) for name in ("tree", "root", "cpts", "emissions")}
 
     @classmethod
     def trusted(
@@ -265,10 +295,27 @@ def default_root(tree: Tree) -> int:
     return tree.n_observed if tree.n_hidden else 0
 
 
+def cut(flat: NDArray[Any], shapes: Iterable[tuple[int, ...]]) -> tuple[NDArray[Any], ...]:
+    """Arrays of the given shapes that lie one after another in `flat`; views."""
+    found, at = [], 0
+    for shape in shapes:
+        size = prod(shape)
+        found.append(flat[at : at + size].reshape(shape))
+        at += size
+    return tuple(found)
+
+
+def alike(shapes: Iterable[tuple[int, ...]]) -> Iterable[list[int]]:
+    """The places of each shape."""
+    places: dict[tuple[int, ...], list[int]] = {}
+    for i, shape in enumerate(shapes):
+        places.setdefault(shape, []).append(i)
+    return places.values()
+
+
 def normalised(cpt: Floats, fallback: Floats | None = None) -> Floats:
-    """Columns divided by their sums; an empty column becomes `fallback` (default: uniform)."""
+    """Columns `cpt[:, ...]` divided by their sums; an empty column becomes `fallback` (default:
+    uniform)."""
     cpt = np.maximum(np.asarray(cpt, dtype=np.float64), 0.0)
-    sums = cpt.sum(axis=0)
-    base = np.ones(len(cpt)) if fallback is None else fallback
-    cpt = np.where(sums > 0, cpt, base[:, None])
+    cpt = np.where(cpt.sum(axis=0) > 0, cpt, 1.0 if fallback is None else fallback[:, None])
     return np.asarray(cpt / cpt.sum(axis=0))

@@ -1,4 +1,4 @@
-"""Table -> moments: sums over samples, computed in passes over chunks.
+"""Table -> moments: sums over samples; each a pass that any engine can run.
 
 With weights `w_i` and features `z_a` of variable a (its centred coordinates times `basis`), the
 moment of two variables is `C_ab = sum_i w_i z_a(i) z_b(i)^T / sum_i w_i`.
@@ -6,11 +6,9 @@ moment of two variables is `C_ab = sum_i w_i z_a(i) z_b(i)^T / sum_i w_i`.
 In: a `data.Table`, often with directions `basis` `(coordinates, n_directions)`. Out: means of
 coordinates (`coordinates`), directions (`subspace`), determinants of all pairs (`pairs`), counts of
 0/1 variables (`packing`, `cooccurrence`), and moments of three views (`triples`), from which
-parameters start. Read `projection.py` and `pairs.py` first.
+parameters start. Read `coordinates.py` and `pairs.py` first.
 """
 
-from latenttree.moments.gram import gram
-from latenttree.moments.projection import project
 from latenttree.moments.subspace import Subspaces, full_subspaces, pooled_subspaces
 
-__all__ = ["Subspaces", "full_subspaces", "gram", "pooled_subspaces", "project"]
+__all__ = ["Subspaces", "full_subspaces", "pooled_subspaces"]

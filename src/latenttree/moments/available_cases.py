@@ -7,16 +7,20 @@ covariance and variances cancel.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.data import Table
+from latenttree.data.chunk import Chunk
+from latenttree.data.storage import Features, Storage
 from latenttree.engine import parallel
 from latenttree.engine.kernels import kernel, subroutine
 from latenttree.moments.gram import gram, gram_between
-from latenttree.moments.projection import features, root_weights, weighted_features
+
+Float32 = NDArray[np.float32]
 
 PRIOR = 2.0
 """Prior samples of independence for each of `n_directions + 1`, with which a pair is mixed: two
@@ -41,12 +45,8 @@ def available_moments(
     number of samples of every pair and the means over them."""
     p, n_directions = table.n_vars, basis.shape[1]
     width = p * n_directions
-
-    def chunk(start: int, stop: int) -> NDArray[np.float32]:
-        z = weighted_features(table, basis, offset, start, stop, n_jobs).reshape(-1, width)
-        return np.concatenate([z, _root_weights_known(table, start, stop)], axis=1)
-
-    sums = gram(chunk, table.n_samples, width + p, n_jobs)
+    columns = _WithKnown(table.storage.features(basis, offset), table.storage)
+    sums = gram(columns, table, width + p, n_jobs)
     both = np.maximum(sums[width:, width:], np.float32(1e-30))
     wide = np.repeat(both, n_directions, axis=0)
     means = sums[:width, width:] / wide
@@ -56,9 +56,40 @@ def available_moments(
     return AvailableMoments(covariance, both, means)
 
 
-def _root_weights_known(table: Table, start: int, stop: int) -> NDArray[np.float32]:
+@dataclass(frozen=True, eq=False)
+class _WithKnown:
+    """Weighted features, then whether a sample has each variable."""
+
+    features: Features
+    storage: Storage
+
+    def of(self, chunk: Chunk, n_jobs: int) -> tuple[Float32, Float32]:
+        """(n, p r + p), twice."""
+        z = self.features.weighted(chunk, n_jobs)
+        both = np.concatenate([z.reshape(len(z), -1), root_weights_known(self.storage, chunk)], 1)
+        return both, both
+
+
+@dataclass(frozen=True, eq=False)
+class _OwnProducts:
+    """Products of two features of a variable, and whether a sample has each variable."""
+
+    features: Features
+    storage: Storage
+
+    def of(self, chunk: Chunk, n_jobs: int) -> tuple[Float32, Float32]:
+        """(n, p r (r + 1) / 2) and (n, p)."""
+        z, roots = self.features.of(chunk, n_jobs), chunk.root_weights
+        rows, columns = np.tril_indices(z.shape[2])
+        squares = z[:, :, rows] * z[:, :, columns]
+        if roots is not None:
+            squares *= roots[:, None, None]
+        return squares.reshape(len(z), -1), root_weights_known(self.storage, chunk)
+
+
+def root_weights_known(storage: Storage, chunk: Chunk) -> Float32:
     """(n, p) roots of the weights where a sample has a variable, else 0."""
-    known, roots = table.known(start, stop), root_weights(table, start, stop)
+    known, roots = storage.known(chunk), chunk.root_weights
     assert known is not None
     return known.astype(np.float32) if roots is None else known * roots[:, None]
 
@@ -84,17 +115,9 @@ def whiten_pairs(
     One more pass, for the second moments of each variable over the samples that have another:
     n p^2 r (r + 1) / 2 multiply-adds."""
     p, n_directions = table.n_vars, basis.shape[1]
-    rows, columns = np.tril_indices(n_directions)
-
-    def chunk(start: int, stop: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        z = features(table, basis, offset, start, stop, n_jobs)
-        roots, known = root_weights(table, start, stop), _root_weights_known(table, start, stop)
-        squares = z[:, :, rows] * z[:, :, columns]
-        if roots is not None:
-            squares *= roots[:, None, None]
-        return squares.reshape(len(z), -1), known
-
-    own = gram_between(chunk, table.n_samples, (p * len(rows), p), n_jobs)
+    size = n_directions * (n_directions + 1) // 2
+    columns = _OwnProducts(table.storage.features(basis, offset), table.storage)
+    own = gram_between(columns, table, (p * size, p), n_jobs)
     given = (moments.covariance, moments.both, moments.means, own, n_directions)
     parallel(lambda a, b: _whiten(*given, a, b), p, n_jobs)
 

@@ -26,13 +26,6 @@ Floats = NDArray[np.float64]
 Matrices = tuple[NDArray[np.float32], ...]
 
 
-def is_binary(table: Table) -> bool:
-    """Whether all variables of a table are 0/1."""
-    return table.kind == "sparse_binary" or (
-        table.kind == "codes" and bool((table.dims == 2).all())
-    )
-
-
 def damped_inverse_sd(mean: Floats, n: float) -> Floats:
     """`1 / sqrt(P (1 - P) + BINARY_DAMPING / n)` of 0/1 variables with means P."""
     return np.asarray(1 / np.sqrt(mean * (1 - mean) + BINARY_DAMPING / n))
@@ -190,19 +183,15 @@ def binary_pairs(table: Table, basis: NDArray[np.float32], out: Matrices, n_jobs
     place.
 
     `basis` only decides which of the two values is the higher one."""
-    codes = table.kind == "codes"
-    slope = basis[1::2, 0] - basis[::2, 0] if codes else basis[:, 0]
-    sign = np.where(slope < 0, -1.0, 1.0)
+    ones = table.storage.of_ones
+    sign = np.where(table.storage.contrast(basis[:, 0]) < 0, -1.0, 1.0)
     if table.weights is None and not table.has_missing:
         counted_pairs(packed(table, n_jobs), sign, out, n_jobs)
         return
     p, n = table.n_vars, table.total_weight
-    present = (
-        np.tile(np.eye(2, dtype=np.float32)[1], p)[:, None]
-        if codes
-        else np.ones((p, 1), np.float32)
-    )
-    mean = coordinate_moments(table)[0][1::2] if codes else coordinate_moments(table)[0]
+    present = np.zeros((int(table.offsets[-1]), 1), dtype=np.float32)
+    present[ones] = 1.0
+    mean = coordinate_moments(table)[0][ones]
     offset = mean[:, None].astype(np.float32)
     if table.has_missing:
         covariance, both, shift = available_moments(table, present, offset, n_jobs)

@@ -6,7 +6,7 @@ all D categories, `E[z_a z_b^T] = basis_a^T C_ab basis_b / n`, exactly.
 
 from __future__ import annotations
 
-from functools import partial
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -14,11 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.data import Table
+from latenttree.data.chunk import Chunk
+from latenttree.data.storage import CodedStorage, Storage
 from latenttree.engine import parallel
 from latenttree.engine.kernels import kernel
 from latenttree.moments.cooccurrence import count_bits
 from latenttree.moments.mirror import STRIP
-from latenttree.moments.packing import INCREMENT, bits_cost, pack_categories
+from latenttree.moments.packing import INCREMENT, bits_cost, category_bits
 
 Counts = NDArray[np.uint32]
 Floats = NDArray[np.float64]
@@ -63,7 +65,8 @@ def worth_counting(table: Table, n_directions: int) -> bool:
     """Whether counting all pairs of categories is less work than a Gram product of features.
 
     Only where nothing is missing and samples have no weights."""
-    if table.kind != "codes" or table.weights is not None or table.has_missing:
+    coded = isinstance(table.storage, CodedStorage)
+    if not coded or table.weights is not None or table.has_missing:
         return False
     n, p, d = table.n_samples, table.n_vars, int(table.offsets[-1])
     if d > MAX_CATEGORIES:
@@ -83,18 +86,25 @@ def _increment_cells(codes, offsets, counts, start, stop):  # type: ignore[no-un
                     row[offsets[b] + np.int64(codes[n, b])] += np.uint32(1)
 
 
-def _by_increments(table: Table, n_jobs: int) -> Counts:
-    """Counts of pairs on and below the diagonal, one sample after the other."""
-    counts = np.zeros((int(table.offsets[-1]),) * 2, np.uint32)
-    for start, stop in table.row_ranges():
-        increment = partial(_increment_cells, table.rows(start, stop), table.offsets, counts)
-        parallel(increment, table.n_vars, n_jobs, max(1, table.n_vars // 128))
-    return counts
+@dataclass(frozen=True, eq=False)
+class CellCounts:
+    """The pass: counts `(D, D)` of pairs on and below the diagonal, one sample after the other."""
+
+    storage: Storage
+
+    def start(self) -> Counts:
+        """Zeros."""
+        return np.zeros((int(self.storage.offsets[-1]),) * 2, np.uint32)
+
+    def add(self, total: Counts, chunk: Chunk, n_jobs: int) -> None:
+        """Add a chunk."""
+        p, given = self.storage.n_vars, (self.storage.rows(chunk), self.storage.offsets, total)
+        parallel(lambda a, b: _increment_cells(*given, a, b), p, n_jobs, max(1, p // 128))
 
 
 def _by_bits(table: Table, n_jobs: int) -> Counts:
-    """Counts of pairs on and below the diagonal, from categories as bits."""
-    bits = pack_categories(table, table.offsets, 0, n_jobs)
+    """The same from categories as bits."""
+    bits = category_bits(table, table.offsets, 0, n_jobs)
     counts = np.zeros((len(bits),) * 2, np.uint32)
     parallel(
         lambda a, b: count_bits(bits[a:b], bits[:b], counts[a:b, :b]), len(bits), n_jobs, STRIP
@@ -109,7 +119,7 @@ def contingency(table: Table, n_jobs: int = 1) -> Counts:
     Codes must not be missing; weights are ignored."""
     size = (table.n_samples, table.n_vars, int(table.offsets[-1]))
     fewer = cell_increments_cost(*size) < packed_cost(*size)
-    counts = _by_increments(table, n_jobs) if fewer else _by_bits(table, n_jobs)
+    counts = table.run(CellCounts(table.storage), n_jobs) if fewer else _by_bits(table, n_jobs)
     for low in range(0, len(counts), STRIP):  # only pairs below the diagonal were counted
         high = low + STRIP
         counts[:low, low:high] = counts[low:high, :low].T

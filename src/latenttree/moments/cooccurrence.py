@@ -13,13 +13,12 @@ from latenttree.engine import parallel
 from latenttree.engine.kernels import kernel, subroutine
 from latenttree.moments.intrinsics import popcount, prefetch
 from latenttree.moments.mirror import STRIP
-from latenttree.moments.packing import Packed, pack_matrix, packed
+from latenttree.moments.packing import Packed, packed
 
 __all__ = [
     "Packed",
     "all_counts",
     "count_bits",
-    "pack_matrix",
     "packed",
     "pair_count",
     "tile_counts",

@@ -6,19 +6,21 @@ counted, on all of them at once (`CountedFourthMoments`).
 
 from __future__ import annotations
 
-from typing import Protocol
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.data import Table
+from latenttree.data.chunk import Chunk
+from latenttree.data.storage import CodedFeatures, Features, Storage
 from latenttree.engine import parallel
 from latenttree.engine.kernels import kernel
 from latenttree.moments.contingency import Counts, projected
 from latenttree.moments.gram import gram
-from latenttree.moments.projection import project, root_weights
-from latenttree.moments.second_moments import FeatureMap
 
+Float32 = NDArray[np.float32]
 Floats = NDArray[np.float64]
 
 CALIBRATION_SAMPLES = 8192
@@ -36,25 +38,36 @@ class FourthMoments(Protocol):
         distances of pairs `(m, 2)`; 1 where noise hides it."""
 
 
+@dataclass(frozen=True, eq=False)
+class _Squares:
+    """`|z_a|^2` of all variables and, where values are missing, whether a sample has each, times
+    the roots of the weights."""
+
+    white: Features
+    storage: Storage
+
+    def of(self, chunk: Chunk, n_jobs: int) -> tuple[Float32, Float32]:
+        """(n, p) or (n, 2 p), twice."""
+        squares, known = self.white.squares(chunk, n_jobs), self.storage.known(chunk)
+        if known is not None:
+            squares = np.concatenate([squares, known], axis=1)
+        roots = chunk.root_weights
+        both = np.asarray(squares if roots is None else squares * roots[:, None], np.float32)
+        return both, both
+
+
 class SampledFourthMoments:
     """`FourthMoments` of a part of the samples."""
 
-    def __init__(self, table: Table, white: FeatureMap) -> None:
+    def __init__(self, table: Table, white: Features) -> None:
         self._table, self._white = table, white
 
     def fourth(self, n_jobs: int) -> NDArray[np.float32]:
         """`E[|z_a|^2 |z_b|^2]`, `(p, p)`, over samples that have both."""
         part, p = self._table.thinned(KURTOSIS_SAMPLES), self._table.n_vars
-
-        def norms(start: int, stop: int) -> NDArray[np.float32]:
-            squares = _squares(part, self._white, start, stop, n_jobs)
-            known, roots = part.known(start, stop), root_weights(part, start, stop)
-            if known is not None:
-                squares = np.concatenate([squares, known], axis=1)
-            return np.asarray(squares if roots is None else squares * roots[:, None], np.float32)
-
-        sums = gram(norms, part.n_samples, 2 * p if part.has_missing else p, n_jobs)
-        if part.has_missing:
+        columns, gaps = _Squares(self._white, part.storage), part.has_missing
+        sums = gram(columns, part, 2 * p if gaps else p, n_jobs)
+        if gaps:
             return np.asarray(sums[:p, :p] / np.maximum(sums[p:, p:], np.float32(1e-30)))
         sums /= np.float32(part.total_weight)
         return sums
@@ -62,39 +75,70 @@ class SampledFourthMoments:
     def ratios(self, pairs: NDArray[np.int64], n_jobs: int) -> Floats:
         """See `FourthMoments`; two passes over `CALIBRATION_SAMPLES` samples."""
         part = self._table.thinned(CALIBRATION_SAMPLES)
-        z = self._white.of(part, 0, part.n_samples, n_jobs)
-        gaps = part.known(0, part.n_samples)
-        known = np.ones((1, 1), np.bool_) if gaps is None else gaps
-        weights = np.ones(part.n_samples) if part.weights is None else part.weights
-        r, m = z.shape[2], len(pairs)
-        joint = np.zeros((m, 2 * r + 1, 2 * r + 1))
-        given = (z, known, weights, pairs)
-        parallel(lambda a, b: _joint_moments(*given, joint, a, b), m, n_jobs, 8)
-        centre, form, gaussian = _influences(joint, gaps is not None)
-        sums = np.zeros((m, 2))
-        parallel(lambda a, b: _form_moments(*given, centre, form, sums, a, b), m, n_jobs, 8)
+        given = (self._white, part.storage, pairs)
+        joint = part.run(_JointMoments(*given), n_jobs)
+        centre, form, gaussian = _influences(joint, part.has_missing)
+        sums = part.run(_FormMoments(*given, centre, form), n_jobs)
         sums /= np.maximum(joint[:, 0, 0], 1e-300)[:, None]
         return _ratio(sums[:, 1] - sums[:, 0] ** 2, gaussian)
 
 
-def _squares(
-    table: Table, white: FeatureMap, start: int, stop: int, n_jobs: int
-) -> NDArray[np.float32]:
-    """`|z_a|^2` of some samples, `(n, p)`, zero where missing."""
-    if white.coded is not None:
-        norms = np.einsum("ci,ci->c", white.coded, white.coded)[:, None]
-        return project(table, norms, start, stop, n_jobs)[:, :, 0]
-    z = white.of(table, start, stop, n_jobs)
-    return np.asarray(np.einsum("nai,nai->na", z, z))
+@dataclass(frozen=True, eq=False)
+class _PairPass:
+    """A pass over the features of pairs `(m, 2)`."""
+
+    white: Features
+    storage: Storage
+    pairs: NDArray[np.int64]
+
+    def given(self, chunk: Chunk, n_jobs: int) -> tuple[Any, ...]:
+        """Features, whether samples have the variables `(1, 1)` if all have, weights, pairs."""
+        known = self.storage.known(chunk)
+        return (
+            self.white.of(chunk, n_jobs),
+            np.ones((1, 1), np.bool_) if known is None else known,
+            np.ones(len(chunk)) if chunk.weights is None else chunk.weights,
+            self.pairs,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _JointMoments(_PairPass):
+    """The pass: sums of `x x^T`, `x = (1, z_a, z_b)`, `(m, 2 r + 1, 2 r + 1)`."""
+
+    def start(self) -> Floats:
+        """Zeros."""
+        return np.zeros((len(self.pairs), *(2 * self.white.n_directions + 1,) * 2))
+
+    def add(self, total: Floats, chunk: Chunk, n_jobs: int) -> None:
+        """Add a chunk."""
+        given = self.given(chunk, n_jobs)
+        parallel(lambda a, b: _joint_moments(*given, total, a, b), len(total), n_jobs, 8)
+
+
+@dataclass(frozen=True, eq=False)
+class _FormMoments(_PairPass):
+    """The pass: sums of `psi` and `psi^2`, `(m, 2)`, see `_form_moments`."""
+
+    centre: Floats
+    form: Floats
+
+    def start(self) -> Floats:
+        """Zeros."""
+        return np.zeros((len(self.pairs), 2))
+
+    def add(self, total: Floats, chunk: Chunk, n_jobs: int) -> None:
+        """Add a chunk."""
+        given = (*self.given(chunk, n_jobs), self.centre, self.form)
+        parallel(lambda a, b: _form_moments(*given, total, a, b), len(total), n_jobs, 8)
 
 
 class CountedFourthMoments:
     """`FourthMoments` of all samples, from the counts of all pairs of categories."""
 
-    def __init__(self, counts: Counts, table: Table, white: FeatureMap) -> None:
-        assert white.coded is not None
+    def __init__(self, counts: Counts, table: Table, white: CodedFeatures) -> None:
         self._counts, self._offsets, self._n = counts, table.offsets, table.n_samples
-        self._white = white.coded.astype(np.float64)
+        self._white = white.table.astype(np.float64)
 
     def fourth(self, n_jobs: int) -> NDArray[np.float32]:
         """`E[|z_a|^2 |z_b|^2]`, `(p, p)`."""

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.engine import BLOCK, blocks, parallel, single_threaded_blas
+from latenttree.data.chunk import Chunk
+from latenttree.engine import BLOCK, Source, blocks, parallel, single_threaded_blas
+
+Float32 = NDArray[np.float32]
+Tile = tuple[tuple[int, int], tuple[int, int]]
+Totals = tuple[NDArray[np.float64], ...]
 
 TILE = 512
 """Columns of a tile, at most; fewer if the matrix is small, so that all threads have tiles."""
@@ -17,73 +23,72 @@ MIN_TILES = 12
 """Tiles along a side, unless they would be narrower than 128 columns."""
 
 
-def gram(
-    chunk: Callable[[int, int], NDArray[np.float32]],
-    n_samples: int,
-    width: int,
-    n_jobs: int,
-) -> NDArray[np.float32]:
-    """Sums of products `(width, width)` of features over samples.
+class Columns(Protocol):
+    """What is multiplied: a picklable object."""
 
-    `chunk(start, stop)` gives the features of those samples as `(stop - start, width)`. Products
-    are float32 inside a block of 4,096 samples; blocks add up in float64, in the order of the
-    samples, so that no precision is lost with many samples. Only tiles on or above the diagonal
-    are computed: n width^2 / 2 multiply-adds, 6 width^2 bytes.
-    """
-    side = _side(width)
-    tiles = [(a, b) for a in blocks(width, side) for b in blocks(width, side) if a[0] <= b[0]]
-    sums: list[Any] = [0.0] * len(tiles)
-    with single_threaded_blas():
-        for start, stop in blocks(n_samples, BLOCK):
-            z = chunk(start, stop)
+    def of(self, chunk: Chunk, n_jobs: int) -> tuple[Float32, Float32]:
+        """(n, .) columns of some samples, and those that they are multiplied with; the same array
+        where all pairs are wanted."""
 
-            def tile(i: int, _: int, z: NDArray[np.float32] = z) -> None:
-                (a, b), (c, d) = tiles[i]
-                sums[i] = _added(sums[i], z[:, a:b].T @ z[:, c:d])
 
-            parallel(tile, len(tiles), n_jobs, 1)
-    second = np.zeros((width, width), dtype=np.float32)
-    for i, ((a, b), (c, d)) in enumerate(tiles):
-        second[a:b, c:d] = sums[i]
-        second[c:d, a:b] = second[a:b, c:d].T
-        sums[i] = 0.0  # frees its memory
-    return second
+@dataclass(frozen=True, eq=False)
+class GramPass:
+    """The pass: sums of products of columns, of shape `widths`; of equal columns only the tiles on
+    or above the diagonal (`symmetric`).
+
+    Products are float32 inside a block of 4,096 samples; blocks add up in float64, in the order of
+    the samples, so that no precision is lost with many samples."""
+
+    columns: Columns
+    widths: tuple[int, int]
+    symmetric: bool
+
+    @cached_property
+    def tiles(self) -> list[Tile]:
+        """Ranges of columns on either side."""
+        one, other = (list(blocks(width, _side(width))) for width in self.widths)
+        return [(a, b) for a in one for b in other if a[0] <= b[0] or not self.symmetric]
+
+    def start(self) -> Totals:
+        """Zeros for each tile."""
+        return tuple(np.zeros((b - a, d - c)) for (a, b), (c, d) in self.tiles)
+
+    def add(self, total: Totals, chunk: Chunk, n_jobs: int) -> None:
+        """Add a chunk, block by block."""
+        with single_threaded_blas():
+            for part in chunk.parts(BLOCK):
+                one, other = self.columns.of(part, n_jobs)
+
+                def tile(i: int, _: int, one: Any = one, other: Any = other) -> None:
+                    (a, b), (c, d) = self.tiles[i]
+                    np.add(total[i], one[:, a:b].T @ other[:, c:d], out=total[i])
+
+                parallel(tile, len(self.tiles), n_jobs, 1)
+
+    def matrix(self, total: Totals) -> Float32:
+        """The tiles as one matrix; they are emptied."""
+        out = np.zeros(self.widths, dtype=np.float32)
+        for sums, ((a, b), (c, d)) in zip(total, self.tiles, strict=True):
+            out[a:b, c:d] = sums
+            if self.symmetric:
+                out[c:d, a:b] = out[a:b, c:d].T
+            sums.resize((0, 0), refcheck=False)  # frees its memory
+        return out
+
+
+def gram(columns: Columns, source: Source, width: int, n_jobs: int) -> Float32:
+    """Sums of products `(width, width)` over samples: n width^2 / 2 multiply-adds, 6 width^2
+    bytes."""
+    pass_ = GramPass(columns, (width, width), True)
+    return pass_.matrix(source.run(pass_, n_jobs))
+
+
+def gram_between(columns: Columns, source: Source, widths: tuple[int, int], n_jobs: int) -> Float32:
+    """Sums of products, of shape `widths`, of two sets of columns."""
+    pass_ = GramPass(columns, widths, False)
+    return pass_.matrix(source.run(pass_, n_jobs))
 
 
 def _side(width: int) -> int:
     """Columns of a tile: a multiple of 64."""
     return min(TILE, max(128, -(-width // MIN_TILES // 64) * 64))
-
-
-def _added(total: Any, block: NDArray[np.float32]) -> Any:
-    """`total + block` in float64, in place but for the first block."""
-    if isinstance(total, float):
-        return block.astype(np.float64)
-    total += block
-    return total
-
-
-def gram_between(
-    chunk: Callable[[int, int], tuple[NDArray[np.float32], NDArray[np.float32]]],
-    n_samples: int,
-    widths: tuple[int, int],
-    n_jobs: int,
-) -> NDArray[np.float32]:
-    """Sums of products, of shape `widths`, of two sets of features, which `chunk(start, stop)`
-    gives."""
-    one, other = map(_side, widths)
-    tiles = [(a, b) for a in blocks(widths[0], one) for b in blocks(widths[1], other)]
-    sums: list[Any] = [0.0] * len(tiles)
-    with single_threaded_blas():
-        for start, stop in blocks(n_samples, BLOCK):
-            x, y = chunk(start, stop)
-
-            def tile(i: int, _: int, x: Any = x, y: Any = y) -> None:
-                (a, b), (c, d) = tiles[i]
-                sums[i] = _added(sums[i], x[:, a:b].T @ y[:, c:d])
-
-            parallel(tile, len(tiles), n_jobs, 1)
-    products = np.zeros(widths, dtype=np.float32)
-    for ((a, b), (c, d)), total in zip(tiles, sums, strict=True):
-        products[a:b, c:d] = total
-    return products

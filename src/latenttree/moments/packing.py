@@ -15,18 +15,18 @@ weights.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import partial
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.data import Table
-from latenttree.data.streaming.scratch import about_to_read
-from latenttree.data.table import VALUES_PER_RANGE
-from latenttree.engine import blocks, parallel
+from latenttree.data.chunk import Chunk
+from latenttree.data.storage import CodedStorage, Storage
+from latenttree.engine import parallel
 from latenttree.engine.kernels import kernel
+from latenttree.moments.coordinates import coordinate_sums
 
 Ints = NDArray[np.int64]
 
@@ -98,13 +98,13 @@ def frequency_classes(support: Ints) -> Ints:
 
 
 @kernel
-def _split_work(indptr, indices, frequency_class, step, work):  # type: ignore[no-untyped-def]
-    """`work[g]` = increments of every `step`-th sample if the first g classes are frequent.
+def _split_work(indptr, indices, frequency_class, work):  # type: ignore[no-untyped-def]
+    """`work[g]` += increments of the samples if the first g classes are frequent.
 
     A sample with L ones, r of them rare, makes `r L - r (r + 1) / 2` (no variable with itself)."""
     n_classes = len(work)
     here = np.zeros(n_classes, np.int64)
-    for n in range(0, len(indptr) - 1, step):
+    for n in range(len(indptr) - 1):
         here[:] = 0
         for s in range(indptr[n], indptr[n + 1]):
             here[frequency_class[indices[s]]] += 1
@@ -115,73 +115,100 @@ def _split_work(indptr, indices, frequency_class, step, work):  # type: ignore[n
             rare -= here[g]
 
 
-def frequent_columns(matrix: Any, support: Ints) -> NDArray[np.bool_]:
-    """Columns `(p,)` to hold as bits, decided from some of the samples."""
-    frequency_class = frequency_classes(support)
-    n_classes = int(frequency_class.max(initial=-1)) + 1
-    step = max(1, matrix.shape[0] // PROBE)
-    work = np.zeros(n_classes + 1, np.int64)
-    _split_work(matrix.indptr, matrix.indices, frequency_class, step, work)
+@dataclass(frozen=True, eq=False)
+class SplitWork:
+    """The pass: increments `(n_classes + 1,)` of every `step`-th sample, see `_split_work`."""
+
+    storage: Storage
+    frequency_class: Ints
+    step: int
+
+    def start(self) -> Ints:
+        """Zeros."""
+        return np.zeros(int(self.frequency_class.max(initial=-1)) + 2, np.int64)
+
+    def add(self, total: Ints, chunk: Chunk, n_jobs: int) -> None:
+        """Add a chunk."""
+        if self.step > 1:
+            chunk = chunk.take(slice(-chunk.start % self.step, None, self.step))
+        _split_work(*self.storage.ones(chunk), self.frequency_class, total)
+
+
+def frequent_columns(table: Table, support: Ints) -> NDArray[np.bool_]:
+    """Variables `(p,)` to hold as bits, decided from some of the samples."""
+    frequency_class, n = frequency_classes(support), table.n_samples
+    step = max(1, n // PROBE)
+    work = table.run(SplitWork(table.storage, frequency_class, step))
+    n_classes = len(work) - 1
     sizes, ones = (np.bincount(frequency_class, w, minlength=n_classes) for w in (None, support))
     n_frequent = np.concatenate([[0], np.cumsum(sizes)])
     visits = ones.sum() - np.concatenate([[0], np.cumsum(ones)])
-    return np.asarray(
-        frequency_class < best_split(matrix.shape[0], n_frequent, work * step, visits)
-    )
+    return np.asarray(frequency_class < best_split(n, n_frequent, work * step, visits))
 
 
 # ---- packing -------------------------------------------------------------------------------
 
 
+class Bits:
+    """Bits of n samples, one row for each column, in whole vectors of eight words; pickled without
+    the words of samples that were not added."""
+
+    def __init__(self, n_columns: int, n_samples: int) -> None:
+        self.words = np.zeros((n_columns, -(-n_samples // 512) * 8), dtype=np.uint64)
+        self.used = slice(0, 0)
+
+    def extend(self, start: int, stop: int) -> None:
+        """Say that samples start:stop are added after those before."""
+        first = start // 64 if self.used.stop == 0 else self.used.start
+        self.used = slice(first, -(-stop // 64))
+
+    def merge(self, other: Bits) -> None:
+        """Add the bits of later samples."""
+        self.words[:, other.used] |= other.words[:, other.used]
+        self.extend(64 * other.used.start, 64 * other.used.stop)
+
+    def __getstate__(self) -> Any:
+        return self.words.shape, self.used, self.words[:, self.used]
+
+    def __setstate__(self, state: Any) -> None:
+        shape, self.used, words = state
+        self.words = np.zeros(shape, dtype=np.uint64)
+        self.words[:, self.used] = words
+
+
+@dataclass(frozen=True, eq=False)
+class CategoryBits:
+    """The pass: bits of the categories from `least` on of codes: one row each, those of variable a
+    from `offsets[a]`."""
+
+    storage: Storage
+    offsets: Ints
+    least: int
+    n_samples: int
+
+    def start(self) -> Bits:
+        """Zeros."""
+        return Bits(int(self.offsets[-1]), self.n_samples)
+
+    def add(self, total: Bits, chunk: Chunk, n_jobs: int) -> None:
+        """Set the bits of a chunk."""
+        codes = self.storage.rows(chunk)
+        given = (codes, self.offsets, self.least, total.words, chunk.start)
+        parallel(lambda a, b: _pack_codes(*given, a, b), len(codes), n_jobs, ROWS)
+        total.extend(chunk.start, chunk.stop)
+
+
 @kernel
-def _count_columns(indices, start, stop, out):  # type: ignore[no-untyped-def]
-    """`out[indices[s]] += 1` for start <= s < stop."""
-    for s in range(start, stop):
-        out[indices[s]] += 1
-
-
-def column_counts(matrix: Any, n_jobs: int) -> Ints:
-    """Stored places `(p,)` of every column of a CSR matrix."""
-    p = matrix.shape[1]
-    total = np.zeros(p, np.int64)
-
-    def work(start: int, stop: int) -> Ints:
-        out = np.zeros(p, np.int64)
-        _count_columns(matrix.indices, int(matrix.indptr[start]), int(matrix.indptr[stop]), out)
-        return out
-
-    for first, last in _row_ranges(matrix):
-        count = partial(_shifted, work, first)
-        total += np.sum(
-            parallel(count, last - first, n_jobs, max(ROWS, -(-(last - first) // 16))), axis=0
-        )
-    return total
-
-
-def _shifted(work: Any, first: int, start: int, stop: int) -> Any:
-    """Call `work` on a range of rows that is given relative to `first`."""
-    return work(first + start, first + stop)
-
-
-def _row_ranges(matrix: Any) -> Iterator[tuple[int, int]]:
-    """Ranges of rows of a CSR matrix, multiples of `ROWS` with about `VALUES_PER_RANGE` stored
-    values, which are read together: a matrix may lie in a scratch file."""
-    n = matrix.shape[0]
-    step = max(1, VALUES_PER_RANGE * n // max(matrix.nnz, 1) // ROWS) * ROWS
-    for first, last in blocks(n, step):
-        about_to_read(matrix.indices, 4 * int(matrix.indptr[last] - matrix.indptr[first]))
-        yield first, last
-
-
-@kernel
-def _pack_rows(indptr, indices, rank, bits, ranks, start, stop):  # type: ignore[no-untyped-def]
-    """Bits of samples start:stop and, if any rank is rare, the sorted ranks of each."""
+def _pack_rows(indptr, indices, rank, bits, ranks, first, done, start, stop):  # type: ignore[no-untyped-def]
+    """Bits of rows start:stop, of which the first is sample `first`, and, if any rank is rare, the
+    sorted ranks of each, after `done` others."""
     f = len(bits)
     any_rare = len(ranks) > 0
-    for n in range(start, stop):
+    for i in range(start, stop):
+        n = first + i
         word, bit = n // 64, np.uint64(1) << np.uint64(n % 64)
-        t = indptr[n]
-        for s in range(indptr[n], indptr[n + 1]):
+        t = done + indptr[i]
+        for s in range(indptr[i], indptr[i + 1]):
             r = rank[indices[s]]
             if r < f:
                 bits[r, word] |= bit
@@ -189,11 +216,71 @@ def _pack_rows(indptr, indices, rank, bits, ranks, start, stop):  # type: ignore
                     ranks[t] = r
                     t += 1
         if any_rare:
-            for s in range(indptr[n], indptr[n + 1]):
+            for s in range(indptr[i], indptr[i + 1]):
                 r = rank[indices[s]]
                 if r >= f:
                     ranks[t] = r
                     t += 1
+
+
+class RankedRows:
+    """Bits of the frequent ranks and, if any is rare, the ranks of each sample; pickled without
+    what was not filled."""
+
+    def __init__(self, bits: Bits, n_samples: int, n_ones: int) -> None:
+        self.bits = bits
+        self.bounds = np.zeros(n_samples + 1 if n_ones else 1, np.int64)
+        self.ranks = np.empty(n_ones, np.uint32)
+        self.rows, self.filled = slice(0, 0), 0
+
+    def extend(self, start: int, stop: int, ends: Ints) -> None:
+        """Say that samples start:stop are added, whose ranks end at `ends` after those filled."""
+        if len(self.ranks):
+            self.bounds[start + 1 : stop + 1] = self.filled + ends
+            self.filled += int(ends[-1]) if len(ends) else 0
+        self.rows = slice(start if self.rows.stop == 0 else self.rows.start, stop)
+
+    def merge(self, other: RankedRows) -> None:
+        """Add later samples."""
+        self.bits.merge(other.bits)
+        self.ranks[self.filled : self.filled + other.filled] = other.ranks[: other.filled]
+        first, last = other.rows.start, other.rows.stop
+        self.extend(first, last, other.bounds[first + 1 : last + 1])
+
+    def __getstate__(self) -> Any:
+        ends = self.bounds[self.rows.start + 1 : self.rows.stop + 1]
+        sizes = len(self.bounds), len(self.ranks)
+        return self.bits, sizes, ends, self.rows, self.ranks[: self.filled]
+
+    def __setstate__(self, state: Any) -> None:
+        self.bits, (n_bounds, n_ones), ends, self.rows, ranks = state
+        self.bounds, self.ranks = np.zeros(n_bounds, np.int64), np.empty(n_ones, np.uint32)
+        self.bounds[self.rows.start + 1 : self.rows.stop + 1] = ends
+        self.ranks[: len(ranks)], self.filled = ranks, len(ranks)
+
+
+@dataclass(frozen=True, eq=False)
+class RankRows:
+    """The pass: samples of 0/1 variables by rank, `n_frequent` of them as bits."""
+
+    storage: Storage
+    rank: Ints
+    n_frequent: int
+    n_samples: int
+    n_ones: int  # of all samples; 0 where all ranks are frequent
+
+    def start(self) -> RankedRows:
+        """No samples."""
+        return RankedRows(Bits(self.n_frequent, self.n_samples), self.n_samples, self.n_ones)
+
+    def add(self, total: RankedRows, chunk: Chunk, n_jobs: int) -> None:
+        """Add a chunk."""
+        indptr, indices = self.storage.ones(chunk)
+        arrays = (indptr, indices, self.rank, total.bits.words, total.ranks)
+        given = (*arrays, chunk.start, total.filled)
+        parallel(lambda a, b: _pack_rows(*given, a, b), len(chunk), n_jobs, ROWS)
+        total.bits.extend(chunk.start, chunk.stop)
+        total.extend(chunk.start, chunk.stop, indptr[1:])
 
 
 @kernel
@@ -222,80 +309,32 @@ def _pack_codes(codes, offsets, least, bits, first, start, stop):  # type: ignor
                 bits[offsets[a] + c - least, word] |= bit
 
 
-def _zero_bits(n_columns: int, n_samples: int) -> NDArray[np.uint64]:
-    """Zero bits of `n_columns` columns, in whole vectors of eight words."""
-    return np.zeros((n_columns, -(-n_samples // 512) * 8), dtype=np.uint64)
+def category_bits(table: Table, offsets: Ints, least: int, n_jobs: int) -> NDArray[np.uint64]:
+    """Bits of the categories from `least` on of a table of codes, see `CategoryBits`."""
+    return table.run(CategoryBits(table.storage, offsets, least, table.n_samples), n_jobs).words
 
 
-def pack_categories(table: Table, offsets: Ints, least: int, n_jobs: int) -> NDArray[np.uint64]:
-    """Bits of the categories from `least` on of a table of codes: one row each, those of variable a
-    from `offsets[a]`."""
-    bits = _zero_bits(int(offsets[-1]), table.n_samples)
-    for first, last in blocks(table.n_samples, rows_per_range(table)):
-        pack = partial(_pack_codes, table.rows(first, last), offsets, least, bits, first)
-        parallel(pack, last - first, n_jobs, ROWS)
-    return bits
-
-
-def rows_per_range(table: Table) -> int:
-    """Rows of codes that are read together, a multiple of `ROWS`."""
-    return max(1, VALUES_PER_RANGE // max(table.n_vars, 1) // ROWS) * ROWS
-
-
-def packed(table: Table, n_jobs: int = 1) -> Packed:
-    """Packed samples of a table of 0/1 variables: sparse binary, or codes of two categories of
-    which the second is counted. Nothing may be missing. Two passes over the samples."""
-    if table.kind == "sparse_binary":
-        return pack_matrix(table.matrix, n_jobs)
+def packed(table: Table, n_jobs: int = 1, frequent: NDArray[np.bool_] | None = None) -> Packed:
+    """Packed samples of a table of 0/1 variables, of codes the second category. Nothing may be
+    missing. Two passes over the samples, and one over some; `frequent` `(p,)` are the variables to
+    hold as bits, by default at the least cost."""
     n, p = table.n_samples, table.n_vars
-    support = np.zeros(p, np.int64)
-    for start, stop in table.row_ranges():
-        support += np.count_nonzero(np.asarray(table.rows(start, stop)), axis=0)
-    if support.sum() < SPARSE * n * p:
-        return pack_matrix(_sparse_rows(table, int(support.sum())), n_jobs)
-    own, none, short = np.arange(p), np.zeros(1, np.int64), np.zeros(0, np.uint32)
-    bits = pack_categories(table, np.arange(p + 1), 1, n_jobs)
-    return Packed(own, own, support, bits, none, short, none, short, n)
-
-
-class _SparseRows(NamedTuple):
-    """Rows of a sparse matrix of ones."""
-
-    shape: tuple[int, int]
-    nnz: int
-    indptr: Ints
-    indices: NDArray[np.int32]
-
-
-def _sparse_rows(table: Table, nnz: int) -> _SparseRows:
-    """Where the codes of a table are not zero."""
-    ends, indices = np.zeros(table.n_samples + 1, np.int64), np.empty(nnz, np.int32)
-    done = 0
-    for start, stop in table.row_ranges():
-        rows, columns = np.nonzero(np.asarray(table.rows(start, stop)))
-        ends[start + 1 : stop + 1] = np.bincount(rows, minlength=stop - start)
-        indices[done : done + len(columns)] = columns
-        done += len(columns)
-    return _SparseRows((table.n_samples, table.n_vars), nnz, np.cumsum(ends), indices)
-
-
-def pack_matrix(matrix: Any, n_jobs: int = 1, frequent: NDArray[np.bool_] | None = None) -> Packed:
-    """Packed samples of a canonical CSR matrix `(n, p)` whose stored places are ones; `frequent`
-    `(p,)` are the columns to hold as bits, by default at the least cost."""
-    n, p = matrix.shape
-    support = column_counts(matrix, n_jobs)
+    support = coordinate_sums(table, n_jobs)[table.storage.of_ones].astype(np.int64)
+    dense = isinstance(table.storage, CodedStorage) and support.sum() >= SPARSE * n * p
+    if frequent is None and dense:
+        own, none, short = np.arange(p), np.zeros(1, np.int64), np.zeros(0, np.uint32)
+        bits = category_bits(table, np.arange(p + 1), 1, n_jobs)
+        return Packed(own, own, support, bits, none, short, none, short, n)
     if frequent is None:
-        frequent = frequent_columns(matrix, support)
+        frequent = frequent_columns(table, support)
     order = np.concatenate([np.flatnonzero(frequent), np.flatnonzero(~frequent)])
     rank = np.empty(p, np.int64)
     rank[order] = np.arange(p)
     f = int(frequent.sum())
-    bits, ranks = _zero_bits(f, n), np.empty(matrix.nnz if f < p else 0, np.uint32)
-    own = (matrix.indptr, matrix.indices, rank, bits, ranks)
-    for first, last in _row_ranges(matrix):
-        parallel(partial(_shifted, partial(_pack_rows, *own), first), last - first, n_jobs, ROWS)
+    n_ones = int(support.sum()) if f < p else 0
+    rows = table.run(RankRows(table.storage, rank, f, n, n_ones), n_jobs)
     starts = np.concatenate([[0], np.cumsum(support[order[f:]])])
     samples = np.empty(int(starts[-1]), np.uint32)
-    bounds = np.asarray(matrix.indptr if f < p else np.zeros(1), np.int64)
-    _list_rare(bounds, ranks, f, starts, samples)
-    return Packed(order, rank, support[order], bits, starts, samples, bounds, ranks, n)
+    _list_rare(rows.bounds, rows.ranks, f, starts, samples)
+    words, bounds, ranks = rows.bits.words, rows.bounds, rows.ranks
+    return Packed(order, rank, support[order], words, starts, samples, bounds, ranks, n)

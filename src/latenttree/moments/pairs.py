@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.data import Table
+from latenttree.data.storage import CodedFeatures
 from latenttree.engine import parallel
 from latenttree.engine.kernels import kernel
 from latenttree.moments.available_cases import available_moments, whiten_pairs
-from latenttree.moments.binary import MAX_KURTOSIS, binary_pairs, is_binary
+from latenttree.moments.binary import MAX_KURTOSIS, binary_pairs
 from latenttree.moments.contingency import (
     Counts,
     category_counts,
@@ -26,7 +27,7 @@ from latenttree.moments.fourth_moments import (
     SampledFourthMoments,
 )
 from latenttree.moments.mirror import STRIP, mirrored
-from latenttree.moments.second_moments import features_of, second_moments
+from latenttree.moments.second_moments import second_moments
 
 Matrix = NDArray[np.float32]
 Floats = NDArray[np.float64]
@@ -54,7 +55,7 @@ def all_pairs(
     pairs = PairDeterminants(*(np.empty((p, p), np.float32) for _ in range(3)))
     for matrix, own in zip(pairs, (1.0, 0.0, 1.0), strict=True):
         np.fill_diagonal(matrix, own)
-    if is_binary(table):
+    if table.storage.is_binary:
         binary_pairs(table, basis, tuple(pairs), n_jobs)
     elif table.has_missing:
         _pairs_with_gaps(table, basis, pairs, n_jobs)
@@ -83,14 +84,15 @@ def _whole_pairs(
     if counts is None:
         second = second_moments(table, basis, offset, n_jobs)
     else:
-        centred = features_of(table, basis, offset).coded
-        assert centred is not None
-        second = (projected(counts, table.offsets, centred) / table.n_samples).astype(np.float32)
+        centred = table.storage.features(basis, offset)
+        assert isinstance(centred, CodedFeatures)
+        sums = projected(counts, table.offsets, centred.table)
+        second = (sums / table.n_samples).astype(np.float32)
     root = _whitening(second, basis.shape[1])
     _fill_determinants(second, root, table.total_weight, pairs, n_jobs)
-    white = features_of(table, basis, offset, root)
+    white = table.storage.features(basis, offset, root)
     spread: FourthMoments = SampledFourthMoments(table, white)
-    if counts is not None:
+    if counts is not None and isinstance(white, CodedFeatures):
         spread = CountedFourthMoments(counts, table, white)
     _fill_spread(pairs, spread, basis.shape[1], n_jobs)
 
@@ -102,7 +104,8 @@ def _pairs_with_gaps(
     p, n_directions, n = table.n_vars, basis.shape[1], table.total_weight
     offset = feature_means(table, basis, coordinate_moments(table)[0])
     moments = available_moments(table, basis, offset, n_jobs)
-    white = features_of(table, basis, offset, _whitening(moments.covariance, n_directions))
+    root = _whitening(moments.covariance, n_directions)
+    white = table.storage.features(basis, offset, root)
     whiten_pairs(moments, table, basis, offset, n_jobs)
     identity = np.tile(np.eye(n_directions), (p, 1, 1))
     _fill_determinants(moments.covariance, identity, n, pairs, n_jobs)

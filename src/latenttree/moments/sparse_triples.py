@@ -6,15 +6,24 @@ the ones of the observed nodes are read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.engine import blocks, parallel
+from latenttree.data.chunk import Chunk
+from latenttree.engine import Source, parallel
 from latenttree.engine.kernels import kernel
-from latenttree.moments.triples import LANES, TripleLayout, TripleMoments, dot, multiply
+from latenttree.moments.triples import (
+    LANES,
+    TripleLayout,
+    TripleMoments,
+    ViewFeatures,
+    dot,
+    multiply,
+)
 
 Floats = NDArray[np.float64]
 
@@ -24,10 +33,8 @@ MAX_VALUES = 1 << 23
 MIN_CHUNK, MAX_CHUNK = 256, 4096
 """... but at least those of MIN_CHUNK samples, and at most those of MAX_CHUNK."""
 
-ChunkT = TypeVar("ChunkT", bound=Any)
 
-
-class _SparseSums(NamedTuple):
+class SparseSums(NamedTuple):
     """Sums over samples, of views `z` in r directions each."""
 
     first: Floats  # (n_views, r) z
@@ -38,9 +45,10 @@ class _SparseSums(NamedTuple):
     emitted: Floats  # (B, 3, r) z in the samples that have the observed node
     occurrences: Floats  # (p,) samples that have each observed node
     both: Floats  # (C,) samples that have both ends of an edge
+    n_samples: Floats  # (1,)
 
     @classmethod
-    def zeros(cls, layout: TripleLayout, r: int) -> _SparseSums:
+    def zeros(cls, layout: TripleLayout, r: int) -> SparseSums:
         """Zeros for the moments of a layout."""
         views, rows, edges = layout.n_views, len(layout.view), len(layout.hidden)
         return cls(
@@ -52,42 +60,45 @@ class _SparseSums(NamedTuple):
             np.zeros((len(layout.emitted), 3, r)),
             np.zeros(len(layout.dims)),
             np.zeros(len(layout.counted)),
+            np.zeros(1),
         )
 
 
+@dataclass(frozen=True, eq=False)
+class SparseTriplePass:
+    """The pass: sums of products of views `z` of sparse binary samples."""
+
+    features: ViewFeatures  # (n_views, k - 1, n)
+    layout: TripleLayout
+    k: int
+
+    def start(self) -> SparseSums:
+        """Zeros."""
+        return SparseSums.zeros(self.layout, self.k - 1)
+
+    def add(self, total: SparseSums, chunk: Chunk, n_jobs: int) -> None:
+        """Add a chunk, as many samples at a time as `MAX_VALUES` allows."""
+        width = max(self.layout.n_views * (self.k - 1), 1)
+        for part in chunk.parts(min(max(MIN_CHUNK, MAX_VALUES // width), MAX_CHUNK)):
+            w = np.ones(len(part)) if part.weights is None else part.weights
+            total.n_samples[0] += w.sum()
+            y = self.features.of(part, n_jobs)
+            _add(y, part.columns, w.astype(np.float32), self.layout, total, n_jobs)
+
+
 def sparse_triple_moments(
-    chunks: Iterable[ChunkT],
-    features: Callable[[ChunkT], NDArray[np.float32]],
-    layout: TripleLayout,
-    n_states: int,
-    n_jobs: int,
+    source: Source, features: ViewFeatures, layout: TripleLayout, n_states: int, n_jobs: int
 ) -> TripleMoments:
-    """Moments over chunks whose `columns` are CSC; `features` gives `z` of the views of a chunk,
-    `(n_views, k - 1, n)` for k states.
+    """Moments over samples whose `columns` are CSC, and whose views `features` gives, without the
+    leading 1.
 
     Cost for each sample: `k^3` for a hidden node, `9 k^2` for an edge, `3 k` for a leaf that is 1.
     Memory: the moments, and `4 MAX_VALUES` bytes, or `MIN_CHUNK` samples."""
-    k = n_states
-    sums = _SparseSums.zeros(layout, k - 1)
-    total = 0.0
-    for part in _cut(chunks, layout.n_views * (k - 1)):
-        w = np.ones(len(part)) if part.weights is None else part.weights
-        total += float(w.sum())
-        _add(features(part), part.columns, w.astype(np.float32), layout, sums, n_jobs)
-    return _means(sums, layout, k, max(total, 1e-300))
+    sums = source.run(SparseTriplePass(features, layout, n_states), n_jobs)
+    return _means(sums, layout, n_states, max(float(sums.n_samples[0]), 1e-300))
 
 
-def _cut(chunks: Iterable[ChunkT], width: int) -> Iterator[ChunkT]:
-    """The chunks in pieces of which `width` values for each sample fit in memory."""
-    size = min(max(MIN_CHUNK, MAX_VALUES // max(width, 1)), MAX_CHUNK)
-    for chunk in chunks:
-        for start, stop in blocks(len(chunk), size):
-            yield chunk if stop - start == len(chunk) else chunk.take(slice(start, stop))
-
-
-def _add(
-    y: Any, columns: Any, w: Any, layout: TripleLayout, sums: _SparseSums, n_jobs: int
-) -> None:
+def _add(y: Any, columns: Any, w: Any, layout: TripleLayout, sums: SparseSums, n_jobs: int) -> None:
     """Add some samples. Threads share out views, nodes and edges, each adds its samples in
     order."""
     view, edges, counted = layout.view, layout.hidden, layout.counted
@@ -112,7 +123,7 @@ def _add(
     share(lambda a, b: _add_both(w, indptr, indices, counted, sums.both, a, b), len(counted))
 
 
-def _means(sums: _SparseSums, layout: TripleLayout, k: int, n: float) -> TripleMoments:
+def _means(sums: SparseSums, layout: TripleLayout, k: int, n: float) -> TripleMoments:
     """Sums as moments of `(1, z)`."""
     first, occurrences = sums.first / n, sums.occurrences / n
     own = np.ones((layout.n_views, k, k))

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from latenttree.data import Table
 from latenttree.data.checks import free_dimensions
+from latenttree.data.storage.vectors import apply_roots
 from latenttree.engine import BLOCK, parallel
 from latenttree.engine.kernels import kernel
 from latenttree.moments.coordinates import coordinate_moments, feature_means, known_weights
@@ -130,7 +131,7 @@ def standardise(sample: Table, basis: Float32, mean: Floats, n_jobs: int) -> Flo
     """Rescale the basis, in place, to unit covariance of the features over a sample; returns these
     features `(n, p, n_directions)`, centred, times the roots of the weights."""
     offset = feature_means(sample, basis, mean)
-    z = weighted_features(sample, basis, offset, 0, sample.n_samples, n_jobs)
+    z = weighted_features(sample, basis, offset, n_jobs)
     p, n_directions = sample.n_vars, basis.shape[1]
     own = np.zeros((p, n_directions, n_directions))
     parallel(lambda a, b: _own_moments(z, own, a, b), p, n_jobs, -(-p // 16))
@@ -158,19 +159,6 @@ def _own_moments(z, out, start, stop):  # type: ignore[no-untyped-def]
         for i in range(n_directions):
             for j in range(n_directions):
                 out[a, i, j] /= n
-
-
-@kernel
-def apply_roots(z, root, start, stop):  # type: ignore[no-untyped-def]
-    """`z_a <- root_a z_a`, in place, for samples start:stop; roots are lower triangular."""
-    n_directions = z.shape[2]
-    for row in range(start, stop):
-        for a in range(z.shape[1]):
-            for i in range(n_directions - 1, -1, -1):
-                t = 0.0
-                for j in range(i + 1):
-                    t += root[a, i, j] * z[row, a, j]
-                z[row, a, i] = t
 
 
 def nearest_variables(features: Float32, n_near: int, n_jobs: int = 1) -> NDArray[np.int64]:

@@ -6,14 +6,17 @@ third moment of three views holds their second moments and means too, wherever a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
-from typing import Any, NamedTuple, Protocol, Self, TypeVar
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.engine import blocks, parallel, single_threaded_blas
+from latenttree.data.chunk import Chunk
+from latenttree.engine import Source, parallel, single_threaded_blas
 from latenttree.engine.kernels import kernel, subroutine
 
 Floats = NDArray[np.float64]
@@ -51,31 +54,23 @@ class TripleMoments(NamedTuple):
     n_samples: float = np.inf  # behind them; inf for exact moments
 
 
-class _Sums(NamedTuple):
-    """Sums of `own`, `third` and `cross`, see `_add_products`."""
+class TripleSums(NamedTuple):
+    """The same as sums over samples; `third` is `(m, k k, k)`, `cross` `(H, 3 k, 3 k)`."""
 
     own: Floats
     third: Floats
     cross: Floats
+    emitted: Floats  # (rows of all edges, 3 k), see `TriplePass.offsets`
+    statistics: dict[int, Floats]  # (T, 3 k) by number of the edge, of families
+    counted: tuple[Floats, ...]
+    n_samples: Floats  # (1,)
 
 
-class SampleChunk(Protocol):
-    """Some samples, see `model.samples.Chunk`."""
+class ViewFeatures(Protocol):
+    """The views of samples: a picklable object."""
 
-    @property
-    def codes(self) -> NDArray[Any]:
-        """(n, p) categories, -1 where missing."""
-
-    @property
-    def arrays(self) -> Mapping[int, Any]:
-        """Values of variables that are not categorical."""
-
-    @property
-    def weights(self) -> Floats | None:
-        """(n,) weights, None if all are 1."""
-
-    def take(self, index: Any) -> Self:
-        """Some of the samples."""
+    def of(self, chunk: Chunk, n_jobs: int) -> NDArray[np.float32]:
+        """(n_views, k, n) features of some samples."""
 
 
 class EmissionStatistics(Protocol):
@@ -88,98 +83,112 @@ class EmissionStatistics(Protocol):
         """Expected statistics of one sample, `(T, states)`."""
 
 
-ChunkT = TypeVar("ChunkT", bound=SampleChunk)
-
-
-def triple_moments(
-    chunks: Iterable[ChunkT],
-    features: Callable[[ChunkT], NDArray[np.float32]],
-    layout: TripleLayout,
-    n_states: int,
-    n_jobs: int,
-    families: Mapping[int, EmissionStatistics] | None = None,
-) -> TripleMoments:
-    """Moments over chunks of samples; `features` gives the views of a chunk, `(n_views, k, n)` for
-    k states.
+@dataclass(frozen=True, eq=False)
+class TriplePass:
+    """The pass: sums of products of views `(1, z)` of length k.
 
     A view of a missing variable is zero, the leading 1 too: so every sum holds, where all its
     indices are zero, its number of samples, and moments are over the samples that have the
-    variables. For the observed nodes of `families`, statistics take the place of categories.
+    variables. For the observed nodes of `families`, statistics take the place of categories."""
 
-    Cost for each sample: `k^3` for a hidden node, `9 k^2` for an edge, `3 k` for a leaf that is not
-    in its most frequent category. Memory: the moments, and `4 MAX_VALUES` bytes."""
-    k = n_states
-    families = families or {}
-    sums = _empty_sums(layout, k)
-    emitted = _EmittedSums.of(layout, k)
-    counted = [np.zeros((layout.dims[a], layout.dims[b])) for a, b in layout.counted]
-    other: dict[int, Floats] = {}
-    n_samples = 0.0
-    with single_threaded_blas():
-        for part in _cut(chunks, layout.n_views * k):
-            y = features(part)
-            w = np.ones(len(part.codes)) if part.weights is None else part.weights
-            n_samples += float(w.sum())
-            share = w.astype(np.float32)
-            _add(y, share, layout, sums, n_jobs)
-            emitted.add(part.codes, share, y, n_jobs)
-            _add_statistics(part, y, w, layout, families, other)
-            for total, (a, b) in zip(counted, layout.counted.tolist(), strict=True):
-                _count(part.codes[:, a], part.codes[:, b], w, total)
-    means = emitted.means()
-    for e, a in enumerate(layout.emitted[:, 1].tolist() if families else ()):
-        if a in families:
-            means[e] = _per_sample(other[e].reshape(-1, 3, k), families[a])
-    return _normalised(sums, means, counted, k, max(n_samples, 1e-300))
-
-
-def _empty_sums(layout: TripleLayout, k: int) -> _Sums:
-    """Zeros for the moments of a layout."""
-    return _Sums(
-        np.zeros((layout.n_views, k, k)),
-        np.zeros((len(layout.view), k * k, k)),
-        np.zeros((len(layout.hidden), 3 * k, 3 * k)),
-    )
-
-
-class _EmittedSums(NamedTuple):
-    """Sums of views by category of the observed nodes of `TripleLayout.emitted`, one edge after the
-    other, and the order in which edges are counted: by node, so that neighbouring codes are read
-    together."""
-
+    features: ViewFeatures
     layout: TripleLayout
-    order: Ints  # (B,)
-    offsets: Ints  # (B + 1,)
-    sums: Floats  # (rows of all edges, 3 k)
+    k: int
+    families: Mapping[int, EmissionStatistics]
 
-    @classmethod
-    def of(cls, layout: TripleLayout, k: int) -> _EmittedSums:
-        """Zeros for the edges of a layout."""
-        rows = layout.dims[layout.emitted[:, 1]]
-        offsets = np.concatenate([[0], np.cumsum(rows)]).astype(np.int64)
-        order = np.argsort(layout.emitted[:, 1], kind="stable")
-        return cls(layout, order, offsets, np.zeros((int(offsets[-1]), 3 * k)))
+    @cached_property
+    def offsets(self) -> Ints:
+        """(B + 1,) rows of `TripleSums.emitted`: those of edge e begin at `offsets[e]`."""
+        rows = self.layout.dims[self.layout.emitted[:, 1]]
+        return np.concatenate([[0], np.cumsum(rows)]).astype(np.int64)
 
-    def add(self, codes: NDArray[Any], w: Any, y: Any, n_jobs: int) -> None:
-        """Add some samples."""
-        nodes, views = self.layout.emitted[:, 1], self.layout.view[self.layout.emitted[:, 0]]
-        common = np.where(self.layout.dims == 2, codes[:LANES].mean(axis=0) > 0.5, -1)[nodes]
-        places = self.order, self.offsets, nodes, views, common
-        parallel(
-            lambda a, b: _add_emitted(codes, w, y, *places, self.sums, a, b), len(nodes), n_jobs
+    def start(self) -> TripleSums:
+        """Zeros."""
+        layout, k = self.layout, self.k
+        return TripleSums(
+            np.zeros((layout.n_views, k, k)),
+            np.zeros((len(layout.view), k * k, k)),
+            np.zeros((len(layout.hidden), 3 * k, 3 * k)),
+            np.zeros((int(self.offsets[-1]), 3 * k)),
+            {},
+            tuple(np.zeros((layout.dims[a], layout.dims[b])) for a, b in layout.counted),
+            np.zeros(1),
         )
 
-    def means(self) -> list[Floats]:
+    def add(self, total: TripleSums, chunk: Chunk, n_jobs: int) -> None:
+        """Add a chunk, as many samples at a time as `MAX_VALUES` allows."""
+        width = max(self.layout.n_views * self.k, 1)
+        with single_threaded_blas():
+            for part in chunk.parts(max(MIN_CHUNK, MAX_VALUES // width)):
+                self._add_part(total, part, n_jobs)
+
+    def _add_part(self, total: TripleSums, part: Chunk, n_jobs: int) -> None:
+        """Threads share out views, nodes and edges, and each adds its samples in order."""
+        y, layout = self.features.of(part, n_jobs), self.layout
+        w = np.ones(len(part)) if part.weights is None else part.weights
+        total.n_samples[0] += w.sum()
+        share, sums = w.astype(np.float32), total[:3]
+        given = (y, share, layout.view, layout.hidden, *sums)
+        parallel(lambda a, b: _add_products(*given, a, b), sum(map(len, sums)), n_jobs)
+        self._add_emitted(total.emitted, part.codes, share, y, n_jobs)
+        _add_statistics(part, y, w, layout, self.families, total.statistics)
+        for counts, (a, b) in zip(total.counted, layout.counted.tolist(), strict=True):
+            _count(part.codes[:, a], part.codes[:, b], w, counts)
+
+    def _add_emitted(self, sums: Floats, codes: Any, w: Any, y: Any, n_jobs: int) -> None:
+        """Add views by category of the observed nodes, edges in the order of the nodes, so that
+        neighbouring codes are read together."""
+        nodes, views = self.layout.emitted[:, 1], self.layout.view[self.layout.emitted[:, 0]]
+        common = np.where(self.layout.dims == 2, codes[:LANES].mean(axis=0) > 0.5, -1)[nodes]
+        order = np.argsort(nodes, kind="stable")
+        given = (codes, w, y, order, self.offsets, nodes, views, common, sums)
+        parallel(lambda a, b: _add_emitted(*given, a, b), len(nodes), n_jobs)
+
+    def moments(self, total: TripleSums) -> TripleMoments:
+        """Sums as means over the samples that have the variables of a moment."""
+        k, emitted = self.k, self._emitted_means(total.emitted)
+        for e, a in enumerate(self.layout.emitted[:, 1].tolist() if self.families else ()):
+            if a in self.families:
+                sums = total.statistics[e].reshape(-1, 3, k)
+                emitted[e] = _per_sample(sums, self.families[a])
+        third = total.third.reshape(-1, k, k, k)
+        cross = total.cross.reshape(-1, 3, k, 3, k)
+        return TripleMoments(
+            total.own / _positive(total.own[:, :1, :1]),
+            third / _positive(third[:, :1, :1, :1]),
+            cross / _positive(cross[:, :, :1, :, :1]),
+            tuple(emitted),
+            tuple(counts / _positive(counts.sum()) for counts in total.counted),
+            max(float(total.n_samples[0]), 1e-300),
+        )
+
+    def _emitted_means(self, sums: Floats) -> list[Floats]:
         """`(d, 3, k)` for every edge, over the samples that have the node and the view."""
-        sums = self.sums.reshape(len(self.sums), 3, self.sums.shape[1] // 3)
-        if len(self.order):
+        sums = sums.reshape(len(sums), 3, self.k)
+        if len(self.offsets) > 1:
             known = np.add.reduceat(sums[:, :, 0], self.offsets[:-1])
             sums = sums / _positive(np.repeat(known, np.diff(self.offsets), axis=0))[:, :, None]
         return [sums[a:b] for a, b in pairwise(self.offsets.tolist())]
 
 
+def triple_moments(
+    source: Source,
+    features: ViewFeatures,
+    layout: TripleLayout,
+    n_states: int,
+    n_jobs: int,
+    families: Mapping[int, EmissionStatistics] | None = None,
+) -> TripleMoments:
+    """Moments over samples, whose views `features` gives.
+
+    Cost for each sample: `k^3` for a hidden node, `9 k^2` for an edge, `3 k` for a leaf that is not
+    in its most frequent category. Memory: the moments, and `4 MAX_VALUES` bytes."""
+    pass_ = TriplePass(features, layout, n_states, families or {})
+    return pass_.moments(source.run(pass_, n_jobs))
+
+
 def _add_statistics(
-    part: SampleChunk,
+    part: Chunk,
     y: NDArray[np.float32],
     w: Floats,
     layout: TripleLayout,
@@ -201,22 +210,6 @@ def _count(one: NDArray[Any], other: NDArray[Any], weights: Floats, total: Float
     total += np.bincount(pair, weights[both], total.size).reshape(total.shape)
 
 
-def _normalised(
-    sums: _Sums, emitted: Sequence[Floats], counted: Sequence[Floats], k: int, n_samples: float
-) -> TripleMoments:
-    """Means over the samples that have the variables of a moment; `emitted` are means already."""
-    third = sums.third.reshape(-1, k, k, k)
-    cross = sums.cross.reshape(-1, 3, k, 3, k)
-    return TripleMoments(
-        sums.own / _positive(sums.own[:, :1, :1]),
-        third / _positive(third[:, :1, :1, :1]),
-        cross / _positive(cross[:, :, :1, :, :1]),
-        tuple(emitted),
-        tuple(total / _positive(total.sum()) for total in counted),
-        n_samples,
-    )
-
-
 def _per_sample(sums: Floats, family: EmissionStatistics) -> Floats:
     """Sums `(T, 3, k)` of statistics times three views, divided by their numbers of samples.
 
@@ -230,23 +223,6 @@ def _per_sample(sums: Floats, family: EmissionStatistics) -> Floats:
 def _positive(counts: Any) -> Floats:
     """Counts, at least 1e-300, to divide by."""
     return np.maximum(counts, 1e-300)
-
-
-def _cut(chunks: Iterable[ChunkT], width: int) -> Iterator[ChunkT]:
-    """The chunks in pieces of which `width` values for each sample fit in memory."""
-    size = max(MIN_CHUNK, MAX_VALUES // max(width, 1))
-    for chunk in chunks:
-        n = len(chunk.codes)
-        for start, stop in blocks(n, size):
-            yield chunk if stop - start == n else chunk.take(slice(start, stop))
-
-
-def _add(y: Any, w: Any, layout: TripleLayout, sums: _Sums, n_jobs: int) -> None:
-    """Add the moments of some samples, `y` `(n_views, k, n)`. Threads share out views, nodes and
-    edges, and each adds its samples in order."""
-    n_items = sum(len(x) for x in sums)
-    view, hidden = layout.view, layout.hidden
-    parallel(lambda a, b: _add_products(y, w, view, hidden, *sums, a, b), n_items, n_jobs)
 
 
 # Inner loops run over slices of rows, from zero on: numba vectorises them only where it sees that

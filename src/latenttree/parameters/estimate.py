@@ -7,24 +7,17 @@ of the round before, which depend on all leaves of a branch. Each round is one p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
 
-from latenttree.model.samples import Chunk, as_chunk
+from latenttree.model.samples import InMemory, Samples
 from latenttree.model.tree_model import TreeModel
 from latenttree.moments.sparse_triples import sparse_triple_moments
 from latenttree.moments.triples import TripleLayout, TripleMoments, triple_moments
-from latenttree.parameters.features import (
-    Projections,
-    VectorProjections,
-    leaf_features,
-    message_features,
-)
+from latenttree.parameters.features import Projections, VectorProjections, ViewValues
 from latenttree.parameters.solving import (
     Parameters,
     Pooled,
@@ -34,14 +27,13 @@ from latenttree.parameters.solving import (
     solve,
     whitening,
 )
-from latenttree.parameters.sparse_features import sparse_features
+from latenttree.parameters.sparse_features import SparseViewValues
 from latenttree.parameters.views import Views, choose_views, only_of
 from latenttree.tree import Tree
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-Chunks = Callable[[], Iterable[Chunk | NDArray[Any]]]
-"""Each call iterates over all samples, or their codes, chunk by chunk in the same order."""
+Rows = Samples | InMemory
 
 MAX_ROUNDS = 2
 """Upper bound of the number of rounds with messages as views."""
@@ -52,12 +44,12 @@ def estimate_by_moments(
     projections: Projections,
     dims: Ints,
     marginals: Sequence[Floats],
-    chunks: Chunks,
+    samples: Rows,
     n_states: int,
     *,
     families: Mapping[int, Pooled] | None = None,
     hidden_features: bool = True,
-    subsample: Chunks | None = None,
+    subsample: Rows | None = None,
     score: Callable[[TreeModel], float] | None = None,
     n_jobs: int = 1,
 ) -> Parameters:
@@ -69,28 +61,29 @@ def estimate_by_moments(
 
     `subsample` is for a start of EM, which needs less precision: there is a single round of
     messages, and all rounds before the last, which only provide features, use these samples instead
-    of `chunks`."""
+    of `samples`."""
     if not tree.n_hidden:
-        layout = layout_of(tree, choose_views(tree, 1, hidden=False), dims)
-        moments = triple_moments(_read(chunks), _no_views, layout, 1, n_jobs)
+        no_views = choose_views(tree, 1, hidden=False)
+        layout = layout_of(tree, no_views, dims)
+        moments = triple_moments(samples, ViewValues(no_views, []), layout, 1, n_jobs)
         return Parameters(counted_model(tree, layout, moments, marginals), np.empty(0))
     views = choose_views(tree, n_states - 1, hidden=False)
     most = MAX_ROUNDS if subsample is None else 1
     rounds = min(most, _depth(tree) - 1) if hidden_features else 0
     work = _Work(tree, dims, projections, n_states, families or {}, n_jobs)
-    some = chunks if subsample is None else subsample
-    results = [work.round(views, None, some if rounds else chunks)]
+    some = samples if subsample is None else subsample
+    results = [work.round(views, None, some if rounds else samples)]
     if rounds:
         views = choose_views(tree, n_states - 1, hidden=True)
         for left in range(rounds, 0, -1):
-            results.append(work.round(views, results[-1].model, some if left > 1 else chunks))
+            results.append(work.round(views, results[-1].model, some if left > 1 else samples))
     return results[-1] if score is None else max(results, key=lambda result: score(result.model))
 
 
 def node_condition_numbers(
     model: TreeModel,
     projections: Projections,
-    chunks: Chunks,
+    samples: Rows,
     nodes: NDArray[np.bool_],
     *,
     hidden_features: bool = True,
@@ -104,18 +97,8 @@ def node_condition_numbers(
     dims = model.dims[: tree.n_observed]
     layout = TripleLayout(views.view, len(views.source), nothing, nothing, nothing, dims)
     work = _Work(tree, dims, projections, n_states, {}, n_jobs)
-    moments = work.moments(views, layout, model, chunks)
+    moments = work.moments(views, layout, model, samples)
     return decomposed(moments, whitening(moments.own)[views.view]).condition
-
-
-def _read(chunks: Chunks) -> Iterator[Chunk]:
-    """All chunks of samples."""
-    yield from map(as_chunk, chunks())
-
-
-def _no_views(chunk: Chunk) -> NDArray[np.float32]:
-    """The features of no views."""
-    return np.empty((0, 1, len(chunk)), dtype=np.float32)
 
 
 class _Work(NamedTuple):
@@ -128,33 +111,23 @@ class _Work(NamedTuple):
     families: Mapping[int, Pooled]
     n_jobs: int
 
-    def round(self, views: Views, model: TreeModel | None, chunks: Chunks) -> Parameters:
+    def round(self, views: Views, model: TreeModel | None, samples: Rows) -> Parameters:
         """Parameters with observed nodes as views, or with messages of a model."""
         layout = layout_of(self.tree, views, self.dims)
-        moments = self.moments(views, layout, model, chunks)
+        moments = self.moments(views, layout, model, samples)
         return solve(self.tree, views, layout, moments, self.families)
 
     def moments(
-        self, views: Views, layout: TripleLayout, model: TreeModel | None, chunks: Chunks
+        self, views: Views, layout: TripleLayout, model: TreeModel | None, samples: Rows
     ) -> TripleMoments:
         """The moments of a layout, in one pass over the samples."""
-        if _is_sparse(chunks) and not self.families:
+        if samples.is_sparse and not self.families:
             assert not isinstance(self.projections, VectorProjections)
-            look_up = sparse_features(views, self.projections, model, self.n_jobs)
-            return sparse_triple_moments(_read(chunks), look_up, layout, self.n_states, self.n_jobs)
-        if model is None:
-            look_up = leaf_features(views, self.projections, self.n_jobs)
-        else:
-            look_up = message_features(views, self.projections, model, self.n_jobs)
+            sparse = SparseViewValues(views, self.projections, model)
+            return sparse_triple_moments(samples, sparse, layout, self.n_states, self.n_jobs)
+        values = ViewValues(views, self.projections, model)
         statistics = {a: family.emission for a, family in self.families.items()}
-        return triple_moments(
-            _read(chunks), look_up, layout, self.n_states, self.n_jobs, statistics
-        )
-
-
-def _is_sparse(chunks: Chunks) -> bool:
-    """Whether samples are sparse binary rows."""
-    return any(issparse(chunk.rows) for chunk in islice(_read(chunks), 1))
+        return triple_moments(samples, values, layout, self.n_states, self.n_jobs, statistics)
 
 
 def _depth(tree: Tree) -> int:

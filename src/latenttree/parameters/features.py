@@ -6,18 +6,21 @@ projection; of a message the posterior of its source, `(p_1, ..., p_{k-1})`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from latenttree.data.chunk import Chunk
+from latenttree.data.storage.vectors import project_rows
 from latenttree.engine import parallel
 from latenttree.engine.kernels import kernel
 from latenttree.model.inference import messages
-from latenttree.model.samples import Chunk
+from latenttree.model.samples import evidence_of
 from latenttree.model.tree_model import TreeModel
-from latenttree.moments.projection import project_sparse
 from latenttree.parameters.views import Views
 
 RIDGE = 1e-9
@@ -28,8 +31,7 @@ TOGETHER = 64
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-Features = Callable[[Chunk], NDArray[np.float32]]
-"""Maps some samples to the features of all views, `(n_views, k, n)`; zeros where one is missing."""
+Float32 = NDArray[np.float32]
 
 
 class VectorProjections(NamedTuple):
@@ -71,48 +73,42 @@ def all_leaf_projections(bases: Sequence[Floats], marginals: Sequence[Floats]) -
     return found
 
 
-def leaf_features(views: Views, projections: Projections, n_jobs: int = 1) -> Features:
-    """Features of views that are all observed nodes."""
-    k = (
-        projections.basis.shape[1] + 1
-        if isinstance(projections, VectorProjections)
-        else len(projections[0].T)
-    )
-    write = _leaf_writer(views.source[:, 0], projections, np.arange(len(views.source)), n_jobs)
+class Writer(Protocol):
+    """Writes the features of some views of some samples into an array `(n_views, k, n)`."""
 
-    def features(chunk: Chunk) -> NDArray[np.float32]:
-        out = np.empty((len(views.source), k, len(chunk)), dtype=np.float32)
-        write(chunk, out)
-        return out
-
-    return features
+    def write(self, chunk: Chunk, out: Float32, n_jobs: int) -> None:
+        """Zeros where a view is missing."""
 
 
-Writer = Callable[[Chunk, NDArray[np.float32]], None]
-"""Writes the features of some views of some samples into an array `(n_views, k, n)`."""
-
-
-def _leaf_writer(nodes: Ints, projections: Projections, place: Ints, n_jobs: int) -> Writer:
+def leaf_writer(nodes: Ints, projections: Projections, place: Ints) -> Writer:
     """A writer of the features of observed nodes to the views `place`."""
     if isinstance(projections, VectorProjections):
-        return _vectors(nodes, projections, place)
-    return _categories(nodes, projections, place, n_jobs)
+        return VectorWriter(nodes, projections, place)
+    used = [projections[a] for a in nodes.tolist()]
+    return CategoryWriter(nodes, used, place)
 
 
-def _categories(nodes: Ints, values: Sequence[Floats], place: Ints, n_jobs: int) -> Writer:
-    """A writer of `values[a]`, `(d_a, k)`, for the node `a` of each view."""
-    used = [values[a] for a in nodes.tolist()]
-    stacked = np.concatenate(used or [np.empty((0, 1))]).astype(np.float32)
-    sizes = np.array([len(part) for part in used], dtype=np.int64)
-    offsets = np.cumsum(sizes) - sizes
-    order = np.argsort(nodes, kind="stable")  # adjacent codes are read together
-    by_node = nodes[order], offsets[order], place[order]
+@dataclass(frozen=True, eq=False)
+class CategoryWriter:
+    """Writes `values[i]`, `(d, k)`, of the category of node `nodes[i]` to view `place[i]`."""
 
-    def write(chunk: Chunk, out: NDArray[np.float32]) -> None:
-        codes = chunk.codes if chunk.stored is None else chunk.stored
-        parallel(lambda a, b: _look_up(codes, *by_node, stacked, out, a, b), len(nodes), n_jobs)
+    nodes: Ints
+    values: Sequence[Floats]
+    place: Ints
 
-    return write
+    @cached_property
+    def _by_node(self) -> tuple[Any, ...]:
+        """What the kernel takes, in the order of nodes: adjacent codes are read together."""
+        stacked = np.concatenate(self.values or [np.empty((0, 1))]).astype(np.float32)
+        sizes = np.array([len(part) for part in self.values], dtype=np.int64)
+        offsets, order = np.cumsum(sizes) - sizes, np.argsort(self.nodes, kind="stable")
+        return self.nodes[order], offsets[order], self.place[order], stacked
+
+    def write(self, chunk: Chunk, out: Float32, n_jobs: int) -> None:
+        """See `Writer`."""
+        codes = chunk.stored if isinstance(chunk.stored, np.ndarray) else chunk.codes
+        given = (codes, *self._by_node, out)
+        parallel(lambda a, b: _look_up(*given, a, b), len(self.nodes), n_jobs)
 
 
 @kernel
@@ -133,55 +129,84 @@ def _look_up(codes, nodes, offsets, place, stacked, out, start, stop):  # type: 
                     to[s] = stacked[row[s], q] if row[s] >= 0 else 0.0
 
 
-def _vectors(nodes: Ints, projections: VectorProjections, places: Ints) -> Writer:
-    """A writer of `(1, x basis - start)` for the node of each view."""
-    place = np.full(
-        len(projections.start), len(nodes)
-    )  # variables without a view share the last place
-    place[nodes] = np.arange(len(nodes))
-    owner = np.repeat(place, np.diff(projections.offsets))
-    basis = np.column_stack([np.zeros(len(projections.basis), np.float32), projections.basis])
-    first = np.column_stack([np.ones(len(nodes)), -projections.start[nodes]]).astype(np.float32)
+@dataclass(frozen=True, eq=False)
+class VectorWriter:
+    """Writes `(1, x basis - start)` of node `nodes[i]` to view `place[i]`."""
 
-    def write(chunk: Chunk, out: NDArray[np.float32]) -> None:
-        rows: Any = chunk.stored
-        found = np.zeros((len(chunk), len(nodes) + 1, basis.shape[1]), dtype=np.float32)
+    nodes: Ints
+    projections: VectorProjections
+    place: Ints
+
+    @cached_property
+    def _given(self) -> tuple[Ints, Float32, Float32]:
+        """The view of every coordinate (those of no view share the last), basis, and `(1, -start)`
+        of each view."""
+        projections, n = self.projections, len(self.nodes)
+        place = np.full(len(projections.start), n)
+        place[self.nodes] = np.arange(n)
+        owner = np.repeat(place, np.diff(projections.offsets))
+        basis = np.column_stack([np.zeros(len(projections.basis), np.float32), projections.basis])
+        first = np.column_stack([np.ones(n), -projections.start[self.nodes]]).astype(np.float32)
+        return owner, basis, first
+
+    def write(self, chunk: Chunk, out: Float32, n_jobs: int) -> None:
+        """See `Writer`."""
+        (owner, basis, first), rows = self._given, chunk.stored
+        found = np.zeros((len(chunk), len(self.nodes) + 1, basis.shape[1]), dtype=np.float32)
         found[:, :-1] = first
-        project_sparse(rows.indptr, rows.indices, rows.data, owner, basis, found, 0, len(found))
+        project_rows(rows.indptr, rows.indices, rows.data, owner, basis, found, 0, len(found))
         if chunk.known is not None:
-            found[:, :-1] *= chunk.known[:, nodes, None]
-        out[places] = found[:, :-1].transpose(1, 2, 0)
-
-    return write
+            found[:, :-1] *= chunk.known[:, self.nodes, None]
+        out[self.place] = found[:, :-1].transpose(1, 2, 0)
 
 
-def message_features(
-    views: Views, projections: Projections, model: TreeModel, n_jobs: int
-) -> Features:
-    """Features of messages under `model`, `(1, p_1, ..., p_{k-1})` with p the posterior of the
-    source; of observed nodes as in `leaf_features`."""
-    by_message = np.flatnonzero(views.source[:, 1] >= 0)
-    by_value = np.flatnonzero(views.source[:, 1] < 0)
-    leaves = _leaf_writer(views.source[by_value, 0], projections, by_value, n_jobs)
-    k = int(model.dims[-1])
-    prior = np.array([model.marginals[u] for u in views.source[by_message, 0].tolist()]).reshape(
-        -1, k
-    )
+@dataclass(frozen=True, eq=False)
+class ViewValues:
+    """Features of views, `(1, z)`: projections of observed nodes; of messages under `model` (None
+    where there are none) `(1, p_1, ..., p_{k-1})` with p the posterior of the source."""
 
-    def features(chunk: Chunk) -> NDArray[np.float32]:
-        out = np.empty((len(views.source), k, len(chunk)), dtype=np.float32)
-        if len(by_value):
-            leaves(chunk, out)
-        if len(by_message):
-            m = messages(
-                model, chunk.evidence(model, n_jobs), views.source[by_message], n_jobs=n_jobs
-            )
-            parallel(
-                lambda a, b: _posteriors(m, prior, by_message, out, a, b), len(by_message), n_jobs
-            )
+    views: Views
+    projections: Projections
+    model: TreeModel | None = None
+
+    @cached_property
+    def _by_message(self) -> Ints:
+        return np.flatnonzero(self.views.source[:, 1] >= 0)
+
+    @cached_property
+    def _leaves(self) -> Writer | None:
+        by_value = np.flatnonzero(self.views.source[:, 1] < 0)
+        if not len(by_value):
+            return None
+        return leaf_writer(self.views.source[by_value, 0], self.projections, by_value)
+
+    @cached_property
+    def _k(self) -> int:
+        if self.model is not None:
+            return int(self.model.dims[-1])
+        if isinstance(self.projections, VectorProjections):
+            return int(self.projections.basis.shape[1]) + 1
+        return int(self.projections[0].shape[1]) if len(self.projections) else 1
+
+    @cached_property
+    def _prior(self) -> Floats:
+        assert self.model is not None
+        sources = self.views.source[self._by_message, 0].tolist()
+        return np.array([self.model.marginals[u] for u in sources]).reshape(-1, self._k)
+
+    def of(self, chunk: Chunk, n_jobs: int) -> Float32:
+        """(n_views, k, n) features of some samples; zeros where one is missing."""
+        out = np.empty((len(self.views.source), self._k, len(chunk)), dtype=np.float32)
+        place = self._by_message
+        if self._leaves is not None:
+            self._leaves.write(chunk, out, n_jobs)
+        if len(place):
+            assert self.model is not None
+            evidence = evidence_of(chunk, self.model, n_jobs)
+            m = messages(self.model, evidence, self.views.source[place], n_jobs=n_jobs)
+            given = (m, self._prior, place, out)
+            parallel(lambda a, b: _posteriors(*given, a, b), len(place), n_jobs)
         return out
-
-    return features
 
 
 @kernel

@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 
 from latenttree.config import FitConfig
 from latenttree.data import Table
+from latenttree.data.storage import BinaryStorage
 from latenttree.data.streaming.scratch import about_to_read
 from latenttree.data.values import CODED
 from latenttree.model.emissions import pooled, target_of
 from latenttree.model.held_out import split_samples
 from latenttree.model.likelihood import smoothed, total_log_likelihood
-from latenttree.model.samples import category_bases, is_one_hot, marginals, model_dims
+from latenttree.model.samples import marginals, model_dims
 from latenttree.model.tree_model import TreeModel
 from latenttree.moments import full_subspaces, pooled_subspaces
 from latenttree.moments.subspace import coordinate_moments, feature_means
@@ -93,8 +94,8 @@ def start_samples(table: Table, n_nodes: int) -> tuple[int, int]:
     as far as `START_VALUES` allows."""
     coded = np.array([family in CODED or family == "multihot" for family in table.families])
     mean = coordinate_moments(table)[0]
-    is_sparse = table.kind == "sparse_binary"
-    share = mean if is_sparse else mean[np.repeat(coded, np.diff(table.offsets))]
+    is_sparse = isinstance(table.storage, BinaryStorage)
+    share = mean[np.repeat(coded, np.diff(table.offsets))]
     share = np.minimum(share, 1 - share)
     share = share[share > 0]
     if not len(share):
@@ -136,7 +137,8 @@ def pooled_families(table: Table, n_states: int) -> dict[int, Pooled]:
     if table.values is None:
         return {}
     found = {}
-    for v, values in table.values.arrays.items():
+    for v in table.values.arrays:
+        values = table.numbers(v)
         about_to_read(values, getattr(values, "nbytes", 0))
         emission = pooled(table.families[v], values, n_states, table.weights)
         found[v] = Pooled(emission, target_of(emission, values, table.weights))
@@ -145,17 +147,13 @@ def pooled_families(table: Table, n_states: int) -> dict[int, Pooled]:
 
 def projections_of(table: Table, basis: NDArray[Any]) -> Projections:
     """The projection of every observed variable: `(1, z)` by category, or linear in its vector."""
-    mean = coordinate_moments(table)[0]
-    if table.kind == "blocks" and not is_one_hot(table):
+    mean, storage = coordinate_moments(table)[0], table.storage
+    if table.has_vectors:
         return VectorProjections(
             np.asarray(basis, dtype=np.float32), feature_means(table, basis, mean), table.offsets
         )
-    by_variable = category_bases(table, basis)
-    if table.kind == "sparse_binary":
-        shares = [np.array([1 - m, m]) for m in mean]
-    else:
-        shares = np.split(mean, table.offsets[1:-1])
-    return all_leaf_projections(by_variable, shares)
+    bases = storage.by_category(np.asarray(basis, dtype=np.float64), "nothing")
+    return all_leaf_projections(bases, storage.by_category(mean, "rest"))
 
 
 def view_basis(

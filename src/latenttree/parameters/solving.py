@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.model.emissions import Emission
-from latenttree.model.tree_model import TreeModel, default_root
+from latenttree.model.tree_model import TreeModel
 from latenttree.moments.triples import TripleLayout, TripleMoments
 from latenttree.parameters.decomposition import Decomposition, decompose
 from latenttree.parameters.regressions import (
@@ -126,7 +126,8 @@ def solve(
     work.emitted(trust, families or {}, joints, emissions)
     for e, joint in zip(work.numbers(layout.counted), moments.counted, strict=True):
         joints[e] = joint
-    model = _model_of(tree, joints, emissions)
+    turned = [j.T if a > b else j for j, (a, b) in zip(joints, tree.edges.tolist(), strict=True)]
+    model = TreeModel.from_joints(tree, turned, emissions=emissions)
     return Parameters(model, parts.condition[: tree.n_hidden])
 
 
@@ -224,32 +225,6 @@ def _alike(sizes: Sequence[int], apart: NDArray[np.bool_]) -> list[Ints]:
     keys = 2 * np.array(sizes, dtype=np.int64) + apart
     order = np.argsort(keys, kind="stable")
     return np.split(order, np.flatnonzero(np.diff(keys[order])) + 1)
-
-
-def _model_of(tree: Tree, joints: Sequence[Floats], emissions: dict[int, Emission]) -> TreeModel:
-    """As `TreeModel.from_joints`, of each edge the end of smaller number first; arrays of one shape
-    are normalised together. Columns without weight become uniform."""
-    root = default_root(tree)
-    parents = tree.rooted(root).parents
-    ends = np.sort(tree.edges, axis=1)
-    down = parents[ends[:, 1]] == ends[:, 0]  # the end of smaller number is the parent
-    child = np.where(down, ends[:, 1], ends[:, 0])
-    turned = [j.T if d else j for j, d in zip(joints, down.tolist(), strict=True)]
-    cpts: list[Any] = [None] * tree.n_nodes
-    by_shape: dict[tuple[int, ...], list[int]] = {}
-    for e, joint in enumerate(turned):
-        by_shape.setdefault(joint.shape, []).append(e)
-    for edges in by_shape.values():
-        stacked = np.maximum(np.stack([turned[e] for e in edges]), 0.0)
-        sums = stacked.sum(axis=1, keepdims=True)
-        stacked = np.where(sums > 0, stacked, 1.0)
-        stacked /= stacked.sum(axis=1, keepdims=True)
-        for v, cpt in zip(child[edges].tolist(), stacked, strict=True):
-            cpts[v] = cpt
-    below = [turned[e] for e in np.flatnonzero(parents[child] == root)]
-    prior = np.maximum(np.mean([j.sum(axis=0) / j.sum() for j in below], axis=0), 0.0)
-    cpts[root] = (prior / prior.sum())[:, None]
-    return TreeModel.trusted(tree, root, cpts, emissions)
 
 
 def whitening(own: Floats) -> Floats:

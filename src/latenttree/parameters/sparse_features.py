@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
+from latenttree.data.chunk import Chunk
 from latenttree.engine import parallel
 from latenttree.engine.kernels import kernel
 from latenttree.model.inference.sparse_messages import MessageRequest, SparseMessages
-from latenttree.model.samples import Chunk
 from latenttree.model.tree_model import TreeModel
-from latenttree.parameters.features import Features
 from latenttree.parameters.views import Views
 
 Floats = NDArray[np.float64]
@@ -23,42 +25,52 @@ LEAST = 1e-9
 moments."""
 
 
-def sparse_features(
-    views: Views, projections: Sequence[Floats], model: TreeModel | None, n_jobs: int
-) -> Features:
-    """Features `(n_views, n_directions, n)` of chunks with CSR rows: `projections` of observed
-    nodes, and for messages the posteriors of their sources under `model`, `(p_1, ..., p_{k-1})`."""
-    by_message = np.flatnonzero(views.source[:, 1] >= 0)
-    by_value = np.flatnonzero(views.source[:, 1] < 0)
-    nodes = views.source[by_value, 0]
-    n_directions = projections[0].shape[1] - 1
-    exact = np.array([projections[a][:, 1:] for a in nodes.tolist()]).reshape(
-        len(nodes), 2, n_directions
-    )
-    values = exact.astype(np.float32)
-    cached: list[tuple[SparseMessages, MessageRequest]] = []
+@dataclass(frozen=True, eq=False)
+class SparseViewValues:
+    """Features `z` of views of CSR rows, without the leading 1: `projections` of observed nodes,
+    and for messages the posteriors of their sources under `model`, `(p_1, ..., p_{k-1})`."""
 
-    def features(chunk: Chunk) -> NDArray[np.float32]:
-        out = np.empty((len(views.source), n_directions, len(chunk)), dtype=np.float32)
-        indptr, indices = chunk.columns.indptr, chunk.columns.indices
-        parallel(
-            lambda a, b: _look_up(indptr, indices, nodes, values, by_value, out, a, b),
-            len(by_value),
-            n_jobs,
-        )
-        if len(by_message):
-            assert model is not None
-            if not cached:
-                sparse_messages = SparseMessages.of(model, chunk.rows, LEAST)
-                assert sparse_messages is not None
-                request = sparse_messages.request(views.source[by_message], by_sum=True)
-                assert request is not None
-                cached.append((sparse_messages, _placed(request, by_message)))
-            sparse_messages, request = cached[0]
+    views: Views
+    projections: Sequence[Floats]
+    model: TreeModel | None = None
+
+    @cached_property
+    def _leaves(self) -> tuple[Ints, NDArray[np.float32], Ints]:
+        """Observed nodes, their values `(., 2, k - 1)`, and their views."""
+        place = np.flatnonzero(self.views.source[:, 1] < 0)
+        nodes = self.views.source[place, 0]
+        exact = [self.projections[a][:, 1:] for a in nodes.tolist()]
+        values = np.array(exact).reshape(len(nodes), 2, self._n_directions)
+        return nodes, values.astype(np.float32), place
+
+    @property
+    def _n_directions(self) -> int:
+        return int(self.projections[0].shape[1]) - 1
+
+    @cached_property
+    def _messages(self) -> tuple[SparseMessages, MessageRequest] | None:
+        place = np.flatnonzero(self.views.source[:, 1] >= 0)
+        if not len(place):
+            return None
+        assert self.model is not None
+        no_rows = csr_array((0, self.model.tree.n_observed), dtype=np.float32)
+        sparse_messages = SparseMessages.of(self.model, no_rows, LEAST)
+        assert sparse_messages is not None
+        request = sparse_messages.request(self.views.source[place], by_sum=True)
+        assert request is not None
+        return sparse_messages, _placed(request, place)
+
+    def of(self, chunk: Chunk, n_jobs: int) -> NDArray[np.float32]:
+        """(n_views, k - 1, n) features of some samples."""
+        shape = (len(self.views.source), self._n_directions, len(chunk))
+        out = np.empty(shape, dtype=np.float32)
+        (nodes, values, place), columns = self._leaves, chunk.columns
+        given = (columns.indptr, columns.indices, nodes, values, place, out)
+        parallel(lambda a, b: _look_up(*given, a, b), len(nodes), n_jobs)
+        if self._messages is not None:
+            sparse_messages, request = self._messages
             sparse_messages.write(chunk.rows, request, out, n_jobs)
         return out
-
-    return features
 
 
 def _placed(request: MessageRequest, place: Ints) -> MessageRequest:

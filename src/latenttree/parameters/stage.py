@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from latenttree.config import FitConfig
 from latenttree.data import Table
+from latenttree.data.chunk import Chunk
 from latenttree.distances.stage import Measured, States
 from latenttree.parameters.gaussian import GaussianStart, gaussian_start
 from latenttree.parameters.moment_start import moment_start
@@ -31,14 +34,24 @@ def estimate_parameters(
 
 
 def _gaussian_start(tree: Tree, table: Table, n_dims: int, n_jobs: int) -> GaussianStart:
-    assert table.values is not None
-    columns = [_dense(table.values.arrays[v]) for v in range(table.n_vars)]
-    widths = [1 if x.ndim == 1 else x.shape[1] for x in columns]
+    parts = table.run(_Numbers(table.n_vars), n_jobs)
+    X = np.concatenate([np.column_stack(columns) for columns in parts])
+    widths = [1 if x.ndim == 1 else x.shape[1] for x in parts[0]]
     offsets = np.concatenate([[0], np.cumsum(widths)])
-    return gaussian_start(
-        tree, np.column_stack(columns), offsets, n_dims, table.weights, n_jobs=n_jobs
-    )
+    return gaussian_start(tree, X, offsets, n_dims, table.weights, n_jobs=n_jobs)
 
 
-def _dense(values: Any) -> NDArray[Any]:
-    return np.asarray(values.toarray() if hasattr(values, "toarray") else values)
+@dataclass(frozen=True)
+class _Numbers:
+    """The values of all variables, brought home: a list of arrays for each chunk."""
+
+    n_vars: int
+
+    def start(self) -> list[list[NDArray[Any]]]:
+        """None."""
+        return []
+
+    def add(self, total: list[list[NDArray[Any]]], chunk: Chunk, n_jobs: int) -> None:
+        """Append those of a chunk."""
+        columns = (chunk.arrays[v] for v in range(self.n_vars))
+        total.append([x.toarray() if issparse(x) else x for x in columns])

@@ -16,7 +16,7 @@ from latenttree.engine import blocks
 from latenttree.errors import DataError
 from latenttree.model.emissions import soft_evidence
 from latenttree.model.inference import Evidence
-from latenttree.model.samples import Chunk
+from latenttree.model.samples import Chunk, evidence_of
 from latenttree.model.tree_model import TreeModel
 from latenttree.queries.nodes import FittedModel
 from latenttree.queries.records import Record, is_vector, read_records
@@ -49,7 +49,7 @@ class SampleEvidence:
         soft = {v: weights[start:stop] for v, weights in self.soft.items()}
         with no_overflow_warnings():
             if not soft:
-                return Chunk(codes, arrays).evidence(model)
+                return evidence_of(Chunk(codes, arrays), model)
             if not arrays:
                 return Evidence(codes, soft)
             return _with_weights(model, codes, arrays, soft)

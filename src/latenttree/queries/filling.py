@@ -13,7 +13,7 @@ from latenttree.data.schema.new_data import Rows
 from latenttree.data.schema.schema import Schema
 from latenttree.model import inference
 from latenttree.model.inference import Evidence
-from latenttree.model.samples import Chunk
+from latenttree.model.samples import Chunk, evidence_of
 from latenttree.model.tree_model import TreeModel
 from latenttree.queries.evidence import check_possible, no_overflow_warnings, sample_ranges
 
@@ -123,7 +123,7 @@ class Gaps:
         """What is known of the chosen samples."""
         arrays = {v: values[chosen] for v, values in self.arrays.items()}
         with no_overflow_warnings():
-            return Chunk(self.codes[chosen], arrays).evidence(self.model)
+            return evidence_of(Chunk(self.codes[chosen], arrays), self.model)
 
     def numbers_of(self, v: int, chosen: Ints) -> Ints:
         """Which of the chosen samples have a gap in variable `v`."""

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.data import Schema
-from latenttree.data.schema.lookup import binary_codes, known_codes
+from latenttree.data.columns.vectors import Column, vector_of
+from latenttree.data.schema.lookup import known_codes
 from latenttree.data.schema.new_data import Rows
 from latenttree.errors import DataError
 from latenttree.model.tree_model import TreeModel
@@ -108,9 +109,7 @@ def _codes(schema: Schema, v: int, labels: Sequence[Any]) -> NDArray[np.int64]:
     """(n,) codes of the labels of variable `v` in every record, -1 where it is missing."""
     column = np.empty(len(labels), dtype=object)
     column[:] = labels
-    if schema.kind == "sparse_binary":
-        return binary_codes(column, schema.names[v])
-    return known_codes(column, schema.labels[v], schema.names[v])
+    return schema.codes(v, column)
 
 
 def _with_states(model: FittedModel, v: int) -> TreeModel:
@@ -132,7 +131,8 @@ def _weights(model: TreeModel, schema: Schema, v: int, value: Any, row: int) -> 
         keys = np.empty(len(value), dtype=object)
         keys[:] = list(value)
         weights = np.zeros(len(labels))
-        weights[known_codes(keys, labels, name)] = _as_floats(list(value.values()), name, row)
+        codes = known_codes(vector_of(Column(keys), name), labels, name)
+        weights[codes] = _as_floats(list(value.values()), name, row)
     else:
         weights = (labels == value).astype(np.float64)
         if not weights.any():

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
+from latenttree.data.chunk import Chunk
 from latenttree.model.inference import posteriors
 from latenttree.model.inference.sparse_messages import SparseMessages
-from latenttree.model.samples import Chunk, Samples
+from latenttree.model.samples import Samples, evidence_of
 from latenttree.model.tree_model import TreeModel
 
 Floats = NDArray[np.float64]
@@ -44,9 +47,7 @@ def effective_samples(
     if not len(dims):
         return np.zeros(0)
     some = samples.subsample(n_used)
-    square = np.zeros(int(dims.sum()))
-    for chunk in some():
-        square += _squares(model, chunk, n_jobs, n_values)
+    square = some.run(_Squares(model, n_values), n_jobs)
     starts = np.cumsum(dims) - dims
     weight = np.array([float((w**2).sum()) for w in model.marginals[p:]])
     n = samples.n_samples
@@ -55,19 +56,31 @@ def effective_samples(
     return np.clip(gain, 0.0, n)
 
 
-def _squares(model: TreeModel, chunk: Chunk, n_jobs: int, n_values: int) -> Floats:
-    """`sum_n w q^2` of the posteriors of all hidden nodes, side by side."""
-    sparse = SparseMessages.of(model, chunk.rows)
-    p = model.tree.n_observed
-    if sparse is not None:
-        weights = np.ones(len(chunk)) if chunk.weights is None else chunk.weights
-        found = sparse.squares(chunk.rows, weights, n_jobs)[sparse.place[p:]]
-        return np.asarray(found[np.arange(found.shape[1]) < model.dims[p:, None]])
-    total = np.zeros(int(model.dims[p:].sum()))
-    step = max(1, n_values // len(total))
-    for start in range(0, len(chunk), step):
-        part = chunk.take(slice(start, start + step))
-        q = np.nan_to_num(posteriors(model, part.evidence(model, n_jobs), n_jobs=n_jobs).hidden)
-        weighted = q if part.weights is None else q * part.weights[:, None]
-        total += np.einsum("nv,nv->v", weighted, q)
-    return total
+@dataclass(frozen=True, eq=False)
+class _Squares:
+    """`sum_n w q^2` of the posteriors `q` of all hidden nodes, side by side; `n_values` posteriors
+    are held at once."""
+
+    model: TreeModel
+    n_values: int
+
+    def start(self) -> Floats:
+        """No samples."""
+        return np.zeros(int(self.model.dims[self.model.tree.n_observed :].sum()))
+
+    def add(self, total: Floats, chunk: Chunk, n_jobs: int) -> None:
+        """Add the samples of a chunk."""
+        model, p = self.model, self.model.tree.n_observed
+        sparse = SparseMessages.of(model, chunk.rows)
+        if sparse is not None:
+            weights = np.ones(len(chunk)) if chunk.weights is None else chunk.weights
+            found = sparse.squares(chunk.rows, weights, n_jobs)[sparse.place[p:]]
+            total += found[np.arange(found.shape[1]) < model.dims[p:, None]]
+            return
+        step = max(1, self.n_values // len(total))
+        for start in range(0, len(chunk), step):
+            part = chunk.take(slice(start, start + step))
+            q = posteriors(model, evidence_of(part, model, n_jobs), n_jobs=n_jobs).hidden
+            q = np.nan_to_num(q)
+            weighted = q if part.weights is None else q * part.weights[:, None]
+            total += np.einsum("nv,nv->v", weighted, q)

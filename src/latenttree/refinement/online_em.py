@@ -13,14 +13,15 @@ the maximum of the likelihood up to what is smaller than its own error.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.model.likelihood import total_log_likelihood
-from latenttree.model.samples import Chunk, Chunks, as_chunk, spread_places
-from latenttree.refinement.em_steps import EMSteps, Sums
+from latenttree.model.passes import ExpectedSums
+from latenttree.model.samples import spread_places
+from latenttree.refinement.em import Limits, Maximum, em_loop, visit
+from latenttree.refinement.tree_problem import TreeProblem
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -36,46 +37,60 @@ OPENING_SHARE = 16
 """One of this number of samples is used before the first step, and to measure the gain after the
 pass."""
 
+FIRST_STEP_FACTOR = 10.0
+"""The first EM step after online EM removes the noise of the last batches. EM ends there if it
+gains less than `FIRST_STEP_FACTOR` times the tolerance, by default 1/2 for each parameter."""
+
+
+def after_online_em(
+    problem: TreeProblem, limits: Limits, held_out: Callable[[Floats], float] | None
+) -> Maximum[Floats, ExpectedSums]:
+    """A pass of online EM and one EM step, and more where they gain enough."""
+    batches = BatchPass(problem)
+    state = visit(problem, batches.theta)
+    if held_out is not None:
+        return em_loop(problem, state, limits, held_out=held_out)
+    theta = problem.maximise(state.sums)
+    before, after = batches.gained(batches.theta), batches.gained(theta)
+    if after - before <= max(FIRST_STEP_FACTOR * limits.least, limits.share * after):
+        return Maximum(theta, state, [state.value], [], True)
+    return em_loop(problem, state, limits, gained=before)
+
 
 class BatchPass:
     """A pass of online EM: its parameters, and some of the samples to compare parameters on."""
 
-    def __init__(self, steps: EMSteps, theta: Floats, chunks: Chunks) -> None:
-        parts = list(map(as_chunk, chunks()))
-        some = [part.take(_spread(len(part), OPENING_SHARE)) for part in parts]
-        self._steps, self._some = steps, partial(iter, some)
-        opening, share = steps.expect(theta, self._some), _weight(some) / _weight(parts)
-        self._before, self._share = opening.value, share
-        batches = [
-            partial(_taken, parts[which], index)
-            for which, index in batch_order(list(map(len, parts)))
-        ]
-        self.theta = online_pass(
-            steps, _scaled(opening, 1 / _weight(some)), batches, _weight(parts)
-        )
+    def __init__(self, problem: TreeProblem) -> None:
+        sizes, n = problem.samples.sizes(), problem.samples.n_samples
+        starts = np.cumsum([0, *sizes[:-1]]).tolist()
+        opening = [start + _spread(size) for start, size in zip(starts, sizes, strict=True)]
+        self._some = problem.on(np.concatenate(opening))
+        sums, weight = self._some.sums(problem.opened()), self._some.samples.n_samples
+        self._before, self._share = sums.value, weight / n
+        batches = [starts[which] + index for which, index in batch_order(sizes)]
+        self.theta = online_pass(problem, sums.times(1 / weight), batches)
 
     def gained(self, theta: Floats) -> float:
         """Gain of parameters over the start in log-likelihood of all samples, estimated from some
         of them."""
-        model, n_jobs = self._steps.space.as_model(theta), self._steps.n_jobs
-        return (total_log_likelihood(model, self._some, n_jobs) - self._before) / self._share
+        some = self._some
+        value = total_log_likelihood(some.as_model(theta), some.samples, some.n_jobs)
+        return (value - self._before) / self._share
 
 
-def online_pass(
-    steps: EMSteps, mean: Sums, batches: Sequence[Callable[[], list[Chunk]]], n: float
-) -> Floats:
-    """The parameters after a pass over `batches`, from the mean statistics of some samples; the
-    prior counts as with `n` samples."""
-    theta = steps.step(_scaled(mean, n))
-    late = _scaled(mean, 0.0)
-    for t, take in enumerate(batches, start=1):
-        batch, pace = take(), (t + 1) ** -DECAY
-        found = steps.expect(theta, partial(iter, batch))
-        mean = _sum(_scaled(mean, 1 - pace), _scaled(found, pace / _weight(batch)))
-        theta = steps.step(_scaled(mean, n))
+def online_pass(problem: TreeProblem, mean: ExpectedSums, batches: Sequence[Ints]) -> Floats:
+    """The parameters after a pass over batches of samples, given by their places, from the mean
+    statistics of some samples."""
+    n, late = problem.samples.n_samples, mean.times(0.0)
+    theta = problem.maximise(mean.times(n))
+    for t, places in enumerate(batches, start=1):
+        batch, pace = problem.on(places), (t + 1) ** -DECAY
+        found = batch.sums(theta)
+        mean = mean.times(1 - pace).plus(found.times(pace / batch.samples.n_samples))
+        theta = problem.maximise(mean.times(n))
         if 2 * t > len(batches):
-            late = _sum(late, mean)
-    return steps.step(_scaled(late, n / (len(batches) - len(batches) // 2)))
+            late = late.plus(mean)
+    return problem.maximise(late.times(n / (len(batches) - len(batches) // 2)))
 
 
 def batch_order(sizes: list[int]) -> list[tuple[int, Ints]]:
@@ -96,28 +111,6 @@ def batch_order(sizes: list[int]) -> list[tuple[int, Ints]]:
     return [(which, index) for _, which, index in found if len(index)]
 
 
-def _spread(n: int, share: int) -> Ints:
-    """One in `share` of `n` places."""
-    return spread_places(n, -(-n // share))
-
-
-def _weight(parts: list[Chunk]) -> float:
-    """Total weight of the samples."""
-    return float(sum(len(c) if c.weights is None else c.weights.sum() for c in parts))
-
-
-def _scaled(sums: Sums, factor: float) -> Sums:
-    """Statistics times a factor."""
-    statistics = {v: factor * x for v, x in sums.statistics.items()}
-    return Sums(factor * sums.counts, statistics, factor * sums.value)
-
-
-def _sum(one: Sums, other: Sums) -> Sums:
-    """Statistics added."""
-    statistics = {v: x + other.statistics[v] for v, x in one.statistics.items()}
-    return Sums(one.counts + other.counts, statistics, one.value + other.value)
-
-
-def _taken(part: Chunk, index: Ints) -> list[Chunk]:
-    """One batch: some samples of a chunk."""
-    return [part.take(index)]
+def _spread(n: int) -> Ints:
+    """One in `OPENING_SHARE` of `n` places."""
+    return spread_places(n, -(-n // OPENING_SHARE))

@@ -2,62 +2,47 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from functools import singledispatch
 
 import numpy as np
-from numpy.typing import NDArray
 
 from latenttree.config import FitConfig
 from latenttree.data import Table
-from latenttree.model.gaussian import GaussianTreeModel
 from latenttree.model.held_out import split_samples
 from latenttree.model.likelihood import smoothed
 from latenttree.model.samples import Samples, marginals
-from latenttree.model.tree_model import TreeModel
 from latenttree.parameters.gaussian import GaussianStart
 from latenttree.parameters.solving import Parameters
 from latenttree.parameters.stage import Start
-from latenttree.refinement.em import MANY_SAMPLES, Refinement, run_em
 from latenttree.refinement.evidence import canonical_states, effective_samples
+from latenttree.refinement.fitted import Fitted
 from latenttree.refinement.gaussian.fitting import refine_gaussian
-
-Floats = NDArray[np.float64]
+from latenttree.refinement.tree_em import MANY_SAMPLES, Refinement, run_em
 
 ROUGH_SAMPLES, ROUGH_STEPS = 1 << 14, 12
 """Samples and steps of a refinement before the search, where there are many samples."""
 
 
-@dataclass(frozen=True, eq=False)
-class Fitted:
-    """A model and the evidence behind it, hidden nodes in the order of the tree.
-
-    Attributes
-    ----------
-    condition : (n_hidden,) growth of the errors of the moments in each decomposition.
-    effective_samples : (n_hidden,) effective number of samples behind a hidden node, see
-        `evidence.effective_samples`; NaN after a rough refinement.
-    trace : penalised log-likelihood before each step of EM; never decreasing.
-    held_out : log-likelihood of held-out samples before each step.
-    converged : whether EM ended by its tolerance.
-    rough : whether only some of the samples were used, because a search comes next.
-    """
-
-    model: TreeModel | GaussianTreeModel
-    condition: Floats
-    effective_samples: Floats
-    trace: list[float] = field(default_factory=list)
-    held_out: list[float] = field(default_factory=list)
-    converged: bool = True
-    rough: bool = False
-
-
+@singledispatch
 def refine(start: Start, table: Table, config: FitConfig) -> Fitted:
-    """The model after EM, on some of many samples where a search will change it anyway."""
-    if isinstance(start, GaussianStart):
-        return _refine_gaussian(start, config)
+    """The model after EM; how depends on its hidden variables."""
+    raise TypeError(f"a start of type {type(start).__name__}")
+
+
+@refine.register
+def _refine_states(start: Parameters, table: Table, config: FitConfig) -> Fitted:
+    """Hidden variables with states: on some of many samples where a search will change the model
+    anyway."""
     if config.searches and table.n_samples >= MANY_SAMPLES:
         return _refine_roughly(start, table, config)
     return refine_fully(start, table, config)
+
+
+@refine.register
+def _refine_gaussian(start: GaussianStart, table: Table, config: FitConfig) -> Fitted:
+    """Gaussian hidden variables."""
+    with config.progress.stage("refinement"):
+        return refine_gaussian(start, config)
 
 
 def refine_fully(start: Parameters, table: Table, config: FitConfig) -> Fitted:
@@ -106,23 +91,3 @@ def _refine_roughly(start: Parameters, table: Table, config: FitConfig) -> Fitte
         )
     unknown = np.full(start.model.tree.n_hidden, np.nan)
     return Fitted(refinement.model, start.condition, unknown, refinement.trace, rough=True)
-
-
-def _refine_gaussian(start: GaussianStart, config: FitConfig) -> Fitted:
-    """A Gaussian tree after EM, or as it is without."""
-    with config.progress.stage("refinement"):
-        refined = refine_gaussian(
-            start,
-            refine=config.refine is not None,
-            max_iter=config.max_iter,
-            tol=config.tol,
-            smoothing=config.smoothing,
-            n_jobs=config.n_jobs,
-        )
-    return Fitted(
-        refined.model,
-        refined.condition,
-        refined.effective_samples,
-        refined.trace,
-        converged=refined.converged,
-    )

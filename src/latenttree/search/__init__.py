@@ -1,7 +1,7 @@
 """Structure + model + samples -> changes of the tree and of numbers of states that BIC supports.
 
 In: a structure with doubtful edges and its refined model. Out: the structure and the model that the
-criterion prefers. `stage.py` is the entry; read `local_search.py` first, then `region_proposals.py`
-and `regions.py` (topologies of a region), and `node_states.py` with `neighbourhood.py` (states of a
-node).
+criterion prefers. `stage.py` is the entry; read `driver.py` first: the rounds that all edits share.
+`topology_edits.py` (other topologies of a region) and `state_edits.py` (fewer states of a node) are
+the kinds of edits; `regions.py` gathers the messages that they are fitted to.
 """

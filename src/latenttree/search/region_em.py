@@ -13,16 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.engine.kernels import kernel, subroutine
-from latenttree.refinement.parameter_vectors import LEAST_SHARE, OPENING
+from latenttree.refinement.em import AHEAD, TRIAL, squarem
+from latenttree.refinement.tree_problem import LEAST_SHARE, OPENING
 from latenttree.search.region_patterns import LANE, Branches
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-
-TRIAL = 6
-AHEAD = 6.0
-"""After `TRIAL` steps, a fit is stopped that would not reach its threshold if it gained `AHEAD`
-times as much as in the last step."""
 
 FEW_CATEGORIES = 4
 """Up to this number, categories are counted in separate loops, which vectorise."""
@@ -122,7 +118,8 @@ def _work(problem: _Problem, size: int) -> _EMBuffers:
 
 @kernel
 def _em_loop(theta, problem, work, max_steps, least_gain, bar):  # type: ignore[no-untyped-def]
-    """SQUAREM: the EM loop with extrapolation, in place on `theta`; returns the objective reached.
+    """The loop of `refinement.em` in one kernel, in place on `theta`; returns the objective
+    reached.
 
     From `theta`, EM steps lead to `one` and `two`, and extrapolation to `point`; where that lowers
     the objective, EM goes on from `two`. The E-step is called in one place, because it takes long
@@ -134,7 +131,9 @@ def _em_loop(theta, problem, work, max_steps, least_gain, bar):  # type: ignore[
         if halfway:
             value, halfway = reached, False
             _maximise(problem, work.counts, two)
-            _extrapolate(theta, one, two, point)
+            squarem(theta, one, two, point)
+            for i in range(len(point)):
+                point[i] = max(point[i], LEAST_SHARE * two[i])
             _normalise(point, problem)
             taken += 2
             continue
@@ -152,21 +151,6 @@ def _em_loop(theta, problem, work, max_steps, least_gain, bar):  # type: ignore[
         before, halfway = reached, True
         _maximise(problem, work.counts, one)
         point[:] = one
-
-
-@subroutine
-def _extrapolate(theta, one, two, out):  # type: ignore[no-untyped-def]
-    """The SQUAREM step from three successive parameter vectors, kept positive; not normalised."""
-    step = 0.0
-    bend = 0.0
-    for i in range(len(theta)):
-        step += (one[i] - theta[i]) ** 2
-        bend += (two[i] - 2 * one[i] + theta[i]) ** 2
-    stride = max(1.0, np.sqrt(step / max(bend, 1e-300)))
-    for i in range(len(theta)):
-        x = theta[i] + 2 * stride * (one[i] - theta[i])
-        x += stride * stride * (two[i] - 2 * one[i] + theta[i])
-        out[i] = max(x, LEAST_SHARE * two[i])
 
 
 @subroutine

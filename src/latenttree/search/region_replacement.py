@@ -3,37 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.model.emissions import Emission
-from latenttree.model.tree_model import TreeModel, default_root, normalised
-from latenttree.search.region_proposals import Proposal
-from latenttree.search.regions import edge_joints
+from latenttree.model.tree_model import TreeModel, normalised
+from latenttree.search.region_em import RegionModel
+from latenttree.search.region_model import edge_joints
+from latenttree.search.regions import Region
 from latenttree.tree import Tree
 
 Floats = NDArray[np.float64]
 
 
-def replace_regions(model: TreeModel, proposals: Sequence[Proposal]) -> TreeModel:
-    """The whole model with some regions replaced by their best alternatives, on a canonical tree.
+def replace_regions(model: TreeModel, new: Sequence[tuple[Region, RegionModel]]) -> TreeModel:
+    """The whole model with some regions replaced by other models of them, on a canonical tree.
 
     All edges are described by the joints of their ends, which do not depend on a root."""
     p = model.tree.n_observed
     emissions = dict(model.emissions)
-    gone = {v for proposal in proposals for v in proposal.region.inside}
+    gone = {v for region, _ in new for v in region.inside}
     joints: dict[tuple[int, int], Floats] = {}
     for v, u in enumerate(model.parents.tolist()):
         if u >= 0 and v not in gone and u not in gone:
             joints[v, u] = model.cpts[v] * model.marginals[u]
     fresh = model.tree.n_nodes
-    for proposal in proposals:
-        small, names = proposal.best.model, [u for _, u in proposal.region.branches]
-        n_hidden = len(small.parent)
-        names += range(fresh, fresh + n_hidden)
-        fresh += n_hidden
+    for region, small in new:
+        names = [u for _, u in region.branches] + list(range(fresh, fresh + len(small.parent)))
+        fresh += len(small.parent)
         for a, b, joint in edge_joints(small):
             u = names[a]
             if u in emissions:  # its states are now mixtures of those of its old neighbour
@@ -57,33 +55,9 @@ def from_edge_joints(
     names = observed + tuple(f"hidden {i}" for i in range(len(used) - p))
     compact = compact[p:].reshape(-1, 2)
     tree, number = Tree(names, p, compact, np.zeros(len(compact))).renumbered()
-    root = default_root(tree)
-    (a, b), parents = number[compact].T, tree.rooted(root).parents
-    down = (parents[a] == b).tolist()
-    turned = [j if ok else j.T for j, ok in zip(joints.values(), down, strict=True)]
-    tables: list[Any] = [None] * tree.n_nodes
-    priors = []
-    children = np.where(down, a, b).tolist()
-    for v, joint, table in zip(children, turned, _all_normalised(turned), strict=True):
-        tables[v] = table
-        if parents[v] == root:
-            priors.append(joint.sum(axis=0) / joint.sum())
-    tables[root] = normalised(np.mean(priors, axis=0)[:, None])
+    by_ends: dict[tuple[int, int], Floats] = {}
+    for (a, b), joint in zip(number[compact].tolist(), joints.values(), strict=True):
+        by_ends[a, b], by_ends[b, a] = joint, joint.T
+    ordered = [by_ends[a, b] for a, b in tree.edges.tolist()]
     moved = {int(number[v]): emission for v, emission in (emissions or {}).items()}
-    return TreeModel.trusted(tree, root, tables, moved)
-
-
-def _all_normalised(joints: list[Floats]) -> list[Floats]:
-    """Columns of all joints divided by their sums, arrays of one shape together; read-only."""
-    alike: dict[tuple[int, ...], list[int]] = {}
-    for e, joint in enumerate(joints):
-        alike.setdefault(joint.shape, []).append(e)
-    found: list[Any] = [None] * len(joints)
-    for edges in alike.values():
-        stack = np.stack([joints[e] for e in edges])
-        sums = stack.sum(axis=1, keepdims=True)
-        stack = np.where(sums > 0, stack / np.where(sums > 0, sums, 1.0), 1 / stack.shape[1])
-        stack.flags.writeable = False
-        for e, table in zip(edges, stack, strict=True):
-            found[e] = table
-    return found
+    return TreeModel.from_joints(tree, ordered, emissions=moved)

@@ -1,35 +1,29 @@
-"""A small region of the tree, cut out with the messages into it, and fits of its topologies.
+"""Regions of a tree, and the evidence of all samples on their borders.
 
-The messages into a region do not depend on the region. So another topology of the region is scored
-from the messages alone: a small model over the branches, fitted by EM to the patterns of all
-samples, at a cost that does not depend on the size of the tree.
+The likelihood of a sample depends on what is outside a region only through the messages into it,
+which do not depend on the region.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
-from latenttree.model.tree_model import TreeModel, normalised
-from latenttree.search.region_em import RegionModel, fit_region_model
-from latenttree.search.region_patterns import Branches
-from latenttree.search.region_topologies import Topology
+from latenttree.data.chunk import Chunk
+from latenttree.model.emissions import Emission
+from latenttree.model.inference import messages
+from latenttree.model.samples import Samples, evidence_of
+from latenttree.model.tree_model import TreeModel
 from latenttree.tree import Tree
 
 Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 MAX_BRANCHES = 8
-
-STICKY = 0.7
-"""Weight of the identity in the CPT between two new nodes that start from the same old one."""
-
-FIT_STEPS = 60
-FIT_GAIN = 0.02
-"""A fit ends when a step gains less log-likelihood."""
 
 
 class Region(NamedTuple):
@@ -37,14 +31,6 @@ class Region(NamedTuple):
 
     inside: tuple[int, ...]
     branches: tuple[tuple[int, int], ...]
-
-
-class Alternative(NamedTuple):
-    """A topology fitted to the region's messages."""
-
-    topology: Topology
-    model: RegionModel
-    log_likelihood: float
 
 
 def region_around(
@@ -70,155 +56,131 @@ def region_around(
     return Region(tuple(inside), tuple(branches))
 
 
-def current_topology(tree: Tree, region: Region) -> tuple[Topology, list[int]]:
-    """The topology of a region, and its hidden nodes in the order of the topology: the one next to
-    branch 0 first, then the far ends of its splits."""
-    below = dict.fromkeys(region.inside, 0)
-    for b, (v, _) in enumerate(region.branches):
-        below[v] |= 1 << b
-    up = {region.branches[0][0]: -1}
-    order = list(up)
-    for v in order:
-        for u in tree.neighbors(v).tolist():
-            if u in below and u not in up:
-                up[u] = v
-                order.append(u)
-    for v in order[:0:-1]:
-        below[up[v]] |= below[v]
-    rest = sorted(order[1:], key=lambda v: (-below[v].bit_count(), below[v]))
-    return Topology(len(region.branches), tuple(below[v] for v in rest)), [order[0], *rest]
+def sends_message(model: TreeModel, u: int) -> bool:
+    """Whether the evidence behind a neighbour of a region is a message, and not its codes."""
+    return u >= model.tree.n_observed or u in model.emissions
 
 
-def cut_out(model: TreeModel, region: Region) -> tuple[Topology, RegionModel]:
-    """The topology of a region, and its model over the branches with the CPTs of the whole
-    model."""
-    topology, hidden = current_topology(model.tree, region)
-    up, at = topology.parents()
-    cpts = [model.marginals[hidden[0]][:, None]]
-    cpts += [_given(model, v, hidden[i]) for v, i in zip(hidden[1:], up[1:], strict=True)]
-    cpts += [_given(model, u, v) for v, u in region.branches]
-    return topology, RegionModel(np.array(up), np.array(at), cpts)
+class ChunkEvidence(NamedTuple):
+    """The evidence of some samples on the borders of some regions.
+
+    Attributes
+    ----------
+    codes : (c, n) categories of observed nodes, -1 where unknown.
+    messages : (n, e, n_states) messages along directed edges, with a largest entry of 1.
+    values : the values of nodes with emissions.
+    weights : (n,) sample weights.
+    """
+
+    codes: NDArray[Any]
+    messages: NDArray[np.float32]
+    values: Mapping[int, Any]
+    weights: Floats
 
 
-def _given(model: TreeModel, v: int, u: int) -> Floats:
-    """`P(v | u)` of an edge. A node with an emission is represented by the states of the neighbour
-    that it was learned with: next to another node it is a mixture of them."""
-    if v in model.emissions:
-        return np.eye(len(model.cpts[u]))
-    if model.parents[v] == u:
-        return model.cpts[v]
-    return normalised((model.cpts[u] * model.marginals[v]).T, model.marginals[v])
+class RegionEvidence(NamedTuple):
+    """The evidence of all samples on the borders of some regions, by chunks of samples; the row of
+    each observed node among the codes, and the place of each directed edge among the messages."""
+
+    chunks: list[ChunkEvidence]
+    row: dict[int, int]
+    place: dict[tuple[int, int], int]
 
 
-def branch_correlations(model: RegionModel, branches: Branches) -> Floats:
-    """`|det C_ab|^(1 / n_directions)` between the branches of a cut-out model, `(m, m)`.
+@dataclass(frozen=True, eq=False)
+class GatherEvidence:
+    """The pass that brings home the evidence on the borders of regions.
 
-    A branch is represented by the posterior of its neighbour inside given the branch alone."""
-    share = branches.weights / max(float(branches.weights.sum()), 1e-300)
-    marginals, n_directions, n_hidden = model.marginals(), model.n_states - 1, len(model.parent)
-    features = np.empty((len(branches.codes) * n_directions, len(share)))
-    for b, v in enumerate(model.branch_parent.tolist()):
-        cpt = model.cpts[n_hidden + b]
-        own = marginals[n_hidden + b]
-        given = (cpt * marginals[v])[:, 1:].T / np.maximum(own, 1e-300)  # (n_directions, d)
-        if branches.is_message[b]:
-            weighted = branches.messages[b] * own[:, None]
-            y = given @ (weighted / np.maximum(weighted.sum(axis=0), 1e-30))
+    Attributes
+    ----------
+    nodes, edges : the observed nodes whose categories are needed, and the directed edges along
+        which messages are; those of nodes with emissions are the likelihoods of their values.
+    valued : nodes with emissions whose values are needed.
+    every : one of so many samples is read.
+    """
+
+    model: TreeModel
+    nodes: list[int]
+    edges: list[tuple[int, int]]
+    valued: list[int]
+    every: int = 1
+
+    def start(self) -> list[ChunkEvidence]:
+        """No samples."""
+        return []
+
+    def add(self, total: list[ChunkEvidence], chunk: Chunk, n_jobs: int = 1) -> None:
+        """Append the evidence of a chunk."""
+        if self.every > 1:
+            chunk = chunk.take(slice(-chunk.start % self.every, None, self.every))
+        weights = np.ones(len(chunk)) if chunk.weights is None else chunk.weights
+        values = {u: chunk.arrays[u] for u in self.valued}
+        total.append(
+            ChunkEvidence(self._codes(chunk), self._messages(chunk, n_jobs), values, weights)
+        )
+
+    def _codes(self, chunk: Chunk) -> NDArray[Any]:
+        if sparse.issparse(chunk.rows):
+            some = np.asarray(chunk.rows[:, self.nodes].toarray() != 0).astype(np.uint8)
         else:
-            # the last for a missing value
-            y = np.hstack([given, marginals[v][1:, None]])[:, branches.codes[b]]
-        features[b * n_directions : (b + 1) * n_directions] = y
-    features -= (features @ share)[:, None]
-    m = len(branches.codes)
-    return _correlations(
-        ((features * share) @ features.T).reshape(m, n_directions, m, n_directions).swapaxes(1, 2)
+            some = np.asarray(chunk.rows)[:, self.nodes]
+        return some.T
+
+    def _messages(self, chunk: Chunk, n_jobs: int) -> NDArray[np.float32]:
+        p = self.model.tree.n_observed
+        inner = np.array([e for e in self.edges if e[0] >= p], dtype=np.int64).reshape(-1, 2)
+        emitted = [u for u, _ in self.edges if u < p]
+        parts = [_likelihoods(self.model.emissions[u], chunk.arrays[u])[:, None] for u in emitted]
+        if len(inner):
+            evidence = evidence_of(chunk, self.model, n_jobs)
+            parts.insert(0, messages(self.model, evidence, inner, n_jobs))
+        return joined(parts or [np.zeros((len(chunk), 0, 1), dtype=np.float32)], axis=1)
+
+
+def gather_evidence(
+    model: TreeModel,
+    regions: Iterable[Region],
+    samples: Samples,
+    emissions_change: bool = False,
+    every: int = 1,
+    n_jobs: int = 1,
+) -> RegionEvidence:
+    """The evidence on the borders of some regions, in one pass over the samples. Of neighbours with
+    emissions it has the values where their emissions may change; else it has the likelihoods, and
+    all samples are one chunk."""
+    ends = [(u, v) for r in regions for v, u in r.branches]
+    p, emissions = model.tree.n_observed, model.emissions
+    nodes = sorted({u for u, _ in ends if u < p and u not in emissions})
+    edges = list(dict.fromkeys(e for e in ends if e[0] >= p))
+    emitted = list(dict.fromkeys(e for e in ends if e[0] in emissions))
+    valued = [u for u, _ in emitted] if emissions_change else []
+    edges += [] if emissions_change else emitted
+    gather = GatherEvidence(model, nodes, edges, valued, every)
+    total = samples.run(gather, n_jobs)
+    if not emissions_change:
+        total = [_all_chunks(total)]
+    row = {u: i for i, u in enumerate(nodes)}
+    return RegionEvidence(total, row, {e: i for i, e in enumerate(edges)})
+
+
+def _all_chunks(chunks: list[ChunkEvidence]) -> ChunkEvidence:
+    """The codes and messages of all chunks in one, contiguous."""
+    codes, incoming, _, weights = zip(*chunks, strict=True)
+    return ChunkEvidence(
+        np.ascontiguousarray(joined(codes, axis=1)),
+        np.ascontiguousarray(joined(incoming)),
+        {},
+        np.ascontiguousarray(joined(weights), dtype=np.float64),
     )
 
 
-def _correlations(second: Floats) -> Floats:
-    """`|det C_ij|^(1 / r)` with `C_ij` whitened, from second moments `(m, m, r, r)`."""
-    m, n_directions = len(second), second.shape[2]
-    own = second[np.arange(m), np.arange(m)]
-    scale = np.maximum(np.trace(own, axis1=1, axis2=2), 1e-300)
-    own = np.linalg.det(own + 1e-9 * scale[:, None, None] * np.eye(n_directions))
-    size = np.sqrt(np.maximum(own[:, None] * own[None, :], 1e-300))
-    r = np.minimum((np.abs(np.linalg.det(second)) / size) ** (1 / n_directions), 1.0)
-    np.fill_diagonal(r, 1.0)
-    return np.asarray((r + r.T) / 2)
+def _likelihoods(emission: Emission, values: Any) -> NDArray[np.float32]:
+    """`P(value | state)` `(n, n_states)`, scaled to a largest entry of 1."""
+    logs = emission.log_likelihood(values)
+    top = logs.max(axis=1, keepdims=True)
+    return np.exp(logs - np.where(np.isfinite(top), top, 0.0)).astype(np.float32)
 
 
-def fit_topology(
-    current: RegionModel,
-    topology: Topology,
-    branches: Branches,
-    smoothing: float,
-    bar: float = -np.inf,
-) -> Alternative:
-    """EM over a region of another topology, started by `start_of`; see `fit_region`."""
-    return fit_region(start_of(current, topology), topology, branches, smoothing, bar)
-
-
-def fit_region(
-    start: RegionModel,
-    topology: Topology,
-    branches: Branches,
-    smoothing: float,
-    bar: float = -np.inf,
-) -> Alternative:
-    """EM over a region from a model of the given topology; stopped early where the log-likelihood
-    `bar` is out of reach."""
-    model, value = fit_region_model(start, branches, smoothing, FIT_STEPS, FIT_GAIN, bar)
-    return Alternative(topology, model, value)
-
-
-def start_of(current: RegionModel, topology: Topology) -> RegionModel:
-    """A model of another topology: each new node is identified with the old one of the most similar
-    distances to the branches, and takes the distributions of the current model between them."""
-    up, at = (np.array(x) for x in topology.parents())
-    old, new = _hops(current.parent, current.branch_parent), _hops(up, at)
-    like = np.abs(old[None] - new[:, None]).sum(axis=2).argmin(axis=1).tolist()
-    marginals, between = current.marginals(), _between(current)
-    cpts = [marginals[like[0]][:, None]]
-    for v, u in zip(like[1:], up[1:].tolist(), strict=True):
-        w = marginals[v][:, None]
-        sticky = STICKY * np.eye(len(w)) + (1 - STICKY) * w
-        cpts.append(sticky if v == like[u] else between[v, like[u]])
-    branches = zip(current.branch_parent.tolist(), at.tolist(), strict=True)
-    for cpt, (v, u) in zip(current.cpts[len(current.parent) :], branches, strict=True):
-        cpts.append(cpt @ between[v, like[u]])
-    return RegionModel(up, at, cpts)
-
-
-def _between(model: RegionModel) -> Floats:
-    """`P(v | u)` of all hidden nodes along the path between them, `(H, H, k, k)`."""
-    n_hidden, k = len(model.parent), model.n_states
-    found = np.empty((n_hidden, n_hidden, k, k))
-    marginals = model.marginals()
-    found[0, 0] = np.eye(k)
-    for v in range(1, n_hidden):
-        u, cpt = int(model.parent[v]), model.cpts[v]
-        back = normalised((cpt * marginals[u]).T, marginals[u])
-        found[v, v] = np.eye(k)
-        found[v, :v] = cpt @ found[u, :v]
-        found[:v, v] = found[:v, u] @ back
-    return found
-
-
-def _hops(up: Ints, at: Ints) -> Ints:
-    """Steps from every hidden node to every branch, `(H, m)`."""
-    steps = np.zeros((len(up), len(up)), dtype=np.int64)
-    for v in range(1, len(up)):
-        steps[v, :v] = steps[:v, v] = steps[up[v], :v] + 1
-    return np.asarray(steps[:, at] + 1)
-
-
-def edge_joints(model: RegionModel) -> list[tuple[int, int, Floats]]:
-    """Edges as (node, parent, joint): branches are nodes 0..m-1, hidden node i is node `m + i`."""
-    n_hidden, m = len(model.parent), len(model.branch_parent)
-    marginals = model.marginals()
-    above = [*model.parent.tolist(), *model.branch_parent.tolist()]
-    nodes = [*range(m, m + n_hidden), *range(m)]
-    return [
-        (nodes[i], m + above[i], model.cpts[i] * marginals[above[i]])
-        for i in range(1, n_hidden + m)
-    ]
+def joined(parts: Sequence[Any], axis: int = 0) -> Any:
+    """Arrays concatenated; a single one is not copied."""
+    return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=axis)

@@ -16,9 +16,11 @@ from latenttree.model.samples import marginals
 from latenttree.model.tree_model import TreeModel
 from latenttree.parameters.moment_start import condition_numbers, moment_start
 from latenttree.parameters.solving import Parameters
-from latenttree.refinement.stage import Fitted, refine_fully
-from latenttree.search.local_search import search_tree
-from latenttree.search.node_states import StatesConfig, select_states
+from latenttree.refinement.fitted import Fitted
+from latenttree.refinement.stage import refine_fully
+from latenttree.search.driver import Judge
+from latenttree.search.state_edits import select_states
+from latenttree.search.topology_edits import search_tree
 from latenttree.structure.learn import Structure
 from latenttree.tree import Tree
 from latenttree.tree.split_keys import signatures
@@ -114,18 +116,10 @@ def _search_states(
             start = moment_start(fitted.model.tree, table, most_states, None, config)
         wide = refine_fully(start, table, config)
     with config.progress.stage("number of states"):
-        states_config = StatesConfig(
-            split_samples(table, config)[0],
-            smoothing=config.smoothing,
-            tol=config.tol,
-            marginals=marginals(table),
-            n_jobs=config.n_jobs,
-        )
-        merged = select_states(tree_model(wide), states_config)
-        n = states_config.n_samples()
-        better = states_config.bic(merged.model, n) > states_config.bic(tree_model(fitted), n)
-    if not better:
-        return fitted
+        train, _ = split_samples(table, config)
+        merged = select_states(tree_model(wide), train, config, marginals(table))
+        if merged.values[-1] <= Judge(train, "bic", config).value(tree_model(fitted)):
+            return fitted
     return refine_fully(Parameters(merged.model, wide.condition), table, config)
 
 

@@ -14,7 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from latenttree.data.checks import OnlyValue, check_finite, check_known, check_squares
+from latenttree.data.checks import (
+    OnlyValue,
+    check_finite,
+    check_known,
+    check_squares,
+    wrong_count,
+)
 from latenttree.data.columns.bins import (
     bin_codes,
     normal_scores,
@@ -34,8 +40,7 @@ from latenttree.data.columns.families import (
     whole,
 )
 from latenttree.data.columns.variables import Variable, one_hot
-from latenttree.data.columns.vectors import wrong_count
-from latenttree.data.values import CODED, TRAITS
+from latenttree.data.values import CODED, TRAITS, outside_support
 from latenttree.errors import DataError
 
 Floats = NDArray[np.float64]
@@ -54,8 +59,8 @@ _PREVIEW = 100  # rows that are looked at first
 # --- reading -------------------------------------------------------------------------
 
 
-def dense_block(array: NDArray[Any], columns: Sequence[str], mask: Mask | None = None) -> Floats:
-    """(n, d) float64 with NaN where missing."""
+def check_block(array: NDArray[Any], columns: Sequence[str]) -> None:
+    """Raise unless a dense block holds finite numbers."""
     if array.dtype.kind not in "biuf":
         raise DataError(
             f"a block must be numeric, but {columns[0]!r} has type {array.dtype}",
@@ -64,6 +69,11 @@ def dense_block(array: NDArray[Any], columns: Sequence[str], mask: Mask | None =
             column=columns[0],
         )
     check_finite(array, columns)
+
+
+def dense_block(array: NDArray[Any], columns: Sequence[str], mask: Mask | None = None) -> Floats:
+    """(n, d) float64 with NaN where missing."""
+    check_block(array, columns)
     x = np.array(array, dtype=np.float64, order="C")
     if mask is not None:
         x[mask] = np.nan
@@ -105,8 +115,12 @@ def variable_of_block(
     columns: Sequence[str],
     requested: str,
     weights: Floats | None,
+    scores: bool = False,
 ) -> Variable:
-    """The variable of a block, of the requested family or the one that its values suggest."""
+    """The variable of a block, of the requested family or the one that its values suggest; of
+    normal `scores` for a Gaussian tree."""
+    if scores:
+        return _score_variable(x, name, requested, weights)
     content, width = content_of(x), x.shape[1]
     family = block_family(requested, content, width, name)
     if not TRAITS[family].sparse and sparse.issparse(x):
@@ -132,9 +146,7 @@ def variable_of_block(
     return _finished(x, structural, name, family, weights, remark)
 
 
-def score_variable_of_block(
-    x: Block, name: str, requested: str, weights: Floats | None
-) -> Variable:
+def _score_variable(x: Block, name: str, requested: str, weights: Floats | None) -> Variable:
     """The variable of a block in a Gaussian tree: normal scores of its coordinates."""
     check_scores(requested, name)
     check_squares(x.data if sparse.issparse(x) else x, name)
@@ -192,10 +204,7 @@ def _check_holds(x: Any, content: BlockContent, family: str, columns: Sequence[s
         return
     matrix = sparse.coo_array(x)
     value = matrix.data
-    if family == "multihot":
-        bad = ~np.isnan(value) & (value != 0) & (value != 1)
-    else:
-        bad = (value < 0) | (np.isfinite(value) & (value != np.floor(value)))
+    bad = outside_support(value, family)
     if not bad.any():  # counts too large for integers, but counts
         return
     at = int(bad.argmax())

@@ -1,40 +1,23 @@
-"""Sparse matrices and blocks: sparse binary tables, groups of columns, one-hot rows."""
+"""Sparse matrices and one-hot blocks: sparse binary tables, canonical CSR, blocks as categories."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from latenttree.data.checks import OnlyValue, check_shape, constant_variables, resolve_names
-from latenttree.data.columns.variables import one_hot
-from latenttree.data.columns.vectors import unsupported_dtype
-from latenttree.data.containers import complex_data
+from latenttree.data.checks import (
+    OnlyValue,
+    check_shape,
+    complex_data,
+    constant_variables,
+    resolve_names,
+)
 from latenttree.data.table import Table, sparse_binary_table
-from latenttree.errors import DataError, Option, Text
-
-__all__ = [
-    "Groups",
-    "as_block",
-    "canonical_csr",
-    "common_length",
-    "complex_data",
-    "group_columns",
-    "hot_positions",
-    "one_hot",
-    "one_hot_codes",
-    "split_gaps",
-    "table_from_sparse",
-    "unsupported_dtype",
-]
-
-Groups = Sequence[Hashable] | NDArray[Any] | Mapping[Any, Any]
-
-
-# --- sparse binary tables -------------------------------------------------------------
+from latenttree.errors import DataError
 
 
 def table_from_sparse(X: Any, names: Sequence[Any] | None, drop_constant: bool) -> Table:
@@ -63,9 +46,8 @@ def table_from_sparse(X: Any, names: Sequence[Any] | None, drop_constant: bool) 
     return sparse_binary_table(labels, matrix, dropped=dropped)
 
 
-def canonical_csr(X: Any, names: Sequence[str], negative: bool = False) -> sparse.csr_array:
-    """CSR of finite floats with sorted indices, no duplicates and no stored zeros; a copy. float32
-    where it holds every value exactly, else float64."""
+def checked_csr(X: Any, names: Sequence[str], negative: bool = False) -> sparse.csr_array:
+    """CSR of finite numbers, not negative unless that is allowed; not always a copy."""
     if X.dtype.kind == "c":
         raise complex_data()
     if X.dtype.kind not in "biuf":
@@ -74,6 +56,13 @@ def canonical_csr(X: Any, names: Sequence[str], negative: bool = False) -> spars
         )
     matrix = sparse.csr_array(X)
     _check_stored(matrix, names, negative)
+    return matrix
+
+
+def canonical_csr(X: Any, names: Sequence[str], negative: bool = False) -> sparse.csr_array:
+    """CSR of finite floats with sorted indices, no duplicates and no stored zeros; a copy. float32
+    where it holds every value exactly, else float64."""
+    matrix = checked_csr(X, names, negative)
     is_canonical = matrix.has_canonical_format and bool(matrix.data.all())
     data = _as_float(matrix.data) if is_canonical else matrix.data.astype(np.float64)
     matrix = sparse.csr_array(
@@ -126,128 +115,6 @@ def _as_float(data: NDArray[Any]) -> NDArray[Any]:
     with np.errstate(over="ignore"):  # what overflows is not equal, and stays float64
         single = data.astype(np.float32)
     return single if np.array_equal(single, data) else data.astype(np.float64)
-
-
-# --- groups of columns ---------------------------------------------------------------
-
-
-def group_columns(groups: Groups, n_columns: int) -> tuple[list[Any], list[NDArray[np.int64]]]:
-    """Labels in order of appearance, and the columns of each; every column is in one group."""
-    if isinstance(groups, Mapping):
-        return _groups_by_name(groups, n_columns)
-    nested = isinstance(groups, np.ndarray) and groups.ndim != 1
-    if isinstance(groups, str) or nested or len(groups) != n_columns:
-        raise DataError(
-            Text(Option("groups"), f" has {len(groups)} labels for {n_columns} columns"),
-            "give one label for each column",
-            value=len(groups),
-            option="groups",
-        )
-    position: dict[Any, list[int]] = {}
-    for column, label in enumerate(groups):
-        if label is None or label != label:
-            raise DataError(
-                Text(Option("groups"), f" has the label {label!r} for column {column}"),
-                "give every column a label, or select the columns first",
-                value=label,
-                column=str(column),
-                option="groups",
-            )
-        position.setdefault(label, []).append(column)
-    return list(position), [np.asarray(member, dtype=np.int64) for member in position.values()]
-
-
-def _groups_by_name(
-    groups: Mapping[Any, Any], n_columns: int
-) -> tuple[list[Any], list[NDArray[np.int64]]]:
-    owner: dict[int, Any] = {}
-    for label, member in groups.items():
-        _check_group(label, member, n_columns)
-        for column in map(int, member):
-            if column in owner:
-                raise DataError(
-                    f"column {column} is in two groups, {owner[column]!r} and {label!r}",
-                    "keep it in one",
-                    value=column,
-                    option="groups",
-                )
-            owner[column] = label
-    left_out = next((j for j in range(n_columns) if j not in owner), None)
-    if left_out is not None:
-        raise DataError(
-            f"column {left_out} is in no group ({n_columns - len(owner)} of {n_columns} "
-            "columns are left out)",
-            "add it to a group, or select the columns first",
-            value=left_out,
-            option="groups",
-        )
-    return list(groups), [np.asarray(member, dtype=np.int64) for member in groups.values()]
-
-
-def _check_group(label: Any, member: Any, n_columns: int) -> None:
-    """Raise unless a group is a list of one or more column numbers."""
-    if isinstance(member, str) or not hasattr(member, "__len__"):
-        raise DataError(
-            f"group {label!r} must be a list of column numbers, got {member!r}",
-            value=member,
-            option="groups",
-        )
-    if len(member) == 0:
-        raise DataError(
-            f"group {label!r} is empty",
-            "give it columns or remove it",
-            value=label,
-            option="groups",
-        )
-    for column in member:
-        if not isinstance(column, int | np.integer) or not 0 <= column < n_columns:
-            raise DataError(
-                f"group {label!r} has column {column!r}, out of range",
-                f"columns are integers 0..{n_columns - 1}",
-                value=column,
-                option="groups",
-            )
-
-
-# --- lists and dicts of blocks -------------------------------------------------------
-
-
-def as_block(value: Any, name: str) -> Any:
-    """A sparse matrix or an array of one or two dimensions, as it is."""
-    block = value if sparse.issparse(value) else np.asarray(value)
-    if block.ndim not in (1, 2):
-        raise DataError(
-            f"block {name!r} has {block.ndim} dimensions (shape {block.shape})",
-            "a block is (n, d) or a vector of n categories. Reshape your data",
-            column=name,
-            value=block.shape,
-        )
-    if block.ndim == 2 and block.shape[1] == 0:
-        raise DataError(
-            f"block {name!r} has 0 columns (shape {block.shape})",
-            "drop it",
-            column=name,
-            value=block.shape,
-        )
-    if block.dtype.kind == "c":
-        raise complex_data()
-    return block
-
-
-def common_length(arrays: Sequence[Any], names: Sequence[str], n_min: int = 2) -> int:
-    """The number of samples, which all blocks share."""
-    check_shape((arrays[0].shape[0] if arrays else 0, len(arrays)), n_min)
-    n = int(arrays[0].shape[0])
-    for array, name in zip(arrays, names, strict=True):
-        if array.shape[0] != n:
-            raise DataError(
-                f"blocks must have the same number of samples: {names[0]!r} has {n}, {name!r} "
-                f"has {array.shape[0]}",
-                "align the rows",
-                value=array.shape[0],
-                column=name,
-            )
-    return n
 
 
 # --- one-hot blocks as categories ----------------------------------------------------

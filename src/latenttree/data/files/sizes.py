@@ -45,8 +45,7 @@ class Sizes(NamedTuple):
 
 def sizes_of_table(table: Table) -> Sizes:
     """The sizes of what is read already: nothing is copied."""
-    stored = None if table.matrix is None else int(table.matrix.nnz)
-    return Sizes(table.n_samples, table.n_vars, stored)
+    return Sizes(table.n_samples, table.n_vars, table.n_stored)
 
 
 def sizes_of_csv(path: Path, delimiter: str = ",") -> Sizes:

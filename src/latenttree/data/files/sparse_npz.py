@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from latenttree.data.containers import complex_data
+from latenttree.data.checks import complex_data
 from latenttree.data.files.boundary import reading
 from latenttree.data.files.npy import Npz, is_sparse, load_npy, read_values
 from latenttree.data.files.text import suffix_of

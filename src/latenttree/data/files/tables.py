@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from latenttree.data.checks import check_shape, resolve_names
-from latenttree.data.columns.blocks import Groups, canonical_csr
+from latenttree.data.columns.blocks import canonical_csr
 from latenttree.data.columns.builder import table_in_memory, table_of_scores
 from latenttree.data.columns.families import AUTO, Family, requested_families
+from latenttree.data.columns.groups import Groups
 from latenttree.data.files.csv_cells import Roles
 from latenttree.data.files.docword import Lines, entry_blocks, word_names
 from latenttree.data.files.fasta import read_fasta

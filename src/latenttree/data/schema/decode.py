@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from importlib import import_module
 from typing import Any, NamedTuple
 
-import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
@@ -21,35 +19,12 @@ from latenttree.data.columns.variables import (
     codes_of_variables,
     one_hot,
 )
-from latenttree.data.columns.vectors import Vector, variable_of
-from latenttree.data.containers import as_frame
-from latenttree.data.schema.fields import FRAMES, InputColumn, SchemaFields
+from latenttree.data.columns.vector_variables import variable_of
+from latenttree.data.columns.vectors import Vector
+from latenttree.data.containers import FRAMES, InputColumn, frame_of
+from latenttree.data.schema.fields import SchemaFields
 from latenttree.data.table import Table, codes_table, sparse_binary_table
 from latenttree.data.values import TRAITS
-from latenttree.errors import DataError
-
-
-def column_of_series(series: nw.Series[Any]) -> InputColumn:
-    """Name, type and categories of a column of a DataFrame."""
-    name, dtype = str(series.name), getattr(series.to_native(), "dtype", None)
-    if not isinstance(series.dtype, nw.Categorical | nw.Enum):
-        return InputColumn(name, str(series.dtype if dtype is None else dtype))
-    if series.implementation.is_polars():
-        levels = series.dtype.categories if isinstance(series.dtype, nw.Enum) else None
-        categories = None if levels is None else np.asarray(levels)
-        return InputColumn(name, type(dtype).__name__, levels=categories)
-    levels = getattr(dtype, "categories", None)
-    if levels is None or not _read_as(series, levels):
-        return InputColumn(name)
-    ordered = bool(getattr(dtype, "ordered", False))
-    return InputColumn(name, "category", levels=levels.to_numpy(), ordered=ordered)
-
-
-def _read_as(series: nw.Series[Any], levels: Any) -> bool:
-    """Whether values read as these categories do: dates, for example, become numbers in NumPy."""
-    known = set(levels.to_numpy().tolist())
-    return all(value in known for value in series.drop_nulls().to_numpy()[:100].tolist())
-
 
 # --- containers ----------------------------------------------------------------------
 
@@ -125,7 +100,7 @@ def _table(known: Known) -> Table:
         if any(variable.codes is None for variable in variables):
             return blocks_of_variables(variables, len(known.codes), False)
         return codes_of_variables(variables, schema.names, len(known.codes), False)
-    if schema.kind == "sparse_binary":
+    if schema.is_sparse_binary:
         return sparse_binary_table(
             schema.names, sparse.csr_array(known.codes > 0, dtype=np.float32)
         )
@@ -235,68 +210,5 @@ def _block(known: Known, j: int) -> Any:
 def _frame(known: Known) -> Any:
     schema = known.schema
     vectors = [_vector(known, j) for j in range(len(schema.columns))]
-    if schema.container == "pandas":
-        return _pandas(schema, vectors)
-    if schema.container == "polars":
-        return _polars(schema, vectors)
-    library: Any = schema.container
-    values = dict(zip(schema.input_names, vectors, strict=True))
-    return nw.from_dict(values, backend=library).to_native()
-
-
-def arranged(result: Any, like: Any) -> Any:
-    """`result` with the column order, and in pandas the index, of the DataFrame `like`."""
-    if type(result) is not type(like):
-        return result
-    own, other = as_frame(result), as_frame(like)
-    if own is None or other is None:
-        return result
-    ordered = set(other.columns) <= set(own.columns)
-    if hasattr(like, "iloc"):  # as pandas has; its names need not be text, as narwhals asks
-        result = result[list(like.columns)] if ordered else result
-        result.index = like.index
-        return result
-    return own.select(other.columns).to_native() if ordered else result
-
-
-def _pandas(schema: SchemaFields, vectors: Sequence[NDArray[Any]]) -> Any:
-    pd = _library("pandas")
-    columns = zip(vectors, schema.columns, strict=True)
-    series = {j: _pandas_series(pd, vector, c) for j, (vector, c) in enumerate(columns)}
-    frame = pd.DataFrame(series)
-    frame.columns = [int(n) if schema.whole_names else n for n in schema.input_names]
-    return frame
-
-
-def _pandas_series(pd: Any, vector: NDArray[Any], column: InputColumn) -> Any:
-    if column.levels is not None:
-        return pd.Categorical(vector, categories=column.levels, ordered=column.ordered)
-    series = pd.Series(vector.astype(object) if column.dtype == "object" else vector)
-    try:
-        return series.astype(column.dtype) if column.dtype else series
-    except (TypeError, ValueError):  # a type of another version; the values matter more
-        return series
-
-
-def _polars(schema: SchemaFields, vectors: Sequence[NDArray[Any]]) -> Any:
-    pl = _library("polars")
-    series = []
-    for vector, column in zip(vectors, schema.columns, strict=True):
-        kind: Any = getattr(pl, column.dtype, None)
-        if not isinstance(kind, type) or not issubclass(kind, pl.DataType):
-            kind = None
-        if column.dtype == "Enum" and column.levels is not None:
-            kind = pl.Enum(column.levels.tolist())
-        series.append(pl.Series(column.name, vector.tolist(), dtype=kind))
-    return pl.DataFrame(series)
-
-
-def _library(name: str) -> Any:
-    try:
-        return import_module(name)
-    except ImportError as error:
-        raise DataError(
-            f"the model was fitted on a {name} DataFrame, but {name} is not installed",
-            "install it",
-            value=name,
-        ) from error
+    names = [int(name) if schema.whole_names else name for name in schema.input_names]
+    return frame_of(schema.container, schema.columns, vectors, names)

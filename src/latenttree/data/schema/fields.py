@@ -5,49 +5,21 @@ The lowest module of `data.schema`: reading new data, decoding and files build o
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from latenttree.data.containers import FRAMES, InputColumn
 from latenttree.data.table import Kind
 from latenttree.data.values import CODED
-
-FRAMES = ("pandas", "polars", "pyarrow", "modin", "cudf")
-
 
 CONTAINERS = ("array", "sparse array", "sparse matrix", "dict", "list", "table", *FRAMES)
 
 
 FORMS = ("vector", "dense", "sparse")
-
-
-@dataclass(frozen=True, eq=False)
-class InputColumn:
-    """A column (or block) of the training input.
-
-    Attributes
-    ----------
-    name : its name.
-    dtype : its type, as the container names it; "" where it has none.
-    form : "vector", or "dense" or "sparse" for a block.
-    levels : categories of a categorical type, in their own order.
-    ordered : whether that order means something.
-    constant : (1,) the value of a dropped column, or (width,) the row of a dropped block; None for
-        variables of the model."""
-
-    name: str
-    dtype: str = ""
-    form: str = "vector"
-    levels: NDArray[Any] | None = None
-    ordered: bool = False
-    constant: NDArray[Any] | None = None
-
-    def replace(self, **changes: Any) -> InputColumn:
-        """A copy with other fields."""
-        return replace(self, **changes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +63,11 @@ class SchemaFields:
         if self.members is not None:
             return sum(map(len, self.members))
         return len(self.columns)
+
+    @property
+    def is_sparse_binary(self) -> bool:
+        """Whether every variable is 1 where a value is > 0, as of a sparse matrix."""
+        return self.kind == "sparse_binary"
 
     @cached_property
     def coded(self) -> NDArray[np.bool_]:

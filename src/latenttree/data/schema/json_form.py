@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.data.schema.fields import CONTAINERS, FORMS, FRAMES, InputColumn, SchemaFields
+from latenttree.data.containers import FRAMES, InputColumn
+from latenttree.data.schema.fields import CONTAINERS, FORMS, SchemaFields
 from latenttree.data.values import CODED, TABLE_FAMILIES
 from latenttree.errors import DataError
 

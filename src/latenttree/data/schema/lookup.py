@@ -4,88 +4,68 @@ from __future__ import annotations
 
 import math
 import numbers
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.data.checks import N_SHOWN, is_missing, widened
+from latenttree.data.checks import N_SHOWN
+from latenttree.data.columns.vectors import Vector
 from latenttree.errors import DataError
 
 MISSING = -1
 PLACE = "\0"  # stands for the place of a value while its error is worded
 
 Codes = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 
 
-def known_codes(
-    values: NDArray[Any], labels: NDArray[Any], name: str, missing: Mask | None = None
-) -> Codes:
+def known_codes(vector: Vector, labels: NDArray[Any], name: str) -> Codes:
     """(n,) position of each value among `labels`, -1 where it is missing.
 
-    Missing are values that `missing` marks, NaN, None, NaT and pandas.NA. Numbers are compared as
-    numbers, whatever their dtype; any other value must be among the labels."""
-    values = widened(values)
-    gaps = gaps_of(values, missing)
-    if gaps is None:
-        return _checked(_positions(values, labels), values, labels, name, None)
-    rows = np.flatnonzero(~gaps)
-    known = values[rows]
-    codes = np.full(len(values), MISSING, dtype=np.int64)
-    codes[rows] = _checked(_positions(known, labels), known, labels, name, rows)
-    return codes
+    Numbers are compared as numbers, whatever their dtype; any other value must be among the
+    labels."""
+    positions = _positions(vector.known, labels)
+    bad = positions < 0
+    if bad.any():
+        at = int(bad.argmax())
+        value = vector.known[at : at + 1].tolist()[0]
+        raise unknown_value(value, vector.row(at), name, labels)
+    return vector.spread(positions, MISSING)
 
 
-def binary_codes(values: NDArray[Any], name: str, missing: Mask | None = None) -> Codes:
+def binary_codes(vector: Vector, name: str) -> Codes:
     """(n,) 1 where a value is greater than zero, 0 where it is zero, -1 where it is missing."""
-    gaps = gaps_of(values, missing)
-    rows = np.arange(len(values)) if gaps is None else np.flatnonzero(~gaps)
-    try:
-        numbers_ = values[rows].astype(np.float64)
-        text = values.dtype.kind in "UST" or any(isinstance(v, str) for v in _objects(values))
-    except (TypeError, ValueError):
-        text = True
-    if text:
-        first = values[rows[0]]
+    wrong = first_no_number(vector.known)
+    if wrong is not None:
+        first = vector.known[wrong : wrong + 1].tolist()[0]
         raise DataError(
             f"column {name!r} holds {type(first).__name__} values (first {first!r})",
             "the model was fitted on sparse binary data: pass numbers or booleans, 1 where > 0",
             column=name,
             value=first,
         )
-    bad = ~((numbers_ >= 0) & np.isfinite(numbers_))
+    known = vector.known.astype(np.float64)
+    bad = ~((known >= 0) & np.isfinite(known))
     if bad.any():
-        row = int(bad.argmax())
+        at = int(bad.argmax())
         raise DataError(
-            f"value {numbers_[row]} at row {rows[row]}, column {name!r}",
+            f"value {known[at]} at row {vector.row(at)}, column {name!r}",
             "correct it, or mark it as missing (NaN): values of binary variables are finite, >= 0",
-            value=numbers_[row],
-            row=int(rows[row]),
+            value=known[at],
+            row=vector.row(at),
             column=name,
         )
-    codes = np.full(len(values), MISSING, dtype=np.int64)
-    codes[rows] = numbers_ > 0
-    return codes
+    return vector.spread((known > 0).astype(np.int64), MISSING)
 
 
-def gaps_of(values: NDArray[Any], missing: Mask | None = None) -> Mask | None:
-    """(n,) True where a value is missing, or None where none is."""
+def first_no_number(values: NDArray[Any]) -> int | None:
+    """Position of the first value that is no number, though it may look like one; None: all are."""
     kind = values.dtype.kind
-    gaps = missing
-    if kind == "f":
-        gaps = np.isnan(values)
-    elif kind in "mM":
-        gaps = np.isnat(values)
-    elif kind in "OT":
-        gaps = is_missing(values.astype(object))
-    if gaps is not missing and missing is not None:
-        gaps = gaps | missing  # type: ignore[operator]
-    return gaps if gaps is not None and gaps.any() else None
-
-
-def _objects(values: NDArray[Any]) -> list[Any]:
-    return values.tolist() if values.dtype.kind == "O" else []
+    if kind != "O":
+        return None if kind in "biuf" or not len(values) else 0
+    types = (numbers.Real, np.bool_, Decimal)
+    return next((i for i, v in enumerate(values.tolist()) if not isinstance(v, types)), None)
 
 
 # --- positions -----------------------------------------------------------------------
@@ -144,21 +124,6 @@ def _get(position: dict[Any, int], value: Any) -> int:
 
 
 # --- what is wrong -------------------------------------------------------------------
-
-
-def _checked(
-    positions: Codes,
-    values: NDArray[Any],
-    labels: NDArray[Any],
-    name: str,
-    rows: NDArray[Any] | None,
-) -> Codes:
-    bad = positions < 0
-    if bad.any():
-        at = int(bad.argmax())
-        row = at if rows is None else int(rows[at])
-        raise unknown_value(values[at : at + 1].tolist()[0], row, name, labels)
-    return positions
 
 
 def unknown_value(value: Any, row: int | None, name: str, labels: NDArray[Any]) -> DataError:

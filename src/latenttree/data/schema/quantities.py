@@ -6,8 +6,6 @@ codes are 0 or 1, nothing is infinite. NaN, None and masked values are missing.
 
 from __future__ import annotations
 
-import numbers
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -15,8 +13,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from latenttree.data.columns.blocks import canonical_csr, split_gaps
-from latenttree.data.schema.lookup import MISSING, gaps_of, known_codes
-from latenttree.data.values import TRAITS
+from latenttree.data.columns.vectors import Column, Vector, vector_of
+from latenttree.data.schema.lookup import MISSING, first_no_number, known_codes
+from latenttree.data.values import TRAITS, outside_support
 from latenttree.errors import DataError
 
 Floats = NDArray[np.float64]
@@ -28,64 +27,40 @@ REMEDY = "correct it, or mark it as missing (NaN)"
 # --- scalars -------------------------------------------------------------------------
 
 
-def number_values(
-    values: NDArray[Any], family: str, name: str, missing: Mask | None = None
-) -> Floats:
+def number_values(vector: Vector, family: str, name: str) -> Floats:
     """(n,) floats of a column, NaN where it is missing."""
-    gaps = gaps_of(values, missing)
-    if gaps is None:
-        numbers_ = _as_floats(values, np.arange(len(values)), family, name)
-    else:
-        rows, numbers_ = np.flatnonzero(~gaps), np.full(len(values), np.nan)
-        numbers_[rows] = _as_floats(values[rows], rows, family, name)
-    _check_range(numbers_, family, lambda row: (row, name))
-    return numbers_
+    known, wrong = vector.known, first_no_number(vector.known)
+    if wrong is not None:
+        value, row = known[wrong : wrong + 1].tolist()[0], vector.row(wrong)
+        raise DataError(
+            f"{type(value).__name__} {value!r} at row {row}, column {name!r}",
+            f"the model was fitted on numbers of family {family!r}: convert the column, "
+            "for example astype(float)",
+            row=row,
+            column=name,
+            value=value,
+        )
+    x = np.array(known, dtype=np.float64)
+    _check_range(x, family, lambda i: (vector.row(i), name))
+    return vector.spread(x, np.nan)
 
 
-def rank_values(
-    values: NDArray[Any], levels: NDArray[Any], name: str, missing: Mask | None = None
-) -> Floats:
+def rank_values(vector: Vector, levels: NDArray[Any], name: str) -> Floats:
     """(n,) positions among ordered `levels` as floats, NaN where a value is missing."""
-    codes = known_codes(values, levels, name, missing)
+    codes = known_codes(vector, levels, name)
     return np.where(codes == MISSING, np.nan, codes)
-
-
-def _as_floats(values: NDArray[Any], rows: NDArray[np.int64], family: str, name: str) -> Floats:
-    """Numbers and booleans as float64; text is not a number, even where it looks like one."""
-    wrong = _first_wrong(values)
-    if wrong is None:
-        return np.array(values, dtype=np.float64)
-    value = values[wrong : wrong + 1].tolist()[0]
-    raise DataError(
-        f"{type(value).__name__} {value!r} at row {rows[wrong]}, column {name!r}",
-        f"the model was fitted on numbers of family {family!r}: convert the column, "
-        "for example astype(float)",
-        row=int(rows[wrong]),
-        column=name,
-        value=value,
-    )
-
-
-def _first_wrong(values: NDArray[Any]) -> int | None:
-    """Position of the first value that is not a number."""
-    kind = values.dtype.kind
-    if kind != "O":
-        return None if kind in "biuf" or not len(values) else 0
-    types = (numbers.Real, np.bool_, Decimal)
-    return next((i for i, v in enumerate(values.tolist()) if not isinstance(v, types)), None)
 
 
 # --- blocks --------------------------------------------------------------------------
 
 
-def block_values(
-    block: Any, width: int, sparse_form: bool, family: str, name: str, missing: Mask | None = None
-) -> Any:
+def block_values(column: Column, width: int, sparse_form: bool, family: str, name: str) -> Any:
     """An `(n, width)` block as in training: a float array with NaN where it is missing, or a CSR.
 
     A sparse block with gaps (NaN, which a CSR does not keep apart from a number) becomes dense.
     """
-    if block.ndim != 2 or block.shape[1] != width:
+    block = column.values
+    if len(block.shape) != 2 or block.shape[1] != width:
         raise DataError(
             f"block {name!r} has shape {block.shape}",
             f"the model expects (n, {width}), as in training",
@@ -108,7 +83,7 @@ def block_values(
         if lost is not None:
             dense[lost.nonzero()] = np.nan
         return dense
-    dense = _dense_block(block, family, name, missing)
+    dense = _dense_block(block, family, name, column.mask)
     if sparse_form and not np.isnan(dense).any():
         return canonical_csr(sparse.csr_array(dense), _coordinates(name, width), negative=True)
     return dense
@@ -116,7 +91,10 @@ def block_values(
 
 def _dense_block(block: NDArray[Any], family: str, name: str, missing: Mask | None) -> Floats:
     if block.dtype.kind == "O":
-        columns = [number_values(x, family, f"{name}[{j}]") for j, x in enumerate(block.T)]
+        columns = [
+            number_values(vector_of(Column(x), name), family, f"{name}[{j}]")
+            for j, x in enumerate(block.T)
+        ]
         dense = np.column_stack(columns)
     else:
         dense = np.array(block, dtype=np.float64)
@@ -154,16 +132,12 @@ def _check_range(values: NDArray[Any], family: str, place: Any) -> None:
             column=name,
             value=values[bad.argmax()],
         )
-    if TRAITS[family].counts:
-        bad, what = (values < 0) | (values != np.floor(values)), "counts: whole numbers >= 0"
-    elif family == "multihot":
-        bad, what = (values != 0) & (values != 1), "codes that are 0 or 1"
-    else:
-        return
-    bad &= ~np.isnan(values)
+    bad = outside_support(values, family)
     if bad.any():
         row, name = place(int(bad.argmax()))
         value = values[bad.argmax()]
+        counts = TRAITS[family].counts
+        what = "counts: whole numbers >= 0" if counts else "codes that are 0 or 1"
         raise DataError(
             f"value {value:g} at row {row}, column {name!r}, which holds {what}",
             REMEDY,

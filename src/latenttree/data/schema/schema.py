@@ -17,13 +17,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.data.checks import resolve_names
-from latenttree.data.columns.blocks import Groups
-from latenttree.data.containers import as_frame
-from latenttree.data.schema.decode import arranged, decoded
+from latenttree.data.columns.groups import Groups
+from latenttree.data.columns.vectors import Column
+from latenttree.data.containers import (
+    Container,
+    Frame,
+    InputColumn,
+    TableInput,
+    arranged,
+    container_of,
+    form_of,
+)
+from latenttree.data.schema.decode import decoded
 from latenttree.data.schema.fields import SchemaFields, is_whole
 from latenttree.data.schema.json_form import schema_from_json, schema_to_json
 from latenttree.data.schema.new_data import Reader, Rows
-from latenttree.data.schema.origin import constant_value, describe
 from latenttree.data.table import Table
 from latenttree.data.values import CODED
 from latenttree.errors import DataError
@@ -77,19 +85,21 @@ class Schema(SchemaFields):
         itself where `X` is the path of a file."""
         if isinstance(X, str | os.PathLike):
             X, groups, names = table, None, None
-        container, columns, members = describe(X, table, groups)
+        container = container_of(X, groups)
+        columns = described(container, table)
         own = [column.name for column in columns]
         resolved = resolve_names(names, len(columns), own)
         position = {name: j for j, name in enumerate(resolved)}
         index = np.array([position[name] for name in table.names], dtype=np.int64)
-        frame = as_frame(X)
-        own_names = frame is not None or container in ("dict", "table")
-        whole = frame is not None and all(map(is_whole, frame.columns))
+        frame = isinstance(container, Frame)
+        own_names = frame or container.name in ("dict", "table")
+        whole = frame and all(map(is_whole, container.own_names or ()))
         if not own_names:  # names= are all the names there are
             columns = [column.replace(name=n) for column, n in zip(columns, resolved, strict=True)]
-        dropped = np.setdiff1d(np.arange(len(columns)), index)
-        for j in dropped.tolist():
-            value = constant_value(X, j, members, table.kind == "sparse_binary")
+        for j in np.setdiff1d(np.arange(len(columns)), index).tolist():
+            value = container.constant(j)
+            if value is not None and table.kind == "sparse_binary":
+                value = (value > 0).astype(np.int64)
             columns[j] = columns[j].replace(constant=value)
         return cls(
             table.kind,
@@ -98,10 +108,10 @@ class Schema(SchemaFields):
             _labels(table),
             tuple(columns),
             index,
-            container,
+            container.name,
             named=own_names and not whole,
             whole_names=whole,
-            members=members,
+            members=container.members,
             families=table.families,
         )
 
@@ -133,7 +143,11 @@ class Schema(SchemaFields):
     def numbers(self, variable: int, values: NDArray[Any]) -> Any:
         """Values of a variable that is not categorical, checked, as `rows` has them; `values` is an
         `(n,)` vector or an `(n, d)` block of any type that holds numbers and missing values."""
-        return Reader(self).numbers(variable, values)
+        return Reader(self).numbers(variable, Column(values))
+
+    def codes(self, variable: int, values: NDArray[Any]) -> NDArray[Any]:
+        """(n,) codes of the labels of a categorical variable, -1 where they are missing."""
+        return Reader(self).codes(variable, Column(values))
 
     # --- decode and files ------------------------------------------------------------
 
@@ -200,6 +214,21 @@ class Schema(SchemaFields):
     def from_json(cls, record: Any) -> Schema:
         """The schema of a record; raises DataError where it is damaged."""
         return cls(**schema_from_json(record))
+
+
+def described(container: Container, table: Table) -> list[InputColumn]:
+    """The columns of an input. Those of a table are in the form that they have in `table`: ordinal
+    labels that became numbers, and the codes of a group, are levels."""
+    if not isinstance(container, TableInput):
+        return [container.described(j) for j in range(container.shape[1])]
+    arrays = {} if table.values is None else table.values.arrays
+    columns = [
+        InputColumn(name, form=form_of(arrays[v]), levels=container.table.categories[v])
+        if v in arrays
+        else InputColumn(name)
+        for v, name in enumerate(table.names)
+    ]
+    return columns + [InputColumn(name) for name in table.dropped]
 
 
 def _labels(table: Table) -> tuple[NDArray[Any] | None, ...]:

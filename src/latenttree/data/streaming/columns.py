@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.data.checks import MAX_ALL_UNIQUE, OnlyValue, identifier
+from latenttree.data.checks import MAX_ALL_UNIQUE, OnlyValue, identifier, wrong_count
 from latenttree.data.columns.bins import bin_codes
 from latenttree.data.columns.codes import code_dtype, encode_integers
 from latenttree.data.columns.families import AUTO, NUMBERS, vector_family
 from latenttree.data.columns.variables import Variable
-from latenttree.data.columns.vectors import Vector, wrong_count
+from latenttree.data.columns.vectors import Vector
 from latenttree.data.streaming.quantiles import (
     Range,
     all_different,
@@ -228,7 +228,7 @@ class NumericOnDisk(Vector):
             yield x[known], None if self.weights_of is None else self.weights_of[i][known]
 
     def variable(self, name: str, requested: str) -> NumericOnDiskVariable:
-        """The variable, as `vectors.variable_of` would make it of the rows."""
+        """The variable, as `vector_variables.variable_of` would make it of the rows."""
         family = "gaussian" if requested == AUTO else vector_family(requested, np.zeros(1), name)
         extent = range_of(self.parts)
         if requested == AUTO and self._numbers_rows(extent):

@@ -16,16 +16,16 @@ from numpy.typing import NDArray
 
 from latenttree.config import check_refinement_options
 from latenttree.data import Table, as_table, check_n_states
+from latenttree.data.content_order import in_content_order
+from latenttree.data.distinct_rows import distinct_rows
 from latenttree.errors import DataError
-from latenttree.model.inference import Evidence, expected_counts, log_likelihood
-from latenttree.model.likelihood import maximise
-from latenttree.model.samples import codes_of, is_one_hot, marginals
-from latenttree.model.tree_model import TreeModel
-from latenttree.refinement.em import random_model
+from latenttree.model.likelihood import total_log_likelihood
+from latenttree.model.samples import Samples, is_one_hot, marginals
+from latenttree.model.tree_model import TreeModel, default_root, normalised
+from latenttree.refinement.em import Limits, em_loop, visit
 from latenttree.refinement.evidence import canonical_states
+from latenttree.refinement.tree_problem import TreeProblem
 from latenttree.tree import Tree
-
-Floats = NDArray[np.float64]
 
 
 class RandomEM(NamedTuple):
@@ -33,13 +33,6 @@ class RandomEM(NamedTuple):
 
     model: TreeModel
     log_likelihood: float
-
-
-class _DistinctRows(NamedTuple):
-    """Different samples, and how often each occurs."""
-
-    evidence: Evidence
-    weights: Floats
 
 
 def random_em(
@@ -62,7 +55,8 @@ def random_em(
     tree : observed nodes are the variables of `X`, in their order.
     X : categorical data as `LatentTree.fit` takes them, or a `Table`.
     n_states : states of every hidden node.
-    max_iter, tol : most steps of a restart, and the relative gain at which it stops.
+    max_iter, tol : most steps of a restart, and the gain, relative to the log-likelihood of the
+        start, at which it stops.
     smoothing : pseudo-samples for every state of a parent, as in `refine`; 0 for the maximum
         likelihood itself.
     random_state : seeds the starts; the first starts are the same for every `n_restarts`.
@@ -74,44 +68,37 @@ def random_em(
     check_refinement_options(max_iter, tol, smoothing, 0.0)
     table = _checked_table(tree, X, n_states)
     rng = np.random.default_rng(random_state)
-    rows, base = _distinct(table), marginals(table)
-    target = [*base, *(np.full(n_states, 1 / n_states) for _ in range(tree.n_hidden))]
+    samples, base = Samples(distinct_rows(in_content_order(table))), marginals(table)
     best: RandomEM | None = None
     for _ in range(n_restarts):
         start = random_model(tree, dict(enumerate(base)), n_states, rng)
-        found = _climb(start, rows, tuple(target), max_iter, tol, smoothing, n_jobs)
-        if best is None or found.log_likelihood > best.log_likelihood:
-            best = found
+        problem = TreeProblem(start, samples, smoothing, base, n_jobs)
+        state = visit(problem, problem.of_model(start))
+        limits = Limits(int(max_iter) - 1, tol * abs(state.value), ratio=0.5)
+        model = problem.as_model(em_loop(problem, state, limits, accelerate=False).theta)
+        value = total_log_likelihood(model, samples, n_jobs)
+        if best is None or value > best.log_likelihood:
+            best = RandomEM(model, value)
         if enough is not None and enough():
             break
     assert best is not None
     return best._replace(model=canonical_states(best.model))
 
 
-def _climb(
-    model: TreeModel,
-    rows: _DistinctRows,
-    target: tuple[Floats, ...],
-    max_iter: int,
-    tol: float,
-    smoothing: float,
-    n_jobs: int,
-) -> RandomEM:
-    """EM until a step gains less than `tol` of the log-likelihood."""
-    last = -np.inf
-    for _ in range(max_iter):
-        counts, value = expected_counts(model, rows.evidence, n_jobs, rows.weights)
-        model = maximise(model, counts, smoothing, target)
-        if value - last <= tol * abs(value):
-            break
-        last = value
-    value = float(rows.weights @ log_likelihood(model, rows.evidence, n_jobs))
-    return RandomEM(model, value)
-
-
-def _distinct(table: Table) -> _DistinctRows:
-    rows, counts = np.unique(codes_of(table, 0, table.n_samples), axis=0, return_counts=True)
-    return _DistinctRows(Evidence(np.ascontiguousarray(rows)), counts.astype(np.float64))
+def random_model(
+    tree: Tree, marginals: dict[int, NDArray[np.float64]], n_states: int, rng: np.random.Generator
+) -> TreeModel:
+    """A random start for EM: random CPTs around the marginals of observed nodes."""
+    root = default_root(tree)
+    parents = tree.rooted(root).parents
+    dims = [len(marginals[v]) if v < tree.n_observed else n_states for v in range(tree.n_nodes)]
+    cpts = []
+    for v in range(tree.n_nodes):
+        u = int(parents[v])
+        base = marginals[v] if v < tree.n_observed else np.full(n_states, 1 / n_states)
+        noise = rng.gamma(1.0, size=(dims[v], 1 if u < 0 else dims[u]))
+        cpts.append(normalised(base[:, None] * noise, base))
+    return TreeModel(tree, root, tuple(cpts))
 
 
 def _checked_table(tree: Tree, X: Any, n_states: int) -> Table:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.model.emissions.common import draw_columns
+from latenttree.search.edge_lengths import information_lengths
 
 Marginal = Literal["uniform", "random", "zipf"]
 Floats = NDArray[np.float64]
@@ -16,11 +17,7 @@ Floats = NDArray[np.float64]
 
 def information_length(joint: Floats, rank: int) -> float:
     """`-sum log s_i` over the leading `rank` canonical correlations of a joint distribution."""
-    row, column = joint.sum(1), joint.sum(0)
-    row, column = np.where(row > 0, row, 1), np.where(column > 0, column, 1)
-    scaled = joint / np.sqrt(row)[:, None] / np.sqrt(column)[None, :]
-    s = np.linalg.svd(scaled, compute_uv=False)[:rank]
-    return float(-np.log(np.maximum(s, 1e-300)).sum())
+    return float(information_lengths(joint[None], rank)[0])
 
 
 def transition(

@@ -7,7 +7,6 @@ underflows, however many children a node has. Sparse binary samples are processe
 through the nodes above their ones alone (`sparse_kernels`). Read `queries.py` first.
 """
 
-from latenttree.model.inference.counting import Counter
 from latenttree.model.inference.evidence import Evidence
 from latenttree.model.inference.queries import (
     Posteriors,
@@ -22,7 +21,6 @@ from latenttree.model.inference.queries import (
 )
 
 __all__ = [
-    "Counter",
     "Evidence",
     "Posteriors",
     "counts_and_posteriors",

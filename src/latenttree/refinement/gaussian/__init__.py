@@ -1,9 +1,5 @@
-"""Refinement of a Gaussian tree by EM: `GaussianStart` in, `FittedGaussian` out.
+"""Refinement of a Gaussian tree by EM: `GaussianStart` in, `Fitted` out.
 
-`condensed_rows` condenses the samples, `statistics` is the E-step, `em` the M-step and the loop,
-`vectors` writes parameters as a vector for extrapolation. Read `fitting.py` first.
+`condensed_rows` condenses the samples, `statistics` is the E-step, `problem` the M-step, `vectors`
+writes parameters as a vector for extrapolation. Read `fitting.py` first.
 """
-
-from latenttree.refinement.gaussian.fitting import FittedGaussian, refine_gaussian
-
-__all__ = ["FittedGaussian", "refine_gaussian"]

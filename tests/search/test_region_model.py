@@ -8,24 +8,22 @@ import pytest
 import latenttree as lt
 from latenttree.data import as_table
 from latenttree.evaluation.metrics import model_of
+from latenttree.model import samples as model_samples
 from latenttree.model.inference import Evidence, log_likelihood
 from latenttree.model.samples import Samples
 from latenttree.model.tree_model import TreeModel
 from latenttree.search.region_em import RegionModel
-from latenttree.search.region_patterns import Branches
-from latenttree.search.region_proposals import RegionEvidence, read_evidence, sends_message
-from latenttree.search.region_topologies import interchanges, topology_of
-from latenttree.search.regions import (
-    Region,
+from latenttree.search.region_model import (
     branch_correlations,
     current_topology,
     cut_out,
     fit_region,
-    fit_topology,
-    region_around,
     start_of,
 )
-from latenttree.search.search_config import SearchConfig
+from latenttree.search.region_patterns import Branches
+from latenttree.search.region_topologies import interchanges, topology_of
+from latenttree.search.regions import Region, RegionEvidence, gather_evidence, region_around
+from latenttree.search.topology_edits import patterns
 from latenttree.tree import Tree
 
 
@@ -44,18 +42,18 @@ def cut(data, model, centre, radius=0):  # type: ignore[no-untyped-def]
 def evidence_into(model, table, centre, radius=0):  # type: ignore[no-untyped-def]
     """A region of a model, with what comes into it: every sample as it is."""
     region = region_around(model.tree, centre, radius)
-    edges = [(u, v) for v, u in region.branches if sends_message(model, u)]
-    return region, read_evidence(model, [region], edges, SearchConfig(Samples(table), "likelihood"))
+    return region, gather_evidence(model, [region], Samples(table))
 
 
 def evidence_of(region: Region, evidence: RegionEvidence) -> Evidence:
-    codes = np.full((len(evidence.weights), len(region.branches)), -1, dtype=np.int32)
+    (chunk,) = evidence.chunks
+    codes = np.full((len(chunk.weights), len(region.branches)), -1, dtype=np.int32)
     soft = {}
     for b, (v, u) in enumerate(region.branches):
         if (u, v) in evidence.place:
-            soft[b] = evidence.messages[:, evidence.place[u, v]]
+            soft[b] = chunk.messages[:, evidence.place[u, v]]
         else:
-            codes[:, b] = evidence.codes[evidence.row[u]]
+            codes[:, b] = chunk.codes[evidence.row[u]]
     return Evidence(codes, soft)
 
 
@@ -128,7 +126,8 @@ def test_a_region_with_emissions_has_the_likelihood_of_the_whole(seed: int, miss
     ]
     changed = type(model).from_joints(model.tree, joints, emissions=model.emissions)
     gains = [
-        log_likelihood(m, chunk.evidence(m)) - log_likelihoods(cut_out(m, region)[1], evidence)
+        log_likelihood(m, model_samples.evidence_of(chunk, m))
+        - log_likelihoods(cut_out(m, region)[1], evidence)
         for m in (model, changed)
     ]
     # messages and likelihoods are float32: one part in 10^7 for each of up to 8
@@ -146,12 +145,12 @@ def test_correlations_and_fits_with_weights_are_those_of_repeated_samples() -> N
     for t in (table, again):
         region, evidence = evidence_into(data.model, t, inner_edges(data.tree)[0], radius=1)
         topology, small = cut_out(data.model, region)
-        branches = evidence.patterns(region)
+        branches = patterns(region, evidence)
         r = branch_correlations(small, branches)
         other = next(iter(interchanges(topology, topology.splits[0])))
         fits = [
             fit_region(small, topology, branches, 1.0),
-            fit_topology(small, other, branches, 1.0),
+            fit_region(start_of(small, other), other, branches, 1.0),
         ]
         found.append((r, [fit.log_likelihood for fit in fits], fits[1].model.cpts))
     (r1, values1, tables1), (r2, values2, tables2) = found
@@ -166,7 +165,7 @@ def test_correlations_are_determinants_of_whitened_pairs(k: int) -> None:
     data = lt.datasets.make_latent_tree(12, k, 4, shape="random", n_samples=500, random_state=k)
     model = model_of(data)
     region, evidence = cut(data, model, inner_edges(model.tree)[0])
-    branches = evidence.patterns(region)
+    branches = patterns(region, evidence)
     small = cut_out(model, region)[1]
     found, whole = branch_correlations(small, branches), as_model(small)
     seen = []
@@ -196,7 +195,7 @@ def test_patterns_lose_little_likelihood(k: int) -> None:
     for edge in inner_edges(model.tree)[:6]:
         region, evidence = cut(data, model, edge)
         topology, small = cut_out(model, region)
-        evidence, branches = evidence_of(region, evidence), evidence.patterns(region)
+        evidence, branches = evidence_of(region, evidence), patterns(region, evidence)
         start = start_of(small, next(iter(interchanges(topology, topology.splits[0]))))
         all_samples = log_likelihoods(start, evidence) - log_likelihoods(small, evidence)
         few = pattern_value(start, branches) - pattern_value(small, branches)
@@ -236,10 +235,13 @@ def test_the_true_shape_wins() -> None:
         model = model_of(data)
         region, evidence = cut(data, model, inner_edges(model.tree)[0])
         current, small = cut_out(model, region)
-        branches = evidence.patterns(region)
+        branches = patterns(region, evidence)
         best = fit_region(small, current, branches, 1.0).log_likelihood
         for topology in interchanges(current, current.splits[0]):
-            assert fit_topology(small, topology, branches, 1.0).log_likelihood < best - 3
+            assert (
+                fit_region(start_of(small, topology), topology, branches, 1.0).log_likelihood
+                < best - 3
+            )
 
 
 def test_fitting_a_region_never_lowers_its_likelihood() -> None:
@@ -247,7 +249,7 @@ def test_fitting_a_region_never_lowers_its_likelihood() -> None:
     for edge in inner_edges(model.tree)[:3]:
         region, evidence = cut(data, model, edge, radius=1)
         topology, small = cut_out(model, region)
-        branches = evidence.patterns(region)
+        branches = patterns(region, evidence)
         fitted = fit_region(small, topology, branches, 0.0)
         before, after = (pattern_value(x, branches) for x in (small, fitted.model))
         assert after >= before - 1e-6

@@ -11,9 +11,9 @@ from scipy import sparse
 
 from latenttree.data import Table, as_table, read_table
 from latenttree.data.content_order import in_content_order
+from latenttree.data.distinct_rows import distinct_rows
 from latenttree.data.streaming.scratch import map_of
 from latenttree.model.samples import codes_of
-from latenttree.refinement.distinct_rows import distinct_rows
 
 
 def rows(seed: int, n: int = 3000, p: int = 6, d: int = 2) -> Any:

@@ -1,20 +1,19 @@
-"""EM for Gaussian trees: every node is regressed on its parent, by expected products.
+"""EM of a Gaussian tree: every node is regressed on its parent, by expected products.
 
 Each M-step estimates the hidden nodes' means and covariances freely and then normalises them to
 zero and I, which leaves the likelihood unchanged. This parameter expansion takes far fewer steps
-than hidden nodes held at mean zero and covariance I. The objective never decreases.
+than hidden nodes held at mean zero and covariance I.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.engine import single_threaded_blas
 from latenttree.model.gaussian.algebra import at_least, root_pair, solve
 from latenttree.model.gaussian.layout import GaussianLayout, Linear, Regressions, core_means
 from latenttree.model.gaussian.model import NOISE_FLOOR
@@ -25,105 +24,57 @@ from latenttree.refinement.gaussian.vectors import flat, unflat
 Floats = NDArray[np.float64]
 Fitted = tuple[Floats, Floats, Floats]  # offset, loading, noise
 
-GAIN_SCALE = 1000.0
-"""The tolerance is relative to at most this much log-likelihood for each parameter."""
+
+class Sums(NamedTuple):
+    """Expected products under some parameters, and the parameters."""
+
+    linear: Linear
+    products: Statistics
 
 
 @dataclass(frozen=True, eq=False)
-class Maximum:
-    """Result of EM.
+class GaussianProblem:
+    """The Gaussian models of one tree and condensed samples, an `em.Problem`. The objective is the
+    log-likelihood of the samples in `blocks`, pseudo-samples included."""
 
-    linear : the parameters after the last step.
-    trace : the objective before each step, never decreasing.
-    converged : whether the last gain was within the tolerance.
-    """
+    layout: GaussianLayout
+    blocks: Sequence[Block]
+    n_jobs: int = 1
 
-    linear: Linear
-    trace: list[float] = field(default_factory=list)
-    converged: bool = False
+    def expect(self, theta: Linear) -> tuple[float, Sums]:
+        """The objective, and the expected products of all samples."""
+        found = expected_statistics(theta, self.layout, self.blocks, self.n_jobs)
+        return found.value, Sums(theta, found)
 
+    def maximise(self, sums: Sums) -> Linear:
+        """The parameters of largest expected log-likelihood, with hidden nodes normalised to mean 0
+        and covariance I."""
+        layout, (linear, products) = self.layout, sums
+        core = []
+        for c in range(layout.n_core):
+            least = NOISE_FLOOR
+            if layout.is_hidden(c):  # a floor above its present noise would lower the likelihood
+                least = min(NOISE_FLOOR, float(np.linalg.eigvalsh(linear.core.noise[c])[0]))
+            diagonal = bool(layout.diagonal[layout.nodes[c]])
+            core.append(_regression(products.core, c, least, diagonal))
+        hung = [_coordinates(*part) for part in zip(*products.hung, strict=True)]
+        blocks = [
+            _regression(products.blocks, i, NOISE_FLOOR, False) for i in range(len(layout.blocks))
+        ]
+        return regauged(Linear(*(_together(part) for part in (core, hung, blocks))), layout)
 
-class _EMState(NamedTuple):
-    """Parameters with their E-step."""
+    def vector(self, theta: Linear) -> Floats:
+        """Parameters without constraints, see `vectors.flat`."""
+        return flat(theta)
 
-    linear: Linear
-    sums: Statistics
+    def within(self, far: Floats, theta: Linear) -> Linear | None:
+        """The parameters of a vector; None where its numbers are out of range."""
+        found = unflat(far, theta)
+        return None if found is None else self.opened(found)
 
-    @property
-    def value(self) -> float:
-        """The objective."""
-        return self.sums.value
-
-
-def run_gaussian_em(
-    linear: Linear,
-    layout: GaussianLayout,
-    blocks: Sequence[Block],
-    *,
-    max_steps: int = 200,
-    tolerance: float = 1e-7,
-    accelerate: bool = True,
-    n_parameters: int = 1,
-    n_jobs: int = 1,
-) -> Maximum:
-    """The EM loop, at most `max_steps` E-steps.
-
-    It stops when a step gains at most `tolerance * min(n_values, GAIN_SCALE * n_parameters)` of
-    log-likelihood. With `accelerate` every second step is a SQUAREM step (Varadhan and Roland
-    2008)."""
-    n_values = sum(float((block.known @ block.count).sum()) for block in blocks)
-    scale = min(n_values, GAIN_SCALE * n_parameters)
-
-    def visit(at: Linear) -> _EMState:
-        return _EMState(at, expected_statistics(at, layout, blocks, n_jobs))
-
-    with single_threaded_blas():
-        state = visit(regauged(floored(linear, layout), layout))
-        trace, converged = [state.value], False
-        while len(trace) <= max_steps and not converged:
-            before = state
-            state = visit(step(before.linear, layout, before.sums))
-            if accelerate and len(trace) + 2 <= max_steps:
-                trace.append(state.value)
-                state = _squarem_step(before, state, layout, visit)
-            trace.append(state.value)
-            converged = state.value - before.value <= tolerance * scale
-        return Maximum(step(state.linear, layout, state.sums), trace, converged)
-
-
-def _squarem_step(
-    first: _EMState, second: _EMState, layout: GaussianLayout, visit: Callable[[Linear], _EMState]
-) -> _EMState:
-    """The extrapolation of three successive parameter vectors a, b, c, or c where the
-    extrapolation is less likely than b: `a + 2 s (b - a) + s^2 (c - 2 b + a)`, with
-    `s = |b - a| / |c - 2 b + a|`."""
-    third = step(second.linear, layout, second.sums)
-    a, b, c = (flat(x) for x in (first.linear, second.linear, third))
-    move, bend = b - a, c - 2 * b + a
-    stride = float(np.sqrt(move @ move / max(float(bend @ bend), 1e-300)))
-    extrapolated = unflat(a + 2 * stride * move + stride**2 * bend, third) if stride > 1 else None
-    if extrapolated is not None:
-        proposal = visit(regauged(floored(extrapolated, layout), layout))
-        if proposal.value >= second.value:
-            return proposal
-    return visit(third)
-
-
-# ---- one step -------------------------------------------------------------------------
-
-
-def step(linear: Linear, layout: GaussianLayout, sums: Statistics) -> Linear:
-    """The M-step: parameters of largest expected log-likelihood, with hidden nodes normalised to
-    mean 0 and covariance I."""
-    core = []
-    for c in range(layout.n_core):
-        least = NOISE_FLOOR
-        if layout.is_hidden(c):  # a floor above its present noise would lower the likelihood
-            least = min(NOISE_FLOOR, float(np.linalg.eigvalsh(linear.core.noise[c])[0]))
-        core.append(_regression(sums.core, c, least, bool(layout.diagonal[layout.nodes[c]])))
-    hung = [_coordinates(*products) for products in zip(*sums.hung, strict=True)]
-    blocks = [_regression(sums.blocks, i, NOISE_FLOOR, False) for i in range(len(layout.blocks))]
-    return regauged(Linear(*(_together(part) for part in (core, hung, blocks))), layout)
+    def opened(self, linear: Linear) -> Linear:
+        """The same parameters with noise of at least `NOISE_FLOOR`, hidden nodes normalised."""
+        return regauged(_floored(linear, self.layout), self.layout)
 
 
 def _together(parts: Sequence[Fitted]) -> Regressions:
@@ -154,7 +105,7 @@ def _coordinates(own: Floats, shared: Floats, parent: Floats) -> Fitted:
     return both[:, 0], both[:, 1:], np.maximum(noise, NOISE_FLOOR)
 
 
-def floored(linear: Linear, layout: GaussianLayout) -> Linear:
+def _floored(linear: Linear, layout: GaussianLayout) -> Linear:
     """The same parameters with noise of at least `NOISE_FLOOR`."""
     core = tuple(
         at_least(a, NOISE_FLOOR, bool(layout.diagonal[v]))

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.data import Table
 from latenttree.data.row_access import rows_to_scratch, scratch_map
 from latenttree.data.row_keys import row_keys
+from latenttree.data.table import Table
+from latenttree.engine import THREADS
 
 MOST_DISTINCT = 0.8
 """Upper bound of the share of distinct rows for which equal ones are combined."""
@@ -21,7 +22,9 @@ def distinct_rows(table: Table) -> Table:
 
     The rows of the table are in the order of its content, so that equal rows are adjacent. Returns
     the table itself where that would save less than a fifth, or where it has variables that are not
-    categorical. O(n p), or O(stored entries)."""
+    categorical; of samples elsewhere, what the table brings. O(n p), or O(stored entries)."""
+    if table.distinct is not None or table.engine is not THREADS:
+        return table.distinct or table
     if table.values is not None or table.kind == "blocks":
         return table
     if table.n_samples > 2 * PROBED_ROWS:

@@ -11,17 +11,17 @@ import pytest
 from tests.reference.stages import fit_tree
 
 import latenttree as lt
+from latenttree.config import FitConfig
 from latenttree.data import Table, as_table
 from latenttree.evaluation.metrics import model_of, robinson_foulds
 from latenttree.model.inference import Evidence, log_likelihood
 from latenttree.model.likelihood import bic_score, total_log_likelihood
 from latenttree.model.samples import Samples
 from latenttree.model.tree_model import TreeModel
-from latenttree.search.local_search import doubtful_regions, search_structure
-from latenttree.search.region_proposals import Proposal
+from latenttree.search.region_model import cut_out
 from latenttree.search.region_replacement import replace_regions
-from latenttree.search.regions import Alternative, Region, cut_out, region_around
-from latenttree.search.search_config import RULES, SearchConfig
+from latenttree.search.regions import region_around
+from latenttree.search.topology_edits import DOUBTS, doubtful_regions, search_structure
 from latenttree.structure.learn import Structure
 from latenttree.tree import Tree
 
@@ -51,8 +51,8 @@ def searched(data: lt.datasets.LatentTreeData, tree: Tree, criterion: str, suppo
     table = table_of(data)
     model = fit_tree(tree, table, int(data.model.dims[-1])).model
     start = replace(Structure.of_tree(model.tree), support=np.full(len(model.tree.edges), support))
-    config = SearchConfig(Samples(table), criterion)  # type: ignore[arg-type]
-    return start, model, *search_structure(start, model, config)
+    found = search_structure(start, model, Samples(table), criterion, FitConfig())  # type: ignore[arg-type]
+    return start, model, *found
 
 
 def value(model: TreeModel, data: lt.datasets.LatentTreeData) -> float:
@@ -124,7 +124,7 @@ def test_weights_are_repeated_samples_in_a_search() -> None:
     model = fit_tree(wrong, table, 2).model
     start = replace(Structure.of_tree(model.tree), support=np.full(len(model.tree.edges), 0.6))
     one, other = (
-        search_structure(start, model, SearchConfig(Samples(t), "likelihood"))[0]
+        search_structure(start, model, Samples(t), "likelihood", FitConfig())[0]
         for t in (table, again)
     )
     assert one.tree.same_topology(other.tree)
@@ -142,18 +142,15 @@ def test_nothing_in_doubt_nothing_changes() -> None:
 
 def test_edges_without_support_are_left_alone() -> None:
     tree = data_of(0).tree
-    regions = doubtful_regions(lambda t: np.zeros(len(t.edges)), RULES["bic"])
-    assert list(regions(tree)) == []
+    assert list(doubtful_regions(tree, np.zeros(len(tree.edges)), DOUBTS["bic"])) == []
 
 
 def test_replacing_regions_by_themselves_changes_nothing() -> None:
     data = data_of(2, 50)
     model = model_of(data)
-    region: Region = region_around(
-        model.tree, next(e for e in model.tree.edges.tolist() if min(e) >= 16), 1
-    )
-    proposal = Proposal(region, Alternative(*cut_out(model, region), 0.0), 1.0, {})
-    again = replace_regions(model, [proposal])
+    edge = next(e for e in model.tree.edges.tolist() if min(e) >= 16)
+    region = region_around(model.tree, edge, 1)
+    again = replace_regions(model, [(region, cut_out(model, region)[1])])
     assert again.tree.same_topology(model.tree)
     before, after = (log_likelihood(m, Evidence(data.X)) for m in (model, again))
     np.testing.assert_allclose(before, after, atol=1e-9)
@@ -167,8 +164,7 @@ def test_replacing_regions_by_themselves_keeps_emissions(case: str) -> None:
         if min(edge) < p:
             continue
         region = region_around(model.tree, edge, 1)
-        proposal = Proposal(region, Alternative(*cut_out(model, region), 0.0), 1.0, {})
-        again = replace_regions(model, [proposal])
+        again = replace_regions(model, [(region, cut_out(model, region)[1])])
         assert again.tree.same_topology(model.tree)
         samples = Samples(table_of(data))
         before, after = (total_log_likelihood(m, samples) for m in (model, again))
@@ -182,7 +178,7 @@ def test_threads_do_not_change_the_answer() -> None:
     model = fit_tree(wrong, table, 2).model
     start = Structure.of_tree(model.tree)
     found = [
-        search_structure(start, model, SearchConfig(Samples(table), "bic", n_jobs=jobs))[1]
+        search_structure(start, model, Samples(table), "bic", FitConfig(n_jobs=jobs))[1]
         for jobs in (1, 2)
     ]
     assert found[0].tree == found[1].tree

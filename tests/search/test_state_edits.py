@@ -10,24 +10,21 @@ from tests.reference.node_states import mixed_model
 from tests.reference.stages import fit_tree
 
 import latenttree as lt
+from latenttree.config import FitConfig
 from latenttree.data import as_table
 from latenttree.evaluation.simulation.shapes import make_tree
 from latenttree.model.inference import sample
 from latenttree.model.samples import Samples, marginals
 from latenttree.model.tree_model import TreeModel
-from latenttree.refinement.em import run_em
+from latenttree.refinement.tree_em import run_em
+from latenttree.report import states_summary
+from latenttree.search.driver import Judge, SearchResult
 from latenttree.search.neighbourhood import (
     mixed,
     neighbourhood_of,
     with_neighbourhoods,
 )
-from latenttree.search.node_states import (
-    LEAST_STATES,
-    SelectedStates,
-    StatesConfig,
-    select_states,
-    states_summary,
-)
+from latenttree.search.state_edits import LEAST_STATES, StateEdit, select_states
 
 
 def draws(model: TreeModel, n: int, seed: int) -> Any:
@@ -58,13 +55,19 @@ def fitted(tree: lt.Tree, table: Any, n_states: int) -> TreeModel:
     return fit_tree(tree, table, n_states, max_iter=60, n_jobs=2).model
 
 
-def check(found: SelectedStates, config: StatesConfig, before: TreeModel) -> None:
-    p = before.tree.n_observed
-    assert (np.diff(found.bic) > 0).all()
-    assert found.bic[-1] == pytest.approx(config.bic(found.model, config.n_samples()))
-    np.testing.assert_array_equal(found.states, found.model.dims[p:])
-    assert found.n_merged == before.dims[p:].sum() - found.states.sum()
-    assert (found.states >= LEAST_STATES).all()
+def states_of(model: TreeModel) -> Any:
+    return model.dims[model.tree.n_observed :]
+
+
+def selected(start: TreeModel, table: Any, **options: Any) -> SearchResult[StateEdit]:
+    """The search for states from `start`; BIC rises, and is that of the model in the end."""
+    samples = Samples(table)
+    found = select_states(start, samples, FitConfig(**options), marginals(table))
+    assert (np.diff(found.values) > 0).all()
+    assert found.values[-1] == pytest.approx(Judge(samples, "bic", FitConfig()).value(found.model))
+    assert (states_of(found.model) >= LEAST_STATES).all()
+    assert (states_of(found.model) <= states_of(start)).all()
+    return found
 
 
 @pytest.mark.slow
@@ -76,10 +79,8 @@ def test_finds_the_true_numbers_of_states() -> None:
         truth, X = star_of_stars(seed)
         table = as_table(X)
         start = fitted(truth.tree, table, 3)
-        config = StatesConfig(Samples(table), marginals=marginals(table))
-        found = select_states(start, config)
-        check(found, config, start)
-        failed += not np.array_equal(found.states, truth.dims[9:])
+        found = selected(start, table)
+        failed += not np.array_equal(states_of(found.model), states_of(truth))
     assert failed <= 1
 
 
@@ -94,10 +95,9 @@ def test_never_merges_what_the_data_need(n_states: int) -> None:
         )
         samples = Samples(as_table(data.X))
         start = run_em(data.model, samples, max_steps=20).model
-        found = select_states(start, StatesConfig(samples))
-        assert found.n_merged == 0
+        found = select_states(start, samples, FitConfig())
         assert found.model is start
-        assert len(found.bic) == 1
+        assert len(found.values) == 1
 
 
 def test_never_below_two_states() -> None:
@@ -105,10 +105,7 @@ def test_never_below_two_states() -> None:
     X = np.random.default_rng(0).integers(0, 3, (3_000, 9))
     table = as_table(X)
     start = fitted(make_tree(9, "balanced", 3, 0.5, 0.5, 0.0, np.random.default_rng(0)), table, 4)
-    config = StatesConfig(Samples(table))
-    found = select_states(start, config)
-    check(found, config, start)
-    assert (found.states == 2).all()
+    assert (states_of(selected(start, table).model) == 2).all()
 
 
 def test_a_state_without_weight_goes() -> None:
@@ -116,10 +113,8 @@ def test_a_state_without_weight_goes() -> None:
     model: TreeModel = data.model
     neighbourhood = neighbourhood_of(model, 9)
     empty = mixed(neighbourhood, np.eye(2)[:, [0, 1, 0]], np.append(neighbourhood.weights, 0.0))
-    found = select_states(
-        with_neighbourhoods(model, [empty]), StatesConfig(Samples(as_table(data.X)))
-    )
-    assert (found.states == 2).all()
+    found = selected(with_neighbourhoods(model, [empty]), as_table(data.X))
+    assert (states_of(found.model) == 2).all()
 
 
 @pytest.mark.parametrize("family", ["gaussian", "poisson", "multinomial", "mixed"])
@@ -129,11 +124,9 @@ def test_families_other_than_categorical(family: str) -> None:
     data = lt.datasets.make_latent_tree(9, 2, 4, family=family, n_samples=3_000, random_state=0)
     table = as_table(data.X, family=data.family)
     start = fitted(data.tree, table, 3)
-    config = StatesConfig(Samples(table), marginals=marginals(table))
-    found = select_states(start, config)
-    check(found, config, start)
-    assert (found.states == 2).all()
-    assert select_states(fitted(data.tree, table, 2), config).n_merged == 0
+    assert (states_of(selected(start, table).model) == 2).all()
+    two = fitted(data.tree, table, 2)
+    assert selected(two, table).model is two
 
 
 def test_gaps_and_weights_count_as_they_do_in_the_likelihood() -> None:
@@ -146,32 +139,32 @@ def test_gaps_and_weights_count_as_they_do_in_the_likelihood() -> None:
     once = as_table(X, family="categorical").replace(weights=weights)
     twice = as_table(np.concatenate([X, X[2_000:]]), family="categorical")
     one, two = (
-        select_states(start, StatesConfig(Samples(t), marginals=marginals(once)))
-        for t in (once, twice)
+        select_states(start, Samples(t), FitConfig(), marginals(once)) for t in (once, twice)
     )
-    np.testing.assert_array_equal(one.states, two.states)
-    np.testing.assert_allclose(one.bic, two.bic, rtol=1e-9)
-    np.testing.assert_array_equal(one.states, truth.dims[9:])
+    np.testing.assert_array_equal(states_of(one.model), states_of(two.model))
+    np.testing.assert_allclose(one.values, two.values, rtol=1e-9)
+    np.testing.assert_array_equal(states_of(one.model), states_of(truth))
 
 
 def test_threads_and_chunks_do_not_matter() -> None:
     truth, X = star_of_stars(1)
-    X = X[:6_000]
-    start = fitted(truth.tree, as_table(X), 3)
-    one, two = (select_states(start, StatesConfig(lambda: iter([X]), n_jobs=n)) for n in (1, 2))
-    assert one.bic == two.bic
-    cut = select_states(start, StatesConfig(lambda: iter([X[:1000], X[1000:]])))
-    np.testing.assert_array_equal(one.states, cut.states)
-    np.testing.assert_allclose(one.bic, cut.bic, rtol=1e-9)
+    table = as_table(X[:6_000])
+    start = fitted(truth.tree, table, 3)
+    one, two = (selected(start, table, n_jobs=n) for n in (1, 2))
+    assert one.values == two.values
+    cut = select_states(start, Samples(table, chunk_codes=1), FitConfig(), marginals(table))
+    np.testing.assert_array_equal(states_of(one.model), states_of(cut.model))
+    np.testing.assert_allclose(one.values, cut.values, rtol=1e-9)
 
 
 def test_messages_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     truth, X = star_of_stars(2)
-    start = fitted(truth.tree, as_table(X), 3)
-    whole = select_states(start, StatesConfig(lambda: iter([X])))
-    monkeypatch.setattr("latenttree.search.node_states.MESSAGE_BYTES", 1)
-    parts = select_states(start, StatesConfig(lambda: iter([X])))
-    assert whole.bic == parts.bic
+    table = as_table(X)
+    start = fitted(truth.tree, table, 3)
+    whole = selected(start, table)
+    monkeypatch.setattr("latenttree.search.driver.MESSAGE_BYTES", 1)
+    parts = selected(start, table)
+    assert whole.values == parts.values
 
 
 # ---- report ---------------------------------------------------------------------------

@@ -1,0 +1,252 @@
+"""`Batches`: samples that come a part at a time, stored until all of them are needed together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from latenttree.data.checks import check_finite, check_shape
+from latenttree.data.columns.block_variables import check_block
+from latenttree.data.columns.blocks import checked_csr
+from latenttree.data.columns.vectors import Column, kind_of, training_vector
+from latenttree.data.containers import Container, Frame, Matrix, container_of
+from latenttree.data.weights import checked_numbers
+from latenttree.errors import DataError
+
+Floats = NDArray[np.float64]
+
+
+class Kind(NamedTuple):
+    """What a column held in all batches so far: "numbers", "booleans", "text", or None where
+    nothing is known; and whether its arrays were all of a numeric type, so that they are joined as
+    numbers whichever of the two they held."""
+
+    word: str | None
+    numeric: bool = False
+
+
+class Batch(NamedTuple):
+    """A copy of the rows of a batch, and their weights."""
+
+    rows: Container
+    weights: Floats | None
+
+
+class Batches:
+    """A list of batches of rows, joined when they are needed.
+
+    Batches are of one kind: arrays (or lists of rows), sparse matrices, dicts or lists of blocks,
+    DataFrames of one library. Columns of DataFrames and dicts are found by name, in any order;
+    those of arrays and lists by position.
+
+    A copy of each batch is stored in its own types: as many bytes as the caller's, some hundred
+    more for a batch (some thousand for a DataFrame), and 8 for the weight of a row. While they are
+    joined, all rows are in memory twice.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from latenttree.data.batches import Batches
+    >>> batches = Batches()
+    >>> batches.add(np.array([[1, 300]]))
+    >>> batches.add(np.array([[2, 5], [0, 7]]))
+    >>> batches.joined()
+    (array([[  1, 300],
+           [  2,   5],
+           [  0,   7]]), None)
+    """
+
+    def __init__(self) -> None:
+        self._batches: list[Batch] = []
+        self._kinds: tuple[Kind, ...] = ()
+
+    @property
+    def n_batches(self) -> int:
+        """Batches added so far."""
+        return len(self._batches)
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of all batches."""
+        return sum(batch.rows.shape[0] for batch in self._batches)
+
+    def add(self, X: Any, sample_weight: Any = None) -> None:
+        """Store a copy of one more batch, of one row or more.
+
+        Raises
+        ------
+        DataError : where the batch does not fit those before it: another container, absent or
+            unknown columns, another width, values of another kind. Nothing of it is stored then.
+            Batches are numbered from 1.
+        """
+        try:
+            batch, kinds = self._checked(X, sample_weight)
+        except DataError as error:
+            raise error.within(f"batch {self.n_batches + 1}") from None
+        self._batches.append(batch)
+        self._kinds = kinds
+
+    def _checked(self, X: Any, sample_weight: Any) -> tuple[Batch, tuple[Kind, ...]]:
+        rows = container_of(X)
+        if rows.name == "table":
+            raise DataError("it is a Table, which cannot be joined", "pass the rows it was made of")
+        check_shape(rows.shape, 1)
+        if self._batches:
+            rows = _like(rows, self._batches[0].rows)
+        _check_types(rows, [batch.rows for batch in self._batches])
+        before = self._kinds or (Kind(None, True),) * rows.shape[1]
+        kinds = tuple(map(_same_kind, before, _kinds(rows), _names(rows)))
+        n = rows.shape[0]
+        weights = None if sample_weight is None else checked_numbers(sample_weight, n)
+        return Batch(rows.copied(), weights), kinds
+
+    def joined(self) -> tuple[Any, Floats | None]:
+        """All rows in the container that they came in, and their weights (None: no batch had any;
+        else rows of batches without weights count once).
+
+        The rows are what the caller would have had by joining the batches, also in the types of
+        their columns; categories are those of all batches. The result shares no memory with the
+        batches."""
+        if not self._batches:
+            raise DataError("there are no batches to join", "add one first")
+        weights = None
+        if any(batch.weights is not None for batch in self._batches):
+            weights = np.concatenate(
+                [
+                    np.ones(b.rows.shape[0]) if b.weights is None else b.weights
+                    for b in self._batches
+                ]
+            )
+        first, *others = (batch.rows for batch in self._batches)
+        return first.concat(others), weights
+
+
+# --- the same columns --------------------------------------------------------------------
+
+
+def _like(rows: Container, first: Container) -> Container:
+    """The batch with its columns in the order of the first; raises where it has others."""
+    if rows.words != first.words:
+        raise DataError(
+            f"it is {_article(rows.words)}, earlier batches were {_article(first.words)}",
+            "pass them all in one kind of container",
+            value=rows.words,
+        )
+    width, expected = rows.shape[1], first.shape[1]
+    if first.own_names is not None:
+        _check_names(rows.own_names or (), first.own_names)
+        rows = rows.select(first.own_names)
+    elif width != expected and rows.name == "list":
+        raise DataError(
+            f"the list has {width} blocks, earlier batches had {expected}",
+            "give every batch the same blocks",
+            value=width,
+        )
+    elif width != expected:
+        raise DataError(
+            f"X has {width} features, but LatentTree is expecting {expected} features as input, "
+            "as in earlier batches",
+            "give every batch the same columns",
+            value=width,
+        )
+    return rows
+
+
+def _article(words: str) -> str:
+    return f"{'an' if words[0] in 'aeiou' else 'a'} {words}"
+
+
+def _names(rows: Container) -> list[str]:
+    names = rows.own_names
+    return [f"x{j}" for j in range(rows.shape[1])] if names is None else list(map(str, names))
+
+
+def _check_names(names: Sequence[Any], expected: Sequence[Any]) -> None:
+    """Raise unless a batch has the columns of the first, in any order."""
+    now, before = set(names), set(expected)
+    missing = [name for name in expected if name not in now]
+    extra = [name for name in names if name not in before]
+    more = f" (and {len(missing or extra) - 1} more)" if len(missing or extra) > 1 else ""
+    if missing:
+        raise DataError(
+            f"column {missing[0]!r} is not there{more}",
+            "give every batch the columns of the first",
+            column=str(missing[0]),
+        )
+    if extra:
+        raise DataError(
+            f"column {extra[0]!r} was not in earlier batches{more}",
+            "leave it out, or begin anew with it in every batch",
+            column=str(extra[0]),
+        )
+
+
+def _check_types(rows: Container, earlier: Sequence[Container]) -> None:
+    """Raise where a column cannot be joined with that of earlier batches."""
+    for j, name in enumerate(_names(rows)):
+        now = rows.type_of(j)
+        known = (batch.type_of(j) for batch in earlier) if now else ()
+        before = next(filter(None, known), None)
+        if now and before and now[0] != before[0]:
+            raise DataError(
+                f"column {name!r} is {now[1]}, but {before[1]} in earlier batches",
+                "give every batch the types of the first",
+                column=name,
+                value=now[0],
+            )
+
+
+# --- values of the same kind -------------------------------------------------------------
+
+
+def _kinds(rows: Container) -> Iterator[Kind]:
+    """What each column holds; raises where `fit` could not read it."""
+    names = _names(rows)
+    if rows.ones is not None:
+        checked_csr(rows.ones, names, negative=True)
+        yield from [Kind("numbers", True)] * len(names)
+    elif isinstance(rows, Matrix) and rows.array.dtype.kind in "biuf":
+        check_finite(rows.array, names)
+        word = "booleans" if rows.array.dtype.kind == "b" else "numbers"
+        gaps = np.isnan(rows.array) if rows.array.dtype.kind == "f" else rows.mask
+        lost = set() if gaps is None else set(np.flatnonzero(gaps.all(axis=0)).tolist())
+        yield from (Kind(None if j in lost else word, True) for j in range(len(names)))
+    else:
+        for j, column in rows.columns():
+            yield _kind(column, names[j], isinstance(rows, Frame))
+
+
+def _kind(column: Column, name: str, is_series: bool) -> Kind:
+    if not column.is_vector:
+        columns = [f"{name}[{j}]" for j in range(column.values.shape[1])]
+        if sparse.issparse(column.values):
+            checked_csr(column.values, columns, negative=True)
+        else:
+            check_block(column.values, columns)
+        return Kind("numbers", True)
+    known = training_vector(column, name).known
+    numeric = not is_series and column.values.dtype.kind in "biuf"
+    if not len(known):
+        return Kind(None, numeric)
+    first = kind_of(type(known[:1].tolist()[0]))
+    words = {"bool": "booleans", "int": "numbers", "float": "numbers"}
+    return Kind(words.get(first, "text"), numeric)
+
+
+def _same_kind(before: Kind, now: Kind, name: str) -> Kind:
+    """The kind of a column after one more batch; raises if they differ."""
+    numeric = before.numeric and now.numeric
+    if None not in (before.word, now.word) and before.word != now.word:
+        if not numeric:
+            raise DataError(
+                f"column {name!r} holds {now.word}, but {before.word} in earlier batches",
+                "convert it to the type of the first batch",
+                column=name,
+                value=now.word,
+            )
+        return Kind("numbers", True)
+    return Kind(now.word or before.word, numeric)
