@@ -37,7 +37,7 @@ def test_effective_samples_are_what_posteriors_say() -> None:
         assert found[i] == pytest.approx(expected, rel=1e-9)
     assert (found > 0).all()
     assert (found <= 700).all()
-    again = effective_samples(model, samples, n_jobs=2, n_values=1000)
+    again = effective_samples(model, samples, n_jobs=2)
     np.testing.assert_allclose(again, found, rtol=1e-12)
 
 
