@@ -125,12 +125,13 @@ def check_messages(model: TreeModel, codes: np.ndarray) -> None:
     found, expected = model.messages(evidence, edges), model.messages(Evidence(codes), edges)
     assert found.shape == expected.shape
     np.testing.assert_allclose(found, expected, atol=CLOSE)
-    out = np.zeros((len(edges) + 1, found.shape[2], len(codes)), dtype=np.float32)
-    model.inference.write_posteriors(evidence, edges, out, np.arange(len(edges)) + 1)
+    out = np.zeros((len(edges) + 1, found.shape[2] - 1, len(codes)), dtype=np.float32)
+    place = np.arange(len(edges)) + 1
+    model.inference.write_posteriors(evidence, edges, out, place, model.marginals)
     for i, (u, _) in enumerate(edges.tolist()):
         weighted = expected[:, i, : model.dims[u]].astype(float) * model.marginals[u]
         truth = weighted / weighted.sum(axis=1, keepdims=True)
-        np.testing.assert_allclose(out[i + 1, : model.dims[u]].T, truth, atol=CLOSE)
+        np.testing.assert_allclose(out[i + 1, : model.dims[u] - 1].T, truth[:, 1:], atol=CLOSE)
     assert not out[0].any()
 
 

@@ -62,7 +62,8 @@ class SparseViewValues:
         by_message = np.flatnonzero(self.views.source[:, 1] >= 0)
         if len(by_message):
             edges, evidence = self.views.source[by_message], Evidence(chunk.rows)
-            self._inference.write_posteriors(evidence, edges, out, by_message, 1, n_jobs)
+            marginals = self.model.marginals if self.model is not None else ()
+            self._inference.write_posteriors(evidence, edges, out, by_message, marginals, n_jobs)
         return out
 
 

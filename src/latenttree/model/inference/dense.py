@@ -165,21 +165,20 @@ class DenseBackend:
         edges: Ints,
         out: NDArray[np.float32],
         place: Ints,
-        as_posteriors: bool,
-        first: int,
+        marginals: Sequence[Floats] | None,
         n_jobs: int,
         ones: bool = False,
     ) -> None:
-        """Write the message along edge i, `(m, 2)`, from state `first` on, to `out[place[i]]`
-        `(states, n)`; see `Inference.messages`."""
-        visit, scales = message_request(self.model, edges, place, as_posteriors)
+        """Write the message along edge i, `(m, 2)`, to `out[place[i]]` `(states, n)`; see
+        `Inference.messages`, and with `marginals` `Inference.write_posteriors`."""
+        visit, scales = message_request(self.model, edges, place, marginals)
         batch = _Batch(self, evidence, dense.MESSAGES, ones=ones)
-        how = {"visit": visit, "scales": scales, "by_sum": as_posteriors, "first": first}
+        how = {"visit": visit, "scales": scales, "by_sum": marginals is not None}
         batch.run(n_jobs, messages=out, **how)
 
 
 def message_request(
-    model: Distribution, edges: Ints, place: Ints, as_posteriors: bool
+    model: Distribution, edges: Ints, place: Ints, marginals: Sequence[Floats] | None
 ) -> tuple[Ints, Floats]:
     """`Query.visit` and `Query.scales`: messages by the node at the lower end of their edge, after
     all nodes above them that they need.
@@ -203,9 +202,9 @@ def message_request(
     visit[row[lower], np.where(is_up, dense.UP, dense.DOWN)] = place
     scales = np.zeros((len(nodes), 2, int(model.dims.max())))
     for u, r, up in zip(source.tolist(), row[lower].tolist(), is_up.tolist(), strict=True):
-        prior = model.marginals[u]
+        prior = (model.marginals if marginals is None else marginals)[u]
         there = prior >= 1e-300
-        if as_posteriors:
+        if marginals is not None:
             weight = prior if up else (prior > 0).astype(float)
         else:
             weight = there.astype(float) if up else there / np.where(there, prior, 1.0)
@@ -222,7 +221,6 @@ EMPTY: dict[str, Any] = {
     "visit": np.empty((0, 4), dtype=np.int64),
     "scales": np.empty((0, 2, 0)),
     "by_sum": False,
-    "first": 0,
     "weight": np.empty(0),
     "uniform": np.empty((0, 0)),
     "cumulative": np.empty(0),

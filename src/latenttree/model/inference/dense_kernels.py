@@ -91,8 +91,7 @@ class Query(NamedTuple):
     source: NDArray[np.int64]  # buffer row of each column
     visit: NDArray[np.int64]  # (v, 4) MESSAGES: see NODE
     scales: Floats  # (v, 2, most states) MESSAGES: weights of the states up and down
-    by_sum: bool  # MESSAGES: scaled to a sum, not a largest entry, of 1
-    first: int  # MESSAGES: first state that is written
+    by_sum: bool  # MESSAGES: scaled to a sum of 1, the first state left out; not a largest entry
     weight: Floats  # (n,) of the samples, for counts and squares
     uniform: Floats  # (n, n_nodes) for draws
     cumulative: Floats  # tables summed down their columns, laid out as the tables
@@ -631,8 +630,9 @@ def _write_message(values, first_row, d, weight, to, work, at, left, query):  # 
             total[s] = total[s] + x if query.by_sum else max(total[s], x)
     for s in range(len(total)):
         total[s] = 1.0 / total[s] if total[s] > 1e-300 else 0.0
-    for j in range(query.first, d):
-        out = query.messages[to, j - query.first, query.start + at :]
+    left_out = int(query.by_sum)
+    for j in range(left_out, d):
+        out = query.messages[to, j - left_out, query.start + at :]
         for s in range(min(len(total), left)):
             out[s] = e[j, s] * total[s]
 

@@ -208,7 +208,7 @@ class Inference:
         k = int(self.model.dims[pairs[:, 0]].max(initial=1))
         out = np.zeros((len(pairs), k, len(evidence)), dtype=np.float32)
         ones = self._reads(evidence, pairs)
-        self.dense.messages(evidence, pairs, out, np.arange(len(pairs)), False, 0, n_jobs, ones)
+        self.dense.messages(evidence, pairs, out, np.arange(len(pairs)), None, n_jobs, ones)
         return out.transpose(2, 0, 1)
 
     def write_posteriors(
@@ -217,15 +217,15 @@ class Inference:
         edges: Ints,
         out: NDArray[np.float32],
         place: Ints,
-        first: int = 0,
+        marginals: Sequence[Floats],
         n_jobs: int = 1,
     ) -> None:
         """Write posteriors of the sources of messages given what is on their side of the edge:
-        message times marginal, scaled to a sum of 1, from state `first` on, to `out[place[i]]`
-        `(states, n)`."""
+        message times marginal, scaled to a sum of 1, without the first state, to `out[place[i]]`
+        `(states - 1, n)`."""
         pairs = self._checked(edges)
         ones = self._reads(evidence, pairs)
-        self.dense.messages(evidence, pairs, out, place, True, first, n_jobs, ones)
+        self.dense.messages(evidence, pairs, out, place, marginals, n_jobs, ones)
 
     def _reads(self, evidence: Evidence, edges: Ints | None = None) -> bool:
         """Whether the dense backend reads the evidence as ones, none of `edges` leading to a
