@@ -17,7 +17,6 @@ from benchmarks.settings import Choice, Settings
 from benchmarks.stages import moments_on, timed_fit
 from latenttree.evaluation.datasets import LatentTreeData, make_latent_tree
 from latenttree.evaluation.metrics import (
-    model_of,
     parameter_error,
     robinson_foulds,
     split_errors,
@@ -86,7 +85,7 @@ def hidden_error(model: TreeModel, data: LatentTreeData) -> float:
 
     Labels of each hidden node as they agree best with the truth along the tree, from the leaves up:
     a node's states are matched by those of a child that is matched already."""
-    true, p = model_of(data), data.tree.n_observed
+    true, p = data.model, data.tree.n_observed
     parents, order = data.tree.rooted(data.root)
     match: dict[int, NDArray[np.int64]] = {v: np.arange(int(true.dims[v])) for v in range(p)}
     errors = []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -79,9 +78,6 @@ def test_answers_check_before_they_work(
         assert "'out.doc' does not tell how to write a table; end it in .csv" in line
         assert "does not exist" in refused(command, fitted, gaps, "-o", tmp_path / "no/x.csv")
         assert "is the file that is read" in refused(command, fitted, gaps, "-o", gaps)
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    line = refused("transform", fitted, gaps, "-o", tmp_path / "p.parquet")
-    assert "pip install 'latenttree[io]', or end the name in .csv" in line
 
 
 def test_files_that_are_no_models(tmp_path: Path, gaps: Path) -> None:

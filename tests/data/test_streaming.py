@@ -9,14 +9,16 @@ import os
 import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 from scipy import sparse
 from tests.data.refusals import refused, refusing
+from tests.reference.csv_table import table_of_csv
 from typer.testing import CliRunner
 
 from latenttree.cli import app
@@ -29,12 +31,11 @@ from latenttree.data import (
     read_table,
 )
 from latenttree.data.columns.bins import quantile_edges, varies
-from latenttree.data.events.pairs import MemoryPairCollector, Pairs
 from latenttree.data.files.csv_cells import Roles
 from latenttree.data.files.sparse_npz import SparseFile
 from latenttree.data.streaming.assemble import ReadPlan, streamed_table
 from latenttree.data.streaming.columns import MAX_DISTINCT
-from latenttree.data.streaming.pairs import BUCKET_ROWS, DiskPairCollector
+from latenttree.data.streaming.pairs import BUCKET_ROWS, PairCollector, Pairs
 from latenttree.data.streaming.quantiles import range_of, streamed_edges, streamed_varies
 from latenttree.data.streaming.scratch import Arrays, ScratchFolder, map_of, release
 from latenttree.data.streaming.sources import (
@@ -358,26 +359,43 @@ def test_csv(tmp_path: Path, weights: str | None, suffix: str) -> None:
     data["mixed"] = ["1", "2", "x", ""] * (len(data) // 4)
     data.to_csv(path, index=False)
     family = {"age": "gaussian"}
-    found, expected = read_both(path, weights=weights, family=family, ignore=["sick"])
+    options = {"weights": weights, "family": family, "ignore": ["sick"]}
+    found, expected = read_both(path, **options)
     assert_same(found, expected)
+    assert_same(found, table_of_csv(path, **options))
+    options["family"] = "auto"
+    options["ignore"] = ["sick", "colour", "size", "mixed", "whole"]
+    assert_same(
+        read_table(path, scores=True, **options), table_of_csv(path, scores=True, **options)
+    )
     source = csv_source(path, ",", Roles(weights, ["sick"]))
     assert_same(streamed(source, family=family), expected)
     assert not {"sick", weights} & set(expected.names)
 
 
-def test_csv_of_many_decimals(tmp_path: Path) -> None:
+def test_csv_with_fractional_weights(tmp_path: Path) -> None:
+    path, data = tmp_path / "x.csv", frame(2 * MAX_DISTINCT)
+    data["often"] = np.random.default_rng(0).random(len(data)).round(3)
+    data.to_csv(path, index=False)
+    assert_same(read_table(path, weights="often"), table_of_csv(path, weights="often"))
+
+
+def test_csv_of_many_decimals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """They are stored as numbers from `MAX_DISTINCT` different ones on; the error comes later."""
+    monkeypatch.setattr("latenttree.data.files.csv_batches.BLOCK_BYTES", SMALL)
     path, data = tmp_path / "x.csv", frame(2 * MAX_DISTINCT)
     row = len(data) - 100
     data.to_csv(path, index=False)
     found, expected = read_both(path)
     assert_same(found, expected)
+    assert_same(found, table_of_csv(path))
     assert_same(streamed(csv_source(path, ",", Roles(None, ()))), expected)
     data["weight"] = data["weight"].astype(object)
     data.loc[row, "weight"] = "heavy"
     data.to_csv(path, index=False)
     with refusing(refused("holds decimal numbers", column="weight", row=row, value="heavy")):
         read_table(path, memory_limit=1000)
+    assert_same(read_table(path), table_of_csv(path))
     data.loc[row, "weight"] = "inf"
     data.to_csv(path, index=False)
     for limit in (1000, None):
@@ -425,35 +443,52 @@ def test_sparse_matrices_in_any_parts(tmp_path: Path, form: str, read_entries: i
 
 
 @pytest.mark.parametrize("bucket_rows", [1, 64, BUCKET_ROWS])
-def test_pairs_on_disk_are_those_in_memory(bucket_rows: int) -> None:
+def test_pairs_in_buckets_are_those_of_all_at_once(bucket_rows: int) -> None:
     """Pairs in any order, some of them twice; samples without a code at the start and the end."""
     rng = np.random.default_rng(5)
     texts = [f"c{j}" for j in range(20)]
     rows, codes = rng.choice(np.arange(10, 290), 800), rng.integers(0, 19, 800)
-    on_disk, in_memory = DiskPairCollector(ScratchFolder(), bucket_rows), MemoryPairCollector()
+    found = PairCollector(ScratchFolder(), bucket_rows)
+    held = PairCollector(ScratchFolder(held=True), bucket_rows)
     for part in np.array_split(np.arange(800), 7):
-        for collector in (on_disk, in_memory):
+        for collector in (found, held):
             collector.add(rows[part], codes[part])
-    pairs = on_disk.sorted(300, texts), in_memory.sorted(300, texts)
-    check_same_pairs(*pairs)
-    check_same_pairs(*(one.limited(["c3", "none", "c1"]) for one in pairs))
+    expected = AllPairs(set(zip(rows.tolist(), codes.tolist(), strict=True)), texts, 300)
+    for pairs in (found.sorted(300, texts), held.sorted(300, texts)):
+        check_pairs(pairs, expected)
+        check_pairs(pairs.limited(["c3", "none", "c1"]), expected.limited(["c3", "none", "c1"]))
+        halved = AllPairs({(row, code // 2) for row, code in expected.pairs}, texts[:10], 300)
+        check_pairs(pairs.changed(lambda rows, codes: (rows, codes // 2), texts[:10]), halved)
+        some, kept = pairs.limited(texts[:3]).nonempty()
+        few = expected.limited(texts[:3])
+        used = sorted({row for row, _ in few.pairs})
+        assert kept.tolist() == used
+        check_pairs(
+            some, AllPairs({(used.index(r), c) for r, c in few.pairs}, few.texts, len(used))
+        )
 
-    def halved(rows: Any, codes: Any) -> tuple[Any, Any]:
-        return rows, codes // 2
 
-    check_same_pairs(*(one.changed(halved, texts[:10]) for one in pairs))
-    (one, one_rows), (other, other_rows) = (some.limited(texts[:3]).nonempty() for some in pairs)
-    check_same_pairs(one, other)
-    np.testing.assert_array_equal(one_rows, other_rows)
+class AllPairs(NamedTuple):
+    """The obvious twin of `Pairs`: a set."""
+
+    pairs: set[tuple[int, int]]
+    texts: list[str]
+    n_rows: int
+
+    def limited(self, texts: list[str]) -> AllPairs:
+        kept = {(r, texts.index(t)) for r, c in self.pairs if (t := self.texts[c]) in texts}
+        return AllPairs(kept, texts, self.n_rows)
 
 
-def check_same_pairs(found: Pairs, expected: Pairs) -> None:
-    assert len(found) == len(expected)
-    assert found.texts == expected.texts
-    assert found.counts() == expected.counts()
-    same = expected.matrix(Arrays(sys.maxsize))
-    same.has_canonical_format = True
-    same_matrix(found.matrix(Arrays(sys.maxsize)), same)
+def check_pairs(found: Pairs, expected: AllPairs) -> None:
+    assert len(found) == len(expected.pairs)
+    assert list(found.texts) == expected.texts
+    counts = Counter(expected.texts[code] for _, code in expected.pairs)
+    assert list(found.counts().items()) == sorted(counts.items())
+    dense = np.zeros((expected.n_rows, len(expected.texts)), dtype=np.float32)
+    for row, code in expected.pairs:
+        dense[row, code] = 1
+    same_matrix(found.matrix(Arrays(sys.maxsize)), sparse.csr_array(dense))
 
 
 @pytest.mark.parametrize("value", [-1.0, np.nan])

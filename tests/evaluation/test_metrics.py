@@ -20,7 +20,6 @@ from benchmarks.oracle import oracle
 from latenttree.evaluation.datasets import make_latent_tree
 from latenttree.evaluation.metrics import (
     group_rand_index,
-    model_of,
     parameter_error,
     robinson_foulds,
     split_errors,
@@ -277,7 +276,7 @@ def test_one_hidden_node_has_one_labelling() -> None:
 
 def test_hidden_nodes_have_labels_of_their_own() -> None:
     data = make_latent_tree(9, 3, 5, n_samples=0, random_state=0)
-    truth = model_of(data)
+    truth = data.model
     orders = {h: np.random.default_rng(h).permutation(3) for h in range(9, truth.tree.n_nodes)}
     # Models divide columns by their sums: rounding only.
     assert parameter_error(truth.relabelled(orders), data) < 1e-15
@@ -285,7 +284,7 @@ def test_hidden_nodes_have_labels_of_their_own() -> None:
 
 def test_numbers_of_nodes_do_not_matter() -> None:
     data = make_latent_tree(9, 3, 5, n_samples=0, random_state=0)
-    truth, rng = model_of(data), np.random.default_rng(0)
+    truth, rng = data.model, np.random.default_rng(0)
     new = np.concatenate([rng.permutation(9), 9 + rng.permutation(truth.tree.n_hidden)])
     old = np.argsort(new)
     names = tuple(truth.tree.names[v] for v in old)
@@ -429,7 +428,7 @@ def test_what_has_no_parameters_is_refused() -> None:
 
 def test_true_model_of_simulated_data() -> None:
     data = make_latent_tree(9, 2, 4, n_samples=0, internal_observed=0, random_state=1)
-    truth = model_of(data)
+    truth = data.model
     for v, marginal in enumerate(data.marginals):
         np.testing.assert_allclose(truth.marginal(v), marginal, atol=1e-12)  # sums of products
     assert parameter_error(data, truth) == 0
@@ -451,7 +450,7 @@ def test_oracle_error_falls_with_the_root_of_n() -> None:
     ratios = []
     for seed in range(20):
         data = make_latent_tree(9, 3, 10, n_samples=5_000, random_state=seed)
-        truth = model_of(data)
+        truth = data.model
         squares = parameter_error(oracle(data), data, per_leaf=True) ** 2
         for x in range(9):
             (u,) = truth.tree.neighbors(x).tolist()

@@ -12,7 +12,7 @@ from latenttree.data import as_table
 from latenttree.errors import DataError
 from latenttree.evaluation.baselines import random_em
 from latenttree.evaluation.baselines.random_em import random_model
-from latenttree.evaluation.metrics import model_of, parameter_error
+from latenttree.evaluation.metrics import parameter_error
 from latenttree.evaluation.simulation import LatentTreeData
 from latenttree.model.likelihood import total_log_likelihood
 from latenttree.model.samples import InMemory, Samples, marginals
@@ -123,7 +123,7 @@ def test_restarts_reach_the_maximum_near_the_truth(seed: int) -> None:
     rarer (95%), ten that do not in a row are not to be seen."""
     data = nine(seed, n_samples=20_000)
     top = run_em(
-        model_of(data), InMemory([data.X]), max_steps=500, tolerance=1e-11, smoothing=0.0
+        data.model, InMemory([data.X]), max_steps=500, tolerance=1e-11, smoothing=0.0
     ).model
     found = random_em(data.tree, data.X, 2, n_restarts=10, smoothing=0.0, tol=1e-10)
     # what tol leaves on the way up is about a hundred last steps of 1e-10 of 1e5

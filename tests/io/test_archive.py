@@ -19,7 +19,6 @@ from tests.reference.random_trees import trees
 
 from latenttree.errors import DataError
 from latenttree.evaluation.datasets import make_latent_tree
-from latenttree.evaluation.metrics import model_of
 from latenttree.io.archive import (
     ARRAYS,
     MODEL,
@@ -144,7 +143,7 @@ def test_arrays_are_an_ordinary_npz(path: Path) -> None:
 
 def test_a_large_model_is_small_where_it_can_be(path: Path) -> None:
     data = make_latent_tree(9, 3, 20_000, n_used=200, n_samples=0, random_state=0)
-    saved = Saved(model_of(data))
+    saved = Saved(data.model)
     save_archive(path, saved)
     assert path.stat().st_size < 9 * 3 * 20_000 * 8 / 50
     check_same(load_archive(path), saved)
@@ -494,7 +493,7 @@ def test_limits_can_be_set(path: Path) -> None:
     with pytest.raises(DataError, match=rf"has {size:,} bytes, at most {size - 1:,} are read"):
         load_archive(path, max_bytes=size - 1)
     data = make_latent_tree(3, 2, 20_000, n_used=4, n_samples=0, random_state=0)
-    save_archive(path, Saved(model_of(data)))  # about a megabyte of tables
+    save_archive(path, Saved(data.model))  # about a megabyte of tables
     with pytest.raises(DataError, match="at most 100,000 are read; pass a larger max_bytes"):
         load_archive(path, max_bytes=100_000)
 

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from latenttree.evaluation.datasets import make_latent_tree
-from latenttree.evaluation.metrics import model_of
 from latenttree.io.graphml import to_graphml
 from latenttree.io.pgmpy import to_pgmpy
 from latenttree.model.tree_model import TreeModel
@@ -29,7 +28,7 @@ needs_pgmpy = pytest.mark.skipif(find_spec("pgmpy") is None, reason="pgmpy is no
 
 
 def small_model() -> TreeModel:
-    return model_of(make_latent_tree(tree=TREE, n_states=2, n_samples=0, random_state=0))
+    return make_latent_tree(tree=TREE, n_states=2, n_samples=0, random_state=0).model
 
 
 def joint(model: TreeModel) -> np.ndarray:

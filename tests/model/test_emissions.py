@@ -7,7 +7,6 @@ import pytest
 from scipy import stats
 
 import latenttree as lt
-from latenttree.evaluation.metrics import model_of
 from latenttree.model.emissions import Categorical, soft_evidence
 from latenttree.model.inference import Evidence, expected_counts, log_likelihood, posteriors
 
@@ -15,7 +14,7 @@ from latenttree.model.inference import Evidence, expected_counts, log_likelihood
 def outside(seed: int, gaps: bool):  # type: ignore[no-untyped-def]
     """A model, its samples, and two of its leaves behind the interface instead of in the codes."""
     data = lt.datasets.make_latent_tree(9, 3, 5, n_samples=300, random_state=seed)
-    model, codes = model_of(data), data.X.copy()
+    model, codes = data.model, data.X.copy()
     if gaps:
         codes[np.random.default_rng(seed).random(codes.shape) < 0.2] = -1
     apart = {v: Categorical(model.cpts[v]) for v in (0, 4)}

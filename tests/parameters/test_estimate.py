@@ -23,7 +23,7 @@ from latenttree.config import FitConfig
 from latenttree.data import as_table
 from latenttree.data.chunk import Chunk
 from latenttree.evaluation.datasets import LatentTreeData, make_latent_tree
-from latenttree.evaluation.metrics import model_of, parameter_error
+from latenttree.evaluation.metrics import parameter_error
 from latenttree.model.samples import InMemory, Samples, model_dims
 from latenttree.model.tree_model import TreeModel
 from latenttree.moments import triples
@@ -70,7 +70,7 @@ def test_observed_nodes_inside(shape: Any) -> None:
         data = make_latent_tree(
             12, 3, shape=shape, internal_observed=0.4, n_samples=0, random_state=seed
         )
-        truth = model_of(data)
+        truth = data.model
         assert (truth.tree.degree()[: truth.tree.n_observed] > 1).any()
         assert largest_error(solve_exactly(truth, 3).model, truth) < 1e-9
 
@@ -78,7 +78,7 @@ def test_observed_nodes_inside(shape: Any) -> None:
 def test_the_condition_tells_weak_edges_from_strong_ones() -> None:
     conditions = [
         solve_exactly(
-            model_of(make_latent_tree(9, 2, edge_length=x, n_samples=0, random_state=0)), 2
+            make_latent_tree(9, 2, edge_length=x, n_samples=0, random_state=0).model, 2
         ).condition.max()
         for x in (0.1, 0.5, 1.0, 2.0)
     ]
@@ -276,7 +276,7 @@ def test_samples_approach_the_exact_moments() -> None:
     rng = np.random.default_rng(0)
     tables = [leaf_projections(rng.normal(size=(3, 2)), m) for m in data.marginals[:p]]
     found = triple_moments(InMemory([data.X]), features, layout, 3, n_jobs=1)
-    exact = exact_moments(model_of(data), views, layout, tables)
+    exact = exact_moments(data.model, views, layout, tables)
     for name in ("own", "third"):
         np.testing.assert_allclose(getattr(found, name), getattr(exact, name), atol=0.05)
     for x, y in zip(found.counted, exact.counted, strict=True):
@@ -394,8 +394,8 @@ def test_more_samples_than_a_million_are_trusted_more() -> None:
 def test_all_edges_at_once_are_as_one_by_one(shape: Any, k: int) -> None:
     data = make_latent_tree(14, k, k + 1, shape=shape, arity=7, n_samples=4000, random_state=k)
     views = choose_views(data.tree, k - 1, hidden=False)
-    layout = layout_of(data.tree, views, model_of(data).dims[:14])
-    tables = exact_tables(model_of(data), k)
+    layout = layout_of(data.tree, views, data.model.dims[:14])
+    tables = exact_tables(data.model, k)
     moments = triple_moments(InMemory([data.X]), ViewValues(views, tables), layout, k, n_jobs=1)
     found = solve(data.tree, views, layout, moments).model
     slow = slow_solve(data.tree, views, layout, moments, WORST_GAIN)
@@ -408,9 +408,7 @@ def test_a_second_triplet_is_aligned_with_the_reference_triplet(k: int) -> None:
     """A star of eight leaves is decomposed twice, from three leaves and three others; the orders of
     the states differ, and an answer that mixed them would be far off."""
     for seed in range(5):
-        truth = model_of(
-            make_latent_tree(8, k, 2 * k, shape="star", n_samples=0, random_state=seed)
-        )
+        truth = make_latent_tree(8, k, 2 * k, shape="star", n_samples=0, random_state=seed).model
         views = choose_views(truth.tree, k - 1, hidden=False)
         assert views.owner.tolist() == [0, 0]
         found = solve_exactly(truth, k).model

@@ -13,7 +13,6 @@ from tests.reference.random_trees import trees
 
 from latenttree.data.chunk import Chunk
 from latenttree.evaluation.datasets import make_latent_tree
-from latenttree.evaluation.metrics import model_of
 from latenttree.model.inference import Evidence
 from latenttree.model.tree_model import TreeModel
 from latenttree.parameters.features import (
@@ -141,7 +140,7 @@ def small_model(seed: int, k: int = 3) -> tuple[TreeModel, Any]:
     data = make_latent_tree(
         5, k, 4, shape="caterpillar", edge_length=0.7, n_samples=40, random_state=seed
     )
-    return model_of(data), data.X
+    return data.model, data.X
 
 
 def test_leaf_views_of_all_are_those_of_each() -> None:

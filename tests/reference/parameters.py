@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from latenttree.evaluation.datasets import make_latent_tree
-from latenttree.evaluation.metrics import model_of
 from latenttree.evaluation.simulation import make_tree
 from latenttree.model.tree_model import TreeModel
 from latenttree.moments.triples import TripleLayout, TripleMoments
@@ -290,7 +289,7 @@ def random_truth(seed: int) -> tuple[str, int, TreeModel]:
             n_samples=0,
             random_state=rng,
         )
-        return kind, k, model_of(data)
+        return kind, k, data.model
     tree = make_tree(p, shape, 3, lengths, lengths, share, rng)  # type: ignore[arg-type]
     root = tree.n_observed
     parents = tree.rooted(root).parents.tolist()

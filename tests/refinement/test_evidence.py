@@ -7,7 +7,6 @@ import pytest
 
 from latenttree.data import as_table
 from latenttree.evaluation.datasets import make_latent_tree
-from latenttree.evaluation.metrics import model_of
 from latenttree.model.inference import Evidence, posteriors
 from latenttree.model.samples import Samples
 from latenttree.model.tree_model import TreeModel
@@ -17,7 +16,7 @@ from latenttree.tree import Tree
 
 def test_states_are_ordered_by_probability() -> None:
     for seed in range(5):
-        truth = model_of(make_latent_tree(9, 4, n_samples=0, random_state=seed))
+        truth = make_latent_tree(9, 4, n_samples=0, random_state=seed).model
         rng = np.random.default_rng(seed)
         shuffled = truth.relabelled({v: rng.permutation(4) for v in range(9, truth.tree.n_nodes)})
         one, two = canonical_states(truth), canonical_states(shuffled)
@@ -29,7 +28,7 @@ def test_states_are_ordered_by_probability() -> None:
 
 def test_effective_samples_are_what_posteriors_say() -> None:
     truth = make_latent_tree(9, 3, 5, n_samples=700, random_state=0)
-    model, samples = model_of(truth), Samples(as_table(truth.X))
+    model, samples = truth.model, Samples(as_table(truth.X))
     found = effective_samples(model, samples)
     for i in range(truth.tree.n_hidden):
         q = posteriors(model, Evidence(truth.X), [9 + i]).values[0]

@@ -11,7 +11,6 @@ from tests.reference.online_em import slow_online_pass
 from tests.reference.refine import even_targets
 
 from latenttree.evaluation.datasets import make_latent_tree
-from latenttree.evaluation.metrics import model_of
 from latenttree.model.likelihood import total_log_likelihood
 from latenttree.model.samples import Chunk, InMemory
 from latenttree.model.tree_model import TreeModel
@@ -27,7 +26,7 @@ def problem_of(model: TreeModel, rows: Any, n_jobs: int = 1) -> TreeProblem:
 def data_of(seed: int, n: int, p: int = 5, **options: Any) -> tuple[TreeModel, Any]:
     settings = {"edge_length": 0.5, "n_samples": n} | options
     data = make_latent_tree(p, 2, 2, random_state=seed, **settings)
-    return model_of(data), np.asarray(data.X)
+    return data.model, np.asarray(data.X)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -83,7 +82,7 @@ def test_many_samples_need_few_passes(monkeypatch: pytest.MonkeyPatch) -> None:
     """A pass in batches and one or two steps lose less than a twentieth of sampling noise (1/2
     for each parameter) against EM to the end, and `converged` says by what it ended."""
     data = make_latent_tree(16, 2, 3, edge_length=0.4, n_samples=40_000, random_state=3)
-    truth, codes = model_of(data), np.asarray(data.X)
+    truth, codes = data.model, np.asarray(data.X)
     rng = np.random.default_rng(0)
     tables = [t * np.exp(0.3 * rng.normal(size=t.shape)) for t in truth.cpts]
     start = TreeModel(truth.tree, truth.root, tuple(t / t.sum(axis=0) for t in tables))

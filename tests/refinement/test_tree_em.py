@@ -12,7 +12,6 @@ from tests.reference.refine import even_targets, slow_counts, slow_em, slow_obje
 from latenttree.data import as_table
 from latenttree.evaluation.baselines.random_em import random_model
 from latenttree.evaluation.datasets import make_latent_tree
-from latenttree.evaluation.metrics import model_of
 from latenttree.model.inference import Evidence, log_likelihood
 from latenttree.model.likelihood import smoothed, total_log_likelihood
 from latenttree.model.samples import Chunk, InMemory, Samples
@@ -31,7 +30,7 @@ def small(seed: int, n: int = 60, **options: Any) -> tuple[TreeModel, Any]:
     """A model of seven nodes with three states of the leaves, and samples from it."""
     settings = {"shape": "caterpillar", "edge_length": 0.5, "n_samples": n} | options
     data = make_latent_tree(5, 2, 3, random_state=seed, **settings)
-    return model_of(data), data.X
+    return data.model, data.X
 
 
 def frequencies(codes: Any, dims: Any) -> list[Any]:
@@ -148,7 +147,7 @@ def test_online_em_comes_first_with_many_samples() -> None:
 def test_sparse_rows_are_refined_as_codes_are() -> None:
     data = make_latent_tree(12, 2, 2, n_samples=300, random_state=0)
     codes = np.asarray(data.X)
-    start = other_start(model_of(data), codes, 1)
+    start = other_start(data.model, codes, 1)
     weights = np.random.default_rng(0).random(300)
     found = [
         run_em(start, chunks_of(Chunk(rows, weights=weights)), max_steps=7)
@@ -374,7 +373,7 @@ def test_what_is_to_come_is_the_sum_of_gains_that_shrink_alike() -> None:
 
 def test_threads_and_chunks() -> None:
     data = make_latent_tree(27, 3, 5, n_samples=9000, random_state=0)
-    start = model_of(data)
+    start = data.model
     one, two = (
         run_em(start, chunks_of(data.X), max_steps=6, tolerance=0, n_jobs=n) for n in (1, 2)
     )
@@ -442,7 +441,7 @@ def test_smoothing_without_refinement() -> None:
 def overfitting(seed: int) -> tuple[TreeModel, Any, Any]:
     """Few samples of many categories: the likelihood of other samples soon falls."""
     data = make_latent_tree(9, 3, 20, n_samples=600, edge_length=2.0, random_state=seed)
-    start = other_start(model_of(data), data.X, seed)
+    start = other_start(data.model, data.X, seed)
     return start, data.X[:150], data.X[150:]
 
 
@@ -505,7 +504,7 @@ def test_held_out_samples_that_are_impossible_from_the_start() -> None:
 def test_gaps_cost_little() -> None:
     """A fifth of the values missing at random: the model comes back nearly as well."""
     data = make_latent_tree(9, 2, 3, n_samples=8000, random_state=0)
-    truth = model_of(data)
+    truth = data.model
     rng = np.random.default_rng(0)
     codes = np.where(rng.random(data.X.shape) < 0.2, -1, data.X)
     marginals = frequencies(codes, truth.dims[:9])

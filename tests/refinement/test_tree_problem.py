@@ -10,7 +10,6 @@ from tests.reference.refine import even_targets, slow_counts, slow_em, slow_obje
 
 from latenttree.data import as_table
 from latenttree.evaluation.datasets import make_latent_tree
-from latenttree.evaluation.metrics import model_of
 from latenttree.model.inference import Evidence
 from latenttree.model.samples import Chunk, InMemory, Samples
 from latenttree.model.tree_model import TreeModel
@@ -20,7 +19,7 @@ from latenttree.refinement.tree_problem import TreeProblem, mean_statistics
 
 def case(seed: int, n: int = 40) -> tuple[TreeModel, Any]:
     data = make_latent_tree(5, 2, 3, shape="random", n_samples=n, random_state=seed)
-    return model_of(data), np.asarray(data.X)
+    return data.model, np.asarray(data.X)
 
 
 def problem_of(model: TreeModel, *parts: Any, smoothing: float = 1.0) -> TreeProblem:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 import latenttree as lt
-from latenttree.evaluation.metrics import model_of
 from latenttree.evaluation.simulation import information_length
 from latenttree.search.edge_lengths import information_lengths, model_lengths
 
@@ -15,7 +14,7 @@ def test_lengths_of_a_model_are_those_it_was_made_with() -> None:
         16, 2, shape="random", edge_length=(0.3, 0.7), n_samples=10, random_state=3
     )
     # lengths are found by bisection to about 1e-9 when a model is made
-    np.testing.assert_allclose(model_lengths(model_of(data)), data.tree.lengths, atol=1e-6)
+    np.testing.assert_allclose(model_lengths(data.model), data.tree.lengths, atol=1e-6)
 
 
 def test_lengths_of_many_edges_are_those_of_each() -> None:

@@ -10,7 +10,6 @@ from tests.reference.refine import even_targets, slow_objective
 
 from latenttree.evaluation.baselines.random_em import random_model
 from latenttree.evaluation.datasets import make_latent_tree
-from latenttree.evaluation.metrics import model_of
 from latenttree.model.inference import Evidence
 from latenttree.model.samples import InMemory
 from latenttree.model.tree_model import TreeModel
@@ -31,7 +30,7 @@ def region(seed: int, n: int = 200, k: int = 2, shape: Any = "caterpillar", p: i
         soft[b] = (weights / weights.max(axis=1, keepdims=True)).astype(np.float32)
         codes[:, b] = -1
     start = random_model(
-        data.tree, {v: model_of(data).marginals[v] for v in range(p)}, k, rng
+        data.tree, {v: data.model.marginals[v] for v in range(p)}, k, rng
     ).rerooted(p)
     return start, Evidence(codes, soft)
 
@@ -111,14 +110,14 @@ def test_the_model_has_the_value_that_is_returned() -> None:
 
 def test_codes_alone_and_messages_alone() -> None:
     data = make_latent_tree(6, 2, 4, shape="random", n_samples=400, random_state=0)
-    model = model_of(data)
+    model = data.model
     value = fit_region_model(model, as_branches(Evidence(data.X), 2), 1.0, 400, 1e-10)[1]
     assert value == pytest.approx(large_fit(model, Evidence(data.X)).trace[-1], abs=1e-6)
     two = make_latent_tree(6, 2, shape="random", n_samples=400, random_state=0)
     unknown = np.full_like(two.X, -1)
     sure = Evidence(unknown, {b: np.eye(2)[two.X[:, b]] for b in range(6)})
     codes, messages = (
-        fit_region_model(model_of(two), as_branches(e, 2), 1.0, 30, 0.0)[1]
+        fit_region_model(two.model, as_branches(e, 2), 1.0, 30, 0.0)[1]
         for e in (Evidence(two.X), sure)
     )
     assert codes == pytest.approx(messages, rel=1e-12)
@@ -127,7 +126,7 @@ def test_codes_alone_and_messages_alone() -> None:
 def test_many_branches_do_not_underflow() -> None:
     """300 branches of 50 categories around one node: a sample has probability about 1e-470."""
     data = make_latent_tree(300, 2, 50, shape="star", edge_length=2.0, n_samples=50, random_state=0)
-    model = model_of(data)
+    model = data.model
     value = fit_region_model(model, as_branches(Evidence(data.X), 2), 1.0, 0, 0.0)[1]
     expected = large_fit(model, Evidence(data.X), max_steps=1).trace[0]
     assert value == pytest.approx(expected, rel=1e-10)

@@ -7,7 +7,6 @@ import pytest
 
 import latenttree as lt
 from latenttree.data import as_table
-from latenttree.evaluation.metrics import model_of
 from latenttree.model import samples as model_samples
 from latenttree.model.inference import Evidence, log_likelihood
 from latenttree.model.samples import Samples
@@ -31,7 +30,7 @@ def data_and_model(seed: int = 0, n_samples: int = 3_000, **options: object):  #
     data = lt.datasets.make_latent_tree(
         12, 2, 3, shape="random", edge_length=(0.2, 0.6), n_samples=n_samples, random_state=seed
     )
-    return data, model_of(data)
+    return data, data.model
 
 
 def cut(data, model, centre, radius=0):  # type: ignore[no-untyped-def]
@@ -163,7 +162,7 @@ def test_correlations_and_fits_with_weights_are_those_of_repeated_samples() -> N
 @pytest.mark.parametrize("k", [2, 3])
 def test_correlations_are_determinants_of_whitened_pairs(k: int) -> None:
     data = lt.datasets.make_latent_tree(12, k, 4, shape="random", n_samples=500, random_state=k)
-    model = model_of(data)
+    model = data.model
     region, evidence = cut(data, model, inner_edges(model.tree)[0])
     branches = patterns(region, evidence)
     small = cut_out(model, region)[1]
@@ -191,7 +190,7 @@ def test_patterns_lose_little_likelihood(k: int) -> None:
     data = lt.datasets.make_latent_tree(
         24, k, 3, shape="random", edge_length=(0.2, 0.6), n_samples=20_000, random_state=k
     )
-    model = model_of(data)
+    model = data.model
     for edge in inner_edges(model.tree)[:6]:
         region, evidence = cut(data, model, edge)
         topology, small = cut_out(model, region)
@@ -232,7 +231,7 @@ def test_the_true_shape_wins() -> None:
         data = lt.datasets.make_latent_tree(
             9, 2, 2, edge_length=0.4, n_samples=20_000, random_state=seed
         )
-        model = model_of(data)
+        model = data.model
         region, evidence = cut(data, model, inner_edges(model.tree)[0])
         current, small = cut_out(model, region)
         branches = patterns(region, evidence)

@@ -13,7 +13,7 @@ from tests.reference.stages import fit_tree
 import latenttree as lt
 from latenttree.config import FitConfig
 from latenttree.data import Table, as_table
-from latenttree.evaluation.metrics import model_of, robinson_foulds
+from latenttree.evaluation.metrics import robinson_foulds
 from latenttree.model.inference import Evidence, log_likelihood
 from latenttree.model.likelihood import bic_score, total_log_likelihood
 from latenttree.model.samples import Samples
@@ -147,7 +147,7 @@ def test_edges_without_support_are_left_alone() -> None:
 
 def test_replacing_regions_by_themselves_changes_nothing() -> None:
     data = data_of(2, 50)
-    model = model_of(data)
+    model = data.model
     edge = next(e for e in model.tree.edges.tolist() if min(e) >= 16)
     region = region_around(model.tree, edge, 1)
     again = replace_regions(model, [(region, cut_out(model, region)[1])])

@@ -15,7 +15,7 @@ from tests.cli.conftest import _wide  # noqa: F401
 
 from latenttree.cli import options
 from latenttree.data import Table, read_table
-from latenttree.data.events.columns import read_columns
+from latenttree.data.events.columns import read_blocks
 from latenttree.data.files import formats
 from latenttree.data.files.fasta import SUFFIXES
 from latenttree.data.files.formats import FORMATS, memory_needed, sizes_of
@@ -119,8 +119,8 @@ def test_texts_of_missing_values(tmp_path: Path) -> None:
     labels = read_table(path).categories[1]
     assert labels is not None
     assert set(labels.tolist()) == {"NaT", "<NA>"}
-    (codes,) = read_columns(path, lambda names: [1])
-    assert codes.texts == ()
+    ((codes,),) = read_blocks(path, lambda names: [1])
+    assert codes.texts() == [""] * 3
 
 
 # ---- tables ---------------------------------------------------------------------------

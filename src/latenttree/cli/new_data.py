@@ -22,8 +22,14 @@ from latenttree.cli.training_data import event_delimiter, recorded
 from latenttree.data.checks import N_SHOWN, check_shape, listing, resolve_names
 from latenttree.data.files import docword
 from latenttree.data.files.boundary import reading
-from latenttree.data.files.csv_cells import MISSING_CELLS, Roles
-from latenttree.data.files.csv_table import csv_cells, weights_of_cells
+from latenttree.data.files.csv_batches import (
+    checked_header,
+    coded_texts,
+    csv_batches,
+    joined_texts,
+    text_array,
+)
+from latenttree.data.files.csv_cells import MISSING_CELLS, Roles, weights_of_texts
 from latenttree.data.files.formats import COLUMN_FILES, FileFormat, known_format
 from latenttree.data.files.text import check_file
 from latenttree.data.schema.lookup import MISSING
@@ -169,27 +175,24 @@ def _read_frame(frame: Any, schema: Schema, file: str, roles: Roles) -> NewData:
 
 def _cells_of_frame(frame: Any) -> CsvCells:
     """The texts that a .csv of the same table would have."""
-    texts: list[list[str]] = []
-    codes: list[Codes] = []
-    for column in frame.columns:
-        position: dict[str, int] = {}
-        values = (
-            "" if value is None or value != value else str(value) for value in column.to_pylist()
-        )
-        numbers = [position.setdefault(text, len(position)) for text in values]
-        texts.append(list(position))
-        codes.append(np.asarray(numbers, dtype=np.int32))
-    return CsvCells(tuple(frame.column_names), texts, codes)
+
+    def text(value: Any) -> str:
+        return "" if value is None or value != value else str(value)
+
+    columns = (text_array(list(map(text, column.to_pylist()))) for column in frame.columns)
+    return CsvCells(tuple(frame.column_names), *zip(*map(coded_texts, columns), strict=True))
 
 
 # ---- comma-separated text --------------------------------------------------------------
 
 
 def _read_cells(path: Path, delimiter: str) -> CsvCells:
-    header, cells = csv_cells(path, delimiter)
-    check_shape((len(cells[0][1]), len(header)), 1)
+    header = checked_header(path, delimiter)
+    batches = list(csv_batches(path, delimiter, range(len(header))))
+    check_shape((sum(len(columns[0]) for columns in batches), len(header)), 1)
     names = tuple(resolve_names(None, len(header), header))
-    return CsvCells(names, *zip(*cells, strict=True))
+    columns = [joined_texts(parts) for parts in zip(*batches, strict=True)]
+    return CsvCells(names, *zip(*columns, strict=True))
 
 
 def _read_csv(path: Path, schema: Schema, delimiter: str, roles: Roles) -> NewData:
@@ -198,7 +201,8 @@ def _read_csv(path: Path, schema: Schema, delimiter: str, roles: Roles) -> NewDa
     counts = None
     if roles.weights is not None:
         j = cells.header.index(roles.weights)
-        counts = weights_of_cells(cells.texts[j], cells.codes[j], roles.weights)
+        counts = weights_of_texts(cells.texts[j], cells.codes[j], roles.weights)
+        counts = check_weights(counts, cells.n_samples)
     return NewData(_rows_of_cells(cells, schema, path.name), cells, weights=counts)
 
 

@@ -34,8 +34,6 @@ def check_output(path: Path, suffixes: Sequence[str], source: Path | None = None
     check_folder(path)
     if source is not None and path.exists() and path.samefile(source):
         raise DataError(f"{path} is the file that is read", "write to another", path=str(path))
-    if path.suffix.lower() == ".parquet":
-        _parquet()
 
 
 def refuse_impossible(log_likelihoods: NDArray[np.float64], start: int = 0) -> None:
@@ -103,7 +101,9 @@ def _npz_writer(path: Path, names: Sequence[str]) -> Iterator[Write]:
 
 @contextmanager
 def _parquet_writer(path: Path, names: Sequence[str]) -> Iterator[Write]:
-    arrow, parquet = _parquet()
+    import pyarrow as arrow
+    from pyarrow import parquet
+
     writers: list[Any] = []
 
     def write(columns: Columns) -> None:
@@ -117,14 +117,3 @@ def _parquet_writer(path: Path, names: Sequence[str]) -> Iterator[Write]:
     finally:
         for writer in writers:
             writer.close()
-
-
-def _parquet() -> tuple[Any, Any]:
-    try:
-        import pyarrow
-        import pyarrow.parquet as parquet
-    except ImportError as error:
-        raise ImportError(
-            "writing .parquet needs pyarrow; pip install 'latenttree[io]', or end the name in .csv"
-        ) from error
-    return pyarrow, parquet

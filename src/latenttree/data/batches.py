@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
@@ -13,7 +14,7 @@ from latenttree.data.checks import check_finite, check_shape
 from latenttree.data.columns.block_variables import check_block
 from latenttree.data.columns.blocks import checked_csr
 from latenttree.data.columns.vectors import Column, kind_of, training_vector
-from latenttree.data.containers import Blocks, Container, Frame, Matrix, SparseMatrix, container_of
+from latenttree.data.containers import Container, Matrix, container_of, levels_of, numbered_names
 from latenttree.data.weights import checked_numbers
 from latenttree.errors import DataError
 
@@ -30,11 +31,10 @@ class Kind(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """A copy of the rows of a batch, their weights, and what the columns held until then."""
+    """A copy of the rows of a batch, and their weights."""
 
     rows: Container
     weights: Floats | None
-    kinds: tuple[Kind, ...]
 
 
 class Batches:
@@ -63,6 +63,7 @@ class Batches:
 
     def __init__(self) -> None:
         self._batches: list[Batch] = []
+        self._kinds: tuple[Kind, ...] = ()
 
     @property
     def n_batches(self) -> int:
@@ -84,24 +85,27 @@ class Batches:
             Batches are numbered from 1.
         """
         try:
-            self._batches.append(self._checked(X, sample_weight))
+            batch, kinds = self._checked(X, sample_weight)
         except DataError as error:
             raise error.within(f"batch {self.n_batches + 1}") from None
+        self._batches.append(batch)
+        self._kinds = kinds
 
-    def _checked(self, X: Any, sample_weight: Any) -> Batch:
+    def _checked(self, X: Any, sample_weight: Any) -> tuple[Batch, tuple[Kind, ...]]:
         rows = container_of(X)
         if rows.name == "table":
             raise DataError("it is a Table, which cannot be joined", "pass the rows it was made of")
         check_shape(rows.shape, 1)
         if self._batches:
             rows = _like(rows, self._batches[0].rows)
-        if isinstance(rows, Frame):
-            rows.check_types([batch.rows for batch in self._batches])
-        before = self._batches[-1].kinds if self._batches else (Kind(None, True),) * rows.shape[1]
-        kinds = map(_same_kind, before, _kinds(rows), _names(rows))
+        _check_types(rows, [batch.rows for batch in self._batches])
+        before = self._kinds or (Kind(None, True),) * rows.shape[1]
+        kinds = _kinds(rows)
+        if kinds != before:
+            kinds = tuple(map(_same_kind, before, kinds, numbered_names(rows)))
         n = rows.shape[0]
         weights = None if sample_weight is None else checked_numbers(sample_weight, n)
-        return Batch(rows.copied(), weights, tuple(kinds))
+        return Batch(rows.copied(), weights), tuple(kinds)
 
     def joined(self) -> tuple[Any, Floats | None]:
         """All rows in the container that they came in, and their weights (None: no batch had any;
@@ -152,19 +156,11 @@ def _like(rows: Container, first: Container) -> Container:
             "give every batch the same columns",
             value=width,
         )
-    if isinstance(rows, Blocks) and isinstance(first, Blocks):
-        for block, before, name in zip(rows.blocks, first.blocks, _names(first), strict=True):
-            _check_form(block, before, name)
     return rows
 
 
 def _article(words: str) -> str:
     return f"{'an' if words[0] in 'aeiou' else 'a'} {words}"
-
-
-def _names(rows: Container) -> list[str]:
-    names = rows.own_names
-    return [f"x{j}" for j in range(rows.shape[1])] if names is None else list(map(str, names))
 
 
 def _check_names(names: Sequence[Any], expected: Sequence[Any]) -> None:
@@ -187,59 +183,78 @@ def _check_names(names: Sequence[Any], expected: Sequence[Any]) -> None:
         )
 
 
-def _check_form(block: Any, before: Any, name: str) -> None:
-    """Raise unless a block is sparse, or as wide, as in the first batch."""
-    forms = ["sparse" if sparse.issparse(b) else "dense" for b in (block, before)]
-    remedy = "pass it as in the first"
-    if forms[0] == forms[1]:
-        forms = [
-            "a vector" if b.ndim == 1 else f"{b.shape[1]} columns wide" for b in (block, before)
-        ]
-        remedy = "give every batch the same columns"
-    if forms[0] != forms[1]:
-        raise DataError(
-            f"block {name!r} is {forms[0]}, but {forms[1]} in earlier batches",
-            remedy,
-            column=name,
-            value=forms[0],
-        )
+def _check_types(rows: Container, earlier: Sequence[Container]) -> None:
+    """Raise where a column cannot be joined with that of earlier batches."""
+    for j, name in enumerate(numbered_names(rows)):
+        now = rows.type_of(j)
+        known = (batch.type_of(j) for batch in earlier) if now else ()
+        before = next(filter(None, known), None)
+        if now and before and now[0] != before[0]:
+            raise DataError(
+                f"column {name!r} is {now[1]}, but {before[1]} in earlier batches",
+                "give every batch the types of the first",
+                column=name,
+                value=now[0],
+            )
 
 
 # --- values of the same kind -------------------------------------------------------------
 
 
-def _kinds(rows: Container) -> Iterator[Kind]:
+def _kinds(rows: Container) -> Sequence[Kind]:
     """What each column holds; raises where `fit` could not read it."""
-    names = _names(rows)
-    if isinstance(rows, SparseMatrix):
-        checked_csr(rows.matrix, names, negative=True)
-        yield from [Kind("numbers", True)] * len(names)
-    elif isinstance(rows, Matrix) and rows.array.dtype.kind in "biuf":
-        check_finite(rows.array, names)
-        word = "booleans" if rows.array.dtype.kind == "b" else "numbers"
-        gaps = np.isnan(rows.array) if rows.array.dtype.kind == "f" else rows.mask
-        lost = set() if gaps is None else set(np.flatnonzero(gaps.all(axis=0)).tolist())
-        yield from (Kind(None if j in lost else word, True) for j in range(len(names)))
+    names, p = numbered_names(rows), rows.shape[1]
+    if rows.ones is not None:
+        checked_csr(rows.ones, names, negative=True)
+        return (Kind("numbers", True),) * p
+    if not isinstance(rows, Matrix) or rows.array.dtype.kind not in "biuf":
+        return tuple(_kind(column, names[j]) for j, column in rows.columns())
+    check_finite(rows.array, names)
+    kinds = [Kind("booleans" if rows.array.dtype.kind == "b" else "numbers", True)] * p
+    gaps = np.isnan(rows.array) if rows.array.dtype.kind == "f" else rows.mask
+    for j in () if gaps is None else np.flatnonzero(gaps.all(axis=0)):
+        kinds[j] = Kind(None, True)
+    return tuple(kinds)
+
+
+def _kind(column: Column, name: str) -> Kind:
+    values = column.values
+    if isinstance(values, nw.Series):
+        return Kind(_series_word(values, name))
+    if column.is_vector:
+        known = training_vector(column, name).known
+        return Kind(_word(known[:1].tolist()), values.dtype.kind in "biuf")
+    columns = [f"{name}[{j}]" for j in range(values.shape[1])]
+    if sparse.issparse(values):
+        checked_csr(values, columns, negative=True)
     else:
-        for j, column in rows.columns():
-            yield _kind(column, names[j], isinstance(rows, Frame))
+        check_block(values, columns)
+    return Kind("numbers", True)
 
 
-def _kind(column: Column, name: str, is_series: bool) -> Kind:
-    if not column.is_vector:
-        columns = [f"{name}[{j}]" for j in range(column.values.shape[1])]
-        if sparse.issparse(column.values):
-            checked_csr(column.values, columns, negative=True)
-        else:
-            check_block(column.values, columns)
-        return Kind("numbers", True)
-    known = training_vector(column, name).known
-    numeric = not is_series and column.values.dtype.kind in "biuf"
-    if not len(known):
-        return Kind(None, numeric)
-    first = kind_of(type(known[:1].tolist()[0]))
+def _series_word(series: nw.Series[Any], name: str) -> str | None:
+    """The same of a column of a DataFrame, whose type mostly tells."""
+    dtype = series.dtype
+    x = series.to_numpy() if dtype.is_float() else None
+    if x is not None and x.dtype.kind == "f":
+        check_finite(x[:, None], [name])
+        return None if np.isnan(x).all() else "numbers"
+    if series.null_count() == len(series):
+        return None
+    if dtype.is_integer() or isinstance(dtype, nw.Boolean):
+        return "numbers" if dtype.is_integer() else "booleans"
+    if isinstance(dtype, nw.Categorical | nw.Enum):
+        return _word(levels_of(series)[:1] or [""])
+    if isinstance(dtype, nw.String):
+        return "text"
+    return _word(training_vector(Column(series), name).known[:1].tolist())
+
+
+def _word(first: list[Any]) -> str | None:
+    if not first:
+        return None
     words = {"bool": "booleans", "int": "numbers", "float": "numbers"}
-    return Kind(words.get(first, "text"), numeric)
+    return words.get(kind_of(type(first[0])), "text")
 
 
 def _same_kind(before: Kind, now: Kind, name: str) -> Kind:

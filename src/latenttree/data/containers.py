@@ -1,7 +1,7 @@
 """Containers of inputs: one class for each kind, all with the same few methods.
 
-In: whatever the user passed as `X`. Out of `container_of`: a `Frame`, `Matrix`, `SparseMatrix`,
-`Blocks` or `TableInput`, whose columns are read one at a time, whose rows can be taken and joined,
+In: whatever the user passed as `X`. Out of `container_of`: a `Frame`, `Matrix`, `Blocks`
+or `TableInput`, whose columns are read one at a time, whose rows can be taken and joined,
 and which tells a schema what its columns were. Nothing else in `data` tells containers apart.
 No value is read here, but for the indices of sparse matrices, which SciPy's compiled code would
 trust.
@@ -120,6 +120,11 @@ class Container:
         are found by position."""
         raise NotImplementedError
 
+    def type_of(self, j: int) -> tuple[Any, str] | None:
+        """What must be the same of column j in all that are joined, and the words for it; None
+        where its values alone decide."""
+        return None
+
     def described(self, j: int) -> InputColumn:
         """What a schema remembers of column j."""
         values = self.column(j).values
@@ -148,6 +153,25 @@ def _first_known(values: NDArray[Any], mask: Mask | None) -> NDArray[Any]:
     return first
 
 
+def numbered_names(container: Container) -> Sequence[str]:
+    """The names of the columns as text, x0, x1, ... where they have none."""
+    names = container.own_names
+    return Numbered(container.shape[1]) if names is None else list(map(str, names))
+
+
+class Numbered(Sequence[str]):
+    """The names x0, x1, ..., made when they are asked for."""
+
+    def __init__(self, n: int) -> None:
+        self._n = n
+
+    def __len__(self) -> int:
+        return self._n
+
+    def __getitem__(self, j: Any) -> Any:
+        return f"x{range(self._n)[j]}"
+
+
 def form_of(block: Any) -> str:
     """ "vector", or "dense" or "sparse" for a block."""
     if sparse.issparse(block):
@@ -170,6 +194,10 @@ class Frame(Container):
         name = frame.implementation.name.lower()
         super().__init__(name, f"{name} DataFrame", frame.shape, frame.columns)
         self.frame = frame
+
+    @cached_property
+    def _dtypes(self) -> list[nw.dtypes.DType]:
+        return list(self.frame.schema.values())
 
     def column(self, j: int) -> Column:
         """A series of narwhals."""
@@ -204,14 +232,18 @@ class Frame(Container):
         joined.columns = natives[0].columns
         return joined
 
-    def check_types(self, earlier: Sequence[Any]) -> None:
-        """Raise where a column cannot be joined with that of earlier frames."""
-        for j, name in enumerate(map(str, self.frame.columns)):
-            now = self.column(j).values
-            known = (frame.column(j).values for frame in earlier)
-            before = next((series for series in known if _categories(series) != []), None)
-            if before is not None and _categories(now) != []:
-                _check_types(before, now, name)
+    def type_of(self, j: int) -> tuple[Any, str] | None:
+        """Ordered categories, and the type of others; outside pandas and polars every type."""
+        dtype = self._dtypes[j]
+        if isinstance(dtype, nw.Enum):
+            levels = levels_of(self.column(j).values)
+            shown = ", ".join(map(str, levels[:4])) + ", ..." * (len(levels) > 4)
+            return tuple(levels), f"of the ordered categories {shown}"
+        if isinstance(dtype, nw.Categorical) and self.name == "pandas":
+            own = self.column(j).values.to_native().cat.categories
+            return (str(own.dtype), f"of categories of type {own.dtype}") if len(own) else None
+        joins = self.name in ("pandas", "polars")
+        return None if joins else (dtype, f"of type {dtype}")
 
     def __reduce__(self) -> Any:
         return container_of, (self.frame.to_native(),)
@@ -316,12 +348,17 @@ def arranged(result: Any, like: Any) -> Any:
     return own.select(other.columns).to_native() if ordered else result
 
 
+def levels_of(series: nw.Series[Any]) -> list[Any]:
+    """The categories of a categorical type; none where it does not list them."""
+    levels: Any = getattr(getattr(series.to_native(), "dtype", None), "categories", None)
+    return list(levels) if hasattr(levels, "__len__") else []
+
+
 def _same_categories(frames: Sequence[Any]) -> list[Any]:
     """DataFrames of pandas, whose categorical columns have the categories of all of them, in the
     order in which they come."""
     result = [frame.copy(deep=False) for frame in frames]
-    for j in range(frames[0].shape[1]):
-        dtypes = [frame.dtypes.iloc[j] for frame in frames]
+    for j, dtypes in enumerate(zip(*(frame.dtypes for frame in frames), strict=True)):
         known = [t for t in dtypes if len(getattr(t, "categories", ()))]
         if not known or len(set(dtypes)) == 1 or not all(hasattr(t, "categories") for t in dtypes):
             continue
@@ -331,146 +368,77 @@ def _same_categories(frames: Sequence[Any]) -> list[Any]:
     return result
 
 
-def _categories(series: nw.Series[Any]) -> list[Any] | None:
-    """The categories of a type that has its own, None of other types."""
-    dtype = getattr(series.to_native(), "dtype", None)
-    levels = getattr(dtype, "categories", None)
-    has_levels = isinstance(series.dtype, nw.Categorical | nw.Enum)
-    return list(levels) if has_levels and levels is not None else None
-
-
-def _check_types(before: nw.Series[Any], now: nw.Series[Any], name: str) -> None:
-    """Raise for other ordered categories, categories of another type, and outside pandas and
-    polars for any other type."""
-    library = now.implementation
-    types = [str(series.dtype) for series in (now, before)]
-    if not (library.is_pandas() or library.is_polars()) and types[0] != types[1]:
-        raise DataError(
-            f"column {name!r} has type {types[0]}, but {types[1]} in earlier batches",
-            "cast it",
-            column=name,
-            value=now.dtype,
-        )
-    levels = [_categories(series) for series in (now, before)]
-    if levels[0] is None or levels[1] is None:
-        return
-    ordered = [isinstance(series.dtype, nw.Enum) for series in (now, before)]
-    if any(ordered) and (levels[0] != levels[1] or ordered[0] != ordered[1]):
-        shown = [", ".join(map(str, own[:4])) + ", ..." * (len(own) > 4) for own in levels if own]
-        raise DataError(
-            f"column {name!r} has ordered categories that are not those of earlier batches "
-            f"({shown[0]}, before {shown[1]})",
-            "give every batch the same categories",
-            value=tuple(levels[0]),
-            column=name,
-        )
-    dtypes = [
-        getattr(series.to_native().dtype.categories, "dtype", None) for series in (now, before)
-    ]
-    if dtypes[0] != dtypes[1]:
-        raise DataError(
-            f"column {name!r} has categories of type {dtypes[0]}, but {dtypes[1]} in earlier "
-            "batches",
-            "convert them",
-            column=name,
-            value=dtypes[0],
-        )
-
-
 # --- matrices --------------------------------------------------------------------------
 
 
 class Matrix(Container):
-    """An (n, p) array, perhaps masked."""
+    """An (n, p) array, perhaps masked, or a SciPy sparse matrix."""
 
-    def __init__(self, array: NDArray[Any], *groups: Any) -> None:
-        super().__init__("array", "array", array.shape, *groups)
-        self.array = np.asarray(array)
+    def __init__(
+        self, array: Any, labels: Sequence[Any] | None = None, members: Members | None = None
+    ) -> None:
+        self.is_sparse = sparse.issparse(array)
+        name = "sparse matrix" if self.is_sparse else "array"
+        own = "sparse array" if isinstance(array, sparse.sparray) else name
+        super().__init__(own, name, array.shape, labels, members)
+        self.whole = array
+        self.array: Any = array if self.is_sparse else np.asarray(array)
         self.mask = np.ma.getmaskarray(array) if np.ma.isMaskedArray(array) else None
 
     def grouped(self, labels: Sequence[Any], members: Members) -> Matrix:
         """The same with a group of its columns for each label."""
-        return Matrix(self._whole, labels, members)
+        return Matrix(self.whole, labels, members)
 
     @property
-    def _whole(self) -> NDArray[Any]:
-        return self.array if self.mask is None else np.ma.MaskedArray(self.array, self.mask)
+    def ones(self) -> Any:
+        """See `Container.ones`."""
+        return self.array if self.is_sparse and self.members is None else None
+
+    @cached_property
+    def _by_columns(self) -> Any:
+        return self.array.tocsc() if self.is_sparse else self.array
 
     def column(self, j: int) -> Column:
-        """See `Container.column`."""
+        """A dense vector, or the block of a group."""
+        if self.ones is not None:
+            return Column(self._by_columns[:, [j]].toarray().ravel())
         chosen = j if self.members is None else self.members[j]
-        return Column(self.array[:, chosen], None if self.mask is None else self.mask[:, chosen])
+        mask = None if self.mask is None else self.mask[:, chosen]
+        return Column(self._by_columns[:, chosen], mask)
 
     def columns(self, wanted: Collection[int] | None = None) -> Iterator[tuple[int, Column]]:
         """See `Container.columns`; numbers are read many columns at once."""
-        if self.members is not None or self.array.dtype.kind not in "biuf":
+        if self.is_sparse or self.members is not None or self.array.dtype.kind not in "biuf":
             yield from super().columns(wanted)
             return
         for j, values in enumerate(contiguous_columns(self.array)):
             if wanted is None or j in wanted:
                 yield j, Column(values, None if self.mask is None else self.mask[:, j])
 
-    def copied(self) -> Matrix:
-        """See `Container.copied`."""
-        return Matrix(self._whole.copy())
-
-    def concat(self, others: Sequence[Matrix]) -> NDArray[Any]:
-        """See `Container.concat`."""
-        return _concatenated([self._whole, *(other._whole for other in others)])
-
     def take(self, rows: Mask) -> Matrix:
         """See `Container.take`."""
-        return Matrix(self._whole[rows], self.own_names, self.members)
+        return Matrix(_taken(self.whole, rows), self.own_names, self.members)
 
+    def copied(self) -> Matrix:
+        """See `Container.copied`."""
+        return Matrix(_copied(self.whole))
 
-class SparseMatrix(Container):
-    """A SciPy sparse matrix."""
-
-    def __init__(self, matrix: Any, *groups: Any) -> None:
-        name = "sparse array" if isinstance(matrix, sparse.sparray) else "sparse matrix"
-        super().__init__(name, "sparse matrix", matrix.shape, *groups)
-        self.matrix = matrix
-
-    def grouped(self, labels: Sequence[Any], members: Members) -> SparseMatrix:
-        """The same with a group of its columns for each label."""
-        return SparseMatrix(self.matrix, labels, members)
-
-    @property
-    def ones(self) -> Any:
-        """See `Container.ones`."""
-        return self.matrix if self.members is None else None
-
-    @cached_property
-    def _by_columns(self) -> Any:
-        return self.matrix.tocsc()
-
-    def column(self, j: int) -> Column:
-        """A dense vector, or the sparse block of a group."""
-        if self.members is None:
-            return Column(self._by_columns[:, [j]].toarray().ravel())
-        return Column(self._by_columns[:, self.members[j]])
-
-    def copied(self) -> SparseMatrix:
-        """See `Container.copied`; rows of a matrix in another format become CSR."""
-        return SparseMatrix(_copied(self.matrix))
-
-    def concat(self, others: Sequence[SparseMatrix]) -> Any:
-        """See `Container.concat`; a CSR of SciPy's kind of the first."""
-        return _concatenated([self.matrix, *(other.matrix for other in others)])
-
-    def take(self, rows: Mask) -> SparseMatrix:
-        """See `Container.take`."""
-        return SparseMatrix(sparse.csr_array(self.matrix)[rows], self.own_names, self.members)
+    def concat(self, others: Sequence[Matrix]) -> Any:
+        """See `Container.concat`; of sparse matrices a CSR of SciPy's kind of the first."""
+        return _concatenated([self.whole, *(other.whole for other in others)])
 
     def described(self, j: int) -> InputColumn:
         """See `Container.described`; no column is read."""
         name = f"x{j}" if self.own_names is None else str(self.own_names[j])
-        form = "vector" if self.members is None else "sparse"
-        return InputColumn(name, dtype_name(self.matrix.dtype), form)
+        grouped = "sparse" if self.is_sparse else "dense"
+        form = "vector" if self.members is None else grouped
+        return InputColumn(name, dtype_name(self.array.dtype), form)
 
-    def constant(self, j: int) -> NDArray[Any]:
+    def constant(self, j: int) -> NDArray[Any] | None:
         """See `Container.constant`."""
-        row = sparse.csr_array(self.matrix)[[0]].toarray()[0]
+        if not self.is_sparse:
+            return super().constant(j)
+        row = sparse.csr_array(self.array)[[0]].toarray()[0]
         return np.asarray(row[[j] if self.members is None else self.members[j]])
 
 
@@ -513,10 +481,20 @@ class Blocks(Container):
         names = self.own_names
         return blocks if names is None else dict(zip(names, blocks, strict=True))
 
+    def type_of(self, j: int) -> tuple[Any, str]:
+        """How a block is stored, and its width."""
+        form = form_of(self.blocks[j])
+        if form != "vector":
+            form = f"{form}, {self.blocks[j].shape[1]} columns wide"
+        return form, f"a {form}" if form == "vector" else form
+
     def take(self, rows: Mask) -> Blocks:
         """See `Container.take`."""
-        taken = [sparse.csr_array(b)[rows] if sparse.issparse(b) else b[rows] for b in self.blocks]
-        return Blocks(taken, self.own_names)
+        return Blocks([_taken(block, rows) for block in self.blocks], self.own_names)
+
+
+def _taken(block: Any, rows: Mask) -> Any:
+    return sparse.csr_array(block)[rows] if sparse.issparse(block) else block[rows]
 
 
 def _copied(block: Any) -> Any:
@@ -629,11 +607,7 @@ def container_of(X: Any, groups: Groups | None = None) -> Container:
         return TableInput(X)
     if sparse.issparse(X):
         check_shape(X.shape, 0)
-        return (
-            SparseMatrix(X)
-            if groups is None
-            else SparseMatrix(X).grouped(*group_columns(groups, X.shape[1]))
-        )
+        return _grouped(Matrix(X), groups)
     frame = as_frame(X)
     blocks = frame is None and is_blocks(X)
     if groups is not None and (frame is not None or blocks):
@@ -642,7 +616,10 @@ def container_of(X: Any, groups: Groups | None = None) -> Container:
         return Frame(frame)
     if blocks:
         return _blocks(X)
-    matrix = Matrix(_as_matrix(X))
+    return _grouped(Matrix(_as_matrix(X)), groups)
+
+
+def _grouped(matrix: Matrix, groups: Groups | None) -> Matrix:
     return matrix if groups is None else matrix.grouped(*group_columns(groups, matrix.shape[1]))
 
 

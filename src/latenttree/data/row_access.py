@@ -24,9 +24,9 @@ from scipy import sparse
 
 from latenttree.data.streaming.scratch import (
     Arrays,
+    Part,
     ScratchFolder,
     ScratchMap,
-    Segment,
     about_to_read,
     map_of,
 )
@@ -213,9 +213,9 @@ class RowBuckets:
             order = np.argsort(positions, kind="stable")  # rows came in the order of the file
             yield self.arranged([scratch.read(part) for part in parts], i * self.size + order)
 
-    def _distribute(self, values: NDArray[Any], scratch: ScratchFolder) -> list[list[Segment]]:
+    def _distribute(self, values: NDArray[Any], scratch: ScratchFolder) -> list[list[Part]]:
         """The rows of the file in turn, each written to the bucket of its new position."""
-        buckets: list[list[Segment]] = [[] for _ in range(0, len(self.positions), self.size)]
+        buckets: list[list[Part]] = [[] for _ in range(0, len(self.positions), self.size)]
         for block, start in enumerate(range(0, self.n, self.size)):
             rows = self.read(values, start, min(start + self.size, self.n))
             new = self._to[self._ends[block] : self._ends[block + 1]]

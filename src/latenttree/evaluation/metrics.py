@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from latenttree.evaluation.simulation import LatentTreeData
 from latenttree.model.tree_model import TreeModel
 from latenttree.tree import Tree
+from latenttree.tree.split_keys import split_keys
 
 Floats = NDArray[np.float64]
 
@@ -166,12 +167,6 @@ def parameter_error(
     return errors if per_leaf else float(np.nanmean(errors))
 
 
-def model_of(data: LatentTreeData) -> TreeModel:
-    """The true model behind simulated data."""
-    model: TreeModel = data.model
-    return model
-
-
 def _as_model(value: Any) -> TreeModel:
     found = value.model if isinstance(value, LatentTreeData) else getattr(value, "model_", value)
     if not isinstance(found, TreeModel):
@@ -316,52 +311,12 @@ class _Comparison(NamedTuple):
 
 
 def _compare(a: Tree, b: Tree) -> _Comparison:
-    """Count shared splits exactly, in linear time after numbering (Day's algorithm).
-
-    Number the observed nodes depth first in ``a``, hung from node 0. The nodes below an
-    edge of ``a`` then are an interval, and an edge of ``b`` has the same split if and only
-    if the nodes below it fill one of those intervals: largest - smallest + 1 = count.
-    """
+    """Count shared splits by their 64-bit keys, see `split_keys`."""
     _check_names(a, b)
-    p = a.n_observed
     b = b.reorder(a.observed_names)
-    place = _depth_first_places(a)
-    low_a, high_a, _ = _ranges(a, place)
-    low_b, high_b, size_b = _ranges(b, place)
-    intervals = low_a * p + high_a
-    is_shared = (high_b - low_b + 1 == size_b) & np.isin(low_b * p + high_b, intervals)
-    is_pendant = (size_b == 1) | (size_b == p - 1)
+    is_shared = np.isin(split_keys(b), split_keys(a))
+    is_pendant = np.isin(b.split_sizes(), (1, b.n_observed - 1))
     return _Comparison(int(is_shared.sum()), int((is_shared & is_pendant).sum()))
-
-
-def _depth_first_places(tree: Tree) -> list[int]:
-    """Position of each observed node in a depth-first order from node 0."""
-    parents, order = (a.tolist() for a in tree.rooted(0))
-    children: list[list[int]] = [[] for _ in range(tree.n_nodes)]
-    for v in order[1:]:
-        children[parents[v]].append(v)
-    places, stack, n_placed = [0] * tree.n_observed, [0], 0
-    while stack:
-        v = stack.pop()
-        if v < tree.n_observed:
-            places[v] = n_placed
-            n_placed += 1
-        stack.extend(children[v])
-    return places
-
-
-def _ranges(tree: Tree, place: list[int]) -> NDArray[np.int64]:
-    """Smallest and largest place, and number, of observed nodes below each edge: ``(3, E)``."""
-    parents, order = (a.tolist() for a in tree.rooted(0))
-    p, n_hidden = tree.n_observed, tree.n_hidden
-    low, high = place + [p] * n_hidden, place + [-1] * n_hidden
-    size = [1] * p + [0] * n_hidden
-    for v in reversed(order[1:]):
-        u = parents[v]
-        low[u] = min(low[u], low[v])
-        high[u] = max(high[u], high[v])
-        size[u] += size[v]
-    return np.array([low, high, size], dtype=np.int64)[:, order[1:]]
 
 
 def _groups(tree: Tree) -> list[list[str]]:

@@ -26,8 +26,7 @@ LEAST_RATIO, MOST_RATIO = 0.5, 0.95
 """Bounds of the estimated ratio of successive gains."""
 
 TRIAL, AHEAD = 6, 6.0
-"""After `TRIAL` steps, a fit ends that would not reach its threshold if it gained `AHEAD` times as
-much as in the last step."""
+"""Defaults of `Limits.trial` and `Limits.ahead`."""
 
 PATIENCE = 3
 """Number of steps without gain on held-out samples after which EM ends."""
@@ -66,7 +65,9 @@ class Limits(NamedTuple):
     share : after online EM, also when a pass gains less than this share of all gains, or less than
         `least`.
     ratio : of a gain to come to the one before it; None: estimated from the last gains.
-    bar : EM also ends where the objective is not expected to reach this, see `AHEAD`.
+    bar : what the objective must reach to be of use. Below it EM does not end by `least`, but after
+        `trial` steps where it would stay below if it gained `ahead` times as much as in the last
+        step (None: as much in every step that is left).
     """
 
     max_steps: int
@@ -74,13 +75,16 @@ class Limits(NamedTuple):
     share: float = 0.0
     ratio: float | None = None
     bar: float = -np.inf
+    trial: int = TRIAL
+    ahead: float | None = AHEAD
 
     def reached(self, gains: list[float], value: float) -> bool:
         """Whether the objective `value`, after steps with these gains, is as good as it gets, or
         too far below `bar`."""
-        if expected_gain(gains, self.ratio) <= self.least:
-            return True
-        return len(gains) >= TRIAL and value + AHEAD * gains[-1] < self.bar
+        if value >= self.bar:
+            return expected_gain(gains, self.ratio) <= self.least
+        ahead = self.max_steps + 1 - len(gains) if self.ahead is None else self.ahead
+        return len(gains) >= self.trial and value + ahead * gains[-1] < self.bar
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,8 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from latenttree.engine.passes import add_totals
 from latenttree.model.emissions import Emission
 from latenttree.model.tree_model import TreeModel, normalised
+from latenttree.refinement.em import Limits, em_loop, visit
 
 Floats = NDArray[np.float64]
 
@@ -29,8 +31,7 @@ ENOUGH = 1.0
 refined later."""
 
 TRIAL = 4
-"""After this many steps, a refit is stopped that would not reach its threshold if every step left
-gained as much as the last."""
+"""Steps after which a refit may be stopped as hopeless."""
 
 
 class Neighbourhood(NamedTuple):
@@ -243,7 +244,7 @@ def _candidate_weights(weights: Floats, pairs: list[tuple[int, int]]) -> Floats:
 
 
 def refit(
-    neighbourhood: Neighbourhood,
+    start: Neighbourhood,
     parts: Sequence[BranchEvidence],
     targets: Targets,
     bar: float,
@@ -253,35 +254,58 @@ def refit(
 
     It ends when a step gains little, or when the log-likelihood `bar` is out of reach.
     O(n n_states branches) a step."""
-    new, value = _em_step(neighbourhood, parts, targets)
-    for step in range(1, max_steps):
-        neighbourhood, before = new, value
-        new, value = _em_step(neighbourhood, parts, targets)
-        gain = value - before
-        hopeless = step >= TRIAL and value + (max_steps - step) * gain < bar
-        if hopeless or (value > bar and gain < ENOUGH):
-            break
-    return neighbourhood, value
+    problem = _Refit(start, parts, targets)
+    limits = Limits(max_steps - 1, ENOUGH, ratio=0.5, bar=bar, trial=TRIAL, ahead=None)
+    end = em_loop(problem, visit(problem, start), limits, accelerate=False).state
+    return end.theta, end.value
 
 
-def _em_step(
-    neighbourhood: Neighbourhood, parts: Sequence[BranchEvidence], targets: Targets
-) -> tuple[Neighbourhood, float]:
-    """The neighbourhood after one EM step, and the log-likelihood before it."""
-    sums: dict[int, Floats] = {}
-    value, prior = 0.0, np.zeros_like(neighbourhood.weights)
-    for evidence in parts:
-        product, log_scale = beliefs(neighbourhood, evidence)
-        joint = product * neighbourhood.weights
-        total = joint.sum(axis=1)
-        value += float(_log_totals(total[:, None], log_scale, evidence.weights)[0])
-        share = np.where(total > TINY, evidence.weights / np.maximum(total, TINY), 0.0)
-        posterior = joint * share[:, None]
-        prior += posterior.sum(axis=0)
-        for u in evidence.by_branch:
-            part = _counts(neighbourhood, evidence, u, posterior)
-            sums[u] = part if u not in sums else sums[u] + part
-    return _maximised(neighbourhood, prior, sums, targets), value
+class _Sums(NamedTuple):
+    """Expected counts of the states of the node, and counts or sums of each branch."""
+
+    node: Floats
+    branches: dict[int, Floats]
+
+
+class _Refit(NamedTuple):
+    """The `Problem` of EM over a neighbourhood."""
+
+    start: Neighbourhood
+    parts: Sequence[BranchEvidence]
+    targets: Targets
+
+    def expect(self, now: Neighbourhood, /) -> tuple[float, _Sums]:
+        """The log-likelihood, and expected statistics."""
+        value, sums = 0.0, _Sums(np.zeros_like(now.weights), {})
+        for evidence in self.parts:
+            product, log_scale = beliefs(now, evidence)
+            joint = product * now.weights
+            total = joint.sum(axis=1)
+            value += float(_log_totals(total[:, None], log_scale, evidence.weights)[0])
+            share = np.where(total > TINY, evidence.weights / np.maximum(total, TINY), 0.0)
+            posterior = joint * share[:, None]
+            part = {u: _counts(now, evidence, u, posterior) for u in evidence.by_branch}
+            add_totals(sums, _Sums(posterior.sum(axis=0), part))
+        return value, sums
+
+    def maximise(self, sums: _Sums, /) -> Neighbourhood:
+        """The neighbourhood of largest likelihood given the sums plus pseudo-samples."""
+        (c, spread), (node, found) = self.targets, sums
+        cpts = {
+            u: normalised(found[u] + c * spread[u][:, None], spread[u]) for u in self.start.cpts
+        }
+        emissions = {
+            u: e.from_sums(found[u], c, spread[u]) for u, e in self.start.emissions.items()
+        }
+        weights = normalised((node + c / len(node))[:, None])[:, 0]
+        return Neighbourhood(self.start.node, weights, cpts, emissions)
+
+    def vector(self, now: Neighbourhood, /) -> Floats:
+        """Nothing: a refit of few steps is not extrapolated."""
+        return np.empty(0)
+
+    def within(self, far: Floats, now: Neighbourhood, /) -> None:
+        """None."""
 
 
 def _counts(
@@ -298,14 +322,3 @@ def _counts(
         return np.stack(rows, axis=1)
     ratio = posterior / np.maximum(known @ cpt, TINY)
     return np.asarray(cpt * (known.T @ ratio))
-
-
-def _maximised(
-    neighbourhood: Neighbourhood, prior: Floats, sums: Mapping[int, Floats], targets: Targets
-) -> Neighbourhood:
-    """The M-step: the neighbourhood of largest likelihood given the sums plus pseudo-samples."""
-    c, spread = targets
-    cpts = {u: normalised(sums[u] + c * spread[u][:, None], spread[u]) for u in neighbourhood.cpts}
-    emissions = {u: e.from_sums(sums[u], c, spread[u]) for u, e in neighbourhood.emissions.items()}
-    weights = normalised((prior + c / len(prior))[:, None])[:, 0]
-    return Neighbourhood(neighbourhood.node, weights, cpts, emissions)

@@ -20,11 +20,16 @@ from latenttree.structure.branch_features import (
     update_features,
 )
 from latenttree.structure.builder import TreeBuilder
-from latenttree.structure.lengths import fit_likelihood, path_matrix
+from latenttree.structure.lengths import fit_likelihood
 from latenttree.structure.small_matrices import invert
 
-QUARTET = path_matrix.py_func(4, np.array([[0, 4], [1, 4], [2, 5], [3, 5], [4, 5]]))
-TRIPLET = path_matrix.py_func(3, np.array([[0, 3], [1, 3], [2, 3]]))
+TRIPLET, QUARTET = (
+    np.array([list(row) for row in rows.split()]) == "1"
+    for rows in ("110 101 011", "11000 10101 10011 01101 01011 00110")
+)
+"""Path matrices, see `lengths.path_matrix`, of three leaves at one node, and of 0 and 1 at one node
+and 2 and 3 at another; the inner edge is the last."""
+
 N_STEPS = 20
 
 STAND_OUT = 1.3

@@ -72,7 +72,7 @@ def neighbour_joining(r, n, caution, equal_weights):  # type: ignore[no-untyped-
     edges = np.empty((max(2 * m - 3, 1), 2), dtype=np.int64)
     lengths = np.zeros(max(2 * m - 3, 1))
     next_node, n_edges, size = m, 0, m
-    scratch = np.empty((5, m))
+    scratch = np.empty((6, m))
     while m > 3:
         i, j = _best_pair(d, v, near, alive, size, caution, equal_weights, scratch)
         ai, aj = _parent_distances(i, j, d, v, alive, size)
@@ -210,8 +210,9 @@ def _best_pair(d, v, near, alive, size, caution, equal_weights, scratch):  # typ
     Q is an upper bound, so that errors are computed only in rows whose largest Q is above the best
     pair so far."""
     weight, total, noise = scratch[0], scratch[1], scratch[2]
-    quality, most = scratch[3], scratch[4]
+    quality, most, square = scratch[3], scratch[4], scratch[5]
     all_weight = _weights(near, alive, size, equal_weights, weight)
+    square[:] = weight * weight
     best = LOWEST
     start, i, j = 1, 0, 1
     for a in range(size):
@@ -232,7 +233,7 @@ def _best_pair(d, v, near, alive, size, caution, equal_weights, scratch):  # typ
             if quality[b] >= best and alive[b]:
                 for k in (a, b):
                     if noise[k] < 0:
-                        noise[k] = _noise(weight, v[k], size)
+                        noise[k] = _weighted(square, v[k], size)
                 rest = all_weight - weight[a] - weight[b]
                 spread = rest * rest - weight[a] ** 2 - weight[b] ** 2
                 variance = noise[a] + noise[b] + spread * v[a, b]
@@ -241,15 +242,6 @@ def _best_pair(d, v, near, alive, size, caution, equal_weights, scratch):  # typ
                     best = q
                     i, j = a, b
     return i, j
-
-
-@subroutine(fastmath={"reassoc", "contract"})
-def _noise(w, v, size):  # type: ignore[no-untyped-def]
-    """`sum_k w_k^2 v_k`, vectorised."""
-    total = 0.0
-    for k in range(size):
-        total += w[k] * w[k] * v[k]
-    return total
 
 
 @subroutine

@@ -130,10 +130,14 @@ def _improve(
 
 def _count_parts(tree: Tree, support: NDArray[np.float64]) -> int:
     """Parts with an observed node that are left when edges without support are taken away."""
-    a, b = tree.edges[support > 0].T
-    graph = coo_array((np.ones(len(a)), (a, b)), shape=(tree.n_nodes,) * 2)
-    _, label = connected_components(graph, directed=False)
+    label = _components_of(tree.edges[support > 0], tree.n_nodes)
     return len(np.unique(label[: tree.n_observed]))
+
+
+def _components_of(edges: NDArray[np.int64], n: int) -> NDArray[np.int64]:
+    """`(n,)` the connected component of every node, numbered from 0."""
+    graph = coo_array((np.ones(len(edges)), (edges[:, 0], edges[:, 1])), shape=(n, n))
+    return np.asarray(connected_components(graph, directed=False)[1])
 
 
 def _duplicates(
@@ -144,8 +148,7 @@ def _duplicates(
     rho = np.abs(whole.of_pairs(whole.mst))
     zero = whole.mst[-np.log(np.maximum(rho, 1e-300)) <= DUPLICATE]
     p = whole.n_variables
-    graph = coo_array((np.ones(len(zero)), (zero[:, 0], zero[:, 1])), shape=(p, p))
-    _, label = connected_components(graph, directed=False)
+    label = _components_of(zero, p)
     _, first = np.unique(label, return_index=True)
     kept = np.sort(first)
     copies = [(int(first[label[v]]), v) for v in range(p) if first[label[v]] != v]
@@ -158,8 +161,8 @@ def _components(whole: Similarity) -> tuple[list[_Part], NDArray[np.int64]]:
     them."""
     empty = whole.of_pairs(whole.mst) == 0
     links, p = whole.mst[~empty], whole.n_variables
-    graph = coo_array((np.ones(len(links)), (links[:, 0], links[:, 1])), shape=(p, p))
-    n_parts, label = connected_components(graph, directed=False)
+    label = _components_of(links, p)
+    n_parts = int(label.max()) + 1
     if n_parts == 1:
         return [_Part(np.arange(p), whole)], whole.mst[empty]
     members = _by_label(np.arange(p), label)

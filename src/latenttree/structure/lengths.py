@@ -22,49 +22,44 @@ MIN_DIVISOR = 1e-200
 
 
 @kernel
-def path_matrix(m, edges):  # type: ignore[no-untyped-def]
-    """`(m (m - 1) / 2, E)` booleans: which edges lie on the path between leaves i < j. O(m E).
+def leaf_sets(m, edges):  # type: ignore[no-untyped-def]
+    """`(E,)` for each edge of a local tree the leaves 0..m-1 on its side away from leaf 0, as bits;
+    m is at most 64. O(E^2)."""
+    n_edges = len(edges)
+    above = np.full(n_edges + 1, -1, dtype=np.int64)  # edge to the parent
+    order = np.zeros(n_edges + 1, dtype=np.int64)  # nodes from leaf 0, parents first
+    n_reached = 1
+    for q in range(n_edges + 1):
+        for e in range(n_edges):
+            for i in range(2):
+                if edges[e, i] == order[q] and e != above[order[q]]:
+                    above[edges[e, 1 - i]] = e
+                    order[n_reached] = edges[e, 1 - i]
+                    n_reached += 1
+    sets = np.zeros(n_edges, dtype=np.uint64)
+    for q in range(n_edges, 0, -1):
+        v = order[q]
+        e = above[v]
+        if v < m:
+            sets[e] |= np.uint64(1) << np.uint64(v)
+        beyond = above[edges[e, 0] + edges[e, 1] - v]
+        if beyond >= 0:
+            sets[beyond] |= sets[e]
+    return sets
 
-    One function, because it also runs uncompiled (`py_func`) when modules are imported."""
-    n_edges = edges.shape[0]
-    n_nodes = n_edges + 1
-    paths = np.zeros((m * (m - 1) // 2, n_edges), dtype=np.bool_)
-    first = np.zeros(n_nodes + 1, dtype=np.int64)
-    for e in range(n_edges):
-        first[edges[e, 0] + 1] += 1
-        first[edges[e, 1] + 1] += 1
-    for i in range(n_nodes):
-        first[i + 1] += first[i]
-    place = first[:-1].copy()
-    neighbour = np.empty(2 * n_edges, dtype=np.int64)
-    edge_of = np.empty(2 * n_edges, dtype=np.int64)
-    for e in range(n_edges):
-        for i in range(2):
-            v = edges[e, i]
-            neighbour[place[v]], edge_of[place[v]] = edges[e, 1 - i], e
-            place[v] += 1
-    parent = np.empty(n_nodes, dtype=np.int64)
-    parent_edge = np.empty(n_nodes, dtype=np.int64)
-    stack = np.empty(n_nodes, dtype=np.int64)
+
+@kernel
+def path_matrix(m, edges):  # type: ignore[no-untyped-def]
+    """`(m (m - 1) / 2, E)` booleans: which edges lie on the path between leaves i < j. O(m^2 E)."""
+    sets = leaf_sets(m, edges)
+    paths = np.empty((m * (m - 1) // 2, len(edges)), dtype=np.bool_)
+    row = 0
     for i in range(m):
-        parent[i] = -1
-        stack[0] = i
-        size = 1
-        while size:
-            size -= 1
-            x = stack[size]
-            for s in range(first[x], first[x + 1]):
-                if neighbour[s] != parent[x]:
-                    parent[neighbour[s]] = x
-                    parent_edge[neighbour[s]] = edge_of[s]
-                    stack[size] = neighbour[s]
-                    size += 1
         for j in range(i + 1, m):
-            row = i * m - i * (i + 1) // 2 + (j - i - 1)
-            x = j
-            while x != i:
-                paths[row, parent_edge[x]] = True
-                x = parent[x]
+            for e in range(len(edges)):
+                sides = (sets[e] >> np.uint64(i)) ^ (sets[e] >> np.uint64(j))
+                paths[row, e] = sides & np.uint64(1) == 1
+            row += 1
     return paths
 
 

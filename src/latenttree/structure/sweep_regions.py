@@ -24,7 +24,7 @@ from latenttree.structure.branch_features import (
 )
 from latenttree.structure.builder import Incidence, TreeBuilder, mix_bits
 from latenttree.structure.joining import neighbour_joining
-from latenttree.structure.lengths import fit_likelihood, path_matrix
+from latenttree.structure.lengths import fit_likelihood, leaf_sets, path_matrix
 
 RADIUS = 2
 """Steps from the centre of a region to its hidden nodes."""
@@ -255,42 +255,13 @@ def _propose(centres, incidence, length, n_observed, features, source, n_all, st
         _subtract_loads(branches, features.load, edges[:n_edges], lengths)
 
 
-@subroutine
-def rooted(n_edges, edges):  # type: ignore[no-untyped-def]
-    """Nodes of a local tree from leaf 0, parents first, and their parents. O(E^2)."""
-    parent = np.full(n_edges + 1, -2, dtype=np.int64)
-    order = np.zeros(n_edges + 1, dtype=np.int64)
-    parent[0] = -1
-    n_reached = 1
-    for q in range(n_edges + 1):
-        v = order[q]
-        for e in range(n_edges):
-            u = -1
-            if edges[e, 0] == v:
-                u = edges[e, 1]
-            elif edges[e, 1] == v:
-                u = edges[e, 0]
-            if u >= 0 and parent[u] == -2:
-                parent[u] = v
-                order[n_reached] = u
-                n_reached += 1
-    return order, parent
-
-
 @kernel
 def topology_hash(m, edges):  # type: ignore[no-untyped-def]
-    """A hash of the topology of a local tree, whatever the numbers of its hidden nodes.
-
-    The sum over internal edges of the hash of the set of leaves away from leaf 0, as bits."""
-    n_edges = len(edges)
-    order, parent = rooted(n_edges, edges)
-    bits = np.zeros(n_edges + 1, dtype=np.uint64)
+    """A hash of the topology of a local tree, whatever the numbers of its hidden nodes: the sum of
+    the hashes of the sets of leaves behind its internal edges."""
+    sets = leaf_sets(m, edges)
     total = np.uint64(0)
-    for q in range(n_edges, 0, -1):
-        v = order[q]
-        if v < m:
-            bits[v] |= np.uint64(1) << np.uint64(v)
-        elif parent[v] > 0:
-            total += mix_bits(bits[v])
-        bits[parent[v]] |= bits[v]
+    for e in range(len(edges)):
+        if min(edges[e, 0], edges[e, 1]) >= m:
+            total += mix_bits(sets[e])
     return total

@@ -17,7 +17,8 @@ from latenttree.distances.similarity import Similarity
 from latenttree.engine.kernels import kernel, subroutine
 from latenttree.structure.branch_features import branch_features, update_features
 from latenttree.structure.builder import Incidence, TreeBuilder
-from latenttree.structure.sweep_regions import MAX_HIDDEN, Proposals, propose_regions, rooted
+from latenttree.structure.lengths import leaf_sets
+from latenttree.structure.sweep_regions import MAX_HIDDEN, Proposals, propose_regions
 
 MAX_SWEEPS = 50
 
@@ -125,19 +126,18 @@ def _apply(
 @subroutine
 def _new_splits(branches, edges, split_hash, out):  # type: ignore[no-untyped-def]
     """Hashes of the splits of a local tree's internal edges into `out`; returns how many."""
-    m, n_edges = len(branches), len(edges)
-    order, parent = rooted(n_edges, edges)
-    behind = np.zeros(n_edges + 1, dtype=np.uint64)
+    m = len(branches)
+    sets = leaf_sets(m, edges)
     total = split_hash[branches[0]] + split_hash[branches[0] ^ 1]
     n = 0
-    for q in range(n_edges, 0, -1):
-        v = order[q]
-        if v < m:
-            behind[v] = split_hash[branches[v]]
-        elif parent[v] > 0:
-            out[n] = min(behind[v], total - behind[v])
+    for e in range(len(edges)):
+        if min(edges[e, 0], edges[e, 1]) >= m:
+            behind = np.uint64(0)
+            for v in range(m):
+                if sets[e] >> np.uint64(v) & np.uint64(1) == 1:
+                    behind += split_hash[branches[v]]
+            out[n] = min(behind, total - behind)
             n += 1
-        behind[parent[v]] += behind[v]
     return n
 
 

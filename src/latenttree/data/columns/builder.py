@@ -25,7 +25,7 @@ from latenttree.data.columns.groups import Groups
 from latenttree.data.columns.variables import Variable, blocks_of_variables, codes_of_variables
 from latenttree.data.columns.vector_variables import all_missing_variable, variable_of
 from latenttree.data.columns.vectors import Column, Vector, training_vector
-from latenttree.data.containers import Container, SparseMatrix, TableInput, container_of
+from latenttree.data.containers import Container, Matrix, TableInput, container_of
 from latenttree.data.streaming.columns import NumericOnDisk
 from latenttree.data.table import Table
 from latenttree.data.weights import numbering_all_rows, weighted_rows
@@ -99,11 +99,11 @@ class TableBuilder:
         check_shape(container.shape)
         n, p = container.shape
         names = resolve_names(self.names, p, container.own_names)
-        if isinstance(container, SparseMatrix) and container.members is None:
-            if not self.scores:
-                self._check_binary(names)
-                return table_from_sparse(container.matrix, names, self.drop_constant)
-            container = SparseMatrix(sparse_block(container.matrix, names, "gaussian"))
+        if container.ones is not None and not self.scores:
+            self._check_binary(names)
+            return table_from_sparse(container.ones, names, self.drop_constant)
+        if container.ones is not None:
+            container = Matrix(sparse_block(container.ones, names, "gaussian"))
         columns = (column for _, column in container.columns())
         variables = self.variables(columns, names, n, container.members)
         return self.assembled(variables, names, n, self.scores or container.has_blocks)

@@ -1,14 +1,14 @@
 """Columns of an event table, whatever its container.
 
 A DataFrame, a dict or a tuple of arrays, a .csv (also .gz, .xz, .bz2) or a .parquet file: each
-column becomes its distinct values with their texts, and the number of the value in each row. Codes
-are texts throughout: "250.00" and "250" are two codes, and "008" is not "8".
+column becomes its distinct values, and the number of the value in each row; a file block by block.
+Codes are texts throughout: "250.00" and "250" are two codes, and "008" is not "8".
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,9 +20,11 @@ from numpy.typing import NDArray
 from latenttree.data.checks import is_missing, listing
 from latenttree.data.containers import as_frame
 from latenttree.data.files.boundary import reading
+from latenttree.data.files.csv_batches import coded_texts, csv_batches, rows_of_csv
 from latenttree.data.files.csv_cells import MISSING_CELLS
-from latenttree.data.files.formats import EVENT_DELIMITERS, EVENT_FILES, FileFormat, file_format_of
-from latenttree.data.files.text import check_file, read_cells, suffix_of
+from latenttree.data.files.formats import EVENT_DELIMITERS, EVENT_FILES, file_format_of
+from latenttree.data.files.text import check_file, suffix_of
+from latenttree.data.streaming.sources import rows_in
 from latenttree.errors import DataError, Option, Text
 
 IntArray = NDArray[np.int64]
@@ -32,67 +34,91 @@ MISSING_VALUE_TEXTS = MISSING_CELLS | {"NaT", "<NA>"}
 """Texts that are missing: cells of a .csv, and what missing values of pandas become as text. In a
 .csv with a row for each sample these two are labels like any other."""
 
+BLOCK_BYTES = 1 << 25
+"""Bytes of the rows of a file that are read at once."""
+
 
 @dataclass(frozen=True, eq=False)
-class Labelled:
+class Column:
     """One column of n rows.
 
     Attributes
     ----------
     name : of the column.
-    values : (m,) distinct values as they came, in order of appearance.
-    texts : (m,) the same as text, all different.
-    index : (n,) number of the value in each row; -1 where it is missing.
-    floats : whether the values were decimal numbers, whose texts may have lost zeros.
+    values : (m,) distinct values as they came.
+    index : (n,) number of the value in each row; -1 where there is none.
     """
 
     name: str
     values: NDArray[Any]
-    texts: tuple[str, ...]
-    index: IntArray
-    floats: bool = False
+    index: NDArray[Any]
+
+    @property
+    def floats(self) -> bool:
+        """Whether the values are decimal numbers, whose texts may have lost zeros."""
+        return self.values.dtype.kind == "f"
+
+    def texts(self) -> list[str]:
+        """(m,) the values as text, "" where they mean "missing"."""
+        return texts_of(self.values.tolist())
 
 
-def read_columns(source: Any, choose: Choose, delimiter: str | None = None) -> list[Labelled]:
-    """The chosen columns; `choose` maps all names to the numbers of the chosen columns."""
+def read_blocks(
+    source: Any, choose: Choose, delimiter: str | None = None, size: int = BLOCK_BYTES
+) -> Iterator[list[Column]]:
+    """The chosen columns, of a file about `size` bytes of rows at a time; at least one block.
+    `choose` maps all names to the numbers of the chosen columns."""
     if isinstance(source, str | os.PathLike):
         with reading(source):
-            return _columns_of_file(Path(source), choose, delimiter)
-    if isinstance(source, Mapping):
-        return _columns_of_arrays([str(name) for name in source], list(source.values()), choose)
-    if isinstance(source, tuple) and len(source) in (2, 3):
-        return _columns_of_arrays(["sample", "code", "time"][: len(source)], source, choose)
-    frame = as_frame(source)
-    if frame is None:
-        raise DataError(
-            f"events are of type {type(source).__name__}",
-            "pass a DataFrame with a row for each event, a tuple (samples, codes) of two "
-            "arrays of one length, or the path of a file",
-            value=type(source).__name__,
-        )
-    return columns_of_frame(frame, choose)
+            yield from _blocks_of_file(Path(source), choose, delimiter, size)
+    elif isinstance(source, Mapping):
+        yield _columns_of_arrays([str(name) for name in source], list(source.values()), choose)
+    elif isinstance(source, tuple) and len(source) in (2, 3):
+        yield _columns_of_arrays(["sample", "code", "time"][: len(source)], source, choose)
+    else:
+        frame = as_frame(source)
+        if frame is None:
+            raise DataError(
+                f"events are of type {type(source).__name__}",
+                "pass a DataFrame with a row for each event, a tuple (samples, codes) of two "
+                "arrays of one length, or the path of a file",
+                value=type(source).__name__,
+            )
+        names = frame.columns
+        yield [_of_series(frame.get_column(names[j])) for j in choose(names)]
 
 
-def _columns_of_file(path: Path, choose: Choose, delimiter: str | None) -> list[Labelled]:
-    columnar = columnar_format(path)
-    if columnar is not None and columnar.frame is not None:
-        check_file(path)
-        return columns_of_frame(nw.from_native(columnar.frame(path), eager_only=True), choose)
-    mark = delimiter_of(path, delimiter)
-    chosen: list[int] = []
-
-    def select(names: Sequence[str]) -> Sequence[int]:
-        chosen.extend(choose([name.strip() for name in names]))
-        return chosen
-
-    header, cells = read_cells(path, select, mark)
-    return columns_of_cells(header, chosen, cells)
-
-
-def columnar_format(path: Path) -> FileFormat | None:
-    """The format of a file of named columns; None where it is text, or unknown."""
+def _blocks_of_file(
+    path: Path, choose: Choose, delimiter: str | None, size: int
+) -> Iterator[list[Column]]:
     file_format = file_format_of(path)
-    return file_format if file_format is not None and file_format.frame is not None else None
+    if file_format is None or file_format.batches is None or file_format.header is None:
+        yield from _blocks_of_text(path, choose, delimiter_of(path, delimiter), size)
+        return
+    check_file(path)
+    names = file_format.header(path, ",")
+    columns = [names[j] for j in choose(names)]
+    empty = True
+    for table in file_format.batches(path, columns, rows_in(size, 16 * len(columns))):
+        empty, frame = False, nw.from_native(table, eager_only=True)
+        yield [_of_series(frame.get_column(name)) for name in columns]
+    if empty:
+        yield [Column(name, _objects([]), np.empty(0, dtype=np.int64)) for name in columns]
+
+
+def _blocks_of_text(
+    path: Path, choose: Choose, delimiter: str, size: int
+) -> Iterator[list[Column]]:
+    with rows_of_csv(path, delimiter) as (header, _):
+        names = [name.strip() for name in header]
+    chosen = list(choose(names))
+    empty = True
+    for texts in csv_batches(path, delimiter, chosen, size // 16):
+        empty, cells = False, map(coded_texts, texts)
+        pairs = zip(chosen, cells, strict=True)
+        yield [Column(names[j], _objects(values), codes) for j, (values, codes) in pairs]
+    if empty:
+        yield [Column(names[j], _objects([]), np.empty(0, dtype=np.int64)) for j in chosen]
 
 
 def delimiter_of(path: Path, delimiter: str | None) -> str:
@@ -108,21 +134,7 @@ def delimiter_of(path: Path, delimiter: str | None) -> str:
     return delimiter or EVENT_DELIMITERS[suffix]
 
 
-def columns_of_cells(
-    header: Sequence[str],
-    chosen: Sequence[int],
-    cells: Sequence[tuple[list[str], NDArray[np.int32]]],
-) -> list[Labelled]:
-    """The chosen columns of a .csv, given their distinct texts and those of each row."""
-    return [
-        _labelled(header[j].strip(), _objects(texts), codes.astype(np.int64))
-        for j, (texts, codes) in zip(chosen, cells, strict=True)
-    ]
-
-
-def _columns_of_arrays(
-    names: Sequence[str], values: Sequence[Any], choose: Choose
-) -> list[Labelled]:
+def _columns_of_arrays(names: Sequence[str], values: Sequence[Any], choose: Choose) -> list[Column]:
     arrays = [np.asarray(value) for value in values]
     flat = next((j for j, array in enumerate(arrays) if array.ndim != 1), None)
     if flat is not None:
@@ -143,30 +155,24 @@ def _columns_of_arrays(
     return [_of_array(names[j], arrays[j]) for j in choose(names)]
 
 
-def columns_of_frame(frame: nw.DataFrame[Any], choose: Choose) -> list[Labelled]:
-    """The chosen columns of a DataFrame."""
-    names = frame.columns
-    return [_of_series(frame.get_column(names[j])) for j in choose(names)]
-
-
-def _of_series(series: nw.Series[Any]) -> Labelled:
+def _of_series(series: nw.Series[Any]) -> Column:
     """Only known values go to NumPy: integers with missing values would become floats there."""
     if isinstance(series.dtype, nw.Datetime) and series.dtype.time_zone is not None:
         series = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
     known = ~series.is_null().to_numpy().astype(bool)
-    labelled = _of_array(series.name, series.drop_nulls().to_numpy())
+    column = _of_array(series.name, series.drop_nulls().to_numpy())
     index = np.full(len(known), -1, dtype=np.int64)
-    index[known] = labelled.index
-    return Labelled(labelled.name, labelled.values, labelled.texts, index, labelled.floats)
+    index[known] = column.index
+    return Column(column.name, column.values, index)
 
 
-def _of_array(name: str, array: NDArray[Any]) -> Labelled:
+def _of_array(name: str, array: NDArray[Any]) -> Column:
     if array.dtype.kind in "biufM":
         distinct, first, inverse = np.unique(array, return_index=True, return_inverse=True)
-        order = np.argsort(first)
+        order = np.argsort(first)  # of appearance
         rank = np.empty(len(order), dtype=np.int64)
         rank[order] = np.arange(len(order))
-        return _labelled(name, distinct[order], rank[inverse.ravel()])
+        return Column(name, distinct[order], rank[inverse.ravel()])
     position: dict[Any, int] = {}
     try:
         codes = [position.setdefault(value, len(position)) for value in array.tolist()]
@@ -174,7 +180,7 @@ def _of_array(name: str, array: NDArray[Any]) -> Labelled:
         raise DataError(
             f"column {name!r} of the events: {error}", "use texts or numbers", column=name
         ) from error
-    return _labelled(name, _objects(position), np.asarray(codes, dtype=np.int64))
+    return Column(name, _objects(position), np.asarray(codes, dtype=np.int64))
 
 
 def _objects(values: Iterable[Any]) -> NDArray[Any]:
@@ -185,21 +191,11 @@ def _objects(values: Iterable[Any]) -> NDArray[Any]:
     return array
 
 
-def _labelled(name: str, values: NDArray[Any], codes: IntArray) -> Labelled:
-    """Values with the same text become one; those that mean "missing" get no number."""
-    gaps = is_missing(_objects(values.tolist()))
-    texts = ["" if gap else text_of(v) for v, gap in zip(values.tolist(), gaps, strict=True)]
-    position: dict[str, int] = {}
-    first: list[int] = []
-    number = np.full(len(texts) + 1, -1, dtype=np.int64)
-    for i, text in enumerate(texts):
-        if text in MISSING_VALUE_TEXTS:
-            continue
-        if text not in position:
-            position[text] = len(position)
-            first.append(i)
-        number[i] = position[text]
-    return Labelled(name, values[first], tuple(position), number[codes], values.dtype.kind == "f")
+def texts_of(values: list[Any]) -> list[str]:
+    """Values as texts, "" where they mean "missing"."""
+    gaps = is_missing(_objects(values)).tolist()
+    texts = ("" if gap else text_of(value) for value, gap in zip(values, gaps, strict=True))
+    return ["" if text in MISSING_VALUE_TEXTS else text for text in texts]
 
 
 def text_of(value: Any) -> str:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from latenttree.data.checks import listing
 from latenttree.data.containers import as_frame
-from latenttree.data.events.columns import MISSING_VALUE_TEXTS, read_columns, text_of
+from latenttree.data.events.columns import MISSING_VALUE_TEXTS, read_blocks, text_of
 from latenttree.errors import DataError, Option, Phrase, Text
 
 
@@ -46,7 +46,7 @@ def _pairs_of_mapping(source: Mapping[Any, Any]) -> Iterable[tuple[str, str]]:
                 yield text_of(code), text
 
 
-def _pairs(source: Any, what: str) -> Iterable[tuple[str, str]]:
+def _pairs(source: Any, what: str) -> Iterator[tuple[str, str]]:
     table, wanted = source, None
     if isinstance(source, tuple):
         if len(source) != 3:
@@ -55,12 +55,14 @@ def _pairs(source: Any, what: str) -> Iterable[tuple[str, str]]:
     if not isinstance(table, str | os.PathLike | Mapping) and as_frame(table) is None:
         raise _no_map(what, f"of type {type(table).__name__}", type(table).__name__)
     try:
-        codes, targets = read_columns(table, lambda names: _map_columns(names, wanted, what))
+        blocks = list(read_blocks(table, lambda names: _map_columns(names, wanted, what)))
     except DataError as error:
         error.within("", option=what)
         raise
-    rows = zip(codes.index.tolist(), targets.index.tolist(), strict=True)
-    return [(codes.texts[i], targets.texts[j]) for i, j in rows if i >= 0 and j >= 0]
+    for columns in blocks:
+        codes, targets = ([*column.texts(), ""] for column in columns)
+        rows = zip(*(column.index.tolist() for column in columns), strict=True)
+        yield from ((codes[i], targets[j]) for i, j in rows if codes[i] and targets[j])
 
 
 def _no_map(what: str, received: str, value: Any) -> DataError:

@@ -7,7 +7,6 @@ groups, each of which is then one multi-hot variable. Everything that is left ou
 from __future__ import annotations
 
 import os
-import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
@@ -20,18 +19,24 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from latenttree.data.checks import listing
-from latenttree.data.events.columns import IntArray, Labelled, choose_columns, read_columns, text_of
+from latenttree.data.events.columns import (
+    BLOCK_BYTES,
+    Column,
+    IntArray,
+    choose_columns,
+    read_blocks,
+    text_of,
+)
 from latenttree.data.events.maps import read_map
-from latenttree.data.events.pairs import Collector, MemoryPairCollector, Pairs
 from latenttree.data.events.report import NothingLeft, left_out, sentences
-from latenttree.data.events.stream import FixedIndex, GrowingIndex, event_blocks
+from latenttree.data.events.stream import OUTSIDE, FixedIndex, GrowingIndex
 from latenttree.data.events.times import within
 from latenttree.data.files.boundary import reading
 from latenttree.data.files.formats import memory_needed
 from latenttree.data.files.text import check_file
 from latenttree.data.inputs import as_table
 from latenttree.data.streaming.assemble import ReadPlan
-from latenttree.data.streaming.pairs import DiskPairCollector
+from latenttree.data.streaming.pairs import PairCollector, Pairs
 from latenttree.data.streaming.scratch import Arrays, ScratchFolder
 from latenttree.data.table import Table
 from latenttree.engine.memory import memory_bytes, room_for_reading
@@ -169,18 +174,17 @@ def _reading(
     delimiter: str | None,
     memory_limit: Any,
     scratch: str | Path | None,
-) -> tuple[Arrays, Collector, Iterable[list[Labelled]]]:
+) -> tuple[Arrays, PairCollector, Iterable[list[Column]]]:
     """Storage for the matrix, a collector for the pairs, and the blocks of events that they come
     from."""
+    held, size, plan = True, BLOCK_BYTES, ReadPlan(memory_bytes(memory_limit), scratch=scratch)
     if isinstance(events, str | os.PathLike):
-        path, limit = Path(events), memory_bytes(memory_limit)
-        check_file(path)
-        if memory_needed(path) > room_for_reading(limit):
-            plan = ReadPlan(limit, scratch=scratch)
-            blocks = event_blocks(path, window.choose, delimiter, plan.chunk_bytes)
-            return plan.arrays(), DiskPairCollector(ScratchFolder(scratch)), blocks
-    columns = read_columns(events, window.choose, delimiter)
-    return Arrays(sys.maxsize), MemoryPairCollector(), [columns]
+        check_file(Path(events))
+        held = memory_needed(Path(events)) <= room_for_reading(plan.limit)
+        size = BLOCK_BYTES if held else plan.chunk_bytes
+    blocks = read_blocks(events, window.choose, delimiter, size)
+    arrays = plan._replace(held=held).arrays()
+    return arrays, PairCollector(ScratchFolder(scratch, held)), blocks
 
 
 class _Window(NamedTuple):
@@ -202,10 +206,10 @@ class _Window(NamedTuple):
 
 
 def _read(
-    blocks: Iterable[list[Labelled]],
+    blocks: Iterable[list[Column]],
     window: _Window,
     all_samples: Any,
-    pairs: Collector,
+    pairs: PairCollector,
     report: dict[str, Any],
 ) -> tuple[Pairs, NDArray[Any]]:
     """The distinct pairs of the complete events in the time span, and the samples."""
@@ -214,13 +218,13 @@ def _read(
     names: tuple[str, ...] = ()
     for columns in blocks:
         rows, numbers = samples.add(columns[0]), codes.add(columns[1])
-        keep = (columns[0].index >= 0) & (columns[1].index >= 0)
+        keep = (rows != -1) & (numbers >= 0)
         tally.update(events=len(keep), incomplete=int((~keep).sum()))
         if window.bounded:
             inside = within(columns[2], window.since, window.until)
             tally.update(outside_time=int((keep & ~inside).sum()))
             keep &= inside
-        tally.update(outside_samples=int((keep & (rows < 0)).sum()))
+        tally.update(outside_samples=int((keep & (rows == OUTSIDE)).sum()))
         keep &= rows >= 0
         tally.update(used=int(keep.sum()))
         pairs.add(rows[keep], numbers[keep])

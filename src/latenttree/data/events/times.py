@@ -9,39 +9,43 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.data.events.columns import Labelled
+from latenttree.data.events.columns import Column
 from latenttree.errors import DataError, Option, Text
 
 _DAY = re.compile(r"\d{4}(-\d\d(-\d\d)?)?$")  # a year, a month or a day: all of it counts
 
 
-def within(column: Labelled, since: Any, until: Any) -> NDArray[np.bool_]:
+def within(column: Column, since: Any, until: Any) -> NDArray[np.bool_]:
     """(n,) True where the time is in [since, until]; a row without a time is outside.
 
     Dates are compared as exactly as the bound is written: until="2020-12-31" is the end of that
     day, until="2020" the end of that year. Times with a zone are compared in UTC.
     """
-    if not len(column.texts):
+    texts = column.texts()
+    known = [i for i, text in enumerate(texts) if text]
+    if not known:
         return np.zeros(len(column.index), dtype=np.bool_)
-    moments = _moments(column)
+    moments = _moments(column, known, [texts[i] for i in known])
     inside = np.ones(len(moments), dtype=np.bool_)
     for name, bound in (("since", since), ("until", until)):
         if bound is not None:
-            limit = _bound(bound, name, moments, column)
+            limit = _bound(bound, name, moments, column.name, texts[known[0]])
             coarse = moments.astype(limit.dtype)
             inside &= coarse >= limit if name == "since" else coarse <= limit
-    return np.append(inside, False)[column.index]  # the last is where an index of -1 points
+    all_inside = np.zeros(len(texts) + 1, dtype=np.bool_)  # the last is where -1 points
+    all_inside[known] = inside
+    return all_inside[column.index]
 
 
-def _moments(column: Labelled) -> NDArray[Any]:
-    """(m,) the distinct times as float64 or datetime64[us]."""
-    values = column.values
+def _moments(column: Column, known: list[int], texts: list[str]) -> NDArray[Any]:
+    """(m,) the known distinct times as float64 or datetime64[us]."""
+    values = column.values[known]
     if values.dtype.kind == "M":
         return values.astype("datetime64[us]")
     if values.dtype.kind in "iuf":
         return values.astype(np.float64)
     try:
-        return np.asarray([float(text) for text in column.texts])
+        return np.asarray([float(text) for text in texts])
     except ValueError:
         return np.asarray([_parsed(value, column.name) for value in values.tolist()], "M8[us]")
 
@@ -74,7 +78,7 @@ def _moment(value: Any) -> np.datetime64:
     raise TypeError(f"{type(value).__name__} is no time")
 
 
-def _bound(value: Any, name: str, moments: NDArray[Any], column: Labelled) -> Any:
+def _bound(value: Any, name: str, moments: NDArray[Any], column: str, first: str) -> Any:
     """A bound in the type of the times; dates as coarse as they are written."""
     dates = moments.dtype.kind == "M"
     try:
@@ -88,10 +92,10 @@ def _bound(value: Any, name: str, moments: NDArray[Any], column: Labelled) -> An
         raise DataError(
             Text(
                 Option(name, value),
-                f", but column {column.name!r} holds {wanted} (the first is {column.texts[0]!r})",
+                f", but column {column!r} holds {wanted} (the first is {first!r})",
             ),
             Text("pass ", Option(name), " as one of these"),
             value=value,
-            column=column.name,
+            column=column,
             option=name,
         ) from error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,11 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.data.checks import listing
-from latenttree.data.files.text import open_text
 from latenttree.errors import DataError
 
 MISSING_CELLS = frozenset(["", "NA", "N/A", "NaN", "nan", "null", "None", "?"])
 """Texts of cells that are missing."""
+
+MANY = 1000
+"""Texts from which on it pays to load pyarrow's parser of numbers."""
 
 
 class Roles(NamedTuple):
@@ -57,16 +58,6 @@ class Roles(NamedTuple):
             raise
 
 
-def csv_header(path: Path, delimiter: str) -> list[str]:
-    """The names in the first line of a .csv; none where that is not valid, which the reader of the
-    whole file reports."""
-    try:
-        with open_text(path) as file:
-            return next(csv.reader(file, delimiter=delimiter), [])
-    except csv.Error:
-        return []
-
-
 def check_header(header: Sequence[str], path: Path) -> None:
     """Raise if the first line holds numbers instead of names."""
     if all(number_of(text) is not None for text in header):
@@ -82,13 +73,52 @@ def check_header(header: Sequence[str], path: Path) -> None:
 def numbers_or_texts(texts: Sequence[str]) -> NDArray[Any]:
     """Numbers where all texts are numbers, else the texts; texts too where two integers, "01" and
     "1", would become one."""
-    numbers = [number_of(text) for text in texts]
-    whole = all(isinstance(number, int) for number in numbers)
-    if None in numbers or (whole and len(set(numbers)) < len(set(texts))):
+    numbers = all_numbers(texts)
+    if numbers is None or (numbers.dtype.kind != "f" and _fewer(numbers, texts)):
         return np.array(texts, dtype=object)
+    return numbers
+
+
+def _fewer(numbers: NDArray[Any], texts: Sequence[str]) -> bool:
+    return len(set(numbers.tolist())) < len(set(texts))
+
+
+def all_numbers(texts: Sequence[str]) -> NDArray[Any] | None:
+    """The numbers that texts are, floats if one of them is; None if one is no number."""
+    fast = _numbers_by_pyarrow(texts) if len(texts) >= MANY else None
+    if fast is not None:
+        return fast
+    numbers = [number_of(text) for text in texts]
+    if None in numbers:
+        return None
     array = np.asarray(numbers)
     # Whole numbers that no integer of NumPy holds would be rounded.
-    return np.array(numbers, dtype=object) if whole and array.dtype.kind == "f" else array
+    whole = array.dtype.kind == "f" and all(isinstance(number, int) for number in numbers)
+    return np.array(numbers, dtype=object) if whole else array
+
+
+def _numbers_by_pyarrow(texts: Sequence[str]) -> NDArray[Any] | None:
+    """The same; None also where pyarrow might read other numbers than Python: hexadecimal ones, NaN
+    in longer words, whole numbers beyond 64 bits. Others are equal to the last bit."""
+    import pyarrow as pa
+
+    array = pa.array(texts, pa.string())
+    for dtype, marks in ((pa.int64(), ""), (pa.float64(), ".eE")):
+        try:
+            numbers = numbers_of(array.cast(dtype), dtype.to_pandas_dtype())
+        except pa.ArrowInvalid:
+            continue
+        odd = any("x" in text or "X" in text for text in texts)
+        marked = not marks or any(mark in text for text in texts for mark in marks)
+        return None if odd or not marked or np.isnan(numbers).any() else numbers
+    return None
+
+
+def numbers_of(array: Any, dtype: Any) -> NDArray[Any]:
+    """A pyarrow array of numbers of a type, none missing; its own `to_numpy` imports pandas."""
+    if not len(array):
+        return np.empty(0, dtype)
+    return np.frombuffer(array.buffers()[1], dtype)[array.offset : array.offset + len(array)]
 
 
 def number_of(text: str) -> int | float | None:
@@ -101,3 +131,23 @@ def number_of(text: str) -> int | float | None:
         except ValueError:
             continue
     return None
+
+
+def weights_of_texts(
+    texts: Sequence[str], codes: NDArray[Any], name: str, start: int = 0
+) -> NDArray[np.float64]:
+    """(n,) how often each row counts, from the distinct texts of a column and those of the rows,
+    the first of which is row `start`."""
+    numbers = [number_of(text.strip()) for text in texts]
+    if None in numbers:
+        wrong = numbers.index(None)
+        row = start + int((codes == wrong).argmax())
+        raise DataError(
+            f"column {name!r} of weights has {texts[wrong]!r} in row {row}, which is no number",
+            "correct it",
+            column=name,
+            row=row,
+            value=texts[wrong],
+            option="weights",
+        )
+    return np.asarray(numbers, dtype=np.float64)[codes]

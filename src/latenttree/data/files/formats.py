@@ -28,7 +28,7 @@ from types import MappingProxyType
 from typing import Any
 
 from latenttree.data.files import fasta, new_samples, sizes, tables
-from latenttree.data.files.csv_cells import csv_header
+from latenttree.data.files.csv_batches import csv_header
 from latenttree.data.files.docword import DOCWORD
 from latenttree.data.files.parquet import parquet_batches, parquet_frame, parquet_header
 from latenttree.data.files.sizes import Sizes

@@ -9,21 +9,14 @@ from typing import Any
 
 from latenttree.data.checks import resolve_names
 from latenttree.data.files.boundary import reading
-from latenttree.errors import DataError
 
 _INDEX = re.compile(r"__index_level_\d+__$")  # what pandas calls the rows' own names
 
 
 def parquet_file(path: Path) -> Any:
     """The open file, as pyarrow has it."""
-    try:
-        from pyarrow import parquet
-    except ImportError as error:
-        raise DataError(
-            "reading .parquet needs pyarrow",
-            "pip install 'latenttree[io]', or pass a .csv",
-            path=str(path),
-        ) from error
+    from pyarrow import parquet
+
     with reading(path):
         return parquet.ParquetFile(path)
 

@@ -11,11 +11,12 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
+from latenttree.data.files.csv_batches import rows_of_csv
 from latenttree.data.files.docword import Lines
 from latenttree.data.files.npy import Npz, array_header, is_sparse
 from latenttree.data.files.parquet import parquet_columns, parquet_file
 from latenttree.data.files.sparse_npz import shape_of
-from latenttree.data.files.text import rows_of_csv, suffix_of
+from latenttree.data.files.text import suffix_of
 from latenttree.data.table import Table
 
 _TEXT_TIMES, _ARRAY_TIMES, _SPARSE_TIMES = 6, 3, 6

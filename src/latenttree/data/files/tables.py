@@ -5,6 +5,7 @@ A function for each format and way, which `formats.FORMATS` lists: ``(path, opti
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,15 +19,14 @@ from latenttree.data.columns.blocks import canonical_csr
 from latenttree.data.columns.builder import table_in_memory, table_of_scores
 from latenttree.data.columns.families import AUTO, Family, requested_families
 from latenttree.data.columns.groups import Groups
-from latenttree.data.files import csv_table
 from latenttree.data.files.csv_cells import Roles
-from latenttree.data.files.docword import Lines, entries, entry_blocks, word_names
+from latenttree.data.files.docword import Lines, entry_blocks, word_names
 from latenttree.data.files.fasta import read_fasta
 from latenttree.data.files.npy import Npz, is_sparse
 from latenttree.data.files.parquet import parquet_frame
 from latenttree.data.files.sparse_npz import SparseFile, load_arrays, load_sparse
 from latenttree.data.streaming.assemble import ReadPlan, streamed_table
-from latenttree.data.streaming.pairs import DiskPairCollector
+from latenttree.data.streaming.pairs import PairCollector
 from latenttree.data.streaming.scratch import ScratchFolder
 from latenttree.data.streaming.sources import (
     Source,
@@ -35,6 +35,7 @@ from latenttree.data.streaming.sources import (
     npz_source,
     parquet_source,
 )
+from latenttree.data.streaming.text_columns import LateText
 from latenttree.data.table import Table, sparse_binary_table
 from latenttree.errors import DataError, Option, Text
 
@@ -60,9 +61,12 @@ class ReadOptions(NamedTuple):
 
 def read_csv(path: Path, options: ReadOptions) -> Table:
     """The table of a .csv."""
-    return csv_table.table_of_csv(
-        path, options.plan.names, options.delimiter, options.of_columns(), options.roles
-    )
+    plan = options.plan._replace(held=True, scores=options.scores)
+    source = csv_source(path, options.delimiter, options.roles)
+    try:
+        return table_of_source(source, plan)
+    except LateText:
+        return table_of_source(source, plan._replace(max_distinct=sys.maxsize))
 
 
 def stream_csv(path: Path, options: ReadOptions) -> Table:
@@ -123,16 +127,7 @@ def read_alignment(path: Path, options: ReadOptions) -> Table:
 
 def read_docword(path: Path, options: ReadOptions) -> Table:
     """The table of a docword file."""
-    lines = Lines(path)
-    sizes = n_docs, n_words, _ = lines.sizes()
-    labels = word_names(path, options.plan.names, n_words)
-    docs, words = entries(lines, *sizes)
-    ones = np.ones(len(docs), dtype=np.float32)
-    matrix = sparse.csr_array((ones, (docs, words)), shape=(n_docs, n_words))
-    matrix.data[:] = 1  # a pair that the file lists twice was summed
-    matrix.sort_indices()
-    table = supported_binary_table(matrix, labels, options.min_count)
-    return _binary_table(table, options.plan.family, options.scores)
+    return stream_docword(path, options._replace(plan=options.plan._replace(held=True)))
 
 
 def stream_docword(path: Path, options: ReadOptions) -> Table:
@@ -141,8 +136,8 @@ def stream_docword(path: Path, options: ReadOptions) -> Table:
     sizes = n_docs, n_words, _ = lines.sizes()
     labels = word_names(path, plan.names, n_words)
     blocks = entry_blocks(lines, *sizes)
-    table = _streamed_binary_table(blocks, n_docs, labels, options.min_count, plan)
-    return _binary_table(table, plan.family, options.scores)
+    table = _binary_table(blocks, n_docs, labels, options.min_count, plan)
+    return table_of_scores(table) if options.scores else table
 
 
 # ---- NumPy and SciPy archives ------------------------------------------------------------
@@ -155,7 +150,7 @@ def read_arrays(path: Path, options: ReadOptions) -> Table:
         return _in_memory(content, options.groups, None, options)
     check_shape(content.shape)
     labels = resolve_names(options.plan.names, content.shape[1])
-    return _of_matrix(content, labels, options.min_count, options.plan.family)
+    return _of_matrix(content, labels, options)
 
 
 def stream_npy(path: Path, options: ReadOptions) -> Table:
@@ -172,34 +167,20 @@ def stream_npz(path: Path, options: ReadOptions) -> Table:
     check_shape(file.shape)
     names = resolve_names(plan.names, file.shape[1])
     if not file.streams:
-        return _of_matrix(load_sparse(archive), names, options.min_count, plan.family)
-    table = _streamed_binary_table(
-        file.positive_entries(names), file.shape[0], names, options.min_count, plan
-    )
-    return _binary_table(table, plan.family, False)
+        return _of_matrix(load_sparse(archive), names, options)
+    entries = file.positive_entries(names)
+    return _binary_table(entries, file.shape[0], names, options.min_count, plan)
 
 
-def _of_matrix(content: Any, names: list[str], min_count: int, family: Family) -> Table:
+def _of_matrix(content: Any, names: list[str], options: ReadOptions) -> Table:
+    """The table of a matrix in memory, whose entries are pairs in order already."""
     counts = canonical_csr(content, names)
-    ones = np.ones(counts.nnz, dtype=np.float32)
-    matrix = sparse.csr_array((ones, counts.indices, counts.indptr), shape=counts.shape)
-    return _binary_table(supported_binary_table(matrix, names, min_count), family, False)
+    entries = (np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr)), counts.indices)
+    plan = options.plan._replace(held=True)
+    return _binary_table([entries], counts.shape[0], names, options.min_count, plan)
 
 
 # ---- sparse binary tables --------------------------------------------------------------
-
-
-def supported_binary_table(matrix: sparse.csr_array, names: list[str], min_count: int) -> Table:
-    """Sparse binary table of the columns with enough ones that are not one everywhere."""
-    n, p = matrix.shape
-    keep, note = _supported(np.bincount(matrix.indices, minlength=p), n, min_count)
-    if keep.all():
-        return sparse_binary_table(names, matrix)
-    kept = sparse.csr_array(matrix[:, np.flatnonzero(keep)])
-    kept.sort_indices()
-    return sparse_binary_table(
-        _chosen(names, keep), kept, dropped=tuple(_chosen(names, ~keep)), notes=(note,)
-    )
 
 
 def _supported(support: NDArray[np.int64], n: int, min_count: int) -> tuple[NDArray[np.bool_], str]:
@@ -225,29 +206,31 @@ def _chosen(names: Sequence[str], keep: NDArray[np.bool_]) -> list[str]:
     return [name for name, kept in zip(names, keep, strict=True) if kept]
 
 
-def _streamed_binary_table(
+def _binary_table(
     blocks: Iterable[tuple[NDArray[Any], NDArray[Any]]],
     n: int,
     names: list[str],
     min_count: int,
     plan: ReadPlan,
 ) -> Table:
-    """The same from rows and columns that come in parts, in any order."""
-    collector = DiskPairCollector(ScratchFolder(plan.scratch))
+    """Sparse binary table of the columns with enough ones that are not one everywhere, from rows
+    and columns of ones, which come in parts, in any order."""
+    collector = PairCollector(ScratchFolder(plan.scratch, plan.held))
     for rows, columns in blocks:
         collector.add(rows, columns)
     pairs = collector.sorted(n, names)
     keep, note = _supported(pairs.support(), n, min_count)
+    kept = _chosen(names, keep)
+    _check_binary(plan.family, kept)
     if keep.all():
         return sparse_binary_table(names, pairs.matrix(plan.arrays()))
-    kept = _chosen(names, keep)
     matrix = pairs.limited(kept).matrix(plan.arrays())
     return sparse_binary_table(kept, matrix, dropped=tuple(_chosen(names, ~keep)), notes=(note,))
 
 
-def _binary_table(table: Table, family: Family, scores: bool) -> Table:
-    """A sparse binary table, or its scores; raises if another family is requested."""
-    requested = requested_families(family, table.names)
+def _check_binary(family: Family, names: Sequence[str]) -> None:
+    """Raise if another family is requested."""
+    requested = requested_families(family, names)
     other = next((name for name in requested if name not in (AUTO, "binary", "categorical")), None)
     if other is not None:
         raise DataError(
@@ -256,4 +239,3 @@ def _binary_table(table: Table, family: Family, scores: bool) -> Table:
             value=other,
             option="family",
         )
-    return table_of_scores(table) if scores else table

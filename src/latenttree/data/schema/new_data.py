@@ -15,7 +15,7 @@ from latenttree.data.checks import N_SHOWN, check_shape
 from latenttree.data.columns.blocks import canonical_csr, hot_positions, split_gaps
 from latenttree.data.columns.codes import stack_columns
 from latenttree.data.columns.vectors import Column, vector_of
-from latenttree.data.containers import Container, Matrix, SparseMatrix, container_of
+from latenttree.data.containers import Container, Matrix, container_of
 from latenttree.data.schema.fields import SchemaFields
 from latenttree.data.schema.lookup import MISSING, binary_codes, known_codes
 from latenttree.data.schema.quantities import block_values, number_values, rank_values
@@ -77,10 +77,10 @@ class Reader:
         schema = self.schema
         container = container_of(X)
         check_shape(container.shape, self.n_min)
-        if schema.members is not None and isinstance(container, Matrix | SparseMatrix):
+        if isinstance(container, Matrix) and schema.members is not None:
             self._check_count(container)
             container = container.grouped(schema.input_names, schema.members)
-        elif isinstance(container, SparseMatrix):
+        elif isinstance(container, Matrix) and container.is_sparse:
             self._check_sparse(X)
         positions = self._positions(container)
         if schema.is_sparse_binary and container.ones is not None:
@@ -106,7 +106,7 @@ class Reader:
         """Whether an integer array holds only codes, so that a cast suffices."""
         schema, array = self.schema, matrix.array
         same = len(schema.columns) == schema.n_vars and _in_order(schema.index)
-        plain = matrix.mask is None and array.dtype.kind in "biu"
+        plain = matrix.mask is None and not matrix.is_sparse and array.dtype.kind in "biu"
         if not (same and plain and schema.numbered):
             return False
         right = (array.min(axis=0) >= 0) & (array.max(axis=0) < schema.dims)

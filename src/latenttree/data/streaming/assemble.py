@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.data.checks import check_shape, resolve_names
-from latenttree.data.columns.builder import variables_of_vectors
+from latenttree.data.columns.builder import table_of_vectors, variables_of_vectors
 from latenttree.data.columns.codes import code_dtype
 from latenttree.data.columns.families import AUTO, Family, requested_families
 from latenttree.data.columns.variables import (
@@ -22,7 +23,11 @@ from latenttree.data.columns.variables import (
     varying,
 )
 from latenttree.data.columns.vectors import Vector
-from latenttree.data.streaming.columns import NumericOnDiskVariable, StreamedColumn
+from latenttree.data.streaming.columns import (
+    MAX_DISTINCT,
+    NumericOnDiskVariable,
+    StreamedColumn,
+)
 from latenttree.data.streaming.scratch import Arrays, ScratchFolder
 from latenttree.data.streaming.text_columns import TextColumn
 from latenttree.data.table import Table
@@ -36,7 +41,8 @@ Floats = NDArray[np.float64]
 
 
 class RowBlock(NamedTuple):
-    """Rows of a table: a vector, or texts, for each column; and the weights of the rows."""
+    """Rows of a table: a vector, or a pyarrow array of texts, for each column; and the weights of
+    the rows."""
 
     n: int
     columns: Sequence[Any]
@@ -52,6 +58,9 @@ class ReadPlan(NamedTuple):
         else it lies in a file.
     names, family, drop_constant : as in `as_table`.
     scratch : folder of the files; that of the system if None.
+    held : whether all rows of a .csv fit in memory, so that no scratch file is needed.
+    scores : as in `as_table`; only where rows are held.
+    max_distinct : see `TextColumn`.
     """
 
     limit: int
@@ -59,6 +68,9 @@ class ReadPlan(NamedTuple):
     family: Family = AUTO
     drop_constant: bool = False
     scratch: str | Path | None = None
+    held: bool = False
+    scores: bool = False
+    max_distinct: int = MAX_DISTINCT
 
     @property
     def chunk_bytes(self) -> int:
@@ -67,7 +79,8 @@ class ReadPlan(NamedTuple):
 
     def arrays(self) -> Arrays:
         """Where the arrays of the table go: memory, or a mapped file."""
-        return Arrays(room_for_table(self.limit), self.scratch)
+        room = sys.maxsize if self.held else room_for_table(self.limit)
+        return Arrays(room, self.scratch)
 
 
 def streamed_table(
@@ -78,11 +91,8 @@ def streamed_table(
     Memory: a chunk, the different values of each column (but for decimal numbers), and the table
     where it fits. On disk: 1 to 8 bytes for each value, and the table where it does not fit."""
     names = resolve_names(plan.names, len(header), header)
-    requested = requested_families(plan.family, names)
-    scratch = ScratchFolder(plan.scratch)
-    kind = TextColumn if texts else StreamedColumn
-    columns = [kind(name, family, scratch) for name, family in zip(names, requested, strict=True)]
-    written = _ChunkWriter(columns)
+    written = _ChunkWriter(_columns(names, plan, texts))
+    columns = written.columns
     for chunk in chunks:
         written.add(chunk)
     n, weights = sum(written.sizes), written.weights
@@ -91,11 +101,31 @@ def streamed_table(
         check_weights(np.zeros(written.n_read), written.n_read)
     check_shape((n, len(names)))
     total = None if weights is None else check_weights(np.concatenate(weights), n)
-    vectors = (column.summary(weights) for column in columns)
+    total = None if total is None or (total == 1).all() else total
     with written.numbering_all_rows():
-        variables = variables_of_vectors(vectors, names, n, plan.family, plan.drop_constant)
+        if plan.scores or (plan.held and total is not None and (total % 1 != 0).any()):
+            vectors = (column.vector() for column in columns if isinstance(column, TextColumn))
+            return table_of_vectors(
+                vectors,
+                names,
+                n,
+                drop_constant=plan.drop_constant,
+                family=plan.family,
+                scores=plan.scores,
+                weights=total,
+            )
+        summaries = (column.summary(weights) for column in columns)
+        variables = variables_of_vectors(summaries, names, n, plan.family, plan.drop_constant)
     table = _table(_Rows(columns, variables, written.sizes), plan)
-    return table if total is None or (total == 1).all() else table.replace(weights=total)
+    return table if total is None else table.replace(weights=total)
+
+
+def _columns(names: Sequence[str], plan: ReadPlan, texts: bool) -> list[StreamedColumn]:
+    store = ScratchFolder(plan.scratch, plan.held)
+    requested = zip(names, requested_families(plan.family, names), strict=True)
+    if texts:
+        return [TextColumn(name, family, store, plan.max_distinct) for name, family in requested]
+    return [StreamedColumn(name, family, store) for name, family in requested]
 
 
 class _ChunkWriter:
@@ -164,7 +194,8 @@ class _ChunkWriter:
 
 def _taken(values: Any, keep: NDArray[np.bool_]) -> Any:
     if not isinstance(values, Vector):
-        return [value for value, kept in zip(values, keep.tolist(), strict=True) if kept]
+        rows = values.dictionary_decode().take(np.flatnonzero(keep))
+        return rows.dictionary_encode()
     if values.gaps is None:
         return Vector(values.known[keep], None, values.labelled, values.levels, values.loose)
     known, gaps = values.known[keep[~values.gaps]], values.gaps[keep]

@@ -28,15 +28,18 @@ from latenttree.data.streaming.quantiles import (
     streamed_edges,
     streamed_varies,
 )
-from latenttree.data.streaming.scratch import ScratchFolder, Segment
+from latenttree.data.streaming.scratch import Part, ScratchFolder
 
 Floats = NDArray[np.float64]
 
-Different = tuple[Sequence[Any], NDArray[np.int64], NDArray[np.int64]]
+Different = tuple[Sequence[Any], NDArray[np.int64]]
 
 MAX_DISTINCT = 4096
 """Different values up to which numbers are stored as codes: more than categories written as floats
 have."""
+
+SORTED_AT_ONCE = 1 << 20
+"""Numbers of a column on disk up to which its quantiles are found by sorting."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +83,7 @@ class Summary(Vector):
 class Written(NamedTuple):
     """A part of a column on disk: numbers if `wide`, else codes and -1."""
 
-    part: Segment
+    part: Part
     wide: bool
 
 
@@ -88,10 +91,10 @@ class StreamedColumn:
     """A column that grows by vectors, see the module. `_numbers`: the requested family allows
     numbers."""
 
-    def __init__(self, name: str, requested: str, scratch: ScratchFolder) -> None:
+    def __init__(self, name: str, requested: str, store: ScratchFolder) -> None:
         self.name, self.requested = name, requested
         self._numbers = requested == AUTO or requested in NUMBERS
-        self._scratch = scratch
+        self.store = store
         self._position: dict[Any, int] = {}
         self._rows = self._mass = np.zeros(0)
         self._first: list[int] = []
@@ -106,15 +109,19 @@ class StreamedColumn:
         if self.wide or self._too_many(vector.known):
             self._add_wide(vector)
         else:
-            self._add_places(vector, weights)
+            labels, local = _different(vector.known)
+            self._add_coded(labels, vector.spread(local, -1), weights)
         self.n += vector.n
 
     def _too_many(self, known: NDArray[Any]) -> bool:
         kind = known.dtype.kind
         if not self._numbers or kind not in "iuf" or (kind != "f" and self.requested == AUTO):
             return False
-        new = set(np.unique(known).tolist()) - self._position.keys()
-        return len(new) + len(self._position) > MAX_DISTINCT
+        for some in (known[: 2 * MAX_DISTINCT], known):  # few rows often show it
+            new = set(np.unique(some).tolist()) - self._position.keys()
+            if len(new) + len(self._position) > MAX_DISTINCT:
+                return True
+        return False
 
     def _add_wide(self, vector: Vector) -> None:
         self.wide = True
@@ -122,30 +129,37 @@ class StreamedColumn:
         numbers = numbers if numbers.dtype == np.float32 else numbers.astype(np.float64)
         self._write(vector.spread(numbers, np.float32(np.nan)), True)
 
-    def _add_places(self, vector: Vector, weights: Floats | None) -> None:
-        self._add_different(vector, _different(vector.known), weights)
+    def _add_coded(
+        self, labels: Sequence[Any], local: NDArray[np.int64], weights: Floats | None
+    ) -> None:
+        """Append rows, given different values and which of them each row has, -1 where none."""
+        position = self._position
+        numbers = [position.get(label, -1) for label in labels]
+        if -1 in numbers:
+            numbers = self._number_new(labels, local)
+        codes = np.asarray([*numbers, -1])[local]
+        self._count(codes, weights)
+        self._write(codes.astype(code_dtype(len(position), signed=True)), False)
 
-    def _add_different(self, vector: Vector, different: Different, weights: Floats | None) -> None:
-        """Append rows; of `vector` only the missing rows and their number are used."""
-        labels, local, first = different
-        rows = np.arange(vector.n) if vector.gaps is None else np.flatnonzero(~vector.gaps)
-        positions, before = np.empty(len(labels), dtype=np.int64), len(self._position)
-        for i in np.argsort(first).tolist():  # positions in the order in which values came
-            positions[i] = self._position.setdefault(labels[i], len(self._position))
-            if positions[i] >= before:
-                self._first.append(self.n + int(rows[first[i]]))
-        codes = positions[local] if len(positions) else local
-        self._count(codes, weights if weights is None else weights[rows])
-        codes = vector.spread(codes, -1)
-        self._write(codes.astype(code_dtype(len(self._position), signed=True)), False)
+    def _number_new(self, labels: Sequence[Any], local: NDArray[np.int64]) -> list[int]:
+        """The positions of values, new ones in the order in which they came."""
+        first = np.empty(len(labels) + 1, dtype=np.int64)
+        first[local[::-1]] = np.arange(len(local))[::-1]
+        position = self._position
+        for i in np.argsort(first[:-1]).tolist():
+            if position.setdefault(labels[i], len(position)) == len(self._first):
+                self._first.append(self.n + int(first[i]))
+        return [position[label] for label in labels]
 
-    def _count(self, positions: NDArray[np.int64], weights: Floats | None) -> None:
+    def _count(self, codes: NDArray[np.int64], weights: Floats | None) -> None:
         size = len(self._position)
-        self._rows = _longer(self._rows, size) + np.bincount(positions, minlength=size)
-        self._mass = _longer(self._mass, size) + np.bincount(positions, weights, size)
+        rows = np.bincount(codes + 1, minlength=size + 1)[1:]
+        mass = rows if weights is None else np.bincount(codes + 1, weights, size + 1)[1:]
+        self._rows = _longer(self._rows, size) + rows
+        self._mass = _longer(self._mass, size) + mass
 
     def _write(self, values: NDArray[Any], wide: bool) -> None:
-        self._written.append(Written(self._scratch.add(values), wide))
+        self._written.append(Written(self.store.add(values), wide))
 
     def different(self) -> NDArray[Any]:
         """(m,) the different values, in order of appearance."""
@@ -178,7 +192,7 @@ class StreamedColumn:
     def numbers(self, i: int, table: Floats | None) -> Floats:
         """Numbers of part i, NaN where missing; `table` has the number of each code, then NaN."""
         written = self._written[i]
-        stored = self._scratch.read(written.part)
+        stored = self.store.read(written.part)
         if written.wide:
             return stored.astype(np.float64)
         assert table is not None
@@ -186,7 +200,7 @@ class StreamedColumn:
 
     def codes(self, i: int, table: NDArray[Any]) -> NDArray[Any]:
         """Codes of part i; `table` maps stored codes to these, its last entry is -1."""
-        return np.asarray(table[self._scratch.read(self._written[i].part)])
+        return np.asarray(table[self.store.read(self._written[i].part)])
 
     def number_table(self) -> Floats:
         """The number of each stored code, then NaN: an index of -1 is missing."""
@@ -221,7 +235,8 @@ class NumericOnDisk(Vector):
             raise identifier(name, extent.rows, True)
         if family == "poisson":
             self._check_counts(name)
-        edges = streamed_edges(self.parts, extent)
+        at_once = self.column.store.held or extent.rows <= SORTED_AT_ONCE
+        edges = streamed_edges(self.parts, extent, at_once)
         varies = edges.size and streamed_varies(self.parts, extent)
         return NumericOnDiskVariable(
             name,
@@ -263,30 +278,20 @@ class NumericOnDiskVariable(Variable):
 
 
 def _different(known: NDArray[Any]) -> Different:
-    """Different values, the position of each value among them, and the first row of each."""
+    """Different values, and the position of each value among them."""
     kind = known.dtype.kind
     if not len(known):
-        return [], np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+        return [], np.empty(0, dtype=np.int64)
+    if kind == "O":
+        position: dict[Any, int] = {}
+        numbers = (position.setdefault(value, len(position)) for value in known.tolist())
+        local = np.fromiter(numbers, np.int64, len(known))
+        return list(position), local
     if kind in "biu":
         labels, local = encode_integers(np.ascontiguousarray(known))
-        first = np.empty(len(labels), dtype=np.int64)
-        first[local[::-1]] = np.arange(len(local))[::-1]
-        return labels.tolist(), local, first
-    if kind == "O":
-        return _different_objects(known)
-    values, first, local = np.unique(known, return_index=True, return_inverse=True)
-    return values.tolist(), local, first
-
-
-def _different_objects(known: NDArray[Any]) -> Different:
-    position: dict[Any, int] = {}
-    values = known.tolist()
-    local = np.fromiter(
-        (position.setdefault(value, len(position)) for value in values), np.int64, len(values)
-    )
-    first = np.empty(len(position), dtype=np.int64)
-    first[local[::-1]] = np.arange(len(local))[::-1]
-    return list(position), local, first
+    else:
+        labels, local = np.unique(known, return_inverse=True)
+    return labels.tolist(), local
 
 
 def _longer(values: NDArray[Any], size: int) -> NDArray[Any]:

@@ -1,14 +1,13 @@
-"""Pairs of sample and code that come in any order, sorted on disk: sparse binary data beyond
-memory.
+"""Pairs of sample and code that come in any order, sorted: sparse binary data, also beyond memory.
 
-Samples are divided into ranges of `BUCKET_ROWS`. A pair is written to the bucket of its range; then
-each bucket is sorted and deduplicated by itself. Memory holds one bucket, whatever the order of the
-file. The same protocol as `events.pairs.Pairs`.
+Samples are divided into ranges of `BUCKET_ROWS`. A pair goes to the bucket of its range; then each
+bucket is sorted and deduplicated by itself. Where buckets lie on disk, memory holds one of them,
+whatever the order of the pairs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,19 +15,21 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from latenttree.data.events.pairs import Change, IntArray, index_dtype, limiting
-from latenttree.data.streaming.scratch import Arrays, ScratchFolder, Segment
+from latenttree.data.streaming.scratch import Arrays, Part, ScratchFolder
+
+IntArray = NDArray[np.int64]
+Change = Callable[[Any, Any], tuple[Any, Any]]
 
 BUCKET_ROWS = 1 << 14
 """Samples in a bucket, at most 2^16."""
 
 
-class DiskPairCollector:
-    """Collects pairs in buckets on disk; see `events.pairs.Collector`."""
+class PairCollector:
+    """Collects pairs in buckets."""
 
     def __init__(self, scratch: ScratchFolder, bucket_rows: int = BUCKET_ROWS) -> None:
         self.scratch, self.bucket_rows = scratch, bucket_rows
-        self._buckets: list[list[tuple[Segment, Segment]]] = []
+        self._buckets: list[list[tuple[Part, Part]]] = []
 
     def add(self, rows: NDArray[Any], codes: NDArray[Any]) -> None:
         """Some pairs: sample and code, by number."""
@@ -49,9 +50,9 @@ class DiskPairCollector:
         parts = self.scratch.add(local), self.scratch.add(codes.astype(np.int32))
         self._buckets[bucket].append(parts)
 
-    def sorted(self, n_rows: int, texts: Sequence[str]) -> DiskPairs:
+    def sorted(self, n_rows: int, texts: Sequence[str]) -> Pairs:
         """The pairs, each once, by sample and code."""
-        pairs = DiskPairs(self.scratch, [], tuple(texts), n_rows, self.bucket_rows)
+        pairs = Pairs(self.scratch, [], tuple(texts), n_rows, self.bucket_rows)
         for bucket in range(-(-n_rows // self.bucket_rows)):
             parts = self._buckets[bucket] if bucket < len(self._buckets) else []
             read = self.scratch.read
@@ -64,8 +65,8 @@ class DiskPairCollector:
 
 
 @dataclass(frozen=True, eq=False)
-class DiskPairs:
-    """Distinct (sample, code), by numbers, on disk: `texts[i]` is code i.
+class Pairs:
+    """Distinct (sample, code), by numbers: `texts[i]` is code i.
 
     Attributes
     ----------
@@ -75,7 +76,7 @@ class DiskPairs:
     """
 
     scratch: ScratchFolder
-    buckets: list[tuple[Segment, Segment]]
+    buckets: list[tuple[Part, Part]]
     texts: tuple[str, ...]
     n_rows: int
     bucket_rows: int = BUCKET_ROWS
@@ -91,7 +92,7 @@ class DiskPairs:
         )
 
     def __len__(self) -> int:
-        return sum(codes.shape[0] for _, codes in self.buckets)
+        return sum(int(codes.shape[0]) for _, codes in self.buckets)
 
     def _read(self) -> Iterator[tuple[IntArray, NDArray[np.int32]]]:
         """Samples of each bucket, numbered from its first, and their codes."""
@@ -99,10 +100,13 @@ class DiskPairs:
             number = self.scratch.read(counts)
             yield np.repeat(np.arange(len(number)), number), self.scratch.read(codes)
 
+    def _codes(self) -> Iterator[NDArray[np.int32]]:
+        return (self.scratch.read(codes) for _, codes in self.buckets)
+
     def support(self) -> IntArray:
         """How many samples have each code."""
         counts = np.zeros(len(self.texts), dtype=np.int64)
-        for _, codes in self._read():
+        for codes in self._codes():
             counts += np.bincount(codes, minlength=len(counts))
         return counts
 
@@ -111,20 +115,20 @@ class DiskPairs:
         pairs = sorted(zip(self.texts, self.support().tolist(), strict=True))
         return {text: n for text, n in pairs if n}
 
-    def limited(self, texts: Sequence[str]) -> DiskPairs:
+    def limited(self, texts: Sequence[str]) -> Pairs:
         """The pairs of these codes, which are numbered in this order; they need not occur."""
         return self.changed(limiting(self.texts, texts), texts)
 
-    def changed(self, change: Change, texts: Sequence[str]) -> DiskPairs:
+    def changed(self, change: Change, texts: Sequence[str]) -> Pairs:
         """The same samples with other codes, bucket by bucket."""
-        pairs = DiskPairs(self.scratch, [], tuple(texts), self.n_rows, self.bucket_rows)
+        pairs = Pairs(self.scratch, [], tuple(texts), self.n_rows, self.bucket_rows)
         for rows, codes in self._read():
             pairs.add(*change(rows, codes))
         return pairs
 
-    def nonempty(self) -> tuple[DiskPairs, IntArray]:
+    def nonempty(self) -> tuple[Pairs, IntArray]:
         """Without the samples that have no code, and the numbers of the others."""
-        rest = DiskPairCollector(self.scratch, self.bucket_rows)
+        rest = PairCollector(self.scratch, self.bucket_rows)
         kept, n_kept = [np.empty(0, np.int64)], 0
         for bucket, (rows, codes) in enumerate(self._read()):
             some = np.unique(rows)
@@ -137,9 +141,9 @@ class DiskPairs:
         """(n_rows, codes) CSR of ones."""
         nnz = len(self)
         dtype = index_dtype(nnz, self.n_rows, len(self.texts))
-        arrays.add((codes for _, codes in self._read()), (nnz,), dtype)
+        arrays.add(self._codes(), (nnz,), dtype)
         arrays.add(self._row_ends(dtype), (self.n_rows + 1,), dtype)
-        arrays.add((np.ones(len(c), np.float32) for _, c in self._read()), (nnz,), np.float32)
+        arrays.add((np.ones(len(codes), np.float32) for codes in self._codes()), (nnz,), np.float32)
         indices, indptr, data = arrays.finish()
         shape = (self.n_rows, len(self.texts))
         matrix = sparse.csr_array((data, indices, indptr), shape=shape, copy=False)
@@ -156,9 +160,30 @@ class DiskPairs:
 
 
 def _different(keys: IntArray) -> IntArray:
-    """Different keys in order; sorts `keys` in place. `numpy.unique` builds a hash table first, ten
-    times slower here."""
+    """Different keys in order; may sort `keys` in place. `numpy.unique` builds a hash table first,
+    ten times slower here."""
+    if (keys[1:] > keys[:-1]).all():
+        return keys
     keys.sort()
     is_new = np.ones(len(keys), dtype=np.bool_)
     is_new[1:] = keys[1:] != keys[:-1]
     return keys[is_new]
+
+
+def limiting(texts: Sequence[str], others: Sequence[str]) -> Change:
+    """The change from codes of `texts` to those of `others`; codes without a counterpart are left
+    out."""
+    position = {text: i for i, text in enumerate(others)}
+    new_code = np.asarray([position.get(text, -1) for text in texts], dtype=np.int64)
+
+    def change(rows: IntArray, codes: NDArray[Any]) -> tuple[IntArray, IntArray]:
+        new_codes = new_code[codes]
+        kept = new_codes >= 0
+        return rows[kept], new_codes[kept]
+
+    return change
+
+
+def index_dtype(*sizes: int) -> Any:
+    """The type of indices of a sparse matrix of these sizes, as SciPy chooses it."""
+    return np.int32 if max(sizes) < 2**31 else np.int64

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.data.columns.bins import NEGLIGIBLE, number_of_bins
+from latenttree.data.columns.bins import NEGLIGIBLE, number_of_bins, quantile_edges
 
 Floats = NDArray[np.float64]
 Parts = Callable[[], Iterable[tuple[Floats, Floats | None]]]
@@ -42,17 +42,26 @@ def range_of(parts: Parts) -> Range:
     return Range(low, high, whole, total, rows)
 
 
-def streamed_edges(parts: Parts, extent: Range) -> Floats:
-    """`bins.quantile_edges` of a column that is read in parts, six times.
+def streamed_edges(parts: Parts, extent: Range, at_once: bool = False) -> Floats:
+    """`bins.quantile_edges` of a column that is read in parts, six times; once where it may be
+    held `at_once`.
 
     Edge j of b bins is the smallest value u with W(x <= u) >= j W / b. It is determined 16 bits at
     a time, highest first, from counts of the values that share the bits so far. Exact where weights
     are whole numbers, whose sums do not depend on the order. O(n) a reading."""
+    if at_once:
+        x, weights = zip(*parts(), strict=True)
+        return quantile_edges(np.concatenate(x), _joined(weights))
     b = number_of_bins(extent.total)
     targets = np.arange(1, b) * extent.total / b
     edges = np.unique(_selected(parts, targets))
     edges = edges[edges < extent.high]
     return edges if edges.size else _second_largest(parts, extent.high)
+
+
+def _joined(weights: Sequence[Floats | None]) -> Floats | None:
+    known = [part for part in weights if part is not None]
+    return np.concatenate(known) if known else None
 
 
 def _selected(parts: Parts, targets: Floats) -> Floats:

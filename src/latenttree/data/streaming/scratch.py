@@ -34,34 +34,33 @@ class Segment(NamedTuple):
         return int(np.prod(self.shape)) * np.dtype(self.dtype).itemsize
 
 
+Part = Segment | NDArray[Any]
+
+
 class ScratchFolder:
-    """An unnamed file that arrays are added to and read back from.
+    """An unnamed file that arrays are added to and read back from; where `held`, they stay in
+    memory instead.
 
     Reading copies to memory that is freed with the copy; pages of a map would stay."""
 
-    def __init__(self, folder: str | Path | None = None) -> None:
-        self.folder = folder
-        try:
-            self._file: Any = tempfile.TemporaryFile(dir=folder, prefix="latenttree-")  # noqa: SIM115
-        except OSError as error:
-            raise DataError(
-                f"cannot write scratch files in {str(folder or tempfile.gettempdir())!r} ("
-                f"{error.strerror})",
-                Text("pass ", Option("scratch"), " with a folder that exists and has room"),
-                path=str(folder or tempfile.gettempdir()),
-                option="scratch",
-            ) from error
-        self.size = 0
+    def __init__(self, folder: str | Path | None = None, held: bool = False) -> None:
+        self.folder, self.held, self.size = folder, held, 0
+        if not held:
+            self._file = _unnamed_file(folder)
 
-    def add(self, array: NDArray[Any]) -> Segment:
+    def add(self, array: NDArray[Any]) -> Part:
         """Append an array."""
         array = np.ascontiguousarray(array)
+        if self.held:
+            return array
         part = Segment(self.size, array.dtype, array.shape)
         self._write(array)
         return part
 
-    def read(self, part: Segment) -> NDArray[Any]:
-        """An array that was added, copied to memory."""
+    def read(self, part: Part) -> NDArray[Any]:
+        """An array that was added."""
+        if not isinstance(part, Segment):
+            return part
         array = np.empty(part.shape, dtype=part.dtype)
         if array.size:
             self._file.seek(part.offset)
@@ -117,6 +116,19 @@ class ScratchFolder:
                 option="scratch",
             ) from error
         self.size += array.nbytes
+
+
+def _unnamed_file(folder: str | Path | None) -> Any:
+    try:
+        return tempfile.TemporaryFile(dir=folder, prefix="latenttree-")
+    except OSError as error:
+        raise DataError(
+            f"cannot write scratch files in {str(folder or tempfile.gettempdir())!r} ("
+            f"{error.strerror})",
+            Text("pass ", Option("scratch"), " with a folder that exists and has room"),
+            path=str(folder or tempfile.gettempdir()),
+            option="scratch",
+        ) from error
 
 
 class Arrays:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
-from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,11 +12,11 @@ from numpy.typing import NDArray
 
 from latenttree.data.checks import check_shape, resolve_names
 from latenttree.data.columns.vectors import vector_of_array, vector_of_series
-from latenttree.data.files.csv_cells import Roles, check_header, number_of
+from latenttree.data.files.csv_batches import checked_header, coded_texts, csv_batches
+from latenttree.data.files.csv_cells import Roles, weights_of_texts
 from latenttree.data.files.npy import Npz, array_header, read_values
 from latenttree.data.files.parquet import parquet_batches, parquet_columns, parquet_file
-from latenttree.data.files.text import rows_of_csv
-from latenttree.data.streaming.assemble import Floats, RowBlock
+from latenttree.data.streaming.assemble import RowBlock
 from latenttree.data.streaming.scratch import ScratchFolder, release
 from latenttree.errors import DataError
 
@@ -28,8 +26,10 @@ ROWS = 1 << 20
 MIN_ROW_BYTES = 64
 """Bytes that a row counts at least: coding one value of a column takes so many."""
 
-TEXT_ROWS = 1 << 12
-"""Most rows of text in a chunk: the garbage collector visits all their strings."""
+
+CELL_BYTES = 1 << 11
+"""Bytes of text for each column of a .csv in a chunk, if they fit: an array of few cells takes as
+long as one of hundreds."""
 
 
 class Source(NamedTuple):
@@ -212,38 +212,20 @@ def parquet_source(path: Path, roles: Roles) -> Source:
 
 def csv_source(path: Path, delimiter: str, roles: Roles) -> Source:
     """Rows of a .csv, as texts."""
-    with rows_of_csv(path, delimiter) as (header, _):
-        check_header(header, path)
+    header = checked_header(path, delimiter)
     names, weights = roles.variables(header), roles.weights
     if len(names) < len(header):
         resolve_names(None, len(header), header)  # a role belongs to one column
-    others = [j for j, name in enumerate(header) if name in set(names)]
+    wanted = [j for j, name in enumerate(header) if name in set(names)]
+    others = wanted if weights is None else [*wanted, header.index(weights)]
 
     def chunks(size: int) -> Iterator[RowBlock]:
-        step, start = min(TEXT_ROWS, rows_in(size, 80 * len(header))), 0  # of a short text
-        with rows_of_csv(path, delimiter) as (_, rows):
-            while block := list(islice(rows, step)):
-                columns = [list(map(itemgetter(j), block)) for j in range(len(header))]
-                counts = None
-                if weights is not None:
-                    counts = _weights(columns[header.index(weights)], weights, start)
-                yield RowBlock(len(block), [columns[j] for j in others], counts)
-                start += len(block)
+        start, block = 0, max(size // 16, min(size // 2, CELL_BYTES * len(header)))
+        for columns in csv_batches(path, delimiter, others, block) if wanted else ():
+            n, counts = len(columns[0]), None
+            if weights is not None:
+                counts = weights_of_texts(*coded_texts(columns[-1]), weights, start)
+            yield RowBlock(n, columns[: len(wanted)], counts)
+            start += n
 
     return Source(names, chunks, texts=True)
-
-
-def _weights(texts: Sequence[str], name: str, start: int) -> Floats:
-    numbers = [number_of(text.strip()) for text in texts]
-    if None in numbers:
-        row = numbers.index(None)
-        raise DataError(
-            f"column {name!r} of weights has {texts[row]!r} in row {start + row}, which "
-            "is no number",
-            "correct it",
-            column=name,
-            row=start + row,
-            value=texts[row],
-            option="weights",
-        )
-    return np.asarray(numbers, dtype=np.float64)

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from latenttree.evaluation.baselines._shared import EdgeList, as_edge_list, check_distances
+from latenttree.distances.spanning_tree import minimum_spanning_tree
+from latenttree.evaluation.baselines._shared import EdgeList, check_distances
 from latenttree.tree import Tree
 
 
@@ -27,22 +28,6 @@ def chow_liu(D: ArrayLike, names: Sequence[str] | None = None) -> Tree:
 
 
 def spanning_edges(D: NDArray[np.float64]) -> EdgeList:
-    """Prim's algorithm on a dense matrix, O(p^2); ties go to the lower index."""
-    n_vars = len(D)
-    nearest = np.zeros(n_vars, dtype=np.int64)
-    distance = D[0].copy()
-    distance[0] = np.inf
-    edges: list[tuple[int, int]] = []
-    lengths: list[float] = []
-    outside = np.ones(n_vars, dtype=bool)
-    outside[0] = False
-    for _ in range(n_vars - 1):
-        new = int(np.argmin(distance))
-        edges.append((int(nearest[new]), new))
-        lengths.append(float(D[nearest[new], new]))
-        outside[new] = False
-        closer = outside & (D[new] < distance)
-        distance[closer] = D[new, closer]
-        nearest[closer] = new
-        distance[new] = np.inf
-    return as_edge_list(edges, lengths)
+    """The minimum spanning tree of a dense matrix; O(p^2)."""
+    edges = minimum_spanning_tree(D)
+    return edges, D[edges[:, 0], edges[:, 1]]

@@ -26,6 +26,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse.csgraph import connected_components
 
 from latenttree.engine.kernels import kernel
 from latenttree.evaluation.baselines._shared import (
@@ -211,11 +212,8 @@ def _linked(spread: FloatArray, family_spread: float) -> IntArray:
     the closest pair keeps the recursion going.
     """
     smallest = spread[np.triu_indices(len(spread), 1)].min()
-    together = spread <= max(family_spread, smallest)
-    labels = np.arange(len(spread))
-    for i in range(len(spread)):
-        labels[np.isin(labels, labels[together[i]])] = labels[i]
-    return labels
+    labels = connected_components(spread <= max(family_spread, smallest), directed=False)[1]
+    return np.asarray(labels, dtype=np.int64)
 
 
 def _cluster(spread: FloatArray, rng: np.random.Generator) -> IntArray:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from latenttree.config import check_choice
 from latenttree.errors import DataError
+from latenttree.evaluation.baselines._shared import tidy_hidden
 from latenttree.tree import Tree
 
 Shape = Literal["balanced", "caterpillar", "star", "random"]
@@ -126,17 +127,8 @@ def _random_edges(p: int, arity: int, rng: np.random.Generator) -> NDArray[np.in
 
 def _without_degree_two(edges: NDArray[np.int64], p: int) -> NDArray[np.int64]:
     """Suppress hidden nodes with two neighbours (a root with two children)."""
-    adjacency: dict[int, set[int]] = {}
-    for a, b in edges.tolist():
-        adjacency.setdefault(a, set()).add(b)
-        adjacency.setdefault(b, set()).add(a)
-    for node in [v for v in adjacency if v >= p]:
-        if len(adjacency[node]) == 2:
-            a, b = adjacency.pop(node)
-            adjacency[a] ^= {node, b}
-            adjacency[b] ^= {node, a}
-    number = {v: v for v in range(p)}
-    for v in sorted(v for v in adjacency if v >= p):
-        number[v] = len(number)
-    pairs = [(number[a], number[b]) for a in adjacency for b in adjacency[a] if a < b]
-    return np.array(sorted(pairs), dtype=np.int64)
+    joined, _ = tidy_hidden(p, edges, np.zeros(len(edges)))
+    hidden = np.unique(joined[joined >= p])
+    number = np.concatenate([np.arange(p), np.zeros(edges.max(initial=p) + 1 - p, dtype=np.int64)])
+    number[hidden] = p + np.arange(len(hidden))
+    return np.array(sorted(number[joined].tolist()), dtype=np.int64)
