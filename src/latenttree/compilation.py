@@ -119,7 +119,8 @@ class Compiler:
 
 def kind_of(table: Table) -> str:
     """The kind of kernels that a table needs."""
-    return "values" if table.values is not None and table.kind == "codes" else table.kind
+    stored = table.storage.name
+    return "values" if table.has_values and stored == "codes" else stored
 
 
 # ---- children --------------------------------------------------------------------------------
