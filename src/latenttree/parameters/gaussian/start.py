@@ -50,8 +50,6 @@ def gaussian_start(
     weights : (n,) sample weights; None: all one.
     """
     units = standardisation(X, weights)
-    moments, reduced_offsets, wide = reduced_moments(
-        tree, X, offsets, n_dims, weights, units, n_jobs
-    )
-    implied = closed_form(tree, moments, reduced_offsets, n_dims, wide)
+    moments, at, wide = reduced_moments(tree, X, offsets, n_dims, weights, units, n_jobs)
+    implied = closed_form(tree, moments, at, n_dims, wide)
     return GaussianStart(implied.model, implied.condition, X, weights, units)
