@@ -32,7 +32,6 @@ TILE = 256
 class CodedStorage(Storage):
     """Codes `(n, p)`, -1 where missing."""
 
-    name: ClassVar[str] = "codes"
     wide: ClassVar[str] = "variables with more than two categories"
 
     def known(self, chunk: Chunk) -> NDArray[np.bool_] | None:

@@ -37,9 +37,6 @@ class Storage(ABC):
     offsets: Ints  # (p + 1,)
     has_missing: bool
 
-    name: ClassVar[str]
-    """Name of the form."""
-
     wide: ClassVar[str]
     """What takes more than a number for each variable."""
 

@@ -29,7 +29,6 @@ from latenttree.engine.kernels import kernel
 class VectorStorage(Storage):
     """CSR rows `(n, coordinates)`; a missing variable stores nothing."""
 
-    name: ClassVar[str] = "blocks"
     wide: ClassVar[str] = "vectors"
 
     def known(self, chunk: Chunk) -> NDArray[np.bool_] | None:
@@ -98,8 +97,6 @@ class VectorStorage(Storage):
 @dataclass(frozen=True, eq=False)
 class BinaryStorage(VectorStorage):
     """CSR rows of ones: every variable is 0 or 1, none is missing."""
-
-    name: ClassVar[str] = "sparse_binary"
 
     @property
     def is_binary(self) -> bool:
