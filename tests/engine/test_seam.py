@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import pickle
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from tests.reference.engines import Elsewhere
 
 from latenttree.data import as_table
 from latenttree.data.chunk import Chunk
 from latenttree.data.subsets import halves
 from latenttree.data.table import Table
-from latenttree.engine import BLOCK, Pass, merged
+from latenttree.engine import merged
 from latenttree.model.samples import Samples
 
 
@@ -41,21 +41,6 @@ class CodeSums:
         weights = np.ones(len(chunk)) if chunk.weights is None else chunk.weights
         total.first[:] += self.factor * weights @ chunk.codes
         total.rows.append((chunk.start, chunk.codes))
-
-
-class Elsewhere:
-    """An engine that pickles the pass, runs it on chunks of 4,096 samples and merges the totals."""
-
-    def run(self, pass_: Pass[Any], table: Any, n_jobs: int) -> Any:
-        """The total."""
-        source, pass_ = table.at_source(pass_)
-        pass_ = pickle.loads(pickle.dumps(pass_))
-        total = pass_.start()
-        for start in range(0, source.n_samples, BLOCK):
-            partial = pass_.start()
-            pass_.add(partial, source.chunk(start, min(start + BLOCK, source.n_samples)), n_jobs)
-            merged(pass_, total, partial)
-        return total
 
 
 def table_of(weighted: bool, engine: Any = None) -> Table:

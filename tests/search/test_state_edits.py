@@ -20,11 +20,12 @@ from latenttree.refinement.tree_em import run_em
 from latenttree.report import states_summary
 from latenttree.search.driver import Judge, SearchResult
 from latenttree.search.neighbourhood import (
+    Neighbourhood,
     mixed,
     neighbourhood_of,
     with_neighbourhoods,
 )
-from latenttree.search.state_edits import LEAST_STATES, StateEdit, select_states
+from latenttree.search.state_edits import LEAST_STATES, select_states
 
 
 def draws(model: TreeModel, n: int, seed: int) -> Any:
@@ -59,7 +60,7 @@ def states_of(model: TreeModel) -> Any:
     return model.dims[model.tree.n_observed :]
 
 
-def selected(start: TreeModel, table: Any, **options: Any) -> SearchResult[StateEdit]:
+def selected(start: TreeModel, table: Any, **options: Any) -> SearchResult[Neighbourhood]:
     """The search for states from `start`; BIC rises, and is that of the model in the end."""
     samples = Samples(table)
     found = select_states(start, samples, FitConfig(**options), marginals(table))

@@ -32,20 +32,19 @@ MESSAGE_BYTES = 1 << 29
 """Memory for the messages of one batch of regions."""
 
 
-class Edit(Protocol):
-    """A fitted change of a region."""
-
-    @property
-    def region(self) -> Region:
-        """The region that changes."""
-
-    @property
-    def gain(self) -> float:
-        """The criterion gained, with the rest of the model fixed."""
+C = TypeVar("C")
 
 
-E = TypeVar("E", bound=Edit)
-Propose = Callable[[Region, RegionEvidence, E | None], E | None]
+class Edit(NamedTuple, Generic[C]):
+    """A fitted change of a region, and the criterion gained with the rest of the model fixed."""
+
+    region: Region
+    gain: float
+    change: C
+
+
+Edits = Sequence[Edit[C]]
+Propose = Callable[[Region, RegionEvidence, Edit[C] | None], Edit[C] | None]
 """The edit of a region, given the evidence on its branches, and what was proposed for it on fewer
 samples; None where there is none."""
 
@@ -120,7 +119,7 @@ class Judge:
         ).model
 
 
-class EditKind(Protocol[E]):
+class EditKind(Protocol[C]):
     """One kind of edits: where to look, what to propose, and how to put it into the model."""
 
     @property
@@ -134,31 +133,35 @@ class EditKind(Protocol[E]):
     def regions(self, model: TreeModel) -> Iterator[Region]:
         """The regions to look at, most promising first."""
 
-    def proposer(self, model: TreeModel) -> Propose[E]:
+    def proposer(self, model: TreeModel) -> Propose[C]:
         """What proposes and fits the best edit of a region of the model; called by threads."""
 
-    def refits(self, edits: Sequence[E]) -> Sequence[E]:
+    def refits(self, edits: Edits[C]) -> Edits[C]:
         """Regions as they are, with parameters that were fitted on the way."""
 
-    def applied(self, model: TreeModel, edits: Sequence[E]) -> TreeModel:
+    def applied(self, model: TreeModel, edits: Edits[C]) -> TreeModel:
         """The model with compatible edits made."""
 
     def revisited(
-        self, before: TreeModel, after: TreeModel, made: Sequence[E], waiting: Sequence[E]
+        self,
+        before: TreeModel,
+        after: TreeModel,
+        made: Edits[C],
+        waiting: Edits[C],
     ) -> Iterator[Region]:
         """The regions to look at after some edits were made and others, which gain, were not."""
 
 
-class Accepted(NamedTuple, Generic[E]):
+class Accepted(NamedTuple, Generic[C]):
     """A model with some edits made, and its value."""
 
     model: TreeModel
     value: float
-    edits: list[E]
+    edits: list[Edit[C]]
 
 
 @dataclass(frozen=True, eq=False)
-class SearchResult(Generic[E]):
+class SearchResult(Generic[C]):
     """The model that a search ended with.
 
     Attributes
@@ -169,13 +172,13 @@ class SearchResult(Generic[E]):
 
     model: TreeModel
     values: list[float]
-    proposed: list[E]
+    proposed: list[Edit[C]]
 
 
-def search_edits(model: TreeModel, kind: EditKind[E]) -> SearchResult[E]:
+def search_edits(model: TreeModel, kind: EditKind[C]) -> SearchResult[C]:
     """Hill climbing from `model` until no region that is examined has an edit that gains."""
     rules, judge = kind.rules, kind.judge
-    values, proposed, left = [judge.value(model)], list[E](), rules.most_regions
+    values, proposed, left = [judge.value(model)], list[Edit[C]](), rules.most_regions
     regions = kind.regions(model)
     for _ in range(rules.most_rounds):
         examined = list(islice(regions, left))
@@ -197,7 +200,7 @@ def search_edits(model: TreeModel, kind: EditKind[E]) -> SearchResult[E]:
     return SearchResult(model, values, proposed)
 
 
-def _refined(found: Accepted[E], judge: Judge) -> Accepted[E]:
+def _refined(found: Accepted[C], judge: Judge) -> Accepted[C]:
     """The refined model if its value is larger, else the model as it is."""
     new = judge.refined(found.model)
     value = judge.value(new)
@@ -205,8 +208,12 @@ def _refined(found: Accepted[E], judge: Judge) -> Accepted[E]:
 
 
 def accept(
-    model: TreeModel, edits: Sequence[E], kind: EditKind[E], value: float, refits: Sequence[E] = ()
-) -> Accepted[E] | None:
+    model: TreeModel,
+    edits: Edits[C],
+    kind: EditKind[C],
+    value: float,
+    refits: Edits[C] = (),
+) -> Accepted[C] | None:
     """The model with edits made that are compatible, if its value exceeds `value`; else None.
 
     First all of them are made together, in their order, and `refits` where these touch none. If the
@@ -223,14 +230,14 @@ def accept(
     return None
 
 
-def _forms(model: TreeModel, kind: EditKind[E]) -> Iterator[TreeModel]:
+def _forms(model: TreeModel, kind: EditKind[C]) -> Iterator[TreeModel]:
     """An edited model as it is, unless it is judged refined alone; then refined."""
     if not kind.rules.judged_refined:
         yield model
     yield kind.judge.refined(model)
 
 
-def compatible(model: TreeModel, edits: Iterable[E], borders_change: bool) -> list[E]:
+def compatible(model: TreeModel, edits: Iterable[Edit[C]], borders_change: bool) -> list[Edit[C]]:
     """Edits no two of which change a hidden node inside or next to the region of the other;
     greedily in order."""
     touched: set[int] = set()
@@ -247,20 +254,24 @@ def compatible(model: TreeModel, edits: Iterable[E], borders_change: bool) -> li
 # ---- proposals ------------------------------------------------------------------------
 
 
-def propose(model: TreeModel, regions: Sequence[Region], kind: EditKind[E]) -> list[E]:
+def propose(model: TreeModel, regions: Sequence[Region], kind: EditKind[C]) -> list[Edit[C]]:
     """The edits that `kind` proposes for some regions, given the messages of the model."""
     if not regions:
         return []
     work = kind.proposer(model)
-    known: dict[Region, E | None] = dict.fromkeys(regions)
+    known: dict[Region, Edit[C] | None] = dict.fromkeys(regions)
     for every in kind.rules.screens:
         known = dict(_screened(model, known, work, every, kind))
     return [edit for edit in known.values() if edit is not None]
 
 
 def _screened(
-    model: TreeModel, known: dict[Region, E | None], work: Propose[E], every: int, kind: EditKind[E]
-) -> Iterator[tuple[Region, E]]:
+    model: TreeModel,
+    known: dict[Region, Edit[C] | None],
+    work: Propose[C],
+    every: int,
+    kind: EditKind[C],
+) -> Iterator[tuple[Region, Edit[C]]]:
     """The edits of some regions by every `every`-th sample, in batches of bounded memory."""
     samples, n_jobs = kind.judge.samples, kind.judge.config.n_jobs
     width = int(model.dims[model.tree.n_observed :].max(initial=1))
@@ -275,7 +286,7 @@ def _screened(
             stop: int,
             batch: list[Region] = batch,
             evidence: RegionEvidence = evidence,
-        ) -> list[E | None]:
+        ) -> list[Edit[C] | None]:
             return [work(region, evidence, known[region]) for region in batch[start:stop]]
 
         with single_threaded_blas():

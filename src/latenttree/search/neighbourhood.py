@@ -255,20 +255,9 @@ def refit(
     It ends when a step gains little, or when the log-likelihood `bar` is out of reach.
     O(n n_states branches) a step."""
     problem = _Refit(start, parts, targets)
-    limits = _RefitLimits(max_steps - 1, ENOUGH, bar=bar)
+    limits = Limits(max_steps - 1, ENOUGH, ratio=0.5, bar=bar, trial=TRIAL, ahead=None)
     end = em_loop(problem, visit(problem, start), limits, accelerate=False).state
     return end.theta, end.value
-
-
-class _RefitLimits(Limits):
-    """A refit that has passed its threshold ends when a step gains less than `least`; one that has
-    not, where it will not if every step left gains as much as the last."""
-
-    def reached(self, gains: list[float], value: float) -> bool:
-        """Whether a refit ends after steps with these gains."""
-        left = self.max_steps + 1 - len(gains)
-        hopeless = len(gains) >= TRIAL and value + left * gains[-1] < self.bar
-        return hopeless or (value > self.bar and gains[-1] < self.least)
 
 
 class _Sums(NamedTuple):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from latenttree.config import FitConfig
 from latenttree.model.samples import Samples
 from latenttree.model.tree_model import TreeModel
 from latenttree.refinement.tree_problem import mean_statistics
-from latenttree.search.driver import Judge, Rules, SearchResult, search_edits
+from latenttree.search.driver import Edit, Judge, Rules, SearchResult, search_edits
 from latenttree.search.neighbourhood import (
     BranchEvidence,
     Neighbourhood,
@@ -47,12 +47,8 @@ FEW = 5_000
 MAX_ROUNDS = 100
 
 
-class StateEdit(NamedTuple):
-    """A hidden node with one state less, and the gain of BIC with the rest of the tree fixed."""
-
-    region: Region
-    gain: float
-    neighbourhood: Neighbourhood
+StateEdit = Edit[Neighbourhood]
+"""A hidden node with one state less."""
 
 
 @dataclass(frozen=True)
@@ -81,14 +77,14 @@ class StateEdits:
                 before, candidates = fewer_states(present, parts)
                 starts = [mixed(present, c.matrix, c.weights) for c in candidates[:TRIED]]
             else:
-                before, starts = log_likelihood_at(present, parts), [first.neighbourhood]
+                before, starts = log_likelihood_at(present, parts), [first.change]
             best = None
             for start in starts:
                 saved = present.n_parameters - start.n_parameters
                 bar = before - self.judge.penalty(saved)
                 new, value = refit(start, parts, self._targets(model, v, means), bar)
                 if value > bar and (best is None or value - bar > best.gain):
-                    best = StateEdit(region, value - bar, new)
+                    best = Edit(region, value - bar, new)
             return best
 
         return propose
@@ -112,7 +108,7 @@ class StateEdits:
 
     def applied(self, model: TreeModel, edits: Sequence[StateEdit]) -> TreeModel:
         """The model with some neighbourhoods replaced."""
-        return with_neighbourhoods(model, [q.neighbourhood for q in edits])
+        return with_neighbourhoods(model, [q.change for q in edits])
 
     def revisited(
         self,
@@ -122,7 +118,7 @@ class StateEdits:
         waiting: Sequence[StateEdit],
     ) -> Iterator[Region]:
         """Nodes that changed, their neighbours, and nodes whose edit was not made."""
-        nodes = {q.neighbourhood.node for q in waiting}
+        nodes = {q.change.node for q in waiting}
         nodes |= {u for q in made for _, u in q.region.branches}
         return self._reducible(after, sorted(nodes))
 
@@ -158,7 +154,7 @@ def branch_evidence(
 
 def select_states(
     model: TreeModel, samples: Samples, config: FitConfig, marginals: Sequence[Floats] = ()
-) -> SearchResult[StateEdit]:
+) -> SearchResult[Neighbourhood]:
     """The model after removing states of hidden nodes, one at a time, while its BIC rises.
 
     Each round changes nodes that are not neighbours. Candidates are tried on a few samples first,

@@ -17,7 +17,7 @@ from latenttree.config import FitConfig
 from latenttree.model.samples import Samples
 from latenttree.model.tree_model import TreeModel
 from latenttree.refinement.tree_em import MANY_SAMPLES
-from latenttree.search.driver import Criterion, Judge, Rules, search_edits
+from latenttree.search.driver import Criterion, Edit, Judge, Rules, search_edits
 from latenttree.search.edge_lengths import model_lengths
 from latenttree.search.region_model import (
     Alternative,
@@ -73,22 +73,22 @@ DOUBTS: dict[Criterion, Doubts] = {
 }
 
 
-class TopologyEdit(NamedTuple):
+class Resolution(NamedTuple):
     """The best topology of a region.
 
     Attributes
     ----------
-    gain : criterion gained over the current topology.
     weights : for the split of an inner edge (see `split_keys`) the share of likelihood of the
         resolutions of the region that contain it.
     current : the current topology as fitted; None where there was nothing to compare it with.
     """
 
-    region: Region
     best: Alternative
-    gain: float
     weights: dict[int, float]
     current: Alternative | None = None
+
+
+TopologyEdit = Edit[Resolution]
 
 
 @dataclass(frozen=True)
@@ -115,9 +115,9 @@ class TopologyEdits:
             tried = self._alternatives(model, region, evidence)
             best = max(tried, key=self._score)
             if len(tried) == 1:
-                return TopologyEdit(region, best, 0.0, {})
+                return Edit(region, 0.0, Resolution(best, {}))
             gain = self._score(best) - self._score(tried[0])
-            return TopologyEdit(region, best, gain, _weights(sides, region, tried), tried[0])
+            return Edit(region, gain, Resolution(best, _weights(sides, region, tried), tried[0]))
 
         return propose
 
@@ -153,11 +153,12 @@ class TopologyEdits:
 
     def refits(self, edits: Sequence[TopologyEdit]) -> list[TopologyEdit]:
         """Regions of the current topology, as fitted."""
-        return [q._replace(best=q.current) for q in edits if q.current is not None]
+        fitted = ((q.region, q.change.current) for q in edits)
+        return [Edit(r, 0.0, Resolution(model, {})) for r, model in fitted if model is not None]
 
     def applied(self, model: TreeModel, edits: Sequence[TopologyEdit]) -> TreeModel:
         """The model with some regions replaced by their best topologies, on a canonical tree."""
-        return replace_regions(model, [(q.region, q.best.model) for q in edits])
+        return replace_regions(model, [(q.region, q.change.best.model) for q in edits])
 
     def revisited(
         self,
@@ -266,7 +267,7 @@ def search_structure(
         return replace(structure, search=report), model
     weights: dict[int, float] = {}
     for edit in result.proposed:
-        weights |= edit.weights
+        weights |= edit.change.weights
     keys = split_keys(result.model.tree).tolist()
     lengths = model_lengths(result.model)
     for e, key in enumerate(keys):
