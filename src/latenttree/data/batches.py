@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
@@ -13,7 +14,7 @@ from latenttree.data.checks import check_finite, check_shape
 from latenttree.data.columns.block_variables import check_block
 from latenttree.data.columns.blocks import checked_csr
 from latenttree.data.columns.vectors import Column, kind_of, training_vector
-from latenttree.data.containers import Container, Frame, Matrix, container_of
+from latenttree.data.containers import Container, Matrix, container_of, levels_of, numbered_names
 from latenttree.data.weights import checked_numbers
 from latenttree.errors import DataError
 
@@ -99,10 +100,12 @@ class Batches:
             rows = _like(rows, self._batches[0].rows)
         _check_types(rows, [batch.rows for batch in self._batches])
         before = self._kinds or (Kind(None, True),) * rows.shape[1]
-        kinds = tuple(map(_same_kind, before, _kinds(rows), _names(rows)))
+        kinds = _kinds(rows)
+        if kinds != before:
+            kinds = tuple(map(_same_kind, before, kinds, numbered_names(rows)))
         n = rows.shape[0]
         weights = None if sample_weight is None else checked_numbers(sample_weight, n)
-        return Batch(rows.copied(), weights), kinds
+        return Batch(rows.copied(), weights), tuple(kinds)
 
     def joined(self) -> tuple[Any, Floats | None]:
         """All rows in the container that they came in, and their weights (None: no batch had any;
@@ -160,11 +163,6 @@ def _article(words: str) -> str:
     return f"{'an' if words[0] in 'aeiou' else 'a'} {words}"
 
 
-def _names(rows: Container) -> list[str]:
-    names = rows.own_names
-    return [f"x{j}" for j in range(rows.shape[1])] if names is None else list(map(str, names))
-
-
 def _check_names(names: Sequence[Any], expected: Sequence[Any]) -> None:
     """Raise unless a batch has the columns of the first, in any order."""
     now, before = set(names), set(expected)
@@ -187,7 +185,7 @@ def _check_names(names: Sequence[Any], expected: Sequence[Any]) -> None:
 
 def _check_types(rows: Container, earlier: Sequence[Container]) -> None:
     """Raise where a column cannot be joined with that of earlier batches."""
-    for j, name in enumerate(_names(rows)):
+    for j, name in enumerate(numbered_names(rows)):
         now = rows.type_of(j)
         known = (batch.type_of(j) for batch in earlier) if now else ()
         before = next(filter(None, known), None)
@@ -203,38 +201,60 @@ def _check_types(rows: Container, earlier: Sequence[Container]) -> None:
 # --- values of the same kind -------------------------------------------------------------
 
 
-def _kinds(rows: Container) -> Iterator[Kind]:
+def _kinds(rows: Container) -> Sequence[Kind]:
     """What each column holds; raises where `fit` could not read it."""
-    names = _names(rows)
+    names, p = numbered_names(rows), rows.shape[1]
     if rows.ones is not None:
         checked_csr(rows.ones, names, negative=True)
-        yield from [Kind("numbers", True)] * len(names)
-    elif isinstance(rows, Matrix) and rows.array.dtype.kind in "biuf":
-        check_finite(rows.array, names)
-        word = "booleans" if rows.array.dtype.kind == "b" else "numbers"
-        gaps = np.isnan(rows.array) if rows.array.dtype.kind == "f" else rows.mask
-        lost = set() if gaps is None else set(np.flatnonzero(gaps.all(axis=0)).tolist())
-        yield from (Kind(None if j in lost else word, True) for j in range(len(names)))
+        return (Kind("numbers", True),) * p
+    if not isinstance(rows, Matrix) or rows.array.dtype.kind not in "biuf":
+        return tuple(_kind(column, names[j]) for j, column in rows.columns())
+    check_finite(rows.array, names)
+    kinds = [Kind("booleans" if rows.array.dtype.kind == "b" else "numbers", True)] * p
+    gaps = np.isnan(rows.array) if rows.array.dtype.kind == "f" else rows.mask
+    for j in () if gaps is None else np.flatnonzero(gaps.all(axis=0)):
+        kinds[j] = Kind(None, True)
+    return tuple(kinds)
+
+
+def _kind(column: Column, name: str) -> Kind:
+    values = column.values
+    if isinstance(values, nw.Series):
+        return Kind(_series_word(values, name))
+    if column.is_vector:
+        known = training_vector(column, name).known
+        return Kind(_word(known[:1].tolist()), values.dtype.kind in "biuf")
+    columns = [f"{name}[{j}]" for j in range(values.shape[1])]
+    if sparse.issparse(values):
+        checked_csr(values, columns, negative=True)
     else:
-        for j, column in rows.columns():
-            yield _kind(column, names[j], isinstance(rows, Frame))
+        check_block(values, columns)
+    return Kind("numbers", True)
 
 
-def _kind(column: Column, name: str, is_series: bool) -> Kind:
-    if not column.is_vector:
-        columns = [f"{name}[{j}]" for j in range(column.values.shape[1])]
-        if sparse.issparse(column.values):
-            checked_csr(column.values, columns, negative=True)
-        else:
-            check_block(column.values, columns)
-        return Kind("numbers", True)
-    known = training_vector(column, name).known
-    numeric = not is_series and column.values.dtype.kind in "biuf"
-    if not len(known):
-        return Kind(None, numeric)
-    first = kind_of(type(known[:1].tolist()[0]))
+def _series_word(series: nw.Series[Any], name: str) -> str | None:
+    """The same of a column of a DataFrame, whose type mostly tells."""
+    dtype = series.dtype
+    x = series.to_numpy() if dtype.is_float() else None
+    if x is not None and x.dtype.kind == "f":
+        check_finite(x[:, None], [name])
+        return None if np.isnan(x).all() else "numbers"
+    if series.null_count() == len(series):
+        return None
+    if dtype.is_integer() or isinstance(dtype, nw.Boolean):
+        return "numbers" if dtype.is_integer() else "booleans"
+    if isinstance(dtype, nw.Categorical | nw.Enum):
+        return _word(levels_of(series)[:1] or [""])
+    if isinstance(dtype, nw.String):
+        return "text"
+    return _word(training_vector(Column(series), name).known[:1].tolist())
+
+
+def _word(first: list[Any]) -> str | None:
+    if not first:
+        return None
     words = {"bool": "booleans", "int": "numbers", "float": "numbers"}
-    return Kind(words.get(first, "text"), numeric)
+    return words.get(kind_of(type(first[0])), "text")
 
 
 def _same_kind(before: Kind, now: Kind, name: str) -> Kind:

@@ -153,6 +153,25 @@ def _first_known(values: NDArray[Any], mask: Mask | None) -> NDArray[Any]:
     return first
 
 
+def numbered_names(container: Container) -> Sequence[str]:
+    """The names of the columns as text, x0, x1, ... where they have none."""
+    names = container.own_names
+    return Numbered(container.shape[1]) if names is None else list(map(str, names))
+
+
+class Numbered(Sequence[str]):
+    """The names x0, x1, ..., made when they are asked for."""
+
+    def __init__(self, n: int) -> None:
+        self._n = n
+
+    def __len__(self) -> int:
+        return self._n
+
+    def __getitem__(self, j: Any) -> Any:
+        return f"x{range(self._n)[j]}"
+
+
 def form_of(block: Any) -> str:
     """ "vector", or "dense" or "sparse" for a block."""
     if sparse.issparse(block):
@@ -175,6 +194,10 @@ class Frame(Container):
         name = frame.implementation.name.lower()
         super().__init__(name, f"{name} DataFrame", frame.shape, frame.columns)
         self.frame = frame
+
+    @cached_property
+    def _dtypes(self) -> list[nw.dtypes.DType]:
+        return list(self.frame.schema.values())
 
     def column(self, j: int) -> Column:
         """A series of narwhals."""
@@ -211,16 +234,16 @@ class Frame(Container):
 
     def type_of(self, j: int) -> tuple[Any, str] | None:
         """Ordered categories, and the type of others; outside pandas and polars every type."""
-        series = self.column(j).values
-        levels: Any = getattr(getattr(series.to_native(), "dtype", None), "categories", None)
-        if isinstance(series.dtype, nw.Enum):
+        dtype = self._dtypes[j]
+        if isinstance(dtype, nw.Enum):
+            levels = levels_of(self.column(j).values)
             shown = ", ".join(map(str, levels[:4])) + ", ..." * (len(levels) > 4)
             return tuple(levels), f"of the ordered categories {shown}"
-        if self.name == "pandas" and levels is not None:
-            words = f"of categories of type {levels.dtype}"
-            return (str(levels.dtype), words) if len(levels) else None
+        if isinstance(dtype, nw.Categorical) and self.name == "pandas":
+            own = self.column(j).values.to_native().cat.categories
+            return (str(own.dtype), f"of categories of type {own.dtype}") if len(own) else None
         joins = self.name in ("pandas", "polars")
-        return None if joins else (series.dtype, f"of type {series.dtype}")
+        return None if joins else (dtype, f"of type {dtype}")
 
     def __reduce__(self) -> Any:
         return container_of, (self.frame.to_native(),)
@@ -325,12 +348,17 @@ def arranged(result: Any, like: Any) -> Any:
     return own.select(other.columns).to_native() if ordered else result
 
 
+def levels_of(series: nw.Series[Any]) -> list[Any]:
+    """The categories of a categorical type; none where it does not list them."""
+    levels: Any = getattr(getattr(series.to_native(), "dtype", None), "categories", None)
+    return list(levels) if hasattr(levels, "__len__") else []
+
+
 def _same_categories(frames: Sequence[Any]) -> list[Any]:
     """DataFrames of pandas, whose categorical columns have the categories of all of them, in the
     order in which they come."""
     result = [frame.copy(deep=False) for frame in frames]
-    for j in range(frames[0].shape[1]):
-        dtypes = [frame.dtypes.iloc[j] for frame in frames]
+    for j, dtypes in enumerate(zip(*(frame.dtypes for frame in frames), strict=True)):
         known = [t for t in dtypes if len(getattr(t, "categories", ()))]
         if not known or len(set(dtypes)) == 1 or not all(hasattr(t, "categories") for t in dtypes):
             continue

@@ -137,6 +137,12 @@ class Table:
         return self.values is not None
 
     @property
+    def kernels(self) -> str:
+        """Which kernels it needs: of "codes", "values" (numbers beside bins), "sparse_binary" or
+        "blocks"."""
+        return "values" if self.has_values and self.kind == "codes" else self.kind
+
+    @property
     def total_weight(self) -> float:
         """Sum of the weights; the number of samples without weights."""
         return float(self.n_samples if self.weights is None else self.weights.sum())
