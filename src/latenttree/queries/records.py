@@ -199,12 +199,8 @@ def _check_number(schema: Schema, v: int, value: Any) -> None:
 
 def _numbers(schema: Schema, v: int, values: Sequence[Any]) -> Any:
     """The values of variable `v` in every record, None where it is missing."""
-    if schema.form_of(v) == "vector":
-        column = np.empty(len(values), dtype=object)
-        column[:] = values
-        return schema.numbers(v, column)
-    block = np.full((len(values), int(schema.dims[v])), None, dtype=object)
+    column = np.full((len(values), *schema.shape_of(v)), None, dtype=object)
     for row, value in enumerate(values):
         if value is not None:
-            block[row] = list(value)
-    return schema.numbers(v, block)
+            column[row] = list(value) if column.ndim == 2 else value
+    return schema.numbers(v, column)
