@@ -65,7 +65,7 @@ class Compiler:
         """`stages` are those that the fit will need; it waits at most `longest_wait` seconds."""
         self._longest_wait = longest_wait
         self._progress = config.progress
-        self._kind, self._n_states, self._stages = kind_of(table), n_states, stages
+        self._kind, self._n_states, self._stages = table.kernels, n_states, stages
         self._child: subprocess.Popen[bytes] | None = None
         self.stage = next((s for s in stages if not self._done(s).exists()), None)
         if config.n_jobs > 1 and self.stage is not None:
@@ -115,11 +115,6 @@ class Compiler:
         trace: TracebackType | None,
     ) -> None:
         self.end()
-
-
-def kind_of(table: Table) -> str:
-    """The kind of kernels that a table needs."""
-    return "values" if table.values is not None and table.kind == "codes" else table.kind
 
 
 # ---- children --------------------------------------------------------------------------------

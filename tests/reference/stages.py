@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from latenttree.config import FitConfig
 from latenttree.data import Table
 from latenttree.distances.stage import count_states, measure
@@ -36,7 +38,8 @@ def fit_gaussian(
 ) -> Fitted:
     """The Gaussian model of a given tree: closed form, then EM; `options` as those of
     `FitConfig`."""
-    start = gaussian_start(tree, X, offsets, n_dims, weights, n_jobs=n_jobs)
+    w = None if weights is None else np.asarray(weights, dtype=np.float64)
+    start = gaussian_start(tree, X, np.asarray(offsets), n_dims, w, n_jobs)
     return refine_gaussian(start, FitConfig(n_jobs=n_jobs, **options))
 
 

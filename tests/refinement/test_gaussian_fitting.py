@@ -261,19 +261,19 @@ def test_the_result_says_how_it_came_about() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"offsets": [0, 1, 2]}, "for 3 variables give 4 offsets"),
-        ({"X": np.ones((1, 3))}, "1 samples; give two or more"),
-        ({"X": np.array([[0, 1, 2], [np.inf, 0, 1.0]])}, "row 1, column 0 is inf"),
-        ({"X": np.ones((5, 3))}, "column 0 has one value"),
-        ({"weights": -np.ones(5)}, "range from -1"),
-        ({"weights": np.zeros(5)}, "not all zero"),
-        ({"weights": np.ones(4)}, "give 5 finite numbers"),
-        ({"n_dims": 0}, "0 dimensions; give n_dims, 1 or more"),
+        ({"X": np.ones((1, 3))}, "1 sample"),
+        ({"X": np.array([[0, 1, 2], [np.inf, 0, 1.0]])}, "inf.* at row 1, column 'x0'"),
+        ({"X": np.ones((5, 3))}, "all 3 columns are constant"),
+        ({"sample_weight": -np.ones(5)}, "sample_weight of row 0 is -1"),
+        ({"sample_weight": np.zeros(5)}, "all 5 sample weights are zero"),
+        ({"sample_weight": np.ones(4)}, "but X has 5 rows"),
+        ({"n_states": 0}, "n_states must be an integer >= 1"),
     ],
 )
 def test_wrong_input_is_refused(change: dict[str, Any], message: str) -> None:
-    tree = random_tree(np.random.default_rng(0), 3)
+    """Before anything is learned: moments and EM trust what the table has checked."""
     X = np.random.default_rng(0).standard_normal((5, 3))
-    fine = {"X": X, "offsets": np.arange(4), "n_dims": 1}
+    given = {"X": X, "n_states": 1} | change
+    model = lt.LatentTree(hidden="gaussian", n_states=given.pop("n_states"))
     with pytest.raises(DataError, match=message):
-        fit_gaussian(tree, **(fine | change))
+        model.fit(**given)

@@ -187,7 +187,7 @@ def drawn(case: str, n: int, missing: float, seed: int = 0, p: int = 6) -> tuple
             for v, x in X.items()
         }
     table = as_table(X, family=data.family, sample_weight=weights)
-    (chunk,) = Samples(table)()
+    (chunk,) = Samples(table).chunks()
     return data.model, chunk
 
 

@@ -117,7 +117,7 @@ def test_a_region_with_emissions_has_the_likelihood_of_the_whole(seed: int, miss
     edge = inner_edges(model.tree)[0]
     region, evidence = evidence_into(model, table, edge, radius=1)
     evidence = evidence_of(region, evidence)
-    (chunk,) = Samples(table)()
+    (chunk,) = Samples(table).chunks()
     a, b = edge
     joint = 0.5 * model.joint(a, b) + 0.5 * np.outer(model.marginal(a), model.marginal(b))
     joints = [

@@ -359,7 +359,7 @@ def _codes(schema: Schema) -> tuple[list[str], dict[str, slice] | None]:
     for v, name in enumerate(schema.names):
         levels = schema.labels[v] if schema.coded[v] else schema.columns[schema.index[v]].levels
         is_number = not schema.coded[v] and schema.form_of(v) == "vector"
-        if is_number or levels is None or schema.kind != "blocks":
+        if is_number or levels is None or not schema.has_blocks:
             raise DataError(
                 "--events is for models that were learned with --events, of codes that are there "
                 f"or not; in this one {name!r} is something else",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -49,6 +49,20 @@ class NodeValues:
     def formatted(self, entry: float) -> str:
         """A probability with four decimals, an expectation with five digits."""
         return f"{entry:.4f}" if self.symbol == "P" else f"{entry:.5g}"
+
+    def rows(
+        self, entries: NDArray[np.float64], by: NDArray[np.float64], most: int
+    ) -> Iterator[tuple[str, ...]]:
+        """Texts of a row for each value of (d, k) `entries`; where there are more than `most`, of
+        those with the largest `by`, and one for the others."""
+        order = range(len(by)) if len(by) <= most else (-by).argsort(kind="stable").tolist()
+        for x in order[:most]:
+            yield self.texts[x], *map(self.formatted, entries[x])
+        rest = list(order[most:])
+        if rest and self.sums_to_one:
+            yield f"{len(rest)} others", *(f"{p:.4f}" for p in entries[rest].sum(axis=0))
+        elif rest:
+            yield (f"and {len(rest)} more",)
 
 
 def values_of(model: Any, schema: Schema, v: int) -> NodeValues:

@@ -119,15 +119,5 @@ def _add_rows(
     import numpy as np
     from rich.markup import escape
 
-    order = np.arange(len(columns[0]))
-    if len(order) > top:
-        order = np.argsort(-columns[0], kind="stable")
-    for i, state in enumerate(order[:top].tolist()):
-        name = escape(node) if i == 0 else ""
-        numbers = (names.formatted(column[state]) for column in columns)
-        table.add_row(name, escape(names.texts[state]), *numbers)
-    rest = order[top:]
-    if len(rest) and names.sums_to_one:
-        table.add_row("", f"{len(rest)} others", *(f"{c[rest].sum():.4f}" for c in columns))
-    elif len(rest):
-        table.add_row("", f"and {len(rest)} more")
+    for i, (text, *entries) in enumerate(names.rows(np.stack(columns, axis=1), columns[0], top)):
+        table.add_row(escape(node) if i == 0 else "", escape(text), *entries)

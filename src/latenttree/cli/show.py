@@ -185,18 +185,8 @@ def _edge_note(saved: Saved, a: int, b: int) -> str:
 
 def _add_values(table: Any, names: NodeValues, values: NDArray[Any]) -> None:
     """A row for each value; where there are too many, those that differ most between columns."""
-    import numpy as np
     from rich.markup import escape
 
-    order = np.arange(len(names.texts))
-    if len(order) > MAX_VALUES:
-        spread = values.max(axis=1) - (values.min(axis=1) if values.shape[1] > 1 else 0)
-        order = np.argsort(-spread, kind="stable")
-    for x in order[:MAX_VALUES].tolist():
-        table.add_row(escape(names.texts[x]), *(names.formatted(value) for value in values[x]))
-    rest = order[MAX_VALUES:]
-    if len(rest) and names.sums_to_one:
-        sums = values[rest].sum(axis=0)
-        table.add_row(f"{len(rest)} others", *(f"{p:.4f}" for p in sums))
-    elif len(rest):
-        table.add_row(f"and {len(rest)} more")
+    spread = values.max(axis=1) - (values.min(axis=1) if values.shape[1] > 1 else 0)
+    for text, *entries in names.rows(values, spread, MAX_VALUES):
+        table.add_row(escape(text), *entries)

@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from latenttree.data.checks import check_shape, complex_data, resolve_names
-from latenttree.data.columns.codes import contiguous_columns
+from latenttree.data.columns.codes import contiguous_columns, objects
 from latenttree.data.columns.groups import Groups, Members, group_columns
-from latenttree.data.columns.vectors import Column, gaps_of, objects
+from latenttree.data.columns.vectors import Column, gaps_of
 from latenttree.data.sparse_checks import check_sparse
 from latenttree.data.table import Table
 from latenttree.errors import DataError, Option, Text

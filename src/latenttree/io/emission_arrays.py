@@ -7,35 +7,21 @@ there are, their shapes and their possible values, so a file does not declare th
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.model.emissions import Emission, restored
+from latenttree.model.emissions.choose import CLASSES
 from latenttree.model.emissions.common import FORMS
+from latenttree.model.emissions.interface import array_names
 
 Floats = NDArray[np.float64]
 
-GAUSSIAN = ("means", "variances", "shift", "scale", "form")
-FULL = ("means", "covariances", "shift", "scale", "form")
-
-ARRAYS: Mapping[str, tuple[str, ...]] = {
-    "categorical": ("table",),
-    "ordinal": ("table",),
-    "binary": ("probability",),
-    "gaussian": GAUSSIAN,
-    "gaussian_diagonal": GAUSSIAN,
-    "gaussian_spherical": GAUSSIAN,
-    "gaussian_full": FULL,
-    "gaussian_tied": FULL,
-    "poisson": ("rates", "form"),
-    "multinomial": ("table", "size", "form"),
-    "multihot": ("none", "codes", "form"),
-}
+ARRAYS = {family: array_names(kind) for family, kind in CLASSES.items()}
 """Names of the arrays of every family, in the order of a file."""
-
-MAX_WIDTH = 2**40
 
 
 def width_of(emission: Emission) -> int:
@@ -65,13 +51,7 @@ def shapes_of(family: str, d: int, k: int) -> dict[str, tuple[int, ...]]:
 
 def n_values(family: str, d: int, k: int) -> int:
     """Numbers in a file; Python's integers, which do not overflow."""
-    total = 0
-    for shape in shapes_of(family, d, k).values():
-        size = 1
-        for side in shape:
-            size *= side
-        total += size
-    return total
+    return sum(prod(shape) for shape in shapes_of(family, d, k).values())
 
 
 def emission_values(emission: Emission) -> Floats:
@@ -89,7 +69,7 @@ def emission_from_values(family: str, d: int, k: int, values: Floats, node: str)
     arrays: dict[str, NDArray[Any]] = {}
     start = 0
     for name, shape in shapes_of(family, d, k).items():
-        size = int(np.prod(shape))
+        size = prod(shape)
         part = values[start : start + size].reshape(shape).copy()
         start += size
         if not np.isfinite(part).all() or not CHECKS.get(name, _any)(part):

@@ -35,10 +35,10 @@ def estimate_parameters(
 
 def _gaussian_start(tree: Tree, table: Table, n_dims: int, n_jobs: int) -> GaussianStart:
     parts = table.run(_Numbers(table.n_vars), n_jobs)
-    X = np.concatenate([np.column_stack(columns) for columns in parts])
+    X = np.concatenate([np.column_stack(columns) for columns in parts], dtype=np.float64)
     widths = [1 if x.ndim == 1 else x.shape[1] for x in parts[0]]
     offsets = np.concatenate([[0], np.cumsum(widths)])
-    return gaussian_start(tree, X, offsets, n_dims, table.weights, n_jobs=n_jobs)
+    return gaussian_start(tree, X, offsets, n_dims, table.weights, n_jobs)
 
 
 @dataclass(frozen=True)

@@ -53,9 +53,6 @@ class Answers(Protocol):
     def filled(self, rows: Rows, rng: np.random.Generator | None, n_jobs: int = 1) -> Filled:
         """Samples without gaps: the most probable values, or with `rng` draws."""
 
-    def marginal(self, v: int) -> Floats:
-        """`P(v)`, or the expectation of a node that is not categorical."""
-
     def conditional(self, v: int, u: int) -> Floats:
         """`P(v | u)` or `E[v | u]` of the two ends of an edge."""
 
@@ -180,10 +177,6 @@ class TreeAnswers:
             ordinal = {v for v, f in enumerate(self.schema.families) if f == "ordinal"}
             return fill_by_modes(self.model, rows, n_jobs, ordinal)
         return fill_by_draws(self.model, rows, rng, n_jobs)
-
-    def marginal(self, v: int) -> Floats:
-        """`P(v)`, or the expectation of a node that is not categorical."""
-        return self.model.marginal(v)
 
     def conditional(self, v: int, u: int) -> Floats:
         """`P(v | u)` or `E[v | u]` of the two ends of an edge, `(dims[v], dims[u])`."""

@@ -173,8 +173,8 @@ def _with_gaps(schema: Schema, rows: Rows) -> dict[int, Any]:
     """Arrays of all variables that are not categorical, NaN where nothing is known."""
     arrays: dict[int, Any] = {}
     for v in np.flatnonzero(~schema.coded).tolist():
-        width = () if schema.form_of(v) == "vector" else (int(schema.dims[v]),)
-        arrays[v] = rows.arrays.get(v, np.full((rows.n_samples, *width), np.nan))
+        gaps = np.full((rows.n_samples, *schema.shape_of(v)), np.nan)
+        arrays[v] = rows.arrays.get(v, gaps)
     return arrays
 
 

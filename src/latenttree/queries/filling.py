@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from latenttree.data.schema.decode import Known, labels_or_numbers
 from latenttree.data.schema.new_data import Rows
 from latenttree.data.schema.schema import Schema
 from latenttree.model.inference import Evidence
@@ -154,17 +155,7 @@ def _any(mask: Mask) -> Mask:
 
 def filled_records(schema: Schema, filled: Filled) -> list[dict[str, Any]]:
     """Samples without gaps, each as a dict from variables to labels, numbers and vectors."""
-    columns = [_values(schema, filled, v) for v in range(schema.n_vars)]
+    known = Known(schema, filled.codes, filled.arrays)
+    values = [labels_or_numbers(known, v) for v in range(schema.n_vars)]
+    columns = [list(x) if x.ndim == 2 else x.tolist() for x in values]
     return [dict(zip(schema.names, row, strict=True)) for row in zip(*columns, strict=True)]
-
-
-def _values(schema: Schema, filled: Filled, v: int) -> list[Any]:
-    """The value of a variable in every sample; those of ordered labels are labels again."""
-    if schema.coded[v]:
-        return list(schema.labels[v][filled.codes[:, v]].tolist())
-    values = filled.arrays[v]
-    dense = values.toarray() if sparse.issparse(values) else np.asarray(values)
-    if schema.ranked(v):
-        levels = np.asarray(schema.columns[schema.index[v]].levels)
-        return list(levels[np.clip(np.rint(dense), 0, len(levels) - 1).astype(int)].tolist())
-    return list(dense) if dense.ndim == 2 else list(dense.tolist())

@@ -88,10 +88,6 @@ class GaussianAnswers:
             result = np.where(gaps, result + drawn - expected, X)
         return self._filled(result)
 
-    def marginal(self, v: int) -> Floats:
-        """The mean of a node, `(d,)`."""
-        return self.model.marginal(v)
-
     def conditional(self, v: int, u: int) -> Floats:
         """`L` of `E[v | u] = mean + L (u - its mean)` for the two ends of an edge."""
         return self.model.conditional(v, u)

@@ -238,7 +238,7 @@ class QueryMixin(TransformerMixin):
         """`P(node)`, in the order of `classes_of(node)`; the expectation `(d,)` of a variable that
         is not categorical."""
         v = self._node(node)
-        return self._answers().marginal(v)
+        return np.asarray(self.model_.marginal(v))
 
     def conditional(self, node: Node, given: Node) -> Floats:
         """`P(node | given)` of the two ends of an edge, `(states of node, states of given)`,

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from latenttree.data.checks import coordinate_names
 from latenttree.data.columns.block_variables import variable_of_block
 from latenttree.data.columns.codes import stack_columns
 from latenttree.data.columns.variables import (
@@ -58,14 +59,26 @@ def _vector(known: Known, j: int) -> NDArray[Any]:
     i = schema.variable_of(j)
     if i is None:
         return np.repeat(_constant(column), len(known.codes))
+    if schema.coded[i] or schema.ranked(i):
+        return labels_or_numbers(known, i)
+    values = np.asarray(known.arrays[i])
+    if column.levels is None:
+        return _rounded(values, column.dtype)
+    levels = np.asarray(column.levels)
+    return levels[_nearest(values, levels.astype(np.float64))]
+
+
+def labels_or_numbers(known: Known, i: int) -> NDArray[Any]:
+    """(n,) labels of variable i, also where they became ranks; else its numbers, (n,) or (n, d)."""
+    schema = known.schema
     if schema.coded[i]:
         return schema.labels[i][known.codes[:, i]]
-    values = np.asarray(known.arrays[i])
-    if column.levels is not None:
-        levels = np.asarray(column.levels)
-        numbers = np.arange(len(levels)) if schema.ranked(i) else levels.astype(np.float64)
-        return levels[_nearest(values, numbers)]
-    return _rounded(values, column.dtype)
+    values = known.arrays[i]
+    dense = values.toarray() if sparse.issparse(values) else np.asarray(values)
+    if not schema.ranked(i):
+        return dense
+    levels = np.asarray(schema.columns[schema.index[i]].levels)
+    return levels[_nearest(dense, np.arange(len(levels)))]
 
 
 def _nearest(values: NDArray[Any], numbers: NDArray[Any]) -> NDArray[np.int64]:
@@ -119,7 +132,7 @@ def _variable(known: Known, i: int) -> Variable:
     if x.ndim == 1:
         variable = variable_of(Vector(x), name, family, None)
     else:
-        columns = [f"{name}[{j}]" for j in range(x.shape[1])]
+        columns = coordinate_names(name, x.shape[1])
         variable = variable_of_block(x, name, columns, family, None)
     # few samples may look constant, or one-hot, where the family is wider
     return replace(variable, family=family, values=x, constant=None)

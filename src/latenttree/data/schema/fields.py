@@ -69,6 +69,11 @@ class SchemaFields:
         """Whether every variable is 1 where a value is > 0, as of a sparse matrix."""
         return self.kind == "sparse_binary"
 
+    @property
+    def has_blocks(self) -> bool:
+        """Whether variables are vectors, or all are numbers of a Gaussian tree."""
+        return self.kind == "blocks"
+
     @cached_property
     def coded(self) -> NDArray[np.bool_]:
         """(p,) True where a variable is categorical, so that a code suffices."""
@@ -86,12 +91,16 @@ class SchemaFields:
             return "dense" if self.container == "array" else "sparse"
         return form
 
+    def shape_of(self, variable: int) -> tuple[int, ...]:
+        """The shape of one value of a variable that is not categorical: (), or (d,) of a block."""
+        return () if self.form_of(variable) == "vector" else (int(self.dims[variable]),)
+
     def ranked(self, variable: int) -> bool:
         """Whether the numbers of a variable are positions among the levels of its column: so a
         Gaussian tree, whose tables are of kind "blocks", reads ordered categories."""
         levels = self.columns[self.index[variable]].levels
         number = not self.coded[variable] and self.form_of(variable) == "vector"
-        return number and levels is not None and self.kind == "blocks"
+        return number and levels is not None and self.has_blocks
 
     @cached_property
     def labels(self) -> tuple[NDArray[Any], ...]:

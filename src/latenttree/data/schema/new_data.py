@@ -158,7 +158,7 @@ class Reader:
             if schema.is_sparse_binary:
                 return binary_codes(vector, name)
             return known_codes(vector, schema.labels[i], name)
-        blocks = schema.kind == "blocks" or schema.form_of(i) != "vector"
+        blocks = schema.has_blocks or schema.form_of(i) != "vector"
         shape = column.values.shape
         if not blocks or shape[1] != d:
             raise _wrong_shape(

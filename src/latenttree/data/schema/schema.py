@@ -187,7 +187,7 @@ class Schema(SchemaFields):
 
     def _check_arrays(self, arrays: Mapping[int, Any], n: int) -> None:
         for i in np.flatnonzero(~self.coded).tolist():
-            expected = (n,) if self.form_of(i) == "vector" else (n, int(self.dims[i]))
+            expected = (n, *self.shape_of(i))
             values = arrays.get(i)
             if values is None or values.shape != expected:
                 received = "none" if values is None else f"shape {values.shape}"

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.model.emissions.common import Exponential, expit, logit, probability, ratio
+from latenttree.model.emissions.common import expit, logit, probability, ratio
+from latenttree.model.emissions.interface import Emission
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Bernoulli(Exponential):
+class Bernoulli(Emission):
     """`probability[j] = P(present | state j)`. Statistics: (absent, present), as one-hot."""
 
     probability: Floats
@@ -26,15 +27,7 @@ class Bernoulli(Exponential):
         cls, family: str, values: Any, n_states: int, weights: Floats | None = None
     ) -> Bernoulli:
         """All states with the share of ones among the known values."""
-        blank = cls(np.full(n_states, 0.5), family)
-        x = np.ones(len(values)) if weights is None else weights
-        target = blank.sums(values, x[:, None])[:, 0]
-        return blank.from_sums(np.repeat(target[:, None], n_states, axis=1), 0.0, target)
-
-    @property
-    def n_states(self) -> int:
-        """Number of states of the neighbour."""
-        return len(self.probability)
+        return cls(np.full(n_states, 0.5), family).fitted_to(values, weights)
 
     @property
     def n_parameters(self) -> int:
@@ -87,15 +80,6 @@ class Bernoulli(Exponential):
     def impute(self, posterior: Floats) -> Floats:
         """The more probable of 0 and 1 under each posterior."""
         return (posterior @ self.probability > 0.5).astype(np.float64)
-
-    def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """The parameters as named arrays."""
-        return {"probability": self.probability}
-
-    @classmethod
-    def from_arrays(cls, family: str, arrays: dict[str, NDArray[Any]]) -> Bernoulli:
-        """The emission that `to_arrays` wrote."""
-        return cls(np.asarray(arrays["probability"], dtype=np.float64), family)
 
 
 def _indicators(values: Any) -> Floats:

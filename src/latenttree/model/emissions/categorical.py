@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import softmax
 
-from latenttree.model.emissions.common import Exponential, draw_columns
+from latenttree.model.emissions.common import draw_columns
+from latenttree.model.emissions.interface import Emission
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Categorical(Exponential):
+class Categorical(Emission):
     """`table[c, j] = P(c | state j)`, `(d, k)`, columns on the simplex. Statistics: the one-hot
     vector. Zeros are allowed, as in the tables of a model."""
 
@@ -41,11 +42,6 @@ class Categorical(Exponential):
         counts = np.bincount(codes[known], counted[known], minlength=d)
         share = counts / counts.sum() if counts.sum() > 0 else np.full(d, 1 / d)
         return cls(np.repeat(share[:, None], n_states, axis=1), family)
-
-    @property
-    def n_states(self) -> int:
-        """Number of states of the neighbour."""
-        return int(self.table.shape[1])
 
     @property
     def n_parameters(self) -> int:
@@ -104,12 +100,3 @@ class Categorical(Exponential):
     def impute(self, posterior: Floats) -> NDArray[np.int64]:
         """The most probable code under each posterior."""
         return np.asarray((posterior @ self.table.T).argmax(axis=1))
-
-    def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """The parameters as named arrays."""
-        return {"table": self.table}
-
-    @classmethod
-    def from_arrays(cls, family: str, arrays: dict[str, NDArray[Any]]) -> Categorical:
-        """The emission that `to_arrays` wrote."""
-        return cls(np.asarray(arrays["table"], dtype=np.float64), family)

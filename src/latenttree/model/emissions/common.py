@@ -1,9 +1,4 @@
-"""What families share: values of every form, repair of impossible estimates, exponential forms.
-
-Every family here is exponential: `log p(x | state s) = eta_s . t(x) + base(x)`, where `t(x)` are
-the statistics of which `sums` are sums over samples. The pieces of EM then follow from `eta` and
-from `E[t | s]` alone.
-"""
+"""What families share: values of every form, and repair of impossible estimates."""
 
 from __future__ import annotations
 
@@ -31,34 +26,6 @@ one, so that EM can start from it."""
 
 CHUNK = 1 << 22
 """Numbers that a sampler holds at once."""
-
-
-class Exponential:
-    """What follows from `natural` and `expected_sums`, for all families."""
-
-    def natural(self) -> Floats:
-        """`eta`, `(T, k)`: the coefficients of the statistics in the log-likelihood."""
-        raise NotImplementedError
-
-    def expected_sums(self) -> Floats:
-        """`E[t | state]`, `(T, k)`; `from_sums` of it is the emission itself."""
-        raise NotImplementedError
-
-    def from_sums(self, sums: Floats, smoothing: float, target: Floats) -> Any:
-        """See `Emission.from_sums`."""
-        raise NotImplementedError
-
-    def log_prior(self, target: Floats) -> float:
-        """`sum_s eta_s . target`: what `from_sums` adds to the expected log-likelihood for each
-        unit of smoothing."""
-        natural = self.natural()
-        used = target != 0  # a statistic that never occurs costs nothing, whatever its coefficient
-        return float(target[used] @ natural[used].sum(axis=1))
-
-    def mixed(self, matrix: Floats) -> Any:
-        """New states that are mixtures of the old: `E[t | new] = E[t | old] matrix`."""
-        expected = self.expected_sums()
-        return self.from_sums(expected @ np.asarray(matrix), 0.0, expected.mean(axis=1))
 
 
 def form_of(values: Any) -> Form:

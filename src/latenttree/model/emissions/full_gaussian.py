@@ -14,9 +14,7 @@ from scipy import sparse
 from latenttree.errors import DataError, Option, Text
 from latenttree.model.emissions.common import (
     FLOOR,
-    FORMS,
     TINY,
-    Exponential,
     Form,
     form_of,
     ratio,
@@ -24,6 +22,7 @@ from latenttree.model.emissions.common import (
     split_rows,
 )
 from latenttree.model.emissions.gaussian import LOG_2PI, location_and_scale
+from latenttree.model.emissions.interface import Emission
 
 Floats = NDArray[np.float64]
 
@@ -32,7 +31,7 @@ WIDEST = 2000
 
 
 @dataclass(frozen=True, eq=False)
-class FullGaussian(Exponential):
+class FullGaussian(Emission):
     """`means` `(d, k)` and `covariances` `(k, d, d)`, `(1, d, d)` where tied, of
     `z = (x - shift) / scale`; eigenvalues are at least `FLOOR`.
 
@@ -69,14 +68,7 @@ class FullGaussian(Exponential):
         shift, scale = location_and_scale(_whole_rows(values), weights)
         eye = np.eye(d)[None].repeat(1 if family == "gaussian_tied" else n_states, axis=0)
         blank = cls(np.zeros((d, n_states)), eye, shift, scale, form_of(values), family)
-        ones = np.ones(values.shape[0]) if weights is None else weights
-        target = blank.sums(values, ones[:, None])[:, 0]
-        return blank.from_sums(np.repeat(target[:, None], n_states, axis=1), 0.0, target)
-
-    @property
-    def n_states(self) -> int:
-        """Number of states of the neighbour."""
-        return int(self.means.shape[1])
+        return blank.fitted_to(values, weights)
 
     @property
     def n_parameters(self) -> int:
@@ -193,25 +185,6 @@ class FullGaussian(Exponential):
     def impute(self, posterior: Floats) -> Any:
         """The posterior mean, `(n, d)`."""
         return shaped(posterior @ self.mean().T, self.form)
-
-    def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """The parameters as named arrays."""
-        return {
-            "means": self.means,
-            "covariances": self.covariances,
-            "shift": self.shift,
-            "scale": self.scale,
-            "form": np.array(FORMS.index(self.form)),
-        }
-
-    @classmethod
-    def from_arrays(cls, family: str, arrays: dict[str, NDArray[Any]]) -> FullGaussian:
-        """The emission that `to_arrays` wrote."""
-        names = ("means", "covariances", "shift", "scale")
-        means, covariances, shift, scale = (
-            np.asarray(arrays[name], dtype=np.float64) for name in names
-        )
-        return cls(means, covariances, shift, scale, FORMS[int(arrays["form"])], family)
 
 
 def _whole_rows(values: Any) -> Floats:

@@ -13,8 +13,6 @@ from scipy import sparse
 from latenttree.data.columns.bins import sparse_spread, spread
 from latenttree.model.emissions.common import (
     FLOOR,
-    FORMS,
-    Exponential,
     Form,
     counted,
     form_of,
@@ -24,13 +22,14 @@ from latenttree.model.emissions.common import (
     split,
     squared,
 )
+from latenttree.model.emissions.interface import Emission
 
 Floats = NDArray[np.float64]
 LOG_2PI = float(np.log(2 * np.pi))
 
 
 @dataclass(frozen=True, eq=False)
-class Gaussian(Exponential):
+class Gaussian(Emission):
     """Independent coordinates with their own mean and variance in each state.
 
     All is kept in units of the pooled sample, `z = (x - shift) / scale`, so that neither tiny nor
@@ -61,14 +60,7 @@ class Gaussian(Exponential):
         means = np.zeros((len(shift), n_states))
         variances = np.ones((1 if spherical else len(shift), n_states))
         blank = cls(means, variances, shift, scale, form_of(values), family)
-        ones = np.ones(values.shape[0]) if weights is None else weights
-        target = blank.sums(values, ones[:, None])[:, 0]
-        return blank.from_sums(np.repeat(target[:, None], n_states, axis=1), 0.0, target)
-
-    @property
-    def n_states(self) -> int:
-        """Number of states of the neighbour."""
-        return int(self.means.shape[1])
+        return blank.fitted_to(values, weights)
 
     @property
     def n_parameters(self) -> int:
@@ -168,25 +160,6 @@ class Gaussian(Exponential):
         """Means, always dense where it is a block."""
         means = posterior @ self.mean().T
         return shaped(means, "scalar" if self.form == "scalar" else "dense")
-
-    def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """The parameters as named arrays."""
-        return {
-            "means": self.means,
-            "variances": self.variances,
-            "shift": self.shift,
-            "scale": self.scale,
-            "form": np.array(FORMS.index(self.form)),
-        }
-
-    @classmethod
-    def from_arrays(cls, family: str, arrays: dict[str, NDArray[Any]]) -> Gaussian:
-        """The emission that `to_arrays` wrote."""
-        names = ("means", "variances", "shift", "scale")
-        means, variances, shift, scale = (
-            np.asarray(arrays[name], dtype=np.float64) for name in names
-        )
-        return cls(means, variances, shift, scale, FORMS[int(arrays["form"])], family)
 
 
 def _pooled_moments(target: Floats) -> tuple[Floats, Floats]:

@@ -7,13 +7,14 @@ statistics `t(x)` of a fixed number, whose sums over samples decide a fit.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.engine import parallel, single_threaded_blas
-from latenttree.model.emissions.common import largest
+from latenttree.model.emissions.common import FORMS, largest
 
 Floats = NDArray[np.float64]
 Self = TypeVar("Self", bound="Emission")
@@ -21,7 +22,8 @@ Self = TypeVar("Self", bound="Emission")
 
 class Emission(Protocol):
     """The distribution of an observed variable given each of the k states of its neighbour: a
-    member of an exponential family for each state.
+    member of an exponential family for each state. Families are dataclasses of arrays, of which the
+    first has the states as its last axis, and perhaps a `size` and a `form`; then their `family`.
 
     Values are what `Table.values` holds of a variable: `(n,)` numbers with NaN where missing, an
     `(n, d)` block with NaN, a CSR block, or codes with -1. The statistics `t(x)`, `(T,)`, are those
@@ -35,9 +37,11 @@ class Emission(Protocol):
         What the family keeps of the sample for good (units, dimension, dense or sparse) is taken
         here. `family` is the name, where a class serves several."""
 
-    @classmethod
-    def from_arrays(cls: type[Self], family: str, arrays: dict[str, NDArray[Any]]) -> Self:
-        """The member that `to_arrays` took apart."""
+    def fitted_to(self: Self, values: Any, weights: Floats | None) -> Self:
+        """Every state fitted to the whole sample."""
+        ones = np.ones(values.shape[0]) if weights is None else weights
+        target = self.sums(values, ones[:, None])[:, 0]
+        return self.from_sums(np.repeat(target[:, None], self.n_states, axis=1), 0.0, target)
 
     @property
     def family(self) -> str:
@@ -46,6 +50,8 @@ class Emission(Protocol):
     @property
     def n_states(self) -> int:
         """Number k of states of the neighbour."""
+        first = next(iter(vars(type(self))["__dataclass_fields__"]))
+        return int(getattr(self, first).shape[-1])
 
     @property
     def n_parameters(self) -> int:
@@ -71,9 +77,12 @@ class Emission(Protocol):
     def log_prior(self, target: Floats) -> float:
         """Log-likelihood of a pseudo-sample with statistics `target` in each state, summed: EM with
         smoothing never decreases log-likelihood + smoothing * log_prior."""
+        natural = self.natural()
+        used = target != 0  # a statistic that never occurs costs nothing, whatever its coefficient
+        return float(target[used] @ natural[used].sum(axis=1))
 
     def expected_sums(self) -> Floats:
-        """`E[t(x) | state]`, `(T, k)`."""
+        """`E[t(x) | state]`, `(T, k)`; `from_sums` of it is the emission itself."""
 
     def natural(self) -> Floats:
         """`(T, k)` with `log P(x | state) = t(x) . natural + base(x)`; so the expected complete
@@ -91,6 +100,8 @@ class Emission(Protocol):
     def mixed(self: Self, matrix: Floats) -> Self:
         """States that are mixtures of the old, `matrix` `(k, k_new)` with columns on the simplex:
         the member with `E[t | new] = E[t | old] matrix`."""
+        expected = self.expected_sums()
+        return self.from_sums(expected @ np.asarray(matrix), 0.0, expected.mean(axis=1))
 
     def sample(self, states: NDArray[np.integer[Any]], rng: np.random.Generator) -> Any:
         """A value for each state, in the form of the values."""
@@ -100,7 +111,29 @@ class Emission(Protocol):
         code or codes, the rounded mean of counts."""
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Everything as arrays, for `from_arrays`."""
+        """All but the family as arrays, for `from_arrays`."""
+        known = {name: getattr(self, name) for name in array_names(type(self))}
+        return known | {
+            name: np.array(FORMS.index(x) if name == "form" else x)
+            for name, x in known.items()
+            if name in ("form", "size")
+        }
+
+    @classmethod
+    def from_arrays(cls: type[Self], family: str, arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """The member that `to_arrays` took apart."""
+        known: dict[str, Any] = {name: arrays[name] for name in array_names(cls)}
+        for name, array in known.items():
+            if name == "form":
+                known[name] = FORMS[int(array)]
+            else:
+                known[name] = int(array) if name == "size" else np.asarray(array, dtype=np.float64)
+        return cls(**known, family=family)  # type: ignore[call-arg]
+
+
+def array_names(family: Any) -> tuple[str, ...]:
+    """Names of the arrays of a class of emissions, in the order of its fields."""
+    return tuple(field.name for field in fields(family) if field.name != "family")
 
 
 def target_of(emission: Emission, values: Any, weights: Floats | None = None) -> Floats:

@@ -13,8 +13,6 @@ from scipy import sparse
 
 from latenttree.model.emissions.common import (
     CHUNK,
-    FORMS,
-    Exponential,
     Form,
     draw_columns,
     expit,
@@ -26,6 +24,7 @@ from latenttree.model.emissions.common import (
     shaped,
     split_rows,
 )
+from latenttree.model.emissions.interface import Emission
 
 Floats = NDArray[np.float64]
 
@@ -34,7 +33,7 @@ LEAST_SOME = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class MultiHot(Exponential):
+class MultiHot(Emission):
     """`none[j] = P(no code | state j)`; else codes with independent chances `codes[c, j]`, given
     that they are not all absent:
 
@@ -54,16 +53,8 @@ class MultiHot(Exponential):
         cls, family: str, values: Any, n_states: int, weights: Floats | None = None
     ) -> MultiHot:
         """All states with the frequencies of the codes, and of rows without any."""
-        ones = np.ones(values.shape[0]) if weights is None else weights
         half = np.full((values.shape[1] + 1, n_states), 0.5)
-        blank = cls(half[0], half[1:], form_of(values), family)
-        target = blank.sums(values, ones[:, None])[:, 0]
-        return blank.from_sums(np.repeat(target[:, None], n_states, axis=1), 0.0, target)
-
-    @property
-    def n_states(self) -> int:
-        """Number of states of the neighbour."""
-        return len(self.none)
+        return cls(half[0], half[1:], form_of(values), family).fitted_to(values, weights)
 
     @property
     def n_parameters(self) -> int:
@@ -151,17 +142,6 @@ class MultiHot(Exponential):
     def impute(self, posterior: Floats) -> Any:
         """Codes that are present more likely than not."""
         return shaped((posterior @ self.mean()[1:].T > 0.5).astype(np.float64), self.form)
-
-    def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """The parameters as named arrays."""
-        form = np.array(FORMS.index(self.form))
-        return {"none": self.none, "codes": self.codes, "form": form}
-
-    @classmethod
-    def from_arrays(cls, family: str, arrays: dict[str, NDArray[Any]]) -> MultiHot:
-        """The emission that `to_arrays` wrote."""
-        none, codes = (np.asarray(arrays[name], dtype=np.float64) for name in ("none", "codes"))
-        return cls(none, codes, FORMS[int(arrays["form"])], family)
 
 
 def chance_of_some(means: Floats, steps: int = 80) -> Floats:

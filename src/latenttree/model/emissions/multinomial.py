@@ -11,9 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln, softmax
 
 from latenttree.model.emissions.common import (
-    FORMS,
     TINY,
-    Exponential,
     Form,
     draw_bags,
     form_of,
@@ -24,12 +22,13 @@ from latenttree.model.emissions.common import (
     shaped,
     split_rows,
 )
+from latenttree.model.emissions.interface import Emission
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Multinomial(Exponential):
+class Multinomial(Emission):
     """`table[c, j] = P(item c | state j)`, `(d, k)`, columns on the simplex, all positive.
 
     The row's total N is given (it says nothing about the state), so
@@ -47,17 +46,10 @@ class Multinomial(Exponential):
     ) -> Multinomial:
         """All states with the shares of the items in all bags."""
         ones = np.ones(values.shape[0]) if weights is None else weights
-        blank = cls(np.ones((values.shape[1], n_states)), 1, form_of(values), family)
-        target = blank.sums(values, ones[:, None])[:, 0]
-        x, _ = split_rows(values)
-        filled = float(ones[row_totals(x) > 0].sum())
-        blank = replace(blank, size=max(1, round(float(target.sum()) / max(filled, TINY))))
-        return blank.from_sums(np.repeat(target[:, None], n_states, axis=1), 0.0, target)
-
-    @property
-    def n_states(self) -> int:
-        """Number of states of the neighbour."""
-        return int(self.table.shape[1])
+        totals = row_totals(split_rows(values)[0])
+        size = max(1, round(float(totals @ ones) / max(float(ones[totals > 0].sum()), TINY)))
+        blank = cls(np.ones((values.shape[1], n_states)), size, form_of(values), family)
+        return blank.fitted_to(values, weights)
 
     @property
     def n_parameters(self) -> int:
@@ -115,14 +107,3 @@ class Multinomial(Exponential):
     def impute(self, posterior: Floats) -> Any:
         """Expected counts of a bag of the usual size."""
         return shaped(self.size * (posterior @ self.table.T), self.form)
-
-    def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """The parameters as named arrays."""
-        form = np.array(FORMS.index(self.form))
-        return {"table": self.table, "size": np.array(self.size), "form": form}
-
-    @classmethod
-    def from_arrays(cls, family: str, arrays: dict[str, NDArray[Any]]) -> Multinomial:
-        """The emission that `to_arrays` wrote."""
-        table = np.asarray(arrays["table"], dtype=np.float64)
-        return cls(table, int(arrays["size"]), FORMS[int(arrays["form"])], family)

@@ -10,9 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.model.emissions.common import (
-    FORMS,
     TINY,
-    Exponential,
     Form,
     counted,
     draw_bags,
@@ -24,12 +22,13 @@ from latenttree.model.emissions.common import (
     shaped,
     split,
 )
+from latenttree.model.emissions.interface import Emission
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Poisson(Exponential):
+class Poisson(Emission):
     """`rates[c, j] = E[x_c | state j]`, `(d, k)`, all positive.
 
     `log P(x | j) = sum_c x_c log rates[c, j] - rates[c, j] - log x_c!` over the known coordinates:
@@ -45,15 +44,7 @@ class Poisson(Exponential):
     ) -> Poisson:
         """All states with the mean counts."""
         d = 1 if values.ndim == 1 else values.shape[1]
-        blank = cls(np.ones((d, n_states)), form_of(values), family)
-        ones = np.ones(values.shape[0]) if weights is None else weights
-        target = blank.sums(values, ones[:, None])[:, 0]
-        return blank.from_sums(np.repeat(target[:, None], n_states, axis=1), 0.0, target)
-
-    @property
-    def n_states(self) -> int:
-        """Number of states of the neighbour."""
-        return int(self.rates.shape[1])
+        return cls(np.ones((d, n_states)), form_of(values), family).fitted_to(values, weights)
 
     @property
     def n_parameters(self) -> int:
@@ -112,13 +103,3 @@ class Poisson(Exponential):
     def impute(self, posterior: Floats) -> Any:
         """The rounded posterior mean."""
         return shaped(np.rint(posterior @ self.rates.T), self.form)
-
-    def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """The parameters as named arrays."""
-        return {"rates": self.rates, "form": np.array(FORMS.index(self.form))}
-
-    @classmethod
-    def from_arrays(cls, family: str, arrays: dict[str, NDArray[Any]]) -> Poisson:
-        """The emission that `to_arrays` wrote."""
-        rates = np.asarray(arrays["rates"], dtype=np.float64)
-        return cls(rates, FORMS[int(arrays["form"])], family)
