@@ -260,7 +260,7 @@ def _careful_product(out, first, u, skip, plan, work, rows, soft, left):  # type
     node, d, known = plan.node, plan.node[u, DIM], plan.node[u, CAREFUL] > 0
     if len(plan.base) == 0:
         out[first : first + d] = 0.0
-    _own_evidence(out, first, u, True, node, rows, soft, left)
+    _own_evidence(out, first, u, d > 0, node, rows, soft, left)
     for q in range(node[u, LEAVES], node[u, END]):
         c, sent = plan.child[q], node[plan.child[q], MESSAGE]
         at = node[c, START]
@@ -296,7 +296,7 @@ def _product(u, node, child, table, out, plan, work, rows, soft, left):  # type:
     if not fresh:
         if not entered:
             out[first : first + d] = 1.0
-        _own_evidence(out, first, u, False, node, rows, soft, left)
+        _own_evidence(out, first, u, node[u, CAREFUL] > 0, node, rows, soft, left)
     if d >= WIDE and node[u, LEAVES] < inner:
         _times_wide_leaves(out, first, u, fresh, node, child, table, rows, work.turned)
         fresh = False
