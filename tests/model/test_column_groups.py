@@ -85,7 +85,7 @@ def test_missing_rows_are_left_to_others() -> None:
     chunks = samples_of(model, 0)
     groups = ColumnGroups.of(model)
     assert groups is not None
-    chunk = next(iter(chunks()))
+    chunk = next(iter(chunks.chunks()))
     assert groups.ones(chunk) is not None
     known = np.ones((len(chunk), model.tree.n_observed), dtype=bool)
     gaps = Chunk(chunk.rows, chunk.arrays, None, chunk.stored, known)
