@@ -61,7 +61,7 @@ from latenttree.data import read_events, read_table
 limit = options["memory_limit"]
 start = time.perf_counter()
 table = (read_events if "events" in X else read_table)(X, memory_limit=limit)
-table = getattr(table, "table", table)
+table = table.table() if "events" in X else table
 seconds = time.perf_counter() - start
 result = table.n_samples, table.n_vars, int(table.dims.sum())
 """

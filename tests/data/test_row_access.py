@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from latenttree.data.row_access import rows_to_scratch, take_rows
+from latenttree.data.row_access import rearranged_rows, take_rows
 from latenttree.data.streaming.scratch import Arrays, ScratchMap, about_to_read, map_of
 
 RNG = np.random.default_rng(0)
@@ -47,7 +47,7 @@ def test_rows_of_arrays(index: Any, max_read: int) -> None:
         np.testing.assert_array_equal(found, X[index])
         assert found.dtype == X.dtype
         if isinstance(index, np.ndarray) and index.dtype != np.bool_ and len(index):
-            kept = rows_to_scratch(held, index)
+            kept = rearranged_rows(held, index)
             assert isinstance(map_of(kept), ScratchMap)
             np.testing.assert_array_equal(kept, X[index])
 
@@ -59,7 +59,7 @@ def test_rows_of_sparse_matrices(index: Any) -> None:
     held = sparse_in_scratch(X)
     np.testing.assert_array_equal(take_rows(held, index).toarray(), X[index].toarray())
     if isinstance(index, np.ndarray) and index.dtype != np.bool_ and len(index):
-        kept = rows_to_scratch(held, index)
+        kept = rearranged_rows(held, index)
         assert isinstance(map_of(kept.indices), ScratchMap)
         np.testing.assert_array_equal(kept.toarray(), X[index].toarray())
 

@@ -91,7 +91,6 @@ def test_every_format_is_tested() -> None:
 @pytest.mark.parametrize("suffix", FORMATS)
 def test_a_format_has_all_its_parts(suffix: str) -> None:
     known = FORMATS[suffix]
-    assert (known.read_parts is None) == (known.memory is None)
     assert (known.frame is None) == (known.batches is None)
     assert known.has_columns == (known.samples is None)
     assert known.has_columns or known.frame is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.data.row_access import rows_to_scratch, scratch_map
+from latenttree.data.row_access import rearranged_rows, scratch_map
 from latenttree.data.row_keys import row_keys
 from latenttree.data.table import Table
 from latenttree.engine import THREADS
@@ -55,5 +55,5 @@ def _rows(table: Table, index: NDArray[np.int64]) -> Table:
     if scratch_map(stored) is None:
         return table.subset_rows(index)
     name = "codes" if table.codes is not None else "matrix"
-    rows = rows_to_scratch(stored, index)
+    rows = rearranged_rows(stored, index)
     return table.replace(n_samples=len(index), **{name: rows})

@@ -99,9 +99,10 @@ def read_table(
                 option="names",
             )
         names = read_vocabulary(Path(vocab))
-    plan = ReadPlan(memory_bytes(memory_limit), names, family, drop_constant, scratch)
+    limit = memory_bytes(memory_limit)
+    plan = ReadPlan(limit, names, family, drop_constant, scratch, scores=scores)
     roles = Roles(weights, ignore)
-    options = ReadOptions(plan, groups, min_count, delimiter, scores, roles)
+    options = ReadOptions(plan, groups, min_count, delimiter, roles)
     with reading(path), roles.naming_weights():
         return _read_file(path, options)
 
@@ -110,11 +111,10 @@ def _read_file(path: Path, options: ReadOptions) -> Table:
     file_format = known_format(path)
     if not file_format.has_columns:
         _refuse_roles(path, options.roles)
-    at_once = file_format.read_parts is None or options.groups is not None or options.scores
-    if at_once or memory_needed(path) <= room_for_reading(options.plan.limit):
-        return file_format.read(path, options)
-    assert file_format.read_parts is not None
-    return file_format.read_parts(path, options)
+    plan, groups = options.plan, options.groups
+    held = file_format.memory is None or groups is not None or plan.scores
+    held = held or memory_needed(path) <= room_for_reading(plan.limit)
+    return file_format.read(path, options._replace(plan=plan._replace(held=held)))
 
 
 def _refuse_roles(path: Path, roles: Roles) -> None:

@@ -2,7 +2,6 @@
 
 - `take_rows`: some rows, in memory.
 - `rearranged_rows`: rows in any order; what lay in a mapped file lies in a new one.
-- `rows_to_scratch`: some rows of a scratch file, in a new one.
 
 A row that is read from a map brings its page into memory, and the pages around it: scattered rows
 bring all. So few rows of a scratch file are taken at a time, and pages are released in between.
@@ -65,27 +64,6 @@ def scratch_map(array: Any) -> ScratchMap | None:
     return memory if isinstance(memory, ScratchMap) else None
 
 
-def rows_to_scratch(array: Any, index: Ints) -> Any:
-    """The rows `index` of an array or a CSR matrix that lies in a scratch file, in a file of their
-    own in the same folder."""
-    memory = scratch_map(array)
-    arrays = Arrays(0, None if memory is None else memory.folder)
-    if not sparse.issparse(array):
-        parts = (take_rows(array, part) for part in _chunks(index))
-        arrays.add(parts, (len(index), *array.shape[1:]), array.dtype)
-        return arrays.finish()[0]
-    ends = np.concatenate([[0], np.cumsum(np.diff(array.indptr)[index])])
-    for values in ("indices", "data"):
-        parts = (getattr(take_rows(array, part), values) for part in _chunks(index))
-        arrays.add(parts, (int(ends[-1]),), getattr(array, values).dtype)
-    indices, data = arrays.finish()
-    indptr = ends.astype(array.indptr.dtype)
-    shape = (len(index), array.shape[1])
-    rows = sparse.csr_array((data, indices, indptr), shape=shape, copy=False)
-    rows.has_canonical_format = True
-    return rows
-
-
 def _take_csr_rows(matrix: Any, index: Any) -> Any:
     if isinstance(index, slice) and index.step is None:
         return _csr_view(matrix, *index.indices(matrix.shape[0])[:2])
@@ -119,11 +97,6 @@ def _parts(
         span = int(part.max()) - int(part.min()) + 1
         about_to_read(array, min(span * width, len(part) * (width + READ_AHEAD)))
         yield start, part
-
-
-def _chunks(index: NDArray[Any]) -> Iterator[NDArray[Any]]:
-    step = 64 * ROWS_AT_ONCE
-    return (index[start : start + step] for start in range(0, len(index), step))
 
 
 def _positions(index: Any) -> Positions:

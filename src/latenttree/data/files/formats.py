@@ -8,8 +8,9 @@ To add a format, say ``.feather``:
 1. Write ``files/feather.py``, which opens the file and lists its columns; whatever is wrong with a
    file must be a `DataError` (`boundary.reading`). `parquet.py` is an example.
 2. Add its sizes, and the memory that reading takes, to ``sizes.py``.
-3. Add how it is read to ``tables.py``: at once and, with a source in ``streaming/sources.py``, in
-   parts. For files whose columns have no names, also to ``new_samples.py``.
+3. Add how it is read to ``tables.py``: at once where it may be held and, with a source in
+   ``streaming/sources.py``, in parts. For files whose columns have no names, also to
+   ``new_samples.py``.
 4. Register it in `FORMATS` below, and add its name to the help texts, which are constants in
    ``cli/options.py`` because ``--help`` must not import this module.
 5. Add a function that writes such a file to ``WRITERS`` in ``tests/whole/test_formats.py``; the
@@ -45,9 +46,8 @@ class FileFormat:
     Attributes
     ----------
     name : what it is called in help texts and errors.
-    read : the table of a file, read at once.
-    read_parts : the same, read part by part; None where a file is always read at once.
-    memory : bytes that `read` takes, roughly; None where a file is always read at once.
+    read : the table of a file.
+    memory : bytes that reading a file at once takes, roughly; None where it is always read so.
     sizes : samples and variables that a file declares, given also the delimiter of text; None where
         only reading it tells.
     header : names of the columns, given also the delimiter of text; None where a file has no named
@@ -62,7 +62,6 @@ class FileFormat:
 
     name: str
     read: Callable[[Path, ReadOptions], Table]
-    read_parts: Callable[[Path, ReadOptions], Table] | None = None
     memory: Callable[[Path], int] | None = None
     sizes: Callable[[Path, str], Sizes] | None = None
     header: Callable[[Path, str], list[str]] | None = None
@@ -81,7 +80,6 @@ class FileFormat:
 _CSV = FileFormat(
     ".csv",
     tables.read_csv,
-    tables.stream_csv,
     sizes.memory_of_text,
     sizes.sizes_of_csv,
     header=csv_header,
@@ -89,7 +87,6 @@ _CSV = FileFormat(
 _PARQUET = FileFormat(
     ".parquet",
     tables.read_parquet,
-    tables.stream_parquet,
     sizes.memory_of_parquet,
     sizes.sizes_of_parquet,
     header=parquet_header,
@@ -98,8 +95,7 @@ _PARQUET = FileFormat(
 )
 _NPY = FileFormat(
     ".npy",
-    tables.read_arrays,
-    tables.stream_npy,
+    tables.read_npy,
     sizes.memory_of_npy,
     sizes.sizes_of_npy,
     samples=new_samples.samples_of_arrays,
@@ -107,8 +103,7 @@ _NPY = FileFormat(
 )
 _NPZ = FileFormat(
     ".npz",
-    tables.read_arrays,
-    tables.stream_npz,
+    tables.read_npz,
     sizes.memory_of_npz,
     sizes.sizes_of_npz,
     samples=new_samples.samples_of_arrays,
@@ -117,7 +112,6 @@ _NPZ = FileFormat(
 _DOCWORD = FileFormat(
     "docword.NAME.txt",
     tables.read_docword,
-    tables.stream_docword,
     sizes.memory_of_text,
     sizes.sizes_of_docword,
     samples=new_samples.samples_of_docword,

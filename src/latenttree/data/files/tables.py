@@ -1,6 +1,6 @@
-"""The table in a file of each format, read at once or part by part.
+"""The table in a file of each format, which is read part by part unless it may be held in memory.
 
-A function for each format and way, which `formats.FORMATS` lists: ``(path, options) -> Table``.
+A function for each format, which `formats.FORMATS` lists: ``(path, options) -> Table``.
 """
 
 from __future__ import annotations
@@ -47,13 +47,7 @@ class ReadOptions(NamedTuple):
     groups: Groups | None = None
     min_count: int = 2
     delimiter: str = ","
-    scores: bool = False
     roles: Roles = Roles()
-
-    def of_columns(self) -> dict[str, Any]:
-        """Arguments of the functions that make tables of columns."""
-        plan = self.plan
-        return {"drop_constant": plan.drop_constant, "family": plan.family, "scores": self.scores}
 
 
 # ---- tables of named columns -------------------------------------------------------------
@@ -61,32 +55,21 @@ class ReadOptions(NamedTuple):
 
 def read_csv(path: Path, options: ReadOptions) -> Table:
     """The table of a .csv."""
-    plan = options.plan._replace(held=True, scores=options.scores)
-    source = csv_source(path, options.delimiter, options.roles)
+    plan, source = options.plan, csv_source(path, options.delimiter, options.roles)
     try:
         return table_of_source(source, plan)
     except LateText:
+        if not plan.held:
+            raise
         return table_of_source(source, plan._replace(max_distinct=sys.maxsize))
-
-
-def stream_csv(path: Path, options: ReadOptions) -> Table:
-    """The table of a .csv, read in parts."""
-    return table_of_source(csv_source(path, options.delimiter, options.roles), options.plan)
 
 
 def read_parquet(path: Path, options: ReadOptions) -> Table:
     """The table of a .parquet."""
-    return _table_of_frame(parquet_frame(path), options)
-
-
-def stream_parquet(path: Path, options: ReadOptions) -> Table:
-    """The table of a .parquet, read in parts."""
-    return table_of_source(parquet_source(path, options.roles), options.plan)
-
-
-def _table_of_frame(frame: Any, options: ReadOptions) -> Table:
-    """The table of a pyarrow table, some columns of which have roles."""
     roles = options.roles
+    if not options.plan.held:
+        return table_of_source(parquet_source(path, roles), options.plan)
+    frame = parquet_frame(path)
     others = roles.variables(frame.column_names)
     counts = None if roles.weights is None else frame.column(roles.weights).to_numpy()
     return _in_memory(frame.select(others), None, counts, options)
@@ -94,9 +77,9 @@ def _table_of_frame(frame: Any, options: ReadOptions) -> Table:
 
 def _in_memory(X: Any, groups: Groups | None, weights: Any, options: ReadOptions) -> Table:
     """The table of what a file holds."""
-    arguments = options.of_columns()
-    scores = arguments.pop("scores")
-    return table_in_memory(X, groups, weights, scores, {"names": options.plan.names} | arguments)
+    plan = options.plan
+    arguments = {"names": plan.names, "drop_constant": plan.drop_constant, "family": plan.family}
+    return table_in_memory(X, groups, weights, plan.scores, arguments)
 
 
 def table_of_source(source: Source, plan: ReadPlan) -> Table:
@@ -109,7 +92,7 @@ def table_of_source(source: Source, plan: ReadPlan) -> Table:
 
 def read_alignment(path: Path, options: ReadOptions) -> Table:
     """The table of a FASTA file, whose letters are categories."""
-    family, scores = options.plan.family, options.scores
+    family, scores = options.plan.family, options.plan.scores
     if family != AUTO or scores:
         requested = Option("scores", True) if scores else Option("family", family)
         raise DataError(
@@ -127,40 +110,34 @@ def read_alignment(path: Path, options: ReadOptions) -> Table:
 
 def read_docword(path: Path, options: ReadOptions) -> Table:
     """The table of a docword file."""
-    return stream_docword(path, options._replace(plan=options.plan._replace(held=True)))
-
-
-def stream_docword(path: Path, options: ReadOptions) -> Table:
-    """The table of a docword file, read in parts."""
     lines, plan = Lines(path), options.plan
     sizes = n_docs, n_words, _ = lines.sizes()
     labels = word_names(path, plan.names, n_words)
-    blocks = entry_blocks(lines, *sizes)
-    table = _binary_table(blocks, n_docs, labels, options.min_count, plan)
-    return table_of_scores(table) if options.scores else table
+    entries = entry_blocks(lines, *sizes)
+    table = _binary_table(entries, n_docs, labels, options.min_count, plan)
+    return table_of_scores(table) if plan.scores else table
 
 
 # ---- NumPy and SciPy archives ------------------------------------------------------------
 
 
-def read_arrays(path: Path, options: ReadOptions) -> Table:
-    """The table of the only array, or the sparse matrix, of a .npy or .npz."""
-    content = load_arrays(path)
-    if not sparse.issparse(content) or options.groups is not None or options.scores:
-        return _in_memory(content, options.groups, None, options)
-    check_shape(content.shape)
-    labels = resolve_names(options.plan.names, content.shape[1])
-    return _of_matrix(content, labels, options)
-
-
-def stream_npy(path: Path, options: ReadOptions) -> Table:
-    """The table of a .npy, read in parts."""
+def read_npy(path: Path, options: ReadOptions) -> Table:
+    """The table of a .npy."""
+    if options.plan.held:
+        return _in_memory(load_arrays(path), options.groups, None, options)
     return table_of_source(npy_source(path), options.plan)
 
 
-def stream_npz(path: Path, options: ReadOptions) -> Table:
-    """The table of an .npz, read in parts."""
-    archive, plan = Npz(path), options.plan
+def read_npz(path: Path, options: ReadOptions) -> Table:
+    """The table of the only array, or the sparse matrix, of an .npz."""
+    plan = options.plan
+    if plan.held:
+        content = load_arrays(path)
+        if not sparse.issparse(content) or options.groups is not None or plan.scores:
+            return _in_memory(content, options.groups, None, options)
+        check_shape(content.shape)
+        return _of_matrix(content, resolve_names(plan.names, content.shape[1]), options)
+    archive = Npz(path)
     if not is_sparse(archive.names):
         return table_of_source(npz_source(path, archive.only()), plan)
     file = SparseFile(path)

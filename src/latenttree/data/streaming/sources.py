@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from latenttree.data.checks import check_shape, resolve_names
 from latenttree.data.columns.vectors import vector_of_array, vector_of_series
+from latenttree.data.files.boundary import reading
 from latenttree.data.files.csv_batches import checked_header, coded_texts, csv_batches
 from latenttree.data.files.csv_cells import Roles, weights_of_texts
 from latenttree.data.files.npy import Npz, array_header, read_values
@@ -19,6 +20,9 @@ from latenttree.data.files.parquet import parquet_batches, parquet_columns, parq
 from latenttree.data.streaming.assemble import RowBlock
 from latenttree.data.streaming.scratch import ScratchFolder, release
 from latenttree.errors import DataError
+
+Blocks = Callable[[int], Iterator[NDArray[Any]]]
+"""From a number of rows to blocks of at most so many."""
 
 ROWS = 1 << 20
 """Most rows in a chunk: the number of different values of a column shows early."""
@@ -57,20 +61,35 @@ def with_weights(source: Source, weights: NDArray[Any] | None) -> Source:
 # ---- arrays -----------------------------------------------------------------------------
 
 
-def array_source(array: NDArray[Any], names: Sequence[Any] | None = None) -> Source:
-    """Rows of an array in a mapped file; pages that were read are released."""
-    check_shape(array.shape)
-    header = resolve_names(names, array.shape[1])
+def _source_of_blocks(
+    shape: tuple[int, ...], dtype: np.dtype[Any], names: Sequence[Any] | None, blocks: Blocks
+) -> Source:
+    """Rows of an array of which `blocks` yields some at a time."""
+    check_shape(shape)
+    header = resolve_names(names, shape[1])
 
     def chunks(size: int) -> Iterator[RowBlock]:
-        step = rows_in(size, array.shape[1] * array.itemsize)
-        for start in range(0, len(array), step):
-            _check_still_there(array)
-            block = np.asarray(array[start : start + step])
-            yield _chunk_of_block(block, header, start)
-            release(array)
+        start = 0
+        for block in blocks(rows_in(size, shape[1] * dtype.itemsize)):
+            columns = (np.ascontiguousarray(block[:, j]) for j in range(shape[1]))
+            pairs = zip(columns, header, strict=True)
+            vectors = [vector_of_array(column, name, None, start) for column, name in pairs]
+            yield RowBlock(len(block), vectors)
+            start += len(block)
 
     return Source(header, chunks)
+
+
+def array_source(array: NDArray[Any], names: Sequence[Any] | None = None) -> Source:
+    """Rows of an array in a mapped file; pages that were read are released."""
+
+    def blocks(step: int) -> Iterator[NDArray[Any]]:
+        for start in range(0, len(array), step):
+            _check_still_there(array)
+            yield np.asarray(array[start : start + step])
+            release(array)
+
+    return _source_of_blocks(array.shape, array.dtype, names, blocks)
 
 
 def _check_still_there(array: NDArray[Any]) -> None:
@@ -92,22 +111,18 @@ def npy_source(path: Path, names: Sequence[Any] | None = None) -> Source:
     with path.open("rb") as file:
         shape, by_columns, dtype = array_header(file, path.stat().st_size)
         begin = file.tell()
-    check_shape(shape)
-    header = resolve_names(names, shape[1])
 
-    def chunks(size: int) -> Iterator[RowBlock]:
-        step = rows_in(size, shape[1] * dtype.itemsize)
-        with path.open("rb", buffering=0) as file:
+    def blocks(step: int) -> Iterator[NDArray[Any]]:
+        with reading(path), path.open("rb", buffering=0) as file:
+            file.seek(begin)
             for start in range(0, shape[0], step):
                 n = min(step, shape[0] - start)
                 if by_columns:
-                    block = _rows_by_columns(file, begin, shape, dtype, start, n)
+                    yield _rows_by_columns(file, begin, shape, dtype, start, n)
                 else:
-                    file.seek(begin + start * shape[1] * dtype.itemsize)
-                    block = read_values(file, n * shape[1], dtype).reshape(n, shape[1])
-                yield _chunk_of_block(block, header, start)
+                    yield read_values(file, n * shape[1], dtype).reshape(n, shape[1])
 
-    return Source(header, _naming_cut_file(chunks, path))
+    return _source_of_blocks(shape, dtype, names, blocks)
 
 
 def _rows_by_columns(
@@ -121,24 +136,6 @@ def _rows_by_columns(
     return columns.T
 
 
-def _naming_cut_file(
-    chunks: Callable[[int], Iterator[RowBlock]], path: Path
-) -> Callable[[int], Iterator[RowBlock]]:
-    """The same chunks; an error for a file that ends early names it."""
-
-    def checked(size: int) -> Iterator[RowBlock]:
-        try:
-            yield from chunks(size)
-        except EOFError as error:
-            raise DataError(
-                f"cannot read {path.name}: {error}",
-                "it is cut, or was changed while it was read: write it again",
-                path=str(path),
-            ) from error
-
-    return checked
-
-
 def npz_source(path: Path, member: str, names: Sequence[Any] | None = None) -> Source:
     """Rows of the only array of an .npz; a column-major array is unpacked to a scratch
     file first."""
@@ -147,18 +144,14 @@ def npz_source(path: Path, member: str, names: Sequence[Any] | None = None) -> S
         pass
     if by_columns:
         return array_source(unpacked(path, member), names)
-    check_shape(shape)
-    header = resolve_names(names, shape[1])
 
-    def chunks(size: int) -> Iterator[RowBlock]:
-        step = rows_in(size, shape[1] * dtype.itemsize)
+    def blocks(step: int) -> Iterator[NDArray[Any]]:
         with archive.opened(member) as (file, _):
             for start in range(0, shape[0], step):
                 n = min(step, shape[0] - start)
-                block = read_values(file, n * shape[1], dtype).reshape(n, shape[1])
-                yield _chunk_of_block(block, header, start)
+                yield read_values(file, n * shape[1], dtype).reshape(n, shape[1])
 
-    return Source(header, chunks)
+    return _source_of_blocks(shape, dtype, names, blocks)
 
 
 def unpacked(path: Path, member: str, folder: str | Path | None = None) -> NDArray[Any]:
@@ -169,15 +162,6 @@ def unpacked(path: Path, member: str, folder: str | Path | None = None) -> NDArr
         part = scratch.join((read_values(file, n, dtype) for n in steps), (total,), dtype)
     (flat,) = scratch.mapped([part])
     return flat.reshape(shape, order="F" if by_columns else "C")
-
-
-def _chunk_of_block(block: NDArray[Any], names: Sequence[str], start: int) -> RowBlock:
-    columns = (np.ascontiguousarray(block[:, j]) for j in range(block.shape[1]))
-    vectors = [
-        vector_of_array(column, name, None, start)
-        for column, name in zip(columns, names, strict=True)
-    ]
-    return RowBlock(len(block), vectors)
 
 
 def rows_in(size: int, width: int) -> int:
