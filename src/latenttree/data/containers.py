@@ -432,7 +432,11 @@ class Matrix(Container):
         name = f"x{j}" if self.own_names is None else str(self.own_names[j])
         grouped = "sparse" if self.is_sparse else "dense"
         form = "vector" if self.members is None else grouped
-        return InputColumn(name, dtype_name(self.array.dtype), form)
+        return InputColumn(name, self._dtype, form)
+
+    @cached_property
+    def _dtype(self) -> str:
+        return dtype_name(self.array.dtype)
 
     def constant(self, j: int) -> NDArray[Any] | None:
         """See `Container.constant`."""

@@ -92,23 +92,23 @@ class _PairPass:
     pairs: NDArray[np.int64]
 
     def add(self, total: Floats, chunk: Chunk, n_jobs: int) -> None:
-        """Add a chunk, some pairs after the other."""
+        """Add a chunk, some pairs after the other; samples lie side by side."""
         for part in chunk.parts(BLOCK):
-            z, known = self.white.of(part, n_jobs), self.storage.known(part)
+            z = self.white.of(part, n_jobs).transpose(1, 2, 0).astype(np.float64, order="C")
+            known = self.storage.known(part)
 
             def work(low: int, high: int, z: Any = z, known: Any = known, part: Any = part) -> None:
                 a, b = self.pairs[low:high].T
-                one = np.ones((len(a), len(z), 1))
-                x = np.concatenate([one, *(z[:, v].swapaxes(0, 1) for v in (a, b))], axis=2)
+                x = np.concatenate([np.ones((len(a), 1, z.shape[2])), z[a], z[b]], axis=1)
                 if known is not None:
-                    x *= (known[:, a] & known[:, b]).T[:, :, None]
-                weighted = x if part.weights is None else x * part.weights[:, None]
+                    x *= (known[:, a] & known[:, b]).T[:, None]
+                weighted = x if part.weights is None else x * part.weights
                 total[low:high] += self.sums(x, weighted, slice(low, high))
 
             parallel(work, len(self.pairs), n_jobs, 8)
 
     def sums(self, x: Floats, weighted: Floats, some: slice) -> Floats:
-        """What is added up, of `some` of the pairs: `x` `(., n, 2 r + 1)`, as it is and times the
+        """What is added up, of `some` of the pairs: `x` `(., 2 r + 1, n)`, as it is and times the
         weights."""
         raise NotImplementedError
 
@@ -123,7 +123,7 @@ class _JointMoments(_PairPass):
 
     def sums(self, x: Floats, weighted: Floats, some: slice) -> Floats:
         """See `_PairPass`."""
-        return x.swapaxes(1, 2) @ weighted
+        return np.asarray(x @ weighted.swapaxes(1, 2))
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,10 +140,10 @@ class _FormMoments(_PairPass):
 
     def sums(self, x: Floats, weighted: Floats, some: slice) -> Floats:
         """See `_PairPass`."""
-        y = x[:, :, 1:] - self.centre[some, None] * x[:, :, :1]
-        psi = ((y @ self.form[some]) * y).sum(axis=2)
-        share = psi * weighted[:, :, 0]
-        return np.stack([share.sum(axis=1), (share * psi).sum(axis=1)], axis=1)
+        y = x[:, 1:] - self.centre[some, :, None] * x[:, :1]
+        psi = np.einsum("min,min->mn", self.form[some] @ y, y)
+        share = psi * weighted[:, 0]
+        return np.stack([share.sum(axis=1), np.einsum("mn,mn->m", share, psi)], axis=1)
 
 
 class CountedFourthMoments:
