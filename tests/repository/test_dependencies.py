@@ -49,6 +49,6 @@ def test_the_greatest_of_several_bounds_counts(tmp_path: Path) -> None:
     file = tmp_path / "pyproject.toml"
     file.write_text(
         '[project]\ndependencies = ["a>=1.9", "b>=2"]\n'
-        '[project.optional-dependencies]\nio = ["a>=1.10"]\nplot = []\ntest = ["c~=3.1", "b>=1"]\n'
+        '[project.optional-dependencies]\nplot = ["a>=1.10"]\ntest = ["c~=3.1", "b>=1"]\n'
     )
     assert lower_bounds(file) == {"a": "1.10", "b": "2"}
