@@ -204,8 +204,8 @@ def csv_source(path: Path, delimiter: str, roles: Roles, held: bool = False) -> 
     others = wanted if weights is None else [*wanted, header.index(weights)]
 
     def chunks(size: int) -> Iterator[RowBlock]:
-        start, block = 0, size // 16
-        block = max(block, min(size // 2, CELL_BYTES * len(header))) if held else block
+        start, most = 0, size // (2 if held else 4)
+        block = max(size // 16, min(most, CELL_BYTES * len(header)))
         for columns in csv_batches(path, delimiter, others, block) if wanted else ():
             n, counts = len(columns[0]), None
             if weights is not None:
