@@ -71,7 +71,7 @@ portability: $(STAMP)
 .venv-oldest/.installed: pyproject.toml tools/lower_bounds.py
 	$$($(PYTHON) tools/find_python.py 3.11) -m venv --clear .venv-oldest
 	.venv-oldest/bin/python tools/lower_bounds.py > .venv-oldest/constraints.txt
-	.venv-oldest/bin/python -m pip install --quiet --disable-pip-version-check -c .venv-oldest/constraints.txt -e '.[test,io,plot]'
+	.venv-oldest/bin/python -m pip install --quiet --disable-pip-version-check -c .venv-oldest/constraints.txt -e '.[test,plot]'
 	@touch $@
 
 oldest: .venv-oldest/.installed

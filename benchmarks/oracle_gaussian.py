@@ -16,7 +16,8 @@ from latenttree.engine import resolve_jobs
 from latenttree.evaluation.datasets import LatentTreeData
 from latenttree.model.gaussian import GaussianTreeModel
 from latenttree.model.gaussian.layout import GaussianLayout
-from latenttree.model.gaussian.units import linear_of, model_in_units
+from latenttree.model.gaussian.model import model_in_units
+from latenttree.model.gaussian.units import linear_of
 from latenttree.parameters.gaussian.moments import standardisation
 from latenttree.refinement.em import Limits, em_loop, visit
 from latenttree.refinement.gaussian.condensed_rows import training_blocks

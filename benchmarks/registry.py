@@ -45,6 +45,7 @@ MODULE_OF = {
     "dna": "dna",
     "health": "health",
     "inference": "inference",
+    "states": "inference",
     "pgmpy": "inference",
     "first-fit": "first_fit",
     "memory-limit": "memory",

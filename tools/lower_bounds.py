@@ -13,7 +13,7 @@ import tomllib
 from pathlib import Path
 
 PROJECT = Path(__file__).parents[1] / "pyproject.toml"
-EXTRAS = ("io", "plot", "test")
+EXTRAS = ("plot", "test")
 """Extras whose packages the tests use."""
 
 BOUND = re.compile(r"^([A-Za-z0-9._-]+)>=([0-9][0-9.]*)$")

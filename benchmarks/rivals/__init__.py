@@ -180,13 +180,13 @@ def of_model(model: TreeModel, more: dict[str, Any] | None = None, n_jobs: int =
 def likelihoods(model: TreeModel, table: Table, n_jobs: int = 1) -> Floats:
     """(n,) log-likelihood of each sample of a table over the variables of the model."""
     from latenttree.engine import blocks
-    from latenttree.model.inference import Evidence, log_likelihood
+    from latenttree.model.inference import Evidence
 
     own = table if table.names == model.tree.observed_names else table.select(
         list(model.tree.observed_names)
     )  # fmt: skip
     parts = [
-        log_likelihood(model, Evidence(own.chunk(start, stop).rows), n_jobs)
+        model.log_likelihood(Evidence(own.chunk(start, stop).rows), n_jobs)
         for start, stop in blocks(own.n_samples, 2**16)
     ]
     return np.concatenate(parts) if parts else np.empty(0)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array, issparse
 from tests.reference.enumeration import model_on, random_evidence
 from tests.reference.random_trees import random_tree
 
@@ -20,15 +21,9 @@ from benchmarks.settings import Settings
 from benchmarks.tables.threads import thread_counts
 from benchmarks.timing import timed
 from latenttree.io.pgmpy import to_pgmpy
-from latenttree.model.inference import (
-    Evidence,
-    expected_counts,
-    log_likelihood,
-    messages,
-    most_probable,
-    posteriors,
-)
+from latenttree.model.inference import Evidence
 from latenttree.model.tree_model import TreeModel
+from latenttree.tree import Tree
 
 ABOUT = """p = 729, d = 100, k = 3, balanced, N = 50,000; posteriors are of all hidden nodes. Runs
 alternate between the numbers of threads, so that what else the machine does falls on all; the best
@@ -41,6 +36,13 @@ unknown, posteriors of every unknown node. pgmpy answers one sample and one node
 interface has it: 20 samples by variable elimination, one by belief propagation (the junction tree,
 made once and not timed; half a minute for 20). Ours takes the 20 in one call, and 20,000 for its
 time without the set-up."""
+ABOUT_STATES = """One thread; the best of several runs. Dense: codes of 324 variables (108 with 64
+states), four to a hidden node. Sparse: rows with a hundredth of ones in 216 to 1,944 binary
+variables, eight to a hidden node. Posteriors are of all hidden nodes, messages along all edges
+between hidden nodes in both directions. Lower bounds of expected counts, from rates measured here
+and now: by bytes, reading the codes or the ones; by multiply-adds, 3 k^2 for each edge between
+hidden nodes (of touched ones where the data are sparse) and 2 k for each leaf, at the rate of a
+float64 matrix product."""
 K, REPEATS = 3, 7
 N_FEW, N_MANY, N_NODES = 20, 20_000, 30
 
@@ -74,13 +76,13 @@ def queries(model: TreeModel, evidence: Evidence) -> dict[str, Callable[[int], A
     inside = model.tree.edges[(model.tree.edges >= p).all(axis=1)]
     both = np.concatenate([inside, inside[:, ::-1]])
     return {
-        "posteriors": lambda jobs: posteriors(model, evidence, None, jobs).array,
-        "log-likelihood": lambda jobs: log_likelihood(model, evidence, jobs),
+        "posteriors": lambda jobs: model.posteriors(evidence, None, jobs).array,
+        "log-likelihood": lambda jobs: model.log_likelihood(evidence, jobs),
         "expected counts": lambda jobs: np.concatenate(
-            [c.ravel() for c in expected_counts(model, evidence, jobs)[0]]
+            [c.ravel() for c in model.expected_counts(evidence, jobs)[0]]
         ),
-        "most probable": lambda jobs: most_probable(model, evidence, jobs)[0],
-        "messages": lambda jobs: messages(model, evidence, both, jobs),
+        "most probable": lambda jobs: model.most_probable(evidence, jobs)[0],
+        "messages": lambda jobs: model.messages(evidence, both, jobs),
     }
 
 
@@ -146,6 +148,100 @@ def _bound_sentence(jobs: str, least: Mapping[str, float], seconds: float) -> st
     )
 
 
+# ---- numbers of states ---------------------------------------------------------------------------
+
+
+class StatesCase(NamedTuple):
+    """Random samples and CPTs on a tree with hidden nodes of three children, the lowest of `leaves`
+    leaves: codes of `max(k, 4)` categories, or rows with a hundredth of ones."""
+
+    form: str
+    k: int
+    p: int
+    n: int
+
+    @property
+    def label(self) -> str:
+        """Form and number of states."""
+        return f"{self.form}, k = {self.k}"
+
+    def sample(self) -> tuple[TreeModel, Evidence]:
+        """The model and the evidence."""
+        rng = np.random.default_rng(self.k)
+        tree = three_each(self.p, 4 if self.form == "dense" else 8)
+        parents = tree.rooted(tree.n_nodes - 1).parents
+        d = max(self.k, 4) if self.form == "dense" else 2
+        cpts = []
+        for v in range(tree.n_nodes):
+            width = 1 if parents[v] < 0 else self.k
+            if v < self.p and d == 2:
+                one = np.minimum(0.01 * np.exp(rng.normal(size=width)), 0.5)
+                cpts.append(np.stack([1 - one, one]))
+            else:
+                cpts.append(rng.dirichlet(np.ones(d if v < self.p else self.k), size=width).T)
+        model = TreeModel(tree, tree.n_nodes - 1, tuple(cpts))
+        if self.form == "dense":
+            return model, Evidence(rng.integers(0, d, size=(self.n, self.p)).astype(np.uint8))
+        return model, Evidence(csr_array((rng.random((self.n, self.p)) < 0.01).astype(np.int8)))
+
+
+def three_each(p: int, leaves: int) -> Tree:
+    """A tree of `p` variables; `p / leaves` is a power of 3."""
+    level, edges, new, width = list(range(p)), list[tuple[int, int]](), p, leaves
+    while len(level) > 1:
+        groups = [level[i : i + width] for i in range(0, len(level), width)]
+        edges += [(v, new + i) for i, group in enumerate(groups) for v in group]
+        level = list(range(new, new + len(groups)))
+        new, width = new + len(groups), 3
+    return Tree.build([f"x{i}" for i in range(p)], edges, np.ones(len(edges)))
+
+
+def state_cases(quick: bool) -> list[StatesCase]:
+    """All cases, of a second or less each."""
+    sizes = {2: (324, 1944, 8000), 3: (324, 1944, 6000), 16: (324, 648, 1500), 64: (108, 216, 600)}
+    share = 8 if quick else 1
+    return [
+        StatesCase(form, k, dense if form == "dense" else sparse, n // share)
+        for k, (dense, sparse, n) in sizes.items()
+        for form in ("dense", "sparse")
+    ]
+
+
+def measure_states(settings: Settings) -> dict[str, Any]:
+    """Three queries to every case on one thread, and the bounds."""
+    moving, rate = copy_rate(1), multiply_rate(1, 1024, np.float64)
+    rows = []
+    for case in state_cases(settings.quick):
+        if not settings.wants(case.label):
+            continue
+        model, evidence = case.sample()
+        asked = queries(model, evidence)
+        names = ("log-likelihood", "posteriors", "expected counts", "messages")
+        best = {
+            name: alternate(asked[name], [1], settings.n_seeds(REPEATS, 2))[0] for name in names
+        }
+        least = least_counts(model, evidence)
+        row = {name: seconds[1] / case.n for name, seconds in best.items()} | {"label": case.label}
+        rows.append(row | {"bytes": least[0] / moving, "multiply_adds": least[1] / rate})
+        settings.say(f"{case.label}: {1e6 * row['expected counts']:,.2f} us for expected counts")
+    return {"rows": rows}
+
+
+def least_counts(model: TreeModel, evidence: Evidence) -> tuple[float, float]:
+    """Bytes that must be read, and multiply-adds, for the expected counts of a sample: the codes or
+    the ones; of an edge to a touched node `k^2` up, down and for the counts, of a leaf `2 k`."""
+    p, k = model.tree.n_observed, int(model.dims[-1])
+    if not issparse(evidence.codes):
+        return float(p), float(3 * k**2 * (model.tree.n_hidden - 1) + 2 * k * p)
+    rows = evidence.codes
+    touched = np.zeros((model.tree.n_nodes, rows.shape[0]), dtype=bool)
+    touched[:p] = rows.toarray().T != 0
+    for v in model.order[:0:-1].tolist():
+        touched[model.parents[v]] |= touched[v]
+    ones, nodes = rows.nnz / rows.shape[0], touched[p:].sum() / rows.shape[0]
+    return 4 * ones, 3 * k**2 * nodes + 2 * k * ones
+
+
 # ---- pgmpy ---------------------------------------------------------------------------------------
 
 
@@ -190,10 +286,10 @@ def compare(case: RandomTrees, seed: int) -> Run:
     model, evidence = random_problem(seed)
     network, every = to_pgmpy(model), range(N_NODES)
     many = Evidence(np.tile(evidence.codes, (N_MANY // N_FEW, 1)))
-    answer, few_seconds = timed(lambda: posteriors(model, evidence, every))
+    answer, few_seconds = timed(lambda: model.posteriors(evidence, every))
     ours = answer.array
     a_sample = {"ours": few_seconds / N_FEW}
-    a_sample["many"] = timed(lambda: posteriors(model, many, every)).seconds / N_MANY
+    a_sample["many"] = timed(lambda: model.posteriors(many, every)).seconds / N_MANY
     run: Run = {"a_sample": a_sample, "difference": {}}
     engines = {"elimination": (VariableElimination(network), N_FEW)}
     engines["propagation"] = (BeliefPropagation(network), 1)
@@ -231,6 +327,17 @@ def pgmpy_posteriors(engine: Any, model: TreeModel, evidence: Evidence) -> NDArr
     return np.array(rows)
 
 
+STATES_COLUMNS = (
+    LABEL._replace(heading="microseconds a sample"),
+    Column("log-likelihood", lambda row: f"{1e6 * row['log-likelihood']:,.2f}"),
+    Column("posteriors", lambda row: f"{1e6 * row['posteriors']:,.2f}"),
+    Column("messages", lambda row: f"{1e6 * row['messages']:,.2f}"),
+    Column("expected counts", lambda row: f"{1e6 * row['expected counts']:,.2f}"),
+    Column("least by bytes", lambda row: f"{1e6 * row['bytes']:,.3f}"),
+    Column("least by multiply-adds", lambda row: f"{1e6 * row['multiply_adds']:,.2f}"),
+)
+
+
 PGMPY_COLUMNS = (
     LABEL._replace(heading="method"),
     Column("ms a sample", lambda row: f"{1e3 * row['seconds']:,.4g}"),
@@ -248,6 +355,15 @@ TABLES = (
         about=ABOUT,
         measure=measure,
         body=body,
+    ),
+    Table(
+        name="states",
+        shows="inference with 2, 3, 16 and 64 states, dense and sparse, and the lower bounds",
+        duration="2 min",
+        title="Inference by number of states",
+        about=ABOUT_STATES,
+        measure=measure_states,
+        columns=STATES_COLUMNS,
     ),
     Table(
         name="pgmpy",

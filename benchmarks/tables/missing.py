@@ -20,7 +20,6 @@ from latenttree.data import as_table
 from latenttree.engine import resolve_jobs
 from latenttree.evaluation.datasets import LatentTreeData, make_latent_tree
 from latenttree.evaluation.metrics import parameter_error, robinson_foulds
-from latenttree.model import inference
 from latenttree.model.samples import Chunk, evidence_of
 from latenttree.model.tree_model import TreeModel
 
@@ -112,7 +111,7 @@ def log_losses(
     chunk, true = seen.chunk(0, n), full.chunk(0, n)
     nothing = Chunk(np.full((n, p), -1, dtype=np.int32))
     evidence = evidence_of(chunk if use else nothing, model)
-    answer = inference.posteriors(model, evidence, asked, resolve_jobs(None))
+    answer = model.posteriors(evidence, asked, resolve_jobs(None))
     posterior = dict(zip(asked, answer.values, strict=True))
     parts = []
     for v, node in enumerate(nodes):

@@ -358,7 +358,7 @@ def learn_model(
     Where many rows are equal, each is used once with a weight, see `distinct_rows`, unless samples
     are held out. There is no model of one or two variables where one is not categorical: their tree
     has no hidden node, and an emission is a distribution given the states of one."""
-    if table.n_vars < 3 and table.values is not None and not config.gaussian:
+    if table.n_vars < 3 and table.has_values and not config.gaussian:
         return Learned(structure)
     rows = table if config.validation_fraction else distinct_rows(table)
     start = estimate_parameters(structure, rows, states, measured, config)

@@ -155,6 +155,7 @@ SMALL: dict[str, list[str]] = {
     "dna": [],
     "health": ["--set", "moments_only=yes"],
     "inference": ["--row", "posteriors"],
+    "states": ["--row", "dense, k = 2"],
     "pgmpy": [],
     "first-fit": [],
     "memory-limit": ["--row", "wide", "--row", "docword", "--set", "limits=200MiB,4GiB"],

@@ -11,7 +11,6 @@ from latenttree.data import as_table
 from latenttree.distances.number_of_states import choose_states
 from latenttree.evaluation.datasets import make_latent_tree
 from latenttree.evaluation.simulation.shapes import make_tree
-from latenttree.model.inference import sample
 
 
 @pytest.mark.parametrize("n_states", [2, 3, 4])
@@ -60,7 +59,7 @@ def test_states_of_a_part_of_the_tree() -> None:
         rng = np.random.default_rng(seed)
         tree = make_tree(18, "balanced", 3, 0.5, 0.5, 0.0, rng)
         model = mixed_model(tree, [3, 3, *[2] * (tree.n_hidden - 2)], 6, rng)
-        found = choose_states(as_table(sample(model, 20_000, rng)[:, :18]), random_state=seed)
+        found = choose_states(as_table(model.sample(20_000, rng)[:, :18]), random_state=seed)
         assert (found.n_states, found.most_states) == (2, 3)
 
 

@@ -14,7 +14,7 @@ from latenttree.errors import DataError
 from latenttree.evaluation.datasets import LatentTreeData, make_latent_tree
 from latenttree.evaluation.metrics import parameter_error
 from latenttree.evaluation.simulation import seen_length
-from latenttree.model.inference import Evidence, log_likelihood
+from latenttree.model.inference import Evidence
 from latenttree.model.samples import evidence_of
 
 FAMILIES = (
@@ -110,7 +110,7 @@ def test_the_model_explains_the_samples_better_than_another() -> None:
     scores = []
     for data in (one, other):
         evidence: Evidence = evidence_of(chunk, data.model)
-        scores.append(log_likelihood(data.model, evidence).mean())
+        scores.append(data.model.log_likelihood(evidence).mean())
     assert scores[0] > scores[1] + 1
 
 

@@ -85,13 +85,13 @@ def test_missing_rows_are_left_to_others() -> None:
     chunks = samples_of(model, 0)
     groups = ColumnGroups.of(model)
     assert groups is not None
-    chunk = next(iter(chunks()))
-    assert groups.sparse_rows(chunk) is not None
+    chunk = next(iter(chunks.chunks()))
+    assert groups.ones(chunk) is not None
     known = np.ones((len(chunk), model.tree.n_observed), dtype=bool)
     gaps = Chunk(chunk.rows, chunk.arrays, None, chunk.stored, known)
-    assert groups.sparse_rows(gaps) is None
+    assert groups.ones(gaps) is None
     filled = Chunk(chunk.rows, chunk.arrays, None, chunk.stored * 0.5)
-    assert groups.sparse_rows(filled) is None
+    assert groups.ones(filled) is None
     sums = ExpectedCounts(model)
     one, other = sums.start(), sums.start()
     sums.add(one, chunk, 1)
@@ -107,8 +107,7 @@ def test_certain_codes_are_left_to_others() -> None:
     certain = TreeModel(model.tree, model.root, model.cpts, {**model.emissions, 0: sure})
     groups = ColumnGroups.of(certain)
     assert groups is not None
-    flat = np.concatenate([t.ravel() for t in certain.cpts])
-    assert groups.load(flat, certain) is None
+    assert groups.backend() is None
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 1.0])

@@ -8,7 +8,7 @@ from scipy import stats
 
 import latenttree as lt
 from latenttree.model.emissions import Categorical, soft_evidence
-from latenttree.model.inference import Evidence, expected_counts, log_likelihood, posteriors
+from latenttree.model.inference import Evidence
 
 
 def outside(seed: int, gaps: bool):  # type: ignore[no-untyped-def]
@@ -28,19 +28,19 @@ def outside(seed: int, gaps: bool):  # type: ignore[no-untyped-def]
 @pytest.mark.parametrize("gaps", [False, True])
 def test_likelihood_and_posteriors_are_the_same(gaps: bool) -> None:
     model, codes, _, _, evidence, scale = outside(0, gaps)
-    whole = posteriors(model, Evidence(codes))
-    apart = posteriors(model, evidence)
+    whole = model.posteriors(Evidence(codes))
+    apart = model.posteriors(evidence)
     np.testing.assert_allclose(apart.hidden, whole.hidden, atol=1e-12)
     np.testing.assert_allclose(
-        log_likelihood(model, evidence) + scale, whole.log_likelihood, atol=1e-10
+        model.log_likelihood(evidence) + scale, whole.log_likelihood, atol=1e-10
     )
 
 
 def test_sums_are_the_expected_counts() -> None:
     model, codes, apart, values, evidence, _ = outside(1, False)
-    counts, _ = expected_counts(model, Evidence(codes))
+    counts, _ = model.expected_counts(Evidence(codes))
     for v, emission in apart.items():
-        q = posteriors(model, evidence, [int(model.parents[v])]).values[0]
+        q = model.posteriors(evidence, [int(model.parents[v])]).values[0]
         np.testing.assert_allclose(emission.sums(values[v], q), counts[v], atol=1e-9)
         halves = [emission.sums(values[v][s], q[s]) for s in (slice(0, 150), slice(150, None))]
         np.testing.assert_allclose(sum(halves), counts[v], atol=1e-9)

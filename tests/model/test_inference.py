@@ -22,18 +22,8 @@ from tests.reference.enumeration import (
 from tests.reference.random_trees import random_tree
 
 from latenttree.errors import DataError, Place
-from latenttree.model.inference import (
-    Evidence,
-    expected_counts,
-    kernels,
-    log_likelihood,
-    messages,
-    most_probable,
-    pairwise,
-    posteriors,
-    sample,
-)
-from latenttree.model.inference.plan import make_plan
+from latenttree.model.inference import Evidence, dense_kernels
+from latenttree.model.inference.dense_plan import DenseLayout
 from latenttree.model.tree_model import TreeModel
 from latenttree.tree import Tree
 
@@ -59,14 +49,14 @@ def directed_edges(model: TreeModel) -> NDArray[np.int64]:
 
 def check_all_queries(model: TreeModel, evidence: Evidence) -> None:
     n_nodes, edges = model.tree.n_nodes, directed_edges(model)
-    found = posteriors(model, evidence, range(n_nodes))
-    pairs = pairwise(model, evidence, range(model.tree.n_edges))
-    states, best = most_probable(model, evidence)
-    sent = messages(model, evidence, edges)
-    counts, total = expected_counts(model, evidence)
+    found = model.posteriors(evidence, range(n_nodes))
+    pairs = model.inference.pairwise(evidence, range(model.tree.n_edges))
+    states, best = model.most_probable(evidence)
+    sent = model.messages(evidence, edges)
+    counts, total = model.expected_counts(evidence)
     expected = [np.zeros_like(table) for table in model.cpts]
     logs = []
-    np.testing.assert_allclose(found.log_likelihood, log_likelihood(model, evidence), **ROUNDING)
+    np.testing.assert_allclose(found.log_likelihood, model.log_likelihood(evidence), **ROUNDING)
     for s in range(len(evidence)):
         whole = joint(model, evidence, s)
         z = whole.sum()
@@ -102,14 +92,26 @@ def test_all_queries_against_enumeration(block: int) -> None:
         check_all_queries(model, random_evidence(rng, model, 2, missing, soft))
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_many_states(seed: int) -> None:
+    """Matrix products in the place of loops, among nodes of few states."""
+    rng = np.random.default_rng(seed)
+    tree = random_tree(rng, 5, internal_observed_fraction=0.2 * (seed % 2))
+    dims = rng.choice([2, 16, 17], size=tree.n_nodes, p=[0.3, 0.4, 0.3])
+    if np.prod(dims.astype(float)) > 5e6:
+        dims[:4] = 2
+    model = model_on(rng, tree, dims)
+    check_all_queries(model, random_evidence(rng, model, 2, 0.2, 0.3 * (seed % 3)))
+
+
 def test_weights_multiply_samples() -> None:
     rng = np.random.default_rng(0)
     model = random_model(rng, n_observed=5)
     evidence = random_evidence(rng, model, 40, 0.2, 0.0)
     times = rng.integers(0, 4, size=40)
     again = Evidence(np.repeat(evidence.codes, times, axis=0))
-    weighted, one = expected_counts(model, evidence, weights=times)
-    repeated, other = expected_counts(model, again)
+    weighted, one = model.expected_counts(evidence, weights=times)
+    repeated, other = model.expected_counts(again)
     assert one == pytest.approx(other, rel=1e-12)
     for a, b in zip(weighted, repeated, strict=True):
         np.testing.assert_allclose(a, b, atol=1e-10)
@@ -118,19 +120,19 @@ def test_weights_multiply_samples() -> None:
 def test_hidden_posteriors_are_one_array() -> None:
     rng = np.random.default_rng(3)
     model = random_model(rng, n_observed=6)
-    found = posteriors(model, random_evidence(rng, model, 7, 0.2, 0.0))
+    found = model.posteriors(random_evidence(rng, model, 7, 0.2, 0.0))
     p = model.tree.n_observed
     assert found.hidden.shape == (7, model.dims[p:].sum())
     assert all(np.shares_memory(x, found.hidden) for x in found.values)
     np.testing.assert_array_equal(found.nodes, np.arange(p, model.tree.n_nodes))
-    mixed = posteriors(model, Evidence.nothing(model, 2), [0, p])
+    mixed = model.posteriors(Evidence.nothing(model, 2), [0, p])
     np.testing.assert_allclose(mixed.hidden[0], model.marginals[p], atol=EXACT)
     np.testing.assert_allclose(mixed.values[0][1], model.marginals[0], atol=EXACT)
 
 
 def test_ties_go_to_the_lowest_state() -> None:
     model = star(3, [np.full((3, 2), 1 / 3)] * 3, np.array([0.5, 0.5]))
-    states, _ = most_probable(model, Evidence.nothing(model))
+    states, _ = model.most_probable(Evidence.nothing(model))
     np.testing.assert_array_equal(states, np.zeros((1, 4)))
 
 
@@ -139,7 +141,7 @@ def test_ties_go_to_the_lowest_state() -> None:
 
 def check_against_logs(model: TreeModel, evidence: Evidence, atol: float = 1e-9) -> None:
     nodes = [*range(model.tree.n_observed, model.tree.n_nodes), 0]
-    found = posteriors(model, evidence, nodes)
+    found = model.posteriors(evidence, nodes)
     for s in range(len(evidence)):
         truth, total = log_posteriors(model, evidence, s)
         # sums of 10,000 logarithms differ by their rounding
@@ -157,11 +159,11 @@ def test_ten_thousand_variables(shape: str) -> None:
     model = model_on(rng, tree, dims)
     evidence = random_evidence(rng, model, 1, 0.1, 0.001, zeros=0.0)
     check_against_logs(model, evidence)
-    counts, total = expected_counts(model, evidence)
+    counts, total = model.expected_counts(evidence)
     assert np.isfinite(total)
     assert all(np.isfinite(count).all() for count in counts)
-    assert np.isfinite(most_probable(model, evidence)[1]).all()
-    sent = messages(model, evidence, directed_edges(model)[:: 1 if shape == "star" else 97])
+    assert np.isfinite(model.most_probable(evidence)[1]).all()
+    sent = model.messages(evidence, directed_edges(model)[:: 1 if shape == "star" else 97])
     np.testing.assert_allclose(sent.max(axis=2), 1.0, atol=1e-6)
 
 
@@ -171,11 +173,11 @@ def test_opposite_halves_of_a_hub_cancel(tiny: float) -> None:
     one = np.array([[1 - tiny, tiny], [tiny, 1 - tiny]])
     model = star(2_000, [one] * 2_000, np.array([0.3, 0.7]))
     codes = np.repeat([0, 1], 1_000)[None]
-    found = posteriors(model, Evidence(codes))
+    found = model.posteriors(Evidence(codes))
     np.testing.assert_allclose(found.values[0], [[0.3, 0.7]], atol=1e-10)
     truth = 1_000 * (np.log(tiny) + np.log1p(-tiny))
     assert found.log_likelihood[0] == pytest.approx(truth, rel=1e-12)
-    sent = messages(model, Evidence(codes), [(2_000, 0), (2_000, 1_999)])
+    sent = model.messages(Evidence(codes), [(2_000, 0), (2_000, 1_999)])
     odds = tiny / (1 - tiny)  # without one of the zeros, without one of the ones
     np.testing.assert_allclose(sent[0], [[odds, 1], [1, odds]], atol=1e-6)
 
@@ -198,19 +200,19 @@ def test_impossible_evidence_is_said_and_harms_no_other_sample() -> None:
     never = np.array([[1.0, 1.0], [0.0, 0.0]])
     model = star(3, [never, np.eye(2), np.eye(2)], np.array([0.5, 0.5]))
     codes = np.array([[0, 1, 1], [1, 1, 1], [0, 0, 1], [0, 0, 0]])
-    found = posteriors(model, Evidence(codes), [0, 3])
+    found = model.posteriors(Evidence(codes), [0, 3])
     expected = [np.log(0.5), -np.inf, -np.inf, np.log(0.5)]
     np.testing.assert_allclose(found.log_likelihood, expected, **ROUNDING)
     assert not np.isnan(found.array[[0, 3]]).any()
     assert np.isnan(found.array[[1, 2]]).all()
-    states, best = most_probable(model, Evidence(codes))
+    states, best = model.most_probable(Evidence(codes))
     np.testing.assert_allclose(best, expected, **ROUNDING)
     np.testing.assert_array_equal(states[:, 3], [1, -1, -1, 0])
-    counts, total = expected_counts(model, Evidence(codes))
+    counts, total = model.expected_counts(Evidence(codes))
     assert total == -np.inf
     assert [count.sum() for count in counts] == [2.0] * 4
-    assert not np.isnan(messages(model, Evidence(codes), [(3, 0), (3, 1)])).any()
-    drawn = sample(model, 4, np.random.default_rng(0), Evidence(codes))
+    assert not np.isnan(model.messages(Evidence(codes), [(3, 0), (3, 1)])).any()
+    drawn = model.sample(4, np.random.default_rng(0), Evidence(codes))
     np.testing.assert_array_equal(drawn[:, 3], [1, -1, -1, 0])
 
 
@@ -224,13 +226,13 @@ def test_same_bits_on_any_number_of_threads() -> None:
     evidence = random_evidence(rng, model, 20_011, 0.1, 0.05)
     edges = directed_edges(model)[::9]
     for query in (
-        lambda jobs: [log_likelihood(model, evidence, jobs)],
-        lambda jobs: [posteriors(model, evidence, None, jobs).array],
-        lambda jobs: pairwise(model, evidence, [0, 5], jobs),
-        lambda jobs: most_probable(model, evidence, jobs),
-        lambda jobs: expected_counts(model, evidence, jobs)[0],
-        lambda jobs: [expected_counts(model, evidence, jobs)[1]],
-        lambda jobs: [messages(model, evidence, edges, jobs)],
+        lambda jobs: [model.log_likelihood(evidence, jobs)],
+        lambda jobs: [model.posteriors(evidence, None, jobs).array],
+        lambda jobs: model.inference.pairwise(evidence, [0, 5], jobs),
+        lambda jobs: model.most_probable(evidence, jobs),
+        lambda jobs: model.expected_counts(evidence, jobs)[0],
+        lambda jobs: [model.expected_counts(evidence, jobs)[1]],
+        lambda jobs: [model.messages(evidence, edges, jobs)],
     ):
         for one, three in zip(query(1), query(3), strict=True):
             np.testing.assert_array_equal(one, three)
@@ -240,19 +242,19 @@ def test_each_sample_is_answered_as_if_alone() -> None:
     rng = np.random.default_rng(2)
     model = random_model(rng, n_observed=6)
     evidence = random_evidence(rng, model, 130, 0.3, 0.0)
-    found = posteriors(model, evidence)
+    found = model.posteriors(evidence)
     for s in (0, 63, 64, 129):
-        alone = posteriors(model, Evidence(evidence.codes[s : s + 1]))
+        alone = model.posteriors(Evidence(evidence.codes[s : s + 1]))
         np.testing.assert_allclose(found.array[s], alone.array[0], atol=1e-14)
 
 
 def test_no_samples() -> None:
     model = random_model(np.random.default_rng(2), n_observed=6)
     none = Evidence(np.empty((0, 6), dtype=np.uint8))
-    assert posteriors(model, none, n_jobs=2).array.shape[0] == 0
-    assert most_probable(model, none)[0].shape == (0, model.tree.n_nodes)
-    assert sample(model, 0, np.random.default_rng(0)).shape == (0, model.tree.n_nodes)
-    assert all((count == 0).all() for count in expected_counts(model, none)[0])
+    assert model.posteriors(none, n_jobs=2).array.shape[0] == 0
+    assert model.most_probable(none)[0].shape == (0, model.tree.n_nodes)
+    assert model.sample(0, np.random.default_rng(0)).shape == (0, model.tree.n_nodes)
+    assert all((count == 0).all() for count in model.expected_counts(none)[0])
 
 
 def test_all_queries_share_one_compiled_kernel() -> None:
@@ -264,10 +266,10 @@ def test_all_queries_share_one_compiled_kernel() -> None:
     soft.flags.writeable = False
     evidence = Evidence(frozen, {0: soft})
     check_all_queries(model, evidence)
-    expected_counts(model, evidence, weights=soft[:, 0])
-    sample(model, 3, rng, evidence)
-    sample(model, 3, rng)
-    assert len(kernels.run.signatures) == 1
+    model.expected_counts(evidence, weights=soft[:, 0])
+    model.sample(3, rng, evidence)
+    model.sample(3, rng)
+    assert len(dense_kernels.answer.signatures) == 1
 
 
 def test_a_model_in_mapped_memory_shares_it_too(tmp_path: Path) -> None:
@@ -276,7 +278,7 @@ def test_a_model_in_mapped_memory_shares_it_too(tmp_path: Path) -> None:
     np.save(tmp_path / "order.npy", model.order)
     mapped = np.load(tmp_path / "order.npy", mmap_mode="r")
     model.__dict__["order"] = mapped  # a cached property
-    assert make_plan(model, {}, {}).order.flags.writeable
+    assert DenseLayout(model, {}).order.flags.writeable
 
 
 # ---- draws -----------------------------------------------------------------------------
@@ -285,7 +287,7 @@ def test_a_model_in_mapped_memory_shares_it_too(tmp_path: Path) -> None:
 def chi_square(model: TreeModel, evidence: Evidence | None, rng: np.random.Generator) -> float:
     """Probability of a chi-square as large as that of 5,000 draws over the whole joint."""
     n = 5_000
-    drawn = sample(model, n, rng, evidence)
+    drawn = model.sample(n, rng, evidence)
     whole = joint(model, evidence or Evidence.nothing(model), 0)
     expected = (whole / whole.sum()).ravel() * n
     seen = np.bincount(
@@ -309,7 +311,7 @@ def test_draws_follow_the_joint() -> None:
         model = random_model(rng, n_observed=int(rng.integers(1, 5)))
         evidence = random_evidence(rng, model, 1, 0.5, 0.3)
         values.append(chi_square(model, None, rng))
-        if np.isfinite(log_likelihood(model, evidence)[0]):
+        if np.isfinite(model.log_likelihood(evidence)[0]):
             values.append(chi_square(model, evidence, rng))
     assert min(values) > 1e-7
     assert sum(value < 0.05 for value in values) <= 24
@@ -317,7 +319,7 @@ def test_draws_follow_the_joint() -> None:
 
 def test_draws_repeat_with_the_seed() -> None:
     model = random_model(np.random.default_rng(2), n_observed=6)
-    a, b = (sample(model, 1_000, np.random.default_rng(5)) for _ in range(2))
+    a, b = (model.sample(1_000, np.random.default_rng(5)) for _ in range(2))
     np.testing.assert_array_equal(a, b)
 
 
@@ -344,7 +346,7 @@ def test_agrees_with_pgmpy(seed: int) -> None:
     evidence = random_evidence(rng, model, 1, 0.4, 0.0)
     known = {tree.names[v]: int(x) for v, x in enumerate(evidence.codes[0]) if x >= 0}
     asked = [v for v in range(tree.n_nodes) if tree.names[v] not in known]
-    found, elimination = posteriors(model, evidence, asked), VariableElimination(network)
+    found, elimination = model.posteriors(evidence, asked), VariableElimination(network)
     for v, ours in zip(asked, found.values, strict=True):
         theirs = elimination.query([tree.names[v]], evidence=known, show_progress=False).values
         np.testing.assert_allclose(ours[0], theirs, atol=1e-8, rtol=0)
@@ -371,7 +373,7 @@ def test_bad_evidence(
 ) -> None:
     model = star(3, [np.full((2, 2), 0.5)] * 3, np.array([0.5, 0.5]))
     with pytest.raises(DataError) as refused:
-        posteriors(model, Evidence(np.array(codes), soft))
+        model.posteriors(Evidence(np.array(codes), soft))
     np.testing.assert_equal(refused.value.value, value)
     assert refused.value.place == place
 
@@ -380,10 +382,10 @@ def test_bad_requests() -> None:
     model = star(3, [np.full((2, 2), 0.5)] * 3, np.array([0.5, 0.5]))
     evidence = Evidence(np.zeros((2, 3), dtype=int))
     with pytest.raises(DataError, match=r"\(0, 3\) is no edge that leaves a hidden node"):
-        messages(model, evidence, [(0, 3)])
+        model.messages(evidence, [(0, 3)])
     with pytest.raises(DataError, match=r"weights have shape \(3,\) for 2 samples"):
-        expected_counts(model, evidence, weights=np.ones(3))
+        model.expected_counts(evidence, weights=np.ones(3))
     with pytest.raises(DataError, match="evidence on 2 samples for 5 draws"):
-        sample(model, 5, np.random.default_rng(0), evidence)
+        model.sample(5, np.random.default_rng(0), evidence)
     with pytest.raises(DataError, match=r"node 7; nodes are 0\.\.3"):
-        posteriors(model, evidence, [7])
+        model.posteriors(evidence, [7])

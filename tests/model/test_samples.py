@@ -27,7 +27,7 @@ def one_hot(codes: Any, form: type = np.asarray) -> list[Any]:  # type: ignore[a
 
 
 def read(samples: Samples) -> Any:
-    return np.concatenate([chunk.codes for chunk in samples()])
+    return np.concatenate([chunk.codes for chunk in samples.chunks()])
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.int64, np.uint16])
@@ -97,12 +97,12 @@ def test_chunks_are_bounded_and_the_same_every_time(kind: int) -> None:
     table = every_kind()[kind]
     whole = read(Samples(table))
     samples = Samples(table, chunk_codes=3 * 2 * BLOCK)
-    chunks = [[chunk.codes for chunk in samples()] for _ in range(2)]
+    chunks = [[chunk.codes for chunk in samples.chunks()] for _ in range(2)]
     assert [len(c) for c in chunks[0]] == [2 * BLOCK, BLOCK + 17]
     for one, two in zip(*chunks, strict=True):
         np.testing.assert_array_equal(one, two)
     np.testing.assert_array_equal(np.concatenate(chunks[0]), whole)
-    assert max(len(c) for c in Samples(table, chunk_codes=1)()) == BLOCK
+    assert max(len(c) for c in Samples(table, chunk_codes=1).chunks()) == BLOCK
 
 
 def test_some_samples_are_held_out() -> None:

@@ -1,138 +1,230 @@
-"""Inference that visits only what differs from the defaults, against enumeration and log space."""
+"""Rows of ones, by both backends, against enumeration, log space, and the same samples as codes."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
-from tests.reference.enumeration import Floats, log_posteriors, model_on, random_model
+from scipy.sparse import csr_array
+from tests.reference.enumeration import Floats, log_posteriors, model_on
 from tests.reference.random_trees import random_tree
 from tests.reference.refine import slow_counts
 
+from latenttree.data import as_table
 from latenttree.model.inference import Evidence
-from latenttree.model.inference.sparse_forms import SparseLayout, SparsePass, departures
+from latenttree.model.inference.evidence import Ones
+from latenttree.model.inference.interface import Inference
+from latenttree.model.inference.sparse import SparseBackend
+from latenttree.model.samples import Samples
 from latenttree.model.tree_model import TreeModel
+from latenttree.refinement.evidence import effective_samples
 from latenttree.tree import Tree
 
 EXACT = 1e-10  # float64 over a few dozen operations
+CLOSE = 1e-5  # messages are float32, the arithmetic float64
 
 
-def flat(tables: tuple[Floats, ...] | list[Floats]) -> Floats:
-    return np.concatenate([t.ravel() for t in tables])
+def ones_of(codes: np.ndarray) -> Evidence:
+    return Evidence(csr_array(codes.astype(np.uint8)))
 
 
-def some_codes(
-    rng: np.random.Generator, model: TreeModel, n: int, missing: float
-) -> NDArray[np.int64]:
-    """Most values zero; the first sample all zero, the last all unknown."""
-    p = model.tree.n_observed
-    codes = np.where(rng.random((n, p)) < 0.6, 0, rng.integers(model.dims[:p], size=(n, p)))
-    codes[rng.random((n, p)) < missing] = -1
-    codes[0] = 0
-    codes[-1] = -1 if missing else 0
-    return codes
+def by_backend(model: TreeModel, sparse: bool) -> Inference:
+    """The inference of a model with the choice of the backend made."""
+    model.layouts["is_sparse"] = sparse
+    inference = Inference(model)
+    assert (inference.sparse is not None) == sparse
+    assert inference.dense.reads_ones()
+    return inference
 
 
-def walk_of(model: TreeModel, default: NDArray[np.int64]) -> SparsePass | None:
-    layout = SparseLayout(model, default)
-    loaded = layout.load(flat(model.cpts))
-    return None if loaded is None else SparsePass(layout, loaded)
+def inner_edges(model: TreeModel) -> np.ndarray:
+    """Both directions of the edges that leave a hidden node for a node with children."""
+    tree = model.tree
+    inner = np.zeros(tree.n_nodes, dtype=bool)
+    inner[model.parents[model.parents >= 0]] = inner[model.root] = True
+    both = np.concatenate([tree.edges, tree.edges[:, ::-1]])
+    return both[(both[:, 0] >= tree.n_observed) & inner[both].all(axis=1)]
 
 
-def check_against_enumeration(
-    model: TreeModel, codes: NDArray[np.int64], default: NDArray[np.int64]
-) -> bool:
-    walk = walk_of(model, default)
-    if walk is None:
-        return False
-    samples = departures(codes, default, model.dims)
-    weights = np.arange(1.0, len(codes) + 1)
-    pairs, leaves, logs = walk.sums(samples, weights, 1)
-    expected = [np.zeros_like(t) for t in model.cpts]
-    for s in range(len(codes)):
-        with np.errstate(divide="ignore", invalid="ignore"):
+def random_case(seed: int, inside: float, p: int | None = None) -> tuple[TreeModel, np.ndarray]:
+    """Hidden and observed nodes inside, equal or different numbers of states, none or all ones."""
+    rng = np.random.default_rng(seed)
+    p = int(rng.integers(4, 40)) if p is None else p
+    shape = str(rng.choice(["uniform", "caterpillar", "star", "balanced"]))
+    tree = random_tree(rng, p, shape=shape, max_degree=7, internal_observed_fraction=inside)
+    hidden = np.arange(tree.n_nodes) >= p
+    dims = np.where(hidden, rng.integers(2, 2 + seed % 3 + 1), 2)
+    if seed % 2:
+        dims = np.where(hidden, rng.integers(2, 5, size=tree.n_nodes), 2)
+    if seed % 5 == 4:
+        dims = np.where(hidden, rng.integers(15, 18, size=tree.n_nodes), 2)
+    codes = (rng.random((37, p)) < 0.2).astype(np.int64)
+    codes[0], codes[1] = 0, 1
+    return model_on(rng, tree, dims), codes
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("inside", [0.0, 0.4])
+def test_counts_and_likelihoods_of_any_tree(inside: float, sparse: bool) -> None:
+    for seed in range(20):
+        model, codes = random_case(seed, inside, p=5)
+        codes = codes[:6]
+        inference, weights = by_backend(model, sparse), np.arange(1.0, 7.0)
+        found, total = inference.expected_counts(ones_of(codes), weights=weights)
+        logs = inference.log_likelihood(ones_of(codes))
+        expected = np.zeros(len(model.flat))
+        for s in range(len(codes)):
             counts, value = slow_counts(model, Evidence(codes[s : s + 1]))
-        np.testing.assert_allclose(logs[s], value, atol=EXACT)
-        if np.isfinite(value):
-            expected = [e + weights[s] * c for e, c in zip(expected, counts, strict=True)]
-    found = walk.layout.counts(walk.loaded, pairs, leaves)
-    np.testing.assert_allclose(found, flat(expected), atol=EXACT * weights.sum())
-    # another kernel, which the compiler may make to round differently
-    np.testing.assert_allclose(walk.log_likelihood(samples, 1), logs, rtol=1e-12, atol=1e-12)
-    return True
+            np.testing.assert_allclose(logs[s], value, atol=EXACT)
+            expected += weights[s] * np.concatenate([c.ravel() for c in counts])
+        np.testing.assert_allclose(found, expected, atol=EXACT * weights.sum())
+        assert total == pytest.approx(weights @ logs, rel=1e-12)
 
 
-def test_counts_and_likelihoods_of_any_tree() -> None:
-    """Hidden and observed nodes inside, different numbers of states, any default, gaps, zeros."""
-    checked = 0
-    for seed in range(60):
-        rng = np.random.default_rng(seed)
-        model = random_model(rng)
-        default = rng.integers(model.dims[: model.tree.n_observed])
-        codes = some_codes(rng, model, 4, float(rng.choice([0.0, 0.3])))
-        checked += check_against_enumeration(model, codes, default)
-    assert checked >= 30  # the others have zeros where the ratios need a number
-
-
-def check_against_log_space(model: TreeModel, codes: NDArray[np.int64]) -> None:
+def check_against_log_space(model: TreeModel, codes: np.ndarray, sparse: bool) -> None:
     """Posteriors and likelihood of every sample."""
-    default = np.zeros(codes.shape[1], dtype=np.int64)
-    walk = walk_of(model, default)
-    assert walk is not None
-    values, logs = walk.posteriors(departures(codes, default, model.dims), 1)
-    q = values.reshape(len(codes), len(walk.layout.nodes), walk.layout.k)
+    found = by_backend(model, sparse).posteriors(ones_of(codes))
     for s in range(len(codes)):
         expected, value = log_posteriors(model, Evidence(codes), s)
-        np.testing.assert_allclose(logs[s], value, rtol=1e-10, atol=1e-10)
-        for u, v in enumerate(walk.layout.nodes.tolist()):
-            d = model.dims[v]
-            np.testing.assert_allclose(q[s, u, :d], expected[v], atol=1e-8)
-            assert (q[s, u, d:] == 0).all()
+        np.testing.assert_allclose(found.log_likelihood[s], value, rtol=1e-10, atol=1e-10)
+        for v, q in zip(found.nodes.tolist(), found.values, strict=True):
+            np.testing.assert_allclose(q[s], expected[v], atol=1e-8)
 
 
-@pytest.mark.parametrize("inside", [0.0, 0.3])
-def test_posteriors_on_larger_trees(inside: float) -> None:
-    rng = np.random.default_rng(1)
-    tree = random_tree(rng, 60, max_degree=8, internal_observed_fraction=inside)
-    dims = np.where(np.arange(tree.n_nodes) < 60, 2, rng.integers(2, 4, size=tree.n_nodes))
-    model = model_on(rng, tree, dims)
-    check_against_log_space(model, some_codes(rng, model, 6, 0.1))
-
-
-@pytest.mark.parametrize("p", [40, 3000])
-def test_extreme_probabilities(p: int) -> None:
-    """Hubs whose products are far beyond floats, in favour of a state and against it."""
+def extreme_case(p: int, most: float, least: float) -> tuple[TreeModel, np.ndarray]:
+    """Nodes whose products are far beyond floats, in favour of a state and against it."""
     rng = np.random.default_rng(p)
     edges = [(i, p + i % 3) for i in range(p)] + [(p, p + 1), (p + 1, p + 2)]
     tree = Tree.build([f"x{i}" for i in range(p)], edges, np.ones(len(edges)))
-    tables = [np.array([[0.5, 1 - q], [0.5, q]]) for q in 10.0 ** -rng.uniform(1, 40, size=p)]
-    turn = np.array([[1 - 1e-12, 1e-30], [1e-12, 1 - 1e-30]])
+    tables = [np.array([[0.5, 1 - q], [0.5, q]]) for q in 10.0 ** -rng.uniform(1, most, size=p)]
+    tables = [t[:, ::-1] if rng.random() < 0.5 else t for t in tables]
+    turn = np.array([[1 - 1e-12, least], [1e-12, 1 - least]])
     root, prior = p, np.array([[1 - 1e-9], [1e-9]])
     parents = tree.rooted(root).parents
     hidden = [prior if parents[v] < 0 else turn for v in range(p, p + 3)]
-    model = TreeModel(tree, root, (*tables, *hidden))
-    codes = (rng.random((5, p)) < np.array([0.0, 0.01, 0.1, 0.5, 1.0])[:, None]).astype(np.int64)
-    check_against_log_space(model, codes)
+    shares = np.array([0.0, 0.01, 0.1, 0.5, 1.0])[:, None]
+    return TreeModel(tree, root, (*tables, *hidden)), (rng.random((5, p)) < shares).astype(int)
 
 
-def test_zeros_that_ratios_cannot_express_are_left_to_others() -> None:
-    tree = Tree.build(["a", "b", "c"], [(i, 3) for i in range(3)], np.ones(3))
-    sure = np.array([[1.0, 0.0], [0.0, 1.0]])
-    model = TreeModel(tree, 3, (sure, sure, sure, np.array([[0.5], [0.5]])))
-    assert walk_of(model, np.zeros(3, dtype=np.int64)) is None
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("p", [40, 3000])
+def test_extreme_probabilities(p: int, sparse: bool) -> None:
+    check_against_log_space(*extreme_case(p, 40, 1e-30), sparse)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("inside", [0.0, 0.3])
+def test_posteriors_on_larger_trees(inside: float, sparse: bool) -> None:
+    for seed in (1, 4):
+        model, codes = random_case(seed, inside, p=60)
+        check_against_log_space(model, codes[:6], sparse)
+
+
+def check_messages(model: TreeModel, codes: np.ndarray) -> None:
+    edges, evidence = inner_edges(model), ones_of(codes)
+    assert model.inference.dense.reads_ones()
+    found, expected = model.messages(evidence, edges), model.messages(Evidence(codes), edges)
+    assert found.shape == expected.shape
+    np.testing.assert_allclose(found, expected, atol=CLOSE)
+    out = np.zeros((len(edges) + 1, found.shape[2] - 1, len(codes)), dtype=np.float32)
+    place = np.arange(len(edges)) + 1
+    model.inference.write_posteriors(evidence, edges, out, place, model.marginals)
+    for i, (u, _) in enumerate(edges.tolist()):
+        weighted = expected[:, i, : model.dims[u]].astype(float) * model.marginals[u]
+        truth = weighted / weighted.sum(axis=1, keepdims=True)
+        np.testing.assert_allclose(out[i + 1, : model.dims[u] - 1].T, truth[:, 1:], atol=CLOSE)
+    assert not out[0].any()
+
+
+@pytest.mark.parametrize("inside", [0.0, 0.4])
+def test_messages_of_any_tree(inside: float) -> None:
+    for seed in range(40):
+        check_messages(*random_case(seed, inside))
+
+
+@pytest.mark.parametrize("p", [40, 3000])
+def test_messages_of_extreme_probabilities(p: int) -> None:
+    check_messages(*extreme_case(p, 20, 1e-20))
+
+
+def test_zeros_that_ratios_cannot_express_are_read_as_codes() -> None:
+    tree = Tree.build(
+        list("abcdef"), [(0, 6), (1, 6), (2, 6), (3, 7), (4, 7), (5, 7), (6, 7)], np.ones(7)
+    )
+    sure, turn = np.eye(2), np.array([[0.9, 0.2], [0.1, 0.8]])
+    model = TreeModel(tree, 6, (*[sure] * 6, np.array([[0.5], [0.5]]), turn))
+    codes = np.array([[0, 0, 0, 1, 1, 1], [0, 1, 0, 1, 1, 1]])
+    assert SparseBackend.of(model) is None
+    assert not model.inference.dense.reads_ones()
+    assert model.with_flat(np.maximum(model.flat, 1e-9)).inference.dense.reads_ones()
+    evidence = ones_of(codes)
+    found = model.messages(evidence, [(6, 7)])
+    np.testing.assert_array_equal(found, model.messages(Evidence(codes), [(6, 7)]))
+    np.testing.assert_array_equal(
+        model.log_likelihood(evidence), model.log_likelihood(Evidence(codes))
+    )
+
+
+def test_posteriors_of_leaves_are_read_as_codes() -> None:
+    model, codes = random_case(1, 0.0)
+    found = model.posteriors(ones_of(codes), [0, 1])
+    np.testing.assert_array_equal(found.values[1][:, 1], codes[:, 1])
+
+
+def squares(model: TreeModel, codes: np.ndarray, weights: Floats) -> Floats:
+    q = model.posteriors(Evidence(codes)).hidden
+    return np.asarray((weights[:, None] * q**2).sum(axis=0))
+
+
+def test_squares_of_posteriors() -> None:
+    for seed in range(20):
+        model, codes = random_case(seed, 0.3)
+        weights = np.random.default_rng(seed).random(len(codes))
+        for evidence in (ones_of(codes), Evidence(codes)):
+            found = model.inference.squares(evidence, weights)
+            np.testing.assert_allclose(found, squares(model, codes, weights), rtol=1e-9)
+
+
+def test_effective_samples_are_the_same_by_both_ways() -> None:
+    model, _ = random_case(2, 0.0)
+    rng = np.random.default_rng(0)
+    codes = (rng.random((500, model.tree.n_observed)) < 0.3).astype(np.int64)
+    one = effective_samples(model, Samples(as_table(csr_array(codes))), 1)
+    two = effective_samples(model, Samples(as_table(codes)), 1)
+    np.testing.assert_allclose(one, two, rtol=1e-9)
 
 
 def test_threads_do_not_matter() -> None:
+    model, _ = random_case(4, 0.2)
     rng = np.random.default_rng(0)
-    tree = random_tree(rng, 30)
-    model = model_on(rng, tree, np.full(tree.n_nodes, 2))
-    default = np.zeros(30, dtype=np.int64)
-    walk, samples = (
-        walk_of(model, default),
-        departures(some_codes(rng, model, 3000, 0.1), default, model.dims),
-    )
-    assert walk is not None
-    weights = rng.random(3000)
-    one, two = walk.sums(samples, weights, 1), walk.sums(samples, weights, 3)
-    for a, b in zip(one, two, strict=True):
-        np.testing.assert_array_equal(a, b)
+    rows = Evidence(csr_array((rng.random((3000, model.tree.n_observed)) < 0.2).astype(np.uint8)))
+    edges, weights = inner_edges(model), rng.random(3000)
+    for sparse in (False, True):
+        inference = by_backend(model, sparse)
+        for query in (
+            lambda jobs, of=inference: of.log_likelihood(rows, jobs),
+            lambda jobs, of=inference: of.posteriors(rows, None, jobs).array,
+            lambda jobs, of=inference: of.expected_counts(rows, jobs, weights)[0],
+            lambda jobs, of=inference: of.messages(rows, edges, jobs),
+            lambda jobs, of=inference: of.squares(rows, weights, jobs),
+        ):
+            np.testing.assert_array_equal(query(1), query(3))
+
+
+def test_the_cheaper_backend_is_chosen() -> None:
+    """Few ones in many variables: sparse; ones in every second variable: dense."""
+    for rate, sparse in ((0.001, True), (0.5, False)):
+        rng = np.random.default_rng(0)
+        tree = random_tree(rng, 300, max_degree=6)
+        dims = np.where(np.arange(tree.n_nodes) < 300, 2, 16)
+        model = model_on(rng, tree, dims)
+        leaf = np.array([[1 - rate], [rate]])
+        tables = [leaf * np.ones((1, len(t.T))) if v < 300 else t for v, t in enumerate(model.cpts)]
+        model = TreeModel(tree, model.root, tuple(tables))
+        assert (model.inference.sparse is not None) == sparse
+
+
+def test_rows_of_another_width_are_refused() -> None:
+    model, codes = random_case(3, 0.0)
+    with pytest.raises(ValueError, match=f"rows have {codes.shape[1] + 1} variables"):
+        model.log_likelihood(ones_of(np.hstack([codes, codes[:, :1]])))
+    assert len(Ones.of(csr_array(codes))) == len(codes)

@@ -185,7 +185,7 @@ def test_moments_of_statistics(missing: float, weighted: bool) -> None:
     features = ViewValues(views, projections_of(table, view_basis(table, 2, None, FitConfig())))
     families = {v: pool.emission for v, pool in pooled_families(table, 2).items()}
     assert len(families) == 10
-    (chunk,) = Samples(table)()
+    (chunk,) = Samples(table).chunks()
     found = triple_moments(InMemory([chunk]), features, layout, 2, 1, families)
     statistics = {a: each_statistic(family, chunk.arrays[a]) for a, family in families.items()}
     expected = slow_moments(

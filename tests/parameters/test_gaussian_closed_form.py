@@ -8,7 +8,7 @@ from tests.reference.gaussian import canonical, joint_covariance, random_gaussia
 from tests.reference.random_trees import random_tree
 
 from latenttree.errors import DataError
-from latenttree.model.gaussian import GaussianTreeModel, sample
+from latenttree.model.gaussian import GaussianTreeModel
 from latenttree.parameters.gaussian.closed_form import closed_form
 from latenttree.parameters.gaussian.moments import PairMoments, pair_moments, standardisation
 from latenttree.parameters.gaussian.reduction import reduced_moments
@@ -140,7 +140,7 @@ def test_wide_leaves_by_their_directions(share: float) -> None:
     tree = random_tree(rng, 6)
     dims = np.where(np.arange(tree.n_nodes) < 6, 40, 2)
     truth = random_gaussian(rng, tree, dims, diagonal=True)
-    X = with_gaps(rng, sample(truth, 4000, rng)[0], share)
+    X = with_gaps(rng, truth.sample(4000, rng)[0], share)
     units = standardisation(X)
     moments, offsets, wide = reduced_moments(tree, X, truth.offsets, 2, None, units)
     assert moments.correlation.shape == (12, 12)

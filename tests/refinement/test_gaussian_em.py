@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from tests.reference.gaussian import joint_covariance, random_case, slow_step, with_gaps
 
-from latenttree.model.gaussian import GaussianTreeModel, log_likelihood, sample
+from latenttree.model.gaussian import GaussianTreeModel
+from latenttree.model.gaussian.distribution import NOISE_FLOOR
 from latenttree.model.gaussian.layout import GaussianLayout, Linear
-from latenttree.model.gaussian.model import NOISE_FLOOR
+from latenttree.model.gaussian.model import model_in_units
 from latenttree.model.gaussian.rows import Block, sample_block
-from latenttree.model.gaussian.units import linear_of, model_in_units
+from latenttree.model.gaussian.units import linear_of
 from latenttree.parameters.gaussian.moments import standardisation
 from latenttree.refinement.em import Limits, Maximum, em_loop, visit
 from latenttree.refinement.gaussian.condensed_rows import training_blocks
@@ -26,7 +27,7 @@ Units = tuple[Any, Any]
 def case(seed: int, n: int, share: float, **options: Any) -> tuple[GaussianTreeModel, Any]:
     rng = np.random.default_rng(seed)
     model = random_case(rng, p=int(rng.integers(1, 8)), **options)
-    return model, with_gaps(rng, sample(model, n, rng)[0], share)
+    return model, with_gaps(rng, model.sample(n, rng)[0], share)
 
 
 def ready(model: GaussianTreeModel, X: Any) -> tuple[Linear, GaussianLayout, Units]:
@@ -69,7 +70,7 @@ def test_a_step_is_the_slow_step(seed: int, share: float) -> None:
     fast = model_in_units(problem.maximise(sums), layout, *units)
     np.testing.assert_allclose(
         value - (~np.isnan(X)).sum(axis=0) @ np.log(units[1]),
-        log_likelihood(model, X).sum(),
+        model.log_likelihood(X).sum(),
         rtol=1e-9,
     )
     # a coordinate of a vector that is missing alone is imputed by both, a missing scalar left out
@@ -124,14 +125,14 @@ def test_heywood_case_stays_inside() -> None:
     """A leaf that equals another: its noise would be zero, the floor holds it, nothing breaks."""
     rng = np.random.default_rng(0)
     model = random_case(rng, k=1, p=6, width=1, inside=0.0)
-    X = sample(model, 300, rng)[0]
+    X = model.sample(300, rng)[0]
     X[:, 1] = 3 * X[:, 0] - 1
     linear, layout, units = ready(model, X)
     blocks = training_blocks(X, layout, *units)
     found = run(linear, layout, blocks, Limits(200, 1e-5))
     assert np.diff(found.trace).min() > -1e-9 * abs(found.trace[-1])
     assert min(float(a.min(initial=1)) for a in found.theta.hung.noise) >= NOISE_FLOOR
-    assert np.isfinite(log_likelihood(model_in_units(found.theta, layout, *units), X)).all()
+    assert np.isfinite(model_in_units(found.theta, layout, *units).log_likelihood(X)).all()
 
 
 def test_smoothing_is_pseudo_samples_of_independence() -> None:

@@ -12,13 +12,7 @@ from tests.reference.stages import fit_gaussian
 
 import latenttree as lt
 from latenttree.errors import DataError
-from latenttree.model.gaussian import (
-    GaussianTreeModel,
-    impute,
-    log_likelihood,
-    posterior_means,
-    sample,
-)
+from latenttree.model.gaussian import GaussianTreeModel
 from latenttree.model.gaussian.gauge import canonical_gauge
 from latenttree.refinement.fitted import Fitted
 from latenttree.tree import Tree
@@ -33,7 +27,7 @@ def truth(seed: int, p: int, k: int, d: int, strength: Any = (0.6, 0.8)) -> Gaus
 
 def drawn(model: GaussianTreeModel, seed: int, n: int, share: float = 0.0) -> tuple[Any, Any]:
     rng = np.random.default_rng(1000 + seed)
-    X, hidden = sample(model, n, rng)
+    X, hidden = model.sample(n, rng)
     return with_gaps(rng, X, share), hidden
 
 
@@ -111,7 +105,7 @@ def test_as_likely_as_the_maximum_next_to_the_truth(k: int, d: int, share: float
     model = truth(5, 9, k, d)
     X, _ = drawn(model, 5, 5000, share)
     found = fit(model, X)
-    gain = 2 * (log_likelihood(found.model, X) - log_likelihood(model, X)).sum()
+    gain = 2 * (found.model.log_likelihood(X) - model.log_likelihood(X)).sum()
     n = model.n_parameters
     assert found.converged
     assert n - 5 * np.sqrt(2 * n) < gain < n + 5 * np.sqrt(2 * n)
@@ -133,7 +127,7 @@ def test_imputation_by_a_fitted_model_is_as_good_as_by_the_truth() -> None:
     gaps = np.where(held, np.nan, X)
     unit = np.sqrt(np.concatenate([model.variances(v) for v in range(27)]))
     losses = [
-        (((impute(m, gaps) - X) / unit)[held] ** 2).mean() for m in (fit(model, gaps).model, model)
+        (((m.impute(gaps) - X) / unit)[held] ** 2).mean() for m in (fit(model, gaps).model, model)
     ]
     assert losses[0] < 1.005 * losses[1]  # 160,000 values, 80 parameters
 
@@ -198,7 +192,7 @@ def test_trees_without_hidden_nodes() -> None:
     expected = covariance[0, 1] / covariance[0, 0]
     np.testing.assert_allclose(found.model.conditional("b", "a"), expected, rtol=1e-6)
     assert found.effective_samples.shape == (0,)
-    assert posterior_means(found.model, X).shape == (400, 0)
+    assert found.model.posterior_means(X).shape == (400, 0)
     alone = fit_gaussian(Tree.build(["a"], [], []), X[:, :1], [0, 1], 1, smoothing=0.0).model
     np.testing.assert_allclose(alone.noise[0], X[:, :1].var(), rtol=1e-9)
     np.testing.assert_allclose(alone.means[0], X[:, 0].mean(), rtol=1e-9)
@@ -210,10 +204,10 @@ def test_small_noisy_samples_of_any_tree() -> None:
     for seed in range(25):
         rng = np.random.default_rng(seed)
         model = random_case(rng, p=int(rng.integers(1, 9)))
-        X = with_gaps(rng, sample(model, 12, rng)[0], 0.15)
-        X[:2] = sample(model, 2, rng)[0]  # no column without two values
+        X = with_gaps(rng, model.sample(12, rng)[0], 0.15)
+        X[:2] = model.sample(2, rng)[0]  # no column without two values
         found = fit(model, X, max_iter=40)
-        assert np.isfinite(log_likelihood(found.model, X)).all()
+        assert np.isfinite(found.model.log_likelihood(X)).all()
         assert np.diff(found.trace).min() > -1e-9 * abs(found.trace[-1])
         assert ((found.effective_samples >= 0) & (found.effective_samples <= len(X))).all()
 
@@ -225,7 +219,7 @@ def test_collinear_columns() -> None:
     X[:, 1] = 2 * X[:, 0]
     X[:, 4] = X[:, 2] + 1
     found = fit(model, X)
-    assert np.isfinite(log_likelihood(found.model, X)).all()
+    assert np.isfinite(found.model.log_likelihood(X)).all()
     assert np.diff(found.trace).min() > -1e-9 * abs(found.trace[-1])
 
 
@@ -236,7 +230,7 @@ def test_wide_leaves_have_diagonal_noise() -> None:
     X, _ = drawn(model, 0, 2000, 0.1)
     found = fit(model, X).model
     assert [a.ndim for a in found.noise] == [1] * 4 + [2] * 2
-    gain = 2 * (log_likelihood(found, X) - log_likelihood(model, X)).sum()
+    gain = 2 * (found.log_likelihood(X) - model.log_likelihood(X)).sum()
     n = model.n_parameters
     assert abs(gain - n) < 5 * np.sqrt(2 * n)
 
@@ -253,14 +247,14 @@ def test_the_result_says_how_it_came_about() -> None:
     assert found.converged
     assert found.condition.shape == found.effective_samples.shape == (model.tree.n_hidden,)
     # what a sample tells of a hidden node is what its posterior moves
-    spread = posterior_means(found.model, X).var(axis=0)
+    spread = found.model.posterior_means(X).var(axis=0)
     np.testing.assert_allclose(found.effective_samples / 2000, spread, atol=0.02)
     plain = fit(model, X, refine=None)
     assert plain.trace == []
-    assert log_likelihood(plain.model, X).sum() < log_likelihood(found.model, X).sum()
+    assert plain.model.log_likelihood(X).sum() < found.model.log_likelihood(X).sum()
     # with pseudo-samples in the trace, the last step's gain is all that is between
     without = fit(model, X, smoothing=0.0)
-    total = log_likelihood(without.model, X).sum()
+    total = without.model.log_likelihood(X).sum()
     np.testing.assert_allclose(without.trace[-1], total, rtol=0, atol=0.01)
 
 

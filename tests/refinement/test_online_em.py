@@ -115,4 +115,4 @@ def chunk_of_values(data: Any) -> Chunk:
     from latenttree.data import as_table
     from latenttree.model.samples import Samples
 
-    return next(iter(Samples(as_table(data.X, family=data.family))()))
+    return next(iter(Samples(as_table(data.X, family=data.family)).chunks()))

@@ -12,7 +12,7 @@ from tests.reference.refine import even_targets, slow_counts, slow_em, slow_obje
 from latenttree.data import as_table
 from latenttree.evaluation.baselines.random_em import random_model
 from latenttree.evaluation.datasets import make_latent_tree
-from latenttree.model.inference import Evidence, log_likelihood
+from latenttree.model.inference import Evidence
 from latenttree.model.likelihood import smoothed, total_log_likelihood
 from latenttree.model.samples import Chunk, InMemory, Samples
 from latenttree.model.tree_model import TreeModel
@@ -187,7 +187,7 @@ def drawn(case: str, n: int, missing: float, seed: int = 0, p: int = 6) -> tuple
             for v, x in X.items()
         }
     table = as_table(X, family=data.family, sample_weight=weights)
-    (chunk,) = Samples(table)()
+    (chunk,) = Samples(table).chunks()
     return data.model, chunk
 
 
@@ -398,7 +398,7 @@ def test_no_category_that_was_seen_is_impossible() -> None:
     found = run_em(truth, chunks_of(codes), max_steps=200, marginals=marginals)
     assert min(table.min() for table in found.model.cpts) > 0
     everything = np.indices((3,) * 5).reshape(5, -1).T
-    assert np.isfinite(log_likelihood(found.model, Evidence(everything))).all()
+    assert np.isfinite(found.model.log_likelihood(Evidence(everything))).all()
 
 
 def test_a_category_that_was_never_seen_is_impossible() -> None:

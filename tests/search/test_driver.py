@@ -108,3 +108,6 @@ def test_half_of_the_edits_is_made_where_all_do_not_gain() -> None:
     ):
         found = accept(data.model, edits, Counted(values), 1.0)  # type: ignore[arg-type]
         assert (found and [q.change for q in found.edits]) == expected
+    asked = accept(data.model, edits[:1], Counted({(0,): -9.0}), -np.inf)  # type: ignore[arg-type]
+    assert asked is not None
+    assert asked.value == -9.0

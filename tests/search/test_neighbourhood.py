@@ -11,7 +11,6 @@ from tests.reference.random_trees import random_tree
 
 import latenttree as lt
 from latenttree.evaluation.simulation.shapes import make_tree
-from latenttree.model.inference import sample
 from latenttree.model.likelihood import total_log_likelihood
 from latenttree.model.samples import Chunk, InMemory
 from latenttree.model.tree_model import TreeModel
@@ -48,7 +47,7 @@ def small(seed: int, internal: bool = False) -> TreeModel:
 
 def draws(model: TreeModel, n: int, seed: int) -> Any:
     p = model.tree.n_observed
-    return sample(model, n, np.random.default_rng(seed))[:, :p].astype(np.int64)
+    return model.sample(n, np.random.default_rng(seed))[:, :p].astype(np.int64)
 
 
 def evidence(model: TreeModel, v: int, chunk: Chunk) -> BranchEvidence:

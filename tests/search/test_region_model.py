@@ -8,7 +8,7 @@ import pytest
 import latenttree as lt
 from latenttree.data import as_table
 from latenttree.model import samples as model_samples
-from latenttree.model.inference import Evidence, log_likelihood
+from latenttree.model.inference import Evidence
 from latenttree.model.samples import Samples
 from latenttree.model.tree_model import TreeModel
 from latenttree.search.region_em import RegionModel
@@ -67,7 +67,7 @@ def as_model(small: RegionModel) -> TreeModel:
 
 
 def log_likelihoods(small: RegionModel, evidence: Evidence) -> np.ndarray:
-    return log_likelihood(as_model(small), evidence)
+    return as_model(small).log_likelihood(evidence)
 
 
 def pattern_value(small: RegionModel, branches: Branches) -> float:
@@ -88,7 +88,7 @@ def test_a_region_has_the_likelihood_of_the_whole(seed: int) -> None:
     edge = inner_edges(model.tree)[0]
     region, evidence = cut(data, model, edge, radius=1)
     evidence = evidence_of(region, evidence)
-    one = log_likelihood(model, Evidence(data.X))
+    one = model.log_likelihood(Evidence(data.X))
     one -= log_likelihoods(cut_out(model, region)[1], evidence)
     a, b = region.inside[:2]
     joint = 0.5 * model.joint(a, b) + 0.5 * np.outer(model.marginal(a), model.marginal(b))
@@ -97,7 +97,7 @@ def test_a_region_has_the_likelihood_of_the_whole(seed: int) -> None:
         for u, v in model.tree.edges.tolist()
     ]
     changed = type(model).from_joints(model.tree, joints)
-    other = log_likelihood(changed, Evidence(data.X))
+    other = changed.log_likelihood(Evidence(data.X))
     other -= log_likelihoods(cut_out(changed, region)[1], evidence)
     # messages are float32: one part in 10^7 for each of up to 8
     np.testing.assert_allclose(one, other, atol=1e-5)
@@ -117,7 +117,7 @@ def test_a_region_with_emissions_has_the_likelihood_of_the_whole(seed: int, miss
     edge = inner_edges(model.tree)[0]
     region, evidence = evidence_into(model, table, edge, radius=1)
     evidence = evidence_of(region, evidence)
-    (chunk,) = Samples(table)()
+    (chunk,) = Samples(table).chunks()
     a, b = edge
     joint = 0.5 * model.joint(a, b) + 0.5 * np.outer(model.marginal(a), model.marginal(b))
     joints = [
@@ -125,7 +125,7 @@ def test_a_region_with_emissions_has_the_likelihood_of_the_whole(seed: int, miss
     ]
     changed = type(model).from_joints(model.tree, joints, emissions=model.emissions)
     gains = [
-        log_likelihood(m, model_samples.evidence_of(chunk, m))
+        m.log_likelihood(model_samples.evidence_of(chunk, m))
         - log_likelihoods(cut_out(m, region)[1], evidence)
         for m in (model, changed)
     ]

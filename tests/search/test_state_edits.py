@@ -13,7 +13,6 @@ import latenttree as lt
 from latenttree.config import FitConfig
 from latenttree.data import as_table
 from latenttree.evaluation.simulation.shapes import make_tree
-from latenttree.model.inference import sample
 from latenttree.model.samples import Samples, marginals
 from latenttree.model.tree_model import TreeModel
 from latenttree.refinement.tree_em import run_em
@@ -30,7 +29,7 @@ from latenttree.search.state_edits import LEAST_STATES, select_states
 
 def draws(model: TreeModel, n: int, seed: int) -> Any:
     p = model.tree.n_observed
-    return sample(model, n, np.random.default_rng(seed))[:, :p].astype(np.int64)
+    return model.sample(n, np.random.default_rng(seed))[:, :p].astype(np.int64)
 
 
 # ---- selection ------------------------------------------------------------------------
@@ -49,7 +48,7 @@ def star_of_stars(seed: int) -> tuple[TreeModel, Any]:
     if (np.delete(states, inner - 9) == 3).sum() < 2:
         states[inner - 9] = 2
     model = mixed_model(tree, states.tolist(), 6, rng)
-    return model, sample(model, 20_000, rng)[:, :9]
+    return model, model.sample(20_000, rng)[:, :9]
 
 
 def fitted(tree: lt.Tree, table: Any, n_states: int) -> TreeModel:

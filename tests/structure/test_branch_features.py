@@ -82,7 +82,7 @@ def test_branch_correlations_are_the_quadratic_form(tree: Tree) -> None:
     # any symmetric matrix will do: the kernel knows nothing about trees
     rho = np.random.default_rng(0).uniform(-1, 1, (tree.n_observed,) * 2)
     rho = (rho + rho.T) / 2
-    found = feature_correlations(branches, features, dense_source(rho))
+    found, _ = feature_correlations(branches, features, dense_source(rho), 100.0)
     weights = np.array([dense_weights(features, s, tree.n_observed) for s in branches])
     expected = weights @ np.abs(rho) @ weights.T
     np.fill_diagonal(expected, 1.0)
@@ -107,7 +107,7 @@ def test_narrow_features_still_measure_distances(width: int) -> None:
     for v in adjacency.hidden():
         near = numbers(adjacency)[v]
         branches = np.array(list(near.values()))
-        r = feature_correlations(branches, features, dense_source(rho))
+        r, _ = feature_correlations(branches, features, dense_source(rho), 100.0)
         reach = features.load[branches] * np.exp(-np.array([adjacency.links[v][u] for u in near]))
         expected = np.outer(reach, reach)
         np.fill_diagonal(expected, 1.0)

@@ -57,7 +57,7 @@ def test_no_proposal_lowers_the_likelihood_of_its_region(n: int) -> None:
             assert topology_hash(len(branches), number[found]) == topology_hash(
                 len(branches), expected.edges
             )
-            r = feature_correlations(branches, features, whole.source)
+            r, _ = feature_correlations(branches, features, whole.source, 1.0)
             before = reference.log_likelihood(r, float(n), edges, lengths)
             offsets = -np.log(features.load[branches])
             fitted = proposals.lengths[c, : len(found)].copy()

@@ -332,9 +332,9 @@ def test_what_is_filled_in_is_better_than_the_most_frequent() -> None:
 
 
 def true_modes(data: LatentTreeData, codes: NDArray[np.int64]) -> NDArray[np.int64]:
-    from latenttree.model.inference import Evidence, posteriors
+    from latenttree.model.inference import Evidence
 
-    found = posteriors(data.model, Evidence(codes), list(range(27)))
+    found = data.model.posteriors(Evidence(codes), list(range(27)))
     return np.stack([p.argmax(axis=1) for p in found.values], axis=1)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from latenttree.data.checks import check_finite, check_shape
+from latenttree.data.checks import check_finite, check_shape, coordinate_names
 from latenttree.data.columns.block_variables import check_block
 from latenttree.data.columns.blocks import checked_csr
 from latenttree.data.columns.vectors import Column, kind_of, training_vector
@@ -224,7 +224,7 @@ def _kind(column: Column, name: str) -> Kind:
     if column.is_vector:
         known = training_vector(column, name).known
         return Kind(_word(known[:1].tolist()), values.dtype.kind in "biuf")
-    columns = [f"{name}[{j}]" for j in range(values.shape[1])]
+    columns = coordinate_names(name, values.shape[1])
     if sparse.issparse(values):
         checked_csr(values, columns, negative=True)
     else:

@@ -84,6 +84,11 @@ def resolve_names(
     return result
 
 
+def coordinate_names(name: str, width: int) -> list[str]:
+    """Names of the columns of a block, for errors: "name[0]", "name[1]", ..."""
+    return [f"{name}[{j}]" for j in range(width)]
+
+
 def check_known(n_known: int, n: int, name: str) -> None:
     """Raise if a variable is missing in all `n` rows."""
     if not n_known:
@@ -125,11 +130,13 @@ def check_finite(values: NDArray[Any], names: Sequence[str], start: int = 0) -> 
         raise infinite_value(values[row, column], int(start + row), names[column])
 
 
-def infinite_value(value: Any, row: int, name: str) -> DataError:
-    """The error of infinity among numbers that a model is learned from."""
+def infinite_value(
+    value: Any, row: int, name: str, remedy: str = "drop the row or replace the value"
+) -> DataError:
+    """The error of infinity among numbers."""
     return DataError(
         f"infinity ({value}) at row {row}, column {name!r}",
-        "values must be finite: drop the row or replace the value",
+        f"values must be finite: {remedy}",
         row=row,
         column=name,
         value=value,

@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from latenttree.data.checks import check_shape, complex_data, resolve_names
-from latenttree.data.columns.codes import contiguous_columns
+from latenttree.data.columns.codes import contiguous_columns, objects
 from latenttree.data.columns.groups import Groups, Members, group_columns
-from latenttree.data.columns.vectors import Column, gaps_of, objects
+from latenttree.data.columns.vectors import Column, gaps_of
 from latenttree.data.sparse_checks import check_sparse
 from latenttree.data.table import Table
 from latenttree.errors import DataError, Option, Text
@@ -432,7 +432,11 @@ class Matrix(Container):
         name = f"x{j}" if self.own_names is None else str(self.own_names[j])
         grouped = "sparse" if self.is_sparse else "dense"
         form = "vector" if self.members is None else grouped
-        return InputColumn(name, dtype_name(self.array.dtype), form)
+        return InputColumn(name, self._dtype, form)
+
+    @cached_property
+    def _dtype(self) -> str:
+        return dtype_name(self.array.dtype)
 
     def constant(self, j: int) -> NDArray[Any] | None:
         """See `Container.constant`."""

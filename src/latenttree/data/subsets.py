@@ -19,7 +19,7 @@ from scipy import sparse
 
 from latenttree.data.chunk import Chunk, chunk_size
 from latenttree.data.row_access import take_rows
-from latenttree.data.table import SHARED, VALUES_PER_RANGE, IntArray, Table
+from latenttree.data.table import SHARED, IntArray, Table
 from latenttree.data.values import Values
 from latenttree.engine import THREADS, Pass, merged
 
@@ -57,6 +57,10 @@ class Restricted(Generic[Total]):
     def merge(self, total: Total, other: Total) -> None:
         """As the pass does."""
         merged(self.inner, total, other)
+
+
+COPIED_CODES = 1 << 22
+"""Codes in a chunk that is copied, at most."""
 
 
 class TableSubset(Table):
@@ -119,7 +123,7 @@ class TableSubset(Table):
 
     def _chunk_size(self) -> int:
         """Fewer samples than in chunks of a whole table, as they are copied."""
-        return chunk_size(self.n_vars, self.has_values, VALUES_PER_RANGE)
+        return chunk_size(self.n_vars, self.has_values, COPIED_CODES)
 
     def rows(self, start: int, stop: int) -> NDArray[Any] | sparse.csr_array:
         """Samples start:stop as codes or CSR: a copy of them."""

@@ -40,9 +40,6 @@ Total = TypeVar("Total")
 SHARED = ("names", "kind", "dims", "categories", "offsets", "dropped", "notes")
 """Fields that are the same for any of the samples."""
 
-VALUES_PER_RANGE = 1 << 22
-"""Stored values in a range of rows that counting passes read at once."""
-
 
 @dataclass(frozen=True, eq=False)
 class Table:
@@ -159,16 +156,6 @@ class Table:
             return CodedStorage(self.offsets, self.has_missing)
         form = BinaryStorage if self.kind == "sparse_binary" else VectorStorage
         return form(self.offsets, self.has_missing)
-
-    def row_ranges(self, n_values: int = VALUES_PER_RANGE) -> Iterator[tuple[int, int]]:
-        """Ranges `(start, stop)` of samples with about `n_values` stored values each."""
-        width = self.n_vars
-        if self.kind != "codes":
-            assert self.matrix is not None
-            width = self.matrix.nnz // max(self.n_samples, 1)
-        step = max(64, n_values // max(width, 1) // 64 * 64)
-        for start in range(0, self.n_samples, step):
-            yield start, min(start + step, self.n_samples)
 
     def run(self, pass_: Pass[Total], n_jobs: int = 1) -> Total:
         """The total of a pass over all samples."""

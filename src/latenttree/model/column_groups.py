@@ -14,16 +14,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from latenttree.data.chunk import Chunk
 from latenttree.model.emissions import MultiHot
-from latenttree.model.inference.sparse_forms import (
-    LoadedModel,
-    RootedModel,
-    SparseLayout,
-    SparsePass,
-    SparseRows,
-    sparse_rows,
-)
-from latenttree.model.samples import Chunk
+from latenttree.model.inference.evidence import Ones
+from latenttree.model.inference.sparse import RootedTree, SparseBackend, SparseLayout
 from latenttree.model.tree_model import TreeModel
 
 Floats = NDArray[np.float64]
@@ -40,7 +34,7 @@ class ColumnGroups:
         widths = [len(_group(model, v).codes) for v in range(p)]
         self.offsets = np.concatenate([[0], np.cumsum(np.array(widths) + 1)])
         self.k = model.dims[model.parents[:p]]
-        self.first = int(sum(model.cpts[v].size for v in range(p)))
+        self.first = int(self.k.sum())  # a row of ones for each
 
     @classmethod
     def of(cls, model: TreeModel) -> ColumnGroups | None:
@@ -66,36 +60,28 @@ class ColumnGroups:
         dims = np.concatenate([np.full(size, 2), model.dims[p:]])
         hidden = model.order[model.order >= p] - p + size
         order = np.concatenate([hidden, np.arange(size)])
-        return SparseLayout(RootedModel(size, dims, parents, order, model.root - p + size))
+        return SparseLayout(RootedTree(size, dims, parents, order, model.root - p + size))
 
-    def sparse_rows(self, chunk: Chunk) -> SparseRows | None:
+    def ones(self, chunk: Chunk) -> Ones | None:
         """Samples as the kernel reads them; None where values are missing or more is known."""
         rows = chunk.stored
         if rows is None or chunk.known is not None or chunk.soft:
             return None
         if rows.shape[1] != self.offsets[-1] or not (rows.data == 1).all():
             return None
-        return sparse_rows(rows)
+        return Ones.of(rows)
 
-    def load(self, flat: Floats, model: TreeModel) -> LoadedModel | None:
-        """The model for the kernel; None where numbers are too small for it."""
+    def backend(self) -> SparseBackend | None:
+        """The propagation of the model; None where numbers are too small for it."""
+        model = self.model
         parts = [
             leaf_tables(_group(model, v), int(self.k[v])) for v in range(model.tree.n_observed)
         ]
         leaves = np.concatenate([part.ravel() for part in parts])
         if not (leaves > 0).all():
             return None
-        return self.layout.load(np.concatenate([leaves, flat[self.first :]]))
-
-    def log_likelihood(
-        self, flat: Floats, model: TreeModel, chunk: Chunk, n_jobs: int
-    ) -> Floats | None:
-        """Log-likelihoods `(n,)`; None where the general inference must be used."""
-        samples = self.sparse_rows(chunk)
-        loaded = None if samples is None else self.load(flat, model)
-        if samples is None or loaded is None:
-            return None
-        return SparsePass(self.layout, loaded).log_likelihood(samples, n_jobs)
+        loaded = self.layout.load(np.concatenate([leaves, model.flat[self.first :]]))
+        return None if loaded is None else SparseBackend(self.layout, loaded)
 
     def split(self, counts: Floats) -> tuple[Floats, Statistics]:
         """Counts of the CPTs of the model, and those of "some" and of codes as statistics."""
@@ -112,7 +98,7 @@ class ColumnGroups:
 
     def sums(self, chunk: Chunk) -> Statistics | None:
         """Sums of the statistics `(T, 1)` of every group; None where values are missing."""
-        samples = self.sparse_rows(chunk)
+        samples = self.ones(chunk)
         if samples is None:
             return None
         weights = None

@@ -13,9 +13,10 @@ from latenttree.data.chunk import Chunk
 from latenttree.engine.passes import add_totals
 from latenttree.model.column_groups import ColumnGroups, Statistics
 from latenttree.model.emissions import sums_of
-from latenttree.model.inference import Evidence, Posteriors, counts_and_posteriors, log_likelihood
-from latenttree.model.inference.queries import weighted_total
-from latenttree.model.inference.sparse_forms import SparseLayout, SparsePass, sparse_rows, usable
+from latenttree.model.inference import Evidence, Posteriors
+from latenttree.model.inference.evidence import Ones
+from latenttree.model.inference.interface import weighted_total
+from latenttree.model.inference.sparse import SparseBackend
 from latenttree.model.samples import evidence_of
 from latenttree.model.tree_model import TreeModel
 
@@ -28,10 +29,23 @@ def weights_of(chunk: Chunk) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class LogLikelihood:
-    """`sum_n w_n log P(x_n)`, as an array of one number."""
+class _OfModel:
+    """A pass under one model; one of column groups alone has a propagation of its own."""
 
     model: TreeModel
+
+    @cached_property
+    def _groups(self) -> ColumnGroups | None:
+        return ColumnGroups.of(self.model)
+
+    @cached_property
+    def _group_backend(self) -> SparseBackend | None:
+        return None if self._groups is None else self._groups.backend()
+
+
+@dataclass(frozen=True, eq=False)
+class LogLikelihood(_OfModel):
+    """`sum_n w_n log P(x_n)`, as an array of one number."""
 
     def start(self) -> Floats:
         """No samples."""
@@ -39,16 +53,13 @@ class LogLikelihood:
 
     def add(self, total: Floats, chunk: Chunk, n_jobs: int) -> None:
         """Add the samples of a chunk."""
-        groups, found = self._groups, None
-        if groups is not None:
-            found = groups.log_likelihood(self.model.flat, self.model, chunk, n_jobs)
-        if found is None:
-            found = log_likelihood(self.model, evidence_of(chunk, self.model, n_jobs), n_jobs)
+        rows = None if self._groups is None else self._groups.ones(chunk)
+        backend = None if rows is None else self._group_backend
+        if rows is not None and backend is not None:
+            found = backend.log_likelihood(rows, n_jobs)
+        else:
+            found = self.model.log_likelihood(evidence_of(chunk, self.model, n_jobs), n_jobs)
         total += found.sum() if chunk.weights is None else chunk.weights @ found
-
-    @cached_property
-    def _groups(self) -> ColumnGroups | None:
-        return ColumnGroups.of(self.model)
 
 
 class ExpectedSums(NamedTuple):
@@ -75,13 +86,11 @@ class ExpectedSums(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class ExpectedCounts:
+class ExpectedCounts(_OfModel):
     """The E-step: `finish(total)` are the expected sufficient statistics of all samples.
 
     A total has what was counted by each kind of propagation, since untouched parts of the tree are
     added for all samples at once, in `finish`."""
-
-    model: TreeModel
 
     def start(self) -> dict[str, Any]:
         """No samples."""
@@ -89,11 +98,10 @@ class ExpectedCounts:
 
     def add(self, total: dict[str, Any], chunk: Chunk, n_jobs: int) -> None:
         """Add the samples of a chunk."""
-        weights = weights_of(chunk)
-        rows = None if self._group_pass is None else self._groups.sparse_rows(chunk)
-        if self._group_pass is not None and rows is not None:
-            pairs, leaves, logs = self._group_pass.sums(rows, weights, n_jobs)
-            part = {"groups": (pairs, leaves), "value": _one(weighted_total(weights, logs))}
+        weights, backend = weights_of(chunk), self._group_backend
+        rows = None if self._groups is None else self._groups.ones(chunk)
+        if backend is not None and rows is not None:
+            part = _touched("groups", backend, rows, weights, n_jobs)
         else:
             part = self._counted(chunk, evidence_of(chunk, self.model, n_jobs), weights, n_jobs)
         add_totals(total, part)
@@ -104,12 +112,9 @@ class ExpectedCounts:
         if "dense" in total:
             counts += total["dense"]
         if "sparse" in total:
-            assert self._sparse_pass is not None
-            counts += self._sparse_pass.layout.counts(self._sparse_pass.loaded, *total["sparse"])
-        if "groups" in total:
-            assert self._group_pass is not None
-            flat = self._group_pass.layout.counts(self._group_pass.loaded, *total["groups"])
-            part, found = self._groups.split(flat)
+            counts += _flat_counts(self.model.inference.sparse, total["sparse"])
+        if "groups" in total and self._groups is not None:
+            part, found = self._groups.split(_flat_counts(self._group_backend, total["groups"]))
             counts += part
             add_totals(statistics, found)
         return ExpectedSums(counts, statistics, float(total["value"][0]))
@@ -117,18 +122,17 @@ class ExpectedCounts:
     def _counted(
         self, chunk: Chunk, evidence: Evidence, weights: Floats, n_jobs: int
     ) -> dict[str, Any]:
-        model, sparse = self.model, None
-        if not evidence.soft and not self._parents and usable(model, evidence.codes):
-            sparse = self._sparse_pass
-        if sparse is not None:
-            pairs, leaves, logs = sparse.sums(sparse_rows(evidence.codes), weights, n_jobs)
-            return {"sparse": (pairs, leaves), "value": _one(weighted_total(weights, logs))}
-        counts, value, found = counts_and_posteriors(
-            model, evidence, weights, self._parents, n_jobs
-        )
-        dense = np.concatenate([c.ravel() for c in counts])
-        statistics = self._statistics(chunk, found, n_jobs) if self._parents else {}
-        return {"dense": dense, "statistics": statistics, "value": _one(value)}
+        model = self.model
+        nodes = np.array(sorted({int(model.parents[v]) for v in model.emissions}), dtype=np.int64)
+        backend, ones = model.inference.backend(evidence)
+        if backend is not None and not len(nodes):
+            return _touched("sparse", backend, Ones.of(evidence.codes), weights, n_jobs)
+        dense = model.inference.dense
+        counts, array, logs = dense.counts(evidence, weights, nodes, n_jobs, ones)
+        found = Posteriors.of(model, nodes, array, logs)
+        statistics = self._statistics(chunk, found, n_jobs) if len(nodes) else {}
+        value = np.array([weighted_total(weights, logs)])
+        return {"dense": counts, "statistics": statistics, "value": value}
 
     def _statistics(self, chunk: Chunk, found: Posteriors, n_jobs: int) -> Statistics:
         """Sums of the statistics of every emission, weighted by the posteriors of its neighbour."""
@@ -139,39 +143,39 @@ class ExpectedCounts:
         by_variable = {v: weighted[int(self.model.parents[v])] for v in emissions}
         return sums_of(emissions, chunk.arrays, by_variable, n_jobs)
 
-    @cached_property
-    def _parents(self) -> list[int]:
-        """Neighbours of the variables with emissions."""
-        return sorted({int(self.model.parents[v]) for v in self.model.emissions})
 
-    @cached_property
-    def _groups(self) -> Any:
-        return ColumnGroups.of(self.model)
-
-    @cached_property
-    def _group_pass(self) -> SparsePass | None:
-        loaded = None if self._groups is None else self._groups.load(self.model.flat, self.model)
-        return None if loaded is None else SparsePass(self._groups.layout, loaded)
-
-    @cached_property
-    def _sparse_pass(self) -> SparsePass | None:
-        layouts = self.model.layouts
-        if "sparse" not in layouts:
-            layouts["sparse"] = SparseLayout(self.model)
-        loaded = layouts["sparse"].load(self.model.flat)
-        return None if loaded is None else SparsePass(layouts["sparse"], loaded)
+def _touched(
+    name: str, backend: SparseBackend, rows: Ones, weights: Floats, n_jobs: int
+) -> dict[str, Any]:
+    """The part of a total that the sparse backend counts."""
+    pairs, leaves, logs = backend.sums(rows, weights, n_jobs)
+    return {name: (pairs, leaves), "value": np.array([weighted_total(weights, logs)])}
 
 
-def _one(value: float) -> Floats:
-    return np.array([value])
+def _flat_counts(backend: SparseBackend | None, total: tuple[Floats, Floats]) -> Floats:
+    """Counts of all samples from those of touched nodes."""
+    assert backend is not None
+    return backend.layout.counts(backend.loaded, *total)
 
 
 @dataclass(frozen=True, eq=False)
-class StatisticSums:
+class PosteriorSquares(_OfModel):
+    """`sum_n w q^2` over the posteriors of all hidden nodes, side by side."""
+
+    def start(self) -> Floats:
+        """No samples."""
+        return np.zeros(int(self.model.dims[self.model.tree.n_observed :].sum()))
+
+    def add(self, total: Floats, chunk: Chunk, n_jobs: int) -> None:
+        """Add the samples of a chunk."""
+        evidence = evidence_of(chunk, self.model, n_jobs)
+        total += self.model.inference.squares(evidence, weights_of(chunk), n_jobs)
+
+
+@dataclass(frozen=True, eq=False)
+class StatisticSums(_OfModel):
     """Sums of the statistics `(T, 1)` of every emission, whatever the hidden states, and the total
     weight; `finish(total)` are their means."""
-
-    model: TreeModel
 
     def start(self) -> dict[str, Any]:
         """No samples."""
@@ -181,12 +185,12 @@ class StatisticSums:
         """Add the samples of a chunk."""
         if not self.model.emissions:
             return
-        weights, groups = weights_of(chunk), ColumnGroups.of(self.model)
-        found = None if groups is None else groups.sums(chunk)
+        weights = weights_of(chunk)
+        found = None if self._groups is None else self._groups.sums(chunk)
         if found is None:
             columns = dict.fromkeys(self.model.emissions, weights[:, None])
             found = sums_of(self.model.emissions, chunk.arrays, columns, n_jobs)
-        add_totals(total, {"statistics": found, "weight": _one(float(weights.sum()))})
+        add_totals(total, {"statistics": found, "weight": weights.sum(keepdims=True)})
 
     def finish(self, total: dict[str, Any]) -> Statistics:
         """Means `(T,)` over the samples."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -119,20 +119,12 @@ class Samples:
             done += len(chunk)
             yield chunk
 
-    def __call__(self) -> Iterator[Chunk]:
-        """The chunks."""
-        return self.chunks()
-
 
 def spread_places(n: int, m: int) -> NDArray[np.int64]:
     """`m` of `n` places, increasing, one at random in each of `m` ranges: no period shows."""
     edges = np.arange(m + 1) * n // max(m, 1)
     gaps = np.maximum(np.diff(edges), 1)
     return np.asarray(edges[:-1] + np.random.default_rng(0).integers(0, gaps), dtype=np.int64)
-
-
-Chunks = Callable[[], Iterable[Chunk | Evidence | NDArray[Any]]]
-"""Gives all samples, chunk by chunk, at every call: as they are, as evidence, or as codes."""
 
 
 def as_chunk(part: Chunk | Evidence | NDArray[Any]) -> Chunk:
@@ -179,10 +171,6 @@ class InMemory:
     def chunks(self) -> Iterator[Chunk]:
         """The parts."""
         return iter(self._parts)
-
-    def __call__(self) -> Iterator[Chunk]:
-        """The parts."""
-        return self.chunks()
 
     def run(self, pass_: Pass[Total], n_jobs: int = 1) -> Total:
         """The total of a pass over the samples."""

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from latenttree.model.emissions import Emission
+from latenttree.model.inference import Evidence, Inference, Posteriors
 from latenttree.tree import Tree
 
 Floats = NDArray[np.float64]
@@ -285,6 +286,49 @@ class TreeModel:
             cpts[number[v]] = cpt
         emissions = {int(number[v]): emission for v, emission in self.emissions.items()}
         return TreeModel(tree, root, tuple(cpts), emissions)
+
+    # ---- inference, see `Inference` ---------------------------------------------------
+
+    @cached_property
+    def inference(self) -> Inference:
+        """The propagation of this model."""
+        return Inference(self)
+
+    def log_likelihood(self, evidence: Evidence, n_jobs: int = 1) -> Floats:
+        """`log P(evidence)` of every sample, `(n,)`; -inf where it is impossible."""
+        return self.inference.log_likelihood(evidence, n_jobs)
+
+    def posteriors(
+        self, evidence: Evidence, nodes: Sequence[int] | None = None, n_jobs: int = 1
+    ) -> Posteriors:
+        """`P(v | evidence)` of the given nodes, all hidden ones by default."""
+        return self.inference.posteriors(evidence, nodes, n_jobs)
+
+    def most_probable(
+        self, evidence: Evidence, n_jobs: int = 1
+    ) -> tuple[NDArray[np.int32], Floats]:
+        """The most probable states of all nodes together, `(n, n_nodes)`, -1 where the evidence is
+        impossible, and `log P(states, evidence)`."""
+        return self.inference.most_probable(evidence, n_jobs)
+
+    def sample(
+        self, n: int, rng: np.random.Generator, evidence: Evidence | None = None
+    ) -> NDArray[np.int32]:
+        """Exact draws of all nodes, `(n, n_nodes)`, given the evidence where there is some."""
+        return self.inference.sample(n, rng, evidence)
+
+    def messages(
+        self, evidence: Evidence, edges: ArrayLike, n_jobs: int = 1
+    ) -> NDArray[np.float32]:
+        """Messages along edges `(m, 2)` out of hidden nodes, `(n, m, k)`, largest entry 1."""
+        return self.inference.messages(evidence, edges, n_jobs)
+
+    def expected_counts(
+        self, evidence: Evidence, n_jobs: int = 1, weights: ArrayLike | None = None
+    ) -> tuple[tuple[Floats, ...], float]:
+        """`E[# (v = i, parent = j) | evidence]` of every CPT, and the log-likelihood, summed."""
+        counts, value = self.inference.expected_counts(evidence, n_jobs, weights)
+        return cut(counts, self._shapes), value
 
     def __repr__(self) -> str:
         return f"TreeModel({self.tree!r}, {self.n_parameters:,} parameters)"

@@ -75,12 +75,13 @@ def _row_from_counts(counts, one, inverse_sd_a, mean, inverse_sd, n, out):  # ty
 
 
 @kernel
-def _strip_from_counts(counts, order, mean, inverse_sd, n, out, start):  # type: ignore[no-untyped-def]
-    """Pairs of ranks start <= a < stop with all b < a, into both triangles of the three of `out`,
-    from their counts `(stop - start, stop)`.
+def _strip_from_counts(counts, order, mean, inverse_sd, n, max_error, out, start):  # type: ignore[no-untyped-def]
+    """Pairs of ranks start <= a < stop with all b < a, into both triangles of the matrices of
+    `out`, from their counts `(stop - start, stop)`: correlations or, of three, errors and kurtosis
+    ratios too. Returns how many pairs have an error of `max_error` or more.
 
     `order`, `mean` and `inverse_sd` are by rank; `start` is a multiple of `STRIP`."""
-    stop = counts.shape[1]
+    stop, n_above = counts.shape[1], 0
     block = np.empty((STRIP, 3, STRIP), np.float32)
     for low in range(0, stop, STRIP):
         high = min(low + STRIP, stop)
@@ -89,29 +90,11 @@ def _strip_from_counts(counts, order, mean, inverse_sd, n, out, start):  # type:
             i = a - start
             row = counts[i, low:high]
             _row_from_counts(row, mean[a], inverse_sd[a], means, sds, n, block[i])
-        rows, columns = order[start:stop], order[low:high]
-        for q in range(3):
-            mirrored(block[:, q], rows, columns, low == start, out[q])
-
-
-@kernel
-def _correlations_from_counts(counts, order, mean, inverse_sd, n, max_error, out, start):  # type: ignore[no-untyped-def]
-    """The same for correlations alone; returns how many pairs have an error of `max_error` or
-    more."""
-    stop, n_above = counts.shape[1], 0
-    row, block = np.empty((3, STRIP), np.float32), np.empty((STRIP, STRIP), np.float32)
-    for low in range(0, stop, STRIP):
-        high = min(low + STRIP, stop)
-        means, sds = mean[low:high], inverse_sd[low:high]
-        for a in range(start, stop):
-            i = a - start
-            count = counts[i, low:high]
-            _row_from_counts(count, mean[a], inverse_sd[a], means, sds, n, row)
-            for j in range(high - low):  # an assignment of slices takes 2 s to compile
-                block[i, j] = row[0, j]
             for j in range(min(high, a) - low):
-                n_above += row[1, j] >= max_error
-        mirrored(block, order[start:stop], order[low:high], low == start, out)
+                n_above += block[i, 1, j] >= max_error
+        rows, columns = order[start:stop], order[low:high]
+        for q in range(len(out)):
+            mirrored(block[:, q], rows, columns, low == start, out[q])
     return n_above
 
 
@@ -120,35 +103,34 @@ def counted_correlations(
 ) -> tuple[NDArray[np.float32], int]:
     """Correlations `(p, p)` of 0/1 variables, and the number of pairs whose relative error is
     `max_error` or more. Lower bound of the cost: 4 p^2 bytes written, and the counts."""
-    n, p = float(packed_table.n_samples), len(packed_table.order)
-    mean = packed_table.support / n
-    inverse_sd = damped_inverse_sd(mean, n)
+    p = len(packed_table.order)
     out = np.empty((p, p), np.float32)
     np.fill_diagonal(out, 1.0)
-
-    def work(start: int, stop: int) -> int:
-        counts = np.empty((stop - start, stop), np.uint32)
-        tile_counts(packed_table, start, stop, 0, stop, counts)
-        given = (counts, packed_table.order, mean, inverse_sd, n, max_error, out, start)
-        return int(_correlations_from_counts(*given))
-
-    return out, sum(parallel(work, p, n_jobs, STRIP))
+    return out, _from_counts(packed_table, np.ones(p), max_error, (out,), n_jobs)
 
 
 def counted_pairs(packed_table: Packed, sign: Floats, out: Matrices, n_jobs: int) -> None:
     """Fill correlations, errors and kurtosis ratios off the diagonal, in place; `sign` `(p,)` is -1
     for variables whose zeros are counted. Lower bound of the cost: 12 p^2 bytes written, and the
     counts."""
+    _from_counts(packed_table, sign, np.inf, out, n_jobs)
+
+
+def _from_counts(
+    packed_table: Packed, sign: Floats, max_error: float, out: Matrices, n_jobs: int
+) -> int:
+    """Fill matrices strip by strip; returns how many pairs have an error of `max_error` or more."""
     n, p = float(packed_table.n_samples), len(packed_table.order)
     mean = packed_table.support / n
     inverse_sd = damped_inverse_sd(mean, n) * sign[packed_table.order]
 
-    def work(start: int, stop: int) -> None:
+    def work(start: int, stop: int) -> int:
         counts = np.empty((stop - start, stop), np.uint32)
         tile_counts(packed_table, start, stop, 0, stop, counts)
-        _strip_from_counts(counts, packed_table.order, mean, inverse_sd, n, out, start)
+        given = (counts, packed_table.order, mean, inverse_sd, n, max_error, out, start)
+        return int(_strip_from_counts(*given))
 
-    parallel(work, p, n_jobs, STRIP)
+    return sum(parallel(work, p, n_jobs, STRIP))
 
 
 @kernel

@@ -12,7 +12,6 @@ from latenttree.data import Table
 from latenttree.data.chunk import Chunk
 from latenttree.data.storage import Storage
 from latenttree.engine import BLOCK, blocks
-from latenttree.engine.kernels import kernel
 
 Floats = NDArray[np.float64]
 
@@ -98,15 +97,6 @@ def known_weights(table: Table) -> Floats:
 
 def feature_means(table: Table, basis: NDArray[np.float32], mean: Floats) -> NDArray[np.float32]:
     """Means `(p, n_directions)` of the features, from the coordinates' means."""
-    out = np.zeros((table.n_vars, basis.shape[1]))
-    _mean_features(np.asarray(basis, dtype=np.float32), table.offsets, mean, out)
-    return out.astype(np.float32)
-
-
-@kernel
-def _mean_features(basis, offsets, mean, out):  # type: ignore[no-untyped-def]
-    """`out[a] += sum_c mean[c] basis[c]` over the coordinates c of variable a."""
-    for a in range(len(out)):
-        for c in range(offsets[a], offsets[a + 1]):
-            for q in range(out.shape[1]):
-                out[a, q] += mean[c] * basis[c, q]
+    own, p = table.storage.owners, table.n_vars
+    columns = [np.bincount(own, mean * column, p) for column in np.asarray(basis, np.float32).T]
+    return np.stack(columns, axis=1).astype(np.float32)

@@ -16,7 +16,6 @@ from latenttree.data import Table
 from latenttree.data.chunk import Chunk
 from latenttree.data.storage import CrossSums, Features
 from latenttree.engine import BLOCK, parallel
-from latenttree.engine.kernels import kernel
 from latenttree.moments.coordinates import feature_means, known_weights
 
 Float32 = NDArray[np.float32]
@@ -25,6 +24,9 @@ Ints = NDArray[np.int64]
 
 CHUNK_FLOATS = 4_000_000
 """Features held at once; at least those of a block of samples."""
+
+ROW_FLOATS = 1 << 16
+"""Moments that are centred at a time, so that they stay in the cache."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,24 +85,15 @@ def _centred(
     """`(products - mean x beside) / (n share)`, in place: subtracts what is left of the features'
     sums; `share` `(p, s)` of the samples have both variables. Of codes, the features' sums over the
     samples that have a variable are those over its rows."""
-    size, out = table.total_weight * share, sums.products[:-1]
-    given = (out, table.offsets, mean, sums.beside, features.has_beside, size)
-    parallel(lambda a, b: _centre(*given, a, b), len(size), n_jobs, 1)
+    size, out, own = table.total_weight * share, sums.products[:-1], table.storage.owners
+    beside = sums.beside
+    if not features.has_beside:
+        columns = [np.bincount(own, column, len(size)) for column in out.T]
+        beside = np.stack(columns, axis=1)
+
+    def work(a: int, b: int) -> None:
+        variables = own[a:b]
+        out[a:b] = (out[a:b] - mean[a:b, None] * beside[variables]) / size[variables]
+
+    parallel(work, len(out), n_jobs, max(1, ROW_FLOATS // out.shape[1]))
     return out
-
-
-@kernel
-def _centre(sums, offsets, mean, beside, has_beside, size, start, stop):  # type: ignore[no-untyped-def]
-    """`_centred` of variables start:stop."""
-    width = sums.shape[1]
-    total = np.zeros(width)
-    for a in range(start, stop):
-        for j in range(width):
-            total[j] = beside[a, j] if has_beside else 0.0
-        if not has_beside:
-            for c in range(offsets[a], offsets[a + 1]):
-                for j in range(width):
-                    total[j] += sums[c, j]
-        for c in range(offsets[a], offsets[a + 1]):
-            for j in range(width):
-                sums[c, j] = (sums[c, j] - mean[c] * total[j]) / size[a, j]

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from latenttree.data import Table
 from latenttree.data.chunk import Chunk
 from latenttree.data.storage import CodedFeatures, Features, Storage
-from latenttree.engine import parallel
-from latenttree.engine.kernels import kernel
+from latenttree.engine import BLOCK, parallel
 from latenttree.moments.contingency import Counts, projected
 from latenttree.moments.gram import gram
 
@@ -85,40 +84,52 @@ class SampledFourthMoments:
 
 @dataclass(frozen=True, eq=False)
 class _PairPass:
-    """A pass over the features of pairs `(m, 2)`."""
+    """A pass over the features `x = (1, z_a, z_b)` of pairs `(m, 2)`, zero in the samples that lack
+    either variable."""
 
     white: Features
     storage: Storage
     pairs: NDArray[np.int64]
 
-    def given(self, chunk: Chunk, n_jobs: int) -> tuple[Any, ...]:
-        """Features, whether samples have the variables `(1, 1)` if all have, weights, pairs."""
-        known = self.storage.known(chunk)
-        return (
-            self.white.of(chunk, n_jobs),
-            np.ones((1, 1), np.bool_) if known is None else known,
-            np.ones(len(chunk)) if chunk.weights is None else chunk.weights,
-            self.pairs,
-        )
+    def add(self, total: Floats, chunk: Chunk, n_jobs: int) -> None:
+        """Add a chunk, some pairs after the other; samples lie side by side."""
+        for part in chunk.parts(BLOCK):
+            z = self.white.of(part, n_jobs).transpose(1, 2, 0).astype(np.float64, order="C")
+            known = self.storage.known(part)
+
+            def work(low: int, high: int, z: Any = z, known: Any = known, part: Any = part) -> None:
+                a, b = self.pairs[low:high].T
+                x = np.concatenate([np.ones((len(a), 1, z.shape[2])), z[a], z[b]], axis=1)
+                if known is not None:
+                    x *= (known[:, a] & known[:, b]).T[:, None]
+                weighted = x if part.weights is None else x * part.weights
+                total[low:high] += self.sums(x, weighted, slice(low, high))
+
+            parallel(work, len(self.pairs), n_jobs, 8)
+
+    def sums(self, x: Floats, weighted: Floats, some: slice) -> Floats:
+        """What is added up, of `some` of the pairs: `x` `(., 2 r + 1, n)`, as it is and times the
+        weights."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True, eq=False)
 class _JointMoments(_PairPass):
-    """The pass: sums of `x x^T`, `x = (1, z_a, z_b)`, `(m, 2 r + 1, 2 r + 1)`."""
+    """The pass: sums of `x x^T`, `(m, 2 r + 1, 2 r + 1)`."""
 
     def start(self) -> Floats:
         """Zeros."""
         return np.zeros((len(self.pairs), *(2 * self.white.n_directions + 1,) * 2))
 
-    def add(self, total: Floats, chunk: Chunk, n_jobs: int) -> None:
-        """Add a chunk."""
-        given = self.given(chunk, n_jobs)
-        parallel(lambda a, b: _joint_moments(*given, total, a, b), len(total), n_jobs, 8)
+    def sums(self, x: Floats, weighted: Floats, some: slice) -> Floats:
+        """See `_PairPass`."""
+        return np.asarray(x @ weighted.swapaxes(1, 2))
 
 
 @dataclass(frozen=True, eq=False)
 class _FormMoments(_PairPass):
-    """The pass: sums of `psi` and `psi^2`, `(m, 2)`, see `_form_moments`."""
+    """The pass: sums of `psi` and `psi^2`, `(m, 2)`, `psi = y^T form_i y`, with
+    `y = (z_a, z_b) - centre_i`."""
 
     centre: Floats
     form: Floats
@@ -127,10 +138,12 @@ class _FormMoments(_PairPass):
         """Zeros."""
         return np.zeros((len(self.pairs), 2))
 
-    def add(self, total: Floats, chunk: Chunk, n_jobs: int) -> None:
-        """Add a chunk."""
-        given = (*self.given(chunk, n_jobs), self.centre, self.form)
-        parallel(lambda a, b: _form_moments(*given, total, a, b), len(total), n_jobs, 8)
+    def sums(self, x: Floats, weighted: Floats, some: slice) -> Floats:
+        """See `_PairPass`."""
+        y = x[:, 1:] - self.centre[some, :, None] * x[:, :1]
+        psi = np.einsum("min,min->mn", self.form[some] @ y, y)
+        share = psi * weighted[:, 0]
+        return np.stack([share.sum(axis=1), np.einsum("mn,mn->m", share, psi)], axis=1)
 
 
 class CountedFourthMoments:
@@ -168,51 +181,6 @@ class CountedFourthMoments:
 def _sides(one: Floats, other: Floats, r: int) -> list[tuple[Floats, slice]]:
     """Features of either variable, and their places among the 2 r of a pair."""
     return [(one, slice(None, r)), (other, slice(r, None))]
-
-
-@kernel
-def _joint_moments(z, known, weights, pairs, out, start, stop):  # type: ignore[no-untyped-def]
-    """`out[i] = sum w x x^T`, `x = (1, z_a, z_b)`, over the samples that have both of pair i; lower
-    triangle, `(m, 2 r + 1, 2 r + 1)`. Blocks of 64 samples stay in the cache for all pairs."""
-    r = z.shape[2]
-    x = np.ones(2 * r + 1)
-    for low in range(0, len(z), 64):
-        for i in range(start, stop):
-            a, b = pairs[i]
-            for n in range(low, min(low + 64, len(z))):
-                if len(known) > 1 and not (known[n, a] and known[n, b]):
-                    continue
-                for q in range(r):
-                    x[1 + q] = z[n, a, q]
-                    x[1 + r + q] = z[n, b, q]
-                for u in range(len(x)):
-                    t = weights[n] * x[u]
-                    for v in range(u + 1):
-                        out[i, u, v] += t * x[v]
-
-
-@kernel
-def _form_moments(z, known, weights, pairs, centre, form, out, start, stop):  # type: ignore[no-untyped-def]
-    """`out[i] = sum w (psi, psi^2)`, `psi = x^T form_i x`, with `x = (z_a, z_b) - centre_i`."""
-    r = z.shape[2]
-    x = np.ones(2 * r)
-    for low in range(0, len(z), 64):
-        for i in range(start, stop):
-            a, b = pairs[i]
-            for n in range(low, min(low + 64, len(z))):
-                if len(known) > 1 and not (known[n, a] and known[n, b]):
-                    continue
-                for q in range(r):
-                    x[q] = z[n, a, q] - centre[i, q]
-                    x[r + q] = z[n, b, q] - centre[i, r + q]
-                psi = 0.0
-                for u in range(len(x)):
-                    t = 0.0
-                    for v in range(len(x)):
-                        t += form[i, u, v] * x[v]
-                    psi += t * x[u]
-                out[i, 0] += weights[n] * psi
-                out[i, 1] += weights[n] * psi * psi
 
 
 def _influences(joint: Floats, gaps: bool) -> tuple[Floats, Floats, Floats]:

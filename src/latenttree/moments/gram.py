@@ -66,13 +66,13 @@ class GramPass:
                 parallel(tile, len(self.tiles), n_jobs, 1)
 
     def matrix(self, total: Totals) -> Float32:
-        """The tiles as one matrix; they are emptied."""
-        out = np.zeros(self.widths, dtype=np.float32)
-        for sums, ((a, b), (c, d)) in zip(total, self.tiles, strict=True):
-            out[a:b, c:d] = sums
+        """The tiles as one matrix; each is freed where the caller does not hold it."""
+        out, tiles = np.zeros(self.widths, dtype=np.float32), [*total][::-1]
+        del total
+        for (a, b), (c, d) in self.tiles:
+            out[a:b, c:d] = tiles.pop()
             if self.symmetric:
                 out[c:d, a:b] = out[a:b, c:d].T
-            sums.resize((0, 0), refcheck=False)  # frees its memory
         return out
 
 

@@ -97,27 +97,12 @@ def frequency_classes(support: Ints) -> Ints:
     return np.asarray(level.max(initial=0) - level)
 
 
-@kernel
-def _split_work(indptr, indices, frequency_class, work):  # type: ignore[no-untyped-def]
-    """`work[g]` += increments of the samples if the first g classes are frequent.
-
-    A sample with L ones, r of them rare, makes `r L - r (r + 1) / 2` (no variable with itself)."""
-    n_classes = len(work)
-    here = np.zeros(n_classes, np.int64)
-    for n in range(len(indptr) - 1):
-        here[:] = 0
-        for s in range(indptr[n], indptr[n + 1]):
-            here[frequency_class[indices[s]]] += 1
-        length = indptr[n + 1] - indptr[n]
-        rare = length
-        for g in range(n_classes):
-            work[g] += rare * length - rare * (rare + 1) // 2
-            rare -= here[g]
-
-
 @dataclass(frozen=True, eq=False)
 class SplitWork:
-    """The pass: increments `(n_classes + 1,)` of every `step`-th sample, see `_split_work`."""
+    """The pass: increments `(n_classes + 1,)` of every `step`-th sample if the first g classes are
+    frequent.
+
+    A sample with L ones, r of them rare, makes `r L - r (r + 1) / 2` (no variable with itself)."""
 
     storage: Storage
     frequency_class: Ints
@@ -131,7 +116,13 @@ class SplitWork:
         """Add a chunk."""
         if self.step > 1:
             chunk = chunk.take(slice(-chunk.start % self.step, None, self.step))
-        _split_work(*self.storage.ones(chunk), self.frequency_class, total)
+        indptr, indices = self.storage.ones(chunk)
+        length, n_classes = np.diff(indptr).astype(np.int64), len(total) - 1
+        cell = np.repeat(np.arange(len(length)) * n_classes, length) + self.frequency_class[indices]
+        here = np.bincount(cell, minlength=len(length) * n_classes).reshape(-1, n_classes)
+        frequent = np.cumsum(np.column_stack([np.zeros(len(length), np.int64), here]), axis=1)
+        rare = length[:, None] - frequent
+        total += (rare * length[:, None] - rare * (rare + 1) // 2).sum(axis=0)
 
 
 def frequent_columns(table: Table, support: Ints) -> NDArray[np.bool_]:

@@ -128,8 +128,9 @@ class TriplePass:
         w = np.ones(len(part)) if part.weights is None else part.weights
         total.n_samples[0] += w.sum()
         share, sums = w.astype(np.float32), total[:3]
-        given = (y, share, layout.view, layout.hidden, *sums)
-        parallel(lambda a, b: _add_products(*given, a, b), sum(map(len, sums)), n_jobs)
+        others = np.empty((0, self.k)), np.empty((0, 3, self.k, self.k))
+        given = (y, share, layout.view, layout.hidden, *sums, *others)
+        parallel(lambda a, b: add_products(*given, a, b), sum(map(len, sums)), n_jobs)
         self._add_emitted(total.emitted, part.codes, share, y, n_jobs)
         _add_statistics(part, y, w, layout, self.families, total.statistics)
         for counts, (a, b) in zip(total.counted, layout.counted.tolist(), strict=True):
@@ -246,10 +247,12 @@ def multiply(a, b, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _add_products(y, w, view, pairs, own, third, cross, start, stop):  # type: ignore[no-untyped-def]
+def add_products(y, w, view, pairs, own, third, cross, first, pair, start, stop):  # type: ignore[no-untyped-def]
     """Items start:stop of: `own[v] += sum_n w y_v y_v^T` of each view, then `third[r] += sum_n w
     (y_1 (x) y_2) y_3^T` of the views of each row, `(., k k, k)`, then `cross[e] += sum_n w y y'^T`
-    of the views of the rows of each pair, `(., 3k, 3k)`.
+    of the views of the rows of each pair, `(., 3k, 3k)`. Unless they are empty, with `own` goes
+    `first[v] += sum_n w y_v`, and with `third` `pair[r] += sum_n w y y'^T` of the views 1 and 2, 1
+    and 3, 2 and 3 of each row, `(., 3, k, k)`.
 
     `y` is `(n_views, k, n)`; products and sums of `LANES` samples in float32, the rest in
     float64."""
@@ -259,10 +262,15 @@ def _add_products(y, w, view, pairs, own, third, cross, start, stop):  # type: i
         r, e = item - n_views, item - n_views - len(third)
         for low in range(0, n, LANES):
             high = min(low + LANES, n)
+            if item < len(first):
+                for i in range(k):
+                    first[item, i] += dot(y[item, i, low:high], w[low:high])
             for t in range(3 if e >= 0 else 1):
                 v = item if r < 0 else view[pairs[e, 0], t] if e >= 0 else view[r, 0]
                 for i in range(k):
                     multiply(y[v, i, low:high], w[low:high], a[t * k + i])
+            if 0 <= r < len(pair):
+                _add_pairs(y, w, view[r], low, high, a, pair[r])
             if 0 <= r < len(third):
                 for i in range(k - 1, -1, -1):  # from the last: the factors lie in the first rows
                     for j in range(k - 1, -1, -1):
@@ -273,6 +281,21 @@ def _add_products(y, w, view, pairs, own, third, cross, start, stop):  # type: i
                 for i in range(len(out)):
                     for j in range(k):
                         out[i, t * k + j] += dot(a[i], y[v, j, low:high])
+
+
+@subroutine
+def _add_pairs(y, w, views, low, high, a, out):  # type: ignore[no-untyped-def]
+    """`out[q] += sum_n w y y'^T` of two of three views, samples low:high; the first times w are the
+    first rows of `a`, whose last row is overwritten."""
+    k = y.shape[1]
+    last = len(a) - 1
+    for i in range(k):
+        multiply(y[views[1], i, low:high], w[low:high], a[last])
+        for j in range(k):
+            two, three = y[views[1], j, low:high], y[views[2], j, low:high]
+            out[0, i, j] += dot(a[i], two)
+            out[1, i, j] += dot(a[i], three)
+            out[2, i, j] += dot(a[last], three)
 
 
 @kernel

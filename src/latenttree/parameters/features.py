@@ -18,7 +18,6 @@ from latenttree.data.chunk import Chunk
 from latenttree.data.storage.vectors import project_rows
 from latenttree.engine import parallel
 from latenttree.engine.kernels import kernel
-from latenttree.model.inference import messages
 from latenttree.model.samples import evidence_of
 from latenttree.model.tree_model import TreeModel
 from latenttree.parameters.views import Views
@@ -188,12 +187,6 @@ class ViewValues:
             return int(self.projections.basis.shape[1]) + 1
         return int(self.projections[0].shape[1]) if len(self.projections) else 1
 
-    @cached_property
-    def _prior(self) -> Floats:
-        assert self.model is not None
-        sources = self.views.source[self._by_message, 0].tolist()
-        return np.array([self.model.marginals[u] for u in sources]).reshape(-1, self._k)
-
     def of(self, chunk: Chunk, n_jobs: int) -> Float32:
         """(n_views, k, n) features of some samples; zeros where one is missing."""
         out = np.empty((len(self.views.source), self._k, len(chunk)), dtype=np.float32)
@@ -203,26 +196,27 @@ class ViewValues:
         if len(place):
             assert self.model is not None
             evidence = evidence_of(chunk, self.model, n_jobs)
-            m = messages(self.model, evidence, self.views.source[place], n_jobs=n_jobs)
-            given = (m, self._prior, place, out)
+            sources = self.views.source[place, 0].tolist()
+            prior = np.array([self.model.marginals[u] for u in sources]).reshape(-1, self._k)
+            found = self.model.messages(evidence, self.views.source[place], n_jobs)
+            given = (found.transpose(1, 2, 0), prior, place, out)
             parallel(lambda a, b: _posteriors(*given, a, b), len(place), n_jobs)
         return out
 
 
 @kernel
-def _posteriors(m, prior, place, out, start, stop):  # type: ignore[no-untyped-def]
-    """`out[place[e], :, s] = (1, p_1, ...)`, `p` in proportion to `m[s, e] prior[e]`; edges
-    start:stop."""
-    k = prior.shape[1]
-    for low in range(0, len(m), TOGETHER):
-        block = m[low : low + TOGETHER]
-        for e in range(start, stop):
-            to = out[place[e], :, low : low + TOGETHER]
-            for s in range(len(block)):
-                total = 0.0
-                for j in range(k):
-                    total += block[s, e, j] * prior[e, j]
-                total = max(total, 1e-30)
-                to[0, s] = 1.0
-                for j in range(1, k):
-                    to[j, s] = block[s, e, j] * prior[e, j] / total
+def _posteriors(messages, prior, place, out, start, stop):  # type: ignore[no-untyped-def]
+    """`out[place[e]] = (1, p_1, ...)`, `p` in proportion to `messages[e] prior[e]`, `(k, n)` each;
+    edges start:stop."""
+    k, n = out.shape[1:]
+    total = np.empty(n)
+    for e in range(start, stop):
+        to, own = out[place[e]], messages[e]
+        total[:] = 0.0
+        for j in range(k):
+            for s in range(n):
+                total[s] += own[j, s] * prior[e, j]
+        to[0] = 1.0
+        for j in range(1, k):
+            for s in range(n):
+                to[j, s] = own[j, s] * prior[e, j] / max(total[s], 1e-30)

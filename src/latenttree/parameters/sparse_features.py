@@ -8,12 +8,11 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from latenttree.data.chunk import Chunk
 from latenttree.engine import parallel
 from latenttree.engine.kernels import kernel
-from latenttree.model.inference.sparse_messages import MessageRequest, SparseMessages
+from latenttree.model.inference import Evidence, Inference
 from latenttree.model.tree_model import TreeModel
 from latenttree.parameters.views import Views
 
@@ -48,17 +47,10 @@ class SparseViewValues:
         return int(self.projections[0].shape[1]) - 1
 
     @cached_property
-    def _messages(self) -> tuple[SparseMessages, MessageRequest] | None:
-        place = np.flatnonzero(self.views.source[:, 1] >= 0)
-        if not len(place):
-            return None
+    def _inference(self) -> Inference:
+        """Of the model without zeros."""
         assert self.model is not None
-        no_rows = csr_array((0, self.model.tree.n_observed), dtype=np.float32)
-        sparse_messages = SparseMessages.of(self.model, no_rows, LEAST)
-        assert sparse_messages is not None
-        request = sparse_messages.request(self.views.source[place], by_sum=True)
-        assert request is not None
-        return sparse_messages, _placed(request, place)
+        return self.model.with_flat(np.maximum(self.model.flat, LEAST)).inference
 
     def of(self, chunk: Chunk, n_jobs: int) -> NDArray[np.float32]:
         """(n_views, k - 1, n) features of some samples."""
@@ -67,16 +59,12 @@ class SparseViewValues:
         (nodes, values, place), columns = self._leaves, chunk.columns
         given = (columns.indptr, columns.indices, nodes, values, place, out)
         parallel(lambda a, b: _look_up(*given, a, b), len(nodes), n_jobs)
-        if self._messages is not None:
-            sparse_messages, request = self._messages
-            sparse_messages.write(chunk.rows, request, out, n_jobs)
+        by_message = np.flatnonzero(self.views.source[:, 1] >= 0)
+        if len(by_message):
+            edges, evidence = self.views.source[by_message], Evidence(chunk.rows)
+            marginals = self.model.marginals if self.model is not None else ()
+            self._inference.write_posteriors(evidence, edges, out, by_message, marginals, n_jobs)
         return out
-
-
-def _placed(request: MessageRequest, place: Ints) -> MessageRequest:
-    """The same request, with message `i` written to `place[i]`."""
-    up, down = (np.where(x >= 0, place[x], -1) for x in (request.up, request.down))
-    return request._replace(up=up, down=down)
 
 
 @kernel

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse.linalg import spsolve
 
 from latenttree.tree import Tree
 
@@ -67,31 +69,18 @@ def rooted_layout(tree: Tree, *, lengths: bool = False) -> RootedLayout:
     return RootedLayout(root, parents, order, _slots(tree, parents, order), depths, heights)
 
 
-def radial(tree: Tree, *, lengths: bool = False) -> FloatArray:
-    """Coordinates ``(n_nodes, 2)`` in the unit disc, the centre of the tree in the middle.
-
-    A branch takes an angle in proportion to the observed nodes in it, clockwise from the top.
-    Without ``lengths`` every leaf lies on the unit circle and a hidden node at radius
-    ``depth / (depth + height)``, both counted in edges; with ``lengths`` the radius is the
-    distance from the centre along the tree, the farthest node at 1.
-    """
-    rooted = rooted_layout(tree, lengths=lengths)
-    return polar_to_xy(angles(rooted.slots, tree.n_observed), radii(rooted, lengths=lengths))
-
-
-def top_down(tree: Tree, *, lengths: bool = False) -> FloatArray:
-    """Coordinates ``(n_nodes, 2)``: x by slots (leaves one apart), y is minus the depth."""
-    rooted = rooted_layout(tree, lengths=lengths)
-    return np.column_stack([rooted.slots, -rooted.depths])
-
-
 def angles(slots: FloatArray, n_observed: int) -> FloatArray:
     """Slots as angles in radians, clockwise from the top."""
     return np.pi / 2 - 2 * np.pi * (slots / n_observed)
 
 
 def radii(rooted: RootedLayout, *, lengths: bool = False) -> FloatArray:
-    """Distance of each node from the middle of the unit disc; see :func:`radial`."""
+    """Distance of each node from the middle of the unit disc.
+
+    Without ``lengths`` every leaf lies on the unit circle and a hidden node at radius
+    ``depth / (depth + height)``, both counted in edges; with ``lengths`` the radius is the
+    distance from the centre along the tree, the farthest node at 1.
+    """
     scale = (
         np.full(len(rooted.depths), rooted.depths.max())
         if lengths
@@ -132,29 +121,15 @@ def anchored(tree: Tree, positions: FloatArray) -> FloatArray:
 
     A hidden node lies at the mean of its neighbours' positions: the linear system
     ``degree(h) x_h - sum over hidden neighbours x_u = sum over observed neighbours x_o``,
-    whose matrix is symmetric positive definite (some hidden node has an observed
-    neighbour), solved by elimination from the leaves of the tree of hidden nodes.
+    whose matrix is positive definite (some hidden node has an observed neighbour).
     """
-    p = tree.n_observed
-    xy = np.vstack([np.asarray(positions, dtype=float), np.zeros((tree.n_hidden, 2))])
-    pull = np.zeros((tree.n_nodes, 2))
-    weight = tree.degree().astype(float)
-    parents, order = tree.rooted(0)
-    for node, above in tree.edges:
-        for hidden, fixed in ((node, above), (above, node)):
-            if hidden >= p and fixed < p:
-                pull[hidden] += xy[fixed]
-    hidden_order = order[order >= p]
-    for node in hidden_order[::-1]:
-        above = parents[node]
-        if above >= p:
-            pull[above] += pull[node] / weight[node]
-            weight[above] -= 1 / weight[node]
-    for node in hidden_order:
-        above = parents[node]
-        from_above = xy[above] if above >= p else 0.0
-        xy[node] = (pull[node] + from_above) / weight[node]
-    return xy
+    fixed, p, n = np.asarray(positions, dtype=float), tree.n_observed, tree.n_nodes
+    if not tree.n_hidden:
+        return fixed
+    one_way = sparse.csr_array((np.ones(tree.n_edges), tree.edges.T), shape=(n, n))
+    joined = (one_way + one_way.T).tocsr()[p:]
+    system = sparse.diags_array(tree.degree()[p:].astype(float)) - joined[:, p:]
+    return np.vstack([fixed, spsolve(system.tocsc(), joined[:, :p] @ fixed)])
 
 
 def _steps(tree: Tree, root: int, lengths: bool) -> FloatArray:

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from latenttree.data import Schema
 from latenttree.data.schema.new_data import Rows
 from latenttree.errors import DataError
-from latenttree.model import inference
 from latenttree.model.inference import Evidence
 from latenttree.model.tree_model import TreeModel
 from latenttree.queries.evidence import SampleEvidence, check_possible
@@ -127,7 +126,7 @@ class TreeAnswers:
         array = np.empty((len(evidence), int(model.dims[nodes].sum())))
         width = array.shape[1] + model.tree.n_observed // 8
         for start, stop, part in evidence.ranges(model, width):
-            posteriors = inference.posteriors(model, part, nodes, n_jobs)
+            posteriors = model.posteriors(part, nodes, n_jobs)
             check_possible(posteriors.log_likelihood, np.arange(start, stop))
             array[start:stop] = posteriors.array
         return array
@@ -144,11 +143,11 @@ class TreeAnswers:
         return states
 
     def _jointly_best(self, evidence: Evidence, n_jobs: int) -> tuple[NDArray[np.int32], Floats]:
-        best, logs = inference.most_probable(self.model, evidence, n_jobs)
+        best, logs = self.model.most_probable(evidence, n_jobs)
         return best[:, self.model.tree.n_observed :], logs
 
     def _best(self, evidence: Evidence, n_jobs: int) -> tuple[NDArray[np.int32], Floats]:
-        posteriors = inference.posteriors(self.model, evidence, None, n_jobs)
+        posteriors = self.model.posteriors(evidence, None, n_jobs)
         states = np.empty((len(evidence), len(posteriors.values)), dtype=np.int32)
         for i, values in enumerate(posteriors.values):
             states[:, i] = values.argmax(axis=1)
@@ -157,7 +156,7 @@ class TreeAnswers:
     def log_likelihoods(self, evidence: SampleEvidence, n_jobs: int = 1) -> Floats:
         """(n,) `log P(sample)`; -inf where a sample is impossible."""
         logs = [
-            inference.log_likelihood(self.model, part, n_jobs)
+            self.model.log_likelihood(part, n_jobs)
             for _, _, part in evidence.ranges(self.model, self.model.tree.n_observed)
         ]
         return np.concatenate(logs)
@@ -165,7 +164,7 @@ class TreeAnswers:
     def sample(self, n: int, rng: np.random.Generator) -> tuple[Filled, NDArray[np.int32]]:
         """n draws: codes and values of the observed variables, and `(n, n_hidden)` states."""
         model, p = self.model, self.model.tree.n_observed
-        states = inference.sample(model, n, rng)
+        states = model.sample(n, rng)
         arrays: Mapping[int, Any] = {
             v: emission.sample(states[:, model.parents[v]], rng)
             for v, emission in sorted(model.emissions.items())

@@ -12,7 +12,6 @@ from scipy import sparse
 from latenttree.data.schema.decode import Known, labels_or_numbers
 from latenttree.data.schema.new_data import Rows
 from latenttree.data.schema.schema import Schema
-from latenttree.model import inference
 from latenttree.model.inference import Evidence
 from latenttree.model.samples import Chunk, evidence_of
 from latenttree.model.tree_model import TreeModel
@@ -42,7 +41,7 @@ def fill_by_modes(
     for start, stop in sample_ranges(len(gaps.rows), width):
         chosen = gaps.rows[start:stop]
         nodes = [*gaps.columns.tolist(), *gaps.parents]
-        posteriors = inference.posteriors(model, gaps.evidence(chosen), nodes, n_jobs)
+        posteriors = model.posteriors(gaps.evidence(chosen), nodes, n_jobs)
         check_possible(posteriors.log_likelihood, chosen)
         posterior = dict(zip(nodes, posteriors.values, strict=True))
         for v in gaps.columns.tolist():
@@ -80,8 +79,8 @@ def fill_by_draws(
     for start, stop in sample_ranges(len(gaps.rows), 2 * model.tree.n_nodes):
         chosen = gaps.rows[start:stop]
         evidence = gaps.evidence(chosen)
-        check_possible(inference.log_likelihood(model, evidence, n_jobs), chosen)
-        drawn = inference.sample(model, len(chosen), rng, evidence)
+        check_possible(model.log_likelihood(evidence, n_jobs), chosen)
+        drawn = model.sample(len(chosen), rng, evidence)
         states[start:stop] = drawn[:, gaps.parents]
         for v in gaps.columns.tolist():
             gaps.put_codes(v, chosen, drawn[:, v])

@@ -16,7 +16,6 @@ from scipy import sparse
 from latenttree.data import Schema
 from latenttree.data.schema.new_data import Rows
 from latenttree.errors import DataError
-from latenttree.model import gaussian
 from latenttree.model.gaussian import GaussianTreeModel
 from latenttree.queries.evidence import SampleEvidence, no_overflow_warnings, sample_ranges
 from latenttree.queries.filling import Filled
@@ -41,7 +40,7 @@ class GaussianAnswers:
     def hidden(self, evidence: SampleEvidence, n_jobs: int = 1) -> Floats:
         """Posterior means of all hidden nodes side by side."""
         width = int(self.model.hidden_offsets[-1])
-        return self._over(evidence.rows, gaussian.posterior_means, (width,), n_jobs)
+        return self._over(evidence.rows, self.model.posterior_means, (width,), n_jobs)
 
     def states(self, evidence: SampleEvidence, joint: bool, n_jobs: int = 1) -> Floats:
         """The means: the most probable values, of each node by itself and of all together."""
@@ -64,13 +63,13 @@ class GaussianAnswers:
 
     def log_likelihoods(self, evidence: SampleEvidence, n_jobs: int = 1) -> Floats:
         """(n,) log-density of each sample; -inf where it underflows."""
-        logs = self._over(evidence.rows, gaussian.log_likelihood, (), n_jobs)
+        logs = self._over(evidence.rows, self.model.log_likelihood, (), n_jobs)
         logs[np.isnan(logs)] = -np.inf  # a difference of squares that both overflow
         return logs
 
     def sample(self, n: int, rng: np.random.Generator) -> tuple[Filled, Floats]:
         """n draws: values of the observed variables, and of the hidden nodes side by side."""
-        drawn, hidden = gaussian.sample(self.model, n, rng)
+        drawn, hidden = self.model.sample(n, rng)
         return self._filled(drawn), hidden
 
     def filled(self, rows: Rows, rng: np.random.Generator | None, n_jobs: int = 1) -> Filled:
@@ -81,11 +80,11 @@ class GaussianAnswers:
         `x` given what is known.
         """
         X = self.matrix(rows, 0, rows.n_samples)
-        result = gaussian.impute(self.model, X, n_jobs=n_jobs)
+        result = self.model.impute(X, n_jobs=n_jobs)
         if rng is not None:
             gaps = np.isnan(X)
-            drawn, _ = gaussian.sample(self.model, len(X), rng)
-            expected = gaussian.impute(self.model, np.where(gaps, np.nan, drawn), n_jobs=n_jobs)
+            drawn, _ = self.model.sample(len(X), rng)
+            expected = self.model.impute(np.where(gaps, np.nan, drawn), n_jobs=n_jobs)
             result = np.where(gaps, result + drawn - expected, X)
         return self._filled(result)
 
@@ -117,10 +116,10 @@ class GaussianAnswers:
     def _over(
         self, rows: Rows, answer: Callable[..., Floats], shape: tuple[int, ...], n_jobs: int
     ) -> Floats:
-        """`answer(model, X)` for ranges of samples, `(n, *shape)`."""
+        """`answer(X)` for ranges of samples, `(n, *shape)`."""
         values = np.empty((rows.n_samples, *shape))
         for start, stop in sample_ranges(rows.n_samples, int(self.model.offsets[-1])):
             X = self.matrix(rows, start, stop)
             with no_overflow_warnings():
-                values[start:stop] = answer(self.model, X, n_jobs=n_jobs)
+                values[start:stop] = answer(X, n_jobs=n_jobs)
         return values

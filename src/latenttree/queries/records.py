@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.data import Schema
+from latenttree.data.columns.codes import objects
 from latenttree.data.columns.vectors import Column, vector_of
 from latenttree.data.schema.lookup import known_codes
 from latenttree.data.schema.new_data import Rows
@@ -107,9 +108,7 @@ def _with_article(value: Any) -> str:
 
 def _codes(schema: Schema, v: int, labels: Sequence[Any]) -> NDArray[np.int64]:
     """(n,) codes of the labels of variable `v` in every record, -1 where it is missing."""
-    column = np.empty(len(labels), dtype=object)
-    column[:] = labels
-    return schema.codes(v, column)
+    return schema.codes(v, objects(labels))
 
 
 def _with_states(model: FittedModel, v: int) -> TreeModel:
@@ -128,8 +127,7 @@ def _weights(model: TreeModel, schema: Schema, v: int, value: Any, row: int) -> 
     """Weights over the states of a node: of its labels, or of one state."""
     name, labels = model.tree.names[v], classes_of(model, schema, v)
     if isinstance(value, Mapping):
-        keys = np.empty(len(value), dtype=object)
-        keys[:] = list(value)
+        keys = objects(list(value))
         weights = np.zeros(len(labels))
         codes = known_codes(vector_of(Column(keys), name), labels, name)
         weights[codes] = _as_floats(list(value.values()), name, row)

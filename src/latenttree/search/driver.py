@@ -143,11 +143,7 @@ class EditKind(Protocol[C]):
         """The model with compatible edits made."""
 
     def revisited(
-        self,
-        before: TreeModel,
-        after: TreeModel,
-        made: Edits[C],
-        waiting: Edits[C],
+        self, before: TreeModel, after: TreeModel, made: Edits[C], waiting: Edits[C]
     ) -> Iterator[Region]:
         """The regions to look at after some edits were made and others, which gain, were not."""
 
@@ -217,9 +213,9 @@ def accept(
     """The model with edits made that are compatible, if its value exceeds `value`; else None.
 
     First all of them are made together, in their order, and `refits` where these touch none. If the
-    whole model does not gain, only the first half of the edits is made, then a quarter, and so
-    on."""
-    least = value + 1e-9 * abs(value)
+    whole model does not gain, only the first half of the edits is made, then a quarter, and so on.
+    A `value` of -inf takes them in any case."""
+    least = value + 1e-9 * abs(value) if np.isfinite(value) else value
     chosen = compatible(model, edits, kind.rules.borders_change)
     made = compatible(model, [*chosen, *refits], kind.rules.borders_change)
     while chosen:

@@ -16,7 +16,6 @@ from scipy import sparse
 
 from latenttree.data.chunk import Chunk
 from latenttree.model.emissions import Emission
-from latenttree.model.inference import messages
 from latenttree.model.samples import Samples, evidence_of
 from latenttree.model.tree_model import TreeModel
 from latenttree.tree import Tree
@@ -133,7 +132,7 @@ class GatherEvidence:
         parts = [_likelihoods(self.model.emissions[u], chunk.arrays[u])[:, None] for u in emitted]
         if len(inner):
             evidence = evidence_of(chunk, self.model, n_jobs)
-            parts.insert(0, messages(self.model, evidence, inner, n_jobs))
+            parts.insert(0, self.model.messages(evidence, inner, n_jobs))
         return joined(parts or [np.zeros((len(chunk), 0, 1), dtype=np.float32)], axis=1)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.distances.correlation_source import CorrelationSource
-from latenttree.distances.correlations import correlation_block, cross_block
+from latenttree.distances.correlations import correlation_block, cross_block, effective_pair_samples
 from latenttree.distances.similarity import FEATURE_LEAVES
 from latenttree.engine import parallel
 from latenttree.engine.kernels import kernel, subroutine
@@ -320,8 +320,9 @@ def _update(nodes, direction, incidence, length, source, changed, features, upda
 
 
 @kernel
-def feature_correlations(branches, features, source):  # type: ignore[no-untyped-def]
-    """Correlations `(m, m)` between the features of m directed edges: `alpha^T |rho| beta`.
+def feature_correlations(branches, features, source, n):  # type: ignore[no-untyped-def]
+    """Correlations `(m, m)` between the features of m directed edges: `alpha^T |rho| beta`, and of
+    the n samples how many are as good as Gaussian ones for the leaves of largest weight.
     O(m^2 width^2).
 
     Magnitudes, because they vary less than signed values where pairs are noise, and the bias is the
@@ -344,7 +345,14 @@ def feature_correlations(branches, features, source):  # type: ignore[no-untyped
                 total += weight[a, x] * part
             r[i, j] = total
             r[j, i] = total
-    return r
+    leading = np.empty(m, dtype=np.int64)
+    for i in range(m):
+        d, best = branches[i], 0
+        for q in range(1, size[d]):
+            if weight[d, q] > weight[d, best]:
+                best = q
+        leading[i] = leaf[d, best]
+    return r, effective_pair_samples(source, n, leading)
 
 
 @kernel
@@ -361,17 +369,3 @@ def signed_correlation(a, b, features, source):  # type: ignore[no-untyped-def]
             total += weight[a, x] * weight[b, y] * block[x, y]
             strongest = max(strongest, abs(block[x, y]))
     return total, strongest
-
-
-@kernel
-def leading_leaves(branches, features):  # type: ignore[no-untyped-def]
-    """The leaf of largest weight in the feature of each directed edge, `(m,)`."""
-    leading = np.empty(len(branches), dtype=np.int64)
-    for i in range(len(branches)):
-        d = branches[i]
-        best = 0
-        for q in range(1, features.size[d]):
-            if features.weight[d, q] > features.weight[d, best]:
-                best = q
-        leading[i] = features.leaf[d, best]
-    return leading

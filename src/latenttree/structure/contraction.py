@@ -10,14 +10,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.distances.correlations import cross_block, effective_pair_samples
+from latenttree.distances.correlations import cross_block
 from latenttree.distances.similarity import Similarity
 from latenttree.engine import parallel
 from latenttree.engine.kernels import kernel, subroutine
 from latenttree.structure.branch_features import (
     branch_features,
     feature_correlations,
-    leading_leaves,
 )
 from latenttree.structure.builder import REMOVED, Incidence, TreeBuilder
 from latenttree.structure.edge_evidence import EdgeTester, EdgeTests
@@ -173,9 +172,7 @@ def _refit(nodes, incidence, n_observed, features, source, n, lengths):  # type:
         if v < n_observed:
             x = _distances_from_observed(v, branches, features, source, n)
         else:
-            r = feature_correlations(branches, features, source)
-            samples = effective_pair_samples(source, n, leading_leaves(branches, features))
-            x = fit_unresolved_node(r, samples)
+            x = fit_unresolved_node(*feature_correlations(branches, features, source, n))
         for i in range(len(branches)):
             d = branches[i]
             lengths[d] = max(x[i] + np.log(features.load[d]), 0.0)

@@ -8,14 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.distances.correlations import effective_pair_samples
 from latenttree.distances.similarity import Similarity
 from latenttree.engine import parallel
 from latenttree.engine.kernels import kernel, subroutine
 from latenttree.structure.branch_features import (
     branch_features,
     feature_correlations,
-    leading_leaves,
     signed_correlation,
     update_features,
 )
@@ -46,11 +44,6 @@ class EdgeTests(NamedTuple):
     dependence: NDArray[np.float64]
     """(m,) correlation between the two sides, in units of the largest that independent sides would
     show over all pairs"""
-
-    @property
-    def z(self) -> NDArray[np.float64]:
-        """Lengths over their standard errors, `(m,)`."""
-        return self.length / self.standard_error
 
     def take(self, rows: NDArray[Any]) -> EdgeTests:
         """A copy of some of the tests."""
@@ -155,8 +148,7 @@ def _test(edges, incidence, length, n_observed, features, source, n, paths, n_st
             _strongest(tail[d], d, incidence, length, features, branches[:2])
         m = 3 if pendant else 4
         _strongest(tail[d ^ 1], d ^ 1, incidence, length, features, branches[m - 2 : m])
-        r = feature_correlations(branches[:m], features, source)
-        samples = effective_pair_samples(source, n, leading_leaves(branches[:m], features))
+        r, samples = feature_correlations(branches[:m], features, source, n)
         start = np.full(2 * m - 3, 0.5 if pendant else 0.3)
         x, _, information = fit_likelihood(r, samples, paths[m - 3], start, n_steps)
         e = 0 if pendant else 4

@@ -13,14 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.distances.correlations import effective_pair_samples
 from latenttree.distances.similarity import Similarity
 from latenttree.engine import parallel
 from latenttree.engine.kernels import kernel, subroutine
 from latenttree.structure.branch_features import (
     BranchFeatures,
     feature_correlations,
-    leading_leaves,
 )
 from latenttree.structure.builder import Incidence, TreeBuilder, mix_bits
 from latenttree.structure.joining import neighbour_joining
@@ -229,8 +227,7 @@ def _propose(centres, incidence, length, n_observed, features, source, n_all, st
         out.n_branches[c] = m
         branches, edges, lengths = out.branches[c, :m], out.edges[c], out.lengths[c]
         n_edges = _local_tree(c, incidence, length, features, out)
-        r = feature_correlations(branches, features, source)
-        n = effective_pair_samples(source, n_all, leading_leaves(branches, features))
+        r, n = feature_correlations(branches, features, source, n_all)
         x, best, _ = fit_likelihood(r, n, path_matrix(m, edges[:n_edges]), lengths[:n_edges], steps)
         for e in range(n_edges):
             lengths[e] = x[e]

@@ -14,6 +14,7 @@ from latenttree.data.checks import (
     check_shape,
     complex_data,
     constant_variables,
+    coordinate_names,
     resolve_names,
 )
 from latenttree.data.table import Table, sparse_binary_table
@@ -145,7 +146,7 @@ def one_hot_codes(table: Table) -> NDArray[np.int32] | None:
 
 def hot_positions(block: Any, name: str) -> NDArray[np.int64]:
     """(n,) the single one of each row of an (n, d) block; -1 where a row is all zeros or NaN."""
-    columns = [f"{name}[{j}]" for j in range(block.shape[1])]
+    columns = coordinate_names(name, block.shape[1])
     matrix = canonical_csr(split_gaps(block)[0], columns)
     stored = np.diff(matrix.indptr)
     wrong = stored > 1

@@ -15,6 +15,7 @@ from latenttree.data.checks import (
     check_shape,
     combined_error,
     constant_column,
+    coordinate_names,
     identifier,
     resolve_names,
 )
@@ -174,7 +175,7 @@ class TableBuilder:
         """The variable of an (n, d) block."""
         values = column.values
         if member is None:
-            columns = [f"{name}[{j}]" for j in range(values.shape[1])]
+            columns = coordinate_names(name, values.shape[1])
         else:
             columns = [f"x{j}" for j in member.tolist()]
         x: Any

@@ -60,8 +60,13 @@ def label_array(labels: list[Any]) -> NDArray[Any]:
         array = np.asarray(labels)
         if array.dtype != object and array.tolist() == labels:  # text may end in zeros
             return array
-    result = np.empty(len(labels), dtype=object)
-    result[:] = labels
+    return objects(labels)
+
+
+def objects(values: Sequence[Any]) -> NDArray[Any]:
+    """An object array of one dimension, whatever the values are."""
+    result = np.empty(len(values), dtype=object)
+    result[:] = values
     return result
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.data.checks import infinite_value, is_missing, unsupported_dtype, widened
+from latenttree.data.columns.codes import objects
 from latenttree.errors import DataError
 
 Floats = NDArray[np.float64]
@@ -142,13 +143,6 @@ def _of_series(series: nw.Series[Any], name: str) -> Vector:
     if missing.any() and (dtype.is_integer() or isinstance(dtype, nw.Boolean)):
         series = series.fill_null(False if isinstance(dtype, nw.Boolean) else 0)
     return replace(_of_array(series.to_numpy(), missing), loose=True)
-
-
-def objects(values: list[Any]) -> NDArray[Any]:
-    """An object array of one dimension, whatever the values are."""
-    result = np.empty(len(values), dtype=object)
-    result[:] = values
-    return result
 
 
 # --- values that can be learned from -------------------------------------------------

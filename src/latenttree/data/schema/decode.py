@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from latenttree.data.checks import coordinate_names
 from latenttree.data.columns.block_variables import variable_of_block
 from latenttree.data.columns.codes import stack_columns
 from latenttree.data.columns.variables import (
@@ -131,7 +132,7 @@ def _variable(known: Known, i: int) -> Variable:
     if x.ndim == 1:
         variable = variable_of(Vector(x), name, family, None)
     else:
-        columns = [f"{name}[{j}]" for j in range(x.shape[1])]
+        columns = coordinate_names(name, x.shape[1])
         variable = variable_of_block(x, name, columns, family, None)
     # few samples may look constant, or one-hot, where the family is wider
     return replace(variable, family=family, values=x, constant=None)

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.data.containers import FRAMES, InputColumn
+from latenttree.data.columns.codes import objects
+from latenttree.data.containers import FRAMES, InputColumn, dtype_name
 from latenttree.data.schema.fields import CONTAINERS, FORMS, SchemaFields
 from latenttree.data.values import CODED, TABLE_FAMILIES
 from latenttree.errors import DataError
@@ -72,10 +73,7 @@ def labels_to_json(
     become None."""
     if labels is None:
         return None
-    kind = {"U": "str", "T": "str", "S": "bytes", "O": "object"}.get(
-        labels.dtype.kind, labels.dtype.name
-    )
-    values = labels.tolist()
+    kind, values = dtype_name(labels.dtype), labels.tolist()
     if kind == "bytes":
         values = [value.decode("latin-1") for value in values]
     if kind == "object":
@@ -155,9 +153,7 @@ def labels_from_json(record: Any, what: str, gaps: bool = False) -> NDArray[Any]
 
 def _label_array(values: list[Any], kind: str) -> NDArray[Any]:
     if kind == "object":
-        result = np.empty(len(values), dtype=object)
-        result[:] = values
-        return result
+        return objects(values)
     if kind == "bytes":
         return np.array([value.encode("latin-1") for value in values], dtype=np.bytes_)
     array = np.array(values, dtype=kind)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from latenttree.data.checks import coordinate_names, infinite_value
 from latenttree.data.columns.blocks import canonical_csr, split_gaps
 from latenttree.data.columns.vectors import Column, Vector, vector_of
 from latenttree.data.schema.lookup import MISSING, first_no_number, known_codes
@@ -78,14 +79,14 @@ def block_values(column: Column, width: int, sparse_form: bool, family: str, nam
         known, lost = split_gaps(block)
         _check_stored(known, family, name)
         if lost is None and sparse_form:
-            return canonical_csr(known, _coordinates(name, width), negative=True)
+            return canonical_csr(known, coordinate_names(name, width), negative=True)
         dense = np.asarray(known.toarray(), dtype=np.float64)
         if lost is not None:
             dense[lost.nonzero()] = np.nan
         return dense
     dense = _dense_block(block, family, name, column.mask)
     if sparse_form and not np.isnan(dense).any():
-        return canonical_csr(sparse.csr_array(dense), _coordinates(name, width), negative=True)
+        return canonical_csr(sparse.csr_array(dense), coordinate_names(name, width), negative=True)
     return dense
 
 
@@ -113,10 +114,6 @@ def _check_stored(matrix: sparse.csr_array, family: str, name: str) -> None:
     _check_range(matrix.data, family, place)
 
 
-def _coordinates(name: str, width: int) -> list[str]:
-    return [f"{name}[{j}]" for j in range(width)]
-
-
 # --- what a family can produce -------------------------------------------------------
 
 
@@ -125,13 +122,7 @@ def _check_range(values: NDArray[Any], family: str, place: Any) -> None:
     bad = np.isinf(values)
     if bad.any():
         row, name = place(int(bad.argmax()))
-        raise DataError(
-            f"infinity ({values[bad.argmax()]}) at row {row}, column {name!r}",
-            f"values must be finite: {REMEDY}",
-            row=row,
-            column=name,
-            value=values[bad.argmax()],
-        )
+        raise infinite_value(values[bad.argmax()], row, name, REMEDY)
     bad = outside_support(values, family)
     if bad.any():
         row, name = place(int(bad.argmax()))

@@ -20,13 +20,7 @@ def clnj(D: ArrayLike, n_samples: float = math.inf, names: Sequence[str] | None 
 
     Neighbour joining makes leaves of all members and a binary tree over them; edges shorter than
     the rule of the authors (`-log 0.9`; rounding where distances are exact) are contracted, so
-    that larger families and observed inner nodes come out.
-
-    Parameters
-    ----------
-    D : (n_vars, n_vars) distances, finite and not negative.
-    n_samples : number of samples behind `D`; `math.inf` when the distances are exact.
-    names : names of the variables; x0, x1, ... by default.
+    that larger families and observed inner nodes come out. Parameters as in `recursive_grouping`.
 
     With exact additive distances the result is exact. Cost as that of `clrg`.
     """

@@ -46,14 +46,7 @@ def clrg(
     *,
     random_state: int = 0,
 ) -> Tree:
-    """Return the CLGrouping tree.
-
-    Parameters
-    ----------
-    D : (n_vars, n_vars) distances, finite and not negative.
-    n_samples : number of samples behind `D`; `math.inf` when the distances are exact.
-    names : names of the variables; x0, x1, ... by default.
-    random_state : seed of the random starts of the clustering.
+    """Return the CLGrouping tree; parameters as in `recursive_grouping`.
 
     With exact additive distances the result is exact. Cost O(p^2 + sum of cubes of the
     sizes of the neighbourhoods), a round.

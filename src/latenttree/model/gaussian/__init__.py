@@ -1,29 +1,12 @@
 """Gaussian latent trees: linear Gaussian models with hidden vectors, and exact inference.
 
-`model` is `GaussianTreeModel`; `gauge` fixes the scale and rotation of hidden vectors; `inference`
-answers for samples with missing values, by `propagation` over blocks of samples (`rows`) in the
-order of a `layout`. They are estimated in `parameters.gaussian` and `refinement.gaussian`.
+`model` is `GaussianTreeModel`, a `distribution` that answers for samples with missing values, by
+`propagation` over blocks of samples (`rows`) in the order of a `layout`; `gauge` fixes the scale
+and rotation of hidden vectors. They are estimated in `parameters.gaussian` and
+`refinement.gaussian`.
 """
 
-from latenttree.model.gaussian.inference import (
-    GaussianPosteriors,
-    bic,
-    impute,
-    log_likelihood,
-    posterior_means,
-    posteriors,
-    sample,
-)
-from latenttree.model.gaussian.model import MAX_FULL, GaussianTreeModel
+from latenttree.model.gaussian.distribution import MAX_FULL
+from latenttree.model.gaussian.model import GaussianPosteriors, GaussianTreeModel
 
-__all__ = [
-    "MAX_FULL",
-    "GaussianPosteriors",
-    "GaussianTreeModel",
-    "bic",
-    "impute",
-    "log_likelihood",
-    "posterior_means",
-    "posteriors",
-    "sample",
-]
+__all__ = ["MAX_FULL", "GaussianPosteriors", "GaussianTreeModel"]

@@ -9,31 +9,33 @@ observed variables below it have a positive sum.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import replace
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.model.gaussian.algebra import root_pair, solve
-from latenttree.model.gaussian.model import GaussianTreeModel
+from latenttree.model.gaussian.distribution import GaussianDistribution
 
 Floats = NDArray[np.float64]
+Model = TypeVar("Model", bound=GaussianDistribution)
 
 
-def canonical_gauge(model: GaussianTreeModel) -> GaussianTreeModel:
+def canonical_gauge(model: Model) -> Model:
     """The same distribution with every hidden node in its canonical gauge."""
     unit = unit_covariance(model)
     sums, spreads = _loading_sums(unit), posterior_covariances(unit)
     return turned(unit, {v: _axes(spread, sums[v]) for v, spread in spreads.items()})
 
 
-def unit_covariance(model: GaussianTreeModel) -> GaussianTreeModel:
+def unit_covariance(model: Model) -> Model:
     """The same distribution with hidden nodes of covariance I, rotated as little as possible."""
     hidden = range(model.tree.n_observed, model.tree.n_nodes)
     return turned(model, {v: root_pair(model.marginal_covariance(v))[1] for v in hidden})
 
 
-def turned(model: GaussianTreeModel, maps: Mapping[int, Floats]) -> GaussianTreeModel:
+def turned(model: Model, maps: Mapping[int, Floats]) -> Model:
     """The same distribution with hidden `h` replaced by `maps[h] (h - mean)`."""
     means, loadings, noise = (list(a) for a in (model.means, model.loadings, model.noise))
     for v, u in enumerate(model.parents.tolist()):
@@ -44,10 +46,10 @@ def turned(model: GaussianTreeModel, maps: Mapping[int, Floats]) -> GaussianTree
             noise[v] = (noise[v] + noise[v].T) / 2
         if u in maps:
             loadings[v] = solve(maps[u].T, loadings[v].T).T
-    return GaussianTreeModel(model.tree, model.root, tuple(means), tuple(loadings), tuple(noise))
+    return replace(model, means=tuple(means), loadings=tuple(loadings), noise=tuple(noise))
 
 
-def posterior_covariances(model: GaussianTreeModel) -> dict[int, Floats]:
+def posterior_covariances(model: GaussianDistribution) -> dict[int, Floats]:
     """`Cov[h | all observed variables]` of every hidden node.
 
     Upward the precision that a branch sends, `L^T (Psi + below^-1)^-1 L`; downward the spread of
@@ -80,7 +82,7 @@ def _weighed(noise: Floats, loading: Floats) -> Floats:
     return loading / noise[:, None] if noise.ndim == 1 else solve(noise, loading)
 
 
-def _loading_sums(model: GaussianTreeModel) -> dict[int, Floats]:
+def _loading_sums(model: GaussianDistribution) -> dict[int, Floats]:
     """For every node of a model of unit gauge the sum, over the coordinates of the observed nodes
     at or below it, of their loadings on it in units of their deviation."""
     sums = {

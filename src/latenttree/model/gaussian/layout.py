@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.model.gaussian.model import MAX_FULL, GaussianTreeModel
+from latenttree.model.gaussian.distribution import MAX_FULL, GaussianDistribution
 from latenttree.model.tree_model import default_root
 from latenttree.tree import Tree
 
@@ -71,7 +71,7 @@ class GaussianLayout:
         return self.nodes[c] >= self.tree.n_observed
 
     @classmethod
-    def of(cls, model: GaussianTreeModel) -> GaussianLayout:
+    def of(cls, model: GaussianDistribution) -> GaussianLayout:
         """The layout of a model."""
         diagonal = np.array([noise.ndim == 1 for noise in model.noise])
         return cls.build(model.tree, model.root, model.dims, diagonal | (model.dims == 1))

@@ -1,312 +1,250 @@
-"""`GaussianTreeModel`: a tree whose nodes are jointly Gaussian, directed from a root.
+"""`GaussianTreeModel`: a Gaussian tree with exact inference for samples with missing values.
 
-    v = mean_v + L_v (parent - mean_parent) + noise_v,    noise_v ~ N(0, Psi_v)
-
-Hidden nodes are vectors of `k` numbers, observed nodes vectors of `d_v`. Observations do not
-determine how a hidden node is shifted, scaled or rotated, so fitted models have hidden nodes of
-mean zero and covariance I, rotated as `gauge` defines.
+`X` is `(n, D)`, the observed variables side by side in the order of the tree, NaN where a value is
+missing. Columns are measured in units of the model's own deviations, so that scales may be as far
+apart as floating point goes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from latenttree.model.gaussian.algebra import solve
-from latenttree.model.tree_model import default_root
-from latenttree.tree import Tree
+from latenttree.engine import parallel, single_threaded_blas
+from latenttree.errors import DataError
+from latenttree.model.gaussian.distribution import GaussianDistribution
+from latenttree.model.gaussian.layout import GaussianLayout, Linear, core_means
+from latenttree.model.gaussian.propagation import (
+    Posterior,
+    Prepared,
+    block_posterior,
+    downward,
+    prepare,
+    upward,
+)
+from latenttree.model.gaussian.rows import Block, block_size, sample_block
+from latenttree.model.gaussian.units import linear_of, rescaled, units
 
 Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Node = str | int | np.integer[Any]
-
-MAX_FULL = 16
-"""Wider observed variables have independent coordinates given their parent."""
-
-NOISE_FLOOR = 1e-6
-"""Fitted noise is at least this share of a variable's variance: where a hidden node would equal an
-observed variable (a Heywood case), the likelihood has no maximum inside the parameter space."""
-
-ASYMMETRY = 1e-8
-"""Covariances may be asymmetric by this share of their largest entry."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class GaussianTreeModel:
-    """A linear Gaussian model on a tree.
+class GaussianPosteriors(NamedTuple):
+    """Posterior of every hidden node.
 
-    Attributes
-    ----------
-    tree : observed nodes first.
-    root : the node without parent; a hidden node wherever there is one.
-    means : `(d_v,)` for every node; zero for hidden ones.
-    loadings : `(d_v, d_parent)` for every node; `(d_root, 0)` for the root.
-    noise : covariance of every node given its parent, `(d_v, d_v)`, or its diagonal `(d_v,)`; for
-        the root its covariance.
+    means : (n, m n_dims) node by node.
+    covariances : (n, m, n_dims, n_dims), None unless asked for.
     """
 
-    tree: Tree
-    root: int
-    means: tuple[Floats, ...]
-    loadings: tuple[Floats, ...]
-    noise: tuple[Floats, ...]
+    means: Floats
+    covariances: Floats | None
 
-    def __post_init__(self) -> None:
-        n = self.tree.n_nodes
-        for name in ("means", "loadings", "noise"):
-            arrays = tuple(np.array(a, dtype=np.float64, order="C") for a in getattr(self, name))
-            if len(arrays) != n:
-                raise ValueError(f"{len(arrays)} {name} for {n} nodes; give one for each")
-            for array in arrays:
-                array.flags.writeable = False
-            object.__setattr__(self, name, arrays)
-        for v in range(n):
-            self._check_node(v)
 
-    def _check_node(self, v: int) -> None:
-        name, u = self.tree.names[v], int(self.parents[v])
-        mean, loading, noise = self.means[v], self.loadings[v], self.noise[v]
-        d, width = mean.size, 0 if u < 0 else self.means[u].size
-        if mean.shape != (d,) or not d or loading.shape != (d, width):
-            raise ValueError(
-                f"node {name!r} has a mean of shape {mean.shape} and loadings of shape "
-                f"{loading.shape}; for a parent of {width} dimensions give (d,) and (d, {width})"
-            )
-        shapes = [(d, d)] if v >= self.tree.n_observed else [(d, d), (d,)]
-        if noise.shape not in shapes:
-            allowed = " or ".join(map(str, shapes))
-            raise ValueError(f"noise of {name!r} has shape {noise.shape}; give {allowed}")
-        if not all(np.isfinite(a).all() for a in (mean, loading, noise)):
-            raise ValueError(f"node {name!r} has parameters that are not finite numbers")
-        variance = noise if noise.ndim == 1 else np.diag(noise)
-        skew = 0.0 if noise.ndim == 1 else float(np.abs(noise - noise.T).max())
-        if not (variance > 0).all() or skew > ASYMMETRY * float(variance.max()):
-            raise ValueError(
-                f"noise of {name!r} is not a covariance: smallest variance {variance.min():g}, "
-                f"largest difference to its transpose {skew:g}"
-            )
+class GaussianTreeModel(GaussianDistribution):
+    """A linear Gaussian model on a tree, with its inference; see `GaussianDistribution`."""
 
-    # ---- shape ----------------------------------------------------------------------
+    def log_likelihood(self, X: ArrayLike, *, n_jobs: int = 1) -> Floats:
+        """`log p(known values)` of each sample, `(n,)`; 0 for a sample without values."""
+        data, (centre, scale) = self.checked(X), units(self)
+        found = np.zeros(len(data))
+        logs = np.log(scale)
 
-    @cached_property
-    def parents(self) -> Ints:
-        """(n_nodes,) parent of each node, -1 at the root."""
-        return self.tree.rooted(self.root).parents
+        def answer(ready: Prepared, block: Block) -> None:
+            state = upward(ready, block)
+            at = logs[ready.layout.columns] @ block.known
+            found[block.index] = state.quadratic + block.spread(state.constant - at)
 
-    @cached_property
-    def order(self) -> Ints:
-        """(n_nodes,) all nodes, parents before children."""
-        return self.tree.rooted(self.root).order
-
-    @cached_property
-    def dims(self) -> Ints:
-        """(n_nodes,) dimensions of each node."""
-        return np.array([mean.size for mean in self.means], dtype=np.int64)
-
-    @cached_property
-    def offsets(self) -> Ints:
-        """(p + 1,) columns of observed node v are offsets[v]:offsets[v + 1]."""
-        return np.concatenate([[0], np.cumsum(self.dims[: self.tree.n_observed])]).astype(np.int64)
-
-    @cached_property
-    def hidden_offsets(self) -> Ints:
-        """(m + 1,) dimensions of hidden node i are hidden_offsets[i]:hidden_offsets[i + 1]."""
-        return np.concatenate([[0], np.cumsum(self.dims[self.tree.n_observed :])]).astype(np.int64)
-
-    @property
-    def n_parameters(self) -> int:
-        """Free parameters: the entries of the arrays, less the `k^2` degrees of freedom of the
-        gauge of each hidden node (k its dimension); at most the number of means and covariances.
-
-        For `k = 1` and scalars: a mean and a variance of each variable, a correlation of each edge.
-        Where some branch of a hidden node has fewer than k coordinates this is an upper bound.
-        """
-        p = self.tree.n_observed
-        noise = sum(
-            a.size if a.ndim == 1 else a.shape[0] * (a.shape[0] + 1) // 2 for a in self.noise
-        )
-        gauge = int((self.dims[p:] ** 2).sum())
-        width = int(self.dims[:p].sum())
-        second = noise + sum(a.size for a in self.loadings) - gauge
-        return int(width + min(second, width * (width + 1) // 2))
-
-    # ---- moments --------------------------------------------------------------------
-
-    @cached_property
-    def _inner(self) -> Mapping[int, Floats]:
-        """Covariance of the root and of all nodes with children."""
-        found: dict[int, Floats] = {}
-        inner = {self.root, *self.parents.tolist()}
-        for v in self.order.tolist():
-            if v in inner:
-                found[v] = self._spread(v, found)
+        self._over_blocks(data, centre, scale, answer, n_jobs)
         return found
 
-    def _spread(self, v: int, known: Mapping[int, Floats]) -> Floats:
-        noise = self.noise[v] if self.noise[v].ndim == 2 else np.diag(self.noise[v])
-        u = int(self.parents[v])
-        if u < 0:
-            return noise
-        spread = self.loadings[v] @ known[u] @ self.loadings[v].T + noise
-        return np.asarray((spread + spread.T) / 2)
+    def posterior_means(self, X: ArrayLike, *, n_jobs: int = 1) -> Floats:
+        """`E[h | x]` of every hidden node, node by node, `(n, m n_dims)`."""
+        return self.posteriors(X, n_jobs=n_jobs).means
 
-    def marginal(self, node: Node) -> Floats:
-        """`E[node]`, `(d,)`."""
-        return self.means[self.tree.index(node)]
+    def posteriors(
+        self, X: ArrayLike, *, covariances: bool = False, n_jobs: int = 1
+    ) -> GaussianPosteriors:
+        """Means, and with `covariances` also covariances, of the hidden nodes given the values."""
+        data, p = self.checked(X), self.tree.n_observed
+        at, n_dims = self.hidden_offsets, int(max(self.dims[p:], default=0))
+        means = np.zeros((len(data), int(at[-1])))
+        spreads = np.zeros((len(data), self.tree.n_hidden, n_dims, n_dims)) if covariances else None
 
-    def marginal_covariance(self, node: Node) -> Floats:
-        """`Cov[node]`, `(d, d)`."""
-        v = self.tree.index(node)
-        return self._inner[v] if v in self._inner else self._spread(v, self._inner)
+        def answer(ready: Prepared, block: Block) -> None:
+            for c, here in enumerate(downward(ready, block, upward(ready, block))):
+                i, unit = ready.layout.nodes[c] - p, ready.unit[c]
+                if i >= 0:
+                    mean = unit @ here.mean + self.means[p + i][:, None]
+                    means[block.index, at[i] : at[i + 1]] = mean.T
+                    if spreads is not None:
+                        spreads[block.index, i, : len(unit), : len(unit)] = _by_row(
+                            unit, here, block
+                        )
 
-    def variances(self, node: Node) -> Floats:
-        """The diagonal of `Cov[node]`, `(d,)`, without the rest of it."""
-        v = self.tree.index(node)
-        if v in self._inner:
-            return np.diag(self._inner[v]).copy()
-        loading, noise = self.loadings[v], self.noise[v]
-        explained = ((loading @ self._inner[int(self.parents[v])]) * loading).sum(axis=1)
-        return np.asarray(explained + (noise if noise.ndim == 1 else np.diag(noise)))
+        self._over_blocks(data, *units(self), answer, n_jobs)
+        return GaussianPosteriors(means, spreads)
 
-    def cross_covariance(self, a: Node, b: Node) -> Floats:
-        """`Cov[a, b]`, `(d_a, d_b)`, of any two nodes: loadings along the path between them."""
-        i, j = self.tree.index(a), self.tree.index(b)
-        above = set(self._path_to_root(i))
-        top = next(v for v in self._path_to_root(j) if v in above)
-        from_top = self.marginal_covariance(top) @ self._loading_from(j, top).T
-        return np.asarray(self._loading_from(i, top) @ from_top)
+    def effective_samples(
+        self, X: ArrayLike, weights: Floats | None = None, *, n_jobs: int = 1
+    ) -> Floats:
+        """`N (1 - mean posterior variance)` of every hidden node of covariance I, `(m,)`: the
+        number of samples with the hidden node observed that carry the same information about it."""
+        data, p = self.checked(X), self.tree.n_observed
+        w = np.ones(len(data)) if weights is None else weights
 
-    def _path_to_root(self, v: int) -> list[int]:
-        """A node and all its ancestors, the root last."""
-        path = [v]
-        while self.parents[path[-1]] >= 0:
-            path.append(int(self.parents[path[-1]]))
-        return path
+        def answer(ready: Prepared, block: Block) -> Floats:
+            count, left = block.gathered(w[block.index]), np.zeros(self.tree.n_hidden)
+            for c, here in enumerate(downward(ready, block, upward(ready, block))):
+                if ready.layout.is_hidden(c):
+                    assert here.spread is not None
+                    metric = ready.unit[c].T @ ready.unit[c]
+                    variance = np.einsum("ijg,ij->g", here.spread, metric) / len(metric)
+                    left[ready.layout.nodes[c] - p] = (variance * count).sum()
+            return left
 
-    def _loading_from(self, v: int, top: int) -> Floats:
-        """`L` of `E[v | top] = L top`, for a node below `top`."""
-        product = np.eye(int(self.dims[v]))
-        while v != top:
-            product = product @ self.loadings[v]
-            v = int(self.parents[v])
-        return product
+        total = w.sum()
+        left = sum(self._over_blocks(data, *units(self), answer, n_jobs))
+        return np.clip(total - left, 0.0, total)
 
-    def covariance(self, nodes: Sequence[Node] | None = None) -> Floats:
-        """Joint covariance of the given nodes (all of them by default), one after another.
+    def impute(self, X: ArrayLike, *, n_jobs: int = 1) -> Floats:
+        """A copy of X with `E[value | known values of the sample]` in place of each NaN."""
+        data, (centre, scale) = self.checked(X), units(self)
+        filled = data.copy()
 
-        Node by node from the root: `Cov[v, x] = L_v Cov[parent, x]` for all `x` before it."""
-        asked = range(self.tree.n_nodes) if nodes is None else [self.tree.index(v) for v in nodes]
-        needed = {u for v in asked for u in self._path_to_root(v)}
-        order = [v for v in self.order.tolist() if v in needed]
-        starts = np.concatenate([[0], np.cumsum(self.dims[order])]).tolist()
-        place = {v: slice(starts[i], starts[i + 1]) for i, v in enumerate(order)}
-        joint = np.zeros((starts[-1], starts[-1]))
-        for v in order:
-            here, u = place[v], int(self.parents[v])
+        def answer(ready: Prepared, block: Block) -> None:
+            columns = ready.layout.columns
+            expected = _expected(ready, block) * scale[columns][:, None] + centre[columns][:, None]
+            place = np.ix_(block.index, columns)
+            filled[place] = np.where(np.isnan(data[place]), expected.T, data[place])
+
+        self._over_blocks(data, centre, scale, answer, n_jobs)
+        return filled
+
+    def sample(self, n: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+        """n samples `(n, D)` and their hidden values `(n, m n_dims)`."""
+        drawn: list[Any] = [None] * self.tree.n_nodes  # deviations from the mean
+        for v in self.order.tolist():
+            noise, u = self.noise[v], int(self.parents[v])
+            normal = rng.standard_normal((n, len(noise)))
+            drawn[v] = normal * np.sqrt(noise) if noise.ndim == 1 else normal @ _factor(noise).T
             if u >= 0:
-                joint[here, : here.start] = self.loadings[v] @ joint[place[u], : here.start]
-                joint[: here.start, here] = joint[here, : here.start].T
-            joint[here, here] = self.marginal_covariance(v)
-        index = [i for v in asked for i in range(place[v].start, place[v].stop)]
-        return joint[np.ix_(index, index)]
+                drawn[v] += drawn[u] @ self.loadings[v].T
+        values = [x + mean for x, mean in zip(drawn, self.means, strict=True)]
+        p = self.tree.n_observed
+        return np.hstack(values[:p]), np.hstack([np.empty((n, 0)), *values[p:]])
 
-    def conditional(self, node: Node, given: Node) -> Floats:
-        """The matrix `L` of `E[node | given] = mean + L (given - mean_given)`, `(d_node, d_given)`,
-        in the units of the data; any two nodes."""
-        i, j = self.tree.index(node), self.tree.index(given)
-        if self.parents[i] == j:
-            return self.loadings[i]
-        return solve(self.marginal_covariance(j), self.cross_covariance(j, i)).T
+    def bic(self, X: ArrayLike, weights: Floats | None = None) -> float:
+        """Bayesian information criterion, `-2 log L + n_parameters log n`; lower is better."""
+        logs = self.log_likelihood(X)
+        w = np.ones(len(logs)) if weights is None else np.asarray(weights, dtype=np.float64)
+        return float(-2 * (w @ logs) + self.n_parameters * np.log(w.sum()))
 
-    # ---- the same distribution, written otherwise -----------------------------------
+    def checked(self, X: ArrayLike) -> Floats:
+        """X as floats, of the right width and without infinities."""
+        data = np.asarray(X, dtype=np.float64)
+        width = int(self.offsets[-1])
+        if data.ndim != 2 or data.shape[1] != width:
+            raise DataError(
+                f"the samples have shape {data.shape}; the model has {width} coordinates",
+                f"pass (n_samples, {width}), NaN where a value is missing",
+                value=data.shape,
+            )
+        check_samples(data)
+        return data
 
-    @classmethod
-    def from_covariances(
-        cls,
-        tree: Tree,
-        means: Sequence[ArrayLike],
-        own: Sequence[Floats],
-        cross: Sequence[Floats],
-        root: int | None = None,
-    ) -> GaussianTreeModel:
-        """The model with covariances `own[v]` of the nodes (`(d, d)`; for a leaf also the diagonal,
-        then its noise is diagonal) and `cross[e]` `(d_a, d_b)` of the edges `(a, b)`.
+    def _over_blocks(
+        self,
+        data: Floats,
+        centre: Floats,
+        scale: Floats,
+        answer: Callable[[Prepared, Block], Any],
+        n_jobs: int,
+    ) -> list[Any]:
+        """`answer` of every block of samples, in parallel; it may write to its own rows."""
+        layout = GaussianLayout.of(self)
+        ready = prepare(linear_of(self, layout, centre, scale), layout)
 
-        They must be consistent, which is not checked."""
-        root = default_root(tree) if root is None else root
-        parents = tree.rooted(root).parents
-        loadings: list[Any] = [np.empty((len(own[root]), 0))] * tree.n_nodes
-        noise: list[Any] = [own[root]] * tree.n_nodes
-        for (a, b), both in zip(tree.edges.tolist(), cross, strict=True):
-            parent, child = (a, b) if parents[b] == a else (b, a)
-            shared = both.T if parent == a else both  # (child, parent)
-            loading = solve(own[parent], shared.T).T
-            loadings[child], noise[child] = loading, _residual(own[child], loading, shared)
-        return cls(tree, root, tuple(np.asarray(m) for m in means), tuple(loadings), tuple(noise))
+        def work(start: int, stop: int) -> Any:
+            return answer(ready, sample_block(data, layout, centre, scale, start, stop))
 
-    def rerooted(self, root: Node) -> GaussianTreeModel:
-        """The same distribution with edges directed from another root.
-
-        An edge that is reversed gives its lower end full noise: independence of coordinates given
-        one neighbour is not independence given another."""
-        target = self.tree.index(root)
-        parents = self.tree.rooted(target).parents
-        loadings, noise = list(self.loadings), list(self.noise)
-        for v, u in enumerate(parents.tolist()):
-            if u == self.parents[v]:
-                continue
-            own = self.marginal_covariance(v)
-            loadings[v] = np.empty((len(own), 0)) if u < 0 else self.conditional(v, u)
-            noise[v] = own if u < 0 else _residual(own, loadings[v], self.cross_covariance(v, u))
-        return GaussianTreeModel(self.tree, target, self.means, tuple(loadings), tuple(noise))
-
-    # ---- storage --------------------------------------------------------------------
-
-    def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """All but the tree as named arrays; `from_arrays` reads them."""
-        return {
-            "root": np.array(self.root),
-            "dims": self.dims,
-            "diagonal": np.array([a.ndim == 1 for a in self.noise]),
-            "means": np.concatenate(self.means),
-            "loadings": np.concatenate([a.ravel() for a in self.loadings]),
-            "noise": np.concatenate([a.ravel() for a in self.noise]),
-        }
-
-    @classmethod
-    def from_arrays(cls, tree: Tree, arrays: Mapping[str, NDArray[Any]]) -> GaussianTreeModel:
-        """The model that `to_arrays` wrote, on its tree."""
-        root, dims = int(arrays["root"]), arrays["dims"].astype(np.int64).tolist()
-        parents = tree.rooted(root).parents.tolist()
-        shapes: dict[str, Sequence[tuple[int, ...]]] = {
-            "means": [(d,) for d in dims],
-            "loadings": [(d, dims[u] if u >= 0 else 0) for d, u in zip(dims, parents, strict=True)],
-            "noise": [
-                (d,) if flat else (d, d)
-                for d, flat in zip(dims, arrays["diagonal"].tolist(), strict=True)
-            ],
-        }
-        parts = (_cut(arrays[name], shapes[name]) for name in ("means", "loadings", "noise"))
-        return cls(tree, root, *parts)
-
-    def __repr__(self) -> str:
-        return f"GaussianTreeModel({self.tree!r}, {self.n_parameters:,} parameters)"
+        with single_threaded_blas():
+            return parallel(work, len(data), n_jobs, block_size(layout))
 
 
-def _residual(own: Floats, loading: Floats, shared: Floats) -> Floats:
-    """`own - L shared^T`, as a diagonal where `own` is one."""
-    if own.ndim == 1:
-        return np.asarray(own - (loading * shared).sum(axis=1))
-    left = own - loading @ shared.T
-    return np.asarray((left + left.T) / 2)
+def model_in_units(
+    linear: Linear, layout: GaussianLayout, centre: Floats, scale: Floats
+) -> GaussianTreeModel:
+    """The model in the units of the data; hidden means are zero again."""
+    n = layout.tree.n_nodes
+    parts: list[Any] = [None] * n  # mean, loading, noise
+    inner = core_means(linear, layout)
+    for c, v in enumerate(layout.nodes):
+        mean = np.zeros(layout.dim(c)) if layout.is_hidden(c) else inner[c]
+        parts[v] = mean, linear.core.loading[c], linear.core.noise[c]
+        offset, loading, noise = (part[c] for part in linear.hung)
+        hung_mean, at = offset + loading @ inner[c], 0
+        for leaf in layout.leaves[c]:
+            rows = slice(at, at + int(layout.dims[leaf]))
+            parts[leaf] = hung_mean[rows], loading[rows], noise[rows]
+            at = rows.stop
+    for i, (v, u) in enumerate(zip(layout.blocks, layout.block_parents, strict=True)):
+        offset, loading, noise = (part[i] for part in linear.blocks)
+        parts[v] = offset + loading @ inner[u], loading, noise
+    noises = [_stored(part[2], bool(layout.diagonal[v])) for v, part in enumerate(parts)]
+    near = GaussianTreeModel(
+        layout.tree,
+        layout.root,
+        tuple(part[0] for part in parts),
+        tuple(part[1] for part in parts),
+        tuple(noises),
+    )
+    return rescaled(near, -centre / scale, 1 / scale)
 
 
-def _cut(flat: NDArray[Any], shapes: Sequence[tuple[int, ...]]) -> tuple[Floats, ...]:
-    sizes = [int(np.prod(shape)) for shape in shapes]
-    parts = np.split(np.asarray(flat, dtype=np.float64), np.cumsum(sizes)[:-1])
-    return tuple(part.reshape(shape) for part, shape in zip(parts, shapes, strict=True))
+def _stored(noise: Floats, diagonal: bool) -> Floats:
+    """A variance as a matrix, wider diagonal noise as its diagonal."""
+    if len(noise) == 1:
+        return noise.reshape(1, 1)
+    return np.diag(noise) if diagonal and noise.ndim == 2 else noise
+
+
+def _by_row(unit: Floats, here: Posterior, block: Block) -> Floats:
+    """Covariances `(r, d, d)` of all rows."""
+    assert here.spread is not None  # a hidden node is never known
+    turned = np.einsum("ia,abg,jb->gij", unit, here.spread, unit, optimize=True)
+    return turned[block.pattern] if block.pattern is not None and len(turned) > 1 else turned
+
+
+def _expected(ready: Prepared, block: Block) -> Floats:
+    """Expectation of all coordinates `(D, r)` given the known values of each row."""
+    layout, state = ready.layout, upward(ready, block)
+    found = downward(ready, block, state)
+    expected = np.empty_like(block.values)
+    for c, here in enumerate(found):
+        if not layout.is_hidden(c):
+            expected[layout.own[c]] = here.mean
+        expected[layout.hung[c]] = ready.hung.loading[c] @ here.mean
+    for i, (rows, u) in enumerate(zip(layout.block_rows, layout.block_parents, strict=True)):
+        expected[rows] = block_posterior(ready, block, state, i, found[u]).mean
+    return np.asarray(expected + ready.column_mean[:, None])
+
+
+def _factor(noise: Floats) -> Floats:
+    """Lower Cholesky factor, computed in units in which variances are one."""
+    unit = np.sqrt(np.diag(noise))
+    return np.asarray(unit[:, None] * np.linalg.cholesky(noise / np.outer(unit, unit)))
+
+
+def check_samples(X: Floats) -> None:
+    """Refuse infinite values."""
+    if np.isinf(X).any():
+        row, column = (int(i) for i in np.argwhere(np.isinf(X))[0])
+        raise DataError(
+            f"row {row}, column {column} is {X[row, column]}",
+            "use NaN for missing values",
+            value=float(X[row, column]),
+            row=row,
+            column=str(column),
+        )

@@ -12,7 +12,7 @@ from scipy.sparse import issparse
 
 from latenttree.errors import DataError
 from latenttree.model.emissions.common import largest
-from latenttree.model.tree_model import TreeModel
+from latenttree.model.inference.distribution import Distribution
 
 Floats = NDArray[np.float64]
 
@@ -38,7 +38,7 @@ class Evidence:
         return int(np.shape(self.codes)[0])
 
     @classmethod
-    def nothing(cls, model: TreeModel, n: int = 1) -> Evidence:
+    def nothing(cls, model: Distribution, n: int = 1) -> Evidence:
         """No evidence at all on `n` samples."""
         return cls(np.full((n, model.tree.n_observed), -1, dtype=np.int8))
 
@@ -48,7 +48,37 @@ def dense_codes(codes: Any) -> NDArray[Any]:
     return np.asarray(codes.toarray() != 0, dtype=np.int8) if issparse(codes) else np.asarray(codes)
 
 
-def check_codes(model: TreeModel, evidence: Evidence) -> NDArray[Any]:
+def is_ones(model: Distribution, evidence: Evidence) -> bool:
+    """Whether evidence is CSR rows of ones of binary variables, and nothing else."""
+    if evidence.soft or not issparse(evidence.codes):
+        return False
+    p, width = model.tree.n_observed, evidence.codes.shape[1]
+    if width != p:
+        raise DataError(
+            f"rows have {width} variables, the model {p}",
+            "give one column for each variable of the model",
+            value=width,
+        )
+    return bool((model.dims[:p] == 2).all())
+
+
+class Ones(NamedTuple):
+    """Samples by the variables that are one."""
+
+    indptr: NDArray[np.int64]  # (n + 1,)
+    leaf: NDArray[np.int32]  # variables
+
+    def __len__(self) -> int:
+        return len(self.indptr) - 1
+
+    @classmethod
+    def of(cls, rows: Any) -> Ones:
+        """Of CSR rows; nothing is copied but the row pointers."""
+        leaf = np.asarray(rows.indices, dtype=np.int32)
+        return cls(np.asarray(rows.indptr, dtype=np.int64), leaf)
+
+
+def check_codes(model: Distribution, evidence: Evidence) -> NDArray[Any]:
     """The codes as an `(n, p)` array of integers. Values are checked where they are read."""
     codes = dense_codes(evidence.codes)
     p = model.tree.n_observed
@@ -61,7 +91,7 @@ def check_codes(model: TreeModel, evidence: Evidence) -> NDArray[Any]:
     return codes
 
 
-def unknown_code(model: TreeModel, codes: NDArray[Any]) -> DataError:
+def unknown_code(model: Distribution, codes: NDArray[Any]) -> DataError:
     """The error for codes that are no states of their nodes."""
     below, above = codes < -1, codes.astype(np.int64) >= model.dims[: codes.shape[1]]
     row, v = np.argwhere(below | above)[0]
@@ -85,7 +115,7 @@ class Soft(NamedTuple):
     log_scale: Floats  # (n,) logarithm of the scales
 
 
-def stacked_soft(model: TreeModel, evidence: Evidence) -> Soft:
+def stacked_soft(model: Distribution, evidence: Evidence) -> Soft:
     """Check and scale soft evidence.
 
     A row without a positive weight stays zero: its sample is impossible."""
@@ -104,7 +134,7 @@ def stacked_soft(model: TreeModel, evidence: Evidence) -> Soft:
     return Soft(np.ascontiguousarray(stacked), first, bits, log_scale)
 
 
-def _checked_weights(model: TreeModel, v: int, weights: Floats, n: int) -> Floats:
+def _checked_weights(model: Distribution, v: int, weights: Floats, n: int) -> Floats:
     """Weights of a node as `(n, dims[v])`, finite and >= 0."""
     if not 0 <= v < model.tree.n_nodes:
         last = model.tree.n_nodes - 1

@@ -1,28 +1,35 @@
-"""Belief propagation for samples that differ from a default in few variables.
+"""Belief propagation for samples that are zero in most of their binary variables.
 
-A variable's default is one of its states ("absent"). With `B_u(j)` the product of the messages
-that the children of `u` send where everything below has its default, and `m0_v(j)` such a
-message, a sample changes few factors:
+With `B_u(j)` the product of the messages that the children of `u` send where everything below is
+zero, and `m0_v(j)` such a message, a sample changes few factors:
 
-    b_u(j) = B_u(j) prod_(leaves x) P(x | j) / P(default | j) prod_(children v) m_v(j) / m0_v(j)
+    b_u(j) = B_u(j) prod_(leaves x) P(1 | j) / P(0 | j) prod_(children v) m_v(j) / m0_v(j)
 
-over the leaves that have another state, and the children with such a leaf below. Only these
-*touched* nodes are visited: O(touched nodes k^2 + other states k) a sample, however many variables
-there are. Counts need no more: those of a part of the tree that is not touched are linear in the
-posterior of the node above it, and are added once for all samples (`spread`).
+over the leaves that are one, and the children with such a leaf below. Only these *touched* nodes
+are visited: O(touched nodes k^2 + ones k) a sample, however many variables there are. Counts need
+no more: those of a part of the tree that is not touched are linear in the posterior of the node
+above it, and are added once for all samples (`spread`).
 
 With `c_u = b_u / B_u`, the product over touched leaves and children, and
 
     S_u(i, j) = B_u(i) P(u = i | j) / m0_u(j)
 
-the ratio that `u` sends is `n_u(j) = sum_i c_u(i) S_u(i, j)`, a factor of `c` above; the posterior
-of `u` is `c_u(i) sum_j S_u(i, j) q(j) / n_u(j)` with `q` that of the node above.
+the ratio that `u` sends is `n_u(j) = sum_i c_u(i) S_u(i, j)`, a factor of `c` above. Down the tree
+the posteriors `q` of a node are linear in those of the node above it,
+
+    q_u(i) = sum_j [S_u(i, j) c_u(i) / n_u(j)] q(j)
+
+with factors that do not wait for `q`.
 
 In the kernel the nodes with children ("inner", hidden or observed) are numbered parents first and
 all have `k` states, those with fewer padded by zeros. The nodes of a sample are listed as paths:
-from the home of a leaf up to a node that is listed. In the reverse order of the paths, each from
-its lower end, children come before their parents. The lower bound is the reading of the other
-states, 4 bytes each, and about 24 operations and 2 divisions for a touched node of two states.
+from the parent of a leaf up to a node that is listed. In the reverse order of the paths, each from
+its lower end, children come before their parents. Values of a sample are stored by place in that
+list, so that they stay in the first cache. The lower bound is the reading of the ones, 4 bytes
+each, and about 24 operations and 2 divisions for a touched node of two states.
+
+`k` is the length of the argument `states`: of a tuple it is a constant, and all loops over states
+are unrolled.
 """
 
 from __future__ import annotations
@@ -35,20 +42,16 @@ from numpy.typing import NDArray
 from latenttree.engine.kernels import kernel
 
 Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 LIKELIHOOD, COUNTS, POSTERIORS = range(3)
 
-OWN, LOGS, PARENT_LOGS = 1, 2, 4
-"""Flags of inner nodes: observed; product kept as a logarithm; the same of the parent."""
-
-INNER = (1 << 32) - 1
-"""Value of `Shape.start` for variables that are inner nodes."""
+OWN, LOGS = 1, 2
+"""Flags of inner nodes: observed; product kept as a logarithm."""
 
 SMALL, LARGE = 2.0**-30, 2.0**30
 """A node's largest entry is brought back to 1 when it leaves this range."""
 
-OPTIONS: dict[str, Any] = {"fastmath": {"contract"}}
+OPTIONS: dict[str, Any] = {"fastmath": {"contract", "reassoc"}}
 ONCE: dict[str, Any] = {"inline": "always"}
 
 
@@ -58,45 +61,45 @@ class Shape(NamedTuple):
 
     parent: NDArray[np.uint32]  # (H,) inner node above each; the root, which is the first: itself
     home: NDArray[np.uint32]  # (p,) parent of a leaf; an inner variable itself
-    start: NDArray[np.uint32]  # (p,) first entry of each leaf in `ratio`; INNER for inner variables
-    own: NDArray[np.int64]  # (H,) default state of observed inner nodes, -1 for hidden ones
-    dims: NDArray[np.int64]  # (H,) states
+    inner: NDArray[np.bool_]  # (p,) variables that are inner nodes
+    own: NDArray[np.int64]  # (H,) 0 for observed inner nodes, -1 for hidden ones
 
 
 class Numbers(NamedTuple):
-    """A model, as ratios to the defaults.
+    """A model, as ratios to zero.
 
     `message[u]` is `S_u(i, j)`, at the root `B(i) P(i)` for `j = 0`; where LOGS, without `B`, whose
     logarithm is `begin[u]`: `c` of such a node starts from it and is a logarithm, else from 1."""
 
     message: Floats  # (H, k^2)
     begin: Floats  # (H, k)
-    ratio: Floats  # by leaf (d + 1, k): P(x | j) / P(default | j), unknown last; or logarithms
-    kind: NDArray[np.uint8]  # (H,) sum of OWN, LOGS and PARENT_LOGS
+    ratio: Floats  # (p, k) P(1 | j) / P(0 | j) of leaves; or logarithms
+    kind: NDArray[np.uint8]  # (H,) sum of OWN and LOGS
 
 
 class SparseBuffers(NamedTuple):
-    """Buffers of one thread. `node[u]` holds `c`, `n` and `q`, the posterior times the weight, `k`
-    each, and as many again unused."""
+    """Buffers of one thread."""
 
-    node: Floats  # (H, 4 k)
+    product: Floats  # (H, k) product of the factors of leaves and of paths that end at a node
     state: NDArray[np.int64]  # (H,) of observed inner nodes
-    touched: NDArray[np.bool_]  # (H,) touched
+    place: NDArray[np.int32]  # (H,) in the list of touched nodes, or -1
     visit: NDArray[np.uint32]  # (H,) touched nodes, path after path
-    first: NDArray[np.int64]  # (H + 1,) where paths begin
-    ratio: Floats  # (k,)
+    first: NDArray[np.int64]  # (H + 1,) where paths begin; the root is the first path
+    factors: Floats  # (H, 2 k) c and n, by place
+    q: Floats  # (H, k) the posterior times the weight, by place
 
 
 def make_sparse_buffers(shape: Shape, k: int) -> SparseBuffers:
     """Buffers for one thread."""
     n = len(shape.parent)
     return SparseBuffers(
-        np.zeros((n, 4 * k)),
+        np.zeros((n, k)),
         np.zeros(n, dtype=np.int64),
-        np.zeros(n, dtype=np.bool_),
+        np.full(n, -1, dtype=np.int32),
         np.zeros(n, dtype=np.uint32),
         np.zeros(n + 1, dtype=np.int64),
-        np.zeros(k),
+        np.zeros((n, 2 * k)),
+        np.zeros((n, k)),
     )
 
 
@@ -105,51 +108,55 @@ def make_sparse_buffers(shape: Shape, k: int) -> SparseBuffers:
 
 
 @kernel(**ONCE)
-def _enter(k, leaf, state, shape, numbers, scratch):  # type: ignore[no-untyped-def]
-    """The leaves of a sample that have another state than the default, and the nodes above them,
-    listed in paths. Returns the number of paths."""
-    parent, home, start, own = shape.parent, shape.home, shape.start, shape.own
+def _enter(k, leaf, shape, numbers, work):  # type: ignore[no-untyped-def]
+    """The leaves of a sample that are one, and the nodes above them, listed in paths. Returns the
+    number of paths."""
+    parent, home, inner, own = shape.parent, shape.home, shape.inner, shape.own
     begin, ratio, kind = numbers.begin, numbers.ratio, numbers.kind
-    work, known, touched, visit, first = (
-        scratch.node, scratch.state, scratch.touched, scratch.visit, scratch.first,
+    product, known, place, visit, first = (
+        work.product, work.state, work.place, work.visit, work.first,
     )  # fmt: skip
-    paths, count = 0, 0
-    for t in range(-1, len(leaf)):
-        u = np.uint32(0) if t < 0 else home[leaf[t]]  # the root is entered in any case
-        if not touched[u]:
-            while not touched[u]:
-                touched[u] = True
+    place[0], visit[0], first[1], known[0] = 0, 0, 1, own[0]
+    for j in range(k):
+        product[0, j] = begin[0, j]
+    paths, count = 1, 1
+    for t in range(len(leaf)):
+        x = np.uint32(leaf[t])
+        u = home[x]
+        if place[u] < 0:
+            while place[u] < 0:
+                place[u] = count
                 visit[count] = u
                 count += 1
-                known[u] = own[u]
                 for j in range(k):
-                    work[u, j] = begin[u, j]
+                    product[u, j] = 1.0
+                if kind[u]:
+                    known[u] = own[u]
+                    for j in range(k):
+                        product[u, j] = begin[u, j]
                 u = parent[u]
             paths += 1
             first[paths] = count
-        if t < 0:
-            continue
-        u, x = home[leaf[t]], state[t if len(state) > 1 else 0]
-        at = start[leaf[t]] + np.uint32(x * k)
-        if start[leaf[t]] == INNER:
-            known[u] = x
+            u = home[x]
+        if inner[x]:
+            known[u] = 1
         elif kind[u] & LOGS:
             for j in range(k):
-                work[u, j] += ratio[at + np.uint32(j)]
+                product[u, j] += ratio[x, j]
         else:
             for j in range(k):
-                work[u, j] *= ratio[at + np.uint32(j)]
+                product[u, j] *= ratio[x, j]
     return paths
 
 
 @kernel(**ONCE)
-def apply_evidence(u, k, kind, own, d, c):  # type: ignore[no-untyped-def]
+def _apply_evidence(k, u, kind, own, c):  # type: ignore[no-untyped-def]
     """`c_u` from its factors, in place: own evidence, and from logarithms to numbers. Returns the
     logarithm of the scale."""
     logarithm = 0.0
     if kind & OWN:
         for j in range(k):
-            if own not in (j, d):
+            if own != j:
                 c[u, j] = -np.inf if kind & LOGS else 0.0
     if kind & LOGS:
         top = c[u, 0]
@@ -162,137 +169,148 @@ def apply_evidence(u, k, kind, own, d, c):  # type: ignore[no-untyped-def]
 
 
 @kernel(**ONCE)
-def _up(k, paths, shape, numbers, scratch):  # type: ignore[no-untyped-def]
+def _up(k, paths, shape, numbers, work):  # type: ignore[no-untyped-def]
     """All `c` and `n` of touched nodes, children first. Returns `P` as (number, logarithm)."""
-    parent, dims, message, kinds = shape.parent, shape.dims, numbers.message, numbers.kind
-    work, known, visit, first = scratch.node, scratch.state, scratch.visit, scratch.first
-    total, factor, whole = 0.0, 1.0, 0.0
+    parent, message, kinds = shape.parent, numbers.message, numbers.kind
+    product, known, visit, first, factors = (
+        work.product, work.state, work.visit, work.first, work.factors,
+    )  # fmt: skip
+    total, factor = 0.0, 1.0
     for path in range(paths - 1, -1, -1):
-        for t in range(first[path], first[path + 1]):
+        u, begin, end = np.uint32(0), first[path], first[path + 1]
+        for t in range(begin, end):
             u = visit[t]
-            above, kind = parent[u], kinds[u]
+            kind = kinds[u]
             if kind & (OWN + LOGS):
-                total += apply_evidence(u, k, kind, known[u], dims[u], work)
-            top = work[u, 0]
+                if t > begin and kind & LOGS:
+                    for j in range(k):
+                        product[u, j] += np.log(factors[t - 1, k + j])
+                total += _apply_evidence(k, u, kind, known[u], product)
+            if t > begin and not kind & LOGS:
+                for j in range(k):
+                    factors[t, j] = product[u, j] * factors[t - 1, k + j]
+            else:
+                for j in range(k):
+                    factors[t, j] = product[u, j]
+            top = factors[t, 0]
             for j in range(1, k):
-                top = max(top, work[u, j])
+                top = max(top, factors[t, j])
             if top > 0.0 and (top < SMALL or top > LARGE):
                 for j in range(k):
-                    work[u, j] /= top
+                    factors[t, j] /= top
                 factor *= top
                 if factor < 1e-100 or factor > 1e100:
                     total += np.log(factor)
                     factor = 1.0
+            for i in range(0, k - k % 4, 4):
+                at, c = i * k, factors[t, i]
+                d, e, f = factors[t, i + 1], factors[t, i + 2], factors[t, i + 3]
+                for j in range(k):
+                    n = message[u, at + j] * c + message[u, at + k + j] * d
+                    n += message[u, at + 2 * k + j] * e + message[u, at + 3 * k + j] * f
+                    factors[t, k + j] = n if i == 0 else factors[t, k + j] + n
+            for i in range(k - k % 4, k):
+                for j in range(k):
+                    n = message[u, i * k + j] * factors[t, i]
+                    factors[t, k + j] = n if i == 0 else factors[t, k + j] + n
+        above = parent[u]
+        if path > 0 and kinds[above] & LOGS:
             for j in range(k):
-                part = 0.0
-                for i in range(k):
-                    part += message[u, i * k + j] * work[u, i]
-                work[u, k + j] = part
-            if u == 0:
-                whole = work[u, k]
-            elif kind & PARENT_LOGS:
-                for j in range(k):
-                    work[above, j] += np.log(work[u, k + j])
-            else:
-                for j in range(k):
-                    work[above, j] *= work[u, k + j]
-    return whole, total + np.log(factor)
+                product[above, j] += np.log(factors[end - 1, k + j])
+        elif path > 0:
+            for j in range(k):
+                product[above, j] *= factors[end - 1, k + j]
+    return factors[0, k], total + np.log(factor)
 
 
 @kernel(**ONCE)
-def _down(k, paths, weight, whole, shape, numbers, scratch, pairs):  # type: ignore[no-untyped-def]
-    """Posteriors of touched nodes, times the weight; `pairs[u](i, j) += c_u(i) r_u(j)`."""
+def _down(k, paths, weight, whole, shape, numbers, work, pairs):  # type: ignore[no-untyped-def]
+    """Posteriors of touched nodes, times the weight; `pairs[u](i, j) += c_u(i) q(j) / n_u(j)`."""
     parent, message = shape.parent, numbers.message
-    work, visit, first, r = scratch.node, scratch.visit, scratch.first, scratch.ratio
-    for path in range(paths):
+    place, visit, first, factors, q = work.place, work.visit, work.first, work.factors, work.q
+    r = weight / whole
+    for i in range(k):
+        q[0, i] = factors[0, i] * message[0, i * k] * r
+        pairs[0, i * k] += factors[0, i] * r
+    for path in range(1, paths):
+        above = np.uint32(place[parent[visit[first[path + 1] - 1]]])
         for t in range(first[path + 1] - 1, first[path] - 1, -1):
             u = visit[t]
-            above = parent[u]
             for j in range(k):
-                n = work[u, k + j]
-                r[j] = work[above, 2 * k + j] / (n if n > 0.0 else 1.0)
-            if u == 0:
-                for j in range(k):
-                    r[j] = weight / whole if j == 0 else 0.0
+                n = factors[t, k + j]
+                factors[t, k + j] = 1.0 / (n if n > 0.0 else 1.0)
             for i in range(k):
                 part = 0.0
                 for j in range(k):
-                    part += message[u, i * k + j] * r[j]
-                    pairs[u, i * k + j] += work[u, i] * r[j]
-                work[u, 2 * k + i] = work[u, i] * part
+                    g = factors[t, i] * factors[t, k + j]
+                    pairs[u, i * k + j] += g * q[above, j]
+                    part += (message[u, i * k + j] * g) * q[above, j]
+                q[t, i] = part
+            above = np.uint32(t)
 
 
 @kernel(**ONCE)
-def _count(k, leaf, state, home, start, work, leaves):  # type: ignore[no-untyped-def]
-    """`leaves(x, j) += w q_u(j)` of the leaves with another state than the default."""
+def _count(k, leaf, shape, place, q, leaves):  # type: ignore[no-untyped-def]
+    """`leaves(x, j) += w q_u(j)` of the leaves that are one."""
     for t in range(len(leaf)):
-        u, at = home[leaf[t]], start[leaf[t]]
-        if at != INNER:
-            x = state[t if len(state) > 1 else 0]
+        x = np.uint32(leaf[t])
+        if not shape.inner[x]:
+            here = np.uint32(place[shape.home[x]])
             for j in range(k):
-                leaves[at + np.uint32(x * k + j)] += work[u, 2 * k + j]
+                leaves[x, j] += q[here, j]
 
 
 @kernel(**ONCE)
-def _write(k, parent, own, message, begin, kind, touched, work, out):  # type: ignore[no-untyped-def]
-    """Posteriors of all inner nodes; of one that is not touched from the node above it."""
+def _write(k, shape, numbers, place, q, out):  # type: ignore[no-untyped-def]
+    """Posteriors of all inner nodes; of one that is not touched from the node above it, which is
+    written before it."""
+    parent, own, message, begin, kind = (
+        shape.parent, shape.own, numbers.message, numbers.begin, numbers.kind,
+    )  # fmt: skip
     for u in range(len(parent)):
-        if not touched[u]:
-            for i in range(k):
+        for i in range(k):
+            if place[u] >= 0:
+                out[u * k + i] = q[place[u], i]
+            else:
                 part = 0.0
                 for j in range(k):
-                    part += message[u, i * k + j] * work[parent[u], 2 * k + j]
+                    part += message[u, i * k + j] * out[k * parent[u] + j]
                 part *= np.exp(begin[u, i]) if kind[u] & LOGS else 1.0
-                work[u, 2 * k + i] = part if own[u] in (-1, i) else 0.0
-        for i in range(k):
-            out[u * k + i] = work[u, 2 * k + i]
-
-
-@kernel(**ONCE)
-def _sample(  # type: ignore[no-untyped-def]
-    k, task, leaf, state, weight, shape, numbers, scratch, pairs, leaves, out
-):
-    """One sample; returns its log-likelihood."""
-    paths = _enter(k, leaf, state, shape, numbers, scratch)
-    whole, logarithm = _up(k, paths, shape, numbers, scratch)
-    touched, visit = scratch.touched, scratch.visit
-    if task != LIKELIHOOD and whole > 0.0:
-        _down(k, paths, weight, whole, shape, numbers, scratch, pairs)
-        work = scratch.node
-        if task == COUNTS:
-            _count(k, leaf, state, shape.home, shape.start, work, leaves)
-        else:
-            parent, own, message, begin = shape.parent, shape.own, numbers.message, numbers.begin
-            _write(k, parent, own, message, begin, numbers.kind, touched, work, out)
-    for t in range(scratch.first[paths]):
-        touched[visit[t]] = False
-    return np.log(whole) + logarithm if whole > 0.0 else -np.inf
+                out[k * u + i] = part if own[u] in (-1, i) else 0.0
 
 
 @kernel(**OPTIONS)
-def run(  # type: ignore[no-untyped-def]
-    k, task, indptr, leaf, state, weight, shape, numbers, scratch, pairs, leaves, values, logs
+def run_sparse(  # type: ignore[no-untyped-def]
+    states, task, indptr, leaf, weight, shape, numbers, work, pairs, leaves, values, logs
 ):
-    """Answer for samples `leaf[indptr[s]:indptr[s + 1]]`, whose states are `state`, or all the
-    only one of `state`.
+    """Answer for samples with ones `leaf[indptr[s]:indptr[s + 1]]`.
 
-    Fills `logs` `(n,)` (relative to the default, -inf where impossible); COUNTS adds to `pairs`
-    `(H, k^2)` and `leaves` (as `ratio`), POSTERIORS fills `values` `(n, H k)`.
+    Fills `logs` `(n,)` (relative to zeros alone, -inf where impossible); COUNTS adds to `pairs`
+    `(H, k^2)` and `leaves` `(p, k)`, POSTERIORS fills `values` `(n, H k)`.
     """
+    k, visit, place, first = len(states), work.visit, work.place, work.first
     for s in range(len(indptr) - 1):
         here = leaf[indptr[s] : indptr[s + 1]]
-        x = state[indptr[s] : indptr[s + 1]] if len(state) > 1 else state
         w = weight[s] if task == COUNTS else 1.0
-        out = values[s if task == POSTERIORS else 0]
-        logs[s] = _sample(k, task, here, x, w, shape, numbers, scratch, pairs, leaves, out)
+        paths = _enter(k, here, shape, numbers, work)
+        whole, logarithm = _up(k, paths, shape, numbers, work)
+        logs[s] = np.log(whole) + logarithm if whole > 0.0 else -np.inf
+        if task != LIKELIHOOD and whole > 0.0:
+            _down(k, paths, w, whole, shape, numbers, work, pairs)
+            if task == COUNTS:
+                _count(k, here, shape, place, work.q, leaves)
+            else:
+                _write(k, shape, numbers, place, work.q, values[s])
+        for t in range(first[paths]):
+            place[visit[t]] = -1
 
 
 @kernel(**OPTIONS)
-def defaults(parent, table, barred, used, total):  # type: ignore[no-untyped-def]
+def zero_messages(parent, table, barred, used, total):  # type: ignore[no-untyped-def]
     """From the `log` product of the leaves of every inner node, `total` `(H, k)`, to `log B` with a
     largest entry of 0, in place; returns `m0` `(H, k)` and the sum of the logarithms of the scales.
 
-    `barred` is -inf for states that the own default of a node excludes."""
+    `barred` is -inf for states that an observed inner node does not have where it is zero."""
     n, k = total.shape
     message, belief, taken = np.empty((n, k)), np.empty(k), 0.0
     for u in range(n - 1, -1, -1):

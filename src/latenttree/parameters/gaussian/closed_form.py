@@ -22,7 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.model.gaussian.algebra import at_least, limited, root_pair, solve
-from latenttree.model.gaussian.model import MAX_FULL, NOISE_FLOOR, GaussianTreeModel
+from latenttree.model.gaussian.distribution import MAX_FULL, NOISE_FLOOR
+from latenttree.model.gaussian.model import GaussianTreeModel
 from latenttree.model.gaussian.units import rescaled
 from latenttree.parameters.gaussian.moments import PairMoments
 from latenttree.tree import Tree

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.engine import BLOCK, parallel, single_threaded_blas
-from latenttree.model.gaussian.model import MAX_FULL
+from latenttree.model.gaussian.distribution import MAX_FULL
 from latenttree.parameters.gaussian.closed_form import Wide, nearest
 from latenttree.parameters.gaussian.moments import PairMoments, pair_moments
 from latenttree.tree import Tree

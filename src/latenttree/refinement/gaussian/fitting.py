@@ -7,9 +7,9 @@ import numpy as np
 from latenttree.config import FitConfig
 from latenttree.engine import single_threaded_blas
 from latenttree.model.gaussian.gauge import canonical_gauge
-from latenttree.model.gaussian.inference import effective_samples
 from latenttree.model.gaussian.layout import GaussianLayout
-from latenttree.model.gaussian.units import linear_of, model_in_units
+from latenttree.model.gaussian.model import model_in_units
+from latenttree.model.gaussian.units import linear_of
 from latenttree.parameters.gaussian import GaussianStart
 from latenttree.refinement.em import GAIN_PER_TOL, Limits, em_loop, visit
 from latenttree.refinement.fitted import Fitted
@@ -47,7 +47,7 @@ def refine_gaussian(start: GaussianStart, config: FitConfig) -> Fitted:
         trace, converged = [value - shift for value in end.trace], end.converged
         model = model_in_units(end.theta, layout, *units)
     model = canonical_gauge(model)
-    samples = effective_samples(model, start.X, start.weights, n_jobs=config.n_jobs)
+    samples = model.effective_samples(start.X, start.weights, n_jobs=config.n_jobs)
     return Fitted(model, start.condition, samples, trace, converged=converged)
 
 

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.model.gaussian.algebra import at_least, root_pair, solve
+from latenttree.model.gaussian.distribution import NOISE_FLOOR
 from latenttree.model.gaussian.layout import GaussianLayout, Linear, Regressions, core_means
-from latenttree.model.gaussian.model import NOISE_FLOOR
 from latenttree.model.gaussian.rows import Block
 from latenttree.refinement.gaussian.statistics import Products, Statistics, expected_statistics
 from latenttree.refinement.gaussian.vectors import flat, unflat

@@ -1,6 +1,6 @@
 """Belief propagation over lanes of samples.
 
-Buffers are `(states, LANE)`: a row for each state of each buffered node, the samples side by
+Buffers are `(states, lane)`: a row for each state of each buffered node, the samples side by
 side, so that every inner loop is over a lane and vectorises. With `b_v(i)` the likelihood of the
 evidence below and at `v` given `v = i`, and `m_v(j)` the message to the parent `u = j`,
 
@@ -8,7 +8,11 @@ evidence below and at `v` given `v = i`, and `m_v(j)` the message to the parent 
     q_v(i) = b_v(i) sum_j P(i | j) r_v(j), r_v(j) = q_u(j) / m_v(j)
 
 where `q` are the posteriors. The downward step divides a posterior by one of its own factors, so
-zeros (0 / 0 = 0) and small numbers do no harm.
+zeros (0 / 0 = 0) and small numbers do no harm. Sums over `WIDE` states or more are products of a
+CPT and the `(states, lane)` matrix of messages, by BLAS.
+
+Leaves are read from codes, row by row of their tables, or from CSR rows of ones, as ratios to zero
+(see `dense_plan.Plan`): then a sample costs its ones, not all leaves.
 """
 
 from __future__ import annotations
@@ -19,14 +23,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.engine.kernels import kernel, subroutine
-from latenttree.model.inference.plan import (
+from latenttree.model.inference.dense_plan import (
     CAREFUL,
     DIM,
     END,
     INNER,
-    KNOWN,
     LEAVES,
     MESSAGE,
+    OWN,
     PARENT,
     PLACE,
     RESCALE,
@@ -37,23 +41,25 @@ from latenttree.model.inference.plan import (
 )
 
 LANE = 64
-"""Samples that walk the tree together."""
+"""Samples of codes that walk the tree together."""
+
+WIDE = 16
+"""From this number of states on, sums over states are matrix products, and leaves are read state by
+state of one sample, not sample by sample of one state. With 8 states the call of BLAS costs more
+than it saves: a log-likelihood takes 1.6 times as long as by loops, with 16 states 0.9 times, with
+64 half."""
 
 BLOCK = 64
 """Columns of posteriors that are written together."""
 
-# A product that may leave the range of floats starts at TOP; positive entries that fall below LOW
-# are lifted by steps of 2^300, which are counted state by state. At least LOW stands before every
-# factor, so that a factor of 1e-300 leaves a normal number.
-TOP = 2.0**900
-LOW = 2.0**600
-STEP = 2.0**300
-STEP_BITS = 300.0
-
 SCALE, BITS, TOTAL, PART, WEIGHT = range(5)
 """Rows of `Work.lane`: likelihood taken out (times 2^BITS), root's total, scratch, weights."""
 
-LIKELIHOOD, POSTERIORS, PAIRS, COUNTS, BEST, DRAW, MESSAGES = range(7)
+LIKELIHOOD, POSTERIORS, PAIRS, COUNTS, BEST, DRAW, MESSAGES, SQUARES = range(8)
+
+NODE, UP, DOWN, DEEP = range(4)
+"""Columns of `Query.visit`: a node, the place of its message to its parent and of its parent's to
+it (-1: not asked for), whether messages further down need what is above it."""
 
 Floats = NDArray[np.float64]
 OPTIONS: dict[str, Any] = {"fastmath": {"contract"}}
@@ -67,12 +73,14 @@ ONCE: dict[str, Any] = {"inline": "always"}
 class Work(NamedTuple):
     """Buffers of one thread."""
 
-    state: Floats  # (rows, LANE) b, then the posteriors
-    message: Floats  # (message rows, LANE), then as many ones as a node has states
-    ratio: Floats  # (most states, LANE)
-    spare: Floats  # (most states, LANE) scratch
-    lane: Floats  # (5, LANE)
-    above: Floats  # (rows, LANE) joint with what is above; for messages alone
+    state: Floats  # (rows, lane) b, then the posteriors
+    message: Floats  # (message rows, lane), then as many ones as a node has states
+    ratio: Floats  # (most states, lane)
+    spare: Floats  # (most states, lane) scratch
+    turned: Floats  # (lane, most states) scratch
+    square: Floats  # (most states^2,) scratch
+    lane: Floats  # (5, lane)
+    above: Floats  # (rows, lane) joint with what is above; for messages alone
 
 
 class Query(NamedTuple):
@@ -80,30 +88,35 @@ class Query(NamedTuple):
 
     node: NDArray[np.int64]  # nodes asked for; PAIRS: the column of each node's pair, or -1
     column: NDArray[np.int64]  # first column of each
-    source: NDArray[np.int64]  # buffer row of each column; MESSAGES: nodes in need of `above`
-    weight: Floats  # (n,) of the samples, for counts
+    source: NDArray[np.int64]  # buffer row of each column
+    visit: NDArray[np.int64]  # (v, 4) MESSAGES: see NODE
+    scales: Floats  # (v, 2, most states) MESSAGES: weights of the states up and down
+    by_sum: bool  # MESSAGES: scaled to a sum of 1, the first state left out; not a largest entry
+    weight: Floats  # (n,) of the samples, for counts and squares
     uniform: Floats  # (n, n_nodes) for draws
     cumulative: Floats  # tables summed down their columns, laid out as the tables
     values: Floats  # (n, width) posteriors or pairs
-    counts: Floats  # laid out as the tables
+    counts: Floats  # laid out as the tables; SQUARES: as the rows of the buffers
     states: NDArray[np.int32]  # (n, n_nodes)
-    messages: NDArray[np.float32]  # (n, n_messages, most states of a hidden node)
+    messages: NDArray[np.float32]  # (n_messages, states, all samples)
+    start: int  # the first sample, in `messages`
     log_likelihood: Floats  # (n,)
 
 
-def make_work(plan: Plan, task: int) -> Work:
+def make_work(plan: Plan, task: int, lane: int) -> Work:
     """Buffers for one thread."""
-    node = plan.node
-    rows = int(node[node[:, PLACE] >= 0, DIM].sum())
-    message_rows = int(node[node[:, MESSAGE] >= 0, WIDTH].sum())
-    most = int(node[plan.order, DIM].max())
+    node, order = plan.node, plan.order
+    rows, most = int(node[order, DIM].sum()), int(node[order, DIM].max())
+    message_rows = int(node[order[1:], WIDTH].sum())
     return Work(
-        np.empty((rows, LANE)),
-        np.ones((message_rows + most, LANE)),
-        np.empty((most, LANE)),
-        np.empty((most, LANE)),
-        np.zeros((5, LANE)),
-        np.empty((rows if task == MESSAGES else 0, LANE)),
+        np.empty((rows, lane)),
+        np.ones((message_rows + most, lane)),
+        np.empty((most, lane)),
+        np.empty((most, lane)),
+        np.empty((lane, most)),
+        np.empty(most * most),
+        np.zeros((5, lane)),
+        np.empty((rows if task == MESSAGES else 0, lane)),
     )
 
 
@@ -112,8 +125,8 @@ def fill_rows(codes, dims, steps, rows):  # type: ignore[no-untyped-def]
     """`rows[l, v, s]`: where sample `s` of lane `l` stands in the table of observed node `v`.
 
     The row of the table (unknown: row `dims[v]`) times `steps[v]`. `codes` is `(n, p)`, `rows`
-    `(ceil(n / LANE), p + 1, LANE)`, its last row zero; samples beyond `n` are unknown. Returns
-    the number of codes that are no states; those count as unknown.
+    `(lanes, p + 1, LANE)`, its last row zero; samples beyond `n` are unknown. Returns the number of
+    codes that are no states; those count as unknown.
     """
     n, p = codes.shape
     wrong = 0
@@ -131,23 +144,42 @@ def fill_rows(codes, dims, steps, rows):  # type: ignore[no-untyped-def]
     return wrong
 
 
+@kernel(**ONCE)
+def _enter_ones(plan, state, rows, indptr, leaf, at, left):  # type: ignore[no-untyped-def]
+    """`b` of all nodes from their leaves alone, and codes of observed nodes inside, in place."""
+    node, base, ratio = plan.node, plan.base, plan.ratio
+    for r in range(len(base)):
+        for s in range(state.shape[1]):
+            state[r, s] = base[r]
+    rows[:] = 0
+    for s in range(min(left, state.shape[1])):
+        for t in range(indptr[at + s], indptr[at + s + 1]):
+            x = leaf[t]
+            u = node[x, PARENT]
+            if node[x, OWN] >= 0:
+                rows[node[x, OWN], s] = 1
+            elif node[u, CAREFUL] > 0:
+                for j in range(node[x, WIDTH]):
+                    state[node[u, PLACE] + j, s] += ratio[x, j]
+            else:
+                for j in range(node[x, WIDTH]):
+                    state[node[u, PLACE] + j, s] *= ratio[x, j]
+
+
 @subroutine(**OPTIONS)
-def _own_evidence(out, first, u, top, node, rows, soft, left):  # type: ignore[no-untyped-def]
-    """`out = top * evidence at u itself`; `left` samples of the lane are in use."""
-    d = node[u, DIM]
-    column = node[u, SOFT]
-    for i in range(d):
-        for s in range(out.shape[1]):
-            out[first + i, s] = top
+def _own_evidence(out, first, u, logs, node, rows, soft, left):  # type: ignore[no-untyped-def]
+    """`out *= evidence at u itself`, or `+=` its logarithms; `left` samples are in use."""
+    d, own, column = node[u, DIM], node[u, OWN], node[u, SOFT]
     if column >= 0:
-        for s in range(min(LANE, left)):
+        for s in range(min(out.shape[1], left)):
             for i in range(d):
-                out[first + i, s] *= soft[s, column + i]
-    if u < len(rows) - 1:
+                x = soft[s, column + i]
+                out[first + i, s] = out[first + i, s] + np.log(x) if logs else out[first + i, s] * x
+    if own >= 0:
+        never = -np.inf if logs else 0.0
         for i in range(d):
             for s in range(out.shape[1]):
-                known = rows[u, s]
-                out[first + i, s] *= 1.0 if known in (i, d) else 0.0
+                out[first + i, s] = out[first + i, s] if rows[own, s] in (i, d) else never
 
 
 @subroutine(**OPTIONS)
@@ -168,6 +200,23 @@ def _times_leaves(out, first, d, fresh, q, end, node, child, table, rows):  # ty
             part = table[np.uint64(at_a + j + rows[a, s])] * table[np.uint64(at_b + j + rows[b, s])]
             part *= table[np.uint64(at_c + j + rows[c, s])]
             out[first + j, s] = part if fresh else out[first + j, s] * part
+
+
+@subroutine(**OPTIONS)
+def _times_wide_leaves(out, first, u, fresh, node, child, table, rows, turned):  # type: ignore[no-untyped-def]
+    """The same for all leaves of a node of many states: rows of tables are read whole."""
+    d = node[u, DIM]
+    for s in range(LANE):
+        product = turned[s]
+        for j in range(d):
+            product[j] = 1.0
+        for q in range(node[u, LEAVES], node[u, INNER]):
+            own = table[node[child[q], START] + rows[child[q], s] :]
+            for j in range(d):
+                product[j] *= own[j]
+    for j in range(d):
+        for s in range(LANE):
+            out[first + j, s] = turned[s, j] if fresh else out[first + j, s] * turned[s, j]
 
 
 @subroutine(**OPTIONS)
@@ -194,9 +243,9 @@ def _rescale(out, first, d, lane):  # type: ignore[no-untyped-def]
         top = lane[PART, s] if lane[PART, s] > 0.0 else 1.0
         scale = lane[SCALE, s] * top
         for _ in range(3):
-            small = scale < 2.0**-100
-            scale *= 2.0**300 if small else 1.0
-            lane[BITS, s] -= 300.0 if small else 0.0
+            small, large = scale < 2.0**-100, scale > 2.0**200
+            scale *= 2.0**300 if small else (2.0**-300 if large else 1.0)
+            lane[BITS, s] += 300.0 if large else (-300.0 if small else 0.0)
         lane[SCALE, s] = scale
         lane[PART, s] = 1.0 / top
     for i in range(d):
@@ -205,79 +254,77 @@ def _rescale(out, first, d, lane):  # type: ignore[no-untyped-def]
 
 
 @subroutine(**OPTIONS)
-def _message_of(c, j, s, node, table, message, rows):  # type: ignore[no-untyped-def]
-    """Entry `j` of the message of a child with or without a buffer."""
-    if node[c, PLACE] >= 0:
-        return message[node[c, MESSAGE] + j, s]
-    return table[node[c, START] + rows[c, s] + j]
-
-
-@subroutine(**OPTIONS)
-def _join(out, first, d, lifted, lane):  # type: ignore[no-untyped-def]
-    """Undo TOP and the lifts relative to the least lifted state; below 2^-700 of it is zero."""
+def _careful_product(out, first, u, skip, plan, work, rows, soft, left):  # type: ignore[no-untyped-def]
+    """`b_u` without the child `skip` (-1: none), whatever the range of the factors, by logarithms;
+    largest entry 1. Leaves that are ones have been entered, where no child is skipped."""
+    node, d, known = plan.node, plan.node[u, DIM], plan.node[u, CAREFUL] > 0
+    if len(plan.base) == 0:
+        out[first : first + d] = 0.0
+    _own_evidence(out, first, u, d > 0, node, rows, soft, left)
+    for q in range(node[u, LEAVES], node[u, END]):
+        c, sent = plan.child[q], node[plan.child[q], MESSAGE]
+        at = node[c, START]
+        for j in range(d if c != skip else 0):
+            if node[c, PLACE] >= 0:
+                for s in range(out.shape[1]):
+                    out[first + j, s] += np.log(work.message[sent + j, s])
+            elif known:
+                for s in range(out.shape[1]):
+                    out[first + j, s] += plan.logs[np.uint64(at + j + rows[c, s])]
+            else:
+                for s in range(out.shape[1]):
+                    out[first + j, s] += np.log(plan.table[at + j + rows[c, s]])
     for s in range(out.shape[1]):
-        least = np.inf
+        top = -np.inf
         for i in range(d):
-            if out[first + i, s] > 0.0:
-                least = min(least, lifted[i, s])
-        if least < np.inf:
-            lane[BITS, s] -= STEP_BITS * least
-            for i in range(d):
-                steps = min(max(lifted[i, s] - least, 0.0), 3.0)  # a zero may have fewer
-                out[first + i, s] = out[first + i, s] / TOP * 2.0 ** (-STEP_BITS * steps)
-                if lifted[i, s] > least + 3.0:
-                    out[first + i, s] = 0.0
-
-
-@subroutine(**OPTIONS)
-def _careful_product(out, first, u, skip, node, child, table, work, rows, soft, left):  # type: ignore[no-untyped-def]
-    """`b_u` without the child `skip`, whatever the range of the factors; largest entry 1.
-
-    Lifts the positive entries above LOW before every factor, and once more at the end."""
-    d = node[u, DIM]
-    _own_evidence(out, first, u, TOP, node, rows, soft, left)
-    work.spare[:d] = 0.0
-    for q in range(node[u, LEAVES], node[u, END] + 1):
-        c = child[q] if q < node[u, END] else skip
-        for j in range(d):
-            for s in range(out.shape[1]):
-                x = out[first + j, s]
-                while 0.0 < x < LOW:
-                    x *= STEP
-                    work.spare[j, s] += 1.0
-                if c != skip:
-                    x *= _message_of(c, j, s, node, table, work.message, rows)
-                out[first + j, s] = x
-    _join(out, first, d, work.spare, work.lane)
-    _rescale(out, first, d, work.lane)
+            top = max(top, out[first + i, s])
+        top = top if top > -np.inf else 0.0
+        work.lane[BITS, s] += top / np.log(2.0)
+        for i in range(d):
+            out[first + i, s] = np.exp(out[first + i, s] - top)
 
 
 @kernel(**ONCE)
-def _product(u, node, child, table, work, rows, soft, left):  # type: ignore[no-untyped-def]
-    """`b_u`: the evidence at `u` times its children's messages."""
-    d, first = node[u, DIM], node[u, PLACE]
+def _product(u, node, child, table, out, plan, work, rows, soft, left):  # type: ignore[no-untyped-def]
+    """`b_u`: the evidence at `u` times its children's messages. Leaves that are ones have been
+    entered."""
+    d, first, inner, entered = node[u, DIM], node[u, PLACE], node[u, INNER], len(plan.base) > 0
     if node[u, CAREFUL] > 0:
-        _careful_product(
-            work.state, first, u, np.int64(-1), node, child, table, work, rows, soft, left
-        )
+        _careful_product(out, first, u, np.int64(-1), plan, work, rows, soft, left)
         return
-    fresh = node[u, SOFT] < 0 and u >= len(rows) - 1
+    fresh = not (entered or node[u, SOFT] >= 0 or node[u, OWN] >= 0)
     if not fresh:
-        _own_evidence(work.state, first, u, 1.0, node, rows, soft, left)
-    for q in range(node[u, LEAVES], node[u, INNER], 3):
-        _times_leaves(work.state, first, d, fresh, q, node[u, INNER], node, child, table, rows)
+        if not entered:
+            out[first : first + d] = 1.0
+        _own_evidence(out, first, u, node[u, CAREFUL] > 0, node, rows, soft, left)
+    if d >= WIDE and node[u, LEAVES] < inner:
+        _times_wide_leaves(out, first, u, fresh, node, child, table, rows, work.turned)
         fresh = False
-    for q in range(node[u, INNER], node[u, END], 3):
-        _times_messages(work.state, first, d, fresh, q, node[u, END], node, child, work.message)
+    for q in range(node[u, LEAVES], inner if d < WIDE else 0, 3):
+        _times_leaves(out, first, d, fresh, q, inner, node, child, table, rows)
+        fresh = False
+    for q in range(inner, node[u, END], 3):
+        _times_messages(out, first, d, fresh, q, node[u, END], node, child, work.message)
         fresh = False
     if node[u, RESCALE] > 0:
-        _rescale(work.state, first, d, work.lane)
+        _rescale(out, first, d, work.lane)
+
+
+@subroutine(**OPTIONS)
+def _matrix_product(out, to, n_out, source, first, count, stride, table, at):  # type: ignore[no-untyped-def]
+    """The same as `_mix`, for many states."""
+    cpt, rows = table[at : at + n_out * count], source[first : first + count]
+    if stride == 1:
+        np.dot(cpt.reshape(n_out, count), rows, out[to : to + n_out])
+    else:
+        np.dot(cpt.reshape(count, n_out).T, rows, out[to : to + n_out])
 
 
 @subroutine(**OPTIONS)
 def _mix(out, to, n_out, step, source, first, count, stride, table, at):  # type: ignore[no-untyped-def]
     """`out(to + j, s) = sum_c table[at + j step + c stride] source(first + c, s)`, j < n_out.
 
+    One of `step` and `stride` is 1: a CPT, as it is or transposed, times `(count, lane)` numbers.
     Three rows of the source at a time; rows beyond `count` get weight zero."""
     for c in range(0, count, 3):
         x = first + c
@@ -317,17 +364,20 @@ def _send(v, maximise, node, table, state, message, rows):  # type: ignore[no-un
     Where the lane knows `v` in all samples, a look into the table: O(dims[u])."""
     d, k, start, one = node[v, DIM], node[v, WIDTH], node[v, START], np.int64(1)
     first, place = node[v, MESSAGE], node[v, PLACE]
-    known = v < len(rows) - 1
+    own = node[v, OWN]
+    known = own >= 0
     if known:
         for s in range(state.shape[1]):
-            known &= rows[v, s] < d
+            known &= rows[own, s] < d
     if known:
         for s in range(state.shape[1]):
-            i = rows[v, s]
+            i = rows[own, s]
             for j in range(k):
                 message[first + j, s] = table[start + i * k + j] * state[place + i, s]
     elif maximise:
         _largest(message, first, k, one, state, place, d, k, table, start)
+    elif d >= WIDE and k >= WIDE:
+        _matrix_product(message, first, k, state, place, d, k, table, start)
     else:
         _mix(message, first, k, one, state, place, d, k, table, start)
 
@@ -335,14 +385,16 @@ def _send(v, maximise, node, table, state, message, rows):  # type: ignore[no-un
 @kernel(**ONCE)
 def _upward(plan, work, rows, soft, left, maximise):  # type: ignore[no-untyped-def]
     """All `b` and `m`, from the leaves to the root, and the root's total."""
-    node, table, order = plan.node, plan.table, plan.order
+    node, table, order, child = plan.node, plan.table, plan.order, plan.child
+    state, message = work.state, work.message
     for s in range(rows.shape[1]):
         work.lane[SCALE, s] = 1.0
         work.lane[BITS, s] = 0.0
     for q in range(len(order) - 1, -1, -1):
-        _product(order[q], node, plan.child, table, work, rows, soft, left)
+        u = order[q]
+        _product(u, node, child, table, state, plan, work, rows, soft, left)
         if q > 0:
-            _send(order[q], maximise, node, table, work.state, work.message, rows)
+            _send(u, maximise, node, table, state, message, rows)
     place, d, start = node[order[0], PLACE], node[order[0], DIM], node[order[0], START]
     to, one = np.int64(TOTAL), np.int64(1)
     if maximise:
@@ -353,10 +405,13 @@ def _upward(plan, work, rows, soft, left, maximise):  # type: ignore[no-untyped-
 
 @subroutine(**OPTIONS)
 def _down(v, node, table, state, ratio, spare):  # type: ignore[no-untyped-def]
-    """`b_v` becomes `q_v`, given the ratio `r_v`."""
+    """`state(i) *= sum_j P(i | j) ratio(j)`: `b_v` becomes `q_v`, given the ratio `r_v`."""
     k, d, place = node[v, WIDTH], node[v, DIM], node[v, PLACE]
     zero, one = np.int64(0), np.int64(1)
-    _mix(spare, zero, d, k, ratio, zero, k, one, table, node[v, START])
+    if d >= WIDE and k >= WIDE:
+        _matrix_product(spare, zero, d, ratio, zero, k, one, table, node[v, START])
+    else:
+        _mix(spare, zero, d, k, ratio, zero, k, one, table, node[v, START])
     for i in range(d):
         for s in range(state.shape[1]):
             state[place + i, s] *= spare[i, s]
@@ -384,7 +439,7 @@ def _ratio(v, node, work, count):  # type: ignore[no-untyped-def]
 def _pair(v, column, values, node, table, work, left, at):  # type: ignore[no-untyped-def]
     """`P(v = i, u = j | evidence) = b_v(i) P(i | j) r_v(j)` into `dims[v] * dims[u]` columns."""
     k = node[v, WIDTH]
-    for s in range(min(LANE, left)):
+    for s in range(min(work.lane.shape[1], left)):
         for i in range(node[v, DIM]):
             b = work.state[node[v, PLACE] + i, s]
             for j in range(k):
@@ -395,9 +450,18 @@ def _pair(v, column, values, node, table, work, left, at):  # type: ignore[no-un
 @subroutine(fastmath={"contract", "reassoc"})
 def _count_pairs(v, counts, node, table, work):  # type: ignore[no-untyped-def]
     """`counts(i, j) += sum_s w b_v(i) P(i | j) r_v(j)`."""
-    k = node[v, WIDTH]
+    d, k, at = node[v, DIM], node[v, WIDTH], node[v, START]
     weight = work.lane[WEIGHT]
-    for i in range(node[v, DIM]):
+    if d >= WIDE and k >= WIDE:
+        for i in range(d):
+            for s in range(work.lane.shape[1]):
+                work.spare[i, s] = weight[s] * work.state[node[v, PLACE] + i, s]
+        pairs = work.square[: d * k].reshape(d, k)
+        np.dot(work.spare[:d], work.ratio[:k].T, pairs)
+        for c in range(d * k):
+            counts[at + c] += table[at + c] * work.square[c]
+        return
+    for i in range(d):
         b = work.state[node[v, PLACE] + i]
         for j in range(k):
             here = node[v, START] + i * k + j
@@ -420,24 +484,65 @@ def _count_leaf(v, counts, node, work, rows):  # type: ignore[no-untyped-def]
             entries[np.uint64(rows[v, s])] += weight[s] * posterior[s]
 
 
+@subroutine(**OPTIONS)
+def _count_wide_leaves(u, counts, plan, work, rows):  # type: ignore[no-untyped-def]
+    """The same for all leaves of a node of many states: rows of counts are written whole."""
+    node, d, turned = plan.node, plan.node[u, DIM], work.turned
+    for j in range(d):
+        for s in range(rows.shape[1]):
+            turned[s, j] = work.lane[WEIGHT, s] * work.state[node[u, PLACE] + j, s]
+    for q in range(node[u, LEAVES], node[u, INNER]):
+        v = plan.child[q]
+        for s in range(rows.shape[1]):
+            own, to = turned[s], counts[node[v, START] + rows[v, s] :]
+            for j in range(d):
+                to[j] += own[j]
+
+
+@kernel(**ONCE)
+def _count_ones(plan, work, counts, indptr, leaf, at, left):  # type: ignore[no-untyped-def]
+    """`counts(1, j) += w q_u(j)` of the leaves that are one."""
+    node = plan.node
+    for s in range(min(left, work.lane.shape[1])):
+        for t in range(indptr[at + s], indptr[at + s + 1]):
+            x = leaf[t]
+            if node[x, OWN] < 0:
+                place, k, w = node[node[x, PARENT], PLACE], node[x, WIDTH], work.lane[WEIGHT, s]
+                for j in range(k):
+                    counts[node[x, START] + k + j] += w * work.state[place + j, s]
+
+
 @kernel(**ONCE)
 def _downward(plan, work, rows, left, task, at, query):  # type: ignore[no-untyped-def]
     """Posteriors of all buffered nodes, and on the way the pairs and counts of their edges."""
-    node, table = plan.node, plan.table
-    if task == COUNTS:
+    node, table, counting = plan.node, plan.table, task in (COUNTS, SQUARES)
+    if counting:
         for s in range(rows.shape[1]):
             work.lane[WEIGHT, s] = query.weight[at + s] if s < left else 0.0
     for v in plan.order:
-        _ratio(v, node, work, task == COUNTS)
+        _ratio(v, node, work, counting)
         if task == COUNTS:
             _count_pairs(v, query.counts, node, table, work)
         elif task == PAIRS and query.node[v] >= 0:
             _pair(v, query.node[v], query.values, node, table, work, left, at)
         _down(v, node, table, work.state, work.ratio, work.spare)
-    if task == COUNTS:
+        if task == COUNTS and node[v, DIM] >= WIDE:
+            _count_wide_leaves(v, query.counts, plan, work, rows)
+    if task == COUNTS and len(plan.base) == 0:
         for v in range(len(rows) - 1):
-            if node[v, PLACE] < 0:
+            if node[v, PLACE] < 0 and node[v, WIDTH] < WIDE:
                 _count_leaf(v, query.counts, node, work, rows)
+
+
+@kernel(fastmath={"contract", "reassoc"}, inline="always")
+def _add_squares(work, squares):  # type: ignore[no-untyped-def]
+    """`squares += sum_s w q^2` of all rows of the buffers."""
+    weight = work.lane[WEIGHT]
+    for r in range(len(squares)):
+        q, total = work.state[r], 0.0
+        for s in range(len(weight)):
+            total += weight[s] * q[s] * q[s]
+        squares[r] += total
 
 
 @subroutine(**OPTIONS)
@@ -445,7 +550,7 @@ def _write_leaf(v, values, column, node, table, work, rows, left, at):  # type: 
     """Posterior of a leaf without a buffer: what is known, or `sum_j P(i | j) q_u(j)`."""
     d, k, start = node[v, DIM], node[v, WIDTH], node[v, START]
     place = node[node[v, PARENT], PLACE]
-    for s in range(min(LANE, left)):
+    for s in range(min(rows.shape[1], left)):
         known = rows[v, s] // k
         for i in range(d):
             part = 0.0 if work.lane[TOTAL, s] > 0.0 else np.nan
@@ -462,7 +567,7 @@ def _write_posteriors(plan, work, rows, left, at, query):  # type: ignore[no-unt
     """Buffered nodes by their rows, a block that stays in the cache at a time; then the leaves."""
     for begin in range(0, len(query.source), BLOCK):
         end = min(begin + BLOCK, len(query.source))
-        for s in range(min(LANE, left)):
+        for s in range(min(rows.shape[1], left)):
             for c in range(begin, end):
                 query.values[at + s, c] = work.state[np.uint64(query.source[c]), s]
     for q in range(len(query.node)):
@@ -472,12 +577,12 @@ def _write_posteriors(plan, work, rows, left, at, query):  # type: ignore[no-unt
 
 
 @subroutine(**OPTIONS)
-def _write_likelihood(lane, left, out, at):  # type: ignore[no-untyped-def]
-    for s in range(min(LANE, left)):
+def _write_likelihood(lane, left, shift, out, at):  # type: ignore[no-untyped-def]
+    for s in range(min(lane.shape[1], left)):
         out[at + s] = -np.inf
         if lane[TOTAL, s] > 0.0:
             scaled = np.log(lane[TOTAL, s]) + np.log(lane[SCALE, s])
-            out[at + s] = scaled + lane[BITS, s] * np.log(2.0)
+            out[at + s] = scaled + lane[BITS, s] * np.log(2.0) + shift
 
 
 @subroutine(**OPTIONS)
@@ -505,51 +610,60 @@ def _cavity(u, skip, plan, work, rows, soft, left):  # type: ignore[no-untyped-d
     if node[skip, MESSAGE] < 0:
         work.message[sent:] = 1.0
     if lost > 0:
-        _careful_product(out, zero, u, skip, node, plan.child, table, work, rows, soft, left)
+        _careful_product(out, zero, u, skip, plan, work, rows, soft, left)
         for j in range(d):
             for s in range(rows.shape[1]):
                 out[j, s] *= work.above[place + j, s]
     _rescale(out, zero, d, work.lane)
 
 
-@kernel(**ONCE)
-def _all_above(plan, work, rows, soft, left, nodes):  # type: ignore[no-untyped-def]
-    """`above_v(i)`: the evidence that is not below `v`, joint with `v = i`; largest entry 1.
-
-    `nodes` are those in need of it, parents first."""
-    node, zero, one = plan.node, np.int64(0), np.int64(1)
-    for v in nodes:
-        first, d, k = node[v, PLACE], node[v, DIM], node[v, WIDTH]
-        if node[v, PARENT] < 0:
-            work.ratio[0] = 1.0
-        else:
-            _cavity(node[v, PARENT], v, plan, work, rows, soft, left)
-        _mix(work.above, first, d, k, work.ratio, zero, k, one, plan.table, node[v, START])
-        _rescale(work.above, first, d, work.lane)
+@subroutine(**OPTIONS)
+def _write_message(values, first_row, d, weight, to, work, at, left, query):  # type: ignore[no-untyped-def]
+    """`values[first_row:]`, weighted by state and scaled, to message `to`."""
+    total, e = work.lane[PART], work.spare
+    for s in range(len(total)):
+        total[s] = 0.0
+    for j in range(d):
+        for s in range(len(total)):
+            x = values[first_row + j, s] * weight[j]
+            e[j, s] = x
+            total[s] = total[s] + x if query.by_sum else max(total[s], x)
+    for s in range(len(total)):
+        total[s] = 1.0 / total[s] if total[s] > 1e-300 else 0.0
+    left_out = int(query.by_sum)
+    for j in range(left_out, d):
+        out = query.messages[to, j - left_out, query.start + at :]
+        for s in range(min(len(total), left)):
+            out[s] = e[j, s] * total[s]
 
 
 @kernel(**ONCE)
 def _write_messages(plan, work, rows, soft, left, at, query):  # type: ignore[no-untyped-def]
-    """Likelihood over the states of `u` of what is on its side of the edge `u - w`.
+    """Messages up and down the edges above `query.visit`, parents first.
 
-    A state that has probability zero without any evidence gets zero in both directions."""
-    node, ratio = plan.node, work.ratio
-    for q in range(len(query.node)):
-        u, w = query.node[q], query.column[q]
-        d = node[u, DIM]
-        up = node[u, PARENT] == w
-        if not up:
-            _cavity(u, w, plan, work, rows, soft, left)
-        for i in range(d):
-            p = plan.marginal[node[u, KNOWN] + i]
-            weight = 0.0 if p < 1e-300 else (1.0 if up else 1.0 / p)
-            for s in range(rows.shape[1]):
-                part = work.state[node[u, PLACE] + i, s] if up else ratio[i, s]
-                ratio[i, s] = part * weight
-        _rescale(ratio, np.int64(0), d, work.lane)
-        for s in range(min(LANE, left)):
-            for i in range(d):
-                query.messages[at + s, q, i] = ratio[i, s]
+    `above_v(i)` is the evidence that is not below `v`, joint with `v = i`; largest entry 1. The
+    message down to `v` is the same of its parent, without what is below `v`, divided by the
+    marginal; that is a part of the weights."""
+    node, zero = plan.node, np.int64(0)
+    for q in range(len(query.visit)):
+        v = query.visit[q, NODE]
+        first, d, k = node[v, PLACE], node[v, DIM], node[v, WIDTH]
+        if query.visit[q, UP] >= 0:
+            up = query.visit[q, UP]
+            _write_message(work.state, first, d, query.scales[q, 0], up, work, at, left, query)
+        if query.visit[q, DOWN] < 0 and query.visit[q, DEEP] == 0:
+            continue
+        if node[v, PARENT] < 0:
+            work.ratio[0] = 1.0
+        else:
+            _cavity(node[v, PARENT], v, plan, work, rows, soft, left)
+        if query.visit[q, DOWN] >= 0:
+            down = query.visit[q, DOWN]
+            _write_message(work.ratio, zero, k, query.scales[q, 1], down, work, at, left, query)
+        if query.visit[q, DEEP] > 0:
+            work.above[first : first + d] = 1.0
+            _down(v, node, plan.table, work.above, work.ratio, work.spare)
+            _rescale(work.above, first, d, work.lane)
 
 
 @subroutine(**OPTIONS)
@@ -605,7 +719,7 @@ def _assign(plan, work, rows, left, task, at, query):  # type: ignore[no-untyped
 
     `query.node` holds all nodes, parents first."""
     node, table = plan.node, plan.table
-    for s in range(min(LANE, left)):
+    for s in range(min(rows.shape[1], left)):
         states = query.states[at + s]
         for v in query.node:
             parent = node[v, PARENT]
@@ -627,28 +741,39 @@ def _assign(plan, work, rows, left, task, at, query):  # type: ignore[no-untyped
 
 
 @kernel(**OPTIONS)
-def run(task, plan, work, rows, soft, n, query):  # type: ignore[no-untyped-def]
-    """Answer a query on `n` samples: one kernel for all tasks that learning needs."""
-    for lane in range(len(rows)):
-        at = lane * LANE
+def answer(task, plan, work, rows, soft, indptr, leaf, n, query):  # type: ignore[no-untyped-def]
+    """Answer a query on `n` samples: one kernel for all tasks that learning needs.
+
+    Samples are codes, `rows` as `fill_rows` makes them, or ones `leaf[indptr[s]:indptr[s + 1]]`;
+    then `rows` is scratch for one lane."""
+    ones, width = len(plan.base) > 0, rows.shape[2]
+    for lane in range(-(-n // width)):
+        at = lane * width
         left = n - at
-        _upward(plan, work, rows[lane], soft[at:], left, False)
-        _write_likelihood(work.lane, left, query.log_likelihood, at)
-        if task in (POSTERIORS, PAIRS, COUNTS):
-            _downward(plan, work, rows[lane], left, task, at, query)
+        own = rows[0 if ones else lane]
+        if ones:
+            _enter_ones(plan, work.state, own, indptr, leaf, at, left)
+        _upward(plan, work, own, soft[at:], left, False)
+        _write_likelihood(work.lane, left, plan.shift, query.log_likelihood, at)
+        if task in (POSTERIORS, PAIRS, COUNTS, SQUARES):
+            _downward(plan, work, own, left, task, at, query)
         if task in (POSTERIORS, COUNTS):
-            _write_posteriors(plan, work, rows[lane], left, at, query)
+            _write_posteriors(plan, work, own, left, at, query)
+        if task == COUNTS and ones:
+            _count_ones(plan, work, query.counts, indptr, leaf, at, left)
+        if task == SQUARES:
+            _add_squares(work, query.counts)
         if task == MESSAGES:
-            _all_above(plan, work, rows[lane], soft[at:], left, query.source)
-            _write_messages(plan, work, rows[lane], soft[at:], left, at, query)
+            _write_messages(plan, work, own, soft[at:], left, at, query)
 
 
 @kernel(**OPTIONS)
-def run_states(task, plan, work, rows, soft, n, query):  # type: ignore[no-untyped-def]
+def answer_states(task, plan, work, rows, soft, n, query):  # type: ignore[no-untyped-def]
     """The same for states of all nodes, which no fit asks for: the best ones, or a draw."""
+    width = rows.shape[2]
     for lane in range(len(rows)):
-        at = lane * LANE
+        at = lane * width
         left = n - at
         _upward(plan, work, rows[lane], soft[at:], left, task == BEST)
-        _write_likelihood(work.lane, left, query.log_likelihood, at)
+        _write_likelihood(work.lane, left, plan.shift, query.log_likelihood, at)
         _assign(plan, work, rows[lane], left, task, at, query)
