@@ -139,7 +139,7 @@ def test_a_memory_limit(tmp_path: Path, suffix: str) -> None:
     """Files that can be read in parts are, and give the same table."""
     path = written(tmp_path, suffix, plain())
     in_parts = memory_needed(path) > room_for_reading(memory_bytes(LIMIT))
-    assert in_parts == (FORMATS[suffix].read_parts is not None)
+    assert in_parts == (FORMATS[suffix].memory is not None)
     assert_same(read_table(path, memory_limit=LIMIT), read_table(path))
 
 

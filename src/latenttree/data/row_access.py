@@ -9,7 +9,7 @@ Rows of a file in any order are distributed into buckets first: the rows of the 
 to the bucket of its new position; then each bucket is ordered by itself. Two passes over the file,
 whatever its size.
 
-`table.Table`, `content_order` and `refinement.distinct_rows` call this module.
+`table.Table`, `content_order` and `distinct_rows` call this module.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ from latenttree.data.files.boundary import reading
 from latenttree.data.files.formats import memory_needed
 from latenttree.data.files.text import check_file
 from latenttree.data.inputs import as_table
-from latenttree.data.streaming.assemble import ReadPlan
+from latenttree.data.streaming.assemble import ReadPlan, ending
 from latenttree.data.streaming.pairs import PairCollector, Pairs
 from latenttree.data.streaming.scratch import Arrays, ScratchFolder
 from latenttree.data.table import Table
@@ -148,7 +148,8 @@ def read_events(
         report: dict[str, Any] = {}
         window = _Window((sample, code, time), since, until)
         arrays, collector, blocks = _reading(events, window, delimiter, memory_limit, scratch)
-        pairs, samples = _read(blocks, window, all_samples, collector, report)
+        with ending(blocks):
+            pairs, samples = _read(blocks, window, all_samples, collector, report)
         for step in _steps(roll_up):
             pairs = _rolled_up(pairs, read_map(step, "roll_up"), report)
         group_of = None if groups is None else _group_of(read_map(groups, "groups"), pairs, codes)

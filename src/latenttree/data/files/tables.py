@@ -55,7 +55,8 @@ class ReadOptions(NamedTuple):
 
 def read_csv(path: Path, options: ReadOptions) -> Table:
     """The table of a .csv."""
-    plan, source = options.plan, csv_source(path, options.delimiter, options.roles)
+    plan = options.plan
+    source = csv_source(path, options.delimiter, options.roles, plan.held)
     try:
         return table_of_source(source, plan)
     except LateText:

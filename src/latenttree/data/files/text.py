@@ -46,17 +46,18 @@ def check_file(path: Path) -> None:
 
 
 @contextmanager
-def open_bytes(path: Path) -> Iterator[IO[bytes]]:
-    """The bytes of a file; gzip, xz and bzip2 are recognised by their first bytes."""
+def open_bytes(path: Path) -> Iterator[tuple[IO[bytes], Watched]]:
+    """The bytes of a file, and what reports how much was read; gzip, xz and bzip2 are recognised by
+    their first bytes."""
     check_file(path)
-    with reading(path), BufferedReader(_Watched(path), _BUFFER) as source:
-        yield _uncompressed(source)
+    with reading(path), Watched(path) as watched, BufferedReader(watched, _BUFFER) as source:
+        yield _uncompressed(source), watched
 
 
 @contextmanager
 def open_text(path: Path) -> Iterator[TextIO]:
     """The text of a UTF-8 file, compressed or not."""
-    with open_bytes(path) as source:
+    with open_bytes(path) as (source, _):
         try:
             with TextIOWrapper(source, encoding="utf-8-sig", newline="") as file:
                 yield file
@@ -70,8 +71,8 @@ def open_text(path: Path) -> Iterator[TextIO]:
             ) from error
 
 
-class _Watched(FileIO):
-    """A file that reports how much of it was read."""
+class Watched(FileIO):
+    """A file that reports how much of it was read; `tell_share` where another thread reads it."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
@@ -79,10 +80,15 @@ class _Watched(FileIO):
         self._name = path.name
 
     def readinto(self, buffer: Any) -> int:
+        """Read bytes to a buffer, and report."""
         n = super().readinto(buffer) or 0
         self._done += n
-        tell_share(self._name, self._done, self._total)
+        self.tell_share()
         return n
+
+    def tell_share(self) -> None:
+        """Report it to the stage of the calling thread."""
+        tell_share(self._name, self._done, self._total)
 
 
 def _uncompressed(source: Any) -> IO[bytes]:

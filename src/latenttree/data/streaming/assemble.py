@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -93,8 +93,9 @@ def streamed_table(
     names = resolve_names(plan.names, len(header), header)
     written = _ChunkWriter(_columns(names, plan, texts))
     columns = written.columns
-    for chunk in chunks:
-        written.add(chunk)
+    with ending(chunks):
+        for chunk in chunks:
+            written.add(chunk)
     n, weights = sum(written.sizes), written.weights
     check_shape((written.n_read, len(names)))
     if written.has_weights and not n:
@@ -118,6 +119,17 @@ def streamed_table(
         variables = variables_of_vectors(summaries, names, n, plan.family, plan.drop_constant)
     table = _table(_Rows(columns, variables, written.sizes), plan)
     return table if total is None else table.replace(weights=total)
+
+
+@contextmanager
+def ending(parts: Iterable[Any]) -> Iterator[None]:
+    """What yields parts ends with this context, also by an error: the traceback would keep it, and
+    pyarrow's threads read on until it ends."""
+    try:
+        yield
+    finally:
+        if isinstance(parts, Generator):
+            parts.close()
 
 
 def _columns(names: Sequence[str], plan: ReadPlan, texts: bool) -> list[StreamedColumn]:

@@ -194,8 +194,8 @@ def parquet_source(path: Path, roles: Roles) -> Source:
 # ---- comma-separated text ---------------------------------------------------------------
 
 
-def csv_source(path: Path, delimiter: str, roles: Roles) -> Source:
-    """Rows of a .csv, as texts."""
+def csv_source(path: Path, delimiter: str, roles: Roles, held: bool = False) -> Source:
+    """Rows of a .csv, as texts; more at once where all of the file may be held in memory."""
     header = checked_header(path, delimiter)
     names, weights = roles.variables(header), roles.weights
     if len(names) < len(header):
@@ -204,7 +204,8 @@ def csv_source(path: Path, delimiter: str, roles: Roles) -> Source:
     others = wanted if weights is None else [*wanted, header.index(weights)]
 
     def chunks(size: int) -> Iterator[RowBlock]:
-        start, block = 0, max(size // 16, min(size // 2, CELL_BYTES * len(header)))
+        start, most = 0, size // (2 if held else 4)
+        block = max(size // 16, min(most, CELL_BYTES * len(header)))
         for columns in csv_batches(path, delimiter, others, block) if wanted else ():
             n, counts = len(columns[0]), None
             if weights is not None:
