@@ -18,20 +18,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from latenttree.data.chunk import Chunk, chunk_size
-from latenttree.data.copies import Copies
 from latenttree.data.gathering import AnyMissing, Gather, GatherNumbers, joined, stacked
 from latenttree.data.row_access import rearranged_rows, take_rows
-from latenttree.data.storage import BinaryStorage, CodedStorage, Storage, VectorStorage
 from latenttree.data.values import Values
 from latenttree.engine import THREADS, Engine, Pass, blocks
 from latenttree.errors import DataError
+
+if TYPE_CHECKING:  # it loads the compiler, 60 MB, which reading a file does not need
+    from latenttree.data.storage import Storage
 
 Kind = Literal["codes", "sparse_binary", "blocks"]
 IntArray = NDArray[np.int64]
@@ -152,6 +153,8 @@ class Table:
     @cached_property
     def storage(self) -> Storage:
         """How coordinates are stored, and what differs by it; cached."""
+        from latenttree.data.storage import BinaryStorage, CodedStorage, VectorStorage
+
         if self.kind == "codes":
             return CodedStorage(self.offsets, self.has_missing)
         form = BinaryStorage if self.kind == "sparse_binary" else VectorStorage
@@ -268,6 +271,8 @@ class Table:
 
     def copies(self, pairs: Sequence[tuple[int, int]], least: float = 1) -> NDArray[np.bool_]:
         """(m,) which pairs of variables are equal, see `copies.Copies`; one pass."""
+        from latenttree.data.copies import Copies
+
         numbers = frozenset({} if self.values is None else self.values.arrays)
         pass_ = Copies(tuple(pairs), self.storage, numbers)
         return pass_.copies(self.run(pass_), least)
