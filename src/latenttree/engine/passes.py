@@ -51,8 +51,8 @@ class Engine(Protocol):
         """The total of a pass over all samples of a table, a part of one (`data.subsets`), or
         samples with other weights (`model.samples.Samples`).
 
-        An engine whose samples are elsewhere asks `table.at_source(pass_)` for the table that it
-        knows and the pass that finds the part there."""
+        An engine whose samples are elsewhere asks the table, by `at_source(pass_)`, for the table
+        that it knows and the pass that finds the part there."""
 
 
 class Threads:

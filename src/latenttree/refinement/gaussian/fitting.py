@@ -29,7 +29,7 @@ VALUES_PER_PARAMETER = 1000
 def refine_gaussian(start: GaussianStart, config: FitConfig) -> Fitted:
     """The model after EM, or as it is without, in the canonical gauge.
 
-    `config.smoothing` is the number of pseudo-samples in which all coordinates are independent."""
+    `smoothing` is the number of pseudo-samples in which all coordinates are independent."""
     model, trace, converged = start.model, list[float](), True
     if config.refine is not None:
         X, weights, units = start.X, start.weights, start.units
