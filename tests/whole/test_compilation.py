@@ -63,7 +63,7 @@ def gone(pid: int, within: float = 20.0) -> bool:
 @pytest.mark.parametrize("kind", KINDS)
 def test_examples_are_of_their_kind(kind: str) -> None:
     data, tree = example(kind, 2)
-    assert compilation.kind_of(as_table(data)) == kind
+    assert as_table(data).kernels == kind
     assert tree.n_observed == 9
 
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.reference.layouts import radial, top_down
 
 from latenttree.evaluation.metrics import group_rand_index, robinson_foulds
 from latenttree.io.graphml import to_graphml
 from latenttree.io.treefile import load_tree, save_tree
-from latenttree.plots import layout
 from latenttree.tree import Tree
 
 P = 5000
@@ -66,7 +66,7 @@ def test_copies(chain: Tree) -> None:
 
 
 def test_places_and_paths(chain: Tree) -> None:
-    for place in (layout.radial, layout.top_down):
+    for place in (radial, top_down):
         assert np.isfinite(place(chain)).all()
     assert len(chain.path(0, P - 1)) == P
     assert chain.contract(chain.internal_edges()).n_hidden == 1

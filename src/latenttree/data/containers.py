@@ -581,15 +581,18 @@ class TableInput(Container):
         if table.values is not None and j in table.values.arrays:
             return Column(table.values.arrays[j])
         stored = table.codes if table.values is None else table.values.codes
+        block = None
+        if table.matrix is not None:
+            block = table.matrix[:, table.offsets[j] : table.offsets[j + 1]]
+        if table.kind == "sparse_binary":
+            assert block is not None
+            return Column(block.toarray().ravel())
+        if block is not None and labels is None:
+            return Column(block)
         if stored is not None:
             codes = stored[:, j]
         else:
-            assert table.matrix is not None
-            block = table.matrix[:, table.offsets[j] : table.offsets[j + 1]]
-            if table.kind == "sparse_binary":
-                return Column(block.toarray().ravel())
-            if labels is None:
-                return Column(block)
+            assert block is not None
             codes = np.full(table.n_samples, -1)  # labels of a block: it is one-hot
             codes[np.diff(block.indptr) > 0] = block.indices
         if labels is None:
