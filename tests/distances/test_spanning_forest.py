@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 from tests.reference.spanning import kruskal
 
-from latenttree.distances.spanning_forest import adds, empty_forest, extended, grown
+from latenttree.distances.spanning_forest import adds, extended, grown
 from latenttree.distances.spanning_tree import strongest_tree
 
 
@@ -31,7 +31,7 @@ def test_any_pieces_in_any_order_give_one_tree(seed: int, levels: int) -> None:
     edges, values = all_edges(strength)
     expected = kruskal(-strength)
     rng = np.random.default_rng(seed)
-    forest = empty_forest(25)
+    forest = grown(25, np.empty((0, 2), dtype=np.int64), np.empty(0))
     for piece in np.array_split(rng.permutation(len(edges)), 7):
         forest = extended(forest, edges[piece], values[piece])
     assert sorted(map(tuple, forest.edges.tolist())) == expected

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from latenttree.data import Table, as_table
 from latenttree.engine import BLOCK
-from latenttree.model.samples import Samples, codes_of, is_one_hot, marginals
+from latenttree.model.samples import Samples, marginals
 
 DIMS = (3, 2, 5)
 
@@ -51,7 +51,7 @@ def test_one_hot_blocks_are_codes(form: Any) -> None:
     codes = codes_array()
     table = as_table(one_hot(codes, form))
     assert table.kind == "blocks"
-    assert is_one_hot(table)
+    assert not table.has_values
     np.testing.assert_array_equal(read(Samples(table)), codes)
 
 
@@ -77,13 +77,13 @@ def changed(place: tuple[int, int], value: float) -> Any:
     ],
 )
 def test_what_is_not_one_category_in_every_sample(block: Any) -> None:
-    assert is_one_hot(block_table(np.eye(3)[np.arange(30) % 3]))
-    assert not is_one_hot(block_table(block))
+    assert not block_table(np.eye(3)[np.arange(30) % 3]).has_values
+    assert block_table(block).has_values
 
 
 def test_codes_and_binary_values_are_always_one_category() -> None:
-    assert is_one_hot(as_table(codes_array()))
-    assert is_one_hot(as_table(sparse.csr_array(np.random.default_rng(1).random((50, 4)) < 0.5)))
+    assert not as_table(codes_array()).has_values
+    assert not as_table(sparse.csr_array(np.random.default_rng(1).random((50, 4)) < 0.5)).has_values
 
 
 def every_kind() -> list[Table]:
@@ -129,7 +129,7 @@ def test_marginals_are_frequencies(kind: int) -> None:
 def test_bases_by_category_are_those_of_the_stored_values(kind: int) -> None:
     table = every_kind()[kind]
     basis = np.random.default_rng(1).normal(size=(int(table.offsets[-1]), 2))
-    codes = codes_of(table, 0, 50)
+    codes = table.chunk(0, 50).codes
     if table.kind == "codes":
         stored = np.concatenate([np.eye(d)[codes[:, i]] for i, d in enumerate(DIMS)], axis=1)
     else:

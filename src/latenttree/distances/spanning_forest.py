@@ -80,11 +80,6 @@ def adds(parent, since, strength, a, b, value):  # type: ignore[no-untyped-def]
     return False
 
 
-def empty_forest(p: int) -> Forest:
-    """A forest of p nodes without edges."""
-    return grown(p, np.empty((0, 2), dtype=np.int64), np.empty(0))
-
-
 def grown(p: int, edges: NDArray[np.int64], strength: NDArray[np.float64]) -> Forest:
     """The forest of some edges, each as (lower, higher), in any order."""
     order = np.lexsort((edges[:, 1], edges[:, 0], -strength))

@@ -177,16 +177,6 @@ class InMemory:
         return THREADS.run(pass_, self, n_jobs)
 
 
-def codes_of(table: Table, start: int, stop: int) -> NDArray[Any]:
-    """Categories `(stop - start, p)` of some samples; of one-hot blocks the category in use."""
-    return table.chunk(start, stop).codes
-
-
-def is_one_hot(table: Table) -> bool:
-    """Whether every variable is a single category in every sample."""
-    return not table.has_values
-
-
 def model_dims(table: Table) -> NDArray[np.int64]:
     """States of every observed node: its categories, one for a node of another family."""
     return np.where([f in CODED for f in table.families], table.dims, 1)

@@ -9,5 +9,6 @@ Why pyarrow reads: it streams a 1 GB .csv to codes and exact quantiles in 20 s w
 111 s and Polars 54 s, and a .parquet in 9 s (18, 15), within 0.6 GiB (0.7, 1.2); its batches hold
 distinct texts already; it guesses no types when told; it keeps ordered categories of Parquet; and
 it is what pandas and Polars hand over. It sorts nothing beyond memory: quantiles and pairs are ours
-(`streaming/`). Measured by benchmarks/data_libraries.py.
+(`streaming/`). Measured by `benchmarks/data_libraries.py
+FOLDER --rows 6000000`, one run each beside other work.
 """

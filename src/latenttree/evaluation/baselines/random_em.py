@@ -20,7 +20,7 @@ from latenttree.data.content_order import in_content_order
 from latenttree.data.distinct_rows import distinct_rows
 from latenttree.errors import DataError
 from latenttree.model.likelihood import total_log_likelihood
-from latenttree.model.samples import Samples, is_one_hot, marginals
+from latenttree.model.samples import Samples, marginals
 from latenttree.model.tree_model import TreeModel, default_root, normalised
 from latenttree.refinement.em import Limits, em_loop, visit
 from latenttree.refinement.evidence import canonical_states
@@ -110,7 +110,7 @@ def _checked_table(tree: Tree, X: Any, n_states: int) -> Table:
             "pass the variables of the tree, in its order",
             value=table.names,
         )
-    if not is_one_hot(table):
+    if table.has_values:
         raise DataError(
             "EM needs one category for each variable and sample, and some variables are vectors",
             "pass categorical columns",
