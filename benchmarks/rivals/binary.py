@@ -7,7 +7,6 @@ from typing import Any
 from scipy import sparse
 
 from latenttree.data import Table
-from latenttree.model.samples import codes_of
 
 
 def is_binary(table: Table) -> bool:
@@ -19,4 +18,4 @@ def ones(table: Table) -> Any:
     """CSR (n, p): the second category of each variable is 1."""
     if table.kind == "sparse_binary":
         return sparse.csr_array(table.rows(0, table.n_samples))
-    return sparse.csr_array(codes_of(table, 0, table.n_samples), dtype=float)
+    return sparse.csr_array(table.chunk(0, table.n_samples).codes, dtype=float)

@@ -9,7 +9,7 @@ from benchmarks.rivals import Answer, Floats, Rival, Task, of_model
 from latenttree.data import Table
 from latenttree.evaluation.baselines import chow_liu
 from latenttree.model.likelihood import maximise
-from latenttree.model.samples import codes_of, marginals
+from latenttree.model.samples import marginals
 from latenttree.model.tree_model import TreeModel, default_root
 from latenttree.tree import Tree
 
@@ -61,7 +61,7 @@ def independent_likelihoods(table: Table, logs: list[Floats]) -> Floats:
         absent, present = np.array(logs).T
         found = table.rows(0, table.n_samples) @ (present - absent)
         return np.asarray(found, dtype=np.float64) + absent.sum()
-    codes = codes_of(table, 0, table.n_samples)
+    codes = table.chunk(0, table.n_samples).codes
     total = np.zeros(len(codes))
     for v, log in enumerate(logs):
         total += log[codes[:, v]]
@@ -141,7 +141,7 @@ class _Columns:
         """(d_v, d_u) samples with each two categories."""
         n, dims = self.table.n_samples, self.table.dims
         if self.matrix is None:
-            codes = codes_of(self.table, 0, n)
+            codes = self.table.chunk(0, n).codes
             joint = codes[:, v].astype(np.int64) * dims[u] + codes[:, u]
             size = int(dims[v] * dims[u])
             return np.bincount(joint, minlength=size).reshape(dims[v], dims[u]).astype(np.float64)

@@ -10,7 +10,6 @@ import numpy as np
 
 from benchmarks.rivals import Answer, Rival, Task, of_model
 from latenttree.data import Table
-from latenttree.model.samples import codes_of
 from latenttree.model.tree_model import TreeModel, default_root, normalised
 from latenttree.tree import Tree
 
@@ -95,7 +94,7 @@ class Em(Rival):
 
 def frame(table: Table) -> Any:
     """The samples as pandas has them."""
-    codes = codes_of(table, 0, table.n_samples).astype(np.int64)
+    codes = table.chunk(0, table.n_samples).codes.astype(np.int64)
     return import_module("pandas").DataFrame(codes, columns=list(table.names))
 
 

@@ -39,7 +39,6 @@ from latenttree.data import Table, as_table
 from latenttree.errors import DataError
 from latenttree.evaluation.baselines import best_contraction, clrg, neighbor_joining
 from latenttree.evaluation.datasets import make_latent_tree
-from latenttree.model.samples import codes_of
 from latenttree.tree import Tree
 
 
@@ -141,7 +140,7 @@ def test_distances_that_cannot_be_measured_are_the_largest() -> None:
 
 @pytest.mark.parametrize("table", [words(), mixed()], ids=["sparse_binary", "codes"])
 def test_information_is_that_of_the_definition(table: Table) -> None:
-    codes = codes_of(table, 0, table.n_samples).astype(np.int64)
+    codes = table.chunk(0, table.n_samples).codes.astype(np.int64)
     # sums of some dozen logarithms in another order
     np.testing.assert_allclose(mutual_information(table), slow_information(codes), atol=1e-12)
 
@@ -152,7 +151,7 @@ def test_chow_liu_counts_along_the_edges_of_most_information(table: Table) -> No
     answer = named("Chow-Liu").fit(Task(table))
     assert answer.tree is not None
     assert answer.log_likelihood is not None
-    information = slow_information(codes_of(table, 0, table.n_samples).astype(np.int64))
+    information = slow_information(table.chunk(0, table.n_samples).codes.astype(np.int64))
     total = sum(information[a, b] for a, b in answer.tree.edges.tolist())
     entropies = np.diag(information).sum()
     # the likelihood of a Chow-Liu tree without pseudo-samples: information less entropies; one
@@ -178,7 +177,7 @@ def test_counted_tables_by_hand() -> None:
 def test_independent_variables_by_hand(table: Table) -> None:
     answer = named("independent").fit(Task(table))
     assert answer.log_likelihood is not None
-    codes = codes_of(table, 0, table.n_samples)
+    codes = table.chunk(0, table.n_samples).codes
     logs = 0.0
     for v, d in enumerate(table.dims.tolist()):
         counts = np.bincount(codes[:, v], minlength=d)
@@ -246,7 +245,7 @@ def test_words_are_chosen_by_the_documents_to_learn_from(tmp_path: Path) -> None
     train, test = data.load(folder)
     assert (train.n_samples, test.n_samples) == (180, 20)
     assert train.names == test.names
-    support = (codes_of(train, 0, 180) > 0).sum(axis=0)
+    support = (train.chunk(0, 180).codes > 0).sum(axis=0)
     assert (np.diff(support) <= 0).all()  # most frequent first
     assert support.min() >= 2
     again = tmp_path / "again"

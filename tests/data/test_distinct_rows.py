@@ -13,7 +13,6 @@ from latenttree.data import Table, as_table, read_table
 from latenttree.data.content_order import in_content_order
 from latenttree.data.distinct_rows import distinct_rows
 from latenttree.data.streaming.scratch import map_of
-from latenttree.model.samples import codes_of
 
 
 def rows(seed: int, n: int = 3000, p: int = 6, d: int = 2) -> Any:
@@ -29,7 +28,7 @@ def expected(X: Any, weights: Any = None) -> tuple[Any, Any]:
 def check(table: Table, X: Any, weights: Any = None) -> Table:
     found = distinct_rows(in_content_order(table))
     codes, counts = expected(X, weights)
-    some = codes_of(found, 0, found.n_samples)
+    some = found.chunk(0, found.n_samples).codes
     order = np.lexsort(some.T[::-1])
     np.testing.assert_array_equal(some[order], codes)
     assert found.weights is not None
