@@ -120,10 +120,11 @@ class Container:
         are found by position."""
         raise NotImplementedError
 
-    def type_of(self, j: int) -> tuple[Any, str] | None:
-        """What must be the same of column j in all that are joined, and the words for it; None
-        where its values alone decide."""
-        return None
+    @property
+    def types(self) -> Mapping[int, tuple[Any, str]]:
+        """What must be the same of a column in all that are joined, and the words for it; of none
+        whose values alone decide."""
+        return {}
 
     def described(self, j: int) -> InputColumn:
         """What a schema remembers of column j."""
@@ -190,18 +191,16 @@ def dtype_name(dtype: Any) -> str:
 class Frame(Container):
     """A DataFrame of any library that narwhals reads."""
 
+    own_names: Sequence[Any]
+
     def __init__(self, frame: nw.DataFrame[Any]) -> None:
         name = frame.implementation.name.lower()
         super().__init__(name, f"{name} DataFrame", frame.shape, frame.columns)
         self.frame = frame
 
-    @cached_property
-    def _dtypes(self) -> list[nw.dtypes.DType]:
-        return list(self.frame.schema.values())
-
     def column(self, j: int) -> Column:
         """A series of narwhals."""
-        return Column(self.frame.get_column(self.frame.columns[j]))
+        return Column(self.frame.get_column(self.own_names[j]))
 
     def take(self, rows: Mask) -> Frame:
         """See `Container.take`."""
@@ -232,9 +231,18 @@ class Frame(Container):
         joined.columns = natives[0].columns
         return joined
 
-    def type_of(self, j: int) -> tuple[Any, str] | None:
+    @cached_property
+    def dtypes(self) -> list[nw.dtypes.DType]:
+        """Types of the columns."""
+        return list(self.frame.schema.values())
+
+    @cached_property
+    def types(self) -> Mapping[int, tuple[Any, str]]:
         """Ordered categories, and the type of others; outside pandas and polars every type."""
-        dtype = self._dtypes[j]
+        found = ((j, self._type_of(j, dtype)) for j, dtype in enumerate(self.dtypes))
+        return {j: each for j, each in found if each is not None}
+
+    def _type_of(self, j: int, dtype: nw.dtypes.DType) -> tuple[Any, str] | None:
         if isinstance(dtype, nw.Enum):
             levels = levels_of(self.column(j).values)
             shown = ", ".join(map(str, levels[:4])) + ", ..." * (len(levels) > 4)
@@ -485,16 +493,22 @@ class Blocks(Container):
         names = self.own_names
         return blocks if names is None else dict(zip(names, blocks, strict=True))
 
-    def type_of(self, j: int) -> tuple[Any, str]:
+    @property
+    def types(self) -> Mapping[int, tuple[Any, str]]:
         """How a block is stored, and its width."""
-        form = form_of(self.blocks[j])
-        if form != "vector":
-            form = f"{form}, {self.blocks[j].shape[1]} columns wide"
-        return form, f"a {form}" if form == "vector" else form
+        return {j: _stored_as(block) for j, block in enumerate(self.blocks)}
 
     def take(self, rows: Mask) -> Blocks:
         """See `Container.take`."""
         return Blocks([_taken(block, rows) for block in self.blocks], self.own_names)
+
+
+def _stored_as(block: Any) -> tuple[str, str]:
+    form = form_of(block)
+    if form == "vector":
+        return form, "a vector"
+    wide = f"{form}, {block.shape[1]} columns wide"
+    return wide, wide
 
 
 def _taken(block: Any, rows: Mask) -> Any:

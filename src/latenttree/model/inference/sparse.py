@@ -29,7 +29,7 @@ from latenttree.model.inference.sparse_kernels import (
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-LEAST_PIECE = 128
+LEAST_PIECE = 64
 PIECES = 32
 PIECE_BYTES = 1 << 28
 """Memory for partial counts: with many variables they are summed in fewer pieces, 4 at least."""
