@@ -16,6 +16,7 @@ import typer
 
 from latenttree.cli.compile import compile_command
 from latenttree.cli.demo import demo_command
+from latenttree.cli.exits import clean_exit
 from latenttree.cli.fit import fit_command
 from latenttree.cli.impute import impute_command
 from latenttree.cli.options import with_flat_options
@@ -67,4 +68,4 @@ def _top(
 
 
 for _name, _command in COMMANDS.items():
-    app.command(_name)(with_typed_names(with_flat_options(_command)))
+    app.command(_name)(with_typed_names(with_flat_options(clean_exit()(_command))))

@@ -10,7 +10,6 @@ from typing import Annotated, Any
 
 import typer
 
-from latenttree.cli.exits import clean_exit
 from latenttree.cli.options import Threads
 from latenttree.errors import DataError
 
@@ -32,25 +31,24 @@ Kinds = Annotated[
 
 def compile_command(kinds: Kinds = None, threads: Threads = None) -> None:
     """Compile all kernels ahead: for an image, a class room, or a first fit without a wait."""
-    with clean_exit():
-        from latenttree.engine import resolve_jobs
-        from latenttree.engine.kernels import kernel_folder
+    from latenttree.engine import resolve_jobs
+    from latenttree.engine.kernels import kernel_folder
 
-        unknown = [kind for kind in kinds or () if kind not in KINDS]
-        if unknown:
-            raise DataError(
-                f"unknown kind {unknown[0]!r}",
-                f"choose from {', '.join(KINDS)}",
-                value=unknown[0],
-            )
-        folder = kernel_folder()
-        if folder is None:
-            raise DataError("compiled kernels cannot be kept", "set NUMBA_CACHE_DIR to a folder")
-        if kinds is not None and len(kinds) == 1:
-            _compile(kinds[0])
-        else:
-            _in_processes(kinds or list(KINDS), resolve_jobs(threads))
-        typer.echo(f"kernels are in {folder}")
+    unknown = [kind for kind in kinds or () if kind not in KINDS]
+    if unknown:
+        raise DataError(
+            f"unknown kind {unknown[0]!r}",
+            f"choose from {', '.join(KINDS)}",
+            value=unknown[0],
+        )
+    folder = kernel_folder()
+    if folder is None:
+        raise DataError("compiled kernels cannot be kept", "set NUMBA_CACHE_DIR to a folder")
+    if kinds is not None and len(kinds) == 1:
+        _compile(kinds[0])
+    else:
+        _in_processes(kinds or list(KINDS), resolve_jobs(threads))
+    typer.echo(f"kernels are in {folder}")
 
 
 def _in_processes(kinds: list[str], n_jobs: int) -> None:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from latenttree.cli.exits import clean_exit
 from latenttree.cli.fit import learn
 from latenttree.cli.options import Threads
 from latenttree.cli.pictures import check_picture_path, save_figure
@@ -49,18 +48,17 @@ def demo_command(
     threads: Threads = None,
 ) -> None:
     """Learn the tree over the pixels of handwritten digits, draw it, and use its model."""
-    with clean_exit():
-        check_picture_path(out)
-        data = _load()
-        console = new_console()
-        console.print(_intro(data))
-        options = {"n_states": STATES, "max_iter": ENOUGH_STEPS, "random_state": 0}
-        model = learn(_as_table(data.names, data.codes), threads, **options)
-        print_fit(console, model)
-        console.print(_neighbours_line(model.tree_, data.cells))
-        console.print(_hidden_line(model, data), highlight=False)
-        console.print(_held_out_line(data, threads), highlight=False)
-        save_figure(console, _figure(model, data), out)
+    check_picture_path(out)
+    data = _load()
+    console = new_console()
+    console.print(_intro(data))
+    options = {"n_states": STATES, "max_iter": ENOUGH_STEPS, "random_state": 0}
+    model = learn(_as_table(data.names, data.codes), threads, **options)
+    print_fit(console, model)
+    console.print(_neighbours_line(model.tree_, data.cells))
+    console.print(_hidden_line(model, data), highlight=False)
+    console.print(_held_out_line(data, threads), highlight=False)
+    save_figure(console, _figure(model, data), out)
 
 
 def _load() -> Digits:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from latenttree.cli.exits import clean_exit
 from latenttree.cli.options import (
     DATA_FILES,
     EVENT_FILES,
@@ -129,20 +128,19 @@ def fit_command(
     verbose: Verbose = False,
 ) -> None:
     """Learn a tree and its probabilities from a file."""
-    with clean_exit():
-        n_states = learning.n_states()
-        _check_paths(out, picture)
-        table = read_training(file, reading, events, learning.gaussian, learning.memory_limit)
-        console = new_console()
-        _print_table(console, table, file)
-        if n_states is None:
-            n_states = _states_of_letters(console, table, file)
-        record = record_of(events, reading)
-        table = table.replace(notes=(*table.notes, *record))
-        model = learn(table, learning.threads, n_states=n_states, **learning.arguments())
-        print_fit(console, model, table.notes, verbose)
-        _save(console, model, out)
-        save_tree_picture(console, model.tree_, model.diagnostics_.support, picture)
+    n_states = learning.n_states()
+    _check_paths(out, picture)
+    table = read_training(file, reading, events, learning.gaussian, learning.memory_limit)
+    console = new_console()
+    _print_table(console, table, file)
+    if n_states is None:
+        n_states = _states_of_letters(console, table, file)
+    record = record_of(events, reading)
+    table = table.replace(notes=(*table.notes, *record))
+    model = learn(table, learning.threads, n_states=n_states, **learning.arguments())
+    print_fit(console, model, table.notes, verbose)
+    _save(console, model, out)
+    save_tree_picture(console, model.tree_, model.diagnostics_.support, picture)
 
 
 def _check_paths(out: Path, picture: PictureOptions) -> None:

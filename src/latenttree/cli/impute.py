@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from latenttree.cli.exits import clean_exit
 from latenttree.cli.model_file import load_model
 from latenttree.cli.options import DataFile, ModelFile, Seed, TableOptions, Threads
 from latenttree.cli.printing import new_console, new_progress, print_file
@@ -36,20 +35,19 @@ def impute_command(
     threads: Threads = None,
 ) -> None:
     """Fill the empty cells of a table."""
-    with clean_exit():
-        from latenttree.cli.columns import count_gaps, filled_columns
-        from latenttree.cli.new_data import read_new_data
-        from latenttree.cli.output_tables import check_output, table_writer
+    from latenttree.cli.columns import count_gaps, filled_columns
+    from latenttree.cli.new_data import read_new_data
+    from latenttree.cli.output_tables import check_output, table_writer
 
-        check_output(out, (".csv",), file)
-        fitted = load_model(model, threads)
-        data = read_new_data(file, fitted, reading)
-        n_gaps, n_rows = count_gaps(fitted.schema_, data)
-        filled = _fill(fitted, data, method, seed)
-        names, columns = filled_columns(fitted.schema_, data, filled)
-        with table_writer(out, names) as write:
-            write(columns)
-        print_file(new_console(), f"filled {n_gaps:,} gaps in {n_rows:,} samples", out)
+    check_output(out, (".csv",), file)
+    fitted = load_model(model, threads)
+    data = read_new_data(file, fitted, reading)
+    n_gaps, n_rows = count_gaps(fitted.schema_, data)
+    filled = _fill(fitted, data, method, seed)
+    names, columns = filled_columns(fitted.schema_, data, filled)
+    with table_writer(out, names) as write:
+        write(columns)
+    print_file(new_console(), f"filled {n_gaps:,} gaps in {n_rows:,} samples", out)
 
 
 def _fill(model: LatentTree, data: NewData, method: Method, seed: int | None) -> Filled:

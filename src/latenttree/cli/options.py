@@ -90,61 +90,46 @@ class TableOptions:
         return self.ignore or ()
 
 
-EVENTS = "Tables of events (--events)"  # heading in --help
+def _of_events(help: str, *flags: str, metavar: str | None = None) -> Any:
+    """An option that --help lists with those of tables of events."""
+    panel = "Tables of events (--events)"
+    return typer.Option(*flags, metavar=metavar, rich_help_panel=panel, help=help)
+
+
+def _of_column(what: str) -> Any:
+    return _of_events(f"Column of {what}.", metavar="COLUMN")
 
 
 @dataclass(frozen=True)
 class EventOptions:
     """Options of tables with a row for each event; as given, None or empty where left out."""
 
-    events: Annotated[
-        bool,
-        typer.Option("--events", rich_help_panel=EVENTS, help="The file has a row for each event."),
-    ] = False
-    sample: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", rich_help_panel=EVENTS, help="Column of samples."),
-    ] = None
-    code: Annotated[
-        str | None, typer.Option(metavar="COLUMN", rich_help_panel=EVENTS, help="Column of codes.")
-    ] = None
-    time: Annotated[
-        str | None, typer.Option(metavar="COLUMN", rich_help_panel=EVENTS, help="Column of times.")
-    ] = None
-    since: Annotated[
-        str | None,
-        typer.Option(metavar="TIME", rich_help_panel=EVENTS, help="Events from then on only."),
-    ] = None
-    until: Annotated[
-        str | None,
-        typer.Option(metavar="TIME", rich_help_panel=EVENTS, help="Events up to then only."),
-    ] = None
+    events: Annotated[bool, _of_events("The file has a row for each event.", "--events")] = False
+    sample: Annotated[str | None, _of_column("samples")] = None
+    code: Annotated[str | None, _of_column("codes")] = None
+    time: Annotated[str | None, _of_column("times")] = None
+    since: Annotated[str | None, _of_events("Events from then on only.", metavar="TIME")] = None
+    until: Annotated[str | None, _of_events("Events up to then only.", metavar="TIME")] = None
     roll_up: Annotated[
         list[str] | None,
-        typer.Option(
+        _of_events(
+            "Replace codes by their parents: a table of two columns, or the names of the two. May "
+            "be repeated, then one after the other.",
             metavar="FILE[:CODE:PARENT]",
-            rich_help_panel=EVENTS,
-            help="Replace codes by their parents: a table of two columns, or the names of the two. "
-            "May be repeated, then one after the other.",
         ),
     ] = None
     groups: Annotated[
         str | None,
-        typer.Option(
+        _of_events(
+            "The group of each code, likewise; a group is one variable with many codes.",
             metavar="FILE[:CODE:GROUP]",
-            rich_help_panel=EVENTS,
-            help="The group of each code, likewise; a group is one variable with many codes.",
         ),
     ] = None
 
     def arguments(self) -> dict[str, Any]:
         """Arguments of `read_events`."""
-        return {
-            "sample": self.sample,
-            "code": self.code,
-            "time": self.time,
-            "since": self.since,
-            "until": self.until,
+        plain = {n: getattr(self, n) for n in ("sample", "code", "time", "since", "until")}
+        return plain | {
             "roll_up": [map_source(text) for text in self.roll_up or ()] or None,
             "groups": None if self.groups is None else map_source(self.groups),
         }
@@ -178,10 +163,9 @@ class TrainingEvents(EventOptions):
 
     binary: Annotated[
         bool,
-        typer.Option(
+        _of_events(
+            "Every code of --groups a variable of its own, instead of one for each group.",
             "--binary",
-            rich_help_panel=EVENTS,
-            help="Every code of --groups a variable of its own, instead of one for each group.",
         ),
     ] = False
 
@@ -198,18 +182,15 @@ class NewEvents(EventOptions):
 
     groups: Annotated[
         str | None,
-        typer.Option(
+        _of_events(
+            "As it was given to fit: codes outside of it do not count. The model has the groups.",
             metavar="FILE[:CODE:GROUP]",
-            rich_help_panel=EVENTS,
-            help="As it was given to fit: codes outside of it do not count. The model has the "
-            "groups.",
         ),
     ] = None
     unknown: Annotated[
         Literal["stop", "drop"],
-        typer.Option(
-            rich_help_panel=EVENTS,
-            help="Where more than a tenth of the events have codes that the model does not know.",
+        _of_events(
+            "Where more than a tenth of the events have codes that the model does not know."
         ),
     ] = "stop"
 

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from latenttree.cli.exits import clean_exit
 from latenttree.cli.model_file import load_model
 from latenttree.cli.options import ModelFile
 from latenttree.cli.printing import new_console
@@ -39,16 +38,15 @@ def query_command(
 ) -> None:
     """Exact probabilities of variables, observed or hidden, given any others; of numbers the
     expectation."""
-    with clean_exit():
-        from latenttree.cli.given import parse_given
+    from latenttree.cli.given import parse_given
 
-        fitted = load_model(model, threads=1)
-        record = parse_given(fitted, given or [])
-        _check_query(fitted, nodes, record)
-        console = new_console()
-        if record:
-            console.print(_evidence_line(fitted, record), highlight=False)
-        _print_answers(console, fitted, nodes, record, top)
+    fitted = load_model(model, threads=1)
+    record = parse_given(fitted, given or [])
+    _check_query(fitted, nodes, record)
+    console = new_console()
+    if record:
+        console.print(_evidence_line(fitted, record), highlight=False)
+    _print_answers(console, fitted, nodes, record, top)
 
 
 def _check_query(model: LatentTree, nodes: Sequence[str], record: dict[str, Any]) -> None:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from latenttree.cli.exits import clean_exit
 from latenttree.cli.model_file import load_model
 from latenttree.cli.options import ModelFile, Seed
 from latenttree.cli.printing import new_console, new_progress, print_file
@@ -32,18 +31,17 @@ def sample_command(
     seed: Seed = None,
 ) -> None:
     """Draw new samples from a model."""
-    with clean_exit():
-        from latenttree.cli.columns import column_names, columns_of
-        from latenttree.cli.output_tables import check_output, table_writer
+    from latenttree.cli.columns import column_names, columns_of
+    from latenttree.cli.output_tables import check_output, table_writer
 
-        check_output(out, (".csv", ".parquet"))
-        fitted = load_model(model)
-        schema = fitted.schema_
-        names = column_names(schema) + (_hidden_names(fitted) if hidden else [])
-        with new_progress().stage("drawing"), table_writer(out, names) as write:
-            for observed, values in _draws(fitted, n, seed):
-                write(columns_of(schema, observed) + (list(values.T) if hidden else []))
-        print_file(new_console(), f"{n:,} samples of {len(names):,} variables", out)
+    check_output(out, (".csv", ".parquet"))
+    fitted = load_model(model)
+    schema = fitted.schema_
+    names = column_names(schema) + (_hidden_names(fitted) if hidden else [])
+    with new_progress().stage("drawing"), table_writer(out, names) as write:
+        for observed, values in _draws(fitted, n, seed):
+            write(columns_of(schema, observed) + (list(values.T) if hidden else []))
+    print_file(new_console(), f"{n:,} samples of {len(names):,} variables", out)
 
 
 def _draws(model: LatentTree, n: int, seed: int | None) -> Iterator[tuple[Filled, NDArray[Any]]]:

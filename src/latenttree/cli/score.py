@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from latenttree.cli.exits import clean_exit
 from latenttree.cli.model_file import load_model
 from latenttree.cli.options import (
     DataFile,
@@ -41,21 +40,20 @@ def score_command(
     threads: Threads = None,
 ) -> None:
     """Log-likelihood of samples: the mean and BIC, or each by itself."""
-    with clean_exit():
-        from latenttree.cli.new_data import read_new_data
-        from latenttree.cli.output_tables import check_output
+    from latenttree.cli.new_data import read_new_data
+    from latenttree.cli.output_tables import check_output
 
-        events.check()
-        if out is not None:
-            check_output(out, (".csv", ".npz", ".parquet"), file)
-        fitted = load_model(model, threads)
-        data = read_new_data(file, fitted, reading, events, weights)
-        logs = _log_likelihoods(fitted, data)
-        console = new_console()
-        print_notes(console, data.notes)
-        _print_scores(console, fitted, data, logs)
-        if out is not None:
-            _write(console, data, logs, out)
+    events.check()
+    if out is not None:
+        check_output(out, (".csv", ".npz", ".parquet"), file)
+    fitted = load_model(model, threads)
+    data = read_new_data(file, fitted, reading, events, weights)
+    logs = _log_likelihoods(fitted, data)
+    console = new_console()
+    print_notes(console, data.notes)
+    _print_scores(console, fitted, data, logs)
+    if out is not None:
+        _write(console, data, logs, out)
 
 
 def _log_likelihoods(model: LatentTree, data: NewData) -> NDArray[np.float64]:

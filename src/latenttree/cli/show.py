@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from latenttree.cli.exits import clean_exit
 from latenttree.cli.options import PictureOptions, Verbose
 from latenttree.cli.pictures import check_picture_path, save_tree_picture
 from latenttree.cli.printing import new_console, print_notes
@@ -48,20 +47,19 @@ def show_command(
     verbose: Verbose = False,
 ) -> None:
     """Describe a saved model or tree, and draw it as text."""
-    with clean_exit():
-        from latenttree.io.treefile import load_tree
+    from latenttree.io.treefile import load_tree
 
-        check_picture_path(picture.plot)
-        saved, whole = load_tree(file), _whole_model(file)
-        console = new_console()
-        if node is not None:
-            _print_node(console, _with_probabilities(file, whole), node)
-            return
-        _print_tree(console, saved, whole, verbose)
-        if saved.tree.n_nodes <= MAX_DRAWN if draw is None else draw:
-            # Plain print: rich would wrap the lines and read names in brackets as markup.
-            print("\n" + _drawing(saved.tree, saved.support, lengths, max_lines))
-        save_tree_picture(console, saved.tree, saved.support, picture)
+    check_picture_path(picture.plot)
+    saved, whole = load_tree(file), _whole_model(file)
+    console = new_console()
+    if node is not None:
+        _print_node(console, _with_probabilities(file, whole), node)
+        return
+    _print_tree(console, saved, whole, verbose)
+    if saved.tree.n_nodes <= MAX_DRAWN if draw is None else draw:
+        # Plain print: rich would wrap the lines and read names in brackets as markup.
+        print("\n" + _drawing(saved.tree, saved.support, lengths, max_lines))
+    save_tree_picture(console, saved.tree, saved.support, picture)
 
 
 def _print_tree(console: Console, saved: SavedTree, whole: Saved | None, verbose: bool) -> None:

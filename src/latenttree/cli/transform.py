@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from latenttree.cli.exits import clean_exit
 from latenttree.cli.model_file import load_model
 from latenttree.cli.options import DataFile, ModelFile, NewEvents, TableOptions, Threads
 from latenttree.cli.printing import new_console, new_progress, print_file, print_notes
@@ -32,28 +31,27 @@ def transform_command(
 ) -> None:
     """Posterior probabilities of every hidden variable, sample by sample; of a Gaussian tree the
     posterior means."""
-    with clean_exit():
-        from latenttree.cli.new_data import read_new_data
-        from latenttree.cli.output_tables import check_output, identifier_columns, table_writer
-        from latenttree.engine import resolve_jobs
-        from latenttree.queries import answers_of
+    from latenttree.cli.new_data import read_new_data
+    from latenttree.cli.output_tables import check_output, identifier_columns, table_writer
+    from latenttree.engine import resolve_jobs
+    from latenttree.queries import answers_of
 
-        events.check()
-        check_output(out, (".csv", ".npz", ".parquet"), file)
-        fitted = load_model(model, threads)
-        answers = answers_of(fitted.model_, fitted.schema_)
-        names = answers.names_out().tolist()
-        if not names:
-            raise DataError(f"{model} has no hidden variables, so there are no posteriors")
-        data = read_new_data(file, fitted, reading, events)
-        console = new_console()
-        print_notes(console, data.notes)
-        ids, columns = identifier_columns(data, out)
-        parts = _posteriors(answers, data.rows, len(names), resolve_jobs(threads))
-        with new_progress().stage("posteriors"), table_writer(out, [*ids, *names]) as write:
-            for start, values in parts:
-                write([*(c[start : start + len(values)] for c in columns), *values.T])
-        print_file(console, f"{len(data):,} samples x {len(names):,} posterior values", out)
+    events.check()
+    check_output(out, (".csv", ".npz", ".parquet"), file)
+    fitted = load_model(model, threads)
+    answers = answers_of(fitted.model_, fitted.schema_)
+    names = answers.names_out().tolist()
+    if not names:
+        raise DataError(f"{model} has no hidden variables, so there are no posteriors")
+    data = read_new_data(file, fitted, reading, events)
+    console = new_console()
+    print_notes(console, data.notes)
+    ids, columns = identifier_columns(data, out)
+    parts = _posteriors(answers, data.rows, len(names), resolve_jobs(threads))
+    with new_progress().stage("posteriors"), table_writer(out, [*ids, *names]) as write:
+        for start, values in parts:
+            write([*(c[start : start + len(values)] for c in columns), *values.T])
+    print_file(console, f"{len(data):,} samples x {len(names):,} posterior values", out)
 
 
 def _posteriors(

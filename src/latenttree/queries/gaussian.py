@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 
 
 class GaussianAnswers:
-    """Hidden nodes with posterior means; see `Answers`."""
+    """Hidden nodes with posterior means; the methods of `queries.answers.TreeAnswers`."""
 
     def __init__(self, model: GaussianTreeModel, schema: Schema) -> None:
         self.model, self.schema = model, schema

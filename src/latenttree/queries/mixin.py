@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from latenttree.data import Schema, check_weights
 from latenttree.engine import resolve_jobs
-from latenttree.errors import DataError, Option, Text
+from latenttree.errors import DataError, check_option
 from latenttree.queries.answers import Answers, answers_of
 from latenttree.queries.evidence import SampleEvidence, no_evidence, read_samples, read_to_fill
 from latenttree.queries.filling import filled_records
@@ -184,13 +184,8 @@ class QueryMixin(TransformerMixin):
             the columns of `transform`.
         """
         self._check_model()
-        if not isinstance(n_samples, int | np.integer) or n_samples < 1:
-            raise DataError(
-                Text(Option("n_samples", n_samples)),
-                "pass a whole number from 1 on",
-                value=n_samples,
-                option="n_samples",
-            )
+        possible = isinstance(n_samples, int | np.integer) and n_samples >= 1
+        check_option("n_samples", n_samples, possible, "pass a whole number from 1 on")
         rng = self._generator(random_state)
         drawn, hidden = self._answers().sample(int(n_samples), rng)
         return self.schema_.decode(*drawn), hidden
@@ -218,13 +213,8 @@ class QueryMixin(TransformerMixin):
         to their values (a vector for a block), for a list of records a list of them.
         """
         self._check_model()
-        if method not in ("mode", "sample"):
-            raise DataError(
-                Text(Option("method", method), " is unknown"),
-                "choose 'mode' or 'sample'",
-                value=method,
-                option="method",
-            )
+        known = method in ("mode", "sample")
+        check_option("method", method, known, "choose 'mode' or 'sample'", " is unknown")
         rng = self._generator(random_state) if method == "sample" else None
         evidence = read_to_fill(self.model_, self.schema_, X)
         if evidence is not None:
@@ -327,13 +317,7 @@ def as_generator(random_state: Any) -> np.random.Generator:
     """A generator from whatever scikit-learn accepts as random state, or from a generator."""
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(2**31 - 1, size=4))
-    if random_state is not None and not isinstance(
-        random_state, int | np.integer | np.random.Generator
-    ):
-        raise DataError(
-            Text(Option("random_state", random_state)),
-            "pass an integer, a Generator, a RandomState or None",
-            value=random_state,
-            option="random_state",
-        )
+    known = random_state is None or isinstance(random_state, int | np.integer | np.random.Generator)
+    remedy = "pass an integer, a Generator, a RandomState or None"
+    check_option("random_state", random_state, known, remedy)
     return np.random.default_rng(random_state)

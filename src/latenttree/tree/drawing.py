@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
-from latenttree.errors import DataError, Option, Text
+from latenttree.errors import check_option
 from latenttree.tree.rooting import ParentEdges, children_of
 
 Style = Literal["unicode", "ascii"]
@@ -38,29 +38,14 @@ def draw_text(
     max_depth: int | None = None,
 ) -> str:
     """The drawing of `Tree.draw`: a line with the label of each node."""
-    if style not in MARKS:
-        raise DataError(
-            Text(Option("style", style)),
-            "give 'unicode' or 'ascii'",
-            value=style,
-            option="style",
-        )
-    _check_limit("max_lines", max_lines, 2)
-    _check_limit("max_depth", max_depth, 1)
+    check_option("style", style, style in MARKS, "give 'unicode' or 'ascii'")
+    for name, limit, least in (("max_lines", max_lines, 2), ("max_depth", max_depth, 1)):
+        whole = isinstance(limit, int | np.integer) and not isinstance(limit, bool)
+        possible = limit is None or (whole and limit >= least)
+        check_option(name, limit, possible, f"give a whole number from {least}, or None for all")
     drawing = _Drawing(rooted, names, labels)
     n_shown = drawing.n_shown(max_lines, max_depth)
     return "\n".join(drawing.lines(n_shown, MARKS[style]))
-
-
-def _check_limit(name: str, value: Any, least: int) -> None:
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if value is not None and not (whole and value >= least):
-        raise DataError(
-            Text(Option(name, value)),
-            f"give a whole number from {least}, or None for all",
-            value=value,
-            option=name,
-        )
 
 
 class _Drawing:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.config import check_choice
-from latenttree.errors import DataError
+from latenttree.errors import DataError, check_option
 from latenttree.evaluation.baselines._shared import tidy_hidden
 from latenttree.tree import Tree
 
@@ -27,13 +27,8 @@ def make_tree(
     rng: np.random.Generator,
 ) -> Tree:
     """A tree of the given shape; lengths drawn log-uniformly from the given ranges."""
-    if n_observed < 1:
-        raise DataError(
-            f"n_observed={n_observed}",
-            "give at least one observed variable",
-            value=n_observed,
-            option="n_observed",
-        )
+    remedy = "give at least one observed variable"
+    check_option("n_observed", n_observed, n_observed >= 1, remedy)
     makers = {
         "balanced": _balanced_edges,
         "caterpillar": _caterpillar_edges,
@@ -59,12 +54,8 @@ def make_tree(
 def _draw(length: float | tuple[float, float], size: int, rng: np.random.Generator) -> Floats:
     low, high = length if isinstance(length, tuple) else (length, length)
     if not 0 < low <= high < np.inf:
-        raise DataError(
-            f"edge length {length!r}",
-            "give 0 < low <= high",
-            value=length,
-            option="edge_length",
-        )
+        what = f"edge length {length!r}"
+        raise DataError(what, "give 0 < low <= high", value=length, option="edge_length")
     return np.exp(rng.uniform(np.log(low), np.log(high), size))
 
 
