@@ -37,9 +37,7 @@ def compile_command(kinds: Kinds = None, threads: Threads = None) -> None:
     unknown = [kind for kind in kinds or () if kind not in KINDS]
     if unknown:
         raise DataError(
-            f"unknown kind {unknown[0]!r}",
-            f"choose from {', '.join(KINDS)}",
-            value=unknown[0],
+            f"unknown kind {unknown[0]!r}", f"choose from {', '.join(KINDS)}", value=unknown[0]
         )
     folder = kernel_folder()
     if folder is None:

@@ -16,10 +16,10 @@ from latenttree.cli.printing import new_console
 from latenttree.cli.summary import print_fit
 
 if TYPE_CHECKING:
-    import numpy as np
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
+    from latenttree.engine.arrays import Bools, Floats, Ints
     from latenttree.estimator import LatentTree
     from latenttree.tree import Tree
 
@@ -38,9 +38,9 @@ class Digits:
     `(n,)` digits, which the fit never sees."""
 
     names: list[str]
-    cells: NDArray[np.int64]
-    codes: NDArray[np.int64]
-    digits: NDArray[np.int64]
+    cells: Ints
+    codes: Ints
+    digits: Ints
 
 
 def demo_command(
@@ -53,7 +53,7 @@ def demo_command(
     console = new_console()
     console.print(_intro(data))
     options = {"n_states": STATES, "max_iter": ENOUGH_STEPS, "random_state": 0}
-    model = learn(_as_table(data.names, data.codes), threads, **options)
+    model = learn(_columns(data.names, data.codes), threads, **options)
     print_fit(console, model)
     console.print(_neighbours_line(model.tree_, data.cells))
     console.print(_hidden_line(model, data), highlight=False)
@@ -73,13 +73,7 @@ def _load() -> Digits:
     return Digits(names, cells, codes[:, varies], images.target)
 
 
-def _as_table(names: Sequence[str], codes: NDArray[np.int64]) -> Any:
-    from latenttree.data import as_table
-
-    return as_table(codes, names=names)
-
-
-def _columns(names: Sequence[str], codes: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:
+def _columns(names: Sequence[str], codes: Ints) -> dict[str, Ints]:
     return dict(zip(names, codes.T, strict=True))
 
 
@@ -111,7 +105,7 @@ def _figure(model: LatentTree, data: Digits) -> Figure:
 # ---- what is measured -----------------------------------------------------------------
 
 
-def _neighbours_line(tree: Tree, cells: NDArray[np.int64]) -> str:
+def _neighbours_line(tree: Tree, cells: Ints) -> str:
     """Pixels whose nearest pixel along the tree touches them in the grid, corners included."""
     import numpy as np
 
@@ -142,7 +136,7 @@ def _hidden_line(model: LatentTree, data: Digits) -> str:
     )
 
 
-def _information(columns: NDArray[Any], target: NDArray[Any]) -> NDArray[np.float64]:
+def _information(columns: NDArray[Any], target: NDArray[Any]) -> Floats:
     """(p,) mutual information of each column with `target`, in nats."""
     import numpy as np
     from sklearn.metrics import mutual_info_score
@@ -159,7 +153,7 @@ def _held_out_line(data: Digits, threads: int | None) -> str:
     train, new = data.codes[~test][:, varies], data.codes[test][:, varies]
     names = [name for name, kept in zip(data.names, varies, strict=True) if kept]
     quick = {"search": False, "max_iter": FEW_STEPS}
-    model = learn(_as_table(names, train), threads, n_states=STATES, random_state=0, **quick)
+    model = learn(_columns(names, train), threads, n_states=STATES, random_state=0, **quick)
     known = np.array([np.isin(new[:, j], train[:, j]) for j in range(len(names))]).T
     tree = float(model.score(_columns(names, np.ma.array(new, mask=~known))))
     alone = _independent(train, new, known)
@@ -169,9 +163,7 @@ def _held_out_line(data: Digits, threads: int | None) -> str:
     )
 
 
-def _independent(
-    train: NDArray[np.int64], new: NDArray[np.int64], known: NDArray[np.bool_]
-) -> float:
+def _independent(train: Ints, new: Ints, known: Bools) -> float:
     """Mean log-likelihood under the frequencies of each pixel; levels it never had are left out,
     as they are for the tree."""
     import numpy as np

@@ -96,17 +96,9 @@ class LearningOptions:
 
     def arguments(self) -> dict[str, Any]:
         """Arguments of `LatentTree` but for the number of states."""
-        return {
-            "hidden": self.hidden,
-            "min_support": self.min_support,
-            "tree": self.tree,
-            "search": self.search,
-            "refine": "em" if self.refine else None,
-            "max_iter": self.max_iter,
-            "smoothing": self.smoothing,
-            "random_state": self.seed,
-            "memory_limit": self.memory_limit,
-        }
+        own = {"states", "threads", "seed"}
+        same = {name: value for name, value in vars(self).items() if name not in own}
+        return same | {"refine": "em" if self.refine else None, "random_state": self.seed}
 
 
 def fit_command(
@@ -118,8 +110,7 @@ def fit_command(
         ),
     ],
     out: Annotated[
-        Path,
-        typer.Option("--out", "-o", help="Model: .ltree. The tree alone: .json or .nwk."),
+        Path, typer.Option("--out", "-o", help="Model: .ltree. The tree alone: .json or .nwk.")
     ],
     learning: LearningOptions,
     reading: TrainingTable,
@@ -128,8 +119,11 @@ def fit_command(
     verbose: Verbose = False,
 ) -> None:
     """Learn a tree and its probabilities from a file."""
+    from latenttree.io.treefile import check_tree_path
+
     n_states = learning.n_states()
-    _check_paths(out, picture)
+    check_tree_path(out)
+    check_picture_path(picture.plot)
     table = read_training(file, reading, events, learning.gaussian, learning.memory_limit)
     console = new_console()
     _print_table(console, table, file)
@@ -141,14 +135,6 @@ def fit_command(
     print_fit(console, model, table.notes, verbose)
     _save(console, model, out)
     save_tree_picture(console, model.tree_, model.diagnostics_.support, picture)
-
-
-def _check_paths(out: Path, picture: PictureOptions) -> None:
-    """Raise, before the work is done, where a result cannot be written."""
-    from latenttree.io.treefile import check_tree_path
-
-    check_tree_path(out)
-    check_picture_path(picture.plot)
 
 
 def _print_table(console: Console, table: Table, file: Path) -> None:

@@ -36,6 +36,7 @@ from latenttree.data.schema.lookup import MISSING
 from latenttree.data.schema.new_data import Rows
 from latenttree.data.table import Table, sparse_binary_table
 from latenttree.data.weights import check_weights
+from latenttree.engine.arrays import Floats, Ints
 from latenttree.errors import DataError
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ class NewData:
     frame: Any = None
     samples: NDArray[Any] | None = None
     notes: tuple[str, ...] = ()
-    weights: NDArray[np.float64] | None = None
+    weights: Floats | None = None
 
     def __len__(self) -> int:
         return self.rows.n_samples
@@ -243,7 +244,7 @@ def _check_names(header: Sequence[str], schema: Schema, file: str) -> None:
         )
 
 
-def _column_codes(cells: CsvCells, j: int, labels: StateLabels, file: str) -> NDArray[np.int64]:
+def _column_codes(cells: CsvCells, j: int, labels: StateLabels, file: str) -> Ints:
     """(n,) codes of a column, -1 where its cell is empty or says that it is missing."""
     code_of_text = np.array([_code(labels, text) for text in cells.texts[j]], dtype=np.int64)
     codes = code_of_text[cells.codes[j]]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from latenttree.engine.arrays import Floats
 from latenttree.errors import DataError
 
 if TYPE_CHECKING:
@@ -23,20 +24,15 @@ DIGITS = 9  # of numbers in a .csv
 
 def check_output(path: Path, suffixes: Sequence[str], source: Path | None = None) -> None:
     """Raise, before the work is done, where a table cannot be written."""
-    from latenttree.io.atomic import check_folder
+    from latenttree.io.atomic import check_target
 
-    if path.suffix.lower() not in suffixes:
-        raise DataError(
-            f"the name {path.name!r} does not tell how to write a table",
-            f"end it in {' or '.join(suffixes)}",
-            path=str(path),
-        )
-    check_folder(path)
+    problem = "the name {} does not tell how to write a table"
+    check_target(path, suffixes, problem, f"end it in {' or '.join(suffixes)}")
     if source is not None and path.exists() and path.samefile(source):
         raise DataError(f"{path} is the file that is read", "write to another", path=str(path))
 
 
-def refuse_impossible(log_likelihoods: NDArray[np.float64], start: int = 0) -> None:
+def refuse_impossible(log_likelihoods: Floats, start: int = 0) -> None:
     """Raise where a sample, the first of them number `start`, has probability zero."""
     impossible = np.flatnonzero(np.isneginf(log_likelihoods))
     if len(impossible):

@@ -6,12 +6,13 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from latenttree.cli.wording import in_words
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
     from latenttree.engine import Progress
 
@@ -31,6 +32,16 @@ def new_progress() -> Progress:
     from latenttree.engine import Progress
 
     return Progress(verbose=sys.stderr.isatty())
+
+
+def new_table(*heads: str, left: int = 1, **options: Any) -> Table:
+    """A table without lines: the first `left` columns to the left, the others to the right."""
+    from rich.table import Table
+
+    table = Table(*heads, box=None, **options)
+    for column in table.columns[left:]:
+        column.justify = "right"
+    return table
 
 
 def print_notes(console: Console, notes: Sequence[str]) -> None:

@@ -8,17 +8,16 @@ import typer
 
 from latenttree.cli.model_file import load_model
 from latenttree.cli.options import ModelFile
-from latenttree.cli.printing import new_console
+from latenttree.cli.printing import new_console, new_table
 from latenttree.errors import DataError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
-    from numpy.typing import NDArray
     from rich.console import Console
 
     from latenttree.cli.node_values import NodeValues
+    from latenttree.engine.arrays import Floats
     from latenttree.estimator import LatentTree
 
 
@@ -88,8 +87,6 @@ def _evidence_line(model: LatentTree, record: dict[str, Any]) -> str:
 def _print_answers(
     console: Console, model: LatentTree, nodes: Sequence[str], record: dict[str, Any], top: int
 ) -> None:
-    from rich.table import Table
-
     from latenttree.cli.node_values import expectation, values_of
 
     names = [values_of(model.model_, model.schema_, model.tree_.index(node)) for node in nodes]
@@ -97,9 +94,7 @@ def _print_answers(
     after = model.predict_proba(record, states) if record and states else {}
     plain = "P" if len(states) == len(nodes) else "P or mean"
     heads = ("node", "value", "given this", "without") if record else ("node", "value", plain)
-    table = Table(*heads, box=None, header_style="bold")
-    for column in table.columns[2:]:
-        column.justify = "right"
+    table = new_table(*heads, left=2, header_style="bold")
     for node, values in zip(nodes, names, strict=True):
         columns = [model.marginal(node)]
         if record and node in after:
@@ -111,7 +106,7 @@ def _print_answers(
 
 
 def _add_rows(
-    table: Any, node: str, names: NodeValues, columns: Sequence[NDArray[np.float64]], top: int
+    table: Any, node: str, names: NodeValues, columns: Sequence[Floats], top: int
 ) -> None:
     """All states in order, or the most probable ones where there are too many."""
     import numpy as np

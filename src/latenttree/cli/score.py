@@ -8,22 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from latenttree.cli.model_file import load_model
-from latenttree.cli.options import (
-    DataFile,
-    ModelFile,
-    NewEvents,
-    TableOptions,
-    Threads,
-    Weights,
-)
+from latenttree.cli.options import DataFile, ModelFile, NewEvents, TableOptions, Threads, Weights
 from latenttree.cli.printing import new_console, new_progress, print_file, print_notes
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
     from rich.console import Console
 
     from latenttree.cli.new_data import NewData
+    from latenttree.engine.arrays import Floats
     from latenttree.estimator import LatentTree
 
 
@@ -56,7 +48,7 @@ def score_command(
         _write(console, data, logs, out)
 
 
-def _log_likelihoods(model: LatentTree, data: NewData) -> NDArray[np.float64]:
+def _log_likelihoods(model: LatentTree, data: NewData) -> Floats:
     from latenttree.engine import resolve_jobs
     from latenttree.queries import SampleEvidence, answers_of
 
@@ -65,12 +57,12 @@ def _log_likelihoods(model: LatentTree, data: NewData) -> NDArray[np.float64]:
         return answers.log_likelihoods(SampleEvidence(data.rows), resolve_jobs(model.n_jobs))
 
 
-def _print_scores(
-    console: Console, model: LatentTree, data: NewData, logs: NDArray[np.float64]
-) -> None:
+def _print_scores(console: Console, model: LatentTree, data: NewData, logs: Floats) -> None:
     import numpy as np
 
-    n, total = _total(logs, data.weights)
+    from latenttree.queries import weighted_sum
+
+    total, n = weighted_sum(logs, data.weights)
     bic = model.model_.n_parameters * np.log(n) - 2 * total
     weight = "" if data.weights is None else f" (weight {n:,.6g})"
     console.print(f"samples               {len(logs):,}{weight}")
@@ -85,15 +77,7 @@ def _print_scores(
         print_notes(console, [note])
 
 
-def _total(logs: NDArray[np.float64], weights: NDArray[np.float64] | None) -> tuple[float, float]:
-    """How many samples there are, and the sum over them; rows of weight 0 do not count."""
-    if weights is None:
-        return len(logs), float(logs.sum())
-    counts = weights > 0  # an impossible row of weight 0 would make the sum NaN
-    return float(weights.sum()), float(weights[counts] @ logs[counts])
-
-
-def _write(console: Console, data: NewData, logs: NDArray[np.float64], out: Path) -> None:
+def _write(console: Console, data: NewData, logs: Floats, out: Path) -> None:
     from latenttree.cli.output_tables import identifier_columns, table_writer
 
     names, columns = identifier_columns(data, out)

@@ -9,18 +9,18 @@ import typer
 
 from latenttree.cli.options import PictureOptions, Verbose
 from latenttree.cli.pictures import check_picture_path, save_tree_picture
-from latenttree.cli.printing import new_console, print_notes
+from latenttree.cli.printing import new_console, new_table, print_notes
 from latenttree.cli.summary import print_neighbours, print_stages, print_summary
 from latenttree.cli.terminal import can_print
 from latenttree.errors import DataError
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
     from rich.console import Console
 
     from latenttree.cli.node_values import NodeValues
     from latenttree.data import Schema
+    from latenttree.engine.arrays import Floats
     from latenttree.io.archive import Saved
     from latenttree.io.treefile import SavedTree
     from latenttree.tree import Tree
@@ -99,7 +99,7 @@ def _with_probabilities(file: Path, whole: Saved | None) -> Saved:
 # ---- the drawing ----------------------------------------------------------------------
 
 
-def _drawing(tree: Tree, support: NDArray[np.float64], lengths: bool, max_lines: int) -> str:
+def _drawing(tree: Tree, support: Floats, lengths: bool, max_lines: int) -> str:
     """The tree as text; inner nodes are followed by the support of the edge above them."""
     import numpy as np
 
@@ -122,7 +122,6 @@ def _drawing(tree: Tree, support: NDArray[np.float64], lengths: bool, max_lines:
 
 def _print_node(console: Console, saved: Saved, name: str) -> None:
     from rich.markup import escape
-    from rich.table import Table
 
     from latenttree.cli.node_values import values_of
     from latenttree.data import Schema
@@ -135,8 +134,7 @@ def _print_node(console: Console, saved: Saved, name: str) -> None:
     kind = "hidden" if hidden else "observed"
     size = f"{len(values.texts)} states" if values.sums_to_one else values.family
     console.print(f"[bold]{escape(name)}[/bold], {kind}, {size}", highlight=False)
-    table = Table("value", values.symbol, box=None, header_style="bold")
-    table.columns[1].justify = "right"
+    table = new_table("value", values.symbol, header_style="bold")
     _add_values(table, values, model.marginal(v)[:, None])
     console.print(table)
     for u in model.tree.neighbors(v).tolist():
@@ -147,7 +145,6 @@ def _print_node(console: Console, saved: Saved, name: str) -> None:
 
 def _print_edge(console: Console, saved: Saved, schema: Schema, child: int, given: int) -> None:
     from rich.markup import escape
-    from rich.table import Table
 
     from latenttree.cli.node_values import values_of
 
@@ -162,9 +159,7 @@ def _print_edge(console: Console, saved: Saved, schema: Schema, child: int, give
     console.print(f"\n[bold]{title}[/bold]{note}", highlight=False)
     shown = columns.texts[:MAX_STATES]
     heads = [names[1]] if shown == ["mean"] else [f"{names[1]}={escape(text)}" for text in shown]
-    table = Table(names[0], *heads, box=None)
-    for column in table.columns[1:]:
-        column.justify = "right"
+    table = new_table(names[0], *heads)
     _add_values(table, rows, model.conditional(child, given)[:, : len(shown)])
     console.print(table)
 
@@ -173,8 +168,7 @@ def _edge_note(saved: Saved, a: int, b: int) -> str:
     import numpy as np
 
     tree = saved.model.tree
-    edges = np.sort(tree.edges, axis=1)
-    e = int(np.flatnonzero((edges == sorted((a, b))).all(axis=1))[0])
+    e = int(tree.parent_edges(a)[b])
     support = float(np.asarray(saved.support)[e])
     inner = e in tree.internal_edges().tolist()
     known = f", support {support:.2f}" if inner and not np.isnan(support) else ""

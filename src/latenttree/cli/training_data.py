@@ -71,11 +71,7 @@ def read_training(
 
 
 def _read_events(
-    file: Path,
-    events: TrainingEvents,
-    min_count: int,
-    delimiter: str,
-    memory_limit: str | None,
+    file: Path, events: TrainingEvents, min_count: int, delimiter: str, memory_limit: str | None
 ) -> Table:
     """The table of a file of events: binary codes, or a multi-hot variable for each group."""
     from latenttree.data.events.read import read_events

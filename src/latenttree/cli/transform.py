@@ -14,10 +14,8 @@ from latenttree.cli.printing import new_console, new_progress, print_file, print
 from latenttree.errors import DataError
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from latenttree.data.schema.new_data import Rows
+    from latenttree.engine.arrays import Floats
     from latenttree.queries import Answers
 
 
@@ -56,7 +54,7 @@ def transform_command(
 
 def _posteriors(
     answers: Answers, rows: Rows, width: int, n_jobs: int
-) -> Iterator[tuple[int, NDArray[np.float64]]]:
+) -> Iterator[tuple[int, Floats]]:
     """Ranges of samples: the first of each, and the posteriors of the hidden nodes."""
     from latenttree.cli.output_tables import refuse_impossible
     from latenttree.queries import SampleEvidence

@@ -29,7 +29,7 @@ from numpy.typing import ArrayLike
 from latenttree.data import Schema
 from latenttree.data.files.boundary import reading
 from latenttree.errors import DataError
-from latenttree.io.atomic import check_folder, replacing
+from latenttree.io.atomic import check_target, replacing
 from latenttree.io.emission_arrays import width_of
 from latenttree.io.json_text import field_of, from_json, plain, to_json
 from latenttree.io.messages import parts_of, with_parts
@@ -82,14 +82,8 @@ class Saved:
 
 
 def check_archive_path(path: str | os.PathLike[str]) -> Path:
-    """``path``, or an error if no model can be written there; call it before long work."""
-    target = Path(path)
-    if target.suffix.lower() != SUFFIX:
-        raise DataError(
-            f"{target.name!r} is no name for a model", f"end it in {SUFFIX}", path=str(path)
-        )
-    check_folder(target)
-    return target
+    """``path``, or an error if no model can be written there."""
+    return check_target(path, (SUFFIX,), "{} is no name for a model", f"end it in {SUFFIX}")
 
 
 def save_archive(path: str | os.PathLike[str], saved: Saved) -> None:
@@ -226,10 +220,7 @@ _OWN_FIELDS: dict[str, dict[str, type]] = {
 }
 """What the kinds of hidden nodes have besides."""
 
-_FIRST_VERSION = {
-    "hidden": "categorical",
-    "emissions": {"nodes": [], "families": [], "widths": []},
-}
+_FIRST_VERSION = {"hidden": "categorical", "emissions": {"nodes": [], "families": [], "widths": []}}
 """Fields that files of version 1 lack, with what they mean there."""
 
 

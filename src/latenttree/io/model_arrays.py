@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from latenttree.engine.arrays import Floats
 from latenttree.io import emission_arrays
 from latenttree.io.npz import VALUE, Dtype
 from latenttree.model.gaussian import GaussianTreeModel
 from latenttree.model.tree_model import TreeModel
 from latenttree.tree import Tree
 
-Floats = NDArray[np.float64]
 Model = TreeModel | GaussianTreeModel
 Arrays = Mapping[str, tuple[NDArray[Any], Dtype]]
 

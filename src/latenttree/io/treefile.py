@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from latenttree.data.files.boundary import reading
+from latenttree.engine.arrays import Floats, Ints
 from latenttree.errors import DataError
-from latenttree.io.atomic import check_folder, replacing
+from latenttree.io.atomic import check_target, replacing
 from latenttree.io.json_text import field_of, from_json
 from latenttree.io.messages import parts_of, with_parts
 from latenttree.io.zip_archive import ZipReader, write_zip
@@ -42,7 +43,7 @@ class SavedTree:
     """A tree from a file. ``support`` is ``(E,)``, NaN where an edge has none."""
 
     tree: Tree
-    support: NDArray[np.float64]
+    support: Floats
     stage_seconds: dict[str, float] = field(default_factory=dict)
     n_states: int | None = None
     messages: tuple[str, ...] = ()
@@ -50,15 +51,8 @@ class SavedTree:
 
 def check_tree_path(path: str | os.PathLike[str]) -> Path:
     """``path``, or an error if no tree can be written there; call it before long work."""
-    target = Path(path)
-    if target.suffix.lower() not in SUFFIXES:
-        raise DataError(
-            f"the name {target.name!r} does not tell how to write a tree",
-            f"end it in {', '.join(SUFFIXES[:-2])} or {SUFFIXES[-2]}",
-            path=str(path),
-        )
-    check_folder(target)
-    return target
+    remedy = f"end it in {', '.join(SUFFIXES[:-2])} or {SUFFIXES[-2]}"
+    return check_target(path, SUFFIXES, "the name {} does not tell how to write a tree", remedy)
 
 
 def save_tree(
@@ -138,7 +132,7 @@ def _to_record(tree: Tree, report: Diagnostics | SavedTree | None) -> dict[str, 
     }
 
 
-def check_support(support: ArrayLike, n_edges: int) -> NDArray[np.float64]:
+def check_support(support: ArrayLike, n_edges: int) -> Floats:
     """The support as an ``(E,)`` array."""
     array = np.array(support, dtype=np.float64)
     if array.shape != (n_edges,):
@@ -175,14 +169,14 @@ def _from_record(record: Any) -> SavedTree:
     )
 
 
-def _edges(record: dict[str, Any]) -> NDArray[np.int64]:
+def _edges(record: dict[str, Any]) -> Ints:
     pairs = _list(record, "edges", list)
     if any(len(pair) != 2 or any(type(end) is not int for end in pair) for pair in pairs):
         raise ValueError("the field 'edges' is not a list of pairs of integers")
     return np.array(pairs, dtype=np.int64).reshape(-1, 2)
 
 
-def _support(record: dict[str, Any], n_edges: int) -> NDArray[np.float64]:
+def _support(record: dict[str, Any], n_edges: int) -> Floats:
     if "support" not in record:
         return np.full(n_edges, np.nan)
     values = _list(record, "support", float, int, type(None))

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from latenttree.data import Schema
 from latenttree.data.schema.new_data import Rows
+from latenttree.engine.arrays import Floats
 from latenttree.errors import DataError
 from latenttree.model.gaussian import GaussianTreeModel
 from latenttree.model.inference import Evidence
@@ -19,8 +20,6 @@ from latenttree.queries.evidence import SampleEvidence, check_possible
 from latenttree.queries.filling import Filled, fill_by_draws, fill_by_modes
 from latenttree.queries.gaussian import GaussianAnswers
 from latenttree.queries.nodes import classes_of, hidden_names_out
-
-Floats = NDArray[np.float64]
 
 
 class TreeAnswers:

@@ -15,12 +15,11 @@ from scipy import sparse
 
 from latenttree.data import Schema
 from latenttree.data.schema.new_data import Rows
+from latenttree.engine.arrays import Floats
 from latenttree.errors import DataError
 from latenttree.model.gaussian import GaussianTreeModel
 from latenttree.queries.evidence import SampleEvidence, no_overflow_warnings, sample_ranges
 from latenttree.queries.filling import Filled
-
-Floats = NDArray[np.float64]
 
 
 class GaussianAnswers:

@@ -17,13 +17,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from latenttree.data import Schema, check_weights
 from latenttree.engine import resolve_jobs
+from latenttree.engine.arrays import Floats
 from latenttree.errors import DataError, check_option
 from latenttree.queries.answers import Answers, answers_of
 from latenttree.queries.evidence import SampleEvidence, no_evidence, read_samples, read_to_fill
 from latenttree.queries.filling import filled_records
 from latenttree.queries.nodes import Node, node_index, node_indices
-
-Floats = NDArray[np.float64]
 
 
 class QueryMixin(TransformerMixin):
@@ -163,11 +162,9 @@ class QueryMixin(TransformerMixin):
     def _weighted(self, X: Any, sample_weight: Any) -> tuple[float, float]:
         """Log-likelihood of all samples together, and how many they count for."""
         logs = self.score_samples(X)
-        if sample_weight is None:
-            return float(logs.sum()), float(len(logs))
-        weights = check_weights(sample_weight, len(logs), least=0.0)
-        used = weights > 0  # a sample that does not count may be impossible
-        return float(weights[used] @ logs[used]), float(weights.sum())
+        if sample_weight is not None:
+            sample_weight = check_weights(sample_weight, len(logs), least=0.0)
+        return weighted_sum(logs, sample_weight)
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[Any, NDArray[Any]]:
         """Draw samples from the model.
@@ -292,6 +289,15 @@ class QueryMixin(TransformerMixin):
 
     def _generator(self, random_state: Any) -> np.random.Generator:
         return as_generator(self.random_state if random_state is None else random_state)
+
+
+def weighted_sum(logs: Floats, weights: Floats | None) -> tuple[float, float]:
+    """The sum over samples, each counted as often as its weight says, and how many they count for.
+    A sample of weight 0 may be impossible."""
+    if weights is None:
+        return float(logs.sum()), float(len(logs))
+    used = weights > 0
+    return float(weights[used] @ logs[used]), float(weights.sum())
 
 
 def _check_input_features(estimator: Any, input_features: Any) -> None:

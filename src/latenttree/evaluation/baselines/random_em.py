@@ -11,12 +11,12 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from latenttree.config import check_refinement_options
 from latenttree.data import Table, as_table, check_n_states
 from latenttree.data.content_order import in_content_order
 from latenttree.data.distinct_rows import distinct_rows
+from latenttree.engine.arrays import Floats
 from latenttree.errors import DataError, check_option
 from latenttree.model.likelihood import total_log_likelihood
 from latenttree.model.samples import Samples, marginals
@@ -86,7 +86,7 @@ def random_em(
 
 
 def random_model(
-    tree: Tree, marginals: dict[int, NDArray[np.float64]], n_states: int, rng: np.random.Generator
+    tree: Tree, marginals: dict[int, Floats], n_states: int, rng: np.random.Generator
 ) -> TreeModel:
     """A random start for EM: random CPTs around the marginals of observed nodes."""
     root = default_root(tree)

@@ -6,15 +6,14 @@ from itertools import pairwise
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from latenttree.config import check_choice
+from latenttree.engine.arrays import Floats, Ints
 from latenttree.errors import DataError, check_option
 from latenttree.evaluation.baselines._shared import tidy_hidden
 from latenttree.tree import Tree
 
 Shape = Literal["balanced", "caterpillar", "star", "random"]
-Floats = NDArray[np.float64]
 
 
 def make_tree(
@@ -60,8 +59,8 @@ def _draw(length: float | tuple[float, float], size: int, rng: np.random.Generat
 
 
 def _promote_hidden(
-    edges: NDArray[np.int64], n_observed: int, share: float, rng: np.random.Generator
-) -> tuple[NDArray[np.int64], int]:
+    edges: Ints, n_observed: int, share: float, rng: np.random.Generator
+) -> tuple[Ints, int]:
     """Turn a share of the hidden nodes into observed ones, which take the next observed indices."""
     n_hidden = int(edges.max(initial=n_observed - 1)) + 1 - n_observed
     chosen = rng.permutation(n_hidden) < round(share * n_hidden)
@@ -71,7 +70,7 @@ def _promote_hidden(
     return relabel[edges], n_observed + int(chosen.sum())
 
 
-def _balanced_edges(p: int, arity: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def _balanced_edges(p: int, arity: int, rng: np.random.Generator) -> Ints:
     """Level by level, `arity` neighbouring nodes get a parent, until one node is left."""
     level, n_nodes, edges = list(range(p)), p, []
     while len(level) > 1:
@@ -91,18 +90,18 @@ def _balanced_edges(p: int, arity: int, rng: np.random.Generator) -> NDArray[np.
     return _without_degree_two(np.array(edges, dtype=np.int64), p)
 
 
-def _caterpillar_edges(p: int, arity: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def _caterpillar_edges(p: int, arity: int, rng: np.random.Generator) -> Ints:
     """A chain of hidden nodes, one leaf on each, two at the ends: a hidden Markov chain."""
     chain = list(range(p, 2 * p - 2))
     leaves = [(i, chain[min(max(i - 1, 0), p - 3)]) for i in range(p)]
     return np.array(leaves + list(pairwise(chain)), dtype=np.int64)
 
 
-def _star_edges(p: int, arity: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def _star_edges(p: int, arity: int, rng: np.random.Generator) -> Ints:
     return np.array([(i, p) for i in range(p)], dtype=np.int64)
 
 
-def _random_edges(p: int, arity: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def _random_edges(p: int, arity: int, rng: np.random.Generator) -> Ints:
     """Random joins: 2 to `arity` nodes, drawn from those without a parent, get one."""
     level, n_nodes, edges = list(rng.permutation(p)), p, []
     while len(level) > 1:
@@ -116,7 +115,7 @@ def _random_edges(p: int, arity: int, rng: np.random.Generator) -> NDArray[np.in
     return _without_degree_two(np.array(edges, dtype=np.int64), p)
 
 
-def _without_degree_two(edges: NDArray[np.int64], p: int) -> NDArray[np.int64]:
+def _without_degree_two(edges: Ints, p: int) -> Ints:
     """Suppress hidden nodes with two neighbours (a root with two children)."""
     joined, _ = tidy_hidden(p, edges, np.zeros(len(edges)))
     hidden = np.unique(joined[joined >= p])
