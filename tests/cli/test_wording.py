@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import latenttree
-from latenttree.cli.fit import fit_command
-from latenttree.cli.options import with_flat_options
+from latenttree.cli.commands import Fit
+from latenttree.cli.options import flat_parameters
 from latenttree.cli.wording import (
     FLAGS,
     PHRASES,
@@ -140,6 +140,6 @@ def test_flags_exist() -> None:
 
 
 def test_fit_has_an_option_for_each_field() -> None:
-    names = list(with_flat_options(fit_command).__annotations__)
+    names = [parameter.name for parameter in flat_parameters(Fit)]
     assert names[:3] == ["file", "out", "states"]
     assert {"min_support", "family", "plot", "roll_up", "binary", "verbose"} <= set(names)

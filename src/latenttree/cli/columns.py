@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from latenttree.cli.new_data import NewData
+from latenttree.data import Schema
 from latenttree.data.values import TRAITS
 from latenttree.engine.arrays import Bools
-
-if TYPE_CHECKING:
-    from latenttree.cli.new_data import NewData
-    from latenttree.data import Schema
-    from latenttree.queries import Filled
+from latenttree.queries import Filled
 
 Columns = list[NDArray[Any]]
 

@@ -4,26 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.datasets import load_digits
+from sklearn.metrics import mutual_info_score
 
+from latenttree.cli.commands import Demo
 from latenttree.cli.fit import learn
-from latenttree.cli.options import Threads
 from latenttree.cli.pictures import check_picture_path, save_figure
 from latenttree.cli.printing import new_console
 from latenttree.cli.summary import print_fit
+from latenttree.engine.arrays import Bools, Floats, Ints
+from latenttree.estimator import LatentTree
+from latenttree.tree import Tree
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-    from numpy.typing import NDArray
 
-    from latenttree.engine.arrays import Bools, Floats, Ints
-    from latenttree.estimator import LatentTree
-    from latenttree.tree import Tree
-
-PICTURE = Path("demo_digits.png")
 SHAPE = (8, 8)
 STATES = 2
 LEVELS = (1, 6, 12)  # ink 0, 1 to 5, 6 to 11, 12 to 16: blank, light, dark, black
@@ -43,28 +42,22 @@ class Digits:
     digits: Ints
 
 
-def demo_command(
-    out: Annotated[Path, typer.Option(help="Picture to write (.png, .pdf or .svg).")] = PICTURE,
-    threads: Threads = None,
-) -> None:
-    """Learn the tree over the pixels of handwritten digits, draw it, and use its model."""
-    check_picture_path(out)
+def run(asked: Demo) -> None:
+    """Learn, print what the model shows, and draw."""
+    check_picture_path(asked.out)
     data = _load()
     console = new_console()
     console.print(_intro(data))
     options = {"n_states": STATES, "max_iter": ENOUGH_STEPS, "random_state": 0}
-    model = learn(_columns(data.names, data.codes), threads, **options)
+    model = learn(_columns(data.names, data.codes), asked.threads, **options)
     print_fit(console, model)
     console.print(_neighbours_line(model.tree_, data.cells))
     console.print(_hidden_line(model, data), highlight=False)
-    console.print(_held_out_line(data, threads), highlight=False)
-    save_figure(console, _figure(model, data), out)
+    console.print(_held_out_line(data, asked.threads), highlight=False)
+    save_figure(console, _figure(model, data), asked.out)
 
 
 def _load() -> Digits:
-    import numpy as np
-    from sklearn.datasets import load_digits
-
     images = load_digits()
     codes = np.digitize(images.data, LEVELS)
     varies = np.flatnonzero(np.any(codes != codes[0], axis=0))
@@ -107,8 +100,6 @@ def _figure(model: LatentTree, data: Digits) -> Figure:
 
 def _neighbours_line(tree: Tree, cells: Ints) -> str:
     """Pixels whose nearest pixel along the tree touches them in the grid, corners included."""
-    import numpy as np
-
     distances = tree.path_lengths()
     np.fill_diagonal(distances, np.inf)
     nearest = distances.argmin(axis=1)
@@ -121,8 +112,6 @@ def _neighbours_line(tree: Tree, cells: Ints) -> str:
 
 def _hidden_line(model: LatentTree, data: Digits) -> str:
     """The hidden variable that is most informative of the digit, and the pixels it depends on."""
-    import numpy as np
-
     states = model.predict(_columns(data.names, data.codes))
     best = int(np.argmax(_information(states, data.digits)))
     state = states[:, best]
@@ -138,16 +127,11 @@ def _hidden_line(model: LatentTree, data: Digits) -> str:
 
 def _information(columns: NDArray[Any], target: NDArray[Any]) -> Floats:
     """(p,) mutual information of each column with `target`, in nats."""
-    import numpy as np
-    from sklearn.metrics import mutual_info_score
-
     return np.array([mutual_info_score(target, column) for column in columns.T])
 
 
 def _held_out_line(data: Digits, threads: int | None) -> str:
     """Log-likelihood of digits that a second fit has not seen, against pixels by themselves."""
-    import numpy as np
-
     test = np.arange(len(data.codes)) % HELD_OUT == 0
     varies = np.any(data.codes[~test] != data.codes[~test][0], axis=0)
     train, new = data.codes[~test][:, varies], data.codes[test][:, varies]
@@ -166,8 +150,6 @@ def _held_out_line(data: Digits, threads: int | None) -> str:
 def _independent(train: Ints, new: Ints, known: Bools) -> float:
     """Mean log-likelihood under the frequencies of each pixel; levels it never had are left out,
     as they are for the tree."""
-    import numpy as np
-
     total = 0.0
     for j in range(train.shape[1]):
         share = np.bincount(train[:, j], minlength=len(LEVELS) + 1) / len(train)

@@ -19,7 +19,10 @@ from latenttree.cli.excluded_columns import check_excluded
 from latenttree.cli.labels import StateLabels, parse_number
 from latenttree.cli.options import NewEvents, TableOptions
 from latenttree.cli.training_data import event_delimiter, recorded
+from latenttree.data import Schema
 from latenttree.data.checks import N_SHOWN, check_shape, listing, resolve_names
+from latenttree.data.events.read import read_events
+from latenttree.data.events.report import NothingLeft
 from latenttree.data.files import docword
 from latenttree.data.files.boundary import reading
 from latenttree.data.files.csv_batches import (
@@ -40,7 +43,6 @@ from latenttree.engine.arrays import Floats, Ints
 from latenttree.errors import DataError
 
 if TYPE_CHECKING:
-    from latenttree.data import Schema
     from latenttree.estimator import LatentTree
 
 Codes = NDArray[np.int32]
@@ -310,9 +312,6 @@ def _column_numbers(cells: CsvCells, j: int, schema: Schema, i: int, file: str) 
 
 def _read_events(path: Path, model: LatentTree, options: NewEvents, separator: str) -> NewData:
     """Events in the codes of a model; codes that it does not know are counted and left out."""
-    from latenttree.data.events.read import read_events
-    from latenttree.data.events.report import NothingLeft
-
     schema = model.schema_
     codes, groups = _codes(schema)
     arguments = options.arguments() | {"delimiter": event_delimiter(separator)}

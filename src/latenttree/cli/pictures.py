@@ -5,15 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+from rich.console import Console
+
 from latenttree.cli.options import PictureOptions
 from latenttree.cli.printing import print_file
+from latenttree.engine.arrays import Floats
+from latenttree.io.atomic import check_target, replacing
+from latenttree.plots.canvas import import_matplotlib
+from latenttree.tree import Tree
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-    from rich.console import Console
-
-    from latenttree.engine.arrays import Floats
-    from latenttree.tree import Tree
 
 SUFFIXES = (".png", ".pdf", ".svg")
 
@@ -22,17 +25,12 @@ def check_picture_path(path: Path | None) -> None:
     """Raise, before the work is done, where a picture cannot be written."""
     if path is None:
         return
-    from latenttree.io.atomic import check_target
-    from latenttree.plots.canvas import import_matplotlib
-
     check_target(path, SUFFIXES, "{} is no picture file", "end it in .png, .pdf or .svg")
     import_matplotlib()
 
 
 def save_figure(console: Console, figure: Figure, path: Path) -> None:
     """Write a figure; the file appears whole or not at all."""
-    from latenttree.io.atomic import replacing
-
     with replacing(path) as partial:
         figure.savefig(partial, dpi=160, facecolor="white")
     print_file(console, "picture", path)
@@ -44,7 +42,6 @@ def save_tree_picture(
     """Draw a tree into the file that ``--plot`` names, if it names one."""
     if options.plot is None:
         return
-    import numpy as np
 
     from latenttree.plots.tree_figure import new_axes, plot_tree
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
+import numpy as np
+from rich.console import Console
+from rich.markup import escape
+
 from latenttree.cli.printing import new_table, print_notes
+from latenttree.engine.arrays import Floats
+from latenttree.tree import Tree
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
-    from latenttree.engine.arrays import Floats
     from latenttree.estimator import LatentTree
-    from latenttree.tree import Tree
 
 MAX_ROWS = 12  # in the table of neighbours
 MAX_NAMES = 12  # names in a row of it
@@ -36,8 +38,6 @@ def print_summary(
     console: Console, tree: Tree, support: Floats, n_states: int | None, gaussian: bool = False
 ) -> None:
     """Numbers of variables, states and edges, and the support of the internal edges."""
-    import numpy as np
-
     unit = "states" if not gaussian else "dimension" if n_states == 1 else "dimensions"
     states = f" of {n_states} {unit}" if n_states and tree.n_hidden else ""
     console.print(
@@ -56,8 +56,6 @@ def print_summary(
 
 def print_neighbours(console: Console, tree: Tree) -> None:
     """The hidden variables with the most observed neighbours."""
-    from rich.markup import escape
-
     groups = _observed_neighbours(tree)
     if not groups:
         return
