@@ -11,6 +11,7 @@ from scipy import sparse
 
 from latenttree.data.checks import (
     OnlyValue,
+    cell_error,
     check_shape,
     complex_data,
     constant_variables,
@@ -19,6 +20,12 @@ from latenttree.data.checks import (
 )
 from latenttree.data.table import Table, sparse_binary_table
 from latenttree.errors import DataError
+
+NOT_FINITE = "NaN or infinity (value {})", "values must be finite: drop or fill it"
+NEGATIVE = (
+    "negative value {}",
+    "values must be >= 0: correct it, or pass real vectors as dense blocks",
+)
 
 
 def table_from_sparse(X: Any, names: Sequence[Any] | None, drop_constant: bool) -> Table:
@@ -82,34 +89,25 @@ def canonical_csr(X: Any, names: Sequence[str], negative: bool = False) -> spars
 def _check_stored(matrix: sparse.csr_array, names: Sequence[str], negative: bool) -> None:
     data = matrix.data
     if data.dtype.kind == "f":
-        bad = ~np.isfinite(data)
-        if bad.any():
-            row, name, value = _stored_position(matrix, bad, names)
-            raise DataError(
-                f"NaN or infinity (value {value}) at row {row}, column {name!r} of a sparse matrix",
-                "values must be finite: drop or fill it",
-                value=value,
-                row=row,
-                column=name,
-            )
-    if negative or data.dtype.kind not in "if" or not data.size or data.min() >= 0:
-        return
-    row, name, value = _stored_position(matrix, data < 0, names)
-    raise DataError(
-        f"negative value {value} at row {row}, column {name!r} of a sparse matrix",
-        "values must be >= 0: correct it, or pass real vectors as dense blocks",
-        value=value,
-        row=row,
-        column=name,
-    )
+        _check_none(matrix, ~np.isfinite(data), names, *NOT_FINITE)
+    if not negative and data.dtype.kind in "if" and data.min(initial=0) < 0:
+        _check_none(matrix, data < 0, names, *NEGATIVE)
 
 
-def _stored_position(
-    matrix: sparse.csr_array, bad: NDArray[np.bool_], names: Sequence[str]
-) -> tuple[int, str, Any]:
-    k = int(bad.argmax())
+def _check_none(
+    matrix: sparse.csr_array, bad: NDArray[np.bool_], names: Sequence[str], what: str, remedy: str
+) -> None:
+    """Raise if any stored value is `bad`."""
+    if bad.any():
+        at = int(bad.argmax())
+        value, place = matrix.data[at], stored_position(matrix, at, names)
+        raise cell_error(what.format(value), value, *place, remedy, " of a sparse matrix")
+
+
+def stored_position(matrix: sparse.csr_array, k: int, names: Sequence[str]) -> tuple[int, str]:
+    """Row and name of the column of the k-th stored value."""
     row = int(np.searchsorted(matrix.indptr, k, side="right")) - 1
-    return row, names[matrix.indices[k]], matrix.data[k]
+    return row, names[matrix.indices[k]]
 
 
 def _as_float(data: NDArray[Any]) -> NDArray[Any]:
@@ -154,13 +152,10 @@ def hot_positions(block: Any, name: str) -> NDArray[np.int64]:
     if wrong.any():
         row = int(wrong.argmax())
         values = matrix[[row]].toarray()[0]
-        raise DataError(
-            f"row {row} of block {name!r} is not one-hot: {np.array2string(values, threshold=6)}",
-            "give a single 1 among zeros, or all zeros or NaN where the value is missing",
-            row=row,
-            column=name,
-            value=values,
-        )
+        shown = np.array2string(values, threshold=6)
+        what = f"row {row} of block {name!r} is not one-hot: {shown}"
+        remedy = "give a single 1 among zeros, or all zeros or NaN where the value is missing"
+        raise DataError(what, remedy, value=values, row=row, column=name)
     positions = np.full(len(stored), -1, dtype=np.int64)
     positions[stored == 1] = matrix.indices
     return positions

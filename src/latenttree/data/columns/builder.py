@@ -21,7 +21,7 @@ from latenttree.data.checks import (
 )
 from latenttree.data.columns.block_variables import dense_block, sparse_block, variable_of_block
 from latenttree.data.columns.blocks import table_from_sparse
-from latenttree.data.columns.families import AUTO, Family, requested_families
+from latenttree.data.columns.families import AUTO, Family, requested_families, wrong_family
 from latenttree.data.columns.groups import Groups
 from latenttree.data.columns.variables import Variable, blocks_of_variables, codes_of_variables
 from latenttree.data.columns.vector_variables import all_missing_variable, variable_of
@@ -192,16 +192,10 @@ class TableBuilder:
             (name for name in requested if name not in (AUTO, "binary", "categorical")), None
         )
         if other is not None:
-            raise DataError(
-                f"family {other!r}: a sparse matrix without groups is read as binary variables",
-                Text(
-                    "pass X.toarray() to read its numbers, or ",
-                    Option("groups"),
-                    " to join columns to vectors",
-                ),
-                value=other,
-                option="family",
-            )
+            what = f"family {other!r}: a sparse matrix without groups is read as binary variables"
+            remedy = "pass X.toarray() to read its numbers, or "
+            remedy = Text(remedy, Option("groups"), " to join columns to vectors")
+            raise wrong_family(what, remedy, None, other)
 
 
 def _result_or_error(make: Callable[..., Made], *arguments: Any) -> Made | DataError:

@@ -15,9 +15,14 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.data.checks import infinite_value, is_missing, unsupported_dtype, widened
+from latenttree.data.checks import (
+    column_error,
+    infinite_value,
+    is_missing,
+    unsupported_dtype,
+    widened,
+)
 from latenttree.data.columns.codes import objects
-from latenttree.errors import DataError
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -196,25 +201,17 @@ def _plain(vector: Vector, name: str) -> NDArray[Any]:
         return numbers_.known
     if len(kinds) > 1:
         names = tuple(sorted(type_.__name__ for type_ in kinds.values()))
-        raise DataError(
-            f"object column {name!r} mixes types ({', '.join(names)})",
-            "convert it to one type, for example astype(str)",
-            column=name,
-            value=names,
-        )
+        what = f"object column {name!r} mixes types ({', '.join(names)})"
+        raise column_error(what, "convert it to one type, for example astype(str)", name, names)
     kind, type_ = next(iter(kinds.items()))
     if kind == "str":
         return values
     if issubclass(type_, datetime.date | datetime.timedelta):
         raise unsupported_dtype(name, type_.__name__)
     if kind not in ("bool", "int"):
-        raise DataError(
-            f"object column {name!r} holds {type_.__name__} values (first {values[0]!r})",
-            "each value or argument must be a string or a number: convert it, for "
-            "example astype(str)",
-            column=name,
-            value=values[0],
-        )
+        what = f"object column {name!r} holds {type_.__name__} values (first {values[0]!r})"
+        remedy = "each value or argument must be a string or a number: convert it, for "
+        raise column_error(what, f"{remedy}example astype(str)", name, values[0])
     try:
         return values.astype(np.bool_ if kind == "bool" else np.int64)
     except OverflowError:

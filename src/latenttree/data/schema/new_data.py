@@ -12,13 +12,12 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from latenttree.data.checks import N_SHOWN, check_shape
-from latenttree.data.columns.blocks import canonical_csr, hot_positions, split_gaps
+from latenttree.data.columns.blocks import canonical_csr, split_gaps
 from latenttree.data.columns.codes import stack_columns
-from latenttree.data.columns.vectors import Column, vector_of
+from latenttree.data.columns.vectors import Column
 from latenttree.data.containers import Container, Matrix, container_of
 from latenttree.data.schema.fields import SchemaFields
-from latenttree.data.schema.lookup import MISSING, binary_codes, known_codes
-from latenttree.data.schema.quantities import block_values, number_values, rank_values
+from latenttree.data.schema.lookup import MISSING
 from latenttree.errors import DataError
 
 MODEL = "LatentTree"  # in the words that scikit-learn's checks look for
@@ -135,11 +134,12 @@ class Reader:
 
         def codes() -> Iterator[NDArray[Any]]:
             for i, column in columns:
+                encoded = schema.variables[i].encode(column)
                 if schema.coded[i]:
                     filled.append(i)
-                    yield self.codes(i, column)
+                    yield encoded
                 else:
-                    arrays[i] = self.numbers(i, column)
+                    arrays[i] = encoded
 
         stacked = stack_columns(codes(), n, schema.n_coded, schema.code_dtype)
         if not schema.n_coded:
@@ -149,37 +149,6 @@ class Reader:
         whole = np.full((n, schema.n_vars), MISSING, dtype=schema.code_dtype)
         whole[:, filled] = stacked[:, : len(filled)]
         return Rows(n, whole, arrays=arrays)
-
-    def codes(self, i: int, column: Column) -> NDArray[Any]:
-        """(n,) codes of variable `i`, from a vector of labels or a one-hot block."""
-        schema, name, d = self.schema, self.schema.names[i], int(self.schema.dims[i])
-        if column.is_vector:
-            vector = vector_of(column, name)
-            if schema.is_sparse_binary:
-                return binary_codes(vector, name)
-            return known_codes(vector, schema.labels[i], name)
-        blocks = schema.has_blocks or schema.form_of(i) != "vector"
-        shape = column.values.shape
-        if not blocks or shape[1] != d:
-            raise _wrong_shape(
-                name, shape, f"(n, {d}) or a vector" if blocks else "a vector of n values"
-            )
-        values, mask = column[:2]
-        return hot_positions(values if mask is None else np.where(mask, 0, values), name)
-
-    def numbers(self, i: int, column: Column) -> Any:
-        """Values of variable `i`, which is not categorical: a vector, or a block."""
-        schema, name = self.schema, self.schema.names[i]
-        family, form = schema.families[i], schema.form_of(i)
-        if form != "vector":
-            width = int(schema.dims[i])
-            return block_values(column, width, form == "sparse", family, name)
-        if not column.is_vector:
-            raise _wrong_shape(name, column.values.shape, "a vector of n numbers")
-        vector, levels = vector_of(column, name), schema.columns[schema.index[i]].levels
-        if levels is not None and schema.ranked(i):
-            return rank_values(vector, levels, name)
-        return number_values(vector, family, name)
 
     # --- columns of the input ----------------------------------------------------------
 
@@ -236,15 +205,6 @@ class Reader:
 
 
 # --- small helpers ---------------------------------------------------------------------
-
-
-def _wrong_shape(name: str, shape: tuple[int, ...], wanted: str) -> DataError:
-    return DataError(
-        f"block {name!r} has shape {shape}",
-        f"the model expects {wanted}, as in training",
-        column=name,
-        value=shape,
-    )
 
 
 def _wrong_names(unknown: Sequence[str], absent: Sequence[str]) -> DataError:

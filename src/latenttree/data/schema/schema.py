@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from latenttree.data.checks import resolve_names
 from latenttree.data.columns.groups import Groups
-from latenttree.data.columns.vectors import Column
 from latenttree.data.containers import (
     Container,
     Frame,
@@ -139,15 +138,6 @@ class Schema(SchemaFields):
         """Codes and numbers of new data, checked now; a sparse `X` is made dense a range at a time.
         Arguments as in `encode`."""
         return Reader(self, n_min, unused).read(X)
-
-    def numbers(self, variable: int, values: NDArray[Any]) -> Any:
-        """Values of a variable that is not categorical, checked, as `rows` has them; `values` is an
-        `(n,)` vector or an `(n, d)` block of any type that holds numbers and missing values."""
-        return Reader(self).numbers(variable, Column(values))
-
-    def codes(self, variable: int, values: NDArray[Any]) -> NDArray[Any]:
-        """(n,) codes of the labels of a categorical variable, -1 where they are missing."""
-        return Reader(self).codes(variable, Column(values))
 
     # --- decode and files ------------------------------------------------------------
 
