@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from latenttree.engine.arrays import Float32, Floats, Ints
 from latenttree.moments.cooccurrence import Packed
 
 COUNT_BITS = 26
@@ -22,14 +23,14 @@ class CorrelationSource(NamedTuple):
     are compiled without the code that counts. With `mean`, errors and kurtosis ratios are computed
     from a correlation, and have no matrices."""
 
-    sign: NDArray[np.float32]  # (m,) orientation; 0 for an excluded variable
-    rows: NDArray[np.int64]  # (m,)
+    sign: Float32  # (m,) orientation; 0 for an excluded variable
+    rows: Ints  # (m,)
     dense: NDArray[Any]  # (p, p) signed correlations
-    errors: NDArray[np.float32]  # (p, p) relative standard errors
-    kurtosis: NDArray[np.float32]  # (p, p) kurtosis ratios
+    errors: Float32  # (p, p) relative standard errors
+    kurtosis: Float32  # (p, p) kurtosis ratios
     packed: Packed | None
-    mean: NDArray[np.float64]  # (p,) of 0/1 variables
-    inverse_sd: NDArray[np.float64]  # (p,) one over their (damped) standard deviations
+    mean: Floats  # (p,) of 0/1 variables
+    inverse_sd: Floats  # (p,) one over their (damped) standard deviations
     cache: NDArray[np.uint64]  # a power of two of counts, or none
     n: float  # samples
     n_directions: float  # of a determinant
@@ -44,8 +45,8 @@ _NO_CACHE = np.empty(0, dtype=np.uint64)
 
 def dense_source(
     dense: NDArray[Any],
-    kurtosis: NDArray[np.float32] | None = None,
-    errors: NDArray[np.float32] | None = None,
+    kurtosis: Float32 | None = None,
+    errors: Float32 | None = None,
     *,
     n: float = 1.0,
     n_directions: int = 1,
@@ -68,12 +69,7 @@ def dense_source(
     )
 
 
-def binary_source(
-    dense: NDArray[np.float32],
-    mean: NDArray[np.float64],
-    inverse_sd: NDArray[np.float64],
-    n: float,
-) -> CorrelationSource:
+def binary_source(dense: Float32, mean: Floats, inverse_sd: Floats, n: float) -> CorrelationSource:
     """A source of 0/1 variables that reads correlations from a matrix, which is not copied."""
     return dense_source(dense, n=n)._replace(
         mean=mean, inverse_sd=inverse_sd, use_kurtosis=True, use_inflation=True
@@ -81,11 +77,7 @@ def binary_source(
 
 
 def counted_source(
-    packed: Packed,
-    mean: NDArray[np.float64],
-    inverse_sd: NDArray[np.float64],
-    n: float,
-    cache_size: int = 0,
+    packed: Packed, mean: Floats, inverse_sd: Floats, n: float, cache_size: int = 0
 ) -> CorrelationSource:
     """A source of 0/1 variables that counts a pair when it is asked for, and caches about
     `cache_size` counts of 8 bytes."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from latenttree.data import Table
 from latenttree.data.checks import free_dimensions
 from latenttree.data.files.sizes import Sizes
 from latenttree.distances.estimate import Distances, estimate_distances
 from latenttree.distances.number_of_states import choose_states
+from latenttree.engine.arrays import Bools
 from latenttree.errors import DataError, Option, Text
 
 MANY_VARIABLES = 1000
@@ -83,7 +83,7 @@ def _check_fewer_states(
         )
 
 
-def _without_neighbour(distances: Distances) -> NDArray[np.bool_]:
+def _without_neighbour(distances: Distances) -> Bools:
     """(p,) variables without a measurable distance to any other."""
     measurable = distances.measurable
     np.fill_diagonal(measurable, False)

@@ -31,6 +31,7 @@ from latenttree.data.content_order import in_content_order
 from latenttree.data.storage import Storage
 from latenttree.data.subsets import halves, without_unused
 from latenttree.engine import BLOCK, resolve_jobs, single_threaded_blas
+from latenttree.engine.arrays import Bools, Float32, Floats
 from latenttree.errors import DataError, Option, Text
 from latenttree.moments import Subspaces, full_subspaces, pooled_subspaces
 from latenttree.moments.coordinates import coordinate_moments, feature_means
@@ -66,10 +67,10 @@ class Distances:
     standard_errors: NDArray[Any]
     n_directions: int
     n_samples: float
-    kurtosis: NDArray[np.float32] | None = None
-    strengths: NDArray[np.float64] | None = None
+    kurtosis: Float32 | None = None
+    strengths: Floats | None = None
     n_rounds: int = 0
-    basis: NDArray[np.float32] | None = None
+    basis: Float32 | None = None
 
     @cached_property
     def values(self) -> NDArray[Any]:
@@ -83,14 +84,12 @@ class Distances:
         return np.where(self.determinants < 0, -1, 1).astype(np.int8)
 
     @property
-    def measurable(self) -> NDArray[np.bool_]:
+    def measurable(self) -> Bools:
         """Pairs `(p, p)` whose standard error is below `UNMEASURABLE_ERROR`."""
         return np.asarray(self.standard_errors < UNMEASURABLE_ERROR)
 
 
-def _relative_signs(
-    table: Table, one: NDArray[np.float32], other: NDArray[np.float32], n_jobs: int
-) -> NDArray[np.int8]:
+def _relative_signs(table: Table, one: Float32, other: Float32, n_jobs: int) -> NDArray[np.int8]:
     """Sign `(p,)` of `det Cov(z, z')` for every variable, z and z' its features by two bases."""
     part = table.thinned(BLOCK)
     mean = coordinate_moments(part, n_jobs)[0]
@@ -204,16 +203,16 @@ class _Block:
     storage: Storage
     variable: int
 
-    def start(self) -> list[NDArray[np.float64]]:
+    def start(self) -> list[Floats]:
         """None."""
         return []
 
-    def add(self, total: list[NDArray[np.float64]], chunk: Chunk, n_jobs: int) -> None:
+    def add(self, total: list[Floats], chunk: Chunk, n_jobs: int) -> None:
         """Add those of a chunk."""
         total.append(self.storage.block(chunk, self.variable))
 
 
-def _centred_block(table: Table, a: int) -> NDArray[np.float64]:
+def _centred_block(table: Table, a: int) -> Floats:
     """Orthonormal columns that span a variable's centred samples times the roots of their weights,
     `(n, free dimensions)`."""
     x = np.concatenate(table.run(_Block(table.storage, a)))

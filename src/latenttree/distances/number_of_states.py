@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from latenttree.data import Table
 from latenttree.data.checks import free_dimensions
@@ -14,12 +13,11 @@ from latenttree.data.chunk import Chunk
 from latenttree.data.storage import Storage
 from latenttree.data.subsets import halves
 from latenttree.engine import resolve_jobs, single_threaded_blas
+from latenttree.engine.arrays import Bools, Float32, Floats, Ints
 from latenttree.moments import pooled_subspaces
 from latenttree.moments.coordinates import coordinate_moments, feature_means, known_weights
 from latenttree.moments.projection import weighted_features
 from latenttree.moments.subspace import nearest_variables
-
-Floats = NDArray[np.float64]
 
 MAX_DIRECTIONS = 7
 MAX_ROWS = 20_000
@@ -79,7 +77,7 @@ def _choose(table: Table, random_state: int | None, jobs: int) -> StatesEvidence
     return StatesEvidence(max(kept, 1) + 1, np.column_stack([np.median(s, axis=0), share]))
 
 
-def _leading(holds: NDArray[np.bool_]) -> int:
+def _leading(holds: Bools) -> int:
     """Number of leading True values."""
     return int(np.argmin(holds)) if not holds.all() else len(holds)
 
@@ -96,7 +94,7 @@ def _noise(n: Floats) -> Floats:
     return np.asarray(np.sqrt(largest / n))
 
 
-def _whole(table: Table, m: int) -> NDArray[np.float32]:
+def _whole(table: Table, m: int) -> Float32:
     """The first `m` coordinates of every variable as its directions, zero where it has fewer."""
     basis = np.zeros((int(table.offsets[-1]), m), dtype=np.float32)
     for start, width in zip(table.offsets[:-1].tolist(), table.widths.tolist(), strict=True):
@@ -106,7 +104,7 @@ def _whole(table: Table, m: int) -> NDArray[np.float32]:
 
 
 def _held_out_correlations(
-    learn: Table, test: Table, basis: NDArray[np.float32], n_jobs: int
+    learn: Table, test: Table, basis: Float32, n_jobs: int
 ) -> tuple[Floats, Floats]:
     """Canonical correlations `(p, m)` of every variable's features with its nearest neighbour's,
     and their effective samples `(p, m)`.
@@ -135,7 +133,7 @@ def _spread(one: Floats, other: Floats, weights: Floats | None, both: Floats) ->
     return np.maximum(np.maximum(means, np.einsum("arr->ar", square)), 1e-3)
 
 
-def _together(table: Table, near: NDArray[np.int64]) -> Floats:
+def _together(table: Table, near: Ints) -> Floats:
     """Weight `(p,)` of the samples that have a variable and its neighbour, at least 1e-300."""
     if not table.has_missing:
         return np.full(table.n_vars, table.total_weight)
@@ -147,7 +145,7 @@ class _Together:
     """The pass: weight `(p,)` of the samples that have variable a and `near[a]`."""
 
     storage: Storage
-    near: NDArray[np.int64]
+    near: Ints
 
     def start(self) -> Floats:
         """Zeros."""
@@ -161,7 +159,7 @@ class _Together:
         total += weights @ (known & known[:, self.near])
 
 
-def _whitened(table: Table, basis: NDArray[np.float32], n_jobs: int) -> Floats:
+def _whitened(table: Table, basis: Float32, n_jobs: int) -> Floats:
     """Features `(n, p, m)` of unit covariance, times the roots of the weights; zero where missing.
 
     A direction that depends on the others of its variable is left with almost no variance."""

@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from latenttree.distances.correlation_source import CorrelationSource
 from latenttree.distances.correlations import CORRELATION, correlation, pair_values
+from latenttree.engine.arrays import Float32, Ints
 from latenttree.engine.kernels import kernel, subroutine
 
 NEAREST = 64
 """Variables on either side of an edge that decide the relative sign of the two sides."""
 
 
-def orientation(source: CorrelationSource, mst: NDArray[np.int64]) -> NDArray[np.float32]:
+def orientation(source: CorrelationSource, mst: Ints) -> Float32:
     """A sign `(p,)` for every variable, such that correlations are mostly positive.
 
     Clusters merge along the spanning tree, strongest edge first. Their relative sign is that of

@@ -29,6 +29,7 @@ from latenttree.distances.correlations import (
 from latenttree.distances.estimate import Distances
 from latenttree.distances.orientation import orientation
 from latenttree.distances.spanning_tree import minimum_spanning_tree, strongest_tree
+from latenttree.engine.arrays import Bools, Float32, Floats, Ints
 from latenttree.moments.coordinates import known_weights
 
 EXACT = 1e200
@@ -76,9 +77,9 @@ class Similarity:
     source: CorrelationSource
     n_effective: float
     distance_scale: float
-    mst: NDArray[np.int64]
+    mst: Ints
     feature_leaves: int = FEATURE_LEAVES
-    copies: NDArray[np.int64] = field(default_factory=lambda: NO_PAIRS)
+    copies: Ints = field(default_factory=lambda: NO_PAIRS)
 
     @property
     def exact(self) -> bool:
@@ -91,11 +92,11 @@ class Similarity:
         return len(self.source.rows)
 
     @property
-    def rho(self) -> NDArray[np.float64]:
+    def rho(self) -> Floats:
         """All similarities `(p, p)`, in a new matrix."""
         return self.block(np.arange(self.n_variables))
 
-    def block(self, members: NDArray[np.int64]) -> NDArray[np.float64]:
+    def block(self, members: Ints) -> Floats:
         """Similarities between some variables, `(m, m)`."""
         out = np.empty((len(members), len(members)))
         correlation_block(self.source, members, out)
@@ -106,7 +107,7 @@ class Similarity:
             out[a, b] = out[b, a] = 1.0
         return out
 
-    def of_pairs(self, pairs: NDArray[np.int64]) -> NDArray[np.float64]:
+    def of_pairs(self, pairs: Ints) -> Floats:
         """Similarities `(m,)` of pairs `(m, 2)`."""
         out = _pair_values(self.source, pairs, CORRELATION)
         if len(self.copies):
@@ -115,12 +116,12 @@ class Similarity:
             out[np.isin(np.sort(pairs, axis=1) @ place, known)] = 1.0
         return out
 
-    def effective_samples(self, variables: NDArray[np.int64]) -> float:
+    def effective_samples(self, variables: Ints) -> float:
         """Effective samples of the correlations between some variables, see
         `correlations.effective_pair_samples`."""
         return float(effective_pair_samples(self.source, self.n_effective, variables))
 
-    def mst_samples(self) -> NDArray[np.float64]:
+    def mst_samples(self) -> Floats:
         """Effective samples of every edge of the spanning tree, `(p - 1,)`."""
         kurtosis = _pair_values(self.source, self.mst, KURTOSIS_RATIO)
         inflation = _pair_values(self.source, self.mst, VARIANCE_INFLATION)
@@ -132,9 +133,7 @@ class Similarity:
         return float(np.median(self.mst_samples())) if len(self.mst) else self.n_effective
 
 
-def _pair_values(
-    source: CorrelationSource, pairs: NDArray[np.int64], kind: int
-) -> NDArray[np.float64]:
+def _pair_values(source: CorrelationSource, pairs: Ints, kind: int) -> Floats:
     """Values of one kind for pairs `(m, 2)`, see `correlations.pair_values`."""
     out = np.empty(len(pairs))
     pair_values(source, np.ascontiguousarray(pairs), kind, out)
@@ -145,8 +144,8 @@ def similarity_from_matrix(
     rho: NDArray[Any],
     n_effective: float,
     distance_scale: float = 1.0,
-    mst: NDArray[np.int64] = NO_PAIRS,
-    kurtosis: NDArray[np.float32] | None = None,
+    mst: Ints = NO_PAIRS,
+    kurtosis: Float32 | None = None,
 ) -> Similarity:
     """Similarities given as a matrix `(p, p)`, which is not copied."""
     return Similarity(dense_source(rho, kurtosis), float(n_effective), distance_scale, mst)
@@ -170,9 +169,7 @@ def similarity_from_distances(
     return similarity_from_matrix(rho, n, scale, mst)
 
 
-def estimated_similarity(
-    distances: Distances, excluded: NDArray[np.bool_] | None = None
-) -> Similarity:
+def estimated_similarity(distances: Distances, excluded: Bools | None = None) -> Similarity:
     """Similarities of estimated distances: signed roots of the determinants, oriented. With one
     direction the matrix is not copied.
 
@@ -197,9 +194,7 @@ def _signed_roots(determinants: NDArray[Any], n_directions: int) -> NDArray[Any]
     return np.copysign(roots, determinants, out=roots)
 
 
-def oriented(
-    source: CorrelationSource, mst: NDArray[np.int64], excluded: NDArray[np.bool_] | None = None
-) -> Similarity:
+def oriented(source: CorrelationSource, mst: Ints, excluded: Bools | None = None) -> Similarity:
     """Similarities of a source whose spanning tree is known: sets the signs of the variables, and
     decides whether kurtosis ratios and variance inflations are used."""
     if excluded is not None and excluded.any():
@@ -219,7 +214,7 @@ def oriented(
     return Similarity(source, n, scale, mst)
 
 
-def rarely_known(table: Table) -> NDArray[np.bool_]:
+def rarely_known(table: Table) -> Bools:
     """Variables `(p,)` that are known in fewer than `FEWEST_KNOWN` samples and in under a tenth of
     all: their noise would put others in the wrong place. They are joined without support."""
     known = known_weights(table)
@@ -236,7 +231,7 @@ def mark_copies(whole: Similarity, table: Table) -> Similarity:
     return replace(whole, copies=strong[table.copies(pairs, COPY_SAMPLES)] if pairs else strong)
 
 
-def component(whole: Similarity, members: NDArray[np.int64]) -> Similarity:
+def component(whole: Similarity, members: Ints) -> Similarity:
     """The similarities of some variables that the spanning tree connects; no matrix is copied."""
     number = np.full(whole.n_variables, -1)
     number[members] = np.arange(len(members))
@@ -251,9 +246,7 @@ def component(whole: Similarity, members: NDArray[np.int64]) -> Similarity:
     )
 
 
-def _median_samples(
-    rho: NDArray[Any], errors: NDArray[Any], scale: float, mst: NDArray[np.int64]
-) -> float:
+def _median_samples(rho: NDArray[Any], errors: NDArray[Any], scale: float, mst: Ints) -> float:
     """Median over the edges of the spanning tree of n in
     `Var(d) = scale^2 (1 - rho^2)^2 / (n rho^2)`."""
     r = np.clip(np.abs(rho[mst[:, 0], mst[:, 1]].astype(np.float64)), 1e-9, 0.999)

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from latenttree.engine.arrays import Floats, Ints
 from latenttree.engine.kernels import kernel
 
 NEVER = np.iinfo(np.int64).max
@@ -23,11 +23,11 @@ class Forest(NamedTuple):
     Kruskal's rule joins the smaller piece to the larger; node v hangs on `parent[v]` since edge
     number `since[v]` (`NEVER` for a root). Depth is at most log2(p), and `since` grows upwards."""
 
-    edges: NDArray[np.int64]  # (m, 2) as (lower, higher)
-    strength: NDArray[np.float64]  # (m,) from strong to weak
-    parent: NDArray[np.int64]  # (p,)
-    since: NDArray[np.int64]  # (p,)
-    core: NDArray[np.float64]  # (p,) weakest edge from a node to the root of its piece
+    edges: Ints  # (m, 2) as (lower, higher)
+    strength: Floats  # (m,) from strong to weak
+    parent: Ints  # (p,)
+    since: Ints  # (p,)
+    core: Floats  # (p,) weakest edge from a node to the root of its piece
 
 
 @kernel
@@ -80,7 +80,7 @@ def adds(parent, since, strength, a, b, value):  # type: ignore[no-untyped-def]
     return False
 
 
-def grown(p: int, edges: NDArray[np.int64], strength: NDArray[np.float64]) -> Forest:
+def grown(p: int, edges: Ints, strength: Floats) -> Forest:
     """The forest of some edges, each as (lower, higher), in any order."""
     order = np.lexsort((edges[:, 1], edges[:, 0], -strength))
     edges, strength = edges[order], strength[order]
@@ -88,7 +88,7 @@ def grown(p: int, edges: NDArray[np.int64], strength: NDArray[np.float64]) -> Fo
     return Forest(edges[taken], strength[taken], parent, since, core)
 
 
-def extended(forest: Forest, edges: NDArray[np.int64], strength: NDArray[np.float64]) -> Forest:
+def extended(forest: Forest, edges: Ints, strength: Floats) -> Forest:
     """The forest of its own edges and some new ones."""
     both = np.concatenate([forest.edges, edges]), np.concatenate([forest.strength, strength])
     return grown(len(forest.parent), *both)

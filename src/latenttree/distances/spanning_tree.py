@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.distances.estimate import UNMEASURABLE_ERROR
+from latenttree.engine.arrays import Bools, Float32, Floats, Ints
 from latenttree.engine.kernels import kernel, subroutine
 from latenttree.moments.binary import binary_pair
 
@@ -92,7 +93,7 @@ def _prim(values, errors, mean, inverse_sd, n, excluded, by_similarity):  # type
     return edges
 
 
-def minimum_spanning_tree(distances: NDArray[np.floating]) -> NDArray[np.int64]:
+def minimum_spanning_tree(distances: NDArray[np.floating]) -> Ints:
     """Edges `(p - 1, 2)` of the minimum spanning tree, each as (lower, higher), sorted."""
     none = np.zeros(len(distances), dtype=np.bool_)
     return sorted_edges(_prim(np.ascontiguousarray(distances), *_EXACT, none, False))
@@ -101,8 +102,8 @@ def minimum_spanning_tree(distances: NDArray[np.floating]) -> NDArray[np.int64]:
 def strongest_tree(
     determinants: NDArray[np.floating],
     errors: NDArray[Any] | None = None,
-    excluded: NDArray[np.bool_] | None = None,
-) -> NDArray[np.int64]:
+    excluded: Bools | None = None,
+) -> Ints:
     """Edges of the spanning tree of largest `|determinants|`, penalised by their `errors`, in the
     form of `minimum_spanning_tree`. Variables `excluded` have similarity zero to all others."""
     if excluded is None:
@@ -114,18 +115,15 @@ def strongest_tree(
 
 
 def strongest_binary_tree(
-    correlations: NDArray[np.float32],
-    mean: NDArray[np.float64],
-    inverse_sd: NDArray[np.float64],
-    n: float,
-) -> NDArray[np.int64]:
+    correlations: Float32, mean: Floats, inverse_sd: Floats, n: float
+) -> Ints:
     """The same for 0/1 variables, from their correlations, means and damped inverse standard
     deviations."""
     none = np.zeros(len(correlations), dtype=np.bool_)
     return sorted_edges(_prim(correlations, _NO_ERRORS, mean, inverse_sd, n, none, True))
 
 
-def sorted_edges(edges: NDArray[np.int64]) -> NDArray[np.int64]:
+def sorted_edges(edges: Ints) -> Ints:
     """Edges as (lower, higher), sorted."""
     edges = np.sort(edges, axis=1)
     return edges[np.lexsort((edges[:, 1], edges[:, 0]))]

@@ -5,9 +5,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-import numpy as np
-from numpy.typing import NDArray
-
 from latenttree.config import FitConfig
 from latenttree.data import Table, check_n_states, free_dimensions
 from latenttree.distances.counted_similarity import counted_similarity, stored_similarity
@@ -21,6 +18,7 @@ from latenttree.distances.similarity import (
     mark_copies,
     rarely_known,
 )
+from latenttree.engine.arrays import Float32, Floats
 from latenttree.engine.memory import enough, shown
 from latenttree.errors import DataError, Option, Text
 from latenttree.moments import full_subspaces
@@ -42,7 +40,7 @@ class States:
     n_states: int
     n_directions: int
     most_states: int | None = None
-    evidence: NDArray[np.float64] | None = None
+    evidence: Floats | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +60,7 @@ class Measured:
 
     similarity: Similarity | None = None
     distances: Distances | None = None
-    basis: NDArray[np.float32] | None = None
+    basis: Float32 | None = None
     plan: MemoryPlan | None = None
     n_unmeasurable: int = 0
     n_rounds: int = 0

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from latenttree.distances.spanning_forest import Forest, adds, extended, grown
 from latenttree.distances.spanning_tree import noise_penalised, sorted_edges
 from latenttree.engine import parallel
+from latenttree.engine.arrays import Floats, Ints
 from latenttree.engine.kernels import kernel, subroutine
 from latenttree.moments.binary import binary_pair, damped_inverse_sd
 from latenttree.moments.cooccurrence import Packed, pair_count, tile_counts
@@ -47,8 +48,8 @@ class Marginals(NamedTuple):
     """Packed samples, and by rank the means and damped inverse standard deviations `(p,)`."""
 
     packed: Packed
-    mean: NDArray[np.float64]
-    inverse_sd: NDArray[np.float64]
+    mean: Floats
+    inverse_sd: Floats
     n: float
 
 
@@ -183,9 +184,7 @@ def _first_row(marginals, start, stop, strength):  # type: ignore[no-untyped-def
         strength[v] = _strength(marginals, a, b, pair_count(marginals.packed, 0, v))
 
 
-def strongest_counted_tree(
-    marginals: Marginals, n_jobs: int, largest: int = ROUND
-) -> NDArray[np.int64]:
+def strongest_counted_tree(marginals: Marginals, n_jobs: int, largest: int = ROUND) -> Ints:
     """Edges `(p - 1, 2)` of the strongest spanning tree, the same as `strongest_tree` of the
     matrices."""
     p = len(marginals.mean)
@@ -224,7 +223,7 @@ def _pieces(
     kernel: Any,
     marginals: Marginals,
     forest: Forest,
-    core: NDArray[np.float64],
+    core: Floats,
     rows: tuple[int, int],
     inside: NDArray[np.uint32],
     n_jobs: int,

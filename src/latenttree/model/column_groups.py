@@ -12,16 +12,14 @@ table, so that its rows are read without conversion.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from latenttree.data.chunk import Chunk
+from latenttree.engine.arrays import Floats
 from latenttree.model.emissions import MultiHot
 from latenttree.model.inference.evidence import Ones
 from latenttree.model.inference.sparse import RootedTree, SparseBackend, SparseLayout
 from latenttree.model.tree_model import TreeModel
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Statistics = dict[int, Floats]
 """Sums of the statistics of emissions, `(T, n_states)`, by node."""
 

@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from latenttree.engine.arrays import Float32, Floats, Ints
 from latenttree.model.emissions import Emission
 from latenttree.model.inference import Evidence, Inference, Posteriors
 from latenttree.tree import Tree
 
-Floats = NDArray[np.float64]
 Node = str | int | np.integer[Any]
 
 SIMPLEX_TOLERANCE = 1e-8
@@ -127,17 +127,17 @@ class TreeModel:
         return cls.trusted(tree, root, cpts, emissions)
 
     @cached_property
-    def parents(self) -> NDArray[np.int64]:
+    def parents(self) -> Ints:
         """(n_nodes,) parent of each node, -1 at the root."""
         return self.tree.rooted(self.root).parents
 
     @cached_property
-    def order(self) -> NDArray[np.int64]:
+    def order(self) -> Ints:
         """(n_nodes,) all nodes, parents before children."""
         return self.tree.rooted(self.root).order
 
     @cached_property
-    def dims(self) -> NDArray[np.int64]:
+    def dims(self) -> Ints:
         """(n_nodes,) states of each node."""
         return np.array([len(cpt) for cpt in self.cpts], dtype=np.int64)
 
@@ -317,9 +317,7 @@ class TreeModel:
         """Exact draws of all nodes, `(n, n_nodes)`, given the evidence where there is some."""
         return self.inference.sample(n, rng, evidence)
 
-    def messages(
-        self, evidence: Evidence, edges: ArrayLike, n_jobs: int = 1
-    ) -> NDArray[np.float32]:
+    def messages(self, evidence: Evidence, edges: ArrayLike, n_jobs: int = 1) -> Float32:
         """Messages along edges `(m, 2)` out of hidden nodes, `(n, m, k)`, largest entry 1."""
         return self.inference.messages(evidence, edges, n_jobs)
 

@@ -11,16 +11,14 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from latenttree.data import Table
 from latenttree.data.chunk import Chunk
 from latenttree.data.storage import Features, Storage
 from latenttree.engine import parallel
+from latenttree.engine.arrays import Float32
 from latenttree.engine.kernels import kernel, subroutine
 from latenttree.moments.gram import gram, gram_between
-
-Float32 = NDArray[np.float32]
 
 PRIOR = 2.0
 """Prior samples of independence for each of `n_directions + 1`, with which a pair is mixed: two
@@ -31,13 +29,13 @@ class AvailableMoments(NamedTuple):
     """Covariances of the features of all pairs in r directions, each over the samples that have
     both variables."""
 
-    covariance: NDArray[np.float32]  # (p r, p r)
-    both: NDArray[np.float32]  # (p, p) weight of those samples
-    means: NDArray[np.float32]  # (p r, p) means of the features over the samples that have another
+    covariance: Float32  # (p r, p r)
+    both: Float32  # (p, p) weight of those samples
+    means: Float32  # (p r, p) means of the features over the samples that have another
 
 
 def available_moments(
-    table: Table, basis: NDArray[np.float32], offset: NDArray[np.float32], n_jobs: int
+    table: Table, basis: Float32, offset: Float32, n_jobs: int
 ) -> AvailableMoments:
     """Moments of all pairs, in one pass.
 
@@ -104,11 +102,7 @@ def own_share(n, n_directions):  # type: ignore[no-untyped-def]
 
 
 def whiten_pairs(
-    moments: AvailableMoments,
-    table: Table,
-    basis: NDArray[np.float32],
-    offset: NDArray[np.float32],
-    n_jobs: int,
+    moments: AvailableMoments, table: Table, basis: Float32, offset: Float32, n_jobs: int
 ) -> None:
     """`C_ab = root_a Cov_ab root_b^T` in place, b < a, with roots from the pair's own samples.
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from latenttree.data import Table
 from latenttree.engine import parallel
+from latenttree.engine.arrays import Float32, Floats
 from latenttree.engine.kernels import kernel, subroutine
 from latenttree.moments.available_cases import available_moments, own_share
 from latenttree.moments.cooccurrence import Packed, packed, tile_counts
@@ -22,8 +22,7 @@ that does so three thousand times."""
 MAX_KURTOSIS = 6e4
 """Largest kurtosis ratio."""
 
-Floats = NDArray[np.float64]
-Matrices = tuple[NDArray[np.float32], ...]
+Matrices = tuple[Float32, ...]
 
 
 def damped_inverse_sd(mean: Floats, n: float) -> Floats:
@@ -100,7 +99,7 @@ def _strip_from_counts(counts, order, mean, inverse_sd, n, max_error, out, start
 
 def counted_correlations(
     packed_table: Packed, max_error: float, n_jobs: int
-) -> tuple[NDArray[np.float32], int]:
+) -> tuple[Float32, int]:
     """Correlations `(p, p)` of 0/1 variables, and the number of pairs whose relative error is
     `max_error` or more. Lower bound of the cost: 4 p^2 bytes written, and the counts."""
     p = len(packed_table.order)
@@ -160,7 +159,7 @@ def _strip_from_moments(covariance, both, shift, gaps, mean, sign, n, out, start
             mirrored(block[q], variables[start:], variables[low:high], low == start, out[q])
 
 
-def binary_pairs(table: Table, basis: NDArray[np.float32], out: Matrices, n_jobs: int) -> None:
+def binary_pairs(table: Table, basis: Float32, out: Matrices, n_jobs: int) -> None:
     """Fill correlations, errors and kurtosis ratios `(p, p)` of 0/1 variables off the diagonal, in
     place.
 

@@ -17,13 +17,13 @@ from latenttree.data import Table
 from latenttree.data.chunk import Chunk
 from latenttree.data.storage import CodedStorage, Storage
 from latenttree.engine import parallel
+from latenttree.engine.arrays import Floats, Ints
 from latenttree.engine.kernels import kernel
 from latenttree.moments.cooccurrence import count_bits
 from latenttree.moments.mirror import STRIP
 from latenttree.moments.packing import INCREMENT, bits_cost, category_bits
 
 Counts = NDArray[np.uint32]
-Floats = NDArray[np.float64]
 
 MAX_CATEGORIES = 4096
 """Largest number of categories of all variables for which counts of all pairs are held: 64 MiB."""
@@ -128,7 +128,7 @@ def contingency(table: Table, n_jobs: int = 1) -> Counts:
     return counts
 
 
-def projected(counts: Counts, offsets: NDArray[np.int64], basis: NDArray[Any]) -> Floats:
+def projected(counts: Counts, offsets: Ints, basis: NDArray[Any]) -> Floats:
     """`basis_a^T C_ab basis_b` of all pairs, `(p r, p r)` for r directions, in float64.
 
     D^2 r + D p r^2 multiply-adds."""
@@ -141,6 +141,6 @@ def projected(counts: Counts, offsets: NDArray[np.int64], basis: NDArray[Any]) -
     return np.concatenate(both)
 
 
-def category_counts(counts: Counts) -> NDArray[np.int64]:
+def category_counts(counts: Counts) -> Ints:
     """Samples `(D,)` of every category."""
     return np.diagonal(counts).astype(np.int64)

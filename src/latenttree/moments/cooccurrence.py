@@ -15,14 +15,7 @@ from latenttree.moments.intrinsics import popcount, prefetch
 from latenttree.moments.mirror import STRIP
 from latenttree.moments.packing import Packed, packed
 
-__all__ = [
-    "Packed",
-    "all_counts",
-    "count_bits",
-    "packed",
-    "pair_count",
-    "tile_counts",
-]
+__all__ = ["Packed", "all_counts", "count_bits", "packed", "pair_count", "tile_counts"]
 
 WORDS = 256
 """Words of a variable in a block: those of eight variables stay in the first cache."""

@@ -6,14 +6,12 @@ from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from numpy.typing import NDArray
 
 from latenttree.data import Table
 from latenttree.data.chunk import Chunk
 from latenttree.data.storage import Storage
 from latenttree.engine import BLOCK, blocks
-
-Floats = NDArray[np.float64]
+from latenttree.engine.arrays import Float32, Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +93,7 @@ def known_weights(table: Table) -> Floats:
     return np.maximum(table.run(KnownWeights(table.storage)), 1e-300)
 
 
-def feature_means(table: Table, basis: NDArray[np.float32], mean: Floats) -> NDArray[np.float32]:
+def feature_means(table: Table, basis: Float32, mean: Floats) -> Float32:
     """Means `(p, n_directions)` of the features, from the coordinates' means."""
     own, p = table.storage.owners, table.n_vars
     columns = [np.bincount(own, mean * column, p) for column in np.asarray(basis, np.float32).T]

@@ -10,17 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from latenttree.data import Table
 from latenttree.data.chunk import Chunk
 from latenttree.data.storage import CrossSums, Features
 from latenttree.engine import BLOCK, parallel
+from latenttree.engine.arrays import Float32, Floats, Ints
 from latenttree.moments.coordinates import feature_means, known_weights
-
-Float32 = NDArray[np.float32]
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 CHUNK_FLOATS = 4_000_000
 """Features held at once; at least those of a block of samples."""

@@ -10,17 +10,14 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from latenttree.data import Table
 from latenttree.data.chunk import Chunk
 from latenttree.data.storage import CodedFeatures, Features, Storage
 from latenttree.engine import BLOCK, parallel
+from latenttree.engine.arrays import Float32, Floats, Ints
 from latenttree.moments.contingency import Counts, projected
 from latenttree.moments.gram import gram
-
-Float32 = NDArray[np.float32]
-Floats = NDArray[np.float64]
 
 CALIBRATION_SAMPLES = 8192
 KURTOSIS_SAMPLES = 16_384
@@ -29,10 +26,10 @@ KURTOSIS_SAMPLES = 16_384
 class FourthMoments(Protocol):
     """Fourth moments of the whitened features of all pairs of variables."""
 
-    def fourth(self, n_jobs: int) -> NDArray[np.float32]:
+    def fourth(self, n_jobs: int) -> Float32:
         """`E[|z_a|^2 |z_b|^2]` of all pairs, `(p, p)`."""
 
-    def ratios(self, pairs: NDArray[np.int64], n_jobs: int) -> Floats:
+    def ratios(self, pairs: Ints, n_jobs: int) -> Floats:
         """Standard errors by the influence function over those of the Gaussian formula, of the
         distances of pairs `(m, 2)`; 1 where noise hides it."""
 
@@ -61,7 +58,7 @@ class SampledFourthMoments:
     def __init__(self, table: Table, white: Features) -> None:
         self._table, self._white = table, white
 
-    def fourth(self, n_jobs: int) -> NDArray[np.float32]:
+    def fourth(self, n_jobs: int) -> Float32:
         """`E[|z_a|^2 |z_b|^2]`, `(p, p)`, over samples that have both."""
         part, p = self._table.thinned(KURTOSIS_SAMPLES), self._table.n_vars
         columns, gaps = _Squares(self._white, part.storage), part.has_missing
@@ -71,7 +68,7 @@ class SampledFourthMoments:
         sums /= np.float32(part.total_weight)
         return sums
 
-    def ratios(self, pairs: NDArray[np.int64], n_jobs: int) -> Floats:
+    def ratios(self, pairs: Ints, n_jobs: int) -> Floats:
         """See `FourthMoments`; two passes over `CALIBRATION_SAMPLES` samples."""
         part = self._table.thinned(CALIBRATION_SAMPLES)
         given = (self._white, part.storage, pairs)
@@ -89,7 +86,7 @@ class _PairPass:
 
     white: Features
     storage: Storage
-    pairs: NDArray[np.int64]
+    pairs: Ints
 
     def add(self, total: Floats, chunk: Chunk, n_jobs: int) -> None:
         """Add a chunk, some pairs after the other; samples lie side by side."""
@@ -153,12 +150,12 @@ class CountedFourthMoments:
         self._counts, self._offsets, self._n = counts, table.offsets, table.n_samples
         self._white = white.table.astype(np.float64)
 
-    def fourth(self, n_jobs: int) -> NDArray[np.float32]:
+    def fourth(self, n_jobs: int) -> Float32:
         """`E[|z_a|^2 |z_b|^2]`, `(p, p)`."""
         norms = (self._white**2).sum(axis=1, keepdims=True)
         return (projected(self._counts, self._offsets, norms) / self._n).astype(np.float32)
 
-    def ratios(self, pairs: NDArray[np.int64], n_jobs: int) -> Floats:
+    def ratios(self, pairs: Ints, n_jobs: int) -> Floats:
         """See `FourthMoments`."""
         r, m = self._white.shape[1], len(pairs)
         joint, spread = np.zeros((m, 2 * r + 1, 2 * r + 1)), np.zeros(m)
@@ -173,7 +170,7 @@ class CountedFourthMoments:
             spread[i] = (share * psi**2).sum() - (share * psi).sum() ** 2
         return _ratio(spread, gaussian)
 
-    def _pair(self, pair: NDArray[np.int64]) -> tuple[Floats, Floats, Counts]:
+    def _pair(self, pair: Ints) -> tuple[Floats, Floats, Counts]:
         one, other = (slice(self._offsets[v], self._offsets[v + 1]) for v in pair)
         return self._white[one], self._white[other], self._counts[one, other]
 

@@ -7,14 +7,13 @@ from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from latenttree.data.chunk import Chunk
 from latenttree.engine import BLOCK, Source, blocks, parallel, single_threaded_blas
+from latenttree.engine.arrays import Float32, Floats
 
-Float32 = NDArray[np.float32]
 Tile = tuple[tuple[int, int], tuple[int, int]]
-Totals = tuple[NDArray[np.float64], ...]
+Totals = tuple[Floats, ...]
 
 TILE = 512
 """Columns of a tile, at most; fewer if the matrix is small, so that all threads have tiles."""

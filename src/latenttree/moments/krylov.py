@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from latenttree.engine import parallel
-
-Float32 = NDArray[np.float32]
-Floats = NDArray[np.float64]
+from latenttree.engine.arrays import Float32, Floats
 
 ROWS = 32_768
 """Rows of a vector that one task works on."""

@@ -25,10 +25,9 @@ from latenttree.data import Table
 from latenttree.data.chunk import Chunk
 from latenttree.data.storage import CodedStorage, Storage
 from latenttree.engine import parallel
+from latenttree.engine.arrays import Bools, Ints
 from latenttree.engine.kernels import kernel
 from latenttree.moments.coordinates import coordinate_sums
-
-Ints = NDArray[np.int64]
 
 ROWS = 4096
 """Samples packed by one task: whole cache lines of bits, so that no two threads share one."""
@@ -125,7 +124,7 @@ class SplitWork:
         total += (rare * length[:, None] - rare * (rare + 1) // 2).sum(axis=0)
 
 
-def frequent_columns(table: Table, support: Ints) -> NDArray[np.bool_]:
+def frequent_columns(table: Table, support: Ints) -> Bools:
     """Variables `(p,)` to hold as bits, decided from some of the samples."""
     frequency_class, n = frequency_classes(support), table.n_samples
     step = max(1, n // PROBE)
@@ -305,7 +304,7 @@ def category_bits(table: Table, offsets: Ints, least: int, n_jobs: int) -> NDArr
     return table.run(CategoryBits(table.storage, offsets, least, table.n_samples), n_jobs).words
 
 
-def packed(table: Table, n_jobs: int = 1, frequent: NDArray[np.bool_] | None = None) -> Packed:
+def packed(table: Table, n_jobs: int = 1, frequent: Bools | None = None) -> Packed:
     """Packed samples of a table of 0/1 variables, of codes the second category. Nothing may be
     missing. Two passes over the samples, and one over some; `frequent` `(p,)` are the variables to
     hold as bits, by default at the least cost."""

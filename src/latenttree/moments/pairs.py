@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from latenttree.data import Table
 from latenttree.data.storage import CodedFeatures
 from latenttree.engine import parallel
+from latenttree.engine.arrays import Float32, Floats, Ints
 from latenttree.engine.kernels import kernel
 from latenttree.moments.available_cases import available_moments, whiten_pairs
 from latenttree.moments.binary import MAX_KURTOSIS, binary_pairs
@@ -29,8 +29,7 @@ from latenttree.moments.fourth_moments import (
 from latenttree.moments.mirror import STRIP, mirrored
 from latenttree.moments.second_moments import second_moments
 
-Matrix = NDArray[np.float32]
-Floats = NDArray[np.float64]
+Matrix = Float32
 
 
 class PairDeterminants(NamedTuple):
@@ -43,7 +42,7 @@ class PairDeterminants(NamedTuple):
 
 
 def all_pairs(
-    table: Table, basis: NDArray[np.float32], n_jobs: int, counts: Counts | None = None
+    table: Table, basis: Float32, n_jobs: int, counts: Counts | None = None
 ) -> PairDeterminants:
     """Signed determinants, errors and kurtosis ratios of all pairs, by the cheapest way.
 
@@ -67,11 +66,7 @@ def all_pairs(
 
 
 def _whole_pairs(
-    table: Table,
-    basis: NDArray[np.float32],
-    counts: Counts | None,
-    pairs: PairDeterminants,
-    n_jobs: int,
+    table: Table, basis: Float32, counts: Counts | None, pairs: PairDeterminants, n_jobs: int
 ) -> None:
     """Fill `pairs`, in place, where nothing is missing, from `counts` or, if None, from the
     samples."""
@@ -97,9 +92,7 @@ def _whole_pairs(
     _fill_spread(pairs, spread, basis.shape[1], n_jobs)
 
 
-def _pairs_with_gaps(
-    table: Table, basis: NDArray[np.float32], pairs: PairDeterminants, n_jobs: int
-) -> None:
+def _pairs_with_gaps(table: Table, basis: Float32, pairs: PairDeterminants, n_jobs: int) -> None:
     """Fill `pairs`, in place, each from the samples that have both variables."""
     p, n_directions, n = table.n_vars, basis.shape[1], table.total_weight
     offset = feature_means(table, basis, coordinate_moments(table)[0])
@@ -283,7 +276,7 @@ def _calibrate(pairs: PairDeterminants, spread: FourthMoments, n_jobs: int) -> N
     parallel(scale, p, n_jobs, STRIP)
 
 
-def _calibration_pairs(pairs: PairDeterminants, p: int) -> NDArray[np.int64]:
+def _calibration_pairs(pairs: PairDeterminants, p: int) -> Ints:
     """Some hundred pairs `(m, 2)`, b < a: all, or for some a the nearest and a random one."""
     if p * (p - 1) // 2 <= 400:
         return np.column_stack(np.tril_indices(p, -1)).astype(np.int64)

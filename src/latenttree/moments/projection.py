@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from latenttree.data import Table
 from latenttree.data.chunk import Chunk
 from latenttree.data.storage import Features
-
-Float32 = NDArray[np.float32]
+from latenttree.engine.arrays import Float32
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from latenttree.data import Table
 from latenttree.data.chunk import Chunk
 from latenttree.data.storage import Features
+from latenttree.engine.arrays import Float32
 from latenttree.moments.gram import gram
-
-Float32 = NDArray[np.float32]
 
 
 @dataclass(frozen=True, eq=False)

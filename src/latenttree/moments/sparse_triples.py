@@ -10,14 +10,12 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from latenttree.data.chunk import Chunk
 from latenttree.engine import Source, parallel
+from latenttree.engine.arrays import Floats
 from latenttree.engine.kernels import kernel
 from latenttree.moments.triples import TripleLayout, TripleMoments, ViewFeatures, add_products
-
-Floats = NDArray[np.float64]
 
 MAX_VALUES = 1 << 23
 """Values of views that are held at once, at most ..."""

@@ -12,21 +12,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from latenttree.data import Table
 from latenttree.data.checks import free_dimensions
 from latenttree.data.storage.vectors import apply_roots
 from latenttree.engine import BLOCK, parallel
+from latenttree.engine.arrays import Float32, Floats, Ints
 from latenttree.engine.kernels import kernel
 from latenttree.moments.coordinates import coordinate_moments, feature_means, known_weights
 from latenttree.moments.cross_moments import cross_moments, rest_moments
 from latenttree.moments.krylov import leading_eigenvectors
 from latenttree.moments.projection import weighted_features
-
-Float32 = NDArray[np.float32]
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 DAMPING = 10.0
 """Pseudo-samples added to a coordinate's variance, so that a category that occurs once does not get
@@ -58,8 +54,8 @@ BATCH_FLOATS = 1_000_000
 class Subspaces:
     """Directions of every variable: columns of `basis[offsets[a]:offsets[a + 1]]`."""
 
-    basis: NDArray[np.float32]  # (coordinates, n_directions)
-    strengths: NDArray[np.float64]  # (p, n_directions) singular values of the pooled moments
+    basis: Float32  # (coordinates, n_directions)
+    strengths: Floats  # (p, n_directions) singular values of the pooled moments
     n_rounds: int
 
 
@@ -89,7 +85,7 @@ def set_scores(basis: Float32, table: Table) -> None:
 
 
 def same_widths(
-    offsets: NDArray[np.int64], n_floats: int, most: int | None = None
+    offsets: Ints, n_floats: int, most: int | None = None
 ) -> Iterator[tuple[Ints, Ints]]:
     """Batches of variables of one width, with the rows `(variables, width)` of their coordinates:
     up to `BATCH_FLOATS` floats if each row has `n_floats`, and up to `most` variables."""
@@ -103,7 +99,7 @@ def same_widths(
 
 
 def leading_directions(
-    moments: Float32, scale: Floats, offsets: NDArray[np.int64], n_directions: int, n_jobs: int
+    moments: Float32, scale: Floats, offsets: Ints, n_directions: int, n_jobs: int
 ) -> tuple[Float32, Floats]:
     """Top left singular vectors of every variable's scaled moments, in unscaled coordinates.
 
@@ -161,7 +157,7 @@ def _own_moments(z, out, start, stop):  # type: ignore[no-untyped-def]
                 out[a, i, j] /= n
 
 
-def nearest_variables(features: Float32, n_near: int, n_jobs: int = 1) -> NDArray[np.int64]:
+def nearest_variables(features: Float32, n_near: int, n_jobs: int = 1) -> Ints:
     """The `n_near` others of largest squared cross-correlation for every variable, `(p, n_near)`,
     ascending. O(n (p r)^2) for r directions."""
     n, p, r = features.shape

@@ -17,10 +17,8 @@ from numpy.typing import NDArray
 
 from latenttree.data.chunk import Chunk
 from latenttree.engine import Source, parallel, single_threaded_blas
+from latenttree.engine.arrays import Float32, Floats, Ints
 from latenttree.engine.kernels import kernel, subroutine
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 MAX_VALUES = 1 << 22
 """Values of views that are held at once, at most ..."""
@@ -69,7 +67,7 @@ class TripleSums(NamedTuple):
 class ViewFeatures(Protocol):
     """The views of samples: a picklable object."""
 
-    def of(self, chunk: Chunk, n_jobs: int) -> NDArray[np.float32]:
+    def of(self, chunk: Chunk, n_jobs: int) -> Float32:
         """(n_views, k, n) features of some samples."""
 
 
@@ -190,7 +188,7 @@ def triple_moments(
 
 def _add_statistics(
     part: Chunk,
-    y: NDArray[np.float32],
+    y: Float32,
     w: Floats,
     layout: TripleLayout,
     families: Mapping[int, EmissionStatistics],

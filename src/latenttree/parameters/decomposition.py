@@ -25,9 +25,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from latenttree.engine import single_threaded_blas
+from latenttree.engine.arrays import Bools
 from latenttree.errors import DataError
 from latenttree.parameters.moment_fit import FLOOR, fit_moments, moment_errors, normal_matrix
 from latenttree.parameters.symmetric_start import diagonalised_start
@@ -116,7 +117,7 @@ def _fit_with_constant(moments: ViewMoments, fit: ViewParameters) -> tuple[ViewP
     ), condition
 
 
-def _constant(moments: ViewMoments) -> NDArray[np.bool_]:
+def _constant(moments: ViewMoments) -> Bools:
     """(m,): is the first coordinate of all three views the constant 1?
 
     Then every moment with that coordinate is the moment without it, up to the rounding of sums.

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from latenttree.engine.arrays import Bools, Floats, Ints
 from latenttree.model.samples import InMemory, Samples
 from latenttree.model.tree_model import TreeModel
 from latenttree.moments.sparse_triples import sparse_triple_moments
@@ -31,8 +31,6 @@ from latenttree.parameters.sparse_features import SparseViewValues
 from latenttree.parameters.views import Views, choose_views, only_of
 from latenttree.tree import Tree
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Rows = Samples | InMemory
 
 MAX_ROUNDS = 2
@@ -84,7 +82,7 @@ def node_condition_numbers(
     model: TreeModel,
     projections: Projections,
     samples: Rows,
-    nodes: NDArray[np.bool_],
+    nodes: Bools,
     *,
     hidden_features: bool = True,
     n_jobs: int = 1,

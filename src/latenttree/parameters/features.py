@@ -12,11 +12,11 @@ from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from latenttree.data.chunk import Chunk
 from latenttree.data.storage.vectors import project_rows
 from latenttree.engine import parallel
+from latenttree.engine.arrays import Float32, Floats, Ints
 from latenttree.engine.kernels import kernel
 from latenttree.model.samples import evidence_of
 from latenttree.model.tree_model import TreeModel
@@ -28,18 +28,14 @@ RIDGE = 1e-9
 TOGETHER = 64
 """Samples whose features are written together, so that their codes stay in the cache."""
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Float32 = NDArray[np.float32]
-
 
 class VectorProjections(NamedTuple):
     """Projections of variables that are stored as vectors x: `(1, z)` with `z = x basis - start`.
 
     Variable `a` has coordinates `offsets[a]:offsets[a + 1]`."""
 
-    basis: NDArray[np.float32]  # (coordinates, k - 1)
-    start: NDArray[np.float32]  # (p, k - 1)
+    basis: Float32  # (coordinates, k - 1)
+    start: Float32  # (p, k - 1)
     offsets: Ints
 
 

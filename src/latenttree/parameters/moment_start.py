@@ -13,6 +13,7 @@ from latenttree.data import Table
 from latenttree.data.storage import BinaryStorage
 from latenttree.data.streaming.scratch import about_to_read
 from latenttree.data.values import CODED
+from latenttree.engine.arrays import Bools, Floats
 from latenttree.model.emissions import pooled, target_of
 from latenttree.model.held_out import split_samples
 from latenttree.model.likelihood import smoothed, total_log_likelihood
@@ -24,8 +25,6 @@ from latenttree.parameters.estimate import estimate_by_moments, node_condition_n
 from latenttree.parameters.features import Projections, VectorProjections, all_leaf_projections
 from latenttree.parameters.solving import Parameters, Pooled
 from latenttree.tree import Tree
-
-Floats = NDArray[np.float64]
 
 CONDITION_SAMPLES = 1 << 13
 """Number of samples from which conditions are computed."""
@@ -43,11 +42,7 @@ FIRST_SAMPLES = 1 << 12
 
 
 def moment_start(
-    tree: Tree,
-    table: Table,
-    n_states: int,
-    basis: NDArray[Any] | None,
-    config: FitConfig,
+    tree: Tree, table: Table, n_states: int, basis: NDArray[Any] | None, config: FitConfig
 ) -> Parameters:
     """Parameters of a tree by moments alone.
 
@@ -110,7 +105,7 @@ def condition_numbers(
     table: Table,
     n_states: int,
     basis: NDArray[Any] | None,
-    nodes: NDArray[np.bool_],
+    nodes: Bools,
     config: FitConfig,
 ) -> Floats:
     """Condition numbers of the marked hidden nodes `(m,)` of a refined model, from some of the

@@ -12,11 +12,9 @@ from itertools import permutations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from latenttree.engine.arrays import Bools, Floats, Ints
 
 LEAST_EIGENVALUE = 1e-6
 """Lower bound of the eigenvalues of the second moments of whitened views."""
@@ -60,7 +58,7 @@ def state_predictors(triplets: TripletFactors, branch: Ints, rows: Ints, without
     return _state_predictors(triplets, keys // 4, used)[which]
 
 
-def _state_predictors(triplets: TripletFactors, rows: Ints, used: NDArray[np.bool_]) -> Floats:
+def _state_predictors(triplets: TripletFactors, rows: Ints, used: Bools) -> Floats:
     """The same with the views that are `used`, `(len(rows), 3)`.
 
     `L = diag(w) B^T S^-1` with `B = E[y | h]` and the implied `S = E[y y^T]`: views are whitened,

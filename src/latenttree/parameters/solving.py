@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from latenttree.engine.arrays import Bools, Floats, Ints
 from latenttree.model.emissions import Emission
 from latenttree.model.tree_model import TreeModel
 from latenttree.moments.triples import TripleLayout, TripleMoments
@@ -31,9 +31,6 @@ from latenttree.parameters.regressions import (
 )
 from latenttree.parameters.views import Views
 from latenttree.tree import Tree
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 LEAST_WEIGHT = 1e-3
 LEAST_SAMPLES = 20
@@ -153,7 +150,7 @@ class _Regression(NamedTuple):
         found = state_predictors(self.triplets, self.views.branch, rows, without)
         return np.asarray(np.einsum("ejsi,esia->ejsa", found, self.roots[rows], optimize=True))
 
-    def _joint_states(self, chosen: NDArray[np.bool_], apart: bool) -> Floats:
+    def _joint_states(self, chosen: Bools, apart: bool) -> Floats:
         """Joint moments of the states of two triplets; `apart`: of two different nodes, without the
         views in the branches of each other."""
         i, j = self.layout.hidden[chosen].T
@@ -220,7 +217,7 @@ class _Regression(NamedTuple):
                     joints[e] = states[None, :]
 
 
-def _alike(sizes: Sequence[int], apart: NDArray[np.bool_]) -> list[Ints]:
+def _alike(sizes: Sequence[int], apart: Bools) -> list[Ints]:
     """Indices of the items grouped by size, and within a size by `apart`."""
     keys = 2 * np.array(sizes, dtype=np.int64) + apart
     order = np.argsort(keys, kind="stable")

@@ -7,17 +7,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from latenttree.data.chunk import Chunk
 from latenttree.engine import parallel
+from latenttree.engine.arrays import Float32, Floats, Ints
 from latenttree.engine.kernels import kernel
 from latenttree.model.inference import Evidence, Inference
 from latenttree.model.tree_model import TreeModel
 from latenttree.parameters.views import Views
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 LEAST = 1e-9
 """Lower bound of the probabilities of a model that only provides features: zeros are noise of the
@@ -34,7 +31,7 @@ class SparseViewValues:
     model: TreeModel | None = None
 
     @cached_property
-    def _leaves(self) -> tuple[Ints, NDArray[np.float32], Ints]:
+    def _leaves(self) -> tuple[Ints, Float32, Ints]:
         """Observed nodes, their values `(., 2, k - 1)`, and their views."""
         place = np.flatnonzero(self.views.source[:, 1] < 0)
         nodes = self.views.source[place, 0]
@@ -52,7 +49,7 @@ class SparseViewValues:
         assert self.model is not None
         return self.model.with_flat(np.maximum(self.model.flat, LEAST)).inference
 
-    def of(self, chunk: Chunk, n_jobs: int) -> NDArray[np.float32]:
+    def of(self, chunk: Chunk, n_jobs: int) -> Float32:
         """(n_views, k - 1, n) features of some samples."""
         shape = (len(self.views.source), self._n_directions, len(chunk))
         out = np.empty(shape, dtype=np.float32)

@@ -13,9 +13,11 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-Array: TypeAlias = NDArray[np.float64]
+from latenttree.engine.arrays import Bools, Floats
+
+Array: TypeAlias = Floats
 Three: TypeAlias = tuple[Array, Array, Array]
-Rows: TypeAlias = NDArray[np.intp] | NDArray[np.bool_]
+Rows: TypeAlias = NDArray[np.intp] | Bools
 
 PAIRS = ((0, 1), (0, 2), (1, 2))
 

@@ -12,13 +12,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from latenttree.engine.arrays import Bools, Floats, Ints
 from latenttree.engine.kernels import kernel, subroutine
 from latenttree.tree import Tree
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 class Views(NamedTuple):
@@ -64,7 +61,7 @@ def choose_views(tree: Tree, n_directions: int, hidden: bool) -> Views:
     return Views(branch, number[which].reshape(-1, 3), source[where[by_place]], nodes - p)
 
 
-def only_of(views: Views, nodes: NDArray[np.bool_]) -> Views:
+def only_of(views: Views, nodes: Bools) -> Views:
     """The reference triplets of the marked hidden nodes `(m,)` alone."""
     rows = np.flatnonzero(nodes)
     used, view = np.unique(views.view[rows], return_inverse=True)

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from latenttree.engine.arrays import Floats
 from latenttree.model.emissions.common import expit, logit, probability, ratio
 from latenttree.model.emissions.interface import Emission
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

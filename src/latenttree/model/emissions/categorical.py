@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import softmax
 
+from latenttree.engine.arrays import Floats, Ints
 from latenttree.model.emissions.common import draw_columns
 from latenttree.model.emissions.interface import Emission
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +96,6 @@ class Categorical(Emission):
         """A code for each state."""
         return draw_columns(self.table, np.asarray(states), rng)
 
-    def impute(self, posterior: Floats) -> NDArray[np.int64]:
+    def impute(self, posterior: Floats) -> Ints:
         """The most probable code under each posterior."""
         return np.asarray((posterior @ self.table.T).argmax(axis=1))

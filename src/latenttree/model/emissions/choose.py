@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
+from latenttree.engine.arrays import Floats
 from latenttree.model.emissions.bernoulli import Bernoulli
 from latenttree.model.emissions.categorical import Categorical
 from latenttree.model.emissions.full_gaussian import FullGaussian
@@ -15,8 +15,6 @@ from latenttree.model.emissions.interface import Emission
 from latenttree.model.emissions.multihot import MultiHot
 from latenttree.model.emissions.multinomial import Multinomial
 from latenttree.model.emissions.poisson import Poisson
-
-Floats = NDArray[np.float64]
 
 CLASSES: dict[str, type[Emission]] = {
     "categorical": Categorical,

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import gammaln
 
-Floats = NDArray[np.float64]
+from latenttree.engine.arrays import Bools, Floats, Ints
+
 Form = Literal["scalar", "dense", "sparse"]
 FORMS: tuple[Form, ...] = ("scalar", "dense", "sparse")
 
@@ -35,7 +36,7 @@ def form_of(values: Any) -> Form:
     return "scalar" if np.ndim(values) == 1 else "dense"
 
 
-def split(values: Any) -> tuple[Any, NDArray[np.bool_] | None]:
+def split(values: Any) -> tuple[Any, Bools | None]:
     """`(n, d)` numbers, zero where missing, and where they are known (None: everywhere).
 
     CSR stays as it is; scalars become one column."""
@@ -49,7 +50,7 @@ def split(values: Any) -> tuple[Any, NDArray[np.bool_] | None]:
     return np.where(gaps, 0.0, x), ~gaps
 
 
-def split_rows(values: Any) -> tuple[Any, NDArray[np.bool_] | None]:
+def split_rows(values: Any) -> tuple[Any, Bools | None]:
     """As `split`, but a row with any gap is missing as a whole: zeros, and a mask `(n,)`."""
     x, known = split(values)
     if known is None:
@@ -58,14 +59,14 @@ def split_rows(values: Any) -> tuple[Any, NDArray[np.bool_] | None]:
     return np.where(whole[:, None], x, 0.0), whole
 
 
-def counted(known: NDArray[np.bool_] | None, weights: Floats, d: int) -> Floats:
+def counted(known: Bools | None, weights: Floats, d: int) -> Floats:
     """Total weight of the known values of each coordinate, `(d, m)`."""
     if known is None:
         return np.repeat(weights.sum(axis=0)[None], d, axis=0)
     return np.asarray(known.T @ weights)
 
 
-def known_total(known: NDArray[np.bool_] | None, parts: Floats, n: int) -> Floats:
+def known_total(known: Bools | None, parts: Floats, n: int) -> Floats:
     """`sum_c parts[c, s]` over the known coordinates of every row, `(n, k)`."""
     if known is None:
         return np.repeat(parts.sum(axis=0)[None], n, axis=0)
@@ -130,7 +131,7 @@ def probability(estimate: Floats, pooled: Floats) -> Floats:
 
 def draw_columns(
     table: Floats, columns: NDArray[np.integer[Any]], rng: np.random.Generator
-) -> NDArray[np.int64]:
+) -> Ints:
     """A row number for each entry of `columns`, drawn from that column of `table`."""
     draws = rng.random(len(columns))
     found = np.empty(len(columns), dtype=np.int64)

@@ -11,20 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from latenttree.engine.arrays import Bools, Floats
 from latenttree.errors import DataError, Option, Text
-from latenttree.model.emissions.common import (
-    FLOOR,
-    TINY,
-    Form,
-    form_of,
-    ratio,
-    shaped,
-    split_rows,
-)
+from latenttree.model.emissions.common import FLOOR, TINY, Form, form_of, ratio, shaped, split_rows
 from latenttree.model.emissions.gaussian import LOG_2PI, location_and_scale
 from latenttree.model.emissions.interface import Emission
-
-Floats = NDArray[np.float64]
 
 WIDEST = 2000
 """Coordinates of a full covariance matrix at most."""
@@ -132,7 +123,7 @@ class FullGaussian(Emission):
             [weights.sum(axis=0)[None], z.T @ weights, np.stack(products, axis=1)]
         )
 
-    def _standardised(self, values: Any) -> tuple[Floats, NDArray[np.bool_] | None]:
+    def _standardised(self, values: Any) -> tuple[Floats, Bools | None]:
         x, whole = split_rows(values.toarray() if sparse.issparse(values) else values)
         return (x - self.shift) / self.scale, whole
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from latenttree.data.columns.bins import sparse_spread, spread
+from latenttree.engine.arrays import Bools, Floats
 from latenttree.model.emissions.common import (
     FLOOR,
     Form,
@@ -24,7 +25,6 @@ from latenttree.model.emissions.common import (
 )
 from latenttree.model.emissions.interface import Emission
 
-Floats = NDArray[np.float64]
 LOG_2PI = float(np.log(2 * np.pi))
 
 
@@ -109,7 +109,7 @@ class Gaussian(Emission):
 
     def _products(
         self, values: Any, first: Floats, second: Floats
-    ) -> tuple[Any, NDArray[np.bool_] | None, Floats, Floats]:
+    ) -> tuple[Any, Bools | None, Floats, Floats]:
         """Values whose products with coefficients are those of `z` and `z^2`, and the coefficients.
 
         Dense values are standardised; a sparse matrix stays as it is, and its scale goes into the

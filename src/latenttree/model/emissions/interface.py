@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.engine import parallel, single_threaded_blas
+from latenttree.engine.arrays import Floats
 from latenttree.model.emissions.common import FORMS, largest
 
-Floats = NDArray[np.float64]
 Self = TypeVar("Self", bound="Emission")
 
 

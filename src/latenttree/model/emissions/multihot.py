@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from latenttree.engine.arrays import Floats
 from latenttree.model.emissions.common import (
     CHUNK,
     Form,
@@ -25,8 +26,6 @@ from latenttree.model.emissions.common import (
     split_rows,
 )
 from latenttree.model.emissions.interface import Emission
-
-Floats = NDArray[np.float64]
 
 LEAST_SOME = 1e-9
 """Smallest `Z`; there the group is a categorical variable to nine digits."""

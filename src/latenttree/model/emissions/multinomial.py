@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, softmax
 
+from latenttree.engine.arrays import Floats
 from latenttree.model.emissions.common import (
     TINY,
     Form,
@@ -23,8 +24,6 @@ from latenttree.model.emissions.common import (
     split_rows,
 )
 from latenttree.model.emissions.interface import Emission
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

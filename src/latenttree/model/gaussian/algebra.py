@@ -6,10 +6,8 @@ vector operations, several times faster than a loop over the matrices in a libra
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from latenttree.engine.arrays import Floats, Ints
 
 
 def solve(a: Floats, b: Floats) -> Floats:

@@ -17,12 +17,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from latenttree.engine.arrays import Floats, Ints
 from latenttree.model.gaussian.algebra import solve
 from latenttree.model.tree_model import cut, default_root
 from latenttree.tree import Tree
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Node = str | int | np.integer[Any]
 
 MAX_FULL = 16

@@ -13,12 +13,11 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from latenttree.engine.arrays import Floats
 from latenttree.model.gaussian.algebra import root_pair, solve
 from latenttree.model.gaussian.distribution import GaussianDistribution
 
-Floats = NDArray[np.float64]
 Model = TypeVar("Model", bound=GaussianDistribution)
 
 

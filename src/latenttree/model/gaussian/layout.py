@@ -14,14 +14,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from latenttree.engine.arrays import Bools, Floats, Ints
 from latenttree.model.gaussian.distribution import MAX_FULL, GaussianDistribution
 from latenttree.model.tree_model import default_root
 from latenttree.tree import Tree
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +43,7 @@ class GaussianLayout:
     tree: Tree
     root: int
     dims: Ints
-    diagonal: NDArray[np.bool_]
+    diagonal: Bools
     columns: Ints
     nodes: tuple[int, ...]
     parents: tuple[int, ...]
@@ -85,9 +82,7 @@ class GaussianLayout:
         return cls.build(tree, default_root(tree), dims, diagonal)
 
     @classmethod
-    def build(
-        cls, tree: Tree, root: int, dims: Ints, diagonal: NDArray[np.bool_]
-    ) -> GaussianLayout:
+    def build(cls, tree: Tree, root: int, dims: Ints, diagonal: Bools) -> GaussianLayout:
         """The layout of a tree whose nodes have the given dimensions and kinds of noise."""
         above, order = (a.tolist() for a in tree.rooted(root))
         p, inner = tree.n_observed, {root, *above}

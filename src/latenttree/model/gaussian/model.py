@@ -11,9 +11,10 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from latenttree.engine import parallel, single_threaded_blas
+from latenttree.engine.arrays import Floats
 from latenttree.errors import DataError
 from latenttree.model.gaussian.distribution import GaussianDistribution
 from latenttree.model.gaussian.layout import GaussianLayout, Linear, core_means
@@ -27,8 +28,6 @@ from latenttree.model.gaussian.propagation import (
 )
 from latenttree.model.gaussian.rows import Block, block_size, sample_block
 from latenttree.model.gaussian.units import linear_of, rescaled, units
-
-Floats = NDArray[np.float64]
 
 
 class GaussianPosteriors(NamedTuple):

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from latenttree.engine.arrays import Floats
 from latenttree.model.gaussian.algebra import (
     after,
     apply,
@@ -30,8 +30,6 @@ from latenttree.model.gaussian.algebra import (
 )
 from latenttree.model.gaussian.layout import GaussianLayout, Linear, Regressions, core_means
 from latenttree.model.gaussian.rows import Block
-
-Floats = NDArray[np.float64]
 
 LOG_2PI = float(np.log(2 * np.pi))
 

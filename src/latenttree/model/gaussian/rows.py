@@ -6,14 +6,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from latenttree.engine import BLOCK
+from latenttree.engine.arrays import Bools, Floats, Ints
 from latenttree.model.gaussian.layout import GaussianLayout
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 BLOCK_VALUES = 1 << 21
 """Numbers that one working array of a block may hold."""

@@ -6,12 +6,11 @@ from dataclasses import replace
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from latenttree.engine.arrays import Floats
 from latenttree.model.gaussian.distribution import GaussianDistribution
 from latenttree.model.gaussian.layout import GaussianLayout, Linear, Regressions
 
-Floats = NDArray[np.float64]
 Model = TypeVar("Model", bound=GaussianDistribution)
 
 

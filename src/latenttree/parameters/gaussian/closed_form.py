@@ -19,17 +19,14 @@ from heapq import heappop, heappush
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from latenttree.engine.arrays import Floats, Ints
 from latenttree.model.gaussian.algebra import at_least, limited, root_pair, solve
 from latenttree.model.gaussian.distribution import MAX_FULL, NOISE_FLOOR
 from latenttree.model.gaussian.model import GaussianTreeModel
 from latenttree.model.gaussian.units import rescaled
 from latenttree.parameters.gaussian.moments import PairMoments
 from latenttree.tree import Tree
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 MOST_VARIABLES = 8
 NODE_VARIABLES = 96

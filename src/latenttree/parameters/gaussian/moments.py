@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from latenttree.engine import BLOCK, parallel, single_threaded_blas
+from latenttree.engine.arrays import Bools, Floats
 from latenttree.errors import DataError
-
-Floats = NDArray[np.float64]
 
 
 class PairMoments(NamedTuple):
@@ -51,7 +49,7 @@ def standardisation(X: Floats, weights: Floats | None = None) -> tuple[Floats, F
     return middle + size * mean, size * deviation
 
 
-def _check_columns(usable: NDArray[np.bool_], problem: str) -> None:
+def _check_columns(usable: Bools, problem: str) -> None:
     """Refuse columns that are not usable."""
     if not usable.all():
         bad = np.flatnonzero(~usable)

@@ -13,16 +13,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from latenttree.engine import BLOCK, parallel, single_threaded_blas
+from latenttree.engine.arrays import Floats, Ints
 from latenttree.model.gaussian.distribution import MAX_FULL
 from latenttree.parameters.gaussian.closed_form import Wide, nearest
 from latenttree.parameters.gaussian.moments import PairMoments, pair_moments
 from latenttree.tree import Tree
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 SKETCH_WIDTH = 32
 N_ROUNDS = 2

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
+from latenttree.engine.arrays import Floats, Ints
 from latenttree.model.gaussian.model import GaussianTreeModel
 from latenttree.parameters.gaussian.closed_form import closed_form
 from latenttree.parameters.gaussian.moments import standardisation
 from latenttree.parameters.gaussian.reduction import reduced_moments
 from latenttree.tree import Tree
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
