@@ -326,19 +326,13 @@ class Table:
         for variable in variables:
             number = position.get(variable) if isinstance(variable, str) else int(variable)
             if number is None or not -self.n_vars <= number < self.n_vars:
-                raise DataError(
-                    f"no variable {variable!r} in a table of {self.n_vars} variables ("
-                    f"{', '.join(self.names[:5])}, ...)",
-                    "use one of its names or 0..p-1",
-                    value=variable,
-                )
+                what = f"no variable {variable!r} in a table of {self.n_vars} variables ("
+                what += f"{', '.join(self.names[:5])}, ...)"
+                raise DataError(what, "use one of its names or 0..p-1", value=variable)
             index.append(number % self.n_vars)
         if len(set(index)) != len(index):
-            raise DataError(
-                f"a variable is selected twice in {list(variables)!r}",
-                "list it once",
-                value=list(variables),
-            )
+            what = f"a variable is selected twice in {list(variables)!r}"
+            raise DataError(what, "list it once", value=list(variables))
         return np.asarray(index, dtype=np.int64)
 
     def replace(self, **changes: Any) -> Table:

@@ -78,7 +78,7 @@ class Reader:
         check_shape(container.shape, self.n_min)
         if isinstance(container, Matrix) and schema.members is not None:
             self._check_count(container)
-            container = container.grouped(schema.input_names, schema.members)
+            container = Matrix(container.whole, schema.input_names, schema.members)
         elif isinstance(container, Matrix) and container.is_sparse:
             self._check_sparse(X)
         positions = self._positions(container)
@@ -94,12 +94,10 @@ class Reader:
 
     def _check_sparse(self, X: Any) -> None:
         if not self.schema.is_sparse_binary and self.schema.n_coded:
-            raise DataError(
+            what = (
                 f"X is a sparse matrix, but the model was fitted on {self.schema.container} data "
-                "with categories",
-                "pass X.toarray()",
-                value=type(X).__name__,
             )
+            raise DataError(f"{what}with categories", "pass X.toarray()", value=type(X).__name__)
 
     def _fits(self, matrix: Matrix) -> bool:
         """Whether an integer array holds only codes, so that a cast suffices."""
@@ -167,19 +165,12 @@ class Reader:
     def _check_count(self, container: Container) -> None:
         n_columns, expected = container.shape[1], self.schema.n_features
         if n_columns != expected:
-            raise DataError(
-                f"X has {n_columns} features, but {MODEL} is expecting {expected} features as "
-                "input",
-                "without names, columns are found by position: pass all of them in the order "
-                "of training",
-                value=n_columns,
-            )
+            what = f"X has {n_columns} features, but {MODEL} is expecting {expected} features as "
+            remedy = "without names, columns are found by position: pass all of them in the order "
+            raise DataError(f"{what}input", f"{remedy}of training", value=n_columns)
         if self.schema.named:
-            warnings.warn(
-                f"X does not have valid feature names, but {MODEL} was fitted with feature names",
-                UserWarning,
-                stacklevel=2,
-            )
+            what = f"X does not have valid feature names, but {MODEL} was fitted with feature names"
+            warnings.warn(what, UserWarning, stacklevel=2)
 
     def _match(self, container: Container, kept: NDArray[np.int64]) -> NDArray[np.int64]:
         """The columns of the variables by name; by position where training had no names."""
@@ -196,11 +187,8 @@ class Reader:
             raise _wrong_names(unknown, absent)
         self._check_count(container)
         if any(isinstance(name, str) for name in names) or container.name == "dict":
-            warnings.warn(
-                f"X has feature names, but {MODEL} was fitted without feature names",
-                UserWarning,
-                stacklevel=2,
-            )
+            what = f"X has feature names, but {MODEL} was fitted without feature names"
+            warnings.warn(what, UserWarning, stacklevel=2)
         return kept
 
 
