@@ -1,7 +1,7 @@
 """Columns with one value a sample: their values, and where these are missing.
 
-`vector_of` takes a column apart, as new data need it; `vector_of_array` and `vector_of_series` also
-check that its values can be learned from.
+`vector_of` takes a column apart, as new data need it; `training_vector` also checks that its values
+can be learned from.
 """
 
 from __future__ import annotations
@@ -172,11 +172,6 @@ def vector_of_array(
 ) -> Vector:
     """`training_vector` of a 1-D array."""
     return training_vector(Column(values, mask), name, start)
-
-
-def vector_of_series(series: nw.Series[Any], name: str, start: int = 0) -> Vector:
-    """`training_vector` of a column of a DataFrame."""
-    return training_vector(Column(series), name, start)
 
 
 def _check_finite(vector: Vector, name: str, start: int = 0) -> None:
