@@ -35,24 +35,29 @@ DTYPE = re.compile(r"[A-Za-z0-9_\[\]]{0,40}")
 
 def schema_to_json(schema: SchemaFields) -> dict[str, Any]:
     """A record of lists, dicts, strings, numbers and None."""
-    record = {field.name: _plain(getattr(schema, field.name)) for field in fields(schema)}
     labels = zip(schema.categories, schema.names, strict=True)
-    columns = map(_column_to_json, schema.columns)
-    return record | {"categories": [_labels_to_json(*own) for own in labels], "columns": [*columns]}
-
-
-def _plain(value: Any) -> Any:
-    """Arrays and tuples as lists."""
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    return [_plain(item) for item in value] if isinstance(value, tuple) else value
+    members = schema.members
+    lists = {
+        "names": list(schema.names),
+        "dims": schema.dims.tolist(),
+        "categories": [_labels_to_json(*own) for own in labels],
+        "columns": [_column_to_json(column) for column in schema.columns],
+        "index": schema.index.tolist(),
+        "members": None if members is None else [member.tolist() for member in members],
+        "families": list(schema.families),
+    }
+    return {field.name: getattr(schema, field.name) for field in fields(schema)} | lists
 
 
 def _column_to_json(column: InputColumn) -> dict[str, Any]:
-    name, dtype = column.name, column.dtype if DTYPE.fullmatch(column.dtype) else ""
-    levels = _labels_to_json(column.levels, name)
-    constant = _labels_to_json(column.constant, name, gaps=True)
-    return vars(column) | {"dtype": dtype, "levels": levels, "constant": constant}
+    return {
+        "name": column.name,
+        "dtype": column.dtype if DTYPE.fullmatch(column.dtype) else "",
+        "form": column.form,
+        "levels": _labels_to_json(column.levels, column.name),
+        "ordered": column.ordered,
+        "constant": _labels_to_json(column.constant, column.name, gaps=True),
+    }
 
 
 def _labels_to_json(
@@ -128,10 +133,11 @@ def _require(holds: bool, what: str, *values: Any) -> None:
         raise DataError(f"the schema of the data is damaged: {text}", "save the model again")
 
 
-def _labels_from_json(record: Any, what: str, gaps: bool = False) -> NDArray[Any] | None:
+def _labels_from_json(record: Any, what: str, name: str, gaps: bool = False) -> NDArray[Any] | None:
     """Labels as `_labels_to_json` wrote them: of one known type, all of it."""
     if record is None:
         return None
+    what = what.format(name)
     _require(type(record) is dict, f"{what} is {type(record).__name__}, not labels")
     kind = _choice(record, "type", tuple(LABEL_TYPES))
     lost = (type(None),) if gaps and kind in (*FLOATS, "object") else ()
@@ -157,14 +163,15 @@ def _label_array(values: list[Any], kind: str) -> NDArray[Any]:
 
 def _column_from_json(record: dict[str, Any]) -> InputColumn:
     name, dtype = _field(record, "name", str), _field(record, "dtype", str)
-    _require(DTYPE.fullmatch(dtype) is not None, f"column {name!r} has the type {dtype[:60]!r}")
+    right = DTYPE.fullmatch(dtype) is not None
+    _require(right, "column {!r} has the type {!r}", name, dtype[:60])
     return InputColumn(
         name,
         dtype,
         _choice(record, "form", FORMS),
-        _labels_from_json(record.get("levels"), f"the levels of column {name!r}"),
+        _labels_from_json(record.get("levels"), "the levels of column {!r}", name),
         _field(record, "ordered", bool),
-        _labels_from_json(record.get("constant"), f"the constant of column {name!r}", gaps=True),
+        _labels_from_json(record.get("constant"), "the constant of column {!r}", name, gaps=True),
     )
 
 
@@ -193,7 +200,7 @@ def _categories(
     _require(len(stored) == n, f"it has {len(stored)} lists of categories for {n} names")
     result = []
     for name, d, entry, family in zip(names, dims, stored, families, strict=True):
-        labels = _labels_from_json(entry, f"the list of categories of {name!r}")
+        labels = _labels_from_json(entry, "the list of categories of {!r}", name)
         if labels is not None:
             wrong = "variable {!r} has categories, but is of the family {!r}"
             _require(family in CODED, wrong, name, family)
@@ -278,7 +285,8 @@ def _check_container(schema: SchemaFields) -> None:
 
 def _choice(record: dict[str, Any], name: str, allowed: Sequence[str]) -> str:
     value: str = _field(record, name, str)
-    _require(value in allowed, f"the field {name!r} is {value[:60]!r}, none of {list(allowed)}")
+    if value not in allowed:
+        _require(False, f"the field {name!r} is {value[:60]!r}, none of {list(allowed)}")
     return value
 
 
@@ -291,7 +299,9 @@ def _list(record: dict[str, Any], name: str, *types: type) -> list[Any]:
 
 
 def _field(record: dict[str, Any], name: str, type_: type) -> Any:
-    _require(name in record, f"the field {name!r} is missing")
-    own = type(record[name])
-    _require(own is type_, f"the field {name!r} is {own.__name__}, not {type_.__name__}")
-    return record[name]
+    value = record.get(name)
+    if type(value) is not type_:
+        _require(name in record, f"the field {name!r} is missing")
+        kinds = f"{type(value).__name__}, not {type_.__name__}"
+        _require(False, f"the field {name!r} is {kinds}")
+    return value
