@@ -185,7 +185,7 @@ class Table:
             part = self._values(start, stop)
             return Chunk(part.codes, part.arrays, weights, rows, known, start=start)
         if self.kind == "blocks":
-            codes = _one_hot_codes(rows, known, self.offsets)
+            codes = codes_of_one_hot(rows, known, self.offsets)
             return Chunk(codes, {}, weights, rows, known, start=start)
         return Chunk(rows, {}, weights, start=start)
 
@@ -333,7 +333,7 @@ class Table:
         return Table(**(values | changes))
 
 
-def _one_hot_codes(
+def codes_of_one_hot(
     rows: Any, known: NDArray[np.bool_] | None, offsets: IntArray
 ) -> NDArray[np.int32]:
     """(n, p) codes of one-hot blocks; -1 where missing."""

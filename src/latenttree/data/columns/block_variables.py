@@ -27,7 +27,6 @@ from latenttree.data.columns.bins import (
     bin_codes,
     normal_scores,
     quantile_edges,
-    sparse_spread,
     spread,
     standardised,
 )
@@ -238,9 +237,9 @@ def _constant(
     if family == "multinomial":
         known = slice(None) if gaps is None else ~gaps
         shares = structural[known]
-        mean, deviation = sparse_spread(shares, None)
+        mean, deviation = spread(shares)
         return None if deviation.max() > ROUNDING else _only(mean)
-    mean, deviation = sparse_spread(x, weights) if sparse.issparse(x) else spread(x, weights)
+    mean, deviation = spread(x, weights)
     return None if deviation.any() else _only(mean)
 
 
@@ -281,13 +280,11 @@ def _coordinate_bins(column: Floats, weights: Floats | None) -> sparse.csr_array
 
 def _scaled(x: Block, weights: Floats | None) -> Any:
     """Coordinates divided by their standard deviation; sparse stays sparse."""
-    if sparse.issparse(x):
-        deviation = sparse_spread(x, weights)[1]
-        deviation[deviation == 0] = 1.0
-        data = (x.data / deviation[x.indices]).astype(np.float32)
-        return sparse.csr_array((data, x.indices, x.indptr), shape=x.shape)
     mean, deviation = spread(x, weights)
     deviation[deviation == 0] = 1.0
+    if sparse.issparse(x):
+        data = (x.data / deviation[x.indices]).astype(np.float32)
+        return sparse.csr_array((data, x.indices, x.indptr), shape=x.shape)
     return (_filled(x, mean) / deviation).astype(np.float32)
 
 

@@ -18,7 +18,7 @@ from latenttree.data.checks import (
     coordinate_names,
     resolve_names,
 )
-from latenttree.data.table import Table, sparse_binary_table
+from latenttree.data.table import Table, codes_of_one_hot, sparse_binary_table
 from latenttree.errors import DataError
 
 NOT_FINITE = "NaN or infinity (value {})", "values must be finite: drop or fill it"
@@ -128,18 +128,13 @@ def one_hot_codes(table: Table) -> NDArray[np.int32] | None:
     matrix = table.matrix
     if table.kind != "blocks" or matrix is None or table.values is not None:
         return None
-    known = np.full((table.n_samples, table.n_vars), True)
-    if table.missing is not None:
-        known = ~table.missing
-    if not (np.diff(matrix.indptr) == known.sum(axis=1)).all() or not (matrix.data == 1).all():
+    known = None if table.missing is None else ~table.missing
+    stored = table.n_vars if known is None else known.sum(axis=1)
+    if not (np.diff(matrix.indptr) == stored).all() or not (matrix.data == 1).all():
         return None
-    variables = np.nonzero(known)[1]
-    low, high = table.offsets[:-1][variables], table.offsets[1:][variables]
-    if not ((matrix.indices >= low) & (matrix.indices < high)).all():
-        return None
-    codes = np.full(known.shape, -1, dtype=np.int32)
-    codes[known] = matrix.indices - low
-    return codes
+    codes = codes_of_one_hot(matrix, known, table.offsets)
+    inside = (codes >= 0) & (codes < table.widths)
+    return codes if (inside if known is None else inside | ~known).all() else None
 
 
 def hot_positions(block: Any, name: str) -> NDArray[np.int64]:
