@@ -105,7 +105,7 @@ class TableBuilder:
         for i, column in enumerate(columns):
             member = None if members is None else members[i]
             try:
-                variable = self._variable(column, names[i], requested[i], member)
+                variable = self.variable(column, names[i], requested[i], member)
             except DataError as error:
                 failed = True
                 wrong.append(error)
@@ -126,14 +126,15 @@ class TableBuilder:
             return []
         return [identifier(variable.name, known, labels.dtype.kind in "iuf")]
 
-    def _variable(
+    def variable(
         self,
         column: Column | Vector,
         name: str,
         requested: str,
-        member: NDArray[np.int64] | None,
+        member: NDArray[np.int64] | None = None,
     ) -> Variable:
-        """The variable of a column or a block, of the requested family."""
+        """The variable of a column or a block, of the requested family; `member` are the matrix
+        columns of a group."""
         if isinstance(column, Column) and not column.is_vector:
             return self._block(column, name, requested, member)
         vector = training_vector(column, name) if isinstance(column, Column) else column

@@ -10,12 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from latenttree.data.checks import coordinate_names
-from latenttree.data.columns.block_variables import variable_of_block
+from latenttree.data.columns.builder import TableBuilder
 from latenttree.data.columns.codes import stack_columns
 from latenttree.data.columns.variables import Variable, blocks_of_variables, codes_of_variables
-from latenttree.data.columns.vector_variables import variable_of
-from latenttree.data.columns.vectors import Vector
+from latenttree.data.columns.vectors import Column
 from latenttree.data.containers import FRAMES, frame_of
 from latenttree.data.schema.fields import SchemaFields
 from latenttree.data.schema.kinds import in_type
@@ -96,11 +94,7 @@ def _variable(known: Known, i: int) -> Variable:
     x = known.arrays[i]
     if TRAITS[family].counts:  # also expected counts
         x = sparse.csr_array(np.rint(x)) if sparse.issparse(x) else np.rint(x)
-    if x.ndim == 1:
-        variable = variable_of(Vector(x), name, family, None)
-    else:
-        columns = coordinate_names(name, x.shape[1])
-        variable = variable_of_block(x, name, columns, family, None)
+    variable = TableBuilder().variable(Column(x), name, family)
     # few samples may look constant, or one-hot, where the family is wider
     return replace(variable, family=family, values=x, constant=None)
 
