@@ -6,18 +6,17 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from latenttree.data import Schema
 from latenttree.data.columns.codes import objects
 from latenttree.data.columns.vectors import Column, vector_of
 from latenttree.data.schema.lookup import known_codes
 from latenttree.data.schema.new_data import Rows
+from latenttree.engine.arrays import Floats, Ints
 from latenttree.errors import DataError
 from latenttree.model.tree_model import TreeModel
 from latenttree.queries.nodes import FittedModel, Node, classes_of, node_index
 
-Floats = NDArray[np.float64]
 Record = Mapping[Any, Any]  # node -> label, number or weights
 
 
@@ -106,7 +105,7 @@ def _with_article(value: Any) -> str:
     return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
 
 
-def _codes(schema: Schema, v: int, labels: Sequence[Any]) -> NDArray[np.int64]:
+def _codes(schema: Schema, v: int, labels: Sequence[Any]) -> Ints:
     """(n,) codes of the labels of variable `v` in every record, -1 where it is missing."""
     return np.asarray(schema.variables[v].encode(Column(objects(labels))))
 
