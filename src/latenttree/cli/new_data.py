@@ -20,6 +20,7 @@ from latenttree.cli.options import NewEvents, TableOptions
 from latenttree.cli.training_data import check_excluded, event_delimiter, recorded
 from latenttree.data import Schema
 from latenttree.data.checks import N_SHOWN, check_shape, listing, resolve_names
+from latenttree.data.columns.vectors import Column
 from latenttree.data.events.read import read_events
 from latenttree.data.events.report import NothingLeft
 from latenttree.data.files import docword
@@ -218,7 +219,8 @@ def _rows_of_cells(cells: CsvCells, schema: Schema, file: str) -> Rows:
             labels = StateLabels(schema.labels[i], schema.is_sparse_binary)
             codes[:, i] = _column_codes(cells, j, labels, file)
         else:
-            arrays[i] = schema.numbers(i, _column_numbers(cells, j, schema, i, file))
+            numbers = _column_numbers(cells, j, schema, i, file)
+            arrays[i] = schema.variables[i].encode(Column(numbers))
     return Rows(len(codes), codes, arrays=arrays, n_vars=schema.n_vars)
 
 

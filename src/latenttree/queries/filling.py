@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from latenttree.data.schema.decode import Known, labels_or_numbers
+from latenttree.data.schema.decode import Known
 from latenttree.data.schema.new_data import Rows
 from latenttree.data.schema.schema import Schema
 from latenttree.engine.arrays import Bools, Floats, Ints
@@ -153,6 +153,6 @@ def _any(mask: Bools) -> Bools:
 def filled_records(schema: Schema, filled: Filled) -> list[dict[str, Any]]:
     """Samples without gaps, each as a dict from variables to labels, numbers and vectors."""
     known = Known(schema, filled.codes, filled.arrays)
-    values = [labels_or_numbers(known, v) for v in range(schema.n_vars)]
+    values = [known.values(v) for v in range(schema.n_vars)]
     columns = [list(x) if x.ndim == 2 else x.tolist() for x in values]
     return [dict(zip(schema.names, row, strict=True)) for row in zip(*columns, strict=True)]

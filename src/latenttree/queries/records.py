@@ -104,7 +104,7 @@ def _check_single(name: Node, value: Any, remedy: str) -> None:
 
 def _codes(schema: Schema, v: int, labels: Sequence[Any]) -> Ints:
     """(n,) codes of the labels of variable `v` in every record, -1 where it is missing."""
-    return schema.codes(v, objects(labels))
+    return np.asarray(schema.variables[v].encode(Column(objects(labels))))
 
 
 def _with_states(model: FittedModel, v: int) -> TreeModel:
@@ -191,4 +191,4 @@ def _numbers(schema: Schema, v: int, values: Sequence[Any]) -> Any:
     for row, value in enumerate(values):
         if value is not None:
             column[row] = list(value) if column.ndim == 2 else value
-    return schema.numbers(v, column)
+    return schema.variables[v].encode(Column(column))
