@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,9 +41,7 @@ from latenttree.data.table import Table, sparse_binary_table
 from latenttree.data.weights import check_weights
 from latenttree.engine.arrays import Floats, Ints
 from latenttree.errors import DataError
-
-if TYPE_CHECKING:
-    from latenttree.estimator import LatentTree
+from latenttree.estimator import LatentTree
 
 Codes = NDArray[np.int32]
 UNKNOWN = -2
