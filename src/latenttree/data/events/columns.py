@@ -124,7 +124,6 @@ def delimiter_of(path: Path, delimiter: str | None) -> str:
         raise DataError(
             f"do not know how to read {path.name!r}",
             f"known are {EVENT_FILES}, and .csv.gz, .csv.xz",
-            path=str(path),
         )
     return delimiter or EVENT_DELIMITERS[suffix]
 
