@@ -127,9 +127,8 @@ class TableSubset(Table):
 
     def chunk(self, start: int, stop: int) -> Chunk:
         """Samples start:stop: a copy of them."""
-        part = self.whole.subset_rows(self.positions[start:stop]).chunk(0, stop - start)
-        weights = None if self.weights is None else self.weights[start:stop]
-        return replace(part, weights=weights, start=start)
+        part = self.subset_rows(slice(start, stop))
+        return replace(part.chunk(0, stop - start), start=start)
 
     def at_source(self, pass_: Pass[Total]) -> tuple[Table, Pass[Total]]:
         """The whole table, and the pass over all its samples that reads these."""
