@@ -21,7 +21,7 @@ from scipy import sparse
 from latenttree.data.checks import listing
 from latenttree.data.events.columns import (
     BLOCK_BYTES,
-    Column,
+    CodedColumn,
     IntArray,
     choose_columns,
     read_blocks,
@@ -178,7 +178,7 @@ def _reading(
     delimiter: str | None,
     memory_limit: Any,
     scratch: str | Path | None,
-) -> tuple[Arrays, PairCollector, Iterable[list[Column]]]:
+) -> tuple[Arrays, PairCollector, Iterable[list[CodedColumn]]]:
     """Storage for the matrix, a collector for the pairs, and the blocks of events that they come
     from."""
     held, size, plan = True, BLOCK_BYTES, ReadPlan(memory_bytes(memory_limit), scratch=scratch)
@@ -210,7 +210,7 @@ class _Window(NamedTuple):
 
 
 def _read(
-    blocks: Iterable[list[Column]],
+    blocks: Iterable[list[CodedColumn]],
     window: _Window,
     all_samples: Any,
     pairs: PairCollector,
