@@ -6,18 +6,17 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from latenttree.data import Schema
 from latenttree.data.columns.codes import objects
 from latenttree.data.columns.vectors import Column, vector_of
 from latenttree.data.schema.lookup import known_codes
 from latenttree.data.schema.new_data import Rows
+from latenttree.engine.arrays import Floats, Ints
 from latenttree.errors import DataError
 from latenttree.model.tree_model import TreeModel
 from latenttree.queries.nodes import FittedModel, Node, classes_of, node_index
 
-Floats = NDArray[np.float64]
 Record = Mapping[Any, Any]  # node -> label, number or weights
 
 
@@ -80,13 +79,8 @@ def _is_gap(value: Any) -> bool:
 
 def _check_value(name: Node, value: Any, queried: bool) -> None:
     """A record holds one value, or weights by label, for a node; no value for a queried one."""
-    if is_vector(value):
-        raise DataError(
-            f"{_with_article(value)} for {name!r}",
-            "pass {label: weight} for soft evidence, or a DataFrame for several rows",
-            value=value,
-            node=str(name),
-        )
+    remedy = "pass {label: weight} for soft evidence, or a DataFrame for several rows"
+    _check_single(name, value, remedy)
     if queried and not isinstance(value, Mapping):
         raise DataError(
             f"{name!r} is both given and asked",
@@ -101,14 +95,16 @@ def is_vector(value: Any) -> bool:
     return hasattr(value, "__len__") and not isinstance(value, str | bytes | Mapping)
 
 
-def _with_article(value: Any) -> str:
-    kind = {"ndarray": "array"}.get(type(value).__name__, type(value).__name__)
-    return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
+def _check_single(name: Node, value: Any, remedy: str) -> None:
+    if is_vector(value):
+        kind = {"ndarray": "array"}.get(type(value).__name__, type(value).__name__)
+        article = "an" if kind[0] in "aeiou" else "a"
+        raise DataError(f"{article} {kind} for {name!r}", remedy, value=value, node=str(name))
 
 
-def _codes(schema: Schema, v: int, labels: Sequence[Any]) -> NDArray[np.int64]:
+def _codes(schema: Schema, v: int, labels: Sequence[Any]) -> Ints:
     """(n,) codes of the labels of variable `v` in every record, -1 where it is missing."""
-    return schema.codes(v, objects(labels))
+    return np.asarray(schema.variables[v].encode(Column(objects(labels))))
 
 
 def _with_states(model: FittedModel, v: int) -> TreeModel:
@@ -177,13 +173,7 @@ def _check_number(schema: Schema, v: int, value: Any) -> None:
             node=name,
         )
     if schema.form_of(v) == "vector":
-        if is_vector(value):
-            raise DataError(
-                f"{_with_article(value)} for {name!r}",
-                "pass a single number, or a DataFrame for several rows",
-                value=value,
-                node=name,
-            )
+        _check_single(name, value, "pass a single number, or a DataFrame for several rows")
         return
     width = int(schema.dims[v])
     if np.shape(value) != (width,):
@@ -201,4 +191,4 @@ def _numbers(schema: Schema, v: int, values: Sequence[Any]) -> Any:
     for row, value in enumerate(values):
         if value is not None:
             column[row] = list(value) if column.ndim == 2 else value
-    return schema.numbers(v, column)
+    return schema.variables[v].encode(Column(column))
