@@ -124,7 +124,6 @@ def delimiter_of(path: Path, delimiter: str | None) -> str:
         raise DataError(
             f"do not know how to read {path.name!r}",
             f"known are {EVENT_FILES}, and .csv.gz, .csv.xz",
-            path=str(path),
         )
     return delimiter or EVENT_DELIMITERS[suffix]
 
@@ -187,10 +186,15 @@ def _of_array(name: str, array: NDArray[Any]) -> CodedColumn:
 def _of_arrow(name: str, array: Any) -> CodedColumn:
     """Of a pyarrow array; its values are those that occur, in order of appearance."""
     import pyarrow as pa
+    from pyarrow import compute
 
-    coded = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
-    coded = coded.combine_chunks() if isinstance(coded, pa.ChunkedArray) else coded
-    values, indices = coded.dictionary, coded.indices.fill_null(-1)
+    pool = pa.system_memory_pool()  # others keep what is freed
+    if not pa.types.is_dictionary(array.type):
+        array = compute.dictionary_encode(array, memory_pool=pool)
+    array = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+    values, indices = array.dictionary, array.indices
+    if indices.null_count:
+        indices = compute.fill_null(indices, -1)
     is_text = pa.types.is_string(values.type) or pa.types.is_large_string(values.type)
     distinct = _objects(values.to_pylist()) if is_text else values.to_numpy(zero_copy_only=False)
     return CodedColumn(name, distinct, numbers_of(indices, np.int32))
