@@ -7,6 +7,7 @@ counted, on all of them at once (`CountedFourthMoments`).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -34,22 +35,17 @@ class FourthMoments(Protocol):
         distances of pairs `(m, 2)`; 1 where noise hides it."""
 
 
-@dataclass(frozen=True, eq=False)
-class _Squares:
-    """`|z_a|^2` of all variables and, where values are missing, whether a sample has each, times
-    the roots of the weights."""
-
-    white: Features
-    storage: Storage
-
-    def of(self, chunk: Chunk, n_jobs: int) -> tuple[Float32, Float32]:
-        """(n, p) or (n, 2 p), twice."""
-        squares, known = self.white.squares(chunk, n_jobs), self.storage.known(chunk)
-        if known is not None:
-            squares = np.concatenate([squares, known], axis=1)
-        roots = chunk.root_weights
-        both = np.asarray(squares if roots is None else squares * roots[:, None], np.float32)
-        return both, both
+def _squares(
+    white: Features, storage: Storage, chunk: Chunk, n_jobs: int
+) -> tuple[Float32, Float32]:
+    """`(n, p)` `|z_a|^2` of all variables or, where values are missing, `(n, 2 p)` with whether a
+    sample has each, times the roots of the weights; twice."""
+    squares, known = white.squares(chunk, n_jobs), storage.known(chunk)
+    if known is not None:
+        squares = np.concatenate([squares, known], axis=1)
+    roots = chunk.root_weights
+    both = np.asarray(squares if roots is None else squares * roots[:, None], np.float32)
+    return both, both
 
 
 class SampledFourthMoments:
@@ -61,7 +57,7 @@ class SampledFourthMoments:
     def fourth(self, n_jobs: int) -> Float32:
         """`E[|z_a|^2 |z_b|^2]`, `(p, p)`, over samples that have both."""
         part, p = self._table.thinned(KURTOSIS_SAMPLES), self._table.n_vars
-        columns, gaps = _Squares(self._white, part.storage), part.has_missing
+        columns, gaps = partial(_squares, self._white, part.storage), part.has_missing
         sums = gram(columns, part, 2 * p if gaps else p, n_jobs)
         if gaps:
             return np.asarray(sums[:p, :p] / np.maximum(sums[p:, p:], np.float32(1e-30)))

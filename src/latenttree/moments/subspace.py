@@ -19,10 +19,14 @@ from latenttree.data.storage.vectors import apply_roots
 from latenttree.engine import BLOCK, parallel
 from latenttree.engine.arrays import Float32, Floats, Ints
 from latenttree.engine.kernels import kernel
-from latenttree.moments.coordinates import coordinate_moments, feature_means, known_weights
+from latenttree.moments.coordinates import (
+    coordinate_moments,
+    feature_means,
+    known_weights,
+    weighted_features,
+)
 from latenttree.moments.cross_moments import cross_moments, rest_moments
 from latenttree.moments.krylov import leading_eigenvectors
-from latenttree.moments.projection import weighted_features
 
 DAMPING = 10.0
 """Pseudo-samples added to a coordinate's variance, so that a category that occurs once does not get
@@ -39,6 +43,9 @@ SKETCH = 16
 
 PROBE = BLOCK // 2
 """Samples on which features are scaled and neighbours chosen."""
+
+MAX_ROUNDS, LEAST_GROWTH = 12, 5e-3
+"""Power rounds end where strengths grow by a smaller share."""
 
 SEARCHES = 3
 """Rounds after which the neighbours stay."""
@@ -203,12 +210,7 @@ def _scaling(table: Table, n_jobs: int) -> tuple[Floats, Floats]:
 
 
 def pooled_subspaces(
-    table: Table,
-    n_directions: int,
-    rng: np.random.Generator,
-    n_jobs: int,
-    max_rounds: int = 12,
-    tolerance: float = 5e-3,
+    table: Table, n_directions: int, rng: np.random.Generator, n_jobs: int
 ) -> Subspaces:
     """Sign sketch, then power rounds against the nearest variables until strengths stop growing.
 
@@ -229,14 +231,14 @@ def pooled_subspaces(
         basis = (rng.choice([-1.0, 1.0], (len(mean), width)) * scale[:, None]).astype(np.float32)
         features = standardise(part, basis, mean, n_jobs)
     before, n_rounds = 0.0, 0
-    for n_rounds in range(1, max_rounds + 1):
+    for n_rounds in range(1, MAX_ROUNDS + 1):
         if n_rounds <= SEARCHES:
             near = nearest_variables(features, n_near, n_jobs)
         basis, strengths, features = _power_round(
             part, probe, basis, near, (mean, scale), n_directions, n_jobs
         )
         now = float(np.sqrt((strengths**2).mean()))
-        if n_rounds > 2 and now - before < tolerance * now:
+        if n_rounds > 2 and now - before < LEAST_GROWTH * now:
             break
         before = now
     if part is not table:

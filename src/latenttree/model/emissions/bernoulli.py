@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.engine.arrays import Floats
-from latenttree.model.emissions.common import expit, logit, probability, ratio
+from latenttree.model.emissions.common import LOGIT, probability, ratio
 from latenttree.model.emissions.interface import Emission
 
 
 @dataclass(frozen=True, eq=False)
 class Bernoulli(Emission):
     """`probability[j] = P(present | state j)`. Statistics: (absent, present), as one-hot."""
+
+    links: ClassVar = {"probability": LOGIT}
 
     probability: Floats
     family: str = "binary"
@@ -27,11 +28,6 @@ class Bernoulli(Emission):
     ) -> Bernoulli:
         """All states with the share of ones among the known values."""
         return cls(np.full(n_states, 0.5), family).fitted_to(values, weights)
-
-    @property
-    def n_parameters(self) -> int:
-        """Free parameters, for BIC."""
-        return self.n_states
 
     def natural(self) -> Floats:
         """Natural parameters `(T, k)`, see `Emission.natural`."""
@@ -59,18 +55,6 @@ class Bernoulli(Emission):
         pooled = ratio(target[1:], target.sum(keepdims=True), 0.5)
         share = ratio(total[1], total.sum(axis=0), pooled)
         return replace(self, probability=probability(share, pooled))
-
-    def vector(self) -> Floats:
-        """The parameters as free real numbers."""
-        return logit(self.probability)
-
-    def with_vector(self, vector: Floats) -> Bernoulli:
-        """The member with these free parameters."""
-        return replace(self, probability=expit(vector))
-
-    def relabelled(self, order: Sequence[int] | NDArray[np.integer[Any]]) -> Bernoulli:
-        """States in another order: new state `i` is old state `order[i]`."""
-        return replace(self, probability=self.probability[np.asarray(order)])
 
     def sample(self, states: NDArray[np.integer[Any]], rng: np.random.Generator) -> Floats:
         """A 0 or 1 for each state."""

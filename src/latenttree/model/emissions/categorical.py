@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +11,7 @@ from scipy import sparse
 from scipy.special import softmax
 
 from latenttree.engine.arrays import Floats, Ints
-from latenttree.model.emissions.common import draw_columns
+from latenttree.model.emissions.common import Link, draw_columns
 from latenttree.model.emissions.interface import Emission
 
 
@@ -20,6 +19,10 @@ from latenttree.model.emissions.interface import Emission
 class Categorical(Emission):
     """`table[c, j] = P(c | state j)`, `(d, k)`, columns on the simplex. Statistics: the one-hot
     vector. Zeros are allowed, as in the tables of a model."""
+
+    links: ClassVar = {
+        "table": Link(lambda x: np.log(np.maximum(x, 1e-300)), lambda x: softmax(x, axis=0))
+    }
 
     table: Floats
     family: str = "categorical"
@@ -31,11 +34,10 @@ class Categorical(Emission):
         values: NDArray[Any],
         n_states: int,
         weights: Floats | None = None,
-        n_categories: int | None = None,
     ) -> Categorical:
         """All states with the frequencies of the known codes."""
         codes = np.asarray(values, dtype=np.int64)
-        d = int(codes.max(initial=0)) + 1 if n_categories is None else n_categories
+        d = int(codes.max(initial=0)) + 1
         known = codes >= 0
         counted = np.ones(len(codes)) if weights is None else weights
         counts = np.bincount(codes[known], counted[known], minlength=d)
@@ -79,18 +81,6 @@ class Categorical(Emission):
         total = table.sum(axis=0)
         table = np.where(total > 0, table, target[:, None])
         return replace(self, table=table / table.sum(axis=0))
-
-    def vector(self) -> Floats:
-        """The parameters as free real numbers."""
-        return np.log(np.maximum(self.table, 1e-300)).ravel()
-
-    def with_vector(self, vector: Floats) -> Categorical:
-        """The member with these free parameters."""
-        return replace(self, table=softmax(vector.reshape(self.table.shape), axis=0))
-
-    def relabelled(self, order: Sequence[int] | NDArray[np.integer[Any]]) -> Categorical:
-        """States in another order: new state `i` is old state `order[i]`."""
-        return replace(self, table=self.table[:, np.asarray(order)])
 
     def sample(self, states: NDArray[np.integer[Any]], rng: np.random.Generator) -> NDArray[Any]:
         """A code for each state."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,16 @@ from scipy import sparse
 
 from latenttree.engine.arrays import Bools, Floats
 from latenttree.errors import DataError, Option, Text
-from latenttree.model.emissions.common import FLOOR, TINY, Form, form_of, ratio, shaped, split_rows
+from latenttree.model.emissions.common import (
+    FLOOR,
+    REAL,
+    TINY,
+    Form,
+    form_of,
+    ratio,
+    shaped,
+    split_rows,
+)
 from latenttree.model.emissions.gaussian import LOG_2PI, location_and_scale
 from latenttree.model.emissions.interface import Emission
 
@@ -29,6 +38,8 @@ class FullGaussian(Emission):
     `log P(x | j) = -|W_j (z - m_j)|^2 / 2 + log det W_j - d log(2 pi) / 2 - sum_c log scale_c` with
     `W_j' W_j` the inverse covariance, `O(n d^2 k)`. A row with a gap is missing as a whole.
     Statistics: (row, z, products `z_a z_b` with `a <= b`), `T = 1 + d + d (d + 1) / 2`."""
+
+    links: ClassVar = {"means": REAL}
 
     means: Floats
     covariances: Floats

@@ -7,15 +7,15 @@ statistics `t(x)` of a fixed number, whose sums over samples decide a fit.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
-from typing import Any, Protocol, TypeVar
+from dataclasses import fields, replace
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.engine import parallel, single_threaded_blas
 from latenttree.engine.arrays import Floats
-from latenttree.model.emissions.common import FORMS, largest
+from latenttree.model.emissions.common import FORMS, Link, largest
 
 Self = TypeVar("Self", bound="Emission")
 
@@ -28,6 +28,9 @@ class Emission(Protocol):
     Values are what `Table.values` holds of a variable: `(n,)` numbers with NaN where missing, an
     `(n, d)` block with NaN, a CSR block, or codes with -1. The statistics `t(x)`, `(T,)`, are those
     whose sums over samples decide a fit."""
+
+    links: ClassVar[Mapping[str, Link]]
+    """The arrays that are parameters, by name, each with the states as its last axis."""
 
     @classmethod
     def pooled(
@@ -50,12 +53,12 @@ class Emission(Protocol):
     @property
     def n_states(self) -> int:
         """Number k of states of the neighbour."""
-        first = next(iter(vars(type(self))["__dataclass_fields__"]))
-        return int(getattr(self, first).shape[-1])
+        return int(getattr(self, next(iter(self.links))).shape[-1])
 
     @property
     def n_parameters(self) -> int:
         """Free parameters, for BIC."""
+        return sum(int(getattr(self, name).size) for name in self.links)
 
     def log_likelihood(self, values: Any) -> Floats:
         """`log P(value | state)`, `(n, k)`; a missing value is certain in every state: zeros."""
@@ -90,12 +93,24 @@ class Emission(Protocol):
 
     def vector(self) -> Floats:
         """All parameters as free real numbers (means, log-variances, logits), for extrapolation."""
+        free = [link.free(getattr(self, name)) for name, link in self.links.items()]
+        return np.concatenate([x.ravel() for x in free])
 
     def with_vector(self: Self, vector: Floats) -> Self:
         """The member with these parameters; values out of range are clipped."""
+        arrays = [getattr(self, name) for name in self.links]
+        parts = np.split(vector, np.cumsum([x.size for x in arrays[:-1]]))
+        found = {
+            name: link.back(part.reshape(x.shape))
+            for (name, link), part, x in zip(self.links.items(), parts, arrays, strict=True)
+        }
+        return replace(self, **found)  # type: ignore[type-var]
 
     def relabelled(self: Self, order: Sequence[int] | NDArray[np.integer[Any]]) -> Self:
         """States in another order: new state `i` is old state `order[i]`."""
+        at = np.asarray(order)
+        found = {name: getattr(self, name)[..., at] for name in self.links}
+        return replace(self, **found)  # type: ignore[type-var]
 
     def mixed(self: Self, matrix: Floats) -> Self:
         """States that are mixtures of the old, `matrix` `(k, k_new)` with columns on the simplex:
