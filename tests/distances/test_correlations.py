@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import combinations
 
 import numpy as np
@@ -17,13 +18,10 @@ from latenttree.distances.correlations import (
     MAX_INFLATION,
     MIN_EFFECTIVE_SAMPLES,
     VARIANCE_INFLATION,
-    correlation,
     correlation_block,
     cross_block,
     effective_pair_samples,
-    kurtosis_ratio,
     pair_values,
-    variance_inflation,
 )
 from latenttree.distances.counted_similarity import counted_similarity, stored_similarity
 from latenttree.distances.estimate import estimate_distances
@@ -31,6 +29,22 @@ from latenttree.distances.similarity import Similarity
 from latenttree.distances.stage import similarity_of
 
 P = 12
+
+
+def one_of(kind: int) -> Callable[[CorrelationSource, int, int], float]:
+    """The values of a kind, pair by pair."""
+
+    def value(source: CorrelationSource, a: int, b: int) -> float:
+        out = np.empty(1)
+        pair_values(source, np.array([[a, b]]), kind, out)
+        return float(out[0])
+
+    return value
+
+
+correlation = one_of(CORRELATION)
+kurtosis_ratio = one_of(KURTOSIS_RATIO)
+variance_inflation = one_of(VARIANCE_INFLATION)
 
 
 def correlated(seed: int) -> NDArray[np.int8]:

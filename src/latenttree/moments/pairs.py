@@ -65,10 +65,8 @@ def _whole_pairs(
 ) -> None:
     """Fill `pairs`, in place, where nothing is missing, from `counts` or, if None, from the
     samples."""
-    counted = None if counts is None else np.diagonal(counts) / table.n_samples
-    offset = feature_means(
-        table, basis, coordinate_moments(table)[0] if counted is None else counted
-    )
+    mean = coordinate_moments(table)[0] if counts is None else np.diagonal(counts) / table.n_samples
+    offset = feature_means(table, basis, mean)
     if counts is None:
         second = second_moments(table, basis, offset, n_jobs)
     else:
