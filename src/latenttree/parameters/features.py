@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -68,46 +68,25 @@ def all_leaf_projections(bases: Sequence[Floats], marginals: Sequence[Floats]) -
     return found
 
 
-class Writer(Protocol):
-    """Writes the features of some views of some samples into an array `(n_views, k, n)`."""
-
-    def write(self, chunk: Chunk, out: Float32, n_jobs: int) -> None:
-        """Zeros where a view is missing."""
-
-
-def leaf_writer(nodes: Ints, projections: Projections, place: Ints) -> Writer:
-    """A writer of the features of observed nodes to the views `place`."""
-    if isinstance(projections, VectorProjections):
-        return VectorWriter(nodes, projections, place)
-    used = [projections[a] for a in nodes.tolist()]
-    return CategoryWriter(nodes, used, place)
+def _category_tables(nodes: Ints, projections: Sequence[Floats]) -> tuple[Ints, Float32]:
+    """Projections of the categories of all nodes, one after another, and where those of each
+    begin."""
+    values = [projections[a] for a in nodes.tolist()]
+    sizes = np.array([len(part) for part in values], dtype=np.int64)
+    return np.cumsum(sizes) - sizes, np.concatenate(values).astype(np.float32)
 
 
-@dataclass(frozen=True, eq=False)
-class CategoryWriter:
-    """Writes `values[i]`, `(d, k)`, of the category of node `nodes[i]` to view `place[i]`."""
-
-    nodes: Ints
-    values: Sequence[Floats]
-    place: Ints
-
-    @cached_property
-    def _by_node(self) -> tuple[Any, ...]:
-        """What the kernel takes, in the order of nodes: adjacent codes are read together."""
-        stacked = np.concatenate(self.values or [np.empty((0, 1))]).astype(np.float32)
-        sizes = np.array([len(part) for part in self.values], dtype=np.int64)
-        offsets, order = np.cumsum(sizes) - sizes, np.argsort(self.nodes, kind="stable")
-        return self.nodes[order], offsets[order], self.place[order], stacked
-
-    def write(self, chunk: Chunk, out: Float32, n_jobs: int) -> None:
-        """See `Writer`."""
-        codes = chunk.stored if isinstance(chunk.stored, np.ndarray) else chunk.codes
-        given = (codes, *self._by_node, out)
-        parallel(lambda a, b: _look_up(*given, a, b), len(self.nodes), n_jobs)
+def _write_categories(
+    chunk: Chunk, nodes: Ints, place: Ints, tables: Any, out: Float32, n_jobs: int
+) -> None:
+    """Write the projection of the category of node `nodes[i]` to view `place[i]` of `out`."""
+    codes = chunk.stored if isinstance(chunk.stored, np.ndarray) else chunk.codes
+    given = (codes, nodes, place, *tables, out)
+    parallel(lambda a, b: _look_up(*given, a, b), len(nodes), n_jobs)
 
 
 @kernel
-def _look_up(codes, nodes, offsets, place, stacked, out, start, stop):  # type: ignore[no-untyped-def]
+def _look_up(codes, nodes, place, offsets, stacked, out, start, stop):  # type: ignore[no-untyped-def]
     """`out[place[v], :, n] = stacked[offsets[v] + codes[n, nodes[v]]]` for views start:stop; zero
     where the code is negative."""
     k = stacked.shape[1]
@@ -124,35 +103,29 @@ def _look_up(codes, nodes, offsets, place, stacked, out, start, stop):  # type: 
                     to[s] = stacked[row[s], q] if row[s] >= 0 else 0.0
 
 
-@dataclass(frozen=True, eq=False)
-class VectorWriter:
-    """Writes `(1, x basis - start)` of node `nodes[i]` to view `place[i]`."""
+def _vector_tables(nodes: Ints, projections: VectorProjections) -> tuple[Ints, Float32, Float32]:
+    """The view of every coordinate (those of no view share the last), basis, and `(1, -start)` of
+    each view."""
+    n, basis = len(nodes), projections.basis
+    place = np.full(len(projections.start), n)
+    place[nodes] = np.arange(n)
+    owner = np.repeat(place, np.diff(projections.offsets))
+    wide = np.column_stack([np.zeros(len(basis), np.float32), basis])
+    first = np.column_stack([np.ones(n), -projections.start[nodes]]).astype(np.float32)
+    return owner, wide, first
 
-    nodes: Ints
-    projections: VectorProjections
-    place: Ints
 
-    @cached_property
-    def _given(self) -> tuple[Ints, Float32, Float32]:
-        """The view of every coordinate (those of no view share the last), basis, and `(1, -start)`
-        of each view."""
-        projections, n = self.projections, len(self.nodes)
-        place = np.full(len(projections.start), n)
-        place[self.nodes] = np.arange(n)
-        owner = np.repeat(place, np.diff(projections.offsets))
-        basis = np.column_stack([np.zeros(len(projections.basis), np.float32), projections.basis])
-        first = np.column_stack([np.ones(n), -projections.start[self.nodes]]).astype(np.float32)
-        return owner, basis, first
-
-    def write(self, chunk: Chunk, out: Float32, n_jobs: int) -> None:
-        """See `Writer`."""
-        (owner, basis, first), rows = self._given, chunk.stored
-        found = np.zeros((len(chunk), len(self.nodes) + 1, basis.shape[1]), dtype=np.float32)
-        found[:, :-1] = first
-        project_rows(rows.indptr, rows.indices, rows.data, owner, basis, found, 0, len(found))
-        if chunk.known is not None:
-            found[:, :-1] *= chunk.known[:, self.nodes, None]
-        out[self.place] = found[:, :-1].transpose(1, 2, 0)
+def _write_vectors(
+    chunk: Chunk, nodes: Ints, place: Ints, tables: Any, out: Float32, n_jobs: int
+) -> None:
+    """Write `(1, x basis - start)` of node `nodes[i]` to view `place[i]` of `out`."""
+    (owner, basis, first), rows = tables, chunk.stored
+    found = np.zeros((len(chunk), len(nodes) + 1, basis.shape[1]), dtype=np.float32)
+    found[:, :-1] = first
+    project_rows(rows.indptr, rows.indices, rows.data, owner, basis, found, 0, len(found))
+    if chunk.known is not None:
+        found[:, :-1] *= chunk.known[:, nodes, None]
+    out[place] = found[:, :-1].transpose(1, 2, 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,11 +142,17 @@ class ViewValues:
         return np.flatnonzero(self.views.source[:, 1] >= 0)
 
     @cached_property
-    def _leaves(self) -> Writer | None:
-        by_value = np.flatnonzero(self.views.source[:, 1] < 0)
-        if not len(by_value):
-            return None
-        return leaf_writer(self.views.source[by_value, 0], self.projections, by_value)
+    def _leaves(self) -> tuple[Ints, Ints]:
+        """Observed nodes, in order, so that adjacent codes are read together, and their views."""
+        place = np.flatnonzero(self.views.source[:, 1] < 0)
+        place = place[np.argsort(self.views.source[place, 0], kind="stable")]
+        return self.views.source[place, 0], place
+
+    @cached_property
+    def _tables(self) -> Any:
+        if isinstance(self.projections, VectorProjections):
+            return _vector_tables(self._leaves[0], self.projections)
+        return _category_tables(self._leaves[0], self.projections)
 
     @cached_property
     def _k(self) -> int:
@@ -187,8 +166,10 @@ class ViewValues:
         """(n_views, k, n) features of some samples; zeros where one is missing."""
         out = np.empty((len(self.views.source), self._k, len(chunk)), dtype=np.float32)
         place = self._by_message
-        if self._leaves is not None:
-            self._leaves.write(chunk, out, n_jobs)
+        if len(self._leaves[0]):
+            vectors = isinstance(self.projections, VectorProjections)
+            write = _write_vectors if vectors else _write_categories
+            write(chunk, *self._leaves, self._tables, out, n_jobs)
         if len(place):
             assert self.model is not None
             evidence = evidence_of(chunk, self.model, n_jobs)
