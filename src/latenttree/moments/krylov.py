@@ -15,9 +15,6 @@ ROWS = 32_768
 MIN_STEPS = 4
 MAX_STEPS = 24
 
-TOLERANCE = 0.03
-"""Residual of an eigenvector, as a share of its value, that is good enough."""
-
 MIN_NEW = 0.01
 """Share of the image below which its new part is orthogonalised again."""
 
@@ -31,11 +28,12 @@ def leading_eigenvectors(
     n_converged: int,
     n_kept: int,
     n_jobs: int,
+    tolerance: float = 0.03,
 ) -> tuple[Float32, Floats]:
     """Eigenvectors `(size, n_kept)` of the largest eigenvalues of a symmetric operator, and those.
 
     Block Lanczos from `start` `(size, width)`, every block made orthogonal to all before it, until
-    the residuals `|A v - value v|` of the first `n_converged` are below `TOLERANCE` of their
+    the residuals `|A v - value v|` of the first `n_converged` are below `tolerance` of their
     values. Power rounds reduce an error by `(bulk / value)` each; these reduce it as the best
     polynomial does: 12 products instead of 40 for a value 10% above the bulk.
 
@@ -56,7 +54,7 @@ def leading_eigenvectors(
         values, vectors = np.linalg.eigh((small[:now, :now] + small[:now, :now].T) / 2)
         block, factor = _next_block(held[:, :now], image, inner, n_jobs)
         residual = np.linalg.norm(factor @ vectors[before:, -n_converged:], axis=0)
-        if step + 1 >= MIN_STEPS and (residual <= TOLERANCE * np.abs(values[-n_converged:])).all():
+        if step + 1 >= MIN_STEPS and (residual <= tolerance * np.abs(values[-n_converged:])).all():
             break
     order = np.arange(now)[::-1][:n_kept]
     return _combined(held[:, :now], vectors[:, order], n_jobs), values[order]

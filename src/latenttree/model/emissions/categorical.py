@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,13 +28,7 @@ class Categorical(Emission):
     family: str = "categorical"
 
     @classmethod
-    def pooled(
-        cls,
-        family: str,
-        values: NDArray[Any],
-        n_states: int,
-        weights: Floats | None = None,
-    ) -> Categorical:
+    def pooled(cls, family: str, values: Any, n_states: int, weights: Floats | None) -> Self:
         """All states with the frequencies of the known codes."""
         codes = np.asarray(values, dtype=np.int64)
         d = int(codes.max(initial=0)) + 1

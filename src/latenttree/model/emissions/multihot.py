@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,9 +58,7 @@ class MultiHot(Emission):
     family: str = "multihot"
 
     @classmethod
-    def pooled(
-        cls, family: str, values: Any, n_states: int, weights: Floats | None = None
-    ) -> MultiHot:
+    def pooled(cls, family: str, values: Any, n_states: int, weights: Floats | None) -> Self:
         """All states with the frequencies of the codes, and of rows without any."""
         half = np.full((values.shape[1] + 1, n_states), 0.5)
         return cls(half[0], half[1:], form_of(values), family).fitted_to(values, weights)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,9 +42,7 @@ class Multinomial(Emission):
     family: str = "multinomial"
 
     @classmethod
-    def pooled(
-        cls, family: str, values: Any, n_states: int, weights: Floats | None = None
-    ) -> Multinomial:
+    def pooled(cls, family: str, values: Any, n_states: int, weights: Floats | None) -> Self:
         """All states with the shares of the items in all bags."""
         ones = np.ones(values.shape[0]) if weights is None else weights
         totals = row_totals(split_rows(values)[0])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,9 +40,7 @@ class Poisson(Emission):
     family: str = "poisson"
 
     @classmethod
-    def pooled(
-        cls, family: str, values: Any, n_states: int, weights: Floats | None = None
-    ) -> Poisson:
+    def pooled(cls, family: str, values: Any, n_states: int, weights: Floats | None) -> Self:
         """All states with the mean counts."""
         d = 1 if values.ndim == 1 else values.shape[1]
         return cls(np.ones((d, n_states)), form_of(values), family).fitted_to(values, weights)
