@@ -253,5 +253,5 @@ def test_one_pair_alone() -> None:
     counted_pairs(store, np.ones(P), (det, error, kurtosis), 1)
     for a, b in ((0, 1), (5, 140), (70, 3), (33, 32)):
         second = pair_count(store, a, b) / 500.0 - mean[a] * mean[b]
-        alone = binary_pair(second, mean[a], mean[b], root[a], root[b], 500.0)
+        alone = binary_pair.py_func(second, mean[a], mean[b], root[a], root[b], 500.0)
         np.testing.assert_allclose(alone, (det[a, b], error[a, b], kurtosis[a, b]), rtol=1e-5)

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from latenttree.distances.correlation_source import CorrelationSource
 from latenttree.distances.counted_pairs import cross_on_demand, pair_on_demand
+from latenttree.engine.arrays import Floats, Ints
 from latenttree.engine.kernels import kernel, subroutine
 from latenttree.moments.binary import binary_pair
 
@@ -157,3 +159,10 @@ def pair_values(source, pairs, kind, out):  # type: ignore[no-untyped-def]
             out[i] = _inflation(rho, error, ratio, source.n, source.n_directions)
         else:
             out[i] = 1.0
+
+
+def values_of_pairs(source: CorrelationSource, pairs: Ints, kind: int) -> Floats:
+    """`pair_values` `(m,)` of one kind."""
+    out = np.empty(len(pairs))
+    pair_values(source, np.ascontiguousarray(pairs), kind, out)
+    return out

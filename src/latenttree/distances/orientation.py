@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from latenttree.distances.correlation_source import CorrelationSource
-from latenttree.distances.correlations import CORRELATION, cross_block, pair_values
+from latenttree.distances.correlations import CORRELATION, cross_block, values_of_pairs
 from latenttree.engine.arrays import Float32, Ints
 from latenttree.engine.kernels import kernel, subroutine
 
@@ -21,8 +21,7 @@ def orientation(source: CorrelationSource, mst: Ints) -> Float32:
     Clusters merge along the spanning tree, strongest edge first. Their relative sign is that of
     `sum rho |rho|` over the pairs between the `NEAREST` variables of each to the edge: where single
     pairs are noise, their sum is not. O(p NEAREST^2)."""
-    strength = np.empty(len(mst))
-    pair_values(source, mst, CORRELATION, strength)
+    strength = values_of_pairs(source, mst, CORRELATION)
     order = mst[np.argsort(-np.abs(strength), kind="stable")]
     p = len(source.rows)
     directed = np.concatenate([order, order[:, ::-1]])

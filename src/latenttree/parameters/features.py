@@ -173,27 +173,10 @@ class ViewValues:
         if len(place):
             assert self.model is not None
             evidence = evidence_of(chunk, self.model, n_jobs)
-            sources = self.views.source[place, 0].tolist()
-            prior = np.array([self.model.marginals[u] for u in sources]).reshape(-1, self._k)
-            found = self.model.messages(evidence, self.views.source[place], n_jobs)
-            given = (found.transpose(1, 2, 0), prior, place, out)
-            parallel(lambda a, b: _posteriors(*given, a, b), len(place), n_jobs)
+            found = np.empty((len(place), self._k - 1, len(chunk)), dtype=np.float32)
+            given = (found, np.arange(len(place)), self.model.marginals)
+            self.model.inference.write_posteriors(
+                evidence, self.views.source[place], *given, n_jobs
+            )
+            out[place, 0], out[place, 1:] = 1.0, found
         return out
-
-
-@kernel
-def _posteriors(messages, prior, place, out, start, stop):  # type: ignore[no-untyped-def]
-    """`out[place[e]] = (1, p_1, ...)`, `p` in proportion to `messages[e] prior[e]`, `(k, n)` each;
-    edges start:stop."""
-    k, n = out.shape[1:]
-    total = np.empty(n)
-    for e in range(start, stop):
-        to, own = out[place[e]], messages[e]
-        total[:] = 0.0
-        for j in range(k):
-            for s in range(n):
-                total[s] += own[j, s] * prior[e, j]
-        to[0] = 1.0
-        for j in range(1, k):
-            for s in range(n):
-                to[j, s] = own[j, s] * prior[e, j] / max(total[s], 1e-30)
