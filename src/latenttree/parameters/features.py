@@ -6,7 +6,7 @@ projection; of a message the posterior of its source, `(p_1, ..., p_{k-1})`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -18,12 +18,17 @@ from latenttree.data.storage.vectors import project_rows
 from latenttree.engine import parallel
 from latenttree.engine.arrays import Float32, Floats, Ints
 from latenttree.engine.kernels import kernel
+from latenttree.model.inference import Inference
 from latenttree.model.samples import evidence_of
 from latenttree.model.tree_model import TreeModel
 from latenttree.parameters.views import Views
 
 RIDGE = 1e-9
 """Share of the variance that is added to the covariance of a projection before whitening."""
+
+LEAST = 1e-9
+"""Lower bound of the probabilities of a model of sparse samples that only provides features: zeros
+are noise of the moments."""
 
 TOGETHER = 64
 """Samples whose features are written together, so that their codes stay in the cache."""
@@ -128,18 +133,42 @@ def _write_vectors(
     out[place] = found[:, :-1].transpose(1, 2, 0)
 
 
+def _two_values(nodes: Ints, projections: Sequence[Floats]) -> tuple[Float32]:
+    """`z` of both values of 0/1 variables, `(., 2, k - 1)`."""
+    return (np.array([projections[a][:, 1:] for a in nodes.tolist()], dtype=np.float32),)
+
+
+def _write_ones(
+    chunk: Chunk, nodes: Ints, place: Ints, tables: Any, out: Float32, n_jobs: int
+) -> None:
+    """Write `z` of the value of 0/1 variable `nodes[i]` to view `place[i]` of `out`."""
+    given = (chunk.columns.indptr, chunk.columns.indices, nodes, place, *tables, out)
+    parallel(lambda a, b: _look_up_ones(*given, a, b), len(nodes), n_jobs)
+
+
+@kernel
+def _look_up_ones(indptr, indices, nodes, place, values, out, start, stop):  # type: ignore[no-untyped-def]
+    """`out[place[v]]` = `values[v, 1]` in the samples with a one of `nodes[v]`, else `values[v,
+    0]`."""
+    for v in range(start, stop):
+        for i in range(out.shape[1]):
+            row = out[place[v], i]
+            row[:] = values[v, 0, i]
+            for q in range(indptr[nodes[v]], indptr[nodes[v] + 1]):
+                row[indices[q]] = values[v, 1, i]
+
+
 @dataclass(frozen=True, eq=False)
 class ViewValues:
     """Features of views, `(1, z)`: projections of observed nodes; of messages under `model` (None
-    where there are none) `(1, p_1, ..., p_{k-1})` with p the posterior of the source."""
+    where there are none) `(1, p_1, ..., p_{k-1})` with p the posterior of the source.
+
+    `sparse`: those of CSR rows of 0/1 variables, `z` alone."""
 
     views: Views
     projections: Projections
     model: TreeModel | None = None
-
-    @cached_property
-    def _by_message(self) -> Ints:
-        return np.flatnonzero(self.views.source[:, 1] >= 0)
+    sparse: bool = False
 
     @cached_property
     def _leaves(self) -> tuple[Ints, Ints]:
@@ -149,10 +178,14 @@ class ViewValues:
         return self.views.source[place, 0], place
 
     @cached_property
-    def _tables(self) -> Any:
-        if isinstance(self.projections, VectorProjections):
-            return _vector_tables(self._leaves[0], self.projections)
-        return _category_tables(self._leaves[0], self.projections)
+    def _writer(self) -> tuple[Callable[..., None], Any]:
+        """What writes the features of observed nodes, and what it needs for all samples."""
+        nodes, projections = self._leaves[0], self.projections
+        if isinstance(projections, VectorProjections):
+            return _write_vectors, _vector_tables(nodes, projections)
+        if self.sparse:
+            return _write_ones, _two_values(nodes, projections)
+        return _write_categories, _category_tables(nodes, projections)
 
     @cached_property
     def _k(self) -> int:
@@ -162,21 +195,30 @@ class ViewValues:
             return int(self.projections.basis.shape[1]) + 1
         return int(self.projections[0].shape[1]) if len(self.projections) else 1
 
+    @cached_property
+    def _inference(self) -> Inference:
+        assert self.model is not None
+        if self.sparse:
+            return self.model.with_flat(np.maximum(self.model.flat, LEAST)).inference
+        return self.model.inference
+
     def of(self, chunk: Chunk, n_jobs: int) -> Float32:
-        """(n_views, k, n) features of some samples; zeros where one is missing."""
-        out = np.empty((len(self.views.source), self._k, len(chunk)), dtype=np.float32)
-        place = self._by_message
+        """(n_views, k, n) features of some samples, or (n_views, k - 1, n); zeros where one is
+        missing."""
+        n_views, n = len(self.views.source), len(chunk)
+        out = np.empty((n_views, self._k - self.sparse, n), dtype=np.float32)
         if len(self._leaves[0]):
-            vectors = isinstance(self.projections, VectorProjections)
-            write = _write_vectors if vectors else _write_categories
-            write(chunk, *self._leaves, self._tables, out, n_jobs)
-        if len(place):
-            assert self.model is not None
-            evidence = evidence_of(chunk, self.model, n_jobs)
-            found = np.empty((len(place), self._k - 1, len(chunk)), dtype=np.float32)
-            given = (found, np.arange(len(place)), self.model.marginals)
-            self.model.inference.write_posteriors(
-                evidence, self.views.source[place], *given, n_jobs
-            )
-            out[place, 0], out[place, 1:] = 1.0, found
+            write, tables = self._writer
+            write(chunk, *self._leaves, tables, out, n_jobs)
+        by_message = np.flatnonzero(self.views.source[:, 1] >= 0)
+        if not len(by_message) or self.model is None:
+            return out
+        edges, evidence = self.views.source[by_message], evidence_of(chunk, self.model, n_jobs)
+        z, place = out, by_message
+        if not self.sparse:
+            z = np.empty((len(by_message), self._k - 1, n), dtype=np.float32)
+            place = np.arange(len(by_message))
+        self._inference.write_posteriors(evidence, edges, z, place, self.model.marginals, n_jobs)
+        if not self.sparse:
+            out[by_message, 0], out[by_message, 1:] = 1.0, z
         return out
