@@ -21,7 +21,7 @@ from latenttree.moments.coordinates import (
     known_weights,
     weighted_features,
 )
-from latenttree.moments.subspace import nearest_variables
+from latenttree.moments.subspace import first_coordinates, nearest_variables
 
 MAX_DIRECTIONS = 7
 MAX_ROWS = 20_000
@@ -71,7 +71,7 @@ def choose_states(
     if (free > m).any() or (table.widths > free + 1).any():
         basis = pooled_subspaces(learn, m, np.random.default_rng(random_state), jobs).basis
     else:
-        basis = _whole(learn, m)
+        basis = first_coordinates(learn, m)
     s, n = _held_out_correlations(learn, test, basis, jobs)
     share = (s > _noise(n)).mean(axis=0)
     kept = min(_leading(share >= HALF), int(free.min()))
@@ -93,15 +93,6 @@ def _noise(n: Floats) -> Floats:
     root = np.sqrt(m - np.arange(m) - 0.5)
     largest = 4 * root**2 + TAIL * 2 * root * (2 / root) ** (1 / 3)
     return np.asarray(np.sqrt(largest / n))
-
-
-def _whole(table: Table, m: int) -> Float32:
-    """The first `m` coordinates of every variable as its directions, zero where it has fewer."""
-    basis = np.zeros((int(table.offsets[-1]), m), dtype=np.float32)
-    for start, width in zip(table.offsets[:-1].tolist(), table.widths.tolist(), strict=True):
-        used = min(m, width)
-        basis[start : start + used, :used] = np.eye(used)
-    return basis
 
 
 def _held_out_correlations(

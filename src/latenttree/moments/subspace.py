@@ -75,11 +75,18 @@ def full_subspaces(table: Table, n_directions: int) -> Subspaces | None:
     scored = np.array([family == "ordinal" for family in table.families])
     if ((free_dimensions(table) > n_directions) & ~scored).any():
         return None
+    basis = first_coordinates(table, n_directions)
+    set_scores(basis, table)
+    return Subspaces(basis, np.full((table.n_vars, n_directions), np.nan), 0)
+
+
+def first_coordinates(table: Table, n_directions: int) -> Float32:
+    """A basis `(coordinates, n_directions)` of the first coordinates of every variable, with zero
+    directions where it has fewer."""
     basis = np.zeros((int(table.offsets[-1]), n_directions), dtype=np.float32)
     for q in range(n_directions):
         basis[table.offsets[:-1][table.widths > q] + q, q] = 1.0
-    set_scores(basis, table)
-    return Subspaces(basis, np.full((table.n_vars, n_directions), np.nan), 0)
+    return basis
 
 
 def set_scores(basis: Float32, table: Table) -> None:
