@@ -458,7 +458,8 @@ def test_pairs_in_buckets_are_those_of_all_at_once(bucket_rows: int) -> None:
         check_pairs(pairs, expected)
         check_pairs(pairs.limited(["c3", "none", "c1"]), expected.limited(["c3", "none", "c1"]))
         halved = AllPairs({(row, code // 2) for row, code in expected.pairs}, texts[:10], 300)
-        check_pairs(pairs.changed(lambda rows, codes: (rows, codes // 2), texts[:10]), halved)
+        parents = {text: [texts[j // 2]] for j, text in enumerate(texts)}
+        check_pairs(pairs.changed(parents, texts[:10]), halved)
         some, kept = pairs.limited(texts[:3]).nonempty()
         few = expected.limited(texts[:3])
         used = sorted({row for row, _ in few.pairs})
@@ -612,8 +613,9 @@ def test_arrays_beyond_their_room_are_mapped_and_may_be_written_to(tmp_path: Pat
     release(mapped)
     mapped[3] = 7
     assert mapped[3] == 7
+    arrays.add(parts, (21,), np.int64)
     with pytest.raises(ValueError, match="parts of"):
-        arrays.add(parts, (21,), np.int64)
+        arrays.finish()
 
 
 # ---- fits -------------------------------------------------------------------------------

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from latenttree.data.chunk import Chunk
+from latenttree.data.row_access import stacked
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,12 +81,3 @@ def joined(chunks: list[Chunk]) -> Chunk:
         ]
         known = np.concatenate(parts)
     return Chunk(join("rows"), arrays, join("weights"), join("stored"), known)
-
-
-def stacked(parts: list[Any]) -> Any:
-    """Arrays or CSR matrices one below the other; None where they are None."""
-    if parts[0] is None:
-        return None
-    if sparse.issparse(parts[0]):
-        return sparse.csr_array(sparse.vstack(parts, format="csr"))
-    return np.concatenate(parts)

@@ -14,7 +14,8 @@ whatever its size.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,14 +24,12 @@ from scipy import sparse
 
 from latenttree.data.streaming.scratch import (
     Arrays,
-    Part,
     ScratchFolder,
     ScratchMap,
     about_to_read,
     map_of,
 )
 
-Ints = NDArray[np.int64]
 Positions = NDArray[Any]
 
 ROWS_AT_ONCE = 256
@@ -105,6 +104,15 @@ def _positions(index: Any) -> Positions:
     return np.flatnonzero(index) if index.dtype == np.bool_ else index
 
 
+def stacked(parts: list[Any]) -> Any:
+    """Arrays or CSR matrices one below the other; None where they are None."""
+    if parts[0] is None:
+        return None
+    if sparse.issparse(parts[0]):
+        return sparse.csr_array(sparse.vstack(parts, format="csr"))
+    return np.concatenate(parts)
+
+
 # --- any order -----------------------------------------------------------------------
 
 
@@ -114,139 +122,79 @@ def rearranged_rows(
     """`array[positions]` of an array or CSR matrix with sorted indices, which stay sorted; each row
     perhaps several times. What was mapped is mapped again, in a file in the same folder, by way of
     buckets of at least and at most `bucket_bytes`."""
-    if sparse.issparse(array):
-        return _rearranged_csr(array, positions, bucket_bytes)
-    if not any(array.strides):  # a view of a single value
+    is_sparse = sparse.issparse(array)
+    if not is_sparse and not any(array.strides):  # a view of a single value
         return np.broadcast_to(array[:1], (len(positions), *array.shape[1:]))
-    memory = map_of(array)
-    if memory is None:
-        return np.ascontiguousarray(array[positions])
-    width = max(array.nbytes // max(len(array), 1), 1)
-    folder = getattr(memory, "folder", None)
-    buckets = RowBuckets(positions, len(array), width, folder, bucket_bytes)
-    arrays = Arrays(0, buckets.folder)
-    arrays.add(buckets.rearranged(array), (len(positions), *array.shape[1:]), array.dtype)
-    return arrays.finish()[0]
+    memory = map_of(array.indices if is_sparse else array)
+    if memory is not None:
+        scratch = ScratchFolder(getattr(memory, "folder", None))
+        return _by_buckets(array, positions, scratch, bucket_bytes)
+    return _canonical(array[positions]) if is_sparse else np.ascontiguousarray(array[positions])
 
 
-def _rearranged_csr(
-    matrix: sparse.csr_array, positions: Positions, bucket_bytes: tuple[int, int]
-) -> sparse.csr_array:
-    memory = map_of(matrix.indices)
-    if memory is None:
-        rows = sparse.csr_array(matrix[positions])
-    else:
-        rows = _mapped_csr(matrix, positions, getattr(memory, "folder", None), bucket_bytes)
+def _canonical(matrix: Any) -> sparse.csr_array:
+    rows = sparse.csr_array(matrix, copy=False)
     rows.has_sorted_indices = True
     return rows
 
 
-def _mapped_csr(
-    matrix: sparse.csr_array, positions: Positions, folder: Any, bucket_bytes: tuple[int, int]
-) -> sparse.csr_array:
-    lengths = np.diff(matrix.indptr)[positions]
-    indptr = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(matrix.indptr.dtype)
-    width = 8 * matrix.nnz // max(matrix.shape[0], 1) + 8
-    arrays, shape = Arrays(0, folder), (int(indptr[-1]),)
-    for name in ("indices", "data"):
-        values = getattr(matrix, name)
-        ends = np.asarray(matrix.indptr)
-        buckets = RaggedRowBuckets(positions, matrix.shape[0], width, folder, bucket_bytes, ends)
-        arrays.add(buckets.rearranged(values), shape, values.dtype)
-    indices, data = arrays.finish()
-    return sparse.csr_array(
-        (data, indices, indptr), shape=(len(positions), matrix.shape[1]), copy=False
-    )
+def _by_buckets(
+    array: Any, positions: Positions, scratch: ScratchFolder, bucket_bytes: tuple[int, int]
+) -> Any:
+    n, is_sparse = array.shape[0], sparse.issparse(array)
+    n_stored = 8 * (array.nnz + n) if is_sparse else array.nbytes
+    n_bytes = np.clip(int(np.sqrt(n_stored * 2**14)), *bucket_bytes)
+    size = max(1, int(n_bytes) // max(n_stored // max(n, 1), 1))
+    buckets = _distributed(array, positions, scratch, size)
+    arrays, shape = Arrays(0, scratch.folder), (len(positions), *array.shape[1:])
+    if not is_sparse:
+        rows = arrays.new(shape, array.dtype)
+        for bucket in _arranged(buckets, positions, size):
+            rows.append(bucket)
+        return arrays.finish()[0]
+    ends = np.cumsum(np.diff(array.indptr)[positions], dtype=np.int64)
+    indptr = np.append(0, ends).astype(array.indptr.dtype)
+    indices = arrays.new((int(indptr[-1]),), array.indices.dtype)
+    data = arrays.new((int(indptr[-1]),), array.data.dtype)
+    for bucket in _arranged(buckets, positions, size):
+        indices.append(bucket.indices)
+        data.append(bucket.data)
+    columns, values = arrays.finish()
+    return _canonical(sparse.csr_array((values, columns, indptr), shape=shape, copy=False))
 
 
-class RowBuckets:
-    """Rows of a file on their way to new positions.
-
-    `positions` `(m,)` says which of `n` rows each of the new ones is; a row has `width` bytes."""
-
-    def __init__(
-        self, positions: Positions, n: int, width: int, folder: Any, bucket_bytes: tuple[int, int]
-    ) -> None:
-        self.folder, self.n, self.positions = folder, n, positions
-        least, most = bucket_bytes
-        n_bytes = min(max(int(np.sqrt(n * width * 2**14)), least), most)
-        self.size = max(1, n_bytes // width)
-        # New positions in the order of the old ones.
-        self._to = np.argsort(positions, kind="stable").astype(positions.dtype)
-        self._ends = np.searchsorted(
-            positions, np.arange(0, n + self.size, self.size), sorter=self._to
-        )
-
-    def rearranged(self, values: NDArray[Any]) -> Iterator[NDArray[Any]]:
-        """The rows of an array in a file at their new positions, bucket by bucket."""
-        scratch = ScratchFolder(self.folder)
-        buckets = self._distribute(values, scratch)
-        for i, parts in enumerate(buckets):
-            positions = self.positions[i * self.size : (i + 1) * self.size]
-            order = np.argsort(positions, kind="stable")  # rows came in the order of the file
-            yield self.arranged([scratch.read(part) for part in parts], i * self.size + order)
-
-    def _distribute(self, values: NDArray[Any], scratch: ScratchFolder) -> list[list[Part]]:
-        """The rows of the file in turn, each written to the bucket of its new position."""
-        buckets: list[list[Part]] = [[] for _ in range(0, len(self.positions), self.size)]
-        for block, start in enumerate(range(0, self.n, self.size)):
-            rows = self.read(values, start, min(start + self.size, self.n))
-            new = self._to[self._ends[block] : self._ends[block + 1]]
-            bucket = new // self.size
-            order = np.argsort(bucket, kind="stable")
-            ends = np.searchsorted(bucket[order], np.arange(len(buckets) + 1))
-            for i in np.flatnonzero(np.diff(ends)).tolist():
-                own = self.positions[new[order[ends[i] : ends[i + 1]]]].astype(np.int64) - start
-                buckets[i].append(scratch.add(self.pick(rows, own)))
-        return buckets
-
-    def read(self, values: NDArray[Any], start: int, stop: int) -> Any:
-        """Rows start:stop."""
-        about_to_read(values, values[start:stop].nbytes)
-        return values[start:stop]
-
-    def pick(self, rows: Any, which: Ints) -> NDArray[Any]:
-        """Some of the rows that were read, as they are written."""
-        return np.asarray(rows[which])
-
-    def arranged(self, parts: list[NDArray[Any]], new: Ints) -> NDArray[Any]:
-        """The rows of a bucket by their new positions."""
-        return np.asarray(np.concatenate(parts)[np.argsort(new)])
+Read = Callable[[], Any]
 
 
-class RaggedRowBuckets(RowBuckets):
-    """The same where row `i` is `values[ends[i]:ends[i + 1]]`."""
-
-    def __init__(
-        self,
-        positions: Positions,
-        n: int,
-        width: int,
-        folder: Any,
-        bucket_bytes: tuple[int, int],
-        ends: NDArray[Any],
-    ) -> None:
-        super().__init__(positions, n, width, folder, bucket_bytes)
-        self._offsets, self._lengths = ends, np.diff(ends)[positions]
-
-    def read(self, values: NDArray[Any], start: int, stop: int) -> Any:
-        """Rows start:stop as a CSR of one entry for each value."""
-        ends = self._offsets[start : stop + 1]
-        about_to_read(values, values[ends[0] : ends[-1]].nbytes)
-        return _ragged(values[ends[0] : ends[-1]], ends - ends[0])
-
-    def pick(self, rows: Any, which: Ints) -> NDArray[Any]:
-        """The values of some of the rows that were read."""
-        return np.asarray(rows[which].data)
-
-    def arranged(self, parts: list[NDArray[Any]], new: Ints) -> NDArray[Any]:
-        """The values of a bucket by the new positions of their rows."""
-        ends = np.concatenate([[0], np.cumsum(self._lengths[new])])
-        return np.asarray(_ragged(np.concatenate(parts), ends)[np.argsort(new)].data)
+def _distributed(
+    array: Any, positions: Positions, scratch: ScratchFolder, size: int
+) -> list[list[Read]]:
+    """The rows of the file in turn, `size` at a time, each written to the bucket of its new
+    position; what reads them again."""
+    buckets: list[list[Read]] = [[] for _ in range(0, len(positions), size)]
+    starts = np.arange(0, array.shape[0] + size, size)
+    by_old = np.argsort(positions, kind="stable").astype(positions.dtype)
+    cuts = np.searchsorted(positions, starts, sorter=by_old)
+    for start, low, high in zip(starts.tolist(), cuts, cuts[1:], strict=False):
+        rows, new = take_rows(array, slice(start, start + size)), by_old[low:high]
+        new = new[np.argsort(new // size, kind="stable")]
+        ends = np.searchsorted(new // size, np.arange(len(buckets) + 1))
+        for i in np.flatnonzero(np.diff(ends)).tolist():
+            own = positions[new[ends[i] : ends[i + 1]]].astype(np.int64) - start
+            buckets[i].append(_written(rows[own], scratch))
+    return buckets
 
 
-def _ragged(values: NDArray[Any], ends: NDArray[Any]) -> sparse.csr_array:
-    """Rows of different lengths as a CSR, whose rows can be taken in any order."""
-    width = max(int(np.diff(ends).max(initial=0)), 1)
-    columns = np.zeros(len(values), dtype=np.int64)
-    return sparse.csr_array((values, columns, ends), shape=(len(ends) - 1, width))
+def _written(rows: Any, scratch: ScratchFolder) -> Read:
+    """Rows of an array or CSR in a scratch file, and what reads them."""
+    if not sparse.issparse(rows):
+        return partial(scratch.read, scratch.add(rows))
+    parts, shape = [scratch.add(x) for x in (rows.data, rows.indices, rows.indptr)], rows.shape
+    return lambda: sparse.csr_array(tuple(map(scratch.read, parts)), shape=shape)
+
+
+def _arranged(buckets: list[list[Read]], positions: Positions, size: int) -> Iterator[Any]:
+    """The rows at their new positions, bucket by bucket."""
+    for i, parts in enumerate(buckets):
+        in_file = np.argsort(positions[i * size : (i + 1) * size], kind="stable")
+        yield stacked([read() for read in parts])[np.argsort(in_file)]

@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from latenttree.data.chunk import Chunk, chunk_size
-from latenttree.data.gathering import AnyMissing, Gather, GatherNumbers, joined, stacked
-from latenttree.data.row_access import rearranged_rows, take_rows
+from latenttree.data.gathering import AnyMissing, Gather, GatherNumbers, joined
+from latenttree.data.row_access import rearranged_rows, stacked, take_rows
 from latenttree.data.values import Values
 from latenttree.engine import THREADS, Engine, Pass, blocks
 from latenttree.errors import DataError

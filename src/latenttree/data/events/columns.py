@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,8 +21,8 @@ from numpy.typing import NDArray
 from latenttree.data.checks import is_missing, listing
 from latenttree.data.containers import as_frame
 from latenttree.data.files.boundary import reading
-from latenttree.data.files.csv_batches import coded_texts, csv_batches, rows_of_csv
-from latenttree.data.files.csv_cells import MISSING_CELLS
+from latenttree.data.files.csv_batches import csv_batches, rows_of_csv
+from latenttree.data.files.csv_cells import MISSING_CELLS, numbers_of
 from latenttree.data.files.formats import EVENT_DELIMITERS, EVENT_FILES, file_format_of
 from latenttree.data.files.text import check_file, suffix_of
 from latenttree.data.streaming.sources import rows_in
@@ -92,33 +93,27 @@ def _blocks_of_file(
     path: Path, choose: Choose, delimiter: str | None, size: int
 ) -> Iterator[list[Column]]:
     file_format = file_format_of(path)
+    blocks: Iterator[Iterable[Column]]
     if file_format is None or file_format.batches is None or file_format.header is None:
-        yield from _blocks_of_text(path, choose, delimiter_of(path, delimiter), size)
-        return
-    check_file(path)
-    names = file_format.header(path, ",")
-    columns = [names[j] for j in choose(names)]
-    empty = True
-    for table in file_format.batches(path, columns, rows_in(size, 16 * len(columns))):
-        empty, frame = False, nw.from_native(table, eager_only=True)
-        yield [_of_series(frame.get_column(name)) for name in columns]
-    if empty:
+        mark = delimiter_of(path, delimiter)
+        with rows_of_csv(path, mark) as (header, _):
+            names = [name.strip() for name in header]
+        chosen = list(choose(names))
+        columns = [names[j] for j in chosen]
+        batches = csv_batches(path, mark, chosen, size // 16)
+        blocks = (map(_of_arrow, columns, texts) for texts in batches)
+    else:
+        check_file(path)
+        names = file_format.header(path, ",")
+        columns = [names[j] for j in choose(names)]
+        tables = file_format.batches(path, columns, rows_in(size, 16 * len(columns)))
+        frames = (nw.from_native(table, eager_only=True) for table in tables)
+        blocks = (map(_of_series, map(frame.get_column, columns)) for frame in frames)
+    block = None
+    for block in map(list, blocks):
+        yield block
+    if block is None:
         yield [Column(name, _objects([]), np.empty(0, dtype=np.int64)) for name in columns]
-
-
-def _blocks_of_text(
-    path: Path, choose: Choose, delimiter: str, size: int
-) -> Iterator[list[Column]]:
-    with rows_of_csv(path, delimiter) as (header, _):
-        names = [name.strip() for name in header]
-    chosen = list(choose(names))
-    empty = True
-    for texts in csv_batches(path, delimiter, chosen, size // 16):
-        empty, cells = False, map(coded_texts, texts)
-        pairs = zip(chosen, cells, strict=True)
-        yield [Column(names[j], _objects(values), codes) for j, (values, codes) in pairs]
-    if empty:
-        yield [Column(names[j], _objects([]), np.empty(0, dtype=np.int64)) for j in chosen]
 
 
 def delimiter_of(path: Path, delimiter: str | None) -> str:
@@ -157,8 +152,13 @@ def _columns_of_arrays(names: Sequence[str], values: Sequence[Any], choose: Choo
 
 def _of_series(series: nw.Series[Any]) -> Column:
     """Only known values go to NumPy: integers with missing values would become floats there."""
+    import pyarrow as pa
+
     if isinstance(series.dtype, nw.Datetime) and series.dtype.time_zone is not None:
         series = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
+    if isinstance(series.dtype, nw.String):
+        with suppress(pa.ArrowException):  # pandas calls columns text whose first values are
+            return _of_arrow(series.name, series.to_arrow())
     known = ~series.is_null().to_numpy().astype(bool)
     column = _of_array(series.name, series.drop_nulls().to_numpy())
     index = np.full(len(known), -1, dtype=np.int64)
@@ -167,12 +167,11 @@ def _of_series(series: nw.Series[Any]) -> Column:
 
 
 def _of_array(name: str, array: NDArray[Any]) -> Column:
-    if array.dtype.kind in "biufM":
-        distinct, first, inverse = np.unique(array, return_index=True, return_inverse=True)
-        order = np.argsort(first)  # of appearance
-        rank = np.empty(len(order), dtype=np.int64)
-        rank[order] = np.arange(len(order))
-        return Column(name, distinct[order], rank[inverse.ravel()])
+    import pyarrow as pa
+
+    if array.dtype.kind in "biufMU" and array.dtype.isnative:
+        with suppress(pa.ArrowException, UnicodeError):  # types that it does not know
+            return _of_arrow(name, pa.array(array))
     position: dict[Any, int] = {}
     try:
         codes = [position.setdefault(value, len(position)) for value in array.tolist()]
@@ -181,6 +180,18 @@ def _of_array(name: str, array: NDArray[Any]) -> Column:
             f"column {name!r} of the events: {error}", "use texts or numbers", column=name
         ) from error
     return Column(name, _objects(position), np.asarray(codes, dtype=np.int64))
+
+
+def _of_arrow(name: str, array: Any) -> Column:
+    """Of a pyarrow array; its values are those that occur, in order of appearance."""
+    import pyarrow as pa
+
+    coded = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
+    coded = coded.combine_chunks() if isinstance(coded, pa.ChunkedArray) else coded
+    values, indices = coded.dictionary, coded.indices.fill_null(-1)
+    is_text = pa.types.is_string(values.type) or pa.types.is_large_string(values.type)
+    distinct = _objects(values.to_pylist()) if is_text else values.to_numpy(zero_copy_only=False)
+    return Column(name, distinct, numbers_of(indices, np.int32))
 
 
 def _objects(values: Iterable[Any]) -> NDArray[Any]:

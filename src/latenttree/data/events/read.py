@@ -28,8 +28,8 @@ from latenttree.data.events.columns import (
     text_of,
 )
 from latenttree.data.events.maps import read_map
+from latenttree.data.events.numbering import OUTSIDE, Numbering
 from latenttree.data.events.report import NothingLeft, left_out, sentences
-from latenttree.data.events.stream import OUTSIDE, FixedIndex, GrowingIndex
 from latenttree.data.events.times import within
 from latenttree.data.files.boundary import reading
 from latenttree.data.files.formats import memory_needed
@@ -214,7 +214,7 @@ def _read(
     report: dict[str, Any],
 ) -> tuple[Pairs, NDArray[Any]]:
     """The distinct pairs of the complete events in the time span, and the samples."""
-    samples, codes = _cohort(all_samples), GrowingIndex()
+    samples, codes = _cohort(all_samples), Numbering()
     tally: Counter[str] = Counter()
     names: tuple[str, ...] = ()
     for columns in blocks:
@@ -241,10 +241,10 @@ def _read(
     return distinct, samples.values
 
 
-def _cohort(all_samples: Any) -> GrowingIndex | FixedIndex:
+def _cohort(all_samples: Any) -> Numbering:
     """The row of each sample: in order of appearance, or as given."""
     if all_samples is None:
-        return GrowingIndex()
+        return Numbering()
     labels = np.asarray(all_samples)
     if labels.ndim != 1 or not len(labels):
         raise DataError(
@@ -264,7 +264,7 @@ def _cohort(all_samples: Any) -> GrowingIndex | FixedIndex:
                 value=label,
                 option="all_samples",
             )
-    return FixedIndex(position, labels)
+    return Numbering(labels, position)
 
 
 # ---- maps and limits ------------------------------------------------------------------
@@ -279,19 +279,8 @@ def _steps(roll_up: Any) -> list[Any]:
 def _rolled_up(pairs: Pairs, parents: Mapping[str, Sequence[str]], report: dict[str, Any]) -> Pairs:
     """Each code replaced by its parents; codes without any are counted and left out."""
     pairs = _limited(pairs, parents, "outside_roll_up", report)
-    number: dict[str, int] = {}
-    lists = [[number.setdefault(p, len(number)) for p in parents[text]] for text in pairs.texts]
-    lengths = np.asarray([len(targets) for targets in lists], dtype=np.int64)
-    starts = np.cumsum(lengths) - lengths
-    flat = np.asarray([target for targets in lists for target in targets], dtype=np.int64)
-
-    def change(rows: IntArray, codes: NDArray[Any]) -> tuple[IntArray, IntArray]:
-        repeats = lengths[codes]
-        repeated = np.repeat(rows, repeats)
-        within_list = np.arange(len(repeated)) - np.repeat(np.cumsum(repeats) - repeats, repeats)
-        return repeated, flat[np.repeat(starts[codes], repeats) + within_list]
-
-    return pairs.changed(change, tuple(number))
+    used = dict.fromkeys(parent for text in pairs.texts for parent in parents[text])
+    return pairs.changed(parents, tuple(used))
 
 
 def _limited(

@@ -54,7 +54,8 @@ class ScratchFolder:
         if self.held:
             return array
         part = Segment(self.size, array.dtype, array.shape)
-        self._write(array)
+        self.size += array.nbytes
+        self.write(part.offset, array)
         return part
 
     def read(self, part: Part) -> NDArray[Any]:
@@ -67,14 +68,10 @@ class ScratchFolder:
             self._file.readinto(array.data.cast("B"))
         return array
 
-    def join(self, parts: Iterable[NDArray[Any]], shape: tuple[int, ...], dtype: Any) -> Segment:
-        """Append an array whose rows come in parts; together they have this shape."""
-        self._write(np.zeros(-self.size % _ALIGNED, dtype=np.uint8))
-        whole = Segment(self.size, np.dtype(dtype), shape)
-        for part in parts:
-            self._write(np.ascontiguousarray(part, dtype=dtype))
-        if self.size - whole.offset != whole.nbytes:
-            raise ValueError(f"parts of {self.size - whole.offset} bytes for {whole}")
+    def reserve(self, shape: tuple[int, ...], dtype: Any) -> Segment:
+        """Room for an array at the end of the file, to be filled by `write`."""
+        whole = Segment(self.size + -self.size % _ALIGNED, np.dtype(dtype), shape)
+        self.size = whole.offset + whole.nbytes
         return whole
 
     def mapped(self, parts: Iterable[Segment]) -> list[NDArray[Any]]:
@@ -94,28 +91,28 @@ class ScratchFolder:
             for part in parts
         ]
 
-    def _write(self, array: NDArray[Any]) -> None:
+    def write(self, offset: int, array: NDArray[Any]) -> None:
+        """Write a contiguous array to its place in the file."""
         if not array.size:
             return
         try:
-            self._file.seek(self.size)
+            self._file.seek(offset)
             self._file.write(array.data.cast("B"))
             self._file.flush()  # or a full disk would show later, elsewhere
         except OSError as error:
             raise DataError(
                 f"no room for scratch files in {str(self.folder or tempfile.gettempdir())!r} "
-                f"after {self.size / 2**30:.2f} GiB ({error.strerror})",
+                f"after {offset / 2**30:.2f} GiB ({error.strerror})",
                 Text(
                     "pass ",
                     Option("scratch"),
                     " with a folder that has room, or raise ",
                     Option("memory_limit"),
                 ),
-                value=self.size,
+                value=offset,
                 path=str(self.folder or tempfile.gettempdir()),
                 option="scratch",
             ) from error
-        self.size += array.nbytes
 
 
 def _unnamed_file(folder: str | Path | None) -> Any:
@@ -131,40 +128,61 @@ def _unnamed_file(folder: str | Path | None) -> Any:
         ) from error
 
 
+class Growing:
+    """An array that is filled by appending rows: one in memory, or a segment of a file."""
+
+    def __init__(self, place: NDArray[Any] | Segment, scratch: ScratchFolder | None) -> None:
+        self.place, self._scratch, self.n = place, scratch, 0
+
+    def append(self, rows: NDArray[Any]) -> None:
+        """The next rows."""
+        if isinstance(self.place, Segment):
+            assert self._scratch is not None
+            rows = np.ascontiguousarray(rows, dtype=self.place.dtype)
+            n_bytes = self.place.nbytes // max(self.place.shape[0], 1)
+            self._scratch.write(self.place.offset + self.n * n_bytes, rows)
+        else:
+            self.place[self.n : self.n + len(rows)] = rows
+        self.n += len(rows)
+
+
 class Arrays:
     """Arrays that come in parts of rows: in memory, or beyond `room` bytes in a mapped file."""
 
     def __init__(self, room: int, folder: str | Path | None = None) -> None:
         self._room, self._folder = room, folder
         self._scratch: ScratchFolder | None = None
-        self._found: list[NDArray[Any] | Segment] = []
+        self._arrays: list[Growing] = []
 
-    def add(self, parts: Iterable[NDArray[Any]], shape: tuple[int, ...], dtype: Any) -> None:
-        """The next array; together the parts have this shape."""
+    def new(self, shape: tuple[int, ...], dtype: Any) -> Growing:
+        """The next array, whose rows are to be appended."""
         size = int(np.prod(shape)) * np.dtype(dtype).itemsize
         if size <= self._room:
             self._room -= size
-            self._found.append(_filled(parts, shape, dtype))
-            return
-        if self._scratch is None:
-            self._scratch = ScratchFolder(self._folder)
-        self._found.append(self._scratch.join(parts, shape, dtype))
+            array = Growing(np.empty(shape, dtype), None)
+        else:
+            self._scratch = self._scratch or ScratchFolder(self._folder)
+            array = Growing(self._scratch.reserve(shape, dtype), self._scratch)
+        self._arrays.append(array)
+        return array
+
+    def add(self, parts: Iterable[NDArray[Any]], shape: tuple[int, ...], dtype: Any) -> None:
+        """The next array; together the parts have this shape."""
+        array = self.new(shape, dtype)
+        for part in parts:
+            array.append(part)
 
     def finish(self) -> list[NDArray[Any]]:
         """All arrays, in the order they were added."""
-        parts = [array for array in self._found if isinstance(array, Segment)]
+        for array in self._arrays:
+            if array.n != array.place.shape[0]:
+                raise ValueError(f"parts of {array.n} rows for an array of {array.place.shape}")
+        parts = [array.place for array in self._arrays if isinstance(array.place, Segment)]
         mapped = iter([] if self._scratch is None else self._scratch.mapped(parts))
-        return [next(mapped) if isinstance(array, Segment) else array for array in self._found]
-
-
-def _filled(parts: Iterable[NDArray[Any]], shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
-    whole, start = np.empty(shape, dtype=dtype), 0
-    for part in parts:
-        whole[start : start + len(part)] = part
-        start += len(part)
-    if start != len(whole):
-        raise ValueError(f"parts of {start} rows for an array of {len(whole)}")
-    return whole
+        return [
+            next(mapped) if isinstance(array.place, Segment) else array.place
+            for array in self._arrays
+        ]
 
 
 # ---- pages of maps ----------------------------------------------------------------------

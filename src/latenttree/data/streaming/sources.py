@@ -18,7 +18,7 @@ from latenttree.data.files.csv_cells import Roles, weights_of_texts
 from latenttree.data.files.npy import Npz, array_header, read_values
 from latenttree.data.files.parquet import parquet_batches, parquet_columns, parquet_file
 from latenttree.data.streaming.assemble import RowBlock
-from latenttree.data.streaming.scratch import ScratchFolder, release
+from latenttree.data.streaming.scratch import Arrays, release
 from latenttree.errors import DataError
 
 Blocks = Callable[[int], Iterator[NDArray[Any]]]
@@ -157,10 +157,10 @@ def npz_source(path: Path, member: str, names: Sequence[Any] | None = None) -> S
 def unpacked(path: Path, member: str, folder: str | Path | None = None) -> NDArray[Any]:
     """An array of an archive, mapped from a scratch file."""
     with Npz(path).opened(member) as (file, (shape, by_columns, dtype)):
-        scratch, total = ScratchFolder(folder), int(np.prod(shape))
+        arrays, total = Arrays(0, folder), int(np.prod(shape))
         steps = [min(ROWS, total - start) for start in range(0, total, ROWS)]
-        part = scratch.join((read_values(file, n, dtype) for n in steps), (total,), dtype)
-    (flat,) = scratch.mapped([part])
+        arrays.add((read_values(file, n, dtype) for n in steps), (total,), dtype)
+    (flat,) = arrays.finish()
     return flat.reshape(shape, order="F" if by_columns else "C")
 
 
