@@ -24,7 +24,7 @@ class Emission(Protocol):
     first has the states as its last axis, and perhaps a `size` and a `form`; then their `family`.
 
     Values are what `Table.values` holds of a variable: `(n,)` numbers with NaN where missing, an
-    `(n, d)` block with NaN, a CSR block, or codes with -1. The statistics `t(x)`, `(T,)`, are those
+    `(n, d)` block with NaN, or a CSR block. The statistics `t(x)`, `(T,)`, are those
     whose sums over samples decide a fit."""
 
     links: ClassVar[Mapping[str, Link]]
@@ -118,8 +118,8 @@ class Emission(Protocol):
         """A value for each state, in the form of the values."""
 
     def impute(self, posterior: Floats) -> Any:
-        """A value for each row of `posterior` `(n, k)`: the mean of numbers, the most probable
-        code or codes, the rounded mean of counts."""
+        """A value for each row of `posterior` `(n, k)`: the mean of numbers, the codes that
+        are probable, the rounded mean of counts."""
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """All but the family as arrays, for `from_arrays`."""
