@@ -197,10 +197,9 @@ class ViewValues:
 
     @cached_property
     def _inference(self) -> Inference:
+        """Of the model without zeros."""
         assert self.model is not None
-        if self.sparse:
-            return self.model.with_flat(np.maximum(self.model.flat, LEAST)).inference
-        return self.model.inference
+        return self.model.with_flat(np.maximum(self.model.flat, LEAST)).inference
 
     def of(self, chunk: Chunk, n_jobs: int) -> Float32:
         """(n_views, k, n) features of some samples, or (n_views, k - 1, n); zeros where one is
@@ -214,11 +213,31 @@ class ViewValues:
         if not len(by_message) or self.model is None:
             return out
         edges, evidence = self.views.source[by_message], evidence_of(chunk, self.model, n_jobs)
-        z, place = out, by_message
-        if not self.sparse:
-            z = np.empty((len(by_message), self._k - 1, n), dtype=np.float32)
-            place = np.arange(len(by_message))
-        self._inference.write_posteriors(evidence, edges, z, place, self.model.marginals, n_jobs)
-        if not self.sparse:
-            out[by_message, 0], out[by_message, 1:] = 1.0, z
+        marginals = self.model.marginals
+        if self.sparse:
+            write_posteriors = self._inference.write_posteriors
+            write_posteriors(evidence, edges, out, by_message, marginals, n_jobs)
+            return out
+        prior = np.array([marginals[u] for u in edges[:, 0].tolist()]).reshape(-1, self._k)
+        found = self.model.messages(evidence, edges, n_jobs)
+        given = (found.transpose(1, 2, 0), prior, by_message, out)
+        parallel(lambda a, b: _posteriors(*given, a, b), len(by_message), n_jobs)
         return out
+
+
+@kernel
+def _posteriors(messages, prior, place, out, start, stop):  # type: ignore[no-untyped-def]
+    """`out[place[e]] = (1, p_1, ...)`, `p` in proportion to `messages[e] prior[e]`, `(k, n)` each;
+    edges start:stop."""
+    k, n = out.shape[1:]
+    total = np.empty(n)
+    for e in range(start, stop):
+        to, own = out[place[e]], messages[e]
+        total[:] = 0.0
+        for j in range(k):
+            for s in range(n):
+                total[s] += own[j, s] * prior[e, j]
+        to[0] = 1.0
+        for j in range(1, k):
+            for s in range(n):
+                to[j, s] = own[j, s] * prior[e, j] / max(total[s], 1e-30)
