@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 
 from latenttree.engine import Progress, resolve_jobs
 from latenttree.engine.memory import memory_bytes
-from latenttree.errors import DataError
+from latenttree.errors import check_option
 from latenttree.tree import Tree
 
 Baseline = Callable[..., Tree]
@@ -88,59 +88,33 @@ class FitConfig:
 
 def check_choice(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
     """Raise where an option is none of those allowed."""
-    if value not in allowed:
-        raise DataError(
-            f"{name}={value!r} is unknown",
-            f"choose one of {list(allowed)}",
-            value=value,
-            option=name,
-        )
+    check_option(name, value, value in allowed, f"choose one of {list(allowed)}", " is unknown")
 
 
 def check_structure_options(min_support: Any, epsilon: Any) -> None:
     """Raise where an option of structure learning is out of range."""
-    if not isinstance(min_support, Real) or not 0 <= float(min_support) <= 1:
-        raise DataError(
-            f"min_support={min_support!r} is no probability",
-            "give a number from 0 to 1",
-            value=min_support,
-            option="min_support",
-        )
-    if epsilon is not None and not (isinstance(epsilon, Real) and float(epsilon) > 0):
-        raise DataError(
-            f"epsilon={epsilon!r} is no distance",
-            "give a number above 0, or None",
-            value=epsilon,
-            option="epsilon",
-        )
+    possible = isinstance(min_support, Real) and 0 <= float(min_support) <= 1
+    check_option(
+        "min_support", min_support, possible, "give a number from 0 to 1", " is no probability"
+    )
+    possible = epsilon is None or (isinstance(epsilon, Real) and float(epsilon) > 0)
+    check_option("epsilon", epsilon, possible, "give a number above 0, or None", " is no distance")
 
 
 def check_refinement_options(
     max_iter: Any, tol: Any, smoothing: Any, validation_fraction: Any
 ) -> None:
     """Raise where an option of refinement is out of range."""
-    if not isinstance(max_iter, Integral) or int(max_iter) < 1:
-        raise DataError(
-            f"max_iter={max_iter!r} is no number of steps",
-            "give an integer, 1 or more",
-            value=max_iter,
-            option="max_iter",
-        )
-    for name, value in (("tol", tol), ("smoothing", smoothing)):
-        if not isinstance(value, Real) or not 0 <= float(value) < np.inf:
-            raise DataError(
-                f"{name}={value!r} is out of range",
-                "give a number, 0 or more",
-                value=value,
-                option=name,
-            )
-    if not isinstance(validation_fraction, Real) or not 0 <= float(validation_fraction) < 1:
-        raise DataError(
-            f"validation_fraction={validation_fraction!r} is out of range",
-            "give a share from 0 to less than 1",
-            value=validation_fraction,
-            option="validation_fraction",
-        )
+    possible = isinstance(max_iter, Integral) and int(max_iter) >= 1
+    remedy, problem = "give an integer, 1 or more", " is no number of steps"
+    check_option("max_iter", max_iter, possible, remedy, problem)
+    for name, value, most, remedy in (
+        ("tol", tol, np.inf, "give a number, 0 or more"),
+        ("smoothing", smoothing, np.inf, "give a number, 0 or more"),
+        ("validation_fraction", validation_fraction, 1, "give a share from 0 to less than 1"),
+    ):
+        possible = isinstance(value, Real) and 0 <= float(value) < most
+        check_option(name, value, possible, remedy, " is out of range")
 
 
 def seed_of(random_state: Any) -> int:

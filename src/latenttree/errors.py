@@ -121,16 +121,19 @@ class DataError(ValueError):
         node: str | None = None,
         line: int | None = None,
     ) -> None:
-        super().__init__(f"{what}; {remedy}" if remedy else str(what))
-        self.what, self.remedy, self.value = what, remedy, value
-        self.place = Place(column, row, path, option, node, line)
+        self.value, self.place = value, Place(column, row, path, option, node, line)
+        self._say(what, remedy)
+
+    def _say(self, what: str, remedy: str) -> None:
+        """Set the text, whole and in its parts."""
+        self.what, self.remedy = what, remedy
+        self.args = (f"{what}; {remedy}" if remedy else str(what),)
 
     def within(self, context: str, **place: Any) -> Self:
         """This error, changed in place: prefixed by a context ("data.csv", "batch 3"), and with
         fields of its place (see `Place`) that were not known where it was raised."""
         if context:
-            self.what = Text(f"{context}: ", self.what)
-            self.args = (f"{self.what}; {self.remedy}" if self.remedy else str(self.what),)
+            self._say(Text(f"{context}: ", self.what), self.remedy)
         known = {name: x for name, x in vars(self.place).items() if x is not None}
         self.place = replace(self.place, **(place | known))
         return self
@@ -140,8 +143,7 @@ class DataError(ValueError):
         sample `rows[i]` of all."""
         if self.place.row is not None:
             old, new = self.place.row, int(rows[self.place.row])
-            self.what = _with_row(self.what, old, new)
-            self.args = (f"{self.what}; {self.remedy}" if self.remedy else str(self.what),)
+            self._say(_with_row(self.what, old, new), self.remedy)
             self.place = replace(self.place, row=new)
         return self
 
@@ -155,6 +157,12 @@ class DataError(ValueError):
         """The message with options and phrases in other words."""
         what, remedy = render(self.what, words), render(self.remedy, words)
         return f"{what}; {remedy}" if remedy else what
+
+
+def check_option(name: str, value: Any, is_valid: bool, remedy: str, problem: str = "") -> None:
+    """Raise where an option has a value that it cannot have: "name=value problem; remedy"."""
+    if not is_valid:
+        raise DataError(Text(Option(name, value), problem), remedy, value=value, option=name)
 
 
 def _with_row(text: str, old: int, new: int) -> Text:

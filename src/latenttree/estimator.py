@@ -22,7 +22,7 @@ from latenttree.distances.estimate import Distances
 from latenttree.distances.memory_plan import check_least
 from latenttree.distances.stage import Measured, States, count_states, measure
 from latenttree.engine import resolve_jobs, single_threaded_blas
-from latenttree.engine.memory import first_fit_done, give_back_freed, memory_bytes, within
+from latenttree.engine.memory import first_fit_done, give_back_freed, memory_bytes, memory_within
 from latenttree.errors import DataError
 from latenttree.evaluation.baselines import BASELINES
 from latenttree.model.gaussian import GaussianTreeModel
@@ -385,7 +385,7 @@ def resources(table: Table, states: States, config: FitConfig) -> Iterator[Compi
         config.progress.announcing_compilation(),
         Compiler(table, states.n_directions + 1, config, stages) as compiler,
         single_threaded_blas(),
-        within(memory_bytes(config.memory_limit)),
+        memory_within(memory_bytes(config.memory_limit)),
     ):
         yield compiler
 

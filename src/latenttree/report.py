@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from latenttree.data import Table, free_dimensions
 from latenttree.distances.stage import Measured, States
+from latenttree.engine.arrays import Floats, Ints
 from latenttree.engine.memory import peak_memory
 from latenttree.errors import Option, Text
 from latenttree.model.tree_model import TreeModel
@@ -73,21 +74,21 @@ class Diagnostics:
     """
 
     n_states: int
-    hidden_states: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    hidden_states: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     n_states_evidence: NDArray[Any] | None = None
-    support: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
-    standard_errors: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    support: Floats = field(default_factory=lambda: np.empty(0))
+    standard_errors: Floats = field(default_factory=lambda: np.empty(0))
     n_unmeasurable: int = 0
     n_pairs: int = 0
-    group_sizes: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    group_sizes: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     sweeps: list[list[int]] = field(default_factory=list)
     n_components: int = 1
     n_duplicates: int = 0
     effective_depth: float = 0.0
     samples_needed: int = 0
     n_rounds: int = 0
-    condition: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
-    effective_samples: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    condition: Floats = field(default_factory=lambda: np.empty(0))
+    effective_samples: Floats = field(default_factory=lambda: np.empty(0))
     log_likelihood_trace: list[float] = field(default_factory=list)
     held_out_trace: list[float] = field(default_factory=list)
     converged: bool = True

@@ -11,12 +11,12 @@ from latenttree.engine.memory import (
     current_memory,
     give_back_freed,
     memory_bytes,
+    memory_within,
     peak_memory,
     room_within,
     shown,
     spare,
     still_to_load,
-    within,
 )
 from latenttree.errors import DataError
 
@@ -90,7 +90,7 @@ def test_what_is_left_of_a_limit() -> None:
 
 def test_working_arrays_are_smaller_within_a_limit() -> None:
     assert spare(2**40) == 2**40
-    with within(1):
+    with memory_within(1):
         assert spare(2**40) == 2**22
         assert spare(2**20) == 2**20
     assert spare(2**40) == 2**40

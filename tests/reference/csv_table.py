@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from latenttree.data import Table
-from latenttree.data.columns.builder import table_of_vectors
+from latenttree.data.columns.builder import TableBuilder
 from latenttree.data.columns.vectors import Vector, vector_of_array
 from latenttree.data.files.csv_cells import MISSING_CELLS, numbers_or_texts
 from latenttree.data.files.text import open_text
@@ -24,7 +24,7 @@ def table_of_csv(path: Path, weights: str | None = None, ignore: Any = (), **opt
     names = [name for name in columns if name not in ignore]
     vectors = [vector(columns[name], keep, name) for name in names]
     used = None if counts is None else counts[keep]
-    return table_of_vectors(vectors, names, int(keep.sum()), weights=used, **options)
+    return TableBuilder(weights=used, **options).table_of(vectors, names, int(keep.sum()))
 
 
 def vector(texts: tuple[str, ...], keep: np.ndarray, name: str) -> Vector:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from latenttree.plots.layout import FloatArray, angles, polar_to_xy, radii, rooted_layout
+from latenttree.engine.arrays import Floats
+from latenttree.plots.layout import angles, polar_to_xy, radii, rooted_layout
 from latenttree.tree import Tree
 
 
-def radial(tree: Tree, *, lengths: bool = False) -> FloatArray:
+def radial(tree: Tree, *, lengths: bool = False) -> Floats:
     """Coordinates ``(n_nodes, 2)`` in the unit disc, the centre of the tree in the middle.
 
     A branch takes an angle in proportion to the observed nodes in it, clockwise from the top.
@@ -20,7 +21,7 @@ def radial(tree: Tree, *, lengths: bool = False) -> FloatArray:
     return polar_to_xy(angles(rooted.slots, tree.n_observed), radii(rooted, lengths=lengths))
 
 
-def top_down(tree: Tree, *, lengths: bool = False) -> FloatArray:
+def top_down(tree: Tree, *, lengths: bool = False) -> Floats:
     """Coordinates ``(n_nodes, 2)``: x by slots (leaves one apart), y is minus the depth."""
     rooted = rooted_layout(tree, lengths=lengths)
     return np.column_stack([rooted.slots, -rooted.depths])

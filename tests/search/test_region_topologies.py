@@ -11,7 +11,7 @@ from latenttree.search.region_topologies import (
     contracted,
     contractions,
     interchanges,
-    joined,
+    joined_topology,
     other_topologies,
     paths,
     splits_in_two,
@@ -118,7 +118,7 @@ def test_contractions_end_in_the_star() -> None:
 @pytest.mark.parametrize("seed", range(10))
 def test_exact_correlations_join_to_their_tree(seed: int) -> None:
     truth, tree = random_topology(9, seed)
-    topology, lengths = joined(correlations(tree), 1e4, 1.0)
+    topology, lengths = joined_topology(correlations(tree), 1e4, 1.0)
     assert set(truth.splits) <= set(topology.splits)
     assert set(lengths) == set(topology.splits)
 

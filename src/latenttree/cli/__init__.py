@@ -1,43 +1,28 @@
 """The command line: files and options in, printed lines and files out.
 
-A file for each command, named for it (read `fit.py` first); `options.py` declares the options that
-commands share. `wording.py` turns texts of the library into the words of the command line.
-Errors that a user can cause are one line on stderr and exit code 2 (1 where a model does not know
-the codes of the events); Ctrl-C is exit code 130. Files appear whole or not at all. Heavy imports
-stand inside the functions, so that ``latenttree --help`` answers at once.
+`commands.py` declares the commands, `options.py` the options that they share; the file named for a
+command does its work (read `fit.py` first), and is imported when it is called, so that
+``latenttree --help`` answers at once. `wording.py` turns texts of the library into the words of the
+command line. Errors that a user can cause are one line on stderr and exit code 2 (1 where a model
+does not know the codes of the events); Ctrl-C is exit code 130. Files appear whole or not at all.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated
+from importlib import import_module
+from inspect import Signature
+from typing import Annotated, Any
 
 import typer
 
-from latenttree.cli.compile import compile_command
-from latenttree.cli.demo import demo_command
-from latenttree.cli.fit import fit_command
-from latenttree.cli.impute import impute_command
-from latenttree.cli.options import with_flat_options
-from latenttree.cli.query import query_command
-from latenttree.cli.sample import sample_command
-from latenttree.cli.score import score_command
-from latenttree.cli.show import show_command
-from latenttree.cli.terminal import print_all_characters, with_typed_names
-from latenttree.cli.transform import transform_command
+from latenttree.cli.commands import COMMANDS
+from latenttree.cli.exits import clean_exit
+from latenttree.cli.options import flat_parameters, from_flat
+from latenttree.cli.terminal import print_all_characters, typed
 
-COMMANDS: dict[str, Callable[..., None]] = {
-    "demo": demo_command,
-    "fit": fit_command,
-    "show": show_command,
-    "query": query_command,
-    "score": score_command,
-    "transform": transform_command,
-    "impute": impute_command,
-    "sample": sample_command,
-    "compile": compile_command,
-}
-"""Commands in the order of ``--help``."""
+PATHS = frozenset({"roll_up", "groups"})
+"""Options that begin with the name of a file, which the system must get as it was typed."""
 
 app = typer.Typer(
     help="Learn latent tree models: which hidden variables a table has, the tree over them, and "
@@ -66,5 +51,20 @@ def _top(
         raise typer.Exit
 
 
-for _name, _command in COMMANDS.items():
-    app.command(_name)(with_typed_names(with_flat_options(_command)))
+def _command(options: type) -> Callable[..., None]:
+    """A function for Typer that runs the module of a command."""
+
+    @clean_exit()
+    def run(**values: Any) -> None:
+        given = {key: v if key in PATHS else typed(v) for key, v in values.items()}
+        import_module(f"{__name__}.{options.__name__.lower()}").run(from_flat(options, given))
+
+    parameters = list(flat_parameters(options))
+    run.__doc__ = options.__doc__
+    run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {p.name: p.annotation for p in parameters}
+    return run
+
+
+for _options in COMMANDS:
+    app.command(_options.__name__.lower())(_command(_options))

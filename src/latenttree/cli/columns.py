@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from latenttree.cli.new_data import NewData
+from latenttree.data import Schema
 from latenttree.data.values import TRAITS
-
-if TYPE_CHECKING:
-    from latenttree.cli.new_data import NewData
-    from latenttree.data import Schema
-    from latenttree.queries import Filled
+from latenttree.engine.arrays import Bools
+from latenttree.queries import Filled
 
 Columns = list[NDArray[Any]]
 
 DIGITS = 9  # of numbers that fill the gaps of a .csv
 
 
-def column_names(schema: Schema, variables: Sequence[int] | None = None) -> list[str]:
+def column_names(schema: Schema) -> list[str]:
     """Names of the columns of variables; a group of numbers has one for each, "group[code]"."""
     names = []
-    for v in range(schema.n_vars) if variables is None else variables:
-        name = schema.names[v]
+    for v, name in enumerate(schema.names):
         if schema.coded[v] or schema.form_of(v) == "vector":
             names.append(name)
         else:
@@ -72,7 +69,7 @@ def count_gaps(schema: Schema, data: NewData) -> tuple[int, int]:
     return int(gaps.sum()), int((gaps > 0).sum())
 
 
-def missing_mask(schema: Schema, data: NewData, v: int) -> NDArray[np.bool_]:
+def missing_mask(schema: Schema, data: NewData, v: int) -> Bools:
     """(n,) or (n, d) mask of where values of a variable are missing."""
     if schema.coded[v]:
         return np.asarray(data.rows.take(0, len(data))[:, v] < 0)
@@ -100,7 +97,7 @@ def filled_columns(schema: Schema, data: NewData, filled: Filled) -> tuple[list[
     return list(cells.header), columns
 
 
-def _texts(schema: Schema, filled: Filled, v: int, rows: NDArray[np.bool_]) -> list[str]:
+def _texts(schema: Schema, filled: Filled, v: int, rows: Bools) -> list[str]:
     if schema.coded[v]:
         return [str(label) for label in schema.labels[v][filled.codes[rows, v]].tolist()]
     return [f"{value:.{DIGITS}g}" for value in np.asarray(filled.arrays[v])[rows].tolist()]

@@ -6,51 +6,32 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
-from latenttree.cli.exits import clean_exit
-from latenttree.cli.options import Threads
+from latenttree.cli.commands import KINDS, Compile
+from latenttree.compilation import example
+from latenttree.engine import resolve_jobs
+from latenttree.engine.kernels import kernel_folder
 from latenttree.errors import DataError
-
-KINDS = {
-    "categories": ("codes", 2),
-    "more-states": ("codes", 3),
-    "sparse": ("sparse_binary", 2),
-    "numbers": ("values", 2),
-    "blocks": ("blocks", 3),
-    "gaussian": ("values", 1),
-}
-"""What each name compiles for: a kind of table, and the states of hidden variables."""
-
-Kinds = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="KIND", help=f"Of {', '.join(KINDS)}; all if left out."),
-]
+from latenttree.estimator import LatentTree
 
 
-def compile_command(kinds: Kinds = None, threads: Threads = None) -> None:
-    """Compile all kernels ahead: for an image, a class room, or a first fit without a wait."""
-    with clean_exit():
-        from latenttree.engine import resolve_jobs
-        from latenttree.engine.kernels import kernel_folder
-
-        unknown = [kind for kind in kinds or () if kind not in KINDS]
-        if unknown:
-            raise DataError(
-                f"unknown kind {unknown[0]!r}",
-                f"choose from {', '.join(KINDS)}",
-                value=unknown[0],
-            )
-        folder = kernel_folder()
-        if folder is None:
-            raise DataError("compiled kernels cannot be kept", "set NUMBA_CACHE_DIR to a folder")
-        if kinds is not None and len(kinds) == 1:
-            _compile(kinds[0])
-        else:
-            _in_processes(kinds or list(KINDS), resolve_jobs(threads))
-        typer.echo(f"kernels are in {folder}")
+def run(asked: Compile) -> None:
+    """Compile in this process for one kind, in others for several."""
+    unknown = [kind for kind in asked.kinds or () if kind not in KINDS]
+    if unknown:
+        remedy = f"choose from {', '.join(KINDS)}"
+        raise DataError(f"unknown kind {unknown[0]!r}", remedy, value=unknown[0])
+    folder = kernel_folder()
+    if folder is None:
+        raise DataError("compiled kernels cannot be kept", "set NUMBA_CACHE_DIR to a folder")
+    if asked.kinds is not None and len(asked.kinds) == 1:
+        _compile(asked.kinds[0])
+    else:
+        _in_processes(asked.kinds or list(KINDS), resolve_jobs(asked.threads))
+    typer.echo(f"kernels are in {folder}")
 
 
 def _in_processes(kinds: list[str], n_jobs: int) -> None:
@@ -72,9 +53,6 @@ def _run(kind: str) -> None:
 
 def _compile(name: str) -> None:
     """Fit a small table, and ask the model everything."""
-    from latenttree.compilation import example
-    from latenttree.estimator import LatentTree
-
     kind, n_states = KINDS[name]
     data: Any = example(kind, max(n_states, 2))[0]
     hidden: Any = "gaussian" if name == "gaussian" else "categorical"

@@ -4,27 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.datasets import load_digits
+from sklearn.metrics import mutual_info_score
 
-from latenttree.cli.exits import clean_exit
+from latenttree.cli.commands import Demo
 from latenttree.cli.fit import learn
-from latenttree.cli.options import Threads
 from latenttree.cli.pictures import check_picture_path, save_figure
 from latenttree.cli.printing import new_console
 from latenttree.cli.summary import print_fit
+from latenttree.engine.arrays import Bools, Floats, Ints
+from latenttree.estimator import LatentTree
+from latenttree.tree import Tree
 
 if TYPE_CHECKING:
-    import numpy as np
     from matplotlib.figure import Figure
-    from numpy.typing import NDArray
 
-    from latenttree.estimator import LatentTree
-    from latenttree.tree import Tree
-
-PICTURE = Path("demo_digits.png")
 SHAPE = (8, 8)
 STATES = 2
 LEVELS = (1, 6, 12)  # ink 0, 1 to 5, 6 to 11, 12 to 16: blank, light, dark, black
@@ -39,34 +37,27 @@ class Digits:
     `(n,)` digits, which the fit never sees."""
 
     names: list[str]
-    cells: NDArray[np.int64]
-    codes: NDArray[np.int64]
-    digits: NDArray[np.int64]
+    cells: Ints
+    codes: Ints
+    digits: Ints
 
 
-def demo_command(
-    out: Annotated[Path, typer.Option(help="Picture to write (.png, .pdf or .svg).")] = PICTURE,
-    threads: Threads = None,
-) -> None:
-    """Learn the tree over the pixels of handwritten digits, draw it, and use its model."""
-    with clean_exit():
-        check_picture_path(out)
-        data = _load()
-        console = new_console()
-        console.print(_intro(data))
-        options = {"n_states": STATES, "max_iter": ENOUGH_STEPS, "random_state": 0}
-        model = learn(_as_table(data.names, data.codes), threads, **options)
-        print_fit(console, model)
-        console.print(_neighbours_line(model.tree_, data.cells))
-        console.print(_hidden_line(model, data), highlight=False)
-        console.print(_held_out_line(data, threads), highlight=False)
-        save_figure(console, _figure(model, data), out)
+def run(asked: Demo) -> None:
+    """Learn, print what the model shows, and draw."""
+    check_picture_path(asked.out)
+    data = _load()
+    console = new_console()
+    console.print(_intro(data))
+    options = {"n_states": STATES, "max_iter": ENOUGH_STEPS, "random_state": 0}
+    model = learn(_columns(data.names, data.codes), asked.threads, **options)
+    print_fit(console, model)
+    console.print(_neighbours_line(model.tree_, data.cells))
+    console.print(_hidden_line(model, data), highlight=False)
+    console.print(_held_out_line(data, asked.threads), highlight=False)
+    save_figure(console, _figure(model, data), asked.out)
 
 
 def _load() -> Digits:
-    import numpy as np
-    from sklearn.datasets import load_digits
-
     images = load_digits()
     codes = np.digitize(images.data, LEVELS)
     varies = np.flatnonzero(np.any(codes != codes[0], axis=0))
@@ -75,13 +66,7 @@ def _load() -> Digits:
     return Digits(names, cells, codes[:, varies], images.target)
 
 
-def _as_table(names: Sequence[str], codes: NDArray[np.int64]) -> Any:
-    from latenttree.data import as_table
-
-    return as_table(codes, names=names)
-
-
-def _columns(names: Sequence[str], codes: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:
+def _columns(names: Sequence[str], codes: Ints) -> dict[str, Ints]:
     return dict(zip(names, codes.T, strict=True))
 
 
@@ -113,10 +98,8 @@ def _figure(model: LatentTree, data: Digits) -> Figure:
 # ---- what is measured -----------------------------------------------------------------
 
 
-def _neighbours_line(tree: Tree, cells: NDArray[np.int64]) -> str:
+def _neighbours_line(tree: Tree, cells: Ints) -> str:
     """Pixels whose nearest pixel along the tree touches them in the grid, corners included."""
-    import numpy as np
-
     distances = tree.path_lengths()
     np.fill_diagonal(distances, np.inf)
     nearest = distances.argmin(axis=1)
@@ -129,8 +112,6 @@ def _neighbours_line(tree: Tree, cells: NDArray[np.int64]) -> str:
 
 def _hidden_line(model: LatentTree, data: Digits) -> str:
     """The hidden variable that is most informative of the digit, and the pixels it depends on."""
-    import numpy as np
-
     states = model.predict(_columns(data.names, data.codes))
     best = int(np.argmax(_information(states, data.digits)))
     state = states[:, best]
@@ -144,24 +125,19 @@ def _hidden_line(model: LatentTree, data: Digits) -> str:
     )
 
 
-def _information(columns: NDArray[Any], target: NDArray[Any]) -> NDArray[np.float64]:
+def _information(columns: NDArray[Any], target: NDArray[Any]) -> Floats:
     """(p,) mutual information of each column with `target`, in nats."""
-    import numpy as np
-    from sklearn.metrics import mutual_info_score
-
     return np.array([mutual_info_score(target, column) for column in columns.T])
 
 
 def _held_out_line(data: Digits, threads: int | None) -> str:
     """Log-likelihood of digits that a second fit has not seen, against pixels by themselves."""
-    import numpy as np
-
     test = np.arange(len(data.codes)) % HELD_OUT == 0
     varies = np.any(data.codes[~test] != data.codes[~test][0], axis=0)
     train, new = data.codes[~test][:, varies], data.codes[test][:, varies]
     names = [name for name, kept in zip(data.names, varies, strict=True) if kept]
     quick = {"search": False, "max_iter": FEW_STEPS}
-    model = learn(_as_table(names, train), threads, n_states=STATES, random_state=0, **quick)
+    model = learn(_columns(names, train), threads, n_states=STATES, random_state=0, **quick)
     known = np.array([np.isin(new[:, j], train[:, j]) for j in range(len(names))]).T
     tree = float(model.score(_columns(names, np.ma.array(new, mask=~known))))
     alone = _independent(train, new, known)
@@ -171,13 +147,9 @@ def _held_out_line(data: Digits, threads: int | None) -> str:
     )
 
 
-def _independent(
-    train: NDArray[np.int64], new: NDArray[np.int64], known: NDArray[np.bool_]
-) -> float:
+def _independent(train: Ints, new: Ints, known: Bools) -> float:
     """Mean log-likelihood under the frequencies of each pixel; levels it never had are left out,
     as they are for the tree."""
-    import numpy as np
-
     total = 0.0
     for j in range(train.shape[1]):
         share = np.bincount(train[:, j], minlength=len(LEVELS) + 1) / len(train)

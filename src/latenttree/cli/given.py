@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from latenttree.cli.labels import StateLabels, parse_number
 from latenttree.cli.node_values import parse_value
 from latenttree.errors import DataError
+from latenttree.queries import answers_of, node_index
 
 if TYPE_CHECKING:
     from latenttree.estimator import LatentTree
@@ -52,15 +53,11 @@ def _name_end(text: str, start: int, names: frozenset[str]) -> int | None:
 
 
 def _no_pair(model: LatentTree, text: str) -> DataError:
-    from latenttree.queries import node_index
-
     name, equals, _ = text.partition("=")
     if equals:
         node_index(model.model_, name.strip())  # raises the error that lists the nodes
     return DataError(
-        f"--given {text!r} is not NAME=VALUE",
-        "write it like --given colour=red,size=2",
-        value=text,
+        f"--given {text!r} is not NAME=VALUE", "write it like --given colour=red,size=2", value=text
     )
 
 
@@ -88,8 +85,6 @@ def _value(model: LatentTree, name: str, text: str) -> Any:
 
 def _labels_of(model: LatentTree, v: int) -> StateLabels:
     """The labels of node `v`, observed or hidden."""
-    from latenttree.queries import answers_of
-
     sparse_binary = model.schema_.is_sparse_binary and v < model.tree_.n_observed
     return StateLabels(answers_of(model.model_, model.schema_).classes(v), sparse_binary)
 

@@ -21,6 +21,6 @@ def load_model(path: Path, threads: int | None = None) -> LatentTree:
             "tree without its probabilities)",
             path=str(path),
         )
-    from latenttree.estimator import load
+    from latenttree.estimator import load  # loads much
 
     return load(path).set_params(n_jobs=threads, verbose=sys.stderr.isatty())

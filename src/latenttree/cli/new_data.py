@@ -19,7 +19,11 @@ from latenttree.cli.excluded_columns import check_excluded
 from latenttree.cli.labels import StateLabels, parse_number
 from latenttree.cli.options import NewEvents, TableOptions
 from latenttree.cli.training_data import event_delimiter, recorded
+from latenttree.data import Schema
 from latenttree.data.checks import N_SHOWN, check_shape, listing, resolve_names
+from latenttree.data.columns.vectors import Column
+from latenttree.data.events.read import read_events
+from latenttree.data.events.report import NothingLeft
 from latenttree.data.files import docword
 from latenttree.data.files.boundary import reading
 from latenttree.data.files.csv_batches import (
@@ -36,10 +40,10 @@ from latenttree.data.schema.lookup import MISSING
 from latenttree.data.schema.new_data import Rows
 from latenttree.data.table import Table, sparse_binary_table
 from latenttree.data.weights import check_weights
+from latenttree.engine.arrays import Floats, Ints
 from latenttree.errors import DataError
 
 if TYPE_CHECKING:
-    from latenttree.data import Schema
     from latenttree.estimator import LatentTree
 
 Codes = NDArray[np.int32]
@@ -87,7 +91,7 @@ class NewData:
     frame: Any = None
     samples: NDArray[Any] | None = None
     notes: tuple[str, ...] = ()
-    weights: NDArray[np.float64] | None = None
+    weights: Floats | None = None
 
     def __len__(self) -> int:
         return self.rows.n_samples
@@ -216,7 +220,8 @@ def _rows_of_cells(cells: CsvCells, schema: Schema, file: str) -> Rows:
             labels = StateLabels(schema.labels[i], schema.is_sparse_binary)
             codes[:, i] = _column_codes(cells, j, labels, file)
         else:
-            arrays[i] = schema.numbers(i, _column_numbers(cells, j, schema, i, file))
+            numbers = _column_numbers(cells, j, schema, i, file)
+            arrays[i] = schema.variables[i].encode(Column(numbers))
     return Rows(len(codes), codes, arrays=arrays, n_vars=schema.n_vars)
 
 
@@ -243,7 +248,7 @@ def _check_names(header: Sequence[str], schema: Schema, file: str) -> None:
         )
 
 
-def _column_codes(cells: CsvCells, j: int, labels: StateLabels, file: str) -> NDArray[np.int64]:
+def _column_codes(cells: CsvCells, j: int, labels: StateLabels, file: str) -> Ints:
     """(n,) codes of a column, -1 where its cell is empty or says that it is missing."""
     code_of_text = np.array([_code(labels, text) for text in cells.texts[j]], dtype=np.int64)
     codes = code_of_text[cells.codes[j]]
@@ -309,9 +314,6 @@ def _column_numbers(cells: CsvCells, j: int, schema: Schema, i: int, file: str) 
 
 def _read_events(path: Path, model: LatentTree, options: NewEvents, separator: str) -> NewData:
     """Events in the codes of a model; codes that it does not know are counted and left out."""
-    from latenttree.data.events.read import read_events
-    from latenttree.data.events.report import NothingLeft
-
     schema = model.schema_
     codes, groups = _codes(schema)
     arguments = options.arguments() | {"delimiter": event_delimiter(separator)}

@@ -6,15 +6,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from latenttree.cli.columns import codes_of_group
 from latenttree.cli.labels import StateLabels, parse_number
+from latenttree.data import Schema
+from latenttree.engine.arrays import Floats
 from latenttree.errors import DataError
+from latenttree.model.tree_model import TreeModel
+from latenttree.queries import answers_of, read_samples
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from latenttree.data import Schema
     from latenttree.estimator import LatentTree
 
 NONE = "none"  # of the codes of a group
@@ -50,9 +52,7 @@ class NodeValues:
         """A probability with four decimals, an expectation with five digits."""
         return f"{entry:.4f}" if self.symbol == "P" else f"{entry:.5g}"
 
-    def rows(
-        self, entries: NDArray[np.float64], by: NDArray[np.float64], most: int
-    ) -> Iterator[tuple[str, ...]]:
+    def rows(self, entries: Floats, by: Floats, most: int) -> Iterator[tuple[str, ...]]:
         """Texts of a row for each value of (d, k) `entries`; where there are more than `most`, of
         those with the largest `by`, and one for the others."""
         order = range(len(by)) if len(by) <= most else (-by).argsort(kind="stable").tolist()
@@ -67,8 +67,6 @@ class NodeValues:
 
 def values_of(model: Any, schema: Schema, v: int) -> NodeValues:
     """Names of the entries of `marginal(v)` and of the rows of `conditional(v, parent)`."""
-    from latenttree.model.tree_model import TreeModel
-
     if v >= schema.n_vars:
         texts = [str(state) for state in range(int(model.dims[v]))]
         if isinstance(model, TreeModel):
@@ -85,13 +83,8 @@ def values_of(model: Any, schema: Schema, v: int) -> NodeValues:
     return NodeValues(codes, "vector", family)
 
 
-def expectation(model: LatentTree, record: Mapping[str, Any], v: int) -> NDArray[np.float64]:
+def expectation(model: LatentTree, record: Mapping[str, Any], v: int) -> Floats:
     """`E[node | record]` of a node that is not categorical, entries as in `values_of`."""
-    import numpy as np
-
-    from latenttree.model.tree_model import TreeModel
-    from latenttree.queries import answers_of, read_samples
-
     fitted, schema = model.model_, model.schema_
     evidence, answers = read_samples(fitted, schema, record, {v}), answers_of(fitted, schema)
     if isinstance(fitted, TreeModel):
@@ -128,10 +121,8 @@ def parse_value(model: LatentTree, v: int, text: str) -> Any:
     return _codes_present(name, values.texts[1:], text)
 
 
-def _codes_present(name: str, codes: list[str], text: str) -> NDArray[np.float64]:
+def _codes_present(name: str, codes: list[str], text: str) -> Floats:
     """(d,) 1 for each code that a text "CODE+CODE" names."""
-    import numpy as np
-
     labels = StateLabels(np.asarray(codes))
     present = np.zeros(len(codes))
     for part in [] if text == NONE else text.split("+"):

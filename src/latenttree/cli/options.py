@@ -1,15 +1,14 @@
 """Options that commands share, declared once.
 
-Options that belong together are a dataclass. A command takes it as one parameter, and
-`with_flat_options` shows Typer a parameter for each of its fields.
+Options that belong together are a dataclass; `flat_parameters` shows Typer a parameter for each of
+its fields.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields, is_dataclass
-from functools import wraps
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_type_hints
 
@@ -90,61 +89,136 @@ class TableOptions:
         return self.ignore or ()
 
 
-EVENTS = "Tables of events (--events)"  # heading in --help
+@dataclass(frozen=True)
+class TrainingTable(TableOptions):
+    """How the file that a model is learned from is read."""
+
+    family: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[COLUMN=]NAME",
+            help="Family of a column, or of all: categorical, ordinal, gaussian, poisson. May be "
+            "repeated; columns that are not named are judged by their values.",
+        ),
+    ] = None
+    weights: Weights = None
+    min_count: Annotated[
+        int, typer.Option(min=1, help="Drop words or codes that fewer samples have than this.")
+    ] = 2
+    drop_constant: Annotated[
+        bool, typer.Option("--drop-constant", help="Leave out columns with a single value.")
+    ] = False
+
+
+@dataclass(frozen=True)
+class LearningOptions:
+    """How the tree and its probabilities are learned."""
+
+    states: Annotated[
+        str | None,
+        typer.Option(
+            help="States of a hidden variable, or 'auto'; 2 if left out, 4 for nucleotides. Its "
+            "dimensions, 1 if left out, where it is gaussian."
+        ),
+    ] = None
+    hidden: Annotated[
+        Literal["categorical", "gaussian"],
+        typer.Option(help="Hidden variables with states, or real ones: a Gaussian tree."),
+    ] = "categorical"
+    min_support: Annotated[
+        float, typer.Option(min=0, max=1, help="Contract edges with less support than this.")
+    ] = 0.5
+    tree: Annotated[
+        Literal["majority", "most_probable"],
+        typer.Option(help="Every edge more likely real than not, or the tree of best BIC."),
+    ] = "majority"
+    search: Annotated[
+        bool, typer.Option(help="Decide doubtful regions of the tree by likelihood.")
+    ] = True
+    refine: Annotated[
+        bool, typer.Option(help="Improve the probabilities by EM; without it search is off too.")
+    ] = True
+    max_iter: Annotated[int, typer.Option(min=1, help="Most steps of EM.")] = 200
+    smoothing: Annotated[
+        float, typer.Option(min=0, help="Pseudo-samples that keep probabilities off zero.")
+    ] = 1.0
+    seed: Seed = None
+    threads: Threads = None
+    memory_limit: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE",
+            help="Most memory to use, as 500MB or 8GiB: larger files are read part by part, and "
+            "pairs of variables counted when needed. Most of what is free if left out.",
+        ),
+    ] = None
+
+    @property
+    def gaussian(self) -> bool:
+        """Whether the hidden variables are real."""
+        return self.hidden == "gaussian"
+
+    def n_states(self) -> int | str | None:
+        """The number that ``--states`` gives, "auto", or None where it is left out."""
+        least = 1 if self.gaussian else 2
+        if self.states is None or self.states == "auto":
+            return self.states
+        if not self.states.isascii() or not self.states.isdigit() or int(self.states) < least:
+            raise DataError(
+                f"--states is {self.states!r}",
+                f"pass 'auto' or a whole number from {least} on",
+                value=self.states,
+                option="n_states",
+            )
+        return int(self.states)
+
+    def arguments(self) -> dict[str, Any]:
+        """Arguments of `LatentTree` but for the number of states."""
+        own = {"states", "threads", "seed"}
+        same = {name: value for name, value in vars(self).items() if name not in own}
+        return same | {"refine": "em" if self.refine else None, "random_state": self.seed}
+
+
+def _of_events(help: str, *flags: str, metavar: str | None = None) -> Any:
+    """An option that --help lists with those of tables of events."""
+    panel = "Tables of events (--events)"
+    return typer.Option(*flags, metavar=metavar, rich_help_panel=panel, help=help)
+
+
+def _of_column(what: str) -> Any:
+    return _of_events(f"Column of {what}.", metavar="COLUMN")
 
 
 @dataclass(frozen=True)
 class EventOptions:
     """Options of tables with a row for each event; as given, None or empty where left out."""
 
-    events: Annotated[
-        bool,
-        typer.Option("--events", rich_help_panel=EVENTS, help="The file has a row for each event."),
-    ] = False
-    sample: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", rich_help_panel=EVENTS, help="Column of samples."),
-    ] = None
-    code: Annotated[
-        str | None, typer.Option(metavar="COLUMN", rich_help_panel=EVENTS, help="Column of codes.")
-    ] = None
-    time: Annotated[
-        str | None, typer.Option(metavar="COLUMN", rich_help_panel=EVENTS, help="Column of times.")
-    ] = None
-    since: Annotated[
-        str | None,
-        typer.Option(metavar="TIME", rich_help_panel=EVENTS, help="Events from then on only."),
-    ] = None
-    until: Annotated[
-        str | None,
-        typer.Option(metavar="TIME", rich_help_panel=EVENTS, help="Events up to then only."),
-    ] = None
+    events: Annotated[bool, _of_events("The file has a row for each event.", "--events")] = False
+    sample: Annotated[str | None, _of_column("samples")] = None
+    code: Annotated[str | None, _of_column("codes")] = None
+    time: Annotated[str | None, _of_column("times")] = None
+    since: Annotated[str | None, _of_events("Events from then on only.", metavar="TIME")] = None
+    until: Annotated[str | None, _of_events("Events up to then only.", metavar="TIME")] = None
     roll_up: Annotated[
         list[str] | None,
-        typer.Option(
+        _of_events(
+            "Replace codes by their parents: a table of two columns, or the names of the two. May "
+            "be repeated, then one after the other.",
             metavar="FILE[:CODE:PARENT]",
-            rich_help_panel=EVENTS,
-            help="Replace codes by their parents: a table of two columns, or the names of the two. "
-            "May be repeated, then one after the other.",
         ),
     ] = None
     groups: Annotated[
         str | None,
-        typer.Option(
+        _of_events(
+            "The group of each code, likewise; a group is one variable with many codes.",
             metavar="FILE[:CODE:GROUP]",
-            rich_help_panel=EVENTS,
-            help="The group of each code, likewise; a group is one variable with many codes.",
         ),
     ] = None
 
     def arguments(self) -> dict[str, Any]:
         """Arguments of `read_events`."""
-        return {
-            "sample": self.sample,
-            "code": self.code,
-            "time": self.time,
-            "since": self.since,
-            "until": self.until,
+        plain = {n: getattr(self, n) for n in ("sample", "code", "time", "since", "until")}
+        return plain | {
             "roll_up": [map_source(text) for text in self.roll_up or ()] or None,
             "groups": None if self.groups is None else map_source(self.groups),
         }
@@ -178,10 +252,9 @@ class TrainingEvents(EventOptions):
 
     binary: Annotated[
         bool,
-        typer.Option(
+        _of_events(
+            "Every code of --groups a variable of its own, instead of one for each group.",
             "--binary",
-            rich_help_panel=EVENTS,
-            help="Every code of --groups a variable of its own, instead of one for each group.",
         ),
     ] = False
 
@@ -198,18 +271,15 @@ class NewEvents(EventOptions):
 
     groups: Annotated[
         str | None,
-        typer.Option(
+        _of_events(
+            "As it was given to fit: codes outside of it do not count. The model has the groups.",
             metavar="FILE[:CODE:GROUP]",
-            rich_help_panel=EVENTS,
-            help="As it was given to fit: codes outside of it do not count. The model has the "
-            "groups.",
         ),
     ] = None
     unknown: Annotated[
         Literal["stop", "drop"],
-        typer.Option(
-            rich_help_panel=EVENTS,
-            help="Where more than a tenth of the events have codes that the model does not know.",
+        _of_events(
+            "Where more than a tenth of the events have codes that the model does not know."
         ),
     ] = "stop"
 
@@ -228,35 +298,25 @@ def map_source(text: str) -> Any:
 # ---- what Typer sees ------------------------------------------------------------------
 
 
-def with_flat_options(command: Callable[..., None]) -> Callable[..., None]:
-    """`command` with an option for each field of those parameters that are dataclasses."""
-    hints = get_type_hints(command, include_extras=True)
-    groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
-    parameters: list[inspect.Parameter] = []
-    for name, parameter in inspect.signature(command).parameters.items():
-        if name in groups:
-            parameters += _fields_as_parameters(groups[name])
+def flat_parameters(options: Any) -> Iterator[inspect.Parameter]:
+    """A parameter for each field of a dataclass, and of the dataclasses among them."""
+    hints = get_type_hints(options, include_extras=True)
+    for field in fields(options):
+        hint, default = hints[field.name], field.default
+        if is_dataclass(hint):
+            yield from flat_parameters(hint)
         else:
+            default = inspect.Parameter.empty if default is MISSING else default
             kind = inspect.Parameter.KEYWORD_ONLY
-            parameters.append(parameter.replace(kind=kind, annotation=hints[name]))
+            yield inspect.Parameter(field.name, kind, default=default, annotation=hint)
 
-    @wraps(command)
-    def run(**values: Any) -> None:
-        grouped = {
-            name: group(**{field.name: values.pop(field.name) for field in fields(group)})
-            for name, group in groups.items()
+
+def from_flat(options: Any, values: Mapping[str, Any]) -> Any:
+    """The dataclass with the values of its flat parameters."""
+    hints = get_type_hints(options)
+    return options(
+        **{
+            name: from_flat(hint, values) if is_dataclass(hint) else values[name]
+            for name, hint in hints.items()
         }
-        command(**values, **grouped)
-
-    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {p.name: p.annotation for p in parameters}
-    return run
-
-
-def _fields_as_parameters(group: Any) -> list[inspect.Parameter]:
-    hints = get_type_hints(group, include_extras=True)
-    kind = inspect.Parameter.KEYWORD_ONLY
-    return [
-        inspect.Parameter(field.name, kind, default=field.default, annotation=hints[field.name])
-        for field in fields(group)
-    ]
+    )

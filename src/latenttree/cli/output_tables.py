@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as arrow
 from numpy.typing import NDArray
+from pyarrow import parquet
 
+from latenttree.cli.new_data import NewData
+from latenttree.engine.arrays import Floats
 from latenttree.errors import DataError
-
-if TYPE_CHECKING:
-    from latenttree.cli.new_data import NewData
+from latenttree.io.atomic import check_target, replacing
 
 Columns = Sequence[NDArray[Any]]
 Write = Callable[[Columns], None]
@@ -23,20 +26,13 @@ DIGITS = 9  # of numbers in a .csv
 
 def check_output(path: Path, suffixes: Sequence[str], source: Path | None = None) -> None:
     """Raise, before the work is done, where a table cannot be written."""
-    from latenttree.io.atomic import check_folder
-
-    if path.suffix.lower() not in suffixes:
-        raise DataError(
-            f"the name {path.name!r} does not tell how to write a table",
-            f"end it in {' or '.join(suffixes)}",
-            path=str(path),
-        )
-    check_folder(path)
+    problem = "the name {} does not tell how to write a table"
+    check_target(path, suffixes, problem, f"end it in {' or '.join(suffixes)}")
     if source is not None and path.exists() and path.samefile(source):
         raise DataError(f"{path} is the file that is read", "write to another", path=str(path))
 
 
-def refuse_impossible(log_likelihoods: NDArray[np.float64], start: int = 0) -> None:
+def refuse_impossible(log_likelihoods: Floats, start: int = 0) -> None:
     """Raise where a sample, the first of them number `start`, has probability zero."""
     impossible = np.flatnonzero(np.isneginf(log_likelihoods))
     if len(impossible):
@@ -65,8 +61,6 @@ def table_writer(path: Path, names: Sequence[str]) -> Iterator[Write]:
 
     ``.npz`` holds the arrays ``values`` (n, columns) and ``names``.
     """
-    from latenttree.io.atomic import replacing
-
     forms = {".csv": _csv_writer, ".npz": _npz_writer, ".parquet": _parquet_writer}
     with replacing(path) as partial, forms[path.suffix.lower()](partial, names) as write:
         yield write
@@ -74,8 +68,6 @@ def table_writer(path: Path, names: Sequence[str]) -> Iterator[Write]:
 
 @contextmanager
 def _csv_writer(path: Path, names: Sequence[str]) -> Iterator[Write]:
-    import csv
-
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(names)
@@ -101,9 +93,6 @@ def _npz_writer(path: Path, names: Sequence[str]) -> Iterator[Write]:
 
 @contextmanager
 def _parquet_writer(path: Path, names: Sequence[str]) -> Iterator[Write]:
-    import pyarrow as arrow
-    from pyarrow import parquet
-
     writers: list[Any] = []
 
     def write(columns: Columns) -> None:

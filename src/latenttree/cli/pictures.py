@@ -5,17 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+from rich.console import Console
+
 from latenttree.cli.options import PictureOptions
 from latenttree.cli.printing import print_file
-from latenttree.errors import DataError
+from latenttree.engine.arrays import Floats
+from latenttree.io.atomic import check_target, replacing
+from latenttree.plots.canvas import import_matplotlib
+from latenttree.tree import Tree
 
 if TYPE_CHECKING:
-    import numpy as np
     from matplotlib.figure import Figure
-    from numpy.typing import NDArray
-    from rich.console import Console
-
-    from latenttree.tree import Tree
 
 SUFFIXES = (".png", ".pdf", ".svg")
 
@@ -24,33 +25,23 @@ def check_picture_path(path: Path | None) -> None:
     """Raise, before the work is done, where a picture cannot be written."""
     if path is None:
         return
-    from latenttree.io.atomic import check_folder
-    from latenttree.plots.canvas import import_matplotlib
-
-    if path.suffix.lower() not in SUFFIXES:
-        raise DataError(
-            f"{path.name!r} is no picture file", "end it in .png, .pdf or .svg", path=str(path)
-        )
-    check_folder(path)
+    check_target(path, SUFFIXES, "{} is no picture file", "end it in .png, .pdf or .svg")
     import_matplotlib()
 
 
 def save_figure(console: Console, figure: Figure, path: Path) -> None:
     """Write a figure; the file appears whole or not at all."""
-    from latenttree.io.atomic import replacing
-
     with replacing(path) as partial:
         figure.savefig(partial, dpi=160, facecolor="white")
     print_file(console, "picture", path)
 
 
 def save_tree_picture(
-    console: Console, tree: Tree, support: NDArray[np.float64], options: PictureOptions
+    console: Console, tree: Tree, support: Floats, options: PictureOptions
 ) -> None:
     """Draw a tree into the file that ``--plot`` names, if it names one."""
     if options.plot is None:
         return
-    import numpy as np
 
     from latenttree.plots.tree_figure import new_axes, plot_tree
 

@@ -2,58 +2,37 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Sequence
+from typing import Any
 
-import typer
+import numpy as np
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
 
-from latenttree.cli.exits import clean_exit
+from latenttree.cli.commands import Query
+from latenttree.cli.given import parse_given
 from latenttree.cli.model_file import load_model
-from latenttree.cli.options import ModelFile
-from latenttree.cli.printing import new_console
+from latenttree.cli.node_values import NodeValues, expectation, values_of
+from latenttree.cli.printing import new_console, new_table
+from latenttree.engine.arrays import Floats
 from latenttree.errors import DataError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import numpy as np
-    from numpy.typing import NDArray
-    from rich.console import Console
-
-    from latenttree.cli.node_values import NodeValues
-    from latenttree.estimator import LatentTree
+from latenttree.estimator import LatentTree
+from latenttree.queries import node_indices
 
 
-def query_command(
-    model: ModelFile,
-    nodes: Annotated[
-        list[str], typer.Argument(metavar="NAME...", help="Variables or hidden nodes to ask for.")
-    ],
-    given: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="What is known: NAME=VALUE,NAME2=VALUE2; weights as NAME=yes:0.8/no:0.2, codes of "
-            "a group as NAME=CODE+CODE. May be repeated."
-        ),
-    ] = None,
-    top: Annotated[int, typer.Option(min=1, help="Most values that are listed for a node.")] = 10,
-) -> None:
-    """Exact probabilities of variables, observed or hidden, given any others; of numbers the
-    expectation."""
-    with clean_exit():
-        from latenttree.cli.given import parse_given
-
-        fitted = load_model(model, threads=1)
-        record = parse_given(fitted, given or [])
-        _check_query(fitted, nodes, record)
-        console = new_console()
-        if record:
-            console.print(_evidence_line(fitted, record), highlight=False)
-        _print_answers(console, fitted, nodes, record, top)
+def run(asked: Query) -> None:
+    """Ask the model, and print a table."""
+    fitted = load_model(asked.model, threads=1)
+    record = parse_given(fitted, asked.given or [])
+    _check_query(fitted, asked.nodes, record)
+    console = new_console()
+    if record:
+        console.print(_evidence_line(fitted, record), highlight=False)
+    _print_answers(console, fitted, asked.nodes, record, asked.top)
 
 
 def _check_query(model: LatentTree, nodes: Sequence[str], record: dict[str, Any]) -> None:
-    from latenttree.queries import node_indices
-
     node_indices(model.model_, nodes, "the question")
     known = next((n for n in nodes if n in record and not _is_soft(record[n])), None)
     if known is not None:
@@ -71,8 +50,6 @@ def _is_soft(value: Any) -> bool:
 
 def _evidence_line(model: LatentTree, record: dict[str, Any]) -> str:
     """The probability of what is given; an impossible one is an error."""
-    import numpy as np
-
     log = float(model.score_samples(record)[0])
     if np.isneginf(log):
         raise DataError(
@@ -90,18 +67,12 @@ def _evidence_line(model: LatentTree, record: dict[str, Any]) -> str:
 def _print_answers(
     console: Console, model: LatentTree, nodes: Sequence[str], record: dict[str, Any], top: int
 ) -> None:
-    from rich.table import Table
-
-    from latenttree.cli.node_values import expectation, values_of
-
     names = [values_of(model.model_, model.schema_, model.tree_.index(node)) for node in nodes]
     states = [n for n, values in zip(nodes, names, strict=True) if values.kind == "states"]
     after = model.predict_proba(record, states) if record and states else {}
     plain = "P" if len(states) == len(nodes) else "P or mean"
     heads = ("node", "value", "given this", "without") if record else ("node", "value", plain)
-    table = Table(*heads, box=None, header_style="bold")
-    for column in table.columns[2:]:
-        column.justify = "right"
+    table = new_table(*heads, left=2, header_style="bold")
     for node, values in zip(nodes, names, strict=True):
         columns = [model.marginal(node)]
         if record and node in after:
@@ -113,11 +84,8 @@ def _print_answers(
 
 
 def _add_rows(
-    table: Any, node: str, names: NodeValues, columns: Sequence[NDArray[np.float64]], top: int
+    table: Table, node: str, names: NodeValues, columns: Sequence[Floats], top: int
 ) -> None:
     """All states in order, or the most probable ones where there are too many."""
-    import numpy as np
-    from rich.markup import escape
-
     for i, (text, *entries) in enumerate(names.rows(np.stack(columns, axis=1), columns[0], top)):
         table.add_row(escape(node) if i == 0 else "", escape(text), *entries)

@@ -3,54 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Any
 
-import typer
+from numpy.typing import NDArray
 
-from latenttree.cli.exits import clean_exit
+from latenttree.cli.columns import column_names, columns_of
+from latenttree.cli.commands import Sample
 from latenttree.cli.model_file import load_model
-from latenttree.cli.options import ModelFile, Seed
+from latenttree.cli.output_tables import check_output, table_writer
 from latenttree.cli.printing import new_console, new_progress, print_file
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from latenttree.estimator import LatentTree
-    from latenttree.queries import Filled
+from latenttree.engine import blocks
+from latenttree.estimator import LatentTree
+from latenttree.queries import Filled, answers_of, as_generator
 
 MAX_VALUES = 1 << 24  # held in memory while samples are drawn and written
 
 
-def sample_command(
-    model: ModelFile,
-    out: Annotated[Path, typer.Option("--out", "-o", help="Table: .csv or .parquet.")],
-    n: Annotated[int, typer.Option("-n", min=1, help="How many samples.")] = 1000,
-    hidden: Annotated[
-        bool, typer.Option("--hidden", help="Also write the values of the hidden variables.")
-    ] = False,
-    seed: Seed = None,
-) -> None:
-    """Draw new samples from a model."""
-    with clean_exit():
-        from latenttree.cli.columns import column_names, columns_of
-        from latenttree.cli.output_tables import check_output, table_writer
-
-        check_output(out, (".csv", ".parquet"))
-        fitted = load_model(model)
-        schema = fitted.schema_
-        names = column_names(schema) + (_hidden_names(fitted) if hidden else [])
-        with new_progress().stage("drawing"), table_writer(out, names) as write:
-            for observed, values in _draws(fitted, n, seed):
-                write(columns_of(schema, observed) + (list(values.T) if hidden else []))
-        print_file(new_console(), f"{n:,} samples of {len(names):,} variables", out)
+def run(asked: Sample) -> None:
+    """Draw the samples, and write them."""
+    check_output(asked.out, (".csv", ".parquet"))
+    fitted = load_model(asked.model)
+    schema, hidden = fitted.schema_, asked.hidden
+    names = column_names(schema) + (_hidden_names(fitted) if hidden else [])
+    with new_progress().stage("drawing"), table_writer(asked.out, names) as write:
+        for observed, values in _draws(fitted, asked.n, asked.seed):
+            write(columns_of(schema, observed) + (list(values.T) if hidden else []))
+    print_file(new_console(), f"{asked.n:,} samples of {len(names):,} variables", asked.out)
 
 
 def _draws(model: LatentTree, n: int, seed: int | None) -> Iterator[tuple[Filled, NDArray[Any]]]:
     """Values of the observed and of the hidden variables, a range of samples at a time."""
-    from latenttree.engine import blocks
-    from latenttree.queries import answers_of, as_generator
-
     rng, answers = as_generator(seed), answers_of(model.model_, model.schema_)
     width = model.tree_.n_nodes + int(model.schema_.dims[~model.schema_.coded].sum())
     for start, stop in blocks(n, max(1, MAX_VALUES // width)):

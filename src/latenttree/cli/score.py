@@ -3,76 +3,45 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
 
-import typer
+import numpy as np
+from rich.console import Console
 
-from latenttree.cli.exits import clean_exit
+from latenttree.cli.commands import Score
 from latenttree.cli.model_file import load_model
-from latenttree.cli.options import (
-    DataFile,
-    ModelFile,
-    NewEvents,
-    TableOptions,
-    Threads,
-    Weights,
-)
+from latenttree.cli.new_data import NewData, read_new_data
+from latenttree.cli.output_tables import check_output, identifier_columns, table_writer
 from latenttree.cli.printing import new_console, new_progress, print_file, print_notes
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-    from rich.console import Console
-
-    from latenttree.cli.new_data import NewData
-    from latenttree.estimator import LatentTree
+from latenttree.engine import resolve_jobs
+from latenttree.engine.arrays import Floats
+from latenttree.estimator import LatentTree
+from latenttree.queries import SampleEvidence, answers_of, weighted_sum
 
 
-def score_command(
-    model: ModelFile,
-    file: DataFile,
-    reading: TableOptions,
-    events: NewEvents,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", help="Also write every sample's value: .csv, .npz, .parquet."),
-    ] = None,
-    weights: Weights = None,
-    threads: Threads = None,
-) -> None:
-    """Log-likelihood of samples: the mean and BIC, or each by itself."""
-    with clean_exit():
-        from latenttree.cli.new_data import read_new_data
-        from latenttree.cli.output_tables import check_output
-
-        events.check()
-        if out is not None:
-            check_output(out, (".csv", ".npz", ".parquet"), file)
-        fitted = load_model(model, threads)
-        data = read_new_data(file, fitted, reading, events, weights)
-        logs = _log_likelihoods(fitted, data)
-        console = new_console()
-        print_notes(console, data.notes)
-        _print_scores(console, fitted, data, logs)
-        if out is not None:
-            _write(console, data, logs, out)
+def run(asked: Score) -> None:
+    """Read the samples, print their scores, and write them where asked."""
+    asked.events.check()
+    if asked.out is not None:
+        check_output(asked.out, (".csv", ".npz", ".parquet"), asked.file)
+    fitted = load_model(asked.model, asked.threads)
+    data = read_new_data(asked.file, fitted, asked.reading, asked.events, asked.weights)
+    logs = _log_likelihoods(fitted, data)
+    console = new_console()
+    print_notes(console, data.notes)
+    _print_scores(console, fitted, data, logs)
+    if asked.out is not None:
+        _write(console, data, logs, asked.out)
 
 
-def _log_likelihoods(model: LatentTree, data: NewData) -> NDArray[np.float64]:
-    from latenttree.engine import resolve_jobs
-    from latenttree.queries import SampleEvidence, answers_of
-
+def _log_likelihoods(model: LatentTree, data: NewData) -> Floats:
     with new_progress().stage("likelihood"):
         answers = answers_of(model.model_, model.schema_)
         return answers.log_likelihoods(SampleEvidence(data.rows), resolve_jobs(model.n_jobs))
 
 
-def _print_scores(
-    console: Console, model: LatentTree, data: NewData, logs: NDArray[np.float64]
-) -> None:
-    import numpy as np
+def _print_scores(console: Console, model: LatentTree, data: NewData, logs: Floats) -> None:
 
-    n, total = _total(logs, data.weights)
+    total, n = weighted_sum(logs, data.weights)
     bic = model.model_.n_parameters * np.log(n) - 2 * total
     weight = "" if data.weights is None else f" (weight {n:,.6g})"
     console.print(f"samples               {len(logs):,}{weight}")
@@ -87,17 +56,7 @@ def _print_scores(
         print_notes(console, [note])
 
 
-def _total(logs: NDArray[np.float64], weights: NDArray[np.float64] | None) -> tuple[float, float]:
-    """How many samples there are, and the sum over them; rows of weight 0 do not count."""
-    if weights is None:
-        return len(logs), float(logs.sum())
-    counts = weights > 0  # an impossible row of weight 0 would make the sum NaN
-    return float(weights.sum()), float(weights[counts] @ logs[counts])
-
-
-def _write(console: Console, data: NewData, logs: NDArray[np.float64], out: Path) -> None:
-    from latenttree.cli.output_tables import identifier_columns, table_writer
-
+def _write(console: Console, data: NewData, logs: Floats, out: Path) -> None:
     names, columns = identifier_columns(data, out)
     with table_writer(out, [*names, "log_likelihood"]) as write:
         write([*columns, logs])

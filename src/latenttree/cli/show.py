@@ -3,65 +3,48 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import typer
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
 
-from latenttree.cli.exits import clean_exit
-from latenttree.cli.options import PictureOptions, Verbose
+from latenttree.cli.commands import Show
 from latenttree.cli.pictures import check_picture_path, save_tree_picture
-from latenttree.cli.printing import new_console, print_notes
+from latenttree.cli.printing import new_console, new_table, print_notes
 from latenttree.cli.summary import print_neighbours, print_stages, print_summary
 from latenttree.cli.terminal import can_print
+from latenttree.engine.arrays import Floats
 from latenttree.errors import DataError
+from latenttree.io.treefile import SavedTree, load_tree
+from latenttree.io.zip_archive import ZipReader
+from latenttree.tree import Tree
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-    from rich.console import Console
-
     from latenttree.cli.node_values import NodeValues
     from latenttree.data import Schema
     from latenttree.io.archive import Saved
-    from latenttree.io.treefile import SavedTree
-    from latenttree.tree import Tree
 
 MAX_DRAWN = 200  # nodes that are drawn without being asked
 MAX_VALUES = 8  # values of a neighbour in the table of a node
 MAX_STATES = 12  # states that stand side by side
 
 
-def show_command(
-    file: Annotated[Path, typer.Argument(help="A model or a tree: .ltree, .json or .nwk.")],
-    picture: PictureOptions,
-    node: Annotated[
-        str | None,
-        typer.Option(help="Only this variable: its neighbours and conditional distributions."),
-    ] = None,
-    draw: Annotated[
-        bool | None, typer.Option("--draw/--no-draw", help="Draw in text; default up to 200 nodes.")
-    ] = None,
-    max_lines: Annotated[
-        int, typer.Option(min=2, help="Most lines of the drawing; what is left out is counted.")
-    ] = 1000,
-    lengths: Annotated[bool, typer.Option("--lengths", help="Write the edge lengths.")] = False,
-    verbose: Verbose = False,
-) -> None:
-    """Describe a saved model or tree, and draw it as text."""
-    with clean_exit():
-        from latenttree.io.treefile import load_tree
-
-        check_picture_path(picture.plot)
-        saved, whole = load_tree(file), _whole_model(file)
-        console = new_console()
-        if node is not None:
-            _print_node(console, _with_probabilities(file, whole), node)
-            return
-        _print_tree(console, saved, whole, verbose)
-        if saved.tree.n_nodes <= MAX_DRAWN if draw is None else draw:
-            # Plain print: rich would wrap the lines and read names in brackets as markup.
-            print("\n" + _drawing(saved.tree, saved.support, lengths, max_lines))
-        save_tree_picture(console, saved.tree, saved.support, picture)
+def run(asked: Show) -> None:
+    """Print what is in the file, and draw it."""
+    check_picture_path(asked.picture.plot)
+    saved, whole = load_tree(asked.file), _whole_model(asked.file)
+    console = new_console()
+    if asked.node is not None:
+        _print_node(console, _with_probabilities(asked.file, whole), asked.node)
+        return
+    _print_tree(console, saved, whole, asked.verbose)
+    if saved.tree.n_nodes <= MAX_DRAWN if asked.draw is None else asked.draw:
+        # Plain print: rich would wrap the lines and read names in brackets as markup.
+        print("\n" + _drawing(saved.tree, saved.support, asked.lengths, asked.max_lines))
+    save_tree_picture(console, saved.tree, saved.support, asked.picture)
 
 
 def _print_tree(console: Console, saved: SavedTree, whole: Saved | None, verbose: bool) -> None:
@@ -80,8 +63,7 @@ def _whole_model(file: Path) -> Saved | None:
     """The model in a file, None where it holds a tree alone."""
     if file.suffix.lower() != ".ltree":
         return None
-    from latenttree.io.archive import MODEL, load_archive
-    from latenttree.io.zip_archive import ZipReader
+    from latenttree.io.archive import MODEL, load_archive  # loads much
 
     if MODEL not in ZipReader(file.read_bytes()).names:
         return None
@@ -101,10 +83,8 @@ def _with_probabilities(file: Path, whole: Saved | None) -> Saved:
 # ---- the drawing ----------------------------------------------------------------------
 
 
-def _drawing(tree: Tree, support: NDArray[np.float64], lengths: bool, max_lines: int) -> str:
+def _drawing(tree: Tree, support: Floats, lengths: bool, max_lines: int) -> str:
     """The tree as text; inner nodes are followed by the support of the edge above them."""
-    import numpy as np
-
     inner = np.zeros(tree.n_edges, dtype=bool)
     inner[tree.internal_edges()] = True
     parents = tree.rooted(tree.n_observed if tree.n_hidden else tree.n_nodes - 1).parents
@@ -123,8 +103,6 @@ def _drawing(tree: Tree, support: NDArray[np.float64], lengths: bool, max_lines:
 
 
 def _print_node(console: Console, saved: Saved, name: str) -> None:
-    from rich.markup import escape
-    from rich.table import Table
 
     from latenttree.cli.node_values import values_of
     from latenttree.data import Schema
@@ -137,8 +115,7 @@ def _print_node(console: Console, saved: Saved, name: str) -> None:
     kind = "hidden" if hidden else "observed"
     size = f"{len(values.texts)} states" if values.sums_to_one else values.family
     console.print(f"[bold]{escape(name)}[/bold], {kind}, {size}", highlight=False)
-    table = Table("value", values.symbol, box=None, header_style="bold")
-    table.columns[1].justify = "right"
+    table = new_table("value", values.symbol, header_style="bold")
     _add_values(table, values, model.marginal(v)[:, None])
     console.print(table)
     for u in model.tree.neighbors(v).tolist():
@@ -148,8 +125,6 @@ def _print_node(console: Console, saved: Saved, name: str) -> None:
 
 
 def _print_edge(console: Console, saved: Saved, schema: Schema, child: int, given: int) -> None:
-    from rich.markup import escape
-    from rich.table import Table
 
     from latenttree.cli.node_values import values_of
 
@@ -164,29 +139,22 @@ def _print_edge(console: Console, saved: Saved, schema: Schema, child: int, give
     console.print(f"\n[bold]{title}[/bold]{note}", highlight=False)
     shown = columns.texts[:MAX_STATES]
     heads = [names[1]] if shown == ["mean"] else [f"{names[1]}={escape(text)}" for text in shown]
-    table = Table(names[0], *heads, box=None)
-    for column in table.columns[1:]:
-        column.justify = "right"
+    table = new_table(names[0], *heads)
     _add_values(table, rows, model.conditional(child, given)[:, : len(shown)])
     console.print(table)
 
 
 def _edge_note(saved: Saved, a: int, b: int) -> str:
-    import numpy as np
-
     tree = saved.model.tree
-    edges = np.sort(tree.edges, axis=1)
-    e = int(np.flatnonzero((edges == sorted((a, b))).all(axis=1))[0])
+    e = int(tree.parent_edges(a)[b])
     support = float(np.asarray(saved.support)[e])
     inner = e in tree.internal_edges().tolist()
     known = f", support {support:.2f}" if inner and not np.isnan(support) else ""
     return f"  length {tree.lengths[e]:.3f}{known}"
 
 
-def _add_values(table: Any, names: NodeValues, values: NDArray[Any]) -> None:
+def _add_values(table: Table, names: NodeValues, values: NDArray[Any]) -> None:
     """A row for each value; where there are too many, those that differ most between columns."""
-    from rich.markup import escape
-
     spread = values.max(axis=1) - (values.min(axis=1) if values.shape[1] > 1 else 0)
     for text, *entries in names.rows(values, spread, MAX_VALUES):
         table.add_row(escape(text), *entries)

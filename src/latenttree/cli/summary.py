@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
-from latenttree.cli.printing import print_notes
+import numpy as np
+from rich.console import Console
+from rich.markup import escape
+
+from latenttree.cli.printing import new_table, print_notes
+from latenttree.engine.arrays import Floats
+from latenttree.tree import Tree
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-    from rich.console import Console
-
     from latenttree.estimator import LatentTree
-    from latenttree.tree import Tree
 
 MAX_ROWS = 12  # in the table of neighbours
 MAX_NAMES = 12  # names in a row of it
@@ -34,15 +35,9 @@ def print_fit(
 
 
 def print_summary(
-    console: Console,
-    tree: Tree,
-    support: NDArray[np.float64],
-    n_states: int | None,
-    gaussian: bool = False,
+    console: Console, tree: Tree, support: Floats, n_states: int | None, gaussian: bool = False
 ) -> None:
     """Numbers of variables, states and edges, and the support of the internal edges."""
-    import numpy as np
-
     unit = "states" if not gaussian else "dimension" if n_states == 1 else "dimensions"
     states = f" of {n_states} {unit}" if n_states and tree.n_hidden else ""
     console.print(
@@ -61,14 +56,11 @@ def print_summary(
 
 def print_neighbours(console: Console, tree: Tree) -> None:
     """The hidden variables with the most observed neighbours."""
-    from rich.markup import escape
-    from rich.table import Table
-
     groups = _observed_neighbours(tree)
     if not groups:
         return
-    table = Table("hidden", "size", "observed neighbours", box=None, header_style="bold")
-    table.columns[1].justify = "right"
+    table = new_table("hidden", "size", "observed neighbours", header_style="bold")
+    table.columns[2].justify = "left"
     for name, members in groups[:MAX_ROWS]:
         n_more = len(members) - MAX_NAMES
         more = f", and {n_more} more" if n_more > 0 else ""
@@ -90,14 +82,11 @@ def _observed_neighbours(tree: Tree) -> list[tuple[str, list[str]]]:
 
 def print_stages(console: Console, stage_seconds: Mapping[str, float]) -> None:
     """A table of the time of every stage."""
-    from rich.table import Table
-
     if not stage_seconds:
         return
-    table = Table("stage", "seconds", box=None, header_style="bold", show_footer=True)
+    table = new_table("stage", "seconds", header_style="bold", show_footer=True)
     table.columns[0].footer = "total"
     table.columns[1].footer = f"{sum(stage_seconds.values()):.3f}"
-    table.columns[1].justify = "right"
     for stage, seconds in stage_seconds.items():
         table.add_row(stage, f"{seconds:.3f}")
     console.print(table)

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Callable
-from functools import wraps
 from typing import Any
-
-PATHS = frozenset({"roll_up", "groups"})
-"""Options that begin with the name of a file, which the system must get as it was typed."""
 
 
 def print_all_characters() -> None:
@@ -28,19 +23,9 @@ def can_print(text: str) -> bool:
     return True
 
 
-def with_typed_names(command: Callable[..., None]) -> Callable[..., None]:
-    """A subcommand that takes the names of variables in UTF-8 whatever the locale: bytes that the
-    locale has no characters for come from Python as surrogates. Paths stay as they are."""
-
-    @wraps(command)
-    def run(**options: Any) -> None:
-        command(**{key: v if key in PATHS else typed(v) for key, v in options.items()})
-
-    return run
-
-
 def typed(value: Any) -> Any:
-    """A text, or a list of texts, as it was typed on a terminal in UTF-8.
+    """A text, or a list of texts, as it was typed on a terminal in UTF-8 whatever the locale: bytes
+    that the locale has no characters for come from Python as surrogates.
 
     >>> typed("gr\\udcc3\\udcb6n")
     'gr\xf6n'

@@ -4,40 +4,18 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from latenttree.cli.options import TableOptions, TrainingEvents, Weights
+from latenttree.cli.excluded_columns import check_excluded
+from latenttree.cli.options import TrainingEvents, TrainingTable
+from latenttree.data import Table, read_table
+from latenttree.data.events.read import read_events
+from latenttree.data.files.formats import COLUMN_FILES, known_format
+from latenttree.data.files.text import check_file
 from latenttree.errors import DataError
 
-if TYPE_CHECKING:
-    from latenttree.data import Table
-
 RECORD = "read with "  # begins the note of a model on how its data were read
-
-
-@dataclass(frozen=True)
-class TrainingTable(TableOptions):
-    """How the file that a model is learned from is read."""
-
-    family: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="[COLUMN=]NAME",
-            help="Family of a column, or of all: categorical, ordinal, gaussian, poisson. May be "
-            "repeated; columns that are not named are judged by their values.",
-        ),
-    ] = None
-    weights: Weights = None
-    min_count: Annotated[
-        int, typer.Option(min=1, help="Drop words or codes that fewer samples have than this.")
-    ] = 2
-    drop_constant: Annotated[
-        bool, typer.Option("--drop-constant", help="Leave out columns with a single value.")
-    ] = False
 
 
 def read_training(
@@ -48,8 +26,6 @@ def read_training(
     memory_limit: str | None = None,
 ) -> Table:
     """The table to learn from; `gaussian` reads every variable as a number."""
-    from latenttree.data import read_table
-
     events.check()
     family, delimiter = parse_families(table.family or ()), table.separator
     if events.events:
@@ -71,15 +47,9 @@ def read_training(
 
 
 def _read_events(
-    file: Path,
-    events: TrainingEvents,
-    min_count: int,
-    delimiter: str,
-    memory_limit: str | None,
+    file: Path, events: TrainingEvents, min_count: int, delimiter: str, memory_limit: str | None
 ) -> Table:
     """The table of a file of events: binary codes, or a multi-hot variable for each group."""
-    from latenttree.data.events.read import read_events
-
     counted = read_events(
         file,
         min_count=min_count,
@@ -111,10 +81,6 @@ def _check_event_table(table: TrainingTable, gaussian: bool) -> None:
 
 def _check_columns(file: Path, ignore: Sequence[str], delimiter: str) -> None:
     """The columns to leave out are in the file, which must have names of columns."""
-    from latenttree.cli.excluded_columns import check_excluded
-    from latenttree.data.files.formats import COLUMN_FILES, known_format
-    from latenttree.data.files.text import check_file
-
     check_file(file)
     header = known_format(file).header
     if header is not None:

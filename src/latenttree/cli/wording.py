@@ -12,59 +12,19 @@ from typing import Any
 
 from latenttree.errors import NO_VALUE, DataError, Option, Phrase, render
 
-FLAGS: Mapping[str, str] = {
-    "code": "--code",
-    "delimiter": "--delimiter",
-    "drop_constant": "--drop-constant",
-    "family": "--family",
-    "groups": "--groups",
-    "hidden": "--hidden",
-    "ignore": "--ignore",
-    "layout": "--layout",
-    "max_iter": "--max-iter",
-    "max_lines": "--max-lines",
-    "memory_limit": "--memory-limit",
-    "method": "--method",
-    "min_count": "--min-count",
-    "min_support": "--min-support",
+SAME_NAMES = (
+    "code delimiter drop_constant family groups hidden ignore layout max_iter max_lines "
+    "memory_limit method min_count min_support refine roll_up sample search since smoothing time "
+    "tree until vocab weights"
+)
+FLAGS: Mapping[str, str] = {name: f"--{name.replace('_', '-')}" for name in SAME_NAMES.split()} | {
     "n_jobs": "--threads",
     "n_samples": "-n",
     "n_states": "--states",
     "random_state": "--seed",
-    "refine": "--refine",
-    "roll_up": "--roll-up",
-    "sample": "--sample",
     "sample_weight": "--weights",
-    "search": "--search",
-    "since": "--since",
-    "smoothing": "--smoothing",
-    "time": "--time",
-    "tree": "--tree",
-    "until": "--until",
-    "vocab": "--vocab",
-    "weights": "--weights",
 }
 """The flag of each parameter of the library that the command line has."""
-
-LIBRARY_ONLY = frozenset(
-    {
-        "all_samples",
-        "codes",
-        "distances",
-        "keep_distances",
-        "max_depth",
-        "n_dims",
-        "names",
-        "positions",
-        "scratch",
-        "shape",
-        "standard_errors",
-        "structure",
-        "style",
-        "support",
-    }
-)
-"""Parameters that only Python has."""
 
 SPECIAL: Mapping[tuple[str, Any], str] = {
     ("delimiter", "\t"): "--delimiter tab",
@@ -91,9 +51,9 @@ def words(part: Option | Phrase) -> str:
     """A part of a text as the command line writes it."""
     if isinstance(part, Phrase):
         return PHRASES.get(part.key, part.text)
-    special = next((text for key, text in SPECIAL.items() if key == (part.name, part.value)), None)
-    if special is not None:
-        return special
+    for key, text in SPECIAL.items():  # values need not be hashable
+        if key == (part.name, part.value):
+            return text
     flag = FLAGS.get(part.name)
     return str(part) if flag is None else " ".join(_arguments(flag, part.value))
 

@@ -3,7 +3,7 @@
 Comes in: a DataFrame, array, sparse matrix, blocks, or a path (`inputs.as_table`,
 `reader.read_table`, `events.read_events`). Goes out: a `Table`, the only form that later stages
 see, and a `Schema`, by which a fitted model reads new data. Read `table.py` first, then
-`inputs.py`. `containers.py` is where inputs are told apart, `columns/` decides what each column is,
+`inputs.py`. `containers/` is where inputs are told apart, `columns/` decides what each column is,
 `files/` knows the formats, `streaming/` handles what exceeds memory, `batches.py` stores those of
 `partial_fit`, `schema/` reads new data and writes values back.
 """

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from latenttree.data.checks import check_finite, check_shape, coordinate_names
+from latenttree.data.checks import check_finite, check_shape, column_error, coordinate_names
 from latenttree.data.columns.block_variables import check_block
 from latenttree.data.columns.blocks import checked_csr
 from latenttree.data.columns.vectors import Column, kind_of, training_vector
-from latenttree.data.containers import Container, Matrix, container_of, levels_of, numbered_names
+from latenttree.data.containers import Container, Matrix, container_of, levels_of
 from latenttree.data.weights import checked_numbers
 from latenttree.errors import DataError
 
@@ -102,7 +102,7 @@ class Batches:
         before = self._kinds or (Kind(None, True),) * rows.shape[1]
         kinds = _kinds(rows)
         if kinds != before:
-            kinds = tuple(map(_same_kind, before, kinds, numbered_names(rows)))
+            kinds = tuple(map(_same_kind, before, kinds, rows.names))
         n = rows.shape[0]
         weights = None if sample_weight is None else checked_numbers(sample_weight, n)
         return Batch(rows.copied(), weights), tuple(kinds)
@@ -118,12 +118,8 @@ class Batches:
             raise DataError("there are no batches to join", "add one first")
         weights = None
         if any(batch.weights is not None for batch in self._batches):
-            weights = np.concatenate(
-                [
-                    np.ones(b.rows.shape[0]) if b.weights is None else b.weights
-                    for b in self._batches
-                ]
-            )
+            known = ((batch.weights, batch.rows.shape[0]) for batch in self._batches)
+            weights = np.concatenate([np.ones(n) if own is None else own for own, n in known])
         first, *others = (batch.rows for batch in self._batches)
         return first.concat(others), weights
 
@@ -134,28 +130,19 @@ class Batches:
 def _like(rows: Container, first: Container) -> Container:
     """The batch with its columns in the order of the first; raises where it has others."""
     if rows.words != first.words:
-        raise DataError(
-            f"it is {_article(rows.words)}, earlier batches were {_article(first.words)}",
-            "pass them all in one kind of container",
-            value=rows.words,
-        )
+        what = f"it is {_article(rows.words)}, earlier batches were {_article(first.words)}"
+        raise DataError(what, "pass them all in one kind of container", value=rows.words)
     width, expected = rows.shape[1], first.shape[1]
     if first.own_names is not None:
         _check_names(rows.own_names or (), first.own_names)
         rows = rows.select(first.own_names)
     elif width != expected and rows.name == "list":
-        raise DataError(
-            f"the list has {width} blocks, earlier batches had {expected}",
-            "give every batch the same blocks",
-            value=width,
-        )
+        what = f"the list has {width} blocks, earlier batches had {expected}"
+        raise DataError(what, "give every batch the same blocks", value=width)
     elif width != expected:
-        raise DataError(
-            f"X has {width} features, but LatentTree is expecting {expected} features as input, "
-            "as in earlier batches",
-            "give every batch the same columns",
-            value=width,
-        )
+        what = f"X has {width} features, but LatentTree is expecting {expected} features as input, "
+        remedy = "give every batch the same columns"
+        raise DataError(f"{what}as in earlier batches", remedy, value=width)
     return rows
 
 
@@ -167,35 +154,27 @@ def _check_names(names: Sequence[Any], expected: Sequence[Any]) -> None:
     """Raise unless a batch has the columns of the first, in any order."""
     now, before = set(names), set(expected)
     missing = [name for name in expected if name not in now]
-    extra = [name for name in names if name not in before]
-    more = f" (and {len(missing or extra) - 1} more)" if len(missing or extra) > 1 else ""
-    if missing:
-        raise DataError(
-            f"column {missing[0]!r} is not there{more}",
-            "give every batch the columns of the first",
-            column=str(missing[0]),
-        )
-    if extra:
-        raise DataError(
-            f"column {extra[0]!r} was not in earlier batches{more}",
-            "leave it out, or begin anew with it in every batch",
-            column=str(extra[0]),
-        )
+    wrong = missing or [name for name in names if name not in before]
+    if not wrong:
+        return
+    what, remedy = "is not there", "give every batch the columns of the first"
+    if not missing:
+        what = "was not in earlier batches"
+        remedy = "leave it out, or begin anew with it in every batch"
+    more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
+    raise column_error(f"column {wrong[0]!r} {what}{more}", remedy, str(wrong[0]), None)
 
 
 def _check_types(rows: Container, earlier: Sequence[Container]) -> None:
     """Raise where a column cannot be joined with that of earlier batches."""
-    for j, name in enumerate(numbered_names(rows)):
+    for j in range(rows.shape[1]):
         now = rows.type_of(j)
         known = (batch.type_of(j) for batch in earlier) if now else ()
         before = next(filter(None, known), None)
         if now and before and now[0] != before[0]:
-            raise DataError(
-                f"column {name!r} is {now[1]}, but {before[1]} in earlier batches",
-                "give every batch the types of the first",
-                column=name,
-                value=now[0],
-            )
+            name = rows.names[j]
+            what = f"column {name!r} is {now[1]}, but {before[1]} in earlier batches"
+            raise column_error(what, "give every batch the types of the first", name, now[0])
 
 
 # --- values of the same kind -------------------------------------------------------------
@@ -203,7 +182,7 @@ def _check_types(rows: Container, earlier: Sequence[Container]) -> None:
 
 def _kinds(rows: Container) -> Sequence[Kind]:
     """What each column holds; raises where `fit` could not read it."""
-    names, p = numbered_names(rows), rows.shape[1]
+    names, p = rows.names, rows.shape[1]
     if rows.ones is not None:
         checked_csr(rows.ones, names, negative=True)
         return (Kind("numbers", True),) * p
@@ -262,11 +241,7 @@ def _same_kind(before: Kind, now: Kind, name: str) -> Kind:
     numeric = before.numeric and now.numeric
     if None not in (before.word, now.word) and before.word != now.word:
         if not numeric:
-            raise DataError(
-                f"column {name!r} holds {now.word}, but {before.word} in earlier batches",
-                "convert it to the type of the first batch",
-                column=name,
-                value=now.word,
-            )
+            what = f"column {name!r} holds {now.word}, but {before.word} in earlier batches"
+            raise column_error(what, "convert it to the type of the first batch", name, now.word)
         return Kind("numbers", True)
     return Kind(now.word or before.word, numeric)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
@@ -24,31 +24,45 @@ MAX_ALL_UNIQUE = 20
 """Up to so many rows, a column may have a different value in each: small tables often do."""
 
 
+def cell_error(
+    what: str, value: Any, row: int, name: str, remedy: str, more: str = ""
+) -> DataError:
+    """The error of one value: "WHAT at row ROW, column 'NAME'MORE"."""
+    text = f"{what} at row {row}, column {name!r}{more}"
+    return DataError(text, remedy, value=value, row=row, column=name)
+
+
+def column_error(
+    what: str, remedy: str, name: str | None, value: Any, option: str | None = None
+) -> DataError:
+    """The error of a column or block, or of the option of that name for it."""
+    return DataError(what, remedy, value=value, column=name, option=option)
+
+
+def option_error(
+    option: str, what: str, remedy: str = "", value: Any = None, row: int | None = None
+) -> DataError:
+    """The error of an option, whose name the text begins with where it begins with a space."""
+    text = Text(Option(option), what) if what.startswith(" ") else what
+    return DataError(text, remedy, value=value, row=row, option=option)
+
+
 def check_shape(shape: tuple[int, ...], n_min: int = 2) -> None:
     """Raise unless there are at least `n_min` rows (two to learn from, one to query) and one
     column. The wording is what scikit-learn's checks expect."""
     if len(shape) != 2:
-        raise DataError(
-            "expected a table of two dimensions (samples x variables), got "
-            f"{len(shape)}D data of shape {shape}",
-            "Reshape your data: X.reshape(-1, 1) for one variable, X.reshape(1, -1) for one sample",
-            value=shape,
-        )
+        what = "expected a table of two dimensions (samples x variables), got "
+        what += f"{len(shape)}D data of shape {shape}"
+        remedy = "X.reshape(-1, 1) for one variable, X.reshape(1, -1) for one sample"
+        raise DataError(what, f"Reshape your data: {remedy}", value=shape)
     n, p = shape
     if p < 1:
-        raise DataError(
-            f"found data with 0 feature(s) (shape=({n}, 0)) while a minimum of 1 is required",
-            "pass at least one column",
-            value=shape,
-        )
+        what = f"found data with 0 feature(s) (shape=({n}, 0)) while a minimum of 1 is required"
+        raise DataError(what, "pass at least one column", value=shape)
     if n < n_min:
         why = ": a tree cannot be learned from fewer" if n_min > 1 else ""
-        raise DataError(
-            f"found data with {n} sample(s) (shape=({n}, {p})) while a minimum of "
-            f"{n_min} is required",
-            f"pass more rows{why}",
-            value=shape,
-        )
+        what = f"found data with {n} sample(s) (shape=({n}, {p})) while a minimum of "
+        raise DataError(f"{what}{n_min} is required", f"pass more rows{why}", value=shape)
 
 
 def resolve_names(
@@ -56,31 +70,21 @@ def resolve_names(
 ) -> list[str]:
     """The given names, else those found in the data, else x0, x1, ...; all different."""
     if isinstance(names, str):
-        raise DataError(
-            Text(Option("names"), f" must be a list of {p} names, got the string {names!r}"),
-            value=names,
-            option="names",
-        )
+        what = f" must be a list of {p} names, got the string {names!r}"
+        raise option_error("names", what, value=names)
     chosen = names if names is not None else own_names
     if chosen is None:
         return [f"x{i}" for i in range(p)]
     if len(chosen) != p:
-        raise DataError(
-            f"got {len(chosen)} names for {p} variables",
-            "pass one name for each",
-            value=len(chosen),
-            option="names",
-        )
+        what = f"got {len(chosen)} names for {p} variables"
+        raise option_error("names", what, "pass one name for each", len(chosen))
     result = [str(name) for name in chosen]
     repeated = [name for name, count in Counter(result).items() if count > 1]
     if repeated:
-        raise DataError(
-            f"variable names must be different, but {listing(repeated)} "
-            f"{'occurs' if len(repeated) == 1 else 'occur'} more than once",
-            Text("rename the columns", Phrase("or names", " or pass names")),
-            value=repeated[0],
-            column=repeated[0],
-        )
+        occur = "occurs" if len(repeated) == 1 else "occur"
+        what = f"variable names must be different, but {listing(repeated)} {occur} more than once"
+        remedy = Text("rename the columns", Phrase("or names", " or pass names"))
+        raise column_error(what, remedy, repeated[0], repeated[0])
     return result
 
 
@@ -92,11 +96,9 @@ def coordinate_names(name: str, width: int) -> list[str]:
 def check_known(n_known: int, n: int, name: str) -> None:
     """Raise if a variable is missing in all `n` rows."""
     if not n_known:
-        raise DataError(
-            f"column {name!r} is missing (NaN or None) in all {n} rows",
-            Text("drop the column or pass ", Option("drop_constant", True)),
-            column=name,
-        )
+        what = f"column {name!r} is missing (NaN or None) in all {n} rows"
+        remedy = Text("drop the column or pass ", Option("drop_constant", True))
+        raise column_error(what, remedy, name, None)
 
 
 def is_missing(values: NDArray[Any]) -> NDArray[np.bool_]:
@@ -134,31 +136,17 @@ def infinite_value(
     value: Any, row: int, name: str, remedy: str = "drop the row or replace the value"
 ) -> DataError:
     """The error of infinity among numbers."""
-    return DataError(
-        f"infinity ({value}) at row {row}, column {name!r}",
-        f"values must be finite: {remedy}",
-        row=row,
-        column=name,
-        value=value,
-    )
+    return cell_error(f"infinity ({value})", value, row, name, f"values must be finite: {remedy}")
 
 
 def unsupported_dtype(name: str, dtype: object) -> DataError:
     """The error of a column whose type cannot be read."""
+    why = ", which is not supported: columns may be boolean, integer, float, string or categorical"
+    remedy = "convert it"
     if str(dtype).lower().startswith(("date", "time", "duration")):
-        return DataError(
-            f"column {name!r} has type {dtype}: dates and times are not supported",
-            "drop it, or make a number of it, for example (d - d.min()).dt.days",
-            column=name,
-            value=dtype,
-        )
-    return DataError(
-        f"column {name!r} has type {dtype}, which is not supported: columns may be "
-        "boolean, integer, float, string or categorical",
-        "convert it",
-        column=name,
-        value=dtype,
-    )
+        why = ": dates and times are not supported"
+        remedy = "drop it, or make a number of it, for example (d - d.min()).dt.days"
+    return column_error(f"column {name!r} has type {dtype}{why}", remedy, name, dtype)
 
 
 def complex_data() -> DataError:
@@ -169,26 +157,17 @@ def complex_data() -> DataError:
 def wrong_count(value: float, row: int, name: str, family: str) -> DataError:
     """The error of a count that is negative or no whole number."""
     what = "negative count" if value < 0 else "count that is no whole number,"
-    return DataError(
-        f"{what} {value:g} at row {row}, column {name!r}: family {family!r} holds "
-        "whole numbers >= 0",
-        "correct it, mark it as missing (NaN), or use a 'gaussian' family",
-        row=row,
-        column=name,
-        value=value,
-    )
+    holds = f": family {family!r} holds whole numbers >= 0"
+    remedy = "correct it, mark it as missing (NaN), or use a 'gaussian' family"
+    return cell_error(f"{what} {value:g}", value, row, name, remedy, holds)
 
 
 def check_squares(values: NDArray[Any], name: str) -> None:
     """Raise unless the squares of the numbers, NaN aside, fit float64: variances are that large."""
     size = float(np.nanmax(np.abs(values), initial=0))
     if size > MAX_SQUARED or 0 < size < 1 / MAX_SQUARED:
-        raise DataError(
-            f"column {name!r} has values of size {size:.3g}, whose variance no float64 holds",
-            f"rescale it, for example by {1 / size:.0e}",
-            column=name,
-            value=size,
-        )
+        what = f"column {name!r} has values of size {size:.3g}, whose variance no float64 holds"
+        raise column_error(what, f"rescale it, for example by {1 / size:.0e}", name, size)
 
 
 def widened(values: NDArray[Any]) -> NDArray[Any]:
@@ -217,17 +196,12 @@ def check_identifiers(table: Table) -> None:
 
 def identifier(name: str, n: int, number: bool) -> DataError:
     """The error of a column with a different value in each of `n` rows."""
-    number_remedy = Text("; if it is a number, pass ", Option("family", {name: "gaussian"}))
-    return DataError(
-        f"column {name!r} has {n:,} different values in {n:,} rows, like an identifier",
-        Text(
-            Phrase("drop column", "drop it"),
-            ", or group its values into categories",
-            number_remedy if number else "",
-        ),
-        value=n,
-        column=name,
-    )
+    what = f"column {name!r} has {n:,} different values in {n:,} rows, like an identifier"
+    remedy = Text(Phrase("drop column", "drop it"), ", or group its values into categories")
+    if number:
+        as_number = Option("family", {name: "gaussian"})
+        remedy = Text(remedy, "; if it is a number, pass ", as_number)
+    return column_error(what, remedy, name, n)
 
 
 class ColumnErrors(DataError):
@@ -266,21 +240,16 @@ def _n_known(table: Table, v: int) -> int:
 
 def negative_code(value: Any, row: int, name: str) -> DataError:
     """The error of an integer column that would be categorical but has a negative value."""
-    return DataError(
-        f"negative code {value} at row {row}, column {name!r}: integer categories must be >= 0. "
-        "Negative values in data are not read as categories",
-        Text(
-            "if it marks a missing value, ",
-            Phrase("mark missing", "replace it by NaN or None"),
-            "; if it is a number, pass ",
-            Option("family", {name: "gaussian"}),
-            "; if it is a label, ",
-            Phrase("make categorical", "make the column categorical or string"),
-        ),
-        value=value,
-        row=row,
-        column=name,
+    remedy = Text(
+        "if it marks a missing value, ",
+        Phrase("mark missing", "replace it by NaN or None"),
+        "; if it is a number, pass ",
+        Option("family", {name: "gaussian"}),
+        "; if it is a label, ",
+        Phrase("make categorical", "make the column categorical or string"),
     )
+    why = ": integer categories must be >= 0. Negative values in data are not read as categories"
+    return cell_error(f"negative code {value}", value, row, name, remedy, why)
 
 
 class OnlyValue(NamedTuple):
@@ -302,32 +271,23 @@ def constant_variables(
     if not names:
         return ()
     if len(names) == p:
-        raise DataError(
-            f"all {p} columns are constant ({_with_values(names, values)})",
-            "pass columns that vary; nothing is left to learn from",
-            column=names[0],
-            value=values[0].value,
-        )
+        what = f"all {p} columns are constant ({_with_values(names, values)})"
+        remedy = "pass columns that vary; nothing is left to learn from"
+        raise column_error(what, remedy, names[0], values[0].value)
     if drop_constant:
         return tuple(names)
     if len(names) == 1:
         raise constant_column(names[0], values[0], n)
-    raise DataError(
-        f"{len(names)} columns have one value in all {n} rows: {_with_values(names, values)}",
-        Text("drop them or pass ", Option("drop_constant", True)),
-        column=names[0],
-        value=values[0].value,
-    )
+    what = f"{len(names)} columns have one value in all {n} rows: {_with_values(names, values)}"
+    remedy = Text("drop them or pass ", Option("drop_constant", True))
+    raise column_error(what, remedy, names[0], values[0].value)
 
 
 def constant_column(name: str, only: OnlyValue, n: int) -> DataError:
     """The error of a column with one value."""
-    return DataError(
-        f"column {name!r} has one value ({only.text}) in all {n} rows",
-        Text("drop it or pass ", Option("drop_constant", True)),
-        column=name,
-        value=only.value,
-    )
+    what = f"column {name!r} has one value ({only.text}) in all {n} rows"
+    remedy = Text("drop it or pass ", Option("drop_constant", True))
+    return column_error(what, remedy, name, only.value)
 
 
 def check_n_states(
@@ -342,18 +302,13 @@ def check_n_states(
     least = 1 if gaussian else 2
     whole = isinstance(n_states, int | np.integer) and not isinstance(n_states, bool)
     if not whole or int(n_states) < least:
-        raise DataError(
-            Text(Option("n_states"), f" must be an integer >= {least} or 'auto', got {n_states!r}"),
-            value=n_states,
-            option="n_states",
-        )
+        what = f" must be an integer >= {least} or 'auto', got {n_states!r}"
+        raise option_error("n_states", what, value=n_states)
     k = int(n_states)
     if table.total_weight < k:
-        raise DataError(
-            Text(f"{table.total_weight:g} samples are fewer than ", Option("n_states", k)),
-            Text("pass more rows or lower ", Option("n_states")),
-            value=k,
-            option="n_states",
+        what = Text(f"{table.total_weight:g} samples are fewer than ", Option("n_states", k))
+        raise option_error(
+            "n_states", what, Text("pass more rows or lower ", Option("n_states")), k
         )
     small = np.flatnonzero(free_dimensions(table) + (not gaussian) < k)
     if small.size:
@@ -387,25 +342,15 @@ def _n_sums(family: str, d: int, width: int) -> int:
 
 def _too_small(table: Table, small: NDArray[np.intp], k: int) -> DataError:
     """Variables that cannot tell `k` states apart, as one error."""
-    shown = [f"{table.names[v]!r} has {_size(table, int(v))}" for v in small[:N_SHOWN]]
-    if small.size == 1:
-        return DataError(
-            Text(f"variable {shown[0]}, fewer than ", Option("n_states", k)),
-            Text("lower ", Option("n_states"), " or drop it"),
-            value=k,
-            column=table.names[small[0]],
-            option="n_states",
-        )
-    more = f" (and {small.size - N_SHOWN} more)" if small.size > N_SHOWN else ""
-    return DataError(
-        Text(
-            f"{small.size} variables are too small: {', '.join(shown)}{more}, all fewer than ",
-            Option("n_states", k),
-        ),
-        Text("lower ", Option("n_states"), " or drop them"),
-        value=k,
-        option="n_states",
-    )
+    sizes = [f"{table.names[v]!r} has {_size(table, int(v))}" for v in small]
+    single = small.size == 1
+    what = f"variable {sizes[0]}, fewer than "
+    if not single:
+        shown = first_few(sizes, " (and {} more)")
+        what = f"{small.size} variables are too small: {shown}, all fewer than "
+    remedy = Text("lower ", Option("n_states"), " or drop it" if single else " or drop them")
+    name = table.names[small[0]] if single else None
+    return column_error(Text(what, Option("n_states", k)), remedy, name, k, "n_states")
 
 
 def _size(table: Table, v: int) -> str:
@@ -419,11 +364,16 @@ def _size(table: Table, v: int) -> str:
 
 def listing(items: Sequence[object]) -> str:
     """The first few items, and the number of the others."""
-    more = f" and {len(items) - N_SHOWN} more" if len(items) > N_SHOWN else ""
-    return ", ".join(repr(item) for item in items[:N_SHOWN]) + more
+    return first_few(items, show=repr)
+
+
+def first_few(
+    items: Sequence[object], more: str = " and {} more", show: Callable[[object], str] = str
+) -> str:
+    """The first few items as they are shown, and the number of the others."""
+    rest = more.format(len(items) - N_SHOWN) if len(items) > N_SHOWN else ""
+    return ", ".join(map(show, items[:N_SHOWN])) + rest
 
 
 def _with_values(names: Sequence[str], values: Sequence[OnlyValue]) -> str:
-    shown = [f"{a!r} ({b.text})" for a, b in zip(names[:N_SHOWN], values, strict=False)]
-    more = f" and {len(names) - N_SHOWN} more" if len(names) > N_SHOWN else ""
-    return ", ".join(shown) + more
+    return first_few([f"{a!r} ({b.text})" for a, b in zip(names, values, strict=True)])

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from latenttree.data.checks import option_error
 from latenttree.data.columns.builder import table_in_memory, table_of_scores
 from latenttree.data.columns.families import AUTO, Family
 from latenttree.data.columns.groups import Groups
@@ -82,12 +83,9 @@ def as_table(
 
 def _table_of_file(path: Any, sample_weight: Any, options: Mapping[str, Any]) -> Table:
     if sample_weight is not None:
-        raise DataError(
-            f"X is the path {str(path)!r}, whose rows have no weights of their own",
-            "pass read_table(path, weights=COLUMN), or the data themselves",
-            path=str(path),
-            option="sample_weight",
-        )
+        what = f"X is the path {str(path)!r}, whose rows have no weights of their own"
+        remedy = "pass read_table(path, weights=COLUMN), or the data themselves"
+        raise DataError(what, remedy, path=str(path), option="sample_weight")
     return read_table(path, **options)
 
 
@@ -107,24 +105,12 @@ def _table_again(
 ) -> Table:
     """A table that is passed again, perhaps with weights or for a Gaussian tree."""
     if groups is not None or names is not None or family != AUTO:
-        raise DataError(
-            "X is a Table, which has its names, blocks and families",
-            Text(
-                "pass it alone, or pass ",
-                Option("groups"),
-                ", ",
-                Option("names"),
-                " and ",
-                Option("family"),
-                " where it is made",
-            ),
-        )
+        first, last = Text(Option("groups"), ", ", Option("names")), Option("family")
+        remedy = Text("pass it alone, or pass ", first, " and ", last, " where it is made")
+        raise DataError("X is a Table, which has its names, blocks and families", remedy)
     if sample_weight is not None and table.weights is not None:
-        raise DataError(
-            "X is a Table that has weights",
-            Text("pass it without ", Option("sample_weight")),
-            option="sample_weight",
-        )
+        remedy = Text("pass it without ", Option("sample_weight"))
+        raise option_error("sample_weight", "X is a Table that has weights", remedy)
     if sample_weight is not None:
         weights = check_weights(sample_weight, table.n_samples)
         if not weights.all():

@@ -15,7 +15,7 @@ stands for a number in the structure, the number itself counts in the model.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -185,7 +185,7 @@ class Table:
             part = self._values(start, stop)
             return Chunk(part.codes, part.arrays, weights, rows, known, start=start)
         if self.kind == "blocks":
-            codes = _one_hot_codes(rows, known, self.offsets)
+            codes = codes_of_one_hot(rows, known, self.offsets)
             return Chunk(codes, {}, weights, rows, known, start=start)
         return Chunk(rows, {}, weights, start=start)
 
@@ -213,27 +213,26 @@ class Table:
 
     def rows(self, start: int, stop: int) -> NDArray[Any] | sparse.csr_array:
         """Samples start:stop as codes or CSR; a view, only the row pointers are copied."""
-        if self.codes is not None:
-            return np.asarray(take_rows(self.codes, slice(start, stop)))
-        assert self.matrix is not None
-        return sparse.csr_array(take_rows(self.matrix, slice(start, stop)))
+        rows = take_rows(self.matrix if self.codes is None else self.codes, slice(start, stop))
+        return rows if sparse.issparse(rows) else np.asarray(rows)
 
     def subset_rows(self, index: NDArray[Any] | Sequence[int] | slice) -> Table:
         """The samples of `index` (integers, a mask or a slice), in this process; dims stay as they
         are."""
         if self.engine is not THREADS:
             return self._gathered(np.arange(self.n_samples)[index])
-        changes: dict[str, Any] = {
-            "values": None if self.values is None else self.values.take(index),
-            "weights": None if self.weights is None else self.weights[index],
-            "missing": None if self.missing is None else self.missing[index],
-        }
-        if self.codes is not None:
-            codes = np.ascontiguousarray(take_rows(self.codes, index))
-            return self.replace(n_samples=len(codes), codes=codes, **changes)
-        assert self.matrix is not None
-        matrix = take_rows(self.matrix, index)
-        return self.replace(n_samples=matrix.shape[0], matrix=matrix, **changes)
+        values = None if self.values is None else self.values.take(index)
+        weights = None if self.weights is None else self.weights[index]
+        return self._of_rows(lambda x: take_rows(x, index), values, weights)
+
+    def _of_rows(self, take: Callable[[Any], Any], values: Any, weights: Any) -> Table:
+        """A table of what `take` makes of the stored rows."""
+        names = ("codes", "matrix", "missing")
+        stored = {x: take(own) for x in names if (own := getattr(self, x)) is not None}
+        if "codes" in stored:
+            stored["codes"] = np.ascontiguousarray(stored["codes"])
+        n = stored["codes" if "codes" in stored else "matrix"].shape[0]
+        return self.replace(n_samples=n, values=values, weights=weights, **stored)
 
     def _gathered(self, positions: IntArray) -> Table:
         """The samples at `positions`, fetched by the engine."""
@@ -253,14 +252,8 @@ class Table:
     def rearranged(self, positions: NDArray[Any], weights: NDArray[np.float64] | None) -> Table:
         """The rows at `positions`, each perhaps several times, with these weights. What lies in a
         mapped file lies in a new one, in the same folder."""
-        changes: dict[str, Any] = {"n_samples": len(positions), "weights": weights}
-        for name in ("codes", "matrix", "missing"):
-            stored = getattr(self, name)
-            if stored is not None:
-                changes[name] = rearranged_rows(stored, positions)
-        if self.values is not None:
-            changes["values"] = self.values.rearranged(positions)
-        return self.replace(**changes)
+        values = None if self.values is None else self.values.rearranged(positions)
+        return self._of_rows(lambda x: rearranged_rows(x, positions), values, weights)
 
     def numbers(self, v: int) -> Any:
         """(n,) or (n, d) values of a variable that is not categorical, in this process."""
@@ -300,12 +293,11 @@ class Table:
     def select(self, variables: Sequence[str | int] | NDArray[Any]) -> Table:
         """The named or numbered variables, in that order."""
         index = self._variable_index(variables)
-        widths = self.widths[index]
         changes: dict[str, Any] = {
             "names": tuple(self.names[i] for i in index),
             "dims": self.dims[index],
             "categories": tuple(self.categories[i] for i in index),
-            "offsets": np.concatenate([[0], np.cumsum(widths)]).astype(np.int64),
+            "offsets": _ends(self.widths[index]),
             "values": None if self.values is None else self.values.select(index),
             "missing": None if self.missing is None else self.missing[:, index],
         }
@@ -326,19 +318,13 @@ class Table:
         for variable in variables:
             number = position.get(variable) if isinstance(variable, str) else int(variable)
             if number is None or not -self.n_vars <= number < self.n_vars:
-                raise DataError(
-                    f"no variable {variable!r} in a table of {self.n_vars} variables ("
-                    f"{', '.join(self.names[:5])}, ...)",
-                    "use one of its names or 0..p-1",
-                    value=variable,
-                )
+                what = f"no variable {variable!r} in a table of {self.n_vars} variables ("
+                what += f"{', '.join(self.names[:5])}, ...)"
+                raise DataError(what, "use one of its names or 0..p-1", value=variable)
             index.append(number % self.n_vars)
         if len(set(index)) != len(index):
-            raise DataError(
-                f"a variable is selected twice in {list(variables)!r}",
-                "list it once",
-                value=list(variables),
-            )
+            what = f"a variable is selected twice in {list(variables)!r}"
+            raise DataError(what, "list it once", value=list(variables))
         return np.asarray(index, dtype=np.int64)
 
     def replace(self, **changes: Any) -> Table:
@@ -347,7 +333,7 @@ class Table:
         return Table(**(values | changes))
 
 
-def _one_hot_codes(
+def codes_of_one_hot(
     rows: Any, known: NDArray[np.bool_] | None, offsets: IntArray
 ) -> NDArray[np.int32]:
     """(n, p) codes of one-hot blocks; -1 where missing."""
@@ -359,45 +345,40 @@ def _one_hot_codes(
     return codes
 
 
-def codes_table(
+def stored_table(
     names: Sequence[str],
-    codes: NDArray[Any],
-    categories: Sequence[NDArray[Any]],
-    dropped: tuple[str, ...] = (),
-    notes: tuple[str, ...] = (),
+    dims: Sequence[int] | NDArray[Any],
+    categories: Sequence[NDArray[Any] | None],
+    **stored: Any,
+) -> Table:
+    """A table of `codes`, or else of kind "blocks" with a `matrix`, and other fields of `Table`; a
+    variable has as many coordinates as `dims` says where no `offsets` are given."""
+    rows = stored["codes" if "codes" in stored else "matrix"]
+    sizes = np.asarray(dims, dtype=np.int64)
+    fields = {
+        "names": tuple(names),
+        "kind": "codes" if "codes" in stored else "blocks",
+        "n_samples": rows.shape[0],
+        "dims": sizes,
+        "categories": tuple(categories),
+        "offsets": _ends(sizes),
+    }
+    return Table(**(fields | stored))
+
+
+def _ends(widths: IntArray) -> IntArray:
+    return np.concatenate([[0], np.cumsum(widths)]).astype(np.int64)
+
+
+def codes_table(
+    names: Sequence[str], codes: NDArray[Any], categories: Sequence[NDArray[Any]], **fields: Any
 ) -> Table:
     """A table of categorical variables; dims follow from `categories`."""
-    dims = np.asarray([len(labels) for labels in categories], dtype=np.int64)
-    offsets = np.concatenate([[0], np.cumsum(dims)]).astype(np.int64)
-    return Table(
-        names=tuple(names),
-        kind="codes",
-        n_samples=codes.shape[0],
-        dims=dims,
-        categories=tuple(categories),
-        offsets=offsets,
-        codes=codes,
-        dropped=dropped,
-        notes=notes,
-    )
+    return stored_table(names, list(map(len, categories)), categories, codes=codes, **fields)
 
 
-def sparse_binary_table(
-    names: Sequence[str],
-    matrix: sparse.csr_array,
-    dropped: tuple[str, ...] = (),
-    notes: tuple[str, ...] = (),
-) -> Table:
+def sparse_binary_table(names: Sequence[str], matrix: sparse.csr_array, **fields: Any) -> Table:
     """A table of binary variables; `matrix` is canonical CSR with ones."""
     p = len(names)
-    return Table(
-        names=tuple(names),
-        kind="sparse_binary",
-        n_samples=matrix.shape[0],
-        dims=np.full(p, 2, dtype=np.int64),
-        categories=(None,) * p,
-        offsets=np.arange(p + 1, dtype=np.int64),
-        matrix=matrix,
-        dropped=dropped,
-        notes=notes,
-    )
+    fields |= {"kind": "sparse_binary", "offsets": np.arange(p + 1, dtype=np.int64)}
+    return stored_table(names, np.full(p, 2), (None,) * p, matrix=matrix, **fields)

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from latenttree.data.checks import option_error
 from latenttree.data.containers import Container
-from latenttree.errors import DataError, Option, Text
+from latenttree.errors import DataError
 
 MIN_TOTAL = 2.0
 """Nothing is learned from fewer than two rows."""
@@ -25,46 +26,29 @@ def checked_numbers(sample_weight: Any, n: int) -> NDArray[np.float64]:
     """(n,) float64 weights: finite, none negative."""
     weights = np.asarray(sample_weight)
     if weights.dtype.kind not in "biuf":
-        raise DataError(
-            Text(Option("sample_weight"), f" must hold numbers, got type {weights.dtype}"),
-            "convert it",
-            value=weights.dtype,
-            option="sample_weight",
-        )
+        what = f" must hold numbers, got type {weights.dtype}"
+        raise option_error("sample_weight", what, "convert it", weights.dtype)
     if weights.shape != (n,):
-        raise DataError(
-            Text(Option("sample_weight"), f" has shape {weights.shape}, but X has {n} rows"),
-            "give one weight for each row, as a vector",
-            value=weights.shape,
-            option="sample_weight",
-        )
+        what = f" has shape {weights.shape}, but X has {n} rows"
+        remedy = "give one weight for each row, as a vector"
+        raise option_error("sample_weight", what, remedy, weights.shape)
     weights = weights.astype(np.float64)
     bad = ~(np.isfinite(weights) & (weights >= 0))
     if bad.any():
         row = int(bad.argmax())
-        raise DataError(
-            Text(Option("sample_weight"), f" of row {row} is {weights[row]}"),
-            "correct it, or leave the row out: weights must be finite and >= 0",
-            value=weights[row],
-            row=row,
-            option="sample_weight",
-        )
+        what = f" of row {row} is {weights[row]}"
+        remedy = "correct it, or leave the row out: weights must be finite and >= 0"
+        raise option_error("sample_weight", what, remedy, weights[row], row)
     if weights.max(initial=0) > MAX_TOTAL:
         row = int(weights.argmax())
-        what = Text(Option("sample_weight"), f" of row {row} is {weights[row]:.4g}")
-        raise _too_large(what, weights[row], row)
+        raise _too_large(f" of row {row} is {weights[row]:.4g}", weights[row], row)
     return weights
 
 
 def _too_large(what: str, value: float, row: int | None = None) -> DataError:
     """The error of a weight, or a sum of weights, beyond `MAX_TOTAL`."""
-    return DataError(
-        Text(what, ", but weights are frequencies, and sums beyond 2^53 lose rows of weight 1"),
-        RESCALE,
-        value=value,
-        row=row,
-        option="sample_weight",
-    )
+    why = ", but weights are frequencies, and sums beyond 2^53 lose rows of weight 1"
+    return option_error("sample_weight", what + why, RESCALE, value, row)
 
 
 def check_weights(sample_weight: Any, n: int, least: float = MIN_TOTAL) -> NDArray[np.float64]:
@@ -72,22 +56,14 @@ def check_weights(sample_weight: Any, n: int, least: float = MIN_TOTAL) -> NDArr
     weights = checked_numbers(sample_weight, n)
     total = float(weights.sum())
     if total == 0:
-        raise DataError(
-            f"all {n} sample weights are zero",
-            "give rows that count a weight above 0",
-            value=0.0,
-            option="sample_weight",
-        )
+        remedy = "give rows that count a weight above 0"
+        raise option_error("sample_weight", f"all {n} sample weights are zero", remedy, 0.0)
     if total > MAX_TOTAL:
         raise _too_large(f"sample weights add up to {total:.4g}", total)
     if total < least:
-        raise DataError(
-            f"sample weights add up to {total:.4g}, but they are frequencies: a row "
-            "of weight 3 counts as three rows",
-            RESCALE,
-            value=total,
-            option="sample_weight",
-        )
+        what = f"sample weights add up to {total:.4g}, but they are frequencies: a row "
+        what += "of weight 3 counts as three rows"
+        raise option_error("sample_weight", what, RESCALE, total)
     return weights
 
 

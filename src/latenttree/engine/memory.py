@@ -137,7 +137,7 @@ def enough(limit: int, needed: int) -> int:
 
 
 @contextmanager
-def within(limit: int) -> Iterator[None]:
+def memory_within(limit: int) -> Iterator[None]:
     """Work inside this context keeps to a limit, see `spare`."""
     before = _limit.set(limit)
     try:

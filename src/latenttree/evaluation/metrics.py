@@ -12,12 +12,11 @@ from typing import Any, Literal, NamedTuple, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from latenttree.engine.arrays import Floats, Ints
 from latenttree.evaluation.simulation import LatentTreeData
 from latenttree.model.tree_model import TreeModel
 from latenttree.tree import Tree
 from latenttree.tree.split_keys import split_keys
-
-Floats = NDArray[np.float64]
 
 
 class SplitErrors(NamedTuple):
@@ -106,18 +105,10 @@ def parameter_error(
 ) -> float: ...
 @overload
 def parameter_error(
-    model: Any,
-    truth: Any,
-    *,
-    per_leaf: Literal[True],
-    states: Mapping[str, ArrayLike] | None = ...,
+    model: Any, truth: Any, *, per_leaf: Literal[True], states: Mapping[str, ArrayLike] | None = ...
 ) -> Floats: ...
 def parameter_error(
-    model: Any,
-    truth: Any,
-    *,
-    per_leaf: bool = False,
-    states: Mapping[str, ArrayLike] | None = None,
+    model: Any, truth: Any, *, per_leaf: bool = False, states: Mapping[str, ArrayLike] | None = None
 ) -> float | Floats:
     """The paper's parameter error `||A - A_hat Pi||_F`, mean over the leaves.
 
@@ -267,7 +258,7 @@ def _same_width(a: Floats, b: Floats) -> tuple[Floats, Floats]:
     return first, second
 
 
-def _best_order(group: list[_View]) -> NDArray[np.int64]:
+def _best_order(group: list[_View]) -> Ints:
     """Columns of the estimate in the order that fits the truth best over the whole group.
 
     Minimises `sum_x ||a_i - b_j||^2 = sum_x |a_i|^2 + |b_j|^2 - 2 a_i b_j` over assignments; the
@@ -329,7 +320,7 @@ def _observed_around(tree: Tree, node: int) -> list[str]:
     return [tree.names[v] for v in tree.neighbors(node).tolist() if v < tree.n_observed]
 
 
-def _group_labels(tree: Tree) -> NDArray[np.int64]:
+def _group_labels(tree: Tree) -> Ints:
     """The first hidden neighbour of each observed node, or the node itself."""
     p = tree.n_observed
     near = (tree.neighbors(v) for v in range(p))

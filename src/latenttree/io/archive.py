@@ -29,13 +29,13 @@ from numpy.typing import ArrayLike
 from latenttree.data import Schema
 from latenttree.data.files.boundary import reading
 from latenttree.errors import DataError
-from latenttree.io.atomic import check_folder, replacing
+from latenttree.io.atomic import check_target, replacing
 from latenttree.io.emission_arrays import width_of
-from latenttree.io.json_text import from_json, plain, to_json
+from latenttree.io.json_text import field_of, from_json, plain, to_json
 from latenttree.io.messages import parts_of, with_parts
 from latenttree.io.model_arrays import Model, array_layout, arrays_of, fields_of
 from latenttree.io.npz import pack, packed_limit, unpack
-from latenttree.io.treefile import MAX_JSON_BYTES, check_support, parse_tree, tree_json
+from latenttree.io.treefile import MAX_JSON_BYTES, SavedTree, check_support, parse_tree, tree_json
 from latenttree.io.treefile import MEMBER as TREE
 from latenttree.io.zip_archive import ZipReader, write_zip
 from latenttree.model.gaussian import GaussianTreeModel
@@ -82,22 +82,15 @@ class Saved:
 
 
 def check_archive_path(path: str | os.PathLike[str]) -> Path:
-    """``path``, or an error if no model can be written there; call it before long work."""
-    target = Path(path)
-    if target.suffix.lower() != SUFFIX:
-        raise DataError(
-            f"{target.name!r} is no name for a model", f"end it in {SUFFIX}", path=str(path)
-        )
-    check_folder(target)
-    return target
+    """``path``, or an error if no model can be written there."""
+    return check_target(path, (SUFFIX,), "{} is no name for a model", f"end it in {SUFFIX}")
 
 
 def save_archive(path: str | os.PathLike[str], saved: Saved) -> None:
     """Write ``saved``; the file appears whole or not at all. Equal models give equal bytes."""
     target = check_archive_path(path)
-    tree = saved.model.tree
     members = {
-        TREE: tree_json(tree, _Summary(saved)),
+        TREE: tree_json(saved.model.tree, _saved_tree(saved)),
         MODEL: to_json(_to_record(saved), "model"),
         ARRAYS: pack(arrays_of(saved.model)),
     }
@@ -117,19 +110,17 @@ def jsonable(params: Mapping[str, Any]) -> dict[str, Any]:
     return plain_params
 
 
-class _Summary:
-    """The part of the diagnostics that ``tree.json`` keeps, a `TreeReport`."""
-
-    def __init__(self, saved: Saved) -> None:
-        diagnostics = saved.diagnostics
-        self.support: ArrayLike = np.asarray(saved.support)
-        self.stage_seconds: Mapping[str, float] = diagnostics.get("stage_seconds", {})
-        self.n_states: int = diagnostics.get("n_states", _hidden_states(saved.model))
-        self.messages: list[str] = list(diagnostics.get("messages", ()))
-
-
-def _hidden_states(model: Model) -> int:
-    return int(model.dims[model.tree.n_observed :].max(initial=0))
+def _saved_tree(saved: Saved) -> SavedTree:
+    """What ``tree.json`` keeps of a model and its diagnostics."""
+    report, tree = saved.diagnostics, saved.model.tree
+    n_states = int(saved.model.dims[tree.n_observed :].max(initial=0))
+    return SavedTree(
+        tree,
+        np.asarray(saved.support),
+        report.get("stage_seconds", {}),
+        report.get("n_states", n_states),
+        tuple(report.get("messages", ())),
+    )
 
 
 def _to_record(saved: Saved) -> dict[str, Any]:
@@ -229,10 +220,7 @@ _OWN_FIELDS: dict[str, dict[str, type]] = {
 }
 """What the kinds of hidden nodes have besides."""
 
-_FIRST_VERSION = {
-    "hidden": "categorical",
-    "emissions": {"nodes": [], "families": [], "widths": []},
-}
+_FIRST_VERSION = {"hidden": "categorical", "emissions": {"nodes": [], "families": [], "widths": []}}
 """Fields that files of version 1 lack, with what they mean there."""
 
 
@@ -240,21 +228,21 @@ def _record(record: Any) -> dict[str, Any]:
     """``model.json`` with all its fields, of their types."""
     if not isinstance(record, dict) or record.get("format") != FORMAT:
         raise ValueError(f"{MODEL} has no field 'format' that says {FORMAT!r}")
-    _check_field(record, "version", int)
-    if not 1 <= record["version"] <= VERSION:
-        newer = record["version"] > VERSION
+    version = field_of(record, "version", int, MODEL)
+    if not 1 <= version <= VERSION:
+        newer = version > VERSION
         raise ValueError(
-            f"it has version {record['version']} of the format, this program reads version "
+            f"it has version {version} of the format, this program reads version "
             f"{VERSION}; {'upgrade latenttree' if newer else 'save the model again'}"
         )
-    if record["version"] == 1:
+    if version == 1:
         record = _FIRST_VERSION | record
     return _checked(record)
 
 
 def _checked(record: dict[str, Any]) -> dict[str, Any]:
     for name, type_ in _FIELDS.items():
-        _check_field(record, name, type_)
+        field_of(record, name, type_, MODEL)
     own = _OWN_FIELDS.get(record["hidden"])
     if own is None:
         raise ValueError(
@@ -262,20 +250,11 @@ def _checked(record: dict[str, Any]) -> dict[str, Any]:
             "latenttree"
         )
     for name, type_ in own.items():
-        _check_field(record, name, type_)
+        field_of(record, name, type_, MODEL)
     unknown = sorted(set(record) - set(_FIELDS) - set(own))
     if unknown:
         raise ValueError(f"{MODEL} has the unknown field {unknown[0]!r}")
     return record
-
-
-def _check_field(record: dict[str, Any], name: str, type_: type) -> None:
-    if name not in record:
-        raise ValueError(f"{MODEL} lacks the field {name!r}")
-    # Exactly the type: JSON's true is an int to Python.
-    if type(record[name]) is not type_:
-        given = type(record[name]).__name__
-        raise ValueError(f"{MODEL}: the field {name!r} is {given}, not {type_.__name__}")
 
 
 # ---- schema and model -------------------------------------------------------------------

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+
+from latenttree.errors import DataError
 
 
 @contextmanager
@@ -24,6 +26,18 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         os.replace(partial, target)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def check_target(
+    path: str | os.PathLike[str], suffixes: Sequence[str], problem: str, remedy: str
+) -> Path:
+    """``path``, or an error where no file of one of the suffixes can be written there: ``problem``
+    with the name for its braces. Call it before long work."""
+    target = Path(path)
+    if target.suffix.lower() not in suffixes:
+        raise DataError(problem.format(repr(target.name)), remedy, path=str(path))
+    check_folder(target)
+    return target
 
 
 def check_folder(path: Path) -> None:

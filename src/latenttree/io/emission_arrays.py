@@ -13,12 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from latenttree.engine.arrays import Floats
 from latenttree.model.emissions import Emission, restored
 from latenttree.model.emissions.choose import CLASSES
 from latenttree.model.emissions.common import FORMS
 from latenttree.model.emissions.interface import array_names
-
-Floats = NDArray[np.float64]
 
 ARRAYS = {family: array_names(kind) for family, kind in CLASSES.items()}
 """Names of the arrays of every family, in the order of a file."""
@@ -69,7 +68,7 @@ def emission_from_values(family: str, d: int, k: int, values: Floats, node: str)
         size = prod(shape)
         part = values[start : start + size].reshape(shape).copy()
         start += size
-        if not np.isfinite(part).all() or not CHECKS.get(name, _any)(part):
+        if not np.isfinite(part).all() or not CHECKS[name](part):
             raise ValueError(
                 f"{name!r} of node {node!r} (family {family!r}) holds values that it cannot have; "
                 f"they are from {part.min():g} to {part.max():g}"
@@ -102,10 +101,6 @@ def read_emissions(
 # ---- checks of the numbers ------------------------------------------------------------
 
 
-def _any(_: Floats) -> bool:
-    return True
-
-
 def _representable(arrays: Mapping[str, Floats]) -> bool:
     """Whether all values that a Gaussian ever has are finite in the units of the data."""
     spread = np.sqrt(arrays["covariances" if "covariances" in arrays else "variances"].max())
@@ -121,7 +116,7 @@ def _between(least: float, most: float) -> Callable[[Floats], bool]:
 
 def _chance(x: Floats) -> bool:
     """Probabilities off 0 and 1, where logarithms are infinite."""
-    return bool(((x > 0) & (x < 1)).all())
+    return bool((x > 0).all() and (x < 1).all())
 
 
 def _simplex(x: Floats) -> bool:
@@ -138,14 +133,6 @@ def _covariance(x: Floats) -> bool:
     return definite and bool(np.abs(x - np.swapaxes(x, 1, 2)).max() <= 1e-8 * np.abs(x).max())
 
 
-def _form(x: Floats) -> bool:
-    return float(x) in range(len(FORMS))
-
-
-def _count(x: Floats) -> bool:
-    return 1 <= float(x) < 2**53 and float(x).is_integer()
-
-
 CHECKS: Mapping[str, Callable[[Floats], bool]] = {
     "means": _between(-1e25, 1e25),  # in units of the scale, as the variances
     "variances": _between(1e-9, 1e50),
@@ -156,6 +143,6 @@ CHECKS: Mapping[str, Callable[[Floats], bool]] = {
     "table": _simplex,
     "codes": _chance,
     "none": _chance,
-    "size": _count,
-    "form": _form,
+    "size": lambda x: 1 <= float(x) < 2**53 and float(x).is_integer(),
+    "form": lambda x: float(x) in range(len(FORMS)),
 }

@@ -57,6 +57,20 @@ def from_json(content: bytes) -> Any:
         raise ValueError("the JSON is nested too deeply") from None
 
 
+def field_of(record: dict[str, Any], name: str, type_: type, file: str = "") -> Any:
+    """A field of a record; raises ValueError where it is not there, or not exactly of the type:
+    JSON's true is an int to Python."""
+    if name not in record:
+        raise ValueError(
+            f"{file} lacks the field {name!r}" if file else f"the field {name!r} is missing"
+        )
+    given = type(record[name])
+    if given is not type_:
+        place = f"{file}: " if file else ""
+        raise ValueError(f"{place}the field {name!r} is {given.__name__}, not {type_.__name__}")
+    return record[name]
+
+
 def _key(key: Any, name: str) -> str:
     if not isinstance(key, str) or key == NUMBER:
         raise TypeError(f"{name} has the key {key!r}; use strings other than {NUMBER!r} as keys")

@@ -10,18 +10,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from latenttree.engine.arrays import Floats
 from latenttree.io import emission_arrays
 from latenttree.io.npz import VALUE, Dtype
 from latenttree.model.gaussian import GaussianTreeModel
 from latenttree.model.tree_model import TreeModel
 from latenttree.tree import Tree
 
-Floats = NDArray[np.float64]
 Model = TreeModel | GaussianTreeModel
 Arrays = Mapping[str, tuple[NDArray[Any], Dtype]]
 
@@ -32,16 +32,6 @@ LARGEST = 1e240
 
 LEAST_SHARE = 1e-12
 """Least share of the noise in a variance."""
-
-
-class ArrayLayout(Protocol):
-    """Where the numbers of a model lie in its arrays."""
-
-    def sizes(self) -> dict[str, tuple[int, Dtype]]:
-        """How many values of which type each array has."""
-
-    def model(self, arrays: Mapping[str, NDArray[Any]]) -> Model:
-        """The model of the arrays; raises ValueError where they cannot be one."""
 
 
 def fields_of(model: Model) -> dict[str, Any]:
@@ -72,11 +62,13 @@ def arrays_of(model: Model) -> Arrays:
     return arrays
 
 
-def array_layout(record: Mapping[str, Any], tree: Tree, max_bytes: int) -> ArrayLayout:
+def array_layout(
+    record: Mapping[str, Any], tree: Tree, max_bytes: int
+) -> CategoricalArrayLayout | GaussianArrayLayout:
     """The layout that the fields of a file give; raises ValueError where they contradict the tree
     or need more than ``max_bytes``."""
     root, dims = _root_and_dims(record, tree)
-    layout: ArrayLayout
+    layout: CategoricalArrayLayout | GaussianArrayLayout
     if record["hidden"] == "gaussian":
         layout = GaussianArrayLayout(tree, root, dims, _diagonal(record["diagonal"], tree))
     else:

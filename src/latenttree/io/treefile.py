@@ -10,21 +10,24 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from latenttree.data.files.boundary import reading
+from latenttree.engine.arrays import Floats, Ints
 from latenttree.errors import DataError
-from latenttree.io.atomic import check_folder, replacing
-from latenttree.io.json_text import from_json
+from latenttree.io.atomic import check_target, replacing
+from latenttree.io.json_text import field_of, from_json
 from latenttree.io.messages import parts_of, with_parts
 from latenttree.io.zip_archive import ZipReader, write_zip
 from latenttree.tree import Tree
+
+if TYPE_CHECKING:
+    from latenttree.report import Diagnostics
 
 FORMAT = "latenttree tree"
 VERSION = 1
@@ -35,32 +38,12 @@ MAX_JSON_BYTES = 2**27
 """A larger JSON is refused: no tree of a million nodes comes near."""
 
 
-class TreeReport(Protocol):
-    """What a tree file keeps of a fit besides its tree; `latenttree.report.Diagnostics` has it."""
-
-    @property
-    def support(self) -> ArrayLike:
-        """(E,) support of the edges, NaN where unknown."""
-
-    @property
-    def stage_seconds(self) -> Mapping[str, float]:
-        """Time of each stage."""
-
-    @property
-    def n_states(self) -> int:
-        """States, or dimensions, of the hidden variables."""
-
-    @property
-    def messages(self) -> Sequence[str]:
-        """Notes of the fit."""
-
-
 @dataclass(frozen=True)
 class SavedTree:
     """A tree from a file. ``support`` is ``(E,)``, NaN where an edge has none."""
 
     tree: Tree
-    support: NDArray[np.float64]
+    support: Floats
     stage_seconds: dict[str, float] = field(default_factory=dict)
     n_states: int | None = None
     messages: tuple[str, ...] = ()
@@ -68,19 +51,16 @@ class SavedTree:
 
 def check_tree_path(path: str | os.PathLike[str]) -> Path:
     """``path``, or an error if no tree can be written there; call it before long work."""
-    target = Path(path)
-    if target.suffix.lower() not in SUFFIXES:
-        raise DataError(
-            f"the name {target.name!r} does not tell how to write a tree",
-            f"end it in {', '.join(SUFFIXES[:-2])} or {SUFFIXES[-2]}",
-            path=str(path),
-        )
-    check_folder(target)
-    return target
+    remedy = f"end it in {', '.join(SUFFIXES[:-2])} or {SUFFIXES[-2]}"
+    return check_target(path, SUFFIXES, "the name {} does not tell how to write a tree", remedy)
 
 
-def save_tree(path: str | os.PathLike[str], tree: Tree, report: TreeReport | None = None) -> None:
-    """Write ``tree`` as the suffix of ``path`` says; the file appears whole or not at all."""
+def save_tree(
+    path: str | os.PathLike[str], tree: Tree, report: Diagnostics | SavedTree | None = None
+) -> None:
+    """Write ``tree`` as the suffix of ``path`` says; the file appears whole or not at all.
+
+    Of ``report`` it keeps ``support``, ``stage_seconds``, ``n_states`` and ``messages``."""
     target = check_tree_path(path)
     suffix = target.suffix.lower()
     if suffix in NEWICK_SUFFIXES:
@@ -113,8 +93,8 @@ def load_tree(path: str | os.PathLike[str]) -> SavedTree:
         return parse_tree(content)
 
 
-def tree_json(tree: Tree, report: TreeReport | None = None) -> bytes:
-    """The JSON of a tree."""
+def tree_json(tree: Tree, report: Diagnostics | SavedTree | None = None) -> bytes:
+    """The JSON of a tree, with what `save_tree` keeps of a report."""
     return json.dumps(_to_record(tree, report), allow_nan=False).encode()
 
 
@@ -129,7 +109,7 @@ def parse_tree(content: bytes) -> SavedTree:
 # ---- the record -----------------------------------------------------------------------
 
 
-def _to_record(tree: Tree, report: TreeReport | None) -> dict[str, Any]:
+def _to_record(tree: Tree, report: Diagnostics | SavedTree | None) -> dict[str, Any]:
     record: dict[str, Any] = {
         "format": FORMAT,
         "version": VERSION,
@@ -146,13 +126,13 @@ def _to_record(tree: Tree, report: TreeReport | None) -> dict[str, Any]:
         # JSON has no NaN.
         "support": [None if math.isnan(value) else value for value in support.tolist()],
         "stage_seconds": {k: float(v) for k, v in report.stage_seconds.items()},
-        "n_states": int(report.n_states),
+        "n_states": report.n_states and int(report.n_states),
         "messages": list(report.messages),
         **({"message_parts": parts} if parts else {}),
     }
 
 
-def check_support(support: ArrayLike, n_edges: int) -> NDArray[np.float64]:
+def check_support(support: ArrayLike, n_edges: int) -> Floats:
     """The support as an ``(E,)`` array."""
     array = np.array(support, dtype=np.float64)
     if array.shape != (n_edges,):
@@ -168,7 +148,7 @@ def check_support(support: ArrayLike, n_edges: int) -> NDArray[np.float64]:
 def _from_record(record: Any) -> SavedTree:
     if not isinstance(record, dict) or record.get("format") != FORMAT:
         raise ValueError(f"the JSON has no field 'format' that says {FORMAT!r}")
-    version = _field(record, "version", int)
+    version = field_of(record, "version", int)
     if version != VERSION:
         raise ValueError(
             f"it has version {version} of the format, this program reads version {VERSION}; "
@@ -176,7 +156,7 @@ def _from_record(record: Any) -> SavedTree:
         )
     tree = Tree(
         tuple(_list(record, "names", str)),
-        _field(record, "n_observed", int),
+        field_of(record, "n_observed", int),
         _edges(record),
         np.array(_list(record, "lengths", float, int), dtype=float),
     )
@@ -184,19 +164,19 @@ def _from_record(record: Any) -> SavedTree:
         tree,
         _support(record, tree.n_edges),
         _seconds(record),
-        _field(record, "n_states", int) if record.get("n_states") is not None else None,
+        field_of(record, "n_states", int) if record.get("n_states") is not None else None,
         _messages(record),
     )
 
 
-def _edges(record: dict[str, Any]) -> NDArray[np.int64]:
+def _edges(record: dict[str, Any]) -> Ints:
     pairs = _list(record, "edges", list)
     if any(len(pair) != 2 or any(type(end) is not int for end in pair) for pair in pairs):
         raise ValueError("the field 'edges' is not a list of pairs of integers")
     return np.array(pairs, dtype=np.int64).reshape(-1, 2)
 
 
-def _support(record: dict[str, Any], n_edges: int) -> NDArray[np.float64]:
+def _support(record: dict[str, Any], n_edges: int) -> Floats:
     if "support" not in record:
         return np.full(n_edges, np.nan)
     values = _list(record, "support", float, int, type(None))
@@ -206,34 +186,20 @@ def _support(record: dict[str, Any], n_edges: int) -> NDArray[np.float64]:
 
 
 def _messages(record: dict[str, Any]) -> tuple[str, ...]:
-    if "messages" not in record:
-        return ()
-    return tuple(with_parts(_list(record, "messages", str), record.get("message_parts")))
+    messages = _list({"messages": []} | record, "messages", str)
+    return tuple(with_parts(messages, record.get("message_parts")))
 
 
 def _seconds(record: dict[str, Any]) -> dict[str, float]:
-    if "stage_seconds" not in record:
-        return {}
-    seconds = _field(record, "stage_seconds", dict)
+    seconds = field_of({"stage_seconds": {}} | record, "stage_seconds", dict)
     if any(type(value) not in (int, float) for value in seconds.values()):
         raise ValueError("the field 'stage_seconds' holds something that is not a number")
     return {str(stage): float(value) for stage, value in seconds.items()}
 
 
 def _list(record: dict[str, Any], name: str, *types: type) -> list[Any]:
-    values: list[Any] = _field(record, name, list)
+    values: list[Any] = field_of(record, name, list)
     wrong = next((value for value in values if type(value) not in types), None)
     if wrong is not None or (None in values and type(None) not in types):
         raise ValueError(f"the field {name!r} holds {wrong!r}, not {types[0].__name__}")
     return values
-
-
-def _field(record: dict[str, Any], name: str, type_: type) -> Any:
-    if name not in record:
-        raise ValueError(f"the field {name!r} is missing")
-    # Exactly the type: JSON's true is an int to Python.
-    if type(record[name]) is not type_:
-        raise ValueError(
-            f"the field {name!r} is {type(record[name]).__name__}, not {type_.__name__}"
-        )
-    return record[name]

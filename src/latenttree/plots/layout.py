@@ -12,14 +12,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.linalg import spsolve
 
-from latenttree.tree import Tree
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from latenttree.engine.arrays import Floats, Ints
+from latenttree.tree import Rooted, Tree
+from latenttree.tree.rooting import children_by_smallest, path_to_root
 
 
 @dataclass(frozen=True)
@@ -32,11 +30,11 @@ class RootedLayout:
     """
 
     root: int
-    parents: IntArray  # (n_nodes,), -1 at the root
-    order: IntArray  # (n_nodes,), parents first
-    slots: FloatArray  # (n_nodes,)
-    depths: FloatArray  # (n_nodes,)
-    heights: FloatArray  # (n_nodes,)
+    parents: Ints  # (n_nodes,), -1 at the root
+    order: Ints  # (n_nodes,), parents first
+    slots: Floats  # (n_nodes,)
+    depths: Floats  # (n_nodes,)
+    heights: Floats  # (n_nodes,)
 
 
 def centre(tree: Tree) -> int:
@@ -47,9 +45,7 @@ def centre(tree: Tree) -> int:
     """
     far = int(tree.rooted(0).order[-1])
     parents, order = tree.rooted(far)
-    path = [int(order[-1])]
-    while parents[path[-1]] >= 0:
-        path.append(int(parents[path[-1]]))
+    path = path_to_root(parents, int(order[-1]))
     middles = {path[(len(path) - 1) // 2], path[len(path) // 2]}
     degree = tree.degree()
     return min(middles, key=lambda node: (-int(degree[node]), node))
@@ -58,23 +54,24 @@ def centre(tree: Tree) -> int:
 def rooted_layout(tree: Tree, *, lengths: bool = False) -> RootedLayout:
     """Hang ``tree`` from its centre and hand out the slots."""
     root = centre(tree)
-    parents, order = tree.rooted(root)
-    steps = _steps(tree, root, lengths)
+    rooted = tree.rooted(root)
+    parents, order = rooted
+    steps = _steps(tree, rooted, lengths)
     depths, heights = np.zeros(tree.n_nodes), np.zeros(tree.n_nodes)
     for node in order[1:]:
         depths[node] = depths[parents[node]] + steps[node]
     for node in order[:0:-1]:
         above = parents[node]
         heights[above] = max(heights[above], heights[node] + steps[node])
-    return RootedLayout(root, parents, order, _slots(tree, parents, order), depths, heights)
+    return RootedLayout(root, parents, order, _slots(tree, rooted), depths, heights)
 
 
-def angles(slots: FloatArray, n_observed: int) -> FloatArray:
+def angles(slots: Floats, n_observed: int) -> Floats:
     """Slots as angles in radians, clockwise from the top."""
     return np.pi / 2 - 2 * np.pi * (slots / n_observed)
 
 
-def radii(rooted: RootedLayout, *, lengths: bool = False) -> FloatArray:
+def radii(rooted: RootedLayout, *, lengths: bool = False) -> Floats:
     """Distance of each node from the middle of the unit disc.
 
     Without ``lengths`` every leaf lies on the unit circle and a hidden node at radius
@@ -89,20 +86,12 @@ def radii(rooted: RootedLayout, *, lengths: bool = False) -> FloatArray:
     return np.divide(rooted.depths, scale, out=np.zeros_like(rooted.depths), where=scale > 0)
 
 
-def hops(rooted: RootedLayout) -> IntArray:
-    """Number of edges from the root to each node, ``(n_nodes,)``."""
-    count = np.zeros(len(rooted.order), dtype=np.int64)
-    for node in rooted.order[1:]:
-        count[node] = count[rooted.parents[node]] + 1
-    return count
-
-
-def polar_to_xy(angle: FloatArray, radius: FloatArray) -> FloatArray:
+def polar_to_xy(angle: Floats, radius: Floats) -> Floats:
     """``(..., 2)`` from angles and radii."""
     return np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=-1)
 
 
-def groups(tree: Tree, rooted: RootedLayout) -> IntArray:
+def groups(tree: Tree, rooted: RootedLayout) -> Ints:
     """The hidden node that each observed node belongs to, ``(n_observed,)``.
 
     It is the first hidden node on the way to the centre; where there is none (observed
@@ -116,7 +105,14 @@ def groups(tree: Tree, rooted: RootedLayout) -> IntArray:
     return nearest[: tree.n_observed]
 
 
-def anchored(tree: Tree, positions: FloatArray) -> FloatArray:
+def children_and_parents(tree: Tree, parents: Ints) -> tuple[Ints, Ints]:
+    """Child and parent of every edge, ``(E,)`` each."""
+    a, b = tree.edges.T
+    down = parents[b] == a
+    return np.where(down, b, a), np.where(down, a, b)
+
+
+def anchored(tree: Tree, positions: Floats) -> Floats:
     """Coordinates of all nodes when observed ones are fixed at ``positions`` ``(p, 2)``.
 
     A hidden node lies at the mean of its neighbours' positions: the linear system
@@ -132,32 +128,26 @@ def anchored(tree: Tree, positions: FloatArray) -> FloatArray:
     return np.vstack([fixed, spsolve(system.tocsc(), joined[:, :p] @ fixed)])
 
 
-def _steps(tree: Tree, root: int, lengths: bool) -> FloatArray:
+def _steps(tree: Tree, rooted: Rooted, lengths: bool) -> Floats:
     """Length of the edge above each node; 1 each without ``lengths``, 0 at the root."""
     steps = np.ones(tree.n_nodes)
     if lengths:
-        parents, _ = tree.rooted(root)
-        a, b = tree.edges.T
-        steps[np.where(parents[a] == b, a, b)] = tree.lengths
-    steps[root] = 0
+        steps[children_and_parents(tree, rooted.parents)[0]] = tree.lengths
+    steps[rooted.order[0]] = 0
     return steps
 
 
-def _slots(tree: Tree, parents: IntArray, order: IntArray) -> FloatArray:
+def _slots(tree: Tree, rooted: Rooted) -> Floats:
     """Slots of all nodes; see :class:`RootedLayout`.
 
     An observed node inside the tree takes a slot in the middle of its branches, so that
     its name sits where its edges part.
     """
-    p = tree.n_observed
+    p, (parents, order) = tree.n_observed, rooted
     size = (np.arange(tree.n_nodes) < p).astype(np.int64)
-    smallest = np.where(np.arange(tree.n_nodes) < p, np.arange(tree.n_nodes), p)
     for node in order[:0:-1]:
         size[parents[node]] += size[node]
-        smallest[parents[node]] = min(smallest[parents[node]], smallest[node])
-    children: list[list[int]] = [[] for _ in range(tree.n_nodes)]
-    for node in sorted(order[1:].tolist(), key=smallest.__getitem__):
-        children[parents[node]].append(node)
+    children = children_by_smallest(rooted, [*range(p), *[p] * tree.n_hidden])
     start, slots = np.zeros(tree.n_nodes), np.zeros(tree.n_nodes)
     for node in order:
         cursor, half = start[node], len(children[node]) // 2

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from latenttree.engine.arrays import Floats, Ints
 from latenttree.plots.canvas import shortened
-from latenttree.plots.layout import FloatArray, IntArray, polar_to_xy
+from latenttree.plots.layout import polar_to_xy
 from latenttree.plots.style import EDGE, INK, TreeStyle, support_width
 from latenttree.tree import Tree
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def draw_edges(ax: Axes, tree: Tree, style: TreeStyle, curves: FloatArray, reach: float) -> None:
+def draw_edges(ax: Axes, tree: Tree, style: TreeStyle, curves: Floats, reach: float) -> None:
     """Edges along ``curves`` (E, m, 2); finer where many share a circle of radius ``reach``."""
     from matplotlib.collections import LineCollection
 
@@ -32,7 +33,7 @@ def draw_edges(ax: Axes, tree: Tree, style: TreeStyle, curves: FloatArray, reach
     )
 
 
-def draw_nodes(ax: Axes, tree: Tree, xy: FloatArray, style: TreeStyle, slot: float) -> None:
+def draw_nodes(ax: Axes, tree: Tree, xy: Floats, style: TreeStyle, slot: float) -> None:
     """Observed dots nearly as wide as their slot (in points), hidden ones half as wide."""
     size = float(np.clip(0.55 * slot, 1.2, 7.0))
     p = tree.n_observed
@@ -43,8 +44,8 @@ def draw_nodes(ax: Axes, tree: Tree, xy: FloatArray, style: TreeStyle, slot: flo
 
 def draw_dots(
     ax: Axes,
-    xy: FloatArray,
-    colors: FloatArray | str,
+    xy: Floats,
+    colors: Floats | str,
     *,
     size: float,
     rim: float,
@@ -56,7 +57,7 @@ def draw_dots(
     ax.scatter(x, y, s=size**2, c=colors, edgecolors=rim_color, linewidths=rim, zorder=zorder)
 
 
-def draw_leaders(ax: Axes, angle: FloatArray, radius: FloatArray, colors: FloatArray) -> None:
+def draw_leaders(ax: Axes, angle: Floats, radius: Floats, colors: Floats) -> None:
     """Fine lines from nodes inside the circle to their names on it."""
     from matplotlib.collections import LineCollection
 
@@ -70,7 +71,7 @@ def draw_leaders(ax: Axes, angle: FloatArray, radius: FloatArray, colors: FloatA
 
 
 def draw_radial_names(
-    ax: Axes, tree: Tree, shown: IntArray, angle: FloatArray, font: float, gap: float
+    ax: Axes, tree: Tree, shown: Ints, angle: Floats, font: float, gap: float
 ) -> None:
     """Names along the rays, turned on the left half so that none is upside down."""
     for node in shown:
@@ -90,7 +91,7 @@ def draw_radial_names(
         )
 
 
-def draw_hanging_names(ax: Axes, tree: Tree, shown: IntArray, xy: FloatArray, font: float) -> None:
+def draw_hanging_names(ax: Axes, tree: Tree, shown: Ints, xy: Floats, font: float) -> None:
     """Names downwards below their nodes, with a halo where an observed node has edges there."""
     from matplotlib.patheffects import withStroke
 
@@ -128,7 +129,7 @@ def draw_support_key(ax: Axes) -> None:
     )
 
 
-def names_that_fit(places: FloatArray, priority: Sequence[int] | IntArray, gap: float) -> IntArray:
+def names_that_fit(places: Floats, priority: Sequence[int] | Ints, gap: float) -> Ints:
     """Nodes whose names fit with ``gap`` between them, taken in order of ``priority``."""
     taken: list[float] = []
     shown: list[int] = []

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
+from latenttree.engine.arrays import Floats
 from latenttree.errors import DataError, Option, Text
 from latenttree.plots.canvas import new_figure
-from latenttree.plots.layout import FloatArray, anchored, rooted_layout
+from latenttree.plots.layout import anchored, rooted_layout
 from latenttree.plots.marks import draw_dots
 from latenttree.plots.style import FAINT, INK, TreeStyle, tree_style
 from latenttree.plots.tree_figure import draw_radial
@@ -28,7 +29,6 @@ def plot_pixel_tree(
     support: ArrayLike | None = None,
     title: str | None = None,
     subtitle: str | None = None,
-    figure: Figure | None = None,
 ) -> Figure:
     """A tree over pixels twice: over the image grid, and radially, in the same colours.
 
@@ -39,7 +39,7 @@ def plot_pixel_tree(
     shape : rows and columns of the image; pixels that are not in the tree stay blank.
     """
     cells = _check_positions(tree, positions, shape)
-    fig = figure if figure is not None else new_figure((13.2, 6.9))
+    fig = new_figure((13.2, 6.9))
     left, right = fig.subplots(1, 2, width_ratios=[1, 1.12])
     fig.subplots_adjust(left=0.02, right=0.985, bottom=0.03, top=0.86, wspace=0.04)
     rooted = rooted_layout(tree)
@@ -54,7 +54,7 @@ def plot_pixel_tree(
 
 
 def _draw_grid(
-    ax: Axes, tree: Tree, cells: FloatArray, shape: tuple[int, int], style: TreeStyle
+    ax: Axes, tree: Tree, cells: Floats, shape: tuple[int, int], style: TreeStyle
 ) -> None:
     """Coloured cells, and the tree over them: a hidden node lies amid its neighbours."""
     from matplotlib.collections import LineCollection
@@ -81,7 +81,7 @@ def _draw_grid(
     ax.set_axis_off()
 
 
-def _draw_cells(ax: Axes, cells: FloatArray, shape: tuple[int, int], style: TreeStyle) -> None:
+def _draw_cells(ax: Axes, cells: Floats, shape: tuple[int, int], style: TreeStyle) -> None:
     """A square for each pixel of the image, in a light tint of its group's colour."""
     from matplotlib.patches import FancyBboxPatch
 
@@ -102,7 +102,7 @@ def _draw_cells(ax: Axes, cells: FloatArray, shape: tuple[int, int], style: Tree
         )
 
 
-def _check_positions(tree: Tree, positions: ArrayLike, shape: tuple[int, int]) -> FloatArray:
+def _check_positions(tree: Tree, positions: ArrayLike, shape: tuple[int, int]) -> Floats:
     cells = np.asarray(positions, dtype=float)
     if cells.shape != (tree.n_observed, 2):
         raise DataError(

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from latenttree.engine.arrays import Floats, Ints
 from latenttree.errors import DataError, Option, Text
-from latenttree.plots.layout import FloatArray, IntArray, RootedLayout, groups
+from latenttree.plots.layout import RootedLayout, groups
 from latenttree.tree import Tree
 
 INK = "#2b2f36"
@@ -30,10 +31,10 @@ NO_SUPPORT_WIDTH = 1.1
 class TreeStyle:
     """Colours and widths of every node and edge, and which names matter most."""
 
-    node_colors: FloatArray  # (n_nodes, 3); the group's colour, grey for hidden nodes
-    edge_colors: FloatArray  # (E, 3)
-    edge_widths: FloatArray  # (E,) points, for a tree of moderate size
-    priority: IntArray  # observed nodes, the one to name first in front
+    node_colors: Floats  # (n_nodes, 3); the group's colour, grey for hidden nodes
+    edge_colors: Floats  # (E, 3)
+    edge_widths: Floats  # (E,) points, for a tree of moderate size
+    priority: Ints  # observed nodes, the one to name first in front
 
 
 def tree_style(tree: Tree, rooted: RootedLayout, support: ArrayLike | None) -> TreeStyle:
@@ -53,13 +54,13 @@ def tree_style(tree: Tree, rooted: RootedLayout, support: ArrayLike | None) -> T
     return TreeStyle(node_colors, edge_colors, widths, _naming_order(tree, group))
 
 
-def support_width(support: ArrayLike) -> FloatArray:
+def support_width(support: ArrayLike) -> Floats:
     """Width in points of edges with the given support in [0, 1]."""
     share = np.clip(np.asarray(support, dtype=float), 0, 1)
     return np.asarray(LEAST_WIDTH + (MOST_WIDTH - LEAST_WIDTH) * share)
 
 
-def _widths(tree: Tree, support: ArrayLike) -> FloatArray:
+def _widths(tree: Tree, support: ArrayLike) -> Floats:
     """(E,) `support_width` of every edge; `NO_SUPPORT_WIDTH` where the support is NaN."""
     values = np.asarray(support, dtype=float)
     if values.shape != (tree.n_edges,):
@@ -72,7 +73,7 @@ def _widths(tree: Tree, support: ArrayLike) -> FloatArray:
     return np.where(np.isnan(values), NO_SUPPORT_WIDTH, support_width(values))
 
 
-def _group_colors(group: IntArray, slots: FloatArray) -> FloatArray:
+def _group_colors(group: Ints, slots: Floats) -> Floats:
     """One colour for each observed node, hue by the mean slot of its group, ``(p, 3)``."""
     _, member = np.unique(group, return_inverse=True)
     counts = np.bincount(member)
@@ -83,7 +84,7 @@ def _group_colors(group: IntArray, slots: FloatArray) -> FloatArray:
     return _oklch(light, np.full(len(hue), 0.135), hue)[member]
 
 
-def _oklch(light: FloatArray, chroma: FloatArray, hue: FloatArray) -> FloatArray:
+def _oklch(light: Floats, chroma: Floats, hue: Floats) -> Floats:
     """sRGB in [0, 1] from Oklab lightness, chroma and hue: even steps look even."""
     a, b = chroma * np.cos(hue), chroma * np.sin(hue)
     lms = np.stack(
@@ -105,11 +106,11 @@ def _oklch(light: FloatArray, chroma: FloatArray, hue: FloatArray) -> FloatArray
     return np.where(linear <= 0.0031308, 12.92 * linear, 1.055 * linear ** (1 / 2.4) - 0.055)
 
 
-def _rgb(color: str) -> FloatArray:
+def _rgb(color: str) -> Floats:
     return np.array([int(color[i : i + 2], 16) for i in (1, 3, 5)]) / 255
 
 
-def _naming_order(tree: Tree, group: IntArray) -> IntArray:
+def _naming_order(tree: Tree, group: Ints) -> Ints:
     """Observed nodes, most typical (shortest edge) of every group first, large groups first."""
     p = tree.n_observed
     reach = np.full(tree.n_nodes, np.inf)

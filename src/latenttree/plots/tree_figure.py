@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from latenttree.engine.arrays import Floats
 from latenttree.errors import DataError, Option, Text
 from latenttree.plots.canvas import longest_name, new_figure, size_in_points
 from latenttree.plots.layout import (
-    FloatArray,
-    IntArray,
     RootedLayout,
     angles,
-    hops,
+    children_and_parents,
     polar_to_xy,
     radii,
     rooted_layout,
@@ -30,6 +29,7 @@ from latenttree.plots.marks import (
 )
 from latenttree.plots.style import INK, TreeStyle, tree_style
 from latenttree.tree import Tree
+from latenttree.tree.rooting import levels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -159,16 +159,14 @@ def _fit_circle(tree: Tree, half: float) -> tuple[float, float]:
 # ---- curves -------------------------------------------------------------------------
 
 
-def _radial_curves(
-    tree: Tree, rooted: RootedLayout, angle: FloatArray, radius: FloatArray
-) -> FloatArray:
+def _radial_curves(tree: Tree, rooted: RootedLayout, angle: Floats, radius: Floats) -> Floats:
     """Edges that leave the parent outwards and enter the child outwards, ``(E, m, 2)``."""
-    child, parent = _ends(tree, rooted)
+    child, parent = children_and_parents(tree, rooted.parents)
     # The middle of the disc has no angle of its own: its edges run straight.
     start = np.where(radius[parent] > 0, angle[parent], angle[child])
     # Turn within one level of the tree, then run out straight: long edges that swing slowly
     # would cross the branches between.
-    level = 1 / max(float(np.max(hops(rooted))), 1.0)
+    level = 1 / max(*levels(tree.rooted(rooted.root)), 1)
     middle = radius[parent] + np.minimum((radius[child] - radius[parent]) / 2, level)
     return _bezier(
         polar_to_xy(start, radius[parent]),
@@ -178,9 +176,9 @@ def _radial_curves(
     )
 
 
-def _top_down_curves(tree: Tree, rooted: RootedLayout, xy: FloatArray, lengths: bool) -> FloatArray:
+def _top_down_curves(tree: Tree, rooted: RootedLayout, xy: Floats, lengths: bool) -> Floats:
     """Smooth edges, or right angles where heights are lengths to be read, ``(E, m, 2)``."""
-    child, parent = _ends(tree, rooted)
+    child, parent = children_and_parents(tree, rooted.parents)
     a, b = xy[parent], xy[child]
     if lengths:
         return np.stack([a, np.column_stack([b[:, 0], a[:, 1]]), b], axis=1)
@@ -188,14 +186,7 @@ def _top_down_curves(tree: Tree, rooted: RootedLayout, xy: FloatArray, lengths: 
     return _bezier(a, np.column_stack([a[:, 0], middle]), np.column_stack([b[:, 0], middle]), b)
 
 
-def _ends(tree: Tree, rooted: RootedLayout) -> tuple[IntArray, IntArray]:
-    """Child and parent of every edge."""
-    a, b = tree.edges.T
-    down = rooted.parents[b] == a
-    return np.where(down, b, a), np.where(down, a, b)
-
-
-def _bezier(*controls: FloatArray) -> FloatArray:
+def _bezier(*controls: Floats) -> Floats:
     """Cubic curves ``(E, 24, 2)`` from four control points ``(E, 2)`` each."""
     t = np.linspace(0, 1, 24)[None, :, None]
     weights = ((1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t**2 * (1 - t), t**3)

@@ -9,7 +9,7 @@ methods are those of the estimator. `evidence` and `records` read the samples, `
 from latenttree.queries.answers import Answers, TreeAnswers, answers_of
 from latenttree.queries.evidence import SampleEvidence, check_possible, no_evidence, read_samples
 from latenttree.queries.filling import Filled
-from latenttree.queries.mixin import QueryMixin, as_generator
+from latenttree.queries.mixin import QueryMixin, as_generator, weighted_sum
 from latenttree.queries.nodes import classes_of, hidden_names_out, node_index, node_indices
 
 __all__ = [
@@ -27,4 +27,5 @@ __all__ = [
     "node_index",
     "node_indices",
     "read_samples",
+    "weighted_sum",
 ]

@@ -1,69 +1,25 @@
-"""Answers to queries, behind one interface for both kinds of model.
-
-`TreeAnswers` is for hidden nodes with states, by belief propagation; `queries.gaussian` is for
-Gaussian trees.
-"""
+"""Answers to queries: `TreeAnswers` of models with states, by belief propagation; those of Gaussian
+trees, with the same methods, are in `queries.gaussian`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.data import Schema
 from latenttree.data.schema.new_data import Rows
+from latenttree.engine.arrays import Floats
 from latenttree.errors import DataError
+from latenttree.model.gaussian import GaussianTreeModel
 from latenttree.model.inference import Evidence
 from latenttree.model.tree_model import TreeModel
 from latenttree.queries.evidence import SampleEvidence, check_possible
 from latenttree.queries.filling import Filled, fill_by_draws, fill_by_modes
+from latenttree.queries.gaussian import GaussianAnswers
 from latenttree.queries.nodes import classes_of, hidden_names_out
-
-Floats = NDArray[np.float64]
-
-
-class Answers(Protocol):
-    """Queries that both kinds of model answer."""
-
-    def names_out(self) -> NDArray[Any]:
-        """Names of the columns of `hidden`."""
-
-    def hidden(self, evidence: SampleEvidence, n_jobs: int = 1) -> Floats:
-        """(n, columns) posteriors of all hidden nodes side by side; means in a Gaussian tree."""
-
-    def states(self, evidence: SampleEvidence, joint: bool, n_jobs: int = 1) -> NDArray[Any]:
-        """The most probable value of every hidden node, by itself or all together."""
-
-    def probabilities(
-        self, evidence: SampleEvidence, nodes: Sequence[int], n_jobs: int = 1
-    ) -> list[Floats]:
-        """`P(v | sample)` of each of the nodes, `(n, dims[v])`."""
-
-    def classes(self, v: int) -> NDArray[Any]:
-        """Labels of the states of a node."""
-
-    def log_likelihoods(self, evidence: SampleEvidence, n_jobs: int = 1) -> Floats:
-        """(n,) `log P(sample)`; -inf where a sample is impossible."""
-
-    def sample(self, n: int, rng: np.random.Generator) -> tuple[Filled, NDArray[Any]]:
-        """n draws: values of the observed variables, and of the hidden nodes."""
-
-    def filled(self, rows: Rows, rng: np.random.Generator | None, n_jobs: int = 1) -> Filled:
-        """Samples without gaps: the most probable values, or with `rng` draws."""
-
-    def conditional(self, v: int, u: int) -> Floats:
-        """`P(v | u)` or `E[v | u]` of the two ends of an edge."""
-
-
-def answers_of(model: Any, schema: Schema) -> Answers:
-    """The answers of a model of any kind."""
-    if isinstance(model, TreeModel):
-        return TreeAnswers(model, schema)
-    from latenttree.queries.gaussian import GaussianAnswers
-
-    return GaussianAnswers(model, schema)
 
 
 class TreeAnswers:
@@ -189,3 +145,14 @@ class TreeAnswers:
                 node=given,
             )
         return self.model.conditional(v, u)
+
+
+Answers = TreeAnswers | GaussianAnswers
+"""The two have the same methods."""
+
+
+def answers_of(model: TreeModel | GaussianTreeModel, schema: Schema) -> Answers:
+    """The answers of a model of any kind."""
+    if isinstance(model, TreeModel):
+        return TreeAnswers(model, schema)
+    return GaussianAnswers(model, schema)

@@ -13,6 +13,7 @@ from latenttree.data import Schema
 from latenttree.data.checks import listing
 from latenttree.data.schema.new_data import Rows
 from latenttree.engine import blocks
+from latenttree.engine.arrays import Floats
 from latenttree.errors import DataError
 from latenttree.model.emissions import soft_evidence
 from latenttree.model.inference import Evidence
@@ -20,8 +21,6 @@ from latenttree.model.samples import Chunk, evidence_of
 from latenttree.model.tree_model import TreeModel
 from latenttree.queries.nodes import FittedModel
 from latenttree.queries.records import Record, is_vector, read_records
-
-Floats = NDArray[np.float64]
 
 CHUNK_BYTES = 1 << 27
 """Memory of the working arrays of a range of samples."""
@@ -178,10 +177,9 @@ def _with_gaps(schema: Schema, rows: Rows) -> dict[int, Any]:
     return arrays
 
 
-def no_evidence(model: TreeModel, n: int = 1) -> SampleEvidence:
-    """Samples of which nothing is known."""
-    codes = Evidence.nothing(model, n).codes
-    return SampleEvidence(Rows(n, codes))
+def no_evidence(model: TreeModel) -> SampleEvidence:
+    """A sample of which nothing is known."""
+    return SampleEvidence(Rows(1, Evidence.nothing(model, 1).codes))
 
 
 def _as_records(schema: Schema, X: Any, unused: Collection[str]) -> Sequence[Record] | None:

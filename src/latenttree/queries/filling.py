@@ -9,17 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from latenttree.data.schema.decode import Known, labels_or_numbers
+from latenttree.data.schema.decode import Known
 from latenttree.data.schema.new_data import Rows
 from latenttree.data.schema.schema import Schema
+from latenttree.engine.arrays import Bools, Floats, Ints
 from latenttree.model.inference import Evidence
 from latenttree.model.samples import Chunk, evidence_of
 from latenttree.model.tree_model import TreeModel
 from latenttree.queries.evidence import check_possible, no_overflow_warnings, sample_ranges
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 
 ROUNDING = 1e-12  # by which a sum of halves may fall short of 1/2
 
@@ -108,7 +105,7 @@ class Gaps:
         self.arrays = dict(rows.arrays)
         self._coded = self.codes < 0
         self._coded[:, list(model.emissions)] = False
-        self._numbers: dict[int, Mask] = {}
+        self._numbers: dict[int, Bools] = {}
         some = self._coded.any(axis=1)
         for v, values in sorted(rows.arrays.items()):
             if not sparse.issparse(values) and np.isnan(values).any():
@@ -145,7 +142,7 @@ class Gaps:
         return Filled(self.codes, self.arrays)
 
 
-def _any(mask: Mask) -> Mask:
+def _any(mask: Bools) -> Bools:
     """(n,) whether a sample is marked, in any coordinate."""
     return mask if mask.ndim == 1 else np.asarray(mask.any(axis=1))
 
@@ -156,6 +153,6 @@ def _any(mask: Mask) -> Mask:
 def filled_records(schema: Schema, filled: Filled) -> list[dict[str, Any]]:
     """Samples without gaps, each as a dict from variables to labels, numbers and vectors."""
     known = Known(schema, filled.codes, filled.arrays)
-    values = [labels_or_numbers(known, v) for v in range(schema.n_vars)]
+    values = [known.values(v) for v in range(schema.n_vars)]
     columns = [list(x) if x.ndim == 2 else x.tolist() for x in values]
     return [dict(zip(schema.names, row, strict=True)) for row in zip(*columns, strict=True)]

@@ -15,16 +15,15 @@ from scipy import sparse
 
 from latenttree.data import Schema
 from latenttree.data.schema.new_data import Rows
+from latenttree.engine.arrays import Floats
 from latenttree.errors import DataError
 from latenttree.model.gaussian import GaussianTreeModel
 from latenttree.queries.evidence import SampleEvidence, no_overflow_warnings, sample_ranges
 from latenttree.queries.filling import Filled
 
-Floats = NDArray[np.float64]
-
 
 class GaussianAnswers:
-    """Hidden nodes with posterior means; see `Answers`."""
+    """Hidden nodes with posterior means; the methods of `queries.answers.TreeAnswers`."""
 
     def __init__(self, model: GaussianTreeModel, schema: Schema) -> None:
         self.model, self.schema = model, schema

@@ -17,13 +17,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from latenttree.data import Schema, check_weights
 from latenttree.engine import resolve_jobs
-from latenttree.errors import DataError, Option, Text
+from latenttree.engine.arrays import Floats
+from latenttree.errors import DataError, check_option
 from latenttree.queries.answers import Answers, answers_of
 from latenttree.queries.evidence import SampleEvidence, no_evidence, read_samples, read_to_fill
 from latenttree.queries.filling import filled_records
 from latenttree.queries.nodes import Node, node_index, node_indices
-
-Floats = NDArray[np.float64]
 
 
 class QueryMixin(TransformerMixin):
@@ -163,11 +162,9 @@ class QueryMixin(TransformerMixin):
     def _weighted(self, X: Any, sample_weight: Any) -> tuple[float, float]:
         """Log-likelihood of all samples together, and how many they count for."""
         logs = self.score_samples(X)
-        if sample_weight is None:
-            return float(logs.sum()), float(len(logs))
-        weights = check_weights(sample_weight, len(logs), least=0.0)
-        used = weights > 0  # a sample that does not count may be impossible
-        return float(weights[used] @ logs[used]), float(weights.sum())
+        if sample_weight is not None:
+            sample_weight = check_weights(sample_weight, len(logs), least=0.0)
+        return weighted_sum(logs, sample_weight)
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[Any, NDArray[Any]]:
         """Draw samples from the model.
@@ -184,13 +181,8 @@ class QueryMixin(TransformerMixin):
             the columns of `transform`.
         """
         self._check_model()
-        if not isinstance(n_samples, int | np.integer) or n_samples < 1:
-            raise DataError(
-                Text(Option("n_samples", n_samples)),
-                "pass a whole number from 1 on",
-                value=n_samples,
-                option="n_samples",
-            )
+        possible = isinstance(n_samples, int | np.integer) and n_samples >= 1
+        check_option("n_samples", n_samples, possible, "pass a whole number from 1 on")
         rng = self._generator(random_state)
         drawn, hidden = self._answers().sample(int(n_samples), rng)
         return self.schema_.decode(*drawn), hidden
@@ -218,13 +210,8 @@ class QueryMixin(TransformerMixin):
         to their values (a vector for a block), for a list of records a list of them.
         """
         self._check_model()
-        if method not in ("mode", "sample"):
-            raise DataError(
-                Text(Option("method", method), " is unknown"),
-                "choose 'mode' or 'sample'",
-                value=method,
-                option="method",
-            )
+        known = method in ("mode", "sample")
+        check_option("method", method, known, "choose 'mode' or 'sample'", " is unknown")
         rng = self._generator(random_state) if method == "sample" else None
         evidence = read_to_fill(self.model_, self.schema_, X)
         if evidence is not None:
@@ -304,6 +291,15 @@ class QueryMixin(TransformerMixin):
         return as_generator(self.random_state if random_state is None else random_state)
 
 
+def weighted_sum(logs: Floats, weights: Floats | None) -> tuple[float, float]:
+    """The sum over samples, each counted as often as its weight says, and how many they count for.
+    A sample of weight 0 may be impossible."""
+    if weights is None:
+        return float(logs.sum()), float(len(logs))
+    used = weights > 0
+    return float(weights[used] @ logs[used]), float(weights.sum())
+
+
 def _check_input_features(estimator: Any, input_features: Any) -> None:
     """Names given to `get_feature_names_out` must be those of the training data."""
     if input_features is None:
@@ -327,13 +323,7 @@ def as_generator(random_state: Any) -> np.random.Generator:
     """A generator from whatever scikit-learn accepts as random state, or from a generator."""
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(2**31 - 1, size=4))
-    if random_state is not None and not isinstance(
-        random_state, int | np.integer | np.random.Generator
-    ):
-        raise DataError(
-            Text(Option("random_state", random_state)),
-            "pass an integer, a Generator, a RandomState or None",
-            value=random_state,
-            option="random_state",
-        )
+    known = random_state is None or isinstance(random_state, int | np.integer | np.random.Generator)
+    remedy = "pass an integer, a Generator, a RandomState or None"
+    check_option("random_state", random_state, known, remedy)
     return np.random.default_rng(random_state)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable
 from difflib import get_close_matches
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,22 +13,11 @@ from numpy.typing import NDArray
 from latenttree.data import Schema
 from latenttree.data.checks import listing
 from latenttree.errors import DataError
+from latenttree.model.gaussian import GaussianTreeModel
 from latenttree.model.tree_model import TreeModel
-from latenttree.tree import Tree
 
 Node = str | int
-
-
-class FittedModel(Protocol):
-    """The parts that both kinds of fitted model have."""
-
-    @property
-    def tree(self) -> Tree:
-        """Its tree, observed nodes first."""
-
-    @property
-    def n_parameters(self) -> int:
-        """Free parameters."""
+FittedModel = TreeModel | GaussianTreeModel
 
 
 def node_index(model: FittedModel, node: Node, schema: Schema | None = None) -> int:

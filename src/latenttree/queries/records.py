@@ -6,18 +6,17 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from latenttree.data import Schema
 from latenttree.data.columns.codes import objects
 from latenttree.data.columns.vectors import Column, vector_of
 from latenttree.data.schema.lookup import known_codes
 from latenttree.data.schema.new_data import Rows
+from latenttree.engine.arrays import Floats, Ints
 from latenttree.errors import DataError
 from latenttree.model.tree_model import TreeModel
 from latenttree.queries.nodes import FittedModel, Node, classes_of, node_index
 
-Floats = NDArray[np.float64]
 Record = Mapping[Any, Any]  # node -> label, number or weights
 
 
@@ -106,9 +105,9 @@ def _with_article(value: Any) -> str:
     return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
 
 
-def _codes(schema: Schema, v: int, labels: Sequence[Any]) -> NDArray[np.int64]:
+def _codes(schema: Schema, v: int, labels: Sequence[Any]) -> Ints:
     """(n,) codes of the labels of variable `v` in every record, -1 where it is missing."""
-    return schema.codes(v, objects(labels))
+    return np.asarray(schema.variables[v].encode(Column(objects(labels))))
 
 
 def _with_states(model: FittedModel, v: int) -> TreeModel:
@@ -201,4 +200,4 @@ def _numbers(schema: Schema, v: int, values: Sequence[Any]) -> Any:
     for row, value in enumerate(values):
         if value is not None:
             column[row] = list(value) if column.ndim == 2 else value
-    return schema.numbers(v, column)
+    return schema.variables[v].encode(Column(column))

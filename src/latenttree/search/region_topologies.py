@@ -129,7 +129,7 @@ def _parts(topology: Topology, within: int) -> list[int]:
     return parts + [1 << b for b in range(topology.m) if left >> b & 1]
 
 
-def joined(r: Floats, n: float, caution: float) -> tuple[Topology, dict[int, float]]:
+def joined_topology(r: Floats, n: float, caution: float) -> tuple[Topology, dict[int, float]]:
     """The tree by neighbour joining of branches with correlations `r`, and the lengths of its inner
     edges."""
     m = len(r)
@@ -174,7 +174,7 @@ def _proposals(current: Topology, r: Floats, n: float) -> Iterator[Topology]:
     if m <= MAX_SPLIT:
         yield from splits_in_two(m)
     for caution in CAUTIONS:
-        topology, lengths = joined(r, n, caution)
+        topology, lengths = joined_topology(r, n, caution)
         yield topology
         yield from contractions(topology, lengths)
     for split in current.splits:

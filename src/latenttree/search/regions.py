@@ -133,7 +133,7 @@ class GatherEvidence:
         if len(inner):
             evidence = evidence_of(chunk, self.model, n_jobs)
             parts.insert(0, self.model.messages(evidence, inner, n_jobs))
-        return joined(parts or [np.zeros((len(chunk), 0, 1), dtype=np.float32)], axis=1)
+        return concatenated(parts or [np.zeros((len(chunk), 0, 1), dtype=np.float32)], axis=1)
 
 
 def gather_evidence(
@@ -166,10 +166,10 @@ def _all_chunks(chunks: list[ChunkEvidence]) -> ChunkEvidence:
     """The codes and messages of all chunks in one, contiguous."""
     codes, incoming, _, weights = zip(*chunks, strict=True)
     return ChunkEvidence(
-        np.ascontiguousarray(joined(codes, axis=1)),
-        np.ascontiguousarray(joined(incoming)),
+        np.ascontiguousarray(concatenated(codes, axis=1)),
+        np.ascontiguousarray(concatenated(incoming)),
         {},
-        np.ascontiguousarray(joined(weights), dtype=np.float64),
+        np.ascontiguousarray(concatenated(weights), dtype=np.float64),
     )
 
 
@@ -180,6 +180,6 @@ def _likelihoods(emission: Emission, values: Any) -> NDArray[np.float32]:
     return np.exp(logs - np.where(np.isfinite(top), top, 0.0)).astype(np.float32)
 
 
-def joined(parts: Sequence[Any], axis: int = 0) -> Any:
+def concatenated(parts: Sequence[Any], axis: int = 0) -> Any:
     """Arrays concatenated; a single one is not copied."""
     return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=axis)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
-from latenttree.errors import DataError, Option, Text
-from latenttree.tree.rooting import ParentEdges, children_of
+from latenttree.errors import check_option
+from latenttree.tree.rooting import ParentEdges, children_of, levels
 
 Style = Literal["unicode", "ascii"]
 
@@ -38,29 +38,14 @@ def draw_text(
     max_depth: int | None = None,
 ) -> str:
     """The drawing of `Tree.draw`: a line with the label of each node."""
-    if style not in MARKS:
-        raise DataError(
-            Text(Option("style", style)),
-            "give 'unicode' or 'ascii'",
-            value=style,
-            option="style",
-        )
-    _check_limit("max_lines", max_lines, 2)
-    _check_limit("max_depth", max_depth, 1)
+    check_option("style", style, style in MARKS, "give 'unicode' or 'ascii'")
+    for name, limit, least in (("max_lines", max_lines, 2), ("max_depth", max_depth, 1)):
+        whole = isinstance(limit, int | np.integer) and not isinstance(limit, bool)
+        possible = limit is None or (whole and limit >= least)
+        check_option(name, limit, possible, f"give a whole number from {least}, or None for all")
     drawing = _Drawing(rooted, names, labels)
     n_shown = drawing.n_shown(max_lines, max_depth)
     return "\n".join(drawing.lines(n_shown, MARKS[style]))
-
-
-def _check_limit(name: str, value: Any, least: int) -> None:
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if value is not None and not (whole and value >= least):
-        raise DataError(
-            Text(Option(name, value)),
-            f"give a whole number from {least}, or None for all",
-            value=value,
-            option=name,
-        )
 
 
 class _Drawing:
@@ -68,7 +53,7 @@ class _Drawing:
     that everything below a node that is left out is left out too."""
 
     def __init__(self, rooted: ParentEdges, names: Sequence[str], labels: Sequence[str]) -> None:
-        self.names, self.labels = names, labels
+        self.rooted, self.names, self.labels = rooted, names, labels
         self.parents, self.order = rooted.parents.tolist(), rooted.order.tolist()
         self.children = children_of(rooted)
 
@@ -76,7 +61,7 @@ class _Drawing:
         """How many nodes, in breadth-first order, fit within the limits; every node below which
         some are left out takes one line more."""
         n = len(self.order)
-        most = n if max_depth is None else self._within(max_depth)
+        most = n if max_depth is None else sum(d <= max_depth for d in levels(self.rooted))
         if max_lines is None:
             return most
         place = {v: i for i, v in enumerate(self.order)}
@@ -87,13 +72,6 @@ class _Drawing:
                 more[place[self.children[v][-1]] + 1] -= 1
         n_lines = np.arange(n + 1) + np.cumsum(more)[: n + 1]
         return max(1, int(np.flatnonzero(n_lines[: most + 1] <= max_lines)[-1]))
-
-    def _within(self, max_depth: int) -> int:
-        """Number of nodes of at most a depth."""
-        depth = [0] * len(self.order)
-        for v in self.order[1:]:
-            depth[v] = depth[self.parents[v]] + 1
-        return sum(d <= max_depth for d in depth)
 
     def lines(self, n_shown: int, marks: _Marks) -> list[str]:
         """The drawing, depth first; a stack, so that depth costs no recursion."""

@@ -114,7 +114,10 @@ class ParsedTree(NamedTuple):
 def parse_newick(text: str, observed: Sequence[str] | None = None) -> ParsedTree:
     """Names, edges and lengths of a tree in Newick text; see `Tree.from_newick`."""
     nodes = _parse(text)
-    _drop_support(nodes, () if observed is None else observed)
+    wanted = set(() if observed is None else observed)
+    for v in nodes.support:
+        if nodes.label[v] not in wanted:
+            nodes.label[v] = None
     _check_labels(nodes)
     _suppress_root(nodes)
     present = [v for v in range(len(nodes.parent)) if nodes.parent[v] != _REMOVED]
@@ -182,7 +185,8 @@ def _parse(text: str) -> _Nodes:
             nodes.length[current] = _length(text, next(tokens, None))
             stage = "done"
         elif token.text == ";" and current == 0:
-            _check_end(text, next(tokens, None))
+            if (after := next(tokens, None)) is not None:
+                _fail(text, after.at, "more text after the tree's ';'")
             return nodes
         else:
             _fail(text, token.at, f"an unexpected {token.text!r}")
@@ -195,18 +199,6 @@ def _length(text: str, token: _Token | None) -> float:
     if token.kind != "word" or not _is_number(token.text):
         _fail(text, token.at, f"{token.text!r} in place of a length")
     return float(token.text)
-
-
-def _check_end(text: str, token: _Token | None) -> None:
-    if token is not None:
-        _fail(text, token.at, "more text after the tree's ';'")
-
-
-def _drop_support(nodes: _Nodes, observed: Sequence[str]) -> None:
-    wanted = set(observed)
-    for v in nodes.support:
-        if nodes.label[v] not in wanted:
-            nodes.label[v] = None
 
 
 def _check_labels(nodes: _Nodes) -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 
 import numpy as np
 
-from latenttree.errors import DataError
-from latenttree.tree.rooting import IntArray, Rooted
+from latenttree.tree.rooting import IntArray, Rooted, children_by_smallest
 
 
 def compact_hidden(edges: IntArray, n_observed: int) -> IntArray:
@@ -27,19 +26,10 @@ def canonical_numbers(rooted: Rooted, new_observed: IntArray) -> IntArray:
     first, neighbours in order of the smallest new observed number in their branch.
     ``O(n log n)``.
     """
-    p, n_nodes = len(new_observed), len(rooted.parents)
-    parents, order = rooted.parents.tolist(), rooted.order.tolist()
-    smallest = new_observed.tolist() + [p] * (n_nodes - p)
-    for v in reversed(order[1:]):
-        if smallest[v] < smallest[parents[v]]:
-            smallest[parents[v]] = smallest[v]
-    # A branch is known by the smallest observed node in it: handing the nodes out in that
-    # order leaves every list of children sorted.
-    children: list[list[int]] = [[] for _ in range(n_nodes)]
-    for v in sorted(order[1:], key=smallest.__getitem__):
-        children[parents[v]].append(v)
-    numbers = new_observed.tolist() + [0] * (n_nodes - p)
-    queue, n_numbered = [order[0]], p
+    p, n_hidden = len(new_observed), len(rooted.parents) - len(new_observed)
+    children = children_by_smallest(rooted, new_observed.tolist() + [p] * n_hidden)
+    numbers = new_observed.tolist() + [0] * n_hidden
+    queue, n_numbered = [int(rooted.order[0])], p
     for v in queue:
         if v >= p:
             numbers[v] = n_numbered
@@ -49,10 +39,17 @@ def canonical_numbers(rooted: Rooted, new_observed: IntArray) -> IntArray:
 
 
 def merged_nodes(
-    edges: IntArray, edge_ids: IntArray, names: Sequence[str], n_observed: int
+    n_nodes: int,
+    n_observed: int,
+    pairs: IntArray,
+    refuse: Callable[[int, int, int], None] | None = None,
 ) -> IntArray:
-    """For each node, the node that it becomes when the given edges are contracted."""
-    target = list(range(len(names)))
+    """For each node, the node that it becomes when pairs ``(m, 2)`` are merged one after another.
+
+    The lowest node stays, so that a hidden node becomes an observed one. Two observed nodes are not
+    merged; ``refuse`` is told the number of the pair and the two nodes.
+    """
+    target = list(range(n_nodes))
 
     def find(v: int) -> int:
         while target[v] != v:
@@ -60,15 +57,10 @@ def merged_nodes(
             v = target[v]
         return v
 
-    for e in edge_ids.tolist():
-        low, high = sorted(find(v) for v in edges[e].tolist())
-        if high < n_observed:
-            raise DataError(
-                f"contracting edge {e} would merge the observed nodes {names[low]!r} and "
-                f"{names[high]!r}",
-                "leave out one of the edges between them",
-                value=e,
-                node=names[high],
-            )
-        target[high] = low
-    return np.array([find(v) for v in range(len(names))], dtype=np.int64)
+    for i, pair in enumerate(pairs.tolist()):
+        low, high = sorted(map(find, pair))
+        if high >= n_observed:
+            target[high] = low
+        elif refuse is not None:
+            refuse(i, low, high)
+    return np.array([find(v) for v in range(n_nodes)], dtype=np.int64)

@@ -80,6 +80,26 @@ def children_of(rooted: Rooted | ParentEdges) -> list[list[int]]:
     return children
 
 
+def children_by_smallest(rooted: Rooted | ParentEdges, smallest: list[int]) -> list[list[int]]:
+    """The children of each node, in order of the smallest number in their branches; ``smallest``
+    holds the number of each node, and is changed into the smallest of its branch."""
+    parents, order = rooted.parents.tolist(), rooted.order.tolist()
+    for v in reversed(order[1:]):
+        smallest[parents[v]] = min(smallest[parents[v]], smallest[v])
+    children: list[list[int]] = [[] for _ in parents]
+    for v in sorted(order[1:], key=smallest.__getitem__):
+        children[parents[v]].append(v)
+    return children
+
+
+def levels(rooted: Rooted | ParentEdges) -> list[int]:
+    """The number of edges from the root to each node."""
+    parents, level = rooted.parents.tolist(), [0] * len(rooted.order)
+    for v in rooted.order[1:].tolist():
+        level[v] = level[parents[v]] + 1
+    return level
+
+
 def frozen(array: NDArray[Any]) -> Any:
     """The array itself, made read-only."""
     array.flags.writeable = False

@@ -16,13 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from latenttree.errors import DataError
-from latenttree.tree.checks import (
-    as_edges,
-    as_lengths,
-    check_connected,
-    check_degrees,
-    check_edges,
-)
+from latenttree.tree.checks import as_edges, as_lengths, check_connected, check_degrees, check_edges
 from latenttree.tree.drawing import Style, draw_text
 from latenttree.tree.graph import graph_of
 from latenttree.tree.names import check_node_names, check_same_names, hidden_names
@@ -283,7 +277,17 @@ class Tree:
         """
         drop = np.zeros(self.n_edges, dtype=bool)
         drop[np.asarray(edge_ids, dtype=np.int64).ravel()] = True
-        merged = merged_nodes(self.edges, np.flatnonzero(drop), self.names, self.n_observed)
+
+        def refuse(i: int, low: int, high: int) -> None:
+            raise DataError(
+                f"contracting edge {np.flatnonzero(drop)[i]} would merge the observed nodes "
+                f"{self.names[low]!r} and {self.names[high]!r}",
+                "leave out one of the edges between them",
+                value=int(np.flatnonzero(drop)[i]),
+                node=self.names[high],
+            )
+
+        merged = merged_nodes(self.n_nodes, self.n_observed, self.edges[drop], refuse)
         edges = merged[self.edges[~drop]]
         return Tree.build(self.observed_names, edges, self.lengths[~drop])
 

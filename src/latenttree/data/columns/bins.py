@@ -57,9 +57,12 @@ def varies(values: NDArray[Any], weights: Floats | None = None) -> bool:
     return bool(spread(values[:, None], weights)[1][0] > 0)
 
 
-def spread(x: NDArray[Any], weights: Floats | None = None) -> tuple[Floats, Floats]:
-    """Mean and standard deviation of the columns of `(n, d)` numbers, NaN left out; a negligible
-    deviation is 0. In units of the largest value, so that no scale over- or underflows."""
+def spread(x: Any, weights: Floats | None = None) -> tuple[Floats, Floats]:
+    """Mean and standard deviation of the columns of `(n, d)` numbers, dense or CSR, NaN left out; a
+    negligible deviation is 0. In units of the largest value, so that no scale over- or underflows.
+    """
+    if sparse.issparse(x):
+        return sparse_spread(x, weights)
     with np.errstate(invalid="ignore"):
         unit = np.fmax.reduce(np.abs(x), axis=0, initial=0.0).astype(np.float64)
     unit[~(unit > 0)] = 1.0

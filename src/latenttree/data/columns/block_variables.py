@@ -16,16 +16,17 @@ from scipy import sparse
 
 from latenttree.data.checks import (
     OnlyValue,
+    cell_error,
     check_finite,
     check_known,
     check_squares,
+    column_error,
     wrong_count,
 )
 from latenttree.data.columns.bins import (
     bin_codes,
     normal_scores,
     quantile_edges,
-    sparse_spread,
     spread,
     standardised,
 )
@@ -38,10 +39,10 @@ from latenttree.data.columns.families import (
     block_family,
     check_scores,
     whole,
+    wrong_family,
 )
 from latenttree.data.columns.variables import Variable, one_hot
 from latenttree.data.values import CODED, TRAITS, outside_support
-from latenttree.errors import DataError
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -62,12 +63,8 @@ _PREVIEW = 100  # rows that are looked at first
 def check_block(array: NDArray[Any], columns: Sequence[str]) -> None:
     """Raise unless a dense block holds finite numbers."""
     if array.dtype.kind not in "biuf":
-        raise DataError(
-            f"a block must be numeric, but {columns[0]!r} has type {array.dtype}",
-            "pass categories as a 1-D vector",
-            value=array.dtype,
-            column=columns[0],
-        )
+        what = f"a block must be numeric, but {columns[0]!r} has type {array.dtype}"
+        raise column_error(what, "pass categories as a 1-D vector", columns[0], array.dtype)
     check_finite(array, columns)
 
 
@@ -124,13 +121,9 @@ def variable_of_block(
     content, width = content_of(x), x.shape[1]
     family = block_family(requested, content, width, name)
     if not TRAITS[family].sparse and sparse.issparse(x):
-        raise DataError(
-            f"family {family!r} needs a dense block, but {name!r} is sparse",
-            "use 'gaussian_diagonal' or 'gaussian_spherical', or pass it dense",
-            value=family,
-            column=name,
-            option="family",
-        )
+        what = f"family {family!r} needs a dense block, but {name!r} is sparse"
+        remedy = "use 'gaussian_diagonal' or 'gaussian_spherical', or pass it dense"
+        raise wrong_family(what, remedy, name, family)
     if family in CODED:
         return _coded(x, name, family)
     _check_holds(x, content, family, columns)
@@ -211,14 +204,9 @@ def _check_holds(x: Any, content: BlockContent, family: str, columns: Sequence[s
     row, column = int(matrix.row[at]), columns[int(matrix.col[at])]
     if family != "multihot":
         raise wrong_count(value[at], row, column, family)
-    raise DataError(
-        f"value {value[at]:g} at row {row}, column {column!r}: family 'multihot' "
-        "holds codes that are 0 or 1",
-        "use 'multinomial' or 'poisson' for counts",
-        value=value[at],
-        row=row,
-        column=column,
-    )
+    holds = ": family 'multihot' holds codes that are 0 or 1"
+    remedy = "use 'multinomial' or 'poisson' for counts"
+    raise cell_error(f"value {value[at]:g}", value[at], row, column, remedy, holds)
 
 
 def _gaps(x: Any, family: str) -> Mask | None:
@@ -249,9 +237,9 @@ def _constant(
     if family == "multinomial":
         known = slice(None) if gaps is None else ~gaps
         shares = structural[known]
-        mean, deviation = sparse_spread(shares, None)
+        mean, deviation = spread(shares)
         return None if deviation.max() > ROUNDING else _only(mean)
-    mean, deviation = sparse_spread(x, weights) if sparse.issparse(x) else spread(x, weights)
+    mean, deviation = spread(x, weights)
     return None if deviation.any() else _only(mean)
 
 
@@ -292,13 +280,11 @@ def _coordinate_bins(column: Floats, weights: Floats | None) -> sparse.csr_array
 
 def _scaled(x: Block, weights: Floats | None) -> Any:
     """Coordinates divided by their standard deviation; sparse stays sparse."""
-    if sparse.issparse(x):
-        deviation = sparse_spread(x, weights)[1]
-        deviation[deviation == 0] = 1.0
-        data = (x.data / deviation[x.indices]).astype(np.float32)
-        return sparse.csr_array((data, x.indices, x.indptr), shape=x.shape)
     mean, deviation = spread(x, weights)
     deviation[deviation == 0] = 1.0
+    if sparse.issparse(x):
+        data = (x.data / deviation[x.indices]).astype(np.float32)
+        return sparse.csr_array((data, x.indices, x.indptr), shape=x.shape)
     return (_filled(x, mean) / deviation).astype(np.float32)
 
 

@@ -11,14 +11,21 @@ from scipy import sparse
 
 from latenttree.data.checks import (
     OnlyValue,
+    cell_error,
     check_shape,
     complex_data,
     constant_variables,
     coordinate_names,
     resolve_names,
 )
-from latenttree.data.table import Table, sparse_binary_table
+from latenttree.data.table import Table, codes_of_one_hot, sparse_binary_table
 from latenttree.errors import DataError
+
+NOT_FINITE = "NaN or infinity (value {})", "values must be finite: drop or fill it"
+NEGATIVE = (
+    "negative value {}",
+    "values must be >= 0: correct it, or pass real vectors as dense blocks",
+)
 
 
 def table_from_sparse(X: Any, names: Sequence[Any] | None, drop_constant: bool) -> Table:
@@ -82,34 +89,25 @@ def canonical_csr(X: Any, names: Sequence[str], negative: bool = False) -> spars
 def _check_stored(matrix: sparse.csr_array, names: Sequence[str], negative: bool) -> None:
     data = matrix.data
     if data.dtype.kind == "f":
-        bad = ~np.isfinite(data)
-        if bad.any():
-            row, name, value = _stored_position(matrix, bad, names)
-            raise DataError(
-                f"NaN or infinity (value {value}) at row {row}, column {name!r} of a sparse matrix",
-                "values must be finite: drop or fill it",
-                value=value,
-                row=row,
-                column=name,
-            )
-    if negative or data.dtype.kind not in "if" or not data.size or data.min() >= 0:
-        return
-    row, name, value = _stored_position(matrix, data < 0, names)
-    raise DataError(
-        f"negative value {value} at row {row}, column {name!r} of a sparse matrix",
-        "values must be >= 0: correct it, or pass real vectors as dense blocks",
-        value=value,
-        row=row,
-        column=name,
-    )
+        _check_none(matrix, ~np.isfinite(data), names, *NOT_FINITE)
+    if not negative and data.dtype.kind in "if" and data.min(initial=0) < 0:
+        _check_none(matrix, data < 0, names, *NEGATIVE)
 
 
-def _stored_position(
-    matrix: sparse.csr_array, bad: NDArray[np.bool_], names: Sequence[str]
-) -> tuple[int, str, Any]:
-    k = int(bad.argmax())
+def _check_none(
+    matrix: sparse.csr_array, bad: NDArray[np.bool_], names: Sequence[str], what: str, remedy: str
+) -> None:
+    """Raise if any stored value is `bad`."""
+    if bad.any():
+        at = int(bad.argmax())
+        value, place = matrix.data[at], stored_position(matrix, at, names)
+        raise cell_error(what.format(value), value, *place, remedy, " of a sparse matrix")
+
+
+def stored_position(matrix: sparse.csr_array, k: int, names: Sequence[str]) -> tuple[int, str]:
+    """Row and name of the column of the k-th stored value."""
     row = int(np.searchsorted(matrix.indptr, k, side="right")) - 1
-    return row, names[matrix.indices[k]], matrix.data[k]
+    return row, names[matrix.indices[k]]
 
 
 def _as_float(data: NDArray[Any]) -> NDArray[Any]:
@@ -130,18 +128,13 @@ def one_hot_codes(table: Table) -> NDArray[np.int32] | None:
     matrix = table.matrix
     if table.kind != "blocks" or matrix is None or table.values is not None:
         return None
-    known = np.full((table.n_samples, table.n_vars), True)
-    if table.missing is not None:
-        known = ~table.missing
-    if not (np.diff(matrix.indptr) == known.sum(axis=1)).all() or not (matrix.data == 1).all():
+    known = None if table.missing is None else ~table.missing
+    stored = table.n_vars if known is None else known.sum(axis=1)
+    if not (np.diff(matrix.indptr) == stored).all() or not (matrix.data == 1).all():
         return None
-    variables = np.nonzero(known)[1]
-    low, high = table.offsets[:-1][variables], table.offsets[1:][variables]
-    if not ((matrix.indices >= low) & (matrix.indices < high)).all():
-        return None
-    codes = np.full(known.shape, -1, dtype=np.int32)
-    codes[known] = matrix.indices - low
-    return codes
+    codes = codes_of_one_hot(matrix, known, table.offsets)
+    inside = (codes >= 0) & (codes < table.widths)
+    return codes if (inside if known is None else inside | ~known).all() else None
 
 
 def hot_positions(block: Any, name: str) -> NDArray[np.int64]:
@@ -154,13 +147,10 @@ def hot_positions(block: Any, name: str) -> NDArray[np.int64]:
     if wrong.any():
         row = int(wrong.argmax())
         values = matrix[[row]].toarray()[0]
-        raise DataError(
-            f"row {row} of block {name!r} is not one-hot: {np.array2string(values, threshold=6)}",
-            "give a single 1 among zeros, or all zeros or NaN where the value is missing",
-            row=row,
-            column=name,
-            value=values,
-        )
+        shown = np.array2string(values, threshold=6)
+        what = f"row {row} of block {name!r} is not one-hot: {shown}"
+        remedy = "give a single 1 among zeros, or all zeros or NaN where the value is missing"
+        raise DataError(what, remedy, value=values, row=row, column=name)
     positions = np.full(len(stored), -1, dtype=np.int64)
     positions[stored == 1] = matrix.indices
     return positions

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,8 +22,8 @@ from latenttree.data.checks import (
 )
 from latenttree.data.columns.block_variables import dense_block, sparse_block, variable_of_block
 from latenttree.data.columns.blocks import table_from_sparse
-from latenttree.data.columns.families import AUTO, Family, requested_families
-from latenttree.data.columns.groups import Groups
+from latenttree.data.columns.families import AUTO, Family, requested_families, wrong_family
+from latenttree.data.columns.groups import Groups, Members
 from latenttree.data.columns.variables import Variable, blocks_of_variables, codes_of_variables
 from latenttree.data.columns.vector_variables import all_missing_variable, variable_of
 from latenttree.data.columns.vectors import Column, Vector, training_vector
@@ -33,7 +34,6 @@ from latenttree.data.weights import numbering_all_rows, weighted_rows
 from latenttree.errors import DataError, Option, Text
 
 Floats = NDArray[np.float64]
-Made = TypeVar("Made")
 
 
 def table_in_memory(
@@ -41,58 +41,25 @@ def table_in_memory(
 ) -> Table:
     """The table of an input that is neither a path nor a table; arguments as in `as_table`."""
     container, weights = weighted_rows(container_of(X, groups), sample_weight)
-    build = TableBuilder(**options, weights=weights, scores=scores)
     with numbering_all_rows(lambda: sample_weight):
-        table = build.table(container)
-    return table if weights is None else table.replace(weights=weights)
-
-
-def table_of_vectors(
-    vectors: Iterable[Vector],
-    names: Sequence[str],
-    n: int,
-    *,
-    drop_constant: bool = False,
-    family: Family = AUTO,
-    scores: bool = False,
-    weights: Floats | None = None,
-) -> Table:
-    """The table of columns that arrive one at a time, under their names."""
-    build = TableBuilder(None, family, drop_constant, weights, scores)
-    table = build.assembled(build.variables(vectors, names, n), names, n, blocks=scores)
-    return table if weights is None else table.replace(weights=weights)
-
-
-def variables_of_vectors(
-    vectors: Iterable[Vector],
-    names: Sequence[str],
-    n: int,
-    family: Family = AUTO,
-    drop_constant: bool = False,
-) -> list[Variable]:
-    """The variables of columns whose vectors summarise all their rows."""
-    return list(TableBuilder(None, family, drop_constant, None, False).variables(vectors, names, n))
+        return TableBuilder(**options, weights=weights, scores=scores).table(container)
 
 
 def table_of_scores(table: Table) -> Table:
     """The same table for a Gaussian tree: normal scores of all variables."""
-    scores = TableBuilder(None, AUTO, False, table.weights, True).table(TableInput(table))
-    return scores.replace(notes=table.notes, dropped=table.dropped, weights=table.weights)
+    scores = TableBuilder(weights=table.weights, scores=True).table(TableInput(table))
+    return scores.replace(notes=table.notes, dropped=table.dropped)
 
 
+@dataclass(frozen=True)
 class TableBuilder:
     """The options of `as_table`, and the way from columns to variables to a table."""
 
-    def __init__(
-        self,
-        names: Sequence[Any] | None,
-        family: Family,
-        drop_constant: bool,
-        weights: Floats | None,
-        scores: bool,
-    ) -> None:
-        self.names, self.family, self.drop_constant = names, family, drop_constant
-        self.weights, self.scores = weights, scores
+    names: Sequence[Any] | None = None
+    family: Family = AUTO
+    drop_constant: bool = False
+    weights: Floats | None = None
+    scores: bool = False
 
     def table(self, container: Container) -> Table:
         """A sparse binary table of a sparse matrix without groups; of kind "codes" where every
@@ -102,37 +69,46 @@ class TableBuilder:
         names = resolve_names(self.names, p, container.own_names)
         if container.ones is not None and not self.scores:
             self._check_binary(names)
-            return table_from_sparse(container.ones, names, self.drop_constant)
+            table = table_from_sparse(container.ones, names, self.drop_constant)
+            return table.replace(weights=self.weights)
         if container.ones is not None:
             container = Matrix(sparse_block(container.ones, names, "gaussian"))
         columns = (column for _, column in container.columns())
-        variables = self.variables(columns, names, n, container.members)
-        return self.assembled(variables, names, n, self.scores or container.has_blocks)
+        return self.table_of(columns, names, n, container.has_blocks, container.members)
 
-    def assembled(
-        self, variables: Iterable[Variable], names: Sequence[str], n: int, blocks: bool
+    def table_of(
+        self,
+        columns: Iterable[Column | Vector],
+        names: Sequence[str],
+        n: int,
+        blocks: bool = False,
+        members: Members | None = None,
     ) -> Table:
-        """The table of variables that arrive one at a time."""
-        if blocks:
-            return blocks_of_variables(list(variables), n, self.drop_constant)
-        return codes_of_variables(variables, names, n, self.drop_constant)
+        """The table of columns that arrive one at a time, of kind "blocks" if some are."""
+        variables = self.variables(columns, names, n, members)
+        if blocks or self.scores:
+            table = blocks_of_variables(list(variables), n, self.drop_constant)
+        else:
+            table = codes_of_variables(variables, names, n, self.drop_constant)
+        return table.replace(weights=self.weights)
 
     def variables(
         self,
         columns: Iterable[Column | Vector],
         names: Sequence[str],
         n: int,
-        members: Sequence[NDArray[np.int64]] | None = None,
+        members: Members | None = None,
     ) -> Iterator[Variable]:
         """The variables; where some cannot be made, one error about all of them. `members` are the
         matrix columns of groups, for errors."""
         requested, wrong, failed = requested_families(self.family, names), [], False
         for i, column in enumerate(columns):
             member = None if members is None else members[i]
-            variable = _result_or_error(self._variable, column, names[i], requested[i], member)
-            if isinstance(variable, DataError):
+            try:
+                variable = self.variable(column, names[i], requested[i], member)
+            except DataError as error:
                 failed = True
-                wrong.append(variable)
+                wrong.append(error)
                 continue
             wrong += self._later_errors(variable, n)
             if not failed:
@@ -150,14 +126,15 @@ class TableBuilder:
             return []
         return [identifier(variable.name, known, labels.dtype.kind in "iuf")]
 
-    def _variable(
+    def variable(
         self,
         column: Column | Vector,
         name: str,
         requested: str,
-        member: NDArray[np.int64] | None,
+        member: NDArray[np.int64] | None = None,
     ) -> Variable:
-        """The variable of a column or a block, of the requested family."""
+        """The variable of a column or a block, of the requested family; `member` are the matrix
+        columns of a group."""
         if isinstance(column, Column) and not column.is_vector:
             return self._block(column, name, requested, member)
         vector = training_vector(column, name) if isinstance(column, Column) else column
@@ -192,21 +169,7 @@ class TableBuilder:
             (name for name in requested if name not in (AUTO, "binary", "categorical")), None
         )
         if other is not None:
-            raise DataError(
-                f"family {other!r}: a sparse matrix without groups is read as binary variables",
-                Text(
-                    "pass X.toarray() to read its numbers, or ",
-                    Option("groups"),
-                    " to join columns to vectors",
-                ),
-                value=other,
-                option="family",
-            )
-
-
-def _result_or_error(make: Callable[..., Made], *arguments: Any) -> Made | DataError:
-    """What `make` returns, or the DataError that it raises, to be reported together with others."""
-    try:
-        return make(*arguments)
-    except DataError as error:
-        return error
+            what = f"family {other!r}: a sparse matrix without groups is read as binary variables"
+            remedy = "pass X.toarray() to read its numbers, or "
+            remedy = Text(remedy, Option("groups"), " to join columns to vectors")
+            raise wrong_family(what, remedy, None, other)

@@ -19,7 +19,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.data.checks import MAX_ALL_UNIQUE, listing
+from latenttree.data.checks import MAX_ALL_UNIQUE, column_error, listing, option_error
 from latenttree.data.values import FAMILIES, TRAITS
 from latenttree.errors import DataError, Option, Phrase, Text
 
@@ -62,25 +62,20 @@ def requested_families(family: Family, names: Sequence[str]) -> list[str]:
     if isinstance(family, str):
         return [_known(family)] * len(names)
     if not isinstance(family, Mapping):
-        raise DataError(
+        raise option_error(
+            "family",
             Text(Option("family", family), " is neither a name nor a dict"),
             "give 'auto', the name of a family for all variables, or a dict from "
             f"columns to names; names are {list(FAMILIES)}",
-            value=family,
-            option="family",
+            family,
         )
     wanted = {str(column): name for column, name in family.items()}
     known = set(names)
     unknown = next((column for column in wanted if column not in known), None)
     if unknown is not None:
-        raise DataError(
-            f"family names column {unknown!r}, which the data do not have"
-            f"{_did_you_mean(unknown, names)}",
-            f"the columns are {listing(names)}",
-            column=unknown,
-            value=unknown,
-            option="family",
-        )
+        what = f"family names column {unknown!r}, which the data do not have"
+        what += _did_you_mean(unknown, names)
+        raise wrong_family(what, f"the columns are {listing(names)}", unknown, unknown)
     by_column = {column: _known(name, column) for column, name in wanted.items()}
     return [by_column.get(name, AUTO) for name in names]
 
@@ -89,13 +84,13 @@ def _known(name: Any, column: str | None = None) -> str:
     if isinstance(name, str) and name in (AUTO, *FAMILIES):
         return name
     of_column = "" if column is None else f" of column {column!r}"
-    raise DataError(
-        f"family {name!r}{of_column} is unknown{_meant(str(name))}",
-        f"choose one of {[AUTO, *FAMILIES]}",
-        value=name,
-        column=column,
-        option="family",
-    )
+    what = f"family {name!r}{of_column} is unknown{_meant(str(name))}"
+    raise wrong_family(what, f"choose one of {[AUTO, *FAMILIES]}", column, name)
+
+
+def wrong_family(what: str, remedy: str, name: str | None, value: Any) -> DataError:
+    """The error of the family that is requested for a column."""
+    return column_error(what, remedy, name, value, "family")
 
 
 def _meant(name: str) -> str:
@@ -111,17 +106,10 @@ def _did_you_mean(name: str, known: Sequence[str]) -> str:
 def check_scores(requested: str, name: str) -> None:
     """Raise if a requested family does not go with a Gaussian tree, which reads numbers."""
     if requested not in (AUTO, "ordinal", "binary", *GAUSSIAN):
-        raise DataError(
-            Text(
-                f"family {requested!r} of {name!r} does not go with ",
-                Option("hidden", "gaussian"),
-                ", which reads every variable as a number",
-            ),
-            Text("leave it out, or use ", Option("hidden", "categorical")),
-            value=requested,
-            column=name,
-            option="family",
-        )
+        what = f"family {requested!r} of {name!r} does not go with "
+        why = ", which reads every variable as a number"
+        remedy = Text("leave it out, or use ", Option("hidden", "categorical"))
+        raise wrong_family(Text(what, Option("hidden", "gaussian"), why), remedy, name, requested)
 
 
 # --- vectors -------------------------------------------------------------------------
@@ -147,25 +135,17 @@ def vector_family(
         total = n_known if total is None else total
         return _suggested(known, max(n_rows, n_known), loose, n_known, total)
     if not TRAITS[requested].scalar:
-        raise DataError(
-            f"family {requested!r} is for a block of several columns, but {name!r} is a single one",
-            Text(
-                "pass a dict with an (n, d) block", Phrase("or groups", ", or a matrix with groups")
-            ),
-            value=requested,
-            column=name,
-            option="family",
+        what = (
+            f"family {requested!r} is for a block of several columns, but {name!r} is a single one"
         )
+        or_groups = Phrase("or groups", ", or a matrix with groups")
+        remedy = Text("pass a dict with an (n, d) block", or_groups)
+        raise wrong_family(what, remedy, name, requested)
     if requested in NUMBERS and not number:
         first = known[:1].tolist()[0]
-        raise DataError(
-            f"family {requested!r} needs numbers, but column {name!r} holds "
-            f"{type(first).__name__} values (first {first!r})",
-            "convert it, or leave its family to 'auto'",
-            column=name,
-            value=first,
-            option="family",
-        )
+        what = f"family {requested!r} needs numbers, but column {name!r} holds "
+        what += f"{type(first).__name__} values (first {first!r})"
+        raise wrong_family(what, "convert it, or leave its family to 'auto'", name, first)
     if TRAITS[requested].read_as is not None:
         return str(TRAITS[requested].read_as)
     alike = ("gaussian_spherical", "gaussian_diagonal", "gaussian_full")  # of a single number
@@ -223,22 +203,12 @@ def block_family(requested: str, content: BlockContent, width: int, name: str) -
             return "multinomial" if width > 1 else "poisson"
         return {"one-hot": "categorical", "binary": "multihot"}.get(content, "gaussian_diagonal")
     if not TRAITS[requested].block:
-        raise DataError(
-            f"family {requested!r} is for a single column, but {name!r} is a block of {width} "
-            "columns",
-            "'multihot' reads it as a group of codes that are 0 or 1",
-            value=requested,
-            column=name,
-            option="family",
-        )
+        what = f"family {requested!r} is for a single column, but {name!r} is a block of {width} "
+        remedy = "'multihot' reads it as a group of codes that are 0 or 1"
+        raise wrong_family(f"{what}columns", remedy, name, requested)
     if requested == "multinomial" and width == 1:
-        raise DataError(
-            f"family 'multinomial' is for a bag of several counts, but {name!r} has one column",
-            "use 'poisson'",
-            value=requested,
-            column=name,
-            option="family",
-        )
+        what = f"family 'multinomial' is for a bag of several counts, but {name!r} has one column"
+        raise wrong_family(what, "use 'poisson'", name, requested)
     if requested == "multihot" and content == "one-hot":
         return "categorical"
     return "gaussian_diagonal" if requested == "gaussian" else requested

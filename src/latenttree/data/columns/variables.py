@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from latenttree.data.checks import N_SHOWN, OnlyValue, constant_variables, listing
+from latenttree.data.checks import OnlyValue, constant_variables, first_few, listing
 from latenttree.data.columns.codes import CodeStack, code_dtype
-from latenttree.data.table import Table
+from latenttree.data.table import Table, stored_table
 from latenttree.data.values import CODED, Values
 from latenttree.errors import Option, Text
 
@@ -96,14 +96,10 @@ def table_of(
     variables: Sequence[Variable], n: int, dropped: tuple[str, ...], lost: list[str], **stored: Any
 ) -> Table:
     """The table of variables whose stored forms are given."""
-    dims = np.asarray([variable.dim for variable in variables], dtype=np.int64)
-    return Table(
-        names=tuple(variable.name for variable in variables),
-        kind="codes" if "codes" in stored else "blocks",
-        n_samples=n,
-        dims=dims,
-        categories=tuple(variable.labels for variable in variables),
-        offsets=np.concatenate([[0], np.cumsum(dims)]).astype(np.int64),
+    return stored_table(
+        [variable.name for variable in variables],
+        [variable.dim for variable in variables],
+        [variable.labels for variable in variables],
         dropped=dropped,
         notes=(*_notes(variables, n), *lost),
         **stored,
@@ -215,25 +211,21 @@ def _notes(variables: Sequence[Variable], n: int) -> list[str]:
     for remark, what, read, other, otherwise in sentences:
         chosen = [variable for variable in variables if variable.remark == remark]
         if chosen:
-            name = chosen[0].name
-            option = Option("family", {name: other})
+            option = Option("family", {chosen[0].name: other})
             holds = f"{_hold(chosen, what)}, read as {read}; "
             notes.append(Text(holds, option, f" reads it as {otherwise}"))
     return notes + _gap_notes(variables, n)
 
 
 def _hold(chosen: Sequence[Variable], what: str) -> str:
-    """Which variables hold what, and their numbers of different values where these are known."""
-    counted = [f"{variable.n_values:,} " if variable.n_values else "" for variable in chosen]
-    if chosen[0].remark not in ("many", "rare"):
-        counted = [""] * len(chosen)
+    """Which variables hold what, and their numbers of different values where these tell why."""
+    counted = chosen[0].remark in ("many", "rare")
     if len(chosen) == 1:
-        return f"{chosen[0].name!r} holds {counted[0]}{what}"
-    if not counted[0]:
+        count = f"{chosen[0].n_values:,} " if counted else ""
+        return f"{chosen[0].name!r} holds {count}{what}"
+    if not counted:
         return f"{listing([variable.name for variable in chosen])} hold {what}"
-    shown = [f"{v.name!r} ({k.strip()})" for v, k in zip(chosen, counted, strict=True)][:N_SHOWN]
-    more = f" and {len(chosen) - N_SHOWN} more" if len(chosen) > N_SHOWN else ""
-    return f"{', '.join(shown)}{more} hold many {what}"
+    return f"{first_few([f'{v.name!r} ({v.n_values:,})' for v in chosen])} hold many {what}"
 
 
 def all_missing_notes(variables: Sequence[Variable]) -> list[str]:
@@ -248,15 +240,10 @@ def _gap_notes(variables: Sequence[Variable], n: int) -> list[str]:
     gappy = [variable for variable in variables if 2 * variable.n_missing > n]
     if not gappy:
         return []
-    rows = [f"those of {v.name!r} rest on {n - v.n_missing:,} rows" for v in gappy[:N_SHOWN]]
-    more = f" (and {len(gappy) - N_SHOWN} more)" if len(gappy) > N_SHOWN else ""
     if len(gappy) == 1:
-        share = gappy[0].n_missing / n
-        return [
-            f"{gappy[0].name!r} is missing in {share:.0%} of {n:,} rows; its distances rest on "
-            f"{n - gappy[0].n_missing:,} rows"
-        ]
-    return [
-        f"{len(gappy)} variables are missing in more than half of {n:,} rows; of their distances "
-        f"{', '.join(rows)}{more}"
-    ]
+        name, lost = gappy[0].name, gappy[0].n_missing
+        missing = f"{name!r} is missing in {lost / n:.0%} of {n:,} rows"
+        return [f"{missing}; its distances rest on {n - lost:,} rows"]
+    rows = [f"those of {v.name!r} rest on {n - v.n_missing:,} rows" for v in gappy]
+    missing = f"{len(gappy)} variables are missing in more than half of {n:,} rows"
+    return [f"{missing}; of their distances {first_few(rows, ' (and {} more)')}"]

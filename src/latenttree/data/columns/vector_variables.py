@@ -8,14 +8,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.data.checks import OnlyValue, check_squares, negative_code, wrong_count
+from latenttree.data.checks import (
+    OnlyValue,
+    check_squares,
+    column_error,
+    negative_code,
+    wrong_count,
+)
 from latenttree.data.columns.bins import bin_codes, normal_scores, quantile_edges, varies
 from latenttree.data.columns.codes import Encoded, encode_integers, encode_labels, label_array
-from latenttree.data.columns.families import AUTO, MANY_VALUES, check_scores, vector_family, whole
+from latenttree.data.columns.families import (
+    AUTO,
+    MANY_VALUES,
+    check_scores,
+    vector_family,
+    whole,
+    wrong_family,
+)
 from latenttree.data.columns.variables import Remark, Variable
 from latenttree.data.columns.vectors import Vector, kind_of
 from latenttree.data.values import CODED, outside_support
-from latenttree.errors import DataError, Option, Text
+from latenttree.errors import Option, Text
 
 Floats = NDArray[np.float64]
 
@@ -62,14 +75,9 @@ def _numbers_of_labels(labels: NDArray[Any]) -> NDArray[Any]:
 def _coded(vector: Vector, name: str, family: str, requested: str) -> Variable:
     labels, codes = _encoded(vector, name, family)
     if requested == "binary" and len(labels) > 2:
-        raise DataError(
-            f"family 'binary' of column {name!r} allows two values, but it has "
-            f"{len(labels)} ({', '.join(map(str, labels[:3]))}, ...)",
-            "use 'categorical' or 'poisson'",
-            column=name,
-            value=len(labels),
-            option="family",
-        )
+        what = f"family 'binary' of column {name!r} allows two values, but it has "
+        what += f"{len(labels)} ({', '.join(map(str, labels[:3]))}, ...)"
+        raise wrong_family(what, "use 'categorical' or 'poisson'", name, len(labels))
     return Variable(
         name,
         family,
@@ -112,15 +120,10 @@ def _ranked(vector: Vector, name: str) -> Encoded:
     if vector.levels is None and _numbers_of_labels(vector.known).dtype.kind == "f":
         return encode_labels(vector.known)
     if vector.levels is None:
-        raise DataError(
-            f"family 'ordinal' of column {name!r}: {vector.known[:1].tolist()[0]!r} and "
-            "the other labels have no order",
-            "pass integers, or an ordered category (pandas.Categorical(..., "
-            "ordered=True), polars.Enum)",
-            column=name,
-            value=vector.known[:1].tolist()[0],
-            option="family",
-        )
+        first = vector.known[:1].tolist()[0]
+        what = f"family 'ordinal' of column {name!r}: {first!r} and the other labels have no order"
+        remedy = "pass integers, or an ordered category (pandas.Categorical(..., "
+        raise wrong_family(what, f"{remedy}ordered=True), polars.Enum)", name, first)
     labels, codes = encode_integers(_positions(vector.known, vector.levels))
     return label_array([vector.levels[i] for i in labels.tolist()]), codes
 
@@ -186,21 +189,10 @@ def _scores(vector: Vector, name: str) -> Floats:
         known = _positions(known, vector.levels)
     if known.dtype.kind not in "biuf":
         first = known[:1].tolist()[0]
-        raise DataError(
-            Text(
-                (
-                    f"column {name!r} holds {'unordered labels' if vector.labelled else 'text'} "
-                    f"(first {first!r}), but "
-                ),
-                Option("hidden", "gaussian"),
-                " reads every column as a number",
-            ),
-            Text(
-                "drop it, make it numbers or an ordered category, or use ",
-                Option("hidden", "categorical"),
-            ),
-            column=name,
-            value=first,
-            option="hidden",
-        )
+        holds = "unordered labels" if vector.labelled else "text"
+        what = f"column {name!r} holds {holds} (first {first!r}), but "
+        what = Text(what, Option("hidden", "gaussian"), " reads every column as a number")
+        remedy = "drop it, make it numbers or an ordered category, or use "
+        remedy = Text(remedy, Option("hidden", "categorical"))
+        raise column_error(what, remedy, name, first, "hidden")
     return known.astype(np.float64)

@@ -1,7 +1,7 @@
 """Columns with one value a sample: their values, and where these are missing.
 
-`vector_of` takes a column apart, as new data need it; `vector_of_array` and `vector_of_series` also
-check that its values can be learned from.
+`vector_of` takes a column apart, as new data need it; `training_vector` also checks that its values
+can be learned from.
 """
 
 from __future__ import annotations
@@ -15,9 +15,14 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.data.checks import infinite_value, is_missing, unsupported_dtype, widened
+from latenttree.data.checks import (
+    column_error,
+    infinite_value,
+    is_missing,
+    unsupported_dtype,
+    widened,
+)
 from latenttree.data.columns.codes import objects
-from latenttree.errors import DataError
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -169,11 +174,6 @@ def vector_of_array(
     return training_vector(Column(values, mask), name, start)
 
 
-def vector_of_series(series: nw.Series[Any], name: str, start: int = 0) -> Vector:
-    """`training_vector` of a column of a DataFrame."""
-    return training_vector(Column(series), name, start)
-
-
 def _check_finite(vector: Vector, name: str, start: int = 0) -> None:
     known = vector.known
     with np.errstate(over="ignore", invalid="ignore"):  # a sum may be infinite where no value is
@@ -196,25 +196,17 @@ def _plain(vector: Vector, name: str) -> NDArray[Any]:
         return numbers_.known
     if len(kinds) > 1:
         names = tuple(sorted(type_.__name__ for type_ in kinds.values()))
-        raise DataError(
-            f"object column {name!r} mixes types ({', '.join(names)})",
-            "convert it to one type, for example astype(str)",
-            column=name,
-            value=names,
-        )
+        what = f"object column {name!r} mixes types ({', '.join(names)})"
+        raise column_error(what, "convert it to one type, for example astype(str)", name, names)
     kind, type_ = next(iter(kinds.items()))
     if kind == "str":
         return values
     if issubclass(type_, datetime.date | datetime.timedelta):
         raise unsupported_dtype(name, type_.__name__)
     if kind not in ("bool", "int"):
-        raise DataError(
-            f"object column {name!r} holds {type_.__name__} values (first {values[0]!r})",
-            "each value or argument must be a string or a number: convert it, for "
-            "example astype(str)",
-            column=name,
-            value=values[0],
-        )
+        what = f"object column {name!r} holds {type_.__name__} values (first {values[0]!r})"
+        remedy = "each value or argument must be a string or a number: convert it, for "
+        raise column_error(what, f"{remedy}example astype(str)", name, values[0])
     try:
         return values.astype(np.bool_ if kind == "bool" else np.int64)
     except OverflowError:

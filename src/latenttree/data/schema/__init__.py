@@ -2,7 +2,8 @@
 
 In: `X` and its `Table` (`Schema.of`); later new data. Out: `Rows` of codes and numbers
 (`Schema.rows`), or values in the training container (`Schema.decode`). Read `schema.py` first;
-`fields.py` is what a schema stores, `new_data.py` reads, `decode.py` writes, `json_form.py` saves.
+`fields.py` is what a schema stores, `kinds.py` how each variable is read and written, `new_data.py`
+reads inputs, `decode.py` writes them, `json_form.py` saves.
 """
 
 from latenttree.data.schema.new_data import Rows

@@ -1,6 +1,6 @@
 """`SchemaFields`: what a schema stores, and what follows from it alone.
 
-The lowest module of `data.schema`: reading new data, decoding and files build on it.
+Reading new data, decoding and files build on it.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from latenttree.data.columns.codes import code_dtype
 from latenttree.data.containers import FRAMES, InputColumn
-from latenttree.data.table import Kind
+from latenttree.data.schema.kinds import Kind, Labels, NumberBlock, Numbers, Ones, Ranks
+from latenttree.data.table import Kind as TableKind
 from latenttree.data.values import CODED
 
 CONTAINERS = ("array", "sparse array", "sparse matrix", "dict", "list", "table", *FRAMES)
-
-
 FORMS = ("vector", "dense", "sparse")
 
 
@@ -26,7 +26,7 @@ FORMS = ("vector", "dense", "sparse")
 class SchemaFields:
     """The fields of a `Schema`, which documents them, and what follows from them."""
 
-    kind: Kind
+    kind: TableKind
     names: tuple[str, ...]
     dims: NDArray[np.int64]
     categories: tuple[NDArray[Any] | None, ...]
@@ -34,13 +34,9 @@ class SchemaFields:
     index: NDArray[np.int64]
     container: str
     named: bool
-    whole_names: bool = False
-    members: tuple[NDArray[np.int64], ...] | None = None
-    families: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        if not self.families:
-            object.__setattr__(self, "families", ("categorical",) * len(self.names))
+    whole_names: bool
+    members: tuple[NDArray[np.int64], ...] | None
+    families: tuple[str, ...]
 
     @property
     def n_vars(self) -> int:
@@ -60,9 +56,7 @@ class SchemaFields:
     @property
     def n_features(self) -> int:
         """Columns that an array must have; for a list or dict its blocks."""
-        if self.members is not None:
-            return sum(map(len, self.members))
-        return len(self.columns)
+        return len(self.columns) if self.members is None else sum(map(len, self.members))
 
     @property
     def is_sparse_binary(self) -> bool:
@@ -84,41 +78,48 @@ class SchemaFields:
         """Variables that are categories."""
         return int(self.coded.sum())
 
+    @cached_property
+    def variables(self) -> tuple[Kind, ...]:
+        """(p,) how each variable reads new data and writes values."""
+        return tuple(map(self._kind, range(self.n_vars)))
+
+    def _kind(self, i: int) -> Kind:
+        column, family = self.columns[self.index[i]], self.families[i]
+        fields = (self.names[i], family, int(self.dims[i]), column)
+        vector = column.form == "vector"
+        if family in CODED:
+            form = Ones if self.is_sparse_binary else Labels
+            return form(*fields, self.labels[i], self.has_blocks or not vector)
+        if not vector:
+            return NumberBlock(*fields)
+        # a Gaussian tree, whose tables are of kind "blocks", reads ordered categories as ranks
+        return (Ranks if column.levels is not None and self.has_blocks else Numbers)(*fields)
+
     def form_of(self, variable: int) -> str:
         """ "vector", or "dense" or "sparse" where the variable was a block."""
-        form = self.columns[self.index[variable]].form
-        if form == "vector" and self.members is not None:  # files of an older version
-            return "dense" if self.container == "array" else "sparse"
-        return form
+        return self.columns[self.index[variable]].form
 
     def shape_of(self, variable: int) -> tuple[int, ...]:
         """The shape of one value of a variable that is not categorical: (), or (d,) of a block."""
-        return () if self.form_of(variable) == "vector" else (int(self.dims[variable]),)
+        return self.variables[variable].shape
 
     def ranked(self, variable: int) -> bool:
-        """Whether the numbers of a variable are positions among the levels of its column: so a
-        Gaussian tree, whose tables are of kind "blocks", reads ordered categories."""
-        levels = self.columns[self.index[variable]].levels
-        number = not self.coded[variable] and self.form_of(variable) == "vector"
-        return number and levels is not None and self.has_blocks
+        """Whether the numbers of a variable are positions among the levels of its column."""
+        return isinstance(self.variables[variable], Ranks)
 
     @cached_property
     def labels(self) -> tuple[NDArray[Any], ...]:
         """(p,) labels of every variable in the order of its codes: 0 and 1 for sparse binary
         variables, the numbers of the columns for a block without labels; empty for variables that
         are not categorical."""
-        return tuple(
-            np.arange(d if coded else 0) if labels is None else labels
-            for d, labels, coded in zip(
-                self.dims.tolist(), self.categories, self.coded.tolist(), strict=True
-            )
-        )
+        sizes = np.where(self.coded, self.dims, 0).tolist()
+        labels = zip(sizes, self.categories, strict=True)
+        return tuple(np.arange(d) if own is None else own for d, own in labels)
 
     @property
     def code_dtype(self) -> Any:
         """The smallest signed dtype that holds every code and -1."""
-        largest = int(self.dims[self.coded].max(initial=1)) - 1
-        return next(t for t in (np.int8, np.int16, np.int32) if largest <= np.iinfo(t).max)
+        return code_dtype(int(self.dims[self.coded].max(initial=1)), signed=True)
 
     def variable_of(self, column: int) -> int | None:
         """The variable of a column, None where the column was dropped."""
@@ -135,9 +136,8 @@ class SchemaFields:
 
     @cached_property
     def _by_number(self) -> dict[int, int]:
-        if not self.whole_names:
-            return {}
-        return {int(name): j for j, name in enumerate(self.input_names)}
+        names = self.input_names if self.whole_names else ()
+        return {int(name): j for j, name in enumerate(names)}
 
     @cached_property
     def numbered(self) -> bool:

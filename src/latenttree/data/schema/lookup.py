@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.data.checks import N_SHOWN
+from latenttree.data.checks import N_SHOWN, cell_error
 from latenttree.data.columns.vectors import Vector
 from latenttree.errors import DataError
 
 MISSING = -1
-PLACE = "\0"  # stands for the place of a value while its error is worded
 
 Codes = NDArray[np.int64]
 
@@ -30,33 +29,8 @@ def known_codes(vector: Vector, labels: NDArray[Any], name: str) -> Codes:
     if bad.any():
         at = int(bad.argmax())
         value = vector.known[at : at + 1].tolist()[0]
-        raise unknown_value(value, vector.row(at), name, labels)
+        raise _unknown_value(value, vector.row(at), name, labels)
     return vector.spread(positions, MISSING)
-
-
-def binary_codes(vector: Vector, name: str) -> Codes:
-    """(n,) 1 where a value is greater than zero, 0 where it is zero, -1 where it is missing."""
-    wrong = first_no_number(vector.known)
-    if wrong is not None:
-        first = vector.known[wrong : wrong + 1].tolist()[0]
-        raise DataError(
-            f"column {name!r} holds {type(first).__name__} values (first {first!r})",
-            "the model was fitted on sparse binary data: pass numbers or booleans, 1 where > 0",
-            column=name,
-            value=first,
-        )
-    known = vector.known.astype(np.float64)
-    bad = ~((known >= 0) & np.isfinite(known))
-    if bad.any():
-        at = int(bad.argmax())
-        raise DataError(
-            f"value {known[at]} at row {vector.row(at)}, column {name!r}",
-            "correct it, or mark it as missing (NaN): values of binary variables are finite, >= 0",
-            value=known[at],
-            row=vector.row(at),
-            column=name,
-        )
-    return vector.spread((known > 0).astype(np.int64), MISSING)
 
 
 def first_no_number(values: NDArray[Any]) -> int | None:
@@ -126,32 +100,26 @@ def _get(position: dict[Any, int], value: Any) -> int:
 # --- what is wrong -------------------------------------------------------------------
 
 
-def unknown_value(value: Any, row: int | None, name: str, labels: NDArray[Any]) -> DataError:
+def _unknown_value(value: Any, row: int, name: str, labels: NDArray[Any]) -> DataError:
     """The error about a value that is not among the labels of its column."""
-    what, remedy = _unknown(value, labels.tolist())
-    place = f"column {name!r}" if row is None else f"row {row}, column {name!r}"
-    return DataError(what.replace(PLACE, place, 1), remedy, value=value, row=row, column=name)
-
-
-def _unknown(value: Any, known: list[Any]) -> tuple[str, str]:
-    """What is wrong with a value, with `PLACE` where its place goes, and what to do."""
-    observed = f"in training it had {_some(known)}"
-    use_known = "use one of these, or mark it as missing (NaN or None)"
-    if isinstance(value, float) and math.isinf(value):
-        return f"infinity ({value}) at {PLACE}: {observed}", use_known
-    number = isinstance(value, numbers.Number)
-    type_name = type(known[0]).__name__
-    if number and not any(isinstance(label, numbers.Number) for label in known):
-        what = f"number {value!r} at {PLACE}, but {observed}, which are of type {type_name}"
-        return what, "convert the column, for example astype(str)"
-    if isinstance(value, str) and not any(isinstance(label, str) for label in known):
-        what = f"string {value!r} at {PLACE}, but {observed}, which are of type {type_name}"
-        return what, "convert the column, for example astype(int)"
+    known = labels.tolist()
+    number, text = isinstance(value, numbers.Number), isinstance(value, str)
     whole = all(isinstance(label, numbers.Integral) for label in known)
-    if number and whole and value != math.floor(value):
-        what = f"fraction {value!r} at {PLACE}, but {observed}, which are whole numbers"
-        return what, "round or discretise it as in training"
-    return f"unseen category {value!r} at {PLACE}: {observed}", use_known
+    what, why = f"unseen category {value!r}", ""
+    remedy = "use one of these, or mark it as missing (NaN or None)"
+    if isinstance(value, float) and math.isinf(value):
+        what = f"infinity ({value})"
+    elif (number and not any(isinstance(label, numbers.Number) for label in known)) or (
+        text and not any(isinstance(label, str) for label in known)
+    ):
+        what, why = f"{'number' if number else 'string'} {value!r}", type(known[0]).__name__
+        why = f", which are of type {why}"
+        remedy = f"convert the column, for example astype({'str' if number else 'int'})"
+    elif number and whole and value != math.floor(value):
+        what, why = f"fraction {value!r}", ", which are whole numbers"
+        remedy = "round or discretise it as in training"
+    observed = f"{', but' if why else ':'} in training it had {_some(known)}{why}"
+    return cell_error(what, value, row, name, remedy, observed)
 
 
 def _some(labels: list[Any]) -> str:

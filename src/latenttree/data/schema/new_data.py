@@ -12,13 +12,12 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from latenttree.data.checks import N_SHOWN, check_shape
-from latenttree.data.columns.blocks import canonical_csr, hot_positions, split_gaps
+from latenttree.data.columns.blocks import canonical_csr, split_gaps
 from latenttree.data.columns.codes import stack_columns
-from latenttree.data.columns.vectors import Column, vector_of
+from latenttree.data.columns.vectors import Column
 from latenttree.data.containers import Container, Matrix, container_of
 from latenttree.data.schema.fields import SchemaFields
-from latenttree.data.schema.lookup import MISSING, binary_codes, known_codes
-from latenttree.data.schema.quantities import block_values, number_values, rank_values
+from latenttree.data.schema.lookup import MISSING
 from latenttree.errors import DataError
 
 MODEL = "LatentTree"  # in the words that scikit-learn's checks look for
@@ -79,7 +78,7 @@ class Reader:
         check_shape(container.shape, self.n_min)
         if isinstance(container, Matrix) and schema.members is not None:
             self._check_count(container)
-            container = container.grouped(schema.input_names, schema.members)
+            container = Matrix(container.whole, schema.input_names, schema.members)
         elif isinstance(container, Matrix) and container.is_sparse:
             self._check_sparse(X)
         positions = self._positions(container)
@@ -95,12 +94,10 @@ class Reader:
 
     def _check_sparse(self, X: Any) -> None:
         if not self.schema.is_sparse_binary and self.schema.n_coded:
-            raise DataError(
+            what = (
                 f"X is a sparse matrix, but the model was fitted on {self.schema.container} data "
-                "with categories",
-                "pass X.toarray()",
-                value=type(X).__name__,
             )
+            raise DataError(f"{what}with categories", "pass X.toarray()", value=type(X).__name__)
 
     def _fits(self, matrix: Matrix) -> bool:
         """Whether an integer array holds only codes, so that a cast suffices."""
@@ -135,11 +132,12 @@ class Reader:
 
         def codes() -> Iterator[NDArray[Any]]:
             for i, column in columns:
+                encoded = schema.variables[i].encode(column)
                 if schema.coded[i]:
                     filled.append(i)
-                    yield self.codes(i, column)
+                    yield encoded
                 else:
-                    arrays[i] = self.numbers(i, column)
+                    arrays[i] = encoded
 
         stacked = stack_columns(codes(), n, schema.n_coded, schema.code_dtype)
         if not schema.n_coded:
@@ -149,37 +147,6 @@ class Reader:
         whole = np.full((n, schema.n_vars), MISSING, dtype=schema.code_dtype)
         whole[:, filled] = stacked[:, : len(filled)]
         return Rows(n, whole, arrays=arrays)
-
-    def codes(self, i: int, column: Column) -> NDArray[Any]:
-        """(n,) codes of variable `i`, from a vector of labels or a one-hot block."""
-        schema, name, d = self.schema, self.schema.names[i], int(self.schema.dims[i])
-        if column.is_vector:
-            vector = vector_of(column, name)
-            if schema.is_sparse_binary:
-                return binary_codes(vector, name)
-            return known_codes(vector, schema.labels[i], name)
-        blocks = schema.has_blocks or schema.form_of(i) != "vector"
-        shape = column.values.shape
-        if not blocks or shape[1] != d:
-            raise _wrong_shape(
-                name, shape, f"(n, {d}) or a vector" if blocks else "a vector of n values"
-            )
-        values, mask = column[:2]
-        return hot_positions(values if mask is None else np.where(mask, 0, values), name)
-
-    def numbers(self, i: int, column: Column) -> Any:
-        """Values of variable `i`, which is not categorical: a vector, or a block."""
-        schema, name = self.schema, self.schema.names[i]
-        family, form = schema.families[i], schema.form_of(i)
-        if form != "vector":
-            width = int(schema.dims[i])
-            return block_values(column, width, form == "sparse", family, name)
-        if not column.is_vector:
-            raise _wrong_shape(name, column.values.shape, "a vector of n numbers")
-        vector, levels = vector_of(column, name), schema.columns[schema.index[i]].levels
-        if levels is not None and schema.ranked(i):
-            return rank_values(vector, levels, name)
-        return number_values(vector, family, name)
 
     # --- columns of the input ----------------------------------------------------------
 
@@ -198,19 +165,12 @@ class Reader:
     def _check_count(self, container: Container) -> None:
         n_columns, expected = container.shape[1], self.schema.n_features
         if n_columns != expected:
-            raise DataError(
-                f"X has {n_columns} features, but {MODEL} is expecting {expected} features as "
-                "input",
-                "without names, columns are found by position: pass all of them in the order "
-                "of training",
-                value=n_columns,
-            )
+            what = f"X has {n_columns} features, but {MODEL} is expecting {expected} features as "
+            remedy = "without names, columns are found by position: pass all of them in the order "
+            raise DataError(f"{what}input", f"{remedy}of training", value=n_columns)
         if self.schema.named:
-            warnings.warn(
-                f"X does not have valid feature names, but {MODEL} was fitted with feature names",
-                UserWarning,
-                stacklevel=2,
-            )
+            what = f"X does not have valid feature names, but {MODEL} was fitted with feature names"
+            warnings.warn(what, UserWarning, stacklevel=2)
 
     def _match(self, container: Container, kept: NDArray[np.int64]) -> NDArray[np.int64]:
         """The columns of the variables by name; by position where training had no names."""
@@ -227,24 +187,12 @@ class Reader:
             raise _wrong_names(unknown, absent)
         self._check_count(container)
         if any(isinstance(name, str) for name in names) or container.name == "dict":
-            warnings.warn(
-                f"X has feature names, but {MODEL} was fitted without feature names",
-                UserWarning,
-                stacklevel=2,
-            )
+            what = f"X has feature names, but {MODEL} was fitted without feature names"
+            warnings.warn(what, UserWarning, stacklevel=2)
         return kept
 
 
 # --- small helpers ---------------------------------------------------------------------
-
-
-def _wrong_shape(name: str, shape: tuple[int, ...], wanted: str) -> DataError:
-    return DataError(
-        f"block {name!r} has shape {shape}",
-        f"the model expects {wanted}, as in training",
-        column=name,
-        value=shape,
-    )
 
 
 def _wrong_names(unknown: Sequence[str], absent: Sequence[str]) -> DataError:

@@ -10,15 +10,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.data.checks import resolve_names
+from latenttree.data.checks import column_error, resolve_names
 from latenttree.data.columns.groups import Groups
-from latenttree.data.columns.vectors import Column
 from latenttree.data.containers import (
     Container,
     Frame,
@@ -37,6 +36,8 @@ from latenttree.data.values import CODED
 from latenttree.errors import DataError
 
 __all__ = ["Rows", "Schema"]
+
+ONLY_KNOWN = "only known values can be decoded"
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,12 +96,12 @@ class Schema(SchemaFields):
         own_names = frame or container.name in ("dict", "table")
         whole = frame and all(map(is_whole, container.own_names or ()))
         if not own_names:  # names= are all the names there are
-            columns = [column.replace(name=n) for column, n in zip(columns, resolved, strict=True)]
+            columns = [replace(column, name=n) for column, n in zip(columns, resolved, strict=True)]
         for j in np.setdiff1d(np.arange(len(columns)), index).tolist():
             value = container.constant(j)
             if value is not None and table.kind == "sparse_binary":
                 value = (value > 0).astype(np.int64)
-            columns[j] = columns[j].replace(constant=value)
+            columns[j] = replace(columns[j], constant=value)
         return cls(
             table.kind,
             table.names,
@@ -140,15 +141,6 @@ class Schema(SchemaFields):
         Arguments as in `encode`."""
         return Reader(self, n_min, unused).read(X)
 
-    def numbers(self, variable: int, values: NDArray[Any]) -> Any:
-        """Values of a variable that is not categorical, checked, as `rows` has them; `values` is an
-        `(n,)` vector or an `(n, d)` block of any type that holds numbers and missing values."""
-        return Reader(self).numbers(variable, Column(values))
-
-    def codes(self, variable: int, values: NDArray[Any]) -> NDArray[Any]:
-        """(n,) codes of the labels of a categorical variable, -1 where they are missing."""
-        return Reader(self).codes(variable, Column(values))
-
     # --- decode and files ------------------------------------------------------------
 
     def decode(self, codes: Any, arrays: Mapping[int, Any] | None = None, like: Any = None) -> Any:
@@ -168,43 +160,30 @@ class Schema(SchemaFields):
 
     def _check_codes(self, codes: NDArray[Any]) -> None:
         if codes.ndim != 2 or codes.shape[1] != self.n_vars:
-            raise DataError(
-                f"codes have shape {codes.shape}",
-                f"give one column for each of {self.n_vars} variables",
-                value=codes.shape,
-            )
+            remedy = f"give one column for each of {self.n_vars} variables"
+            raise DataError(f"codes have shape {codes.shape}", remedy, value=codes.shape)
         wrong = ((codes < 0) | (codes >= self.dims)) & self.coded
         if wrong.any():
-            row, i = np.argwhere(wrong)[0]
-            raise DataError(
-                f"code {codes[row, i]} at row {row}, variable {self.names[i]!r}, is outside "
-                f"0..{self.dims[i] - 1}",
-                "only known values can be decoded",
-                value=int(codes[row, i]),
-                row=int(row),
-                column=self.names[i],
-            )
+            row, i = map(int, np.argwhere(wrong)[0])
+            code, name = int(codes[row, i]), self.names[i]
+            what = f"code {code} at row {row}, variable {name!r}, is outside 0..{self.dims[i] - 1}"
+            raise DataError(what, ONLY_KNOWN, value=code, row=row, column=name)
 
     def _check_arrays(self, arrays: Mapping[int, Any], n: int) -> None:
         for i in np.flatnonzero(~self.coded).tolist():
             expected = (n, *self.shape_of(i))
             values = arrays.get(i)
             if values is None or values.shape != expected:
-                received = "none" if values is None else f"shape {values.shape}"
-                raise DataError(
-                    f"values of {self.names[i]!r} have {received}",
-                    f"give an array of shape {expected}",
-                    column=self.names[i],
-                    value=None if values is None else values.shape,
-                )
+                shape = getattr(values, "shape", None)
+                received = "none" if shape is None else f"shape {shape}"
+                what = f"values of {self.names[i]!r} have {received}"
+                remedy = f"give an array of shape {expected}"
+                raise column_error(what, remedy, self.names[i], shape)
             stored = values.data if hasattr(values, "indptr") else values
             if not np.isfinite(stored).all():
-                raise DataError(
-                    f"values of {self.names[i]!r} hold NaN or infinity",
-                    "only known values can be decoded",
-                    column=self.names[i],
-                    value=stored[~np.isfinite(stored)].flat[0],
-                )
+                wrong = stored[~np.isfinite(stored)].flat[0]
+                what = f"values of {self.names[i]!r} hold NaN or infinity"
+                raise column_error(what, ONLY_KNOWN, self.names[i], wrong)
 
     def to_json(self) -> dict[str, Any]:
         """A record of plain JSON values that loses nothing."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.data.checks import check_shape, resolve_names
-from latenttree.data.columns.builder import table_of_vectors, variables_of_vectors
+from latenttree.data.columns.builder import TableBuilder
 from latenttree.data.columns.codes import code_dtype
 from latenttree.data.columns.families import AUTO, Family, requested_families
 from latenttree.data.columns.variables import (
@@ -103,20 +104,13 @@ def streamed_table(
     check_shape((n, len(names)))
     total = None if weights is None else check_weights(np.concatenate(weights), n)
     total = None if total is None or (total == 1).all() else total
+    build = TableBuilder(family=plan.family, drop_constant=plan.drop_constant)
     with written.numbering_all_rows():
         if plan.scores or (plan.held and total is not None and (total % 1 != 0).any()):
             vectors = (column.vector() for column in columns if isinstance(column, TextColumn))
-            return table_of_vectors(
-                vectors,
-                names,
-                n,
-                drop_constant=plan.drop_constant,
-                family=plan.family,
-                scores=plan.scores,
-                weights=total,
-            )
+            return replace(build, weights=total, scores=plan.scores).table_of(vectors, names, n)
         summaries = (column.summary(weights) for column in columns)
-        variables = variables_of_vectors(summaries, names, n, plan.family, plan.drop_constant)
+        variables = list(build.variables(summaries, names, n))
     table = _table(_Rows(columns, variables, written.sizes), plan)
     return table if total is None else table.replace(weights=total)
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.data.checks import check_shape, resolve_names
-from latenttree.data.columns.vectors import vector_of_array, vector_of_series
+from latenttree.data.columns.vectors import Column, training_vector, vector_of_array
 from latenttree.data.files.boundary import reading
 from latenttree.data.files.csv_batches import checked_header, coded_texts, csv_batches
 from latenttree.data.files.csv_cells import Roles, weights_of_texts
@@ -183,7 +183,9 @@ def parquet_source(path: Path, roles: Roles) -> Source:
         start = 0
         for table in parquet_batches(path, columns, rows_in(size, 16 * len(columns))):
             frame = nw.from_native(table, eager_only=True)
-            vectors = [vector_of_series(frame.get_column(name), name, start) for name in others]
+            vectors = [
+                training_vector(Column(frame.get_column(name)), name, start) for name in others
+            ]
             counts = None if weights is None else frame.get_column(weights).to_numpy()
             yield RowBlock(len(table), vectors, counts)
             start += len(table)

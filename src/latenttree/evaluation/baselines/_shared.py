@@ -9,9 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-EdgeList = tuple[NDArray[np.int64], NDArray[np.float64]]
+from latenttree.engine.arrays import Floats, Ints
+from latenttree.tree.numbering import merged_nodes
+
+EdgeList = tuple[Ints, Floats]
+
+# Neighbours of each node with the lengths of the edges to them.
+Neighbors = dict[int, dict[int, float]]
 
 # Distances that come out of a matrix product are symmetric up to rounding only.
 SYMMETRY_TOLERANCE = 1e-8
@@ -19,7 +25,7 @@ SYMMETRY_TOLERANCE = 1e-8
 
 def check_distances(
     D: ArrayLike, names: Sequence[str] | None = None
-) -> tuple[NDArray[np.float64], tuple[str, ...]]:
+) -> tuple[Floats, tuple[str, ...]]:
     """Return `D` as a symmetric float64 matrix with zero diagonal (a copy), and the names.
 
     Names default to x0, x1, ...
@@ -68,47 +74,40 @@ def as_edge_list(edges: Sequence[tuple[int, int]], lengths: Sequence[float]) -> 
     )
 
 
-def merge_short_edges(
-    n_observed: int, edges: NDArray[np.int64], lengths: NDArray[np.float64], threshold: float
-) -> EdgeList:
+def merge_short_edges(n_observed: int, edges: Ints, lengths: Floats, threshold: float) -> EdgeList:
     """Merge the two ends of every edge shorter than `threshold`, shortest first.
 
     A hidden node disappears into its hidden or observed neighbour; two observed nodes are
     never merged, also not through hidden nodes between them. Cost O(E log E).
     """
     n_nodes = max(n_observed, int(edges.max(initial=-1)) + 1)
-    parent = list(range(n_nodes))
-
-    def find(node: int) -> int:
-        while parent[node] != node:
-            parent[node] = parent[parent[node]]
-            node = parent[node]
-        return node
-
-    for edge in np.argsort(lengths, kind="stable"):
-        if lengths[edge] >= threshold:
-            break
-        # The lower root stays, so that the root of a set with an observed node is that node.
-        low, high = sorted((find(int(edges[edge, 0])), find(int(edges[edge, 1]))))
-        if high >= n_observed:
-            parent[high] = low
-    roots = np.array([find(node) for node in range(n_nodes)], dtype=np.int64)
-    merged = roots[edges]
+    order = np.argsort(lengths, kind="stable")
+    merged = merged_nodes(n_nodes, n_observed, edges[order[lengths[order] < threshold]])[edges]
     kept = merged[:, 0] != merged[:, 1]
     return merged[kept], lengths[kept]
 
 
-def tidy_hidden(
-    n_observed: int, edges: NDArray[np.int64], lengths: NDArray[np.float64]
-) -> EdgeList:
+def neighbors_of(edges: Ints, lengths: Floats, n_nodes: int = 0) -> Neighbors:
+    """Neighbours of every node of an edge list, and of nodes 0..n_nodes-1 in any case."""
+    neighbors: Neighbors = {node: {} for node in range(n_nodes)}
+    for (a, b), length in zip(edges.tolist(), lengths.tolist(), strict=True):
+        neighbors.setdefault(a, {})[b] = length
+        neighbors.setdefault(b, {})[a] = length
+    return neighbors
+
+
+def edges_of(neighbors: Neighbors) -> EdgeList:
+    """The edge list of neighbours."""
+    ends = [(a, b) for a, row in neighbors.items() for b in row if a < b]
+    return as_edge_list(ends, [neighbors[a][b] for a, b in ends])
+
+
+def tidy_hidden(n_observed: int, edges: Ints, lengths: Floats) -> EdgeList:
     """Drop hidden leaves and join the two edges of every hidden node of degree 2.
 
     What is left has hidden nodes of degree 3 or more only, as a `Tree` requires. Cost O(E).
     """
-    adjacency: dict[int, dict[int, float]] = {}
-    for (a, b), length in zip(edges.tolist(), lengths.tolist(), strict=True):
-        adjacency.setdefault(a, {})[b] = length
-        adjacency.setdefault(b, {})[a] = length
+    adjacency = neighbors_of(edges, lengths)
     doubtful = [node for node in adjacency if node >= n_observed]
     while doubtful:
         node = doubtful.pop()
@@ -123,5 +122,4 @@ def tidy_hidden(
         # Only the loss of a leaf changes a degree.
         elif around and around[0][0] >= n_observed:
             doubtful.append(around[0][0])
-    left = [(a, b) for a, row in adjacency.items() for b in row if a < b]
-    return as_edge_list(left, [adjacency[a][b] for a, b in left])
+    return edges_of(adjacency)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from latenttree.distances.spanning_tree import minimum_spanning_tree
+from latenttree.engine.arrays import Floats
 from latenttree.evaluation.baselines._shared import EdgeList, check_distances
 from latenttree.tree import Tree
 
@@ -27,7 +27,7 @@ def chow_liu(D: ArrayLike, names: Sequence[str] | None = None) -> Tree:
     return Tree.build(names, edges, lengths)
 
 
-def spanning_edges(D: NDArray[np.float64]) -> EdgeList:
+def spanning_edges(D: Floats) -> EdgeList:
     """The minimum spanning tree of a dense matrix; O(p^2)."""
     edges = minimum_spanning_tree(D)
     return edges, D[edges[:, 0], edges[:, 1]]

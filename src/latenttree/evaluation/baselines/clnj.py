@@ -6,8 +6,9 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from latenttree.engine.arrays import Floats
 from latenttree.evaluation.baselines._shared import EdgeList, check_distances, merge_short_edges
 from latenttree.evaluation.baselines.clrg import grouped_tree
 from latenttree.evaluation.baselines.neighbor_joining import neighbor_joining_edges
@@ -27,7 +28,7 @@ def clnj(D: ArrayLike, n_samples: float = math.inf, names: Sequence[str] | None 
     distances, names = check_distances(D, names)
     rules = rules_for(n_samples, float(distances.max()))
 
-    def local(block: NDArray[np.float64]) -> EdgeList:
+    def local(block: Floats) -> EdgeList:
         edges, lengths = neighbor_joining_edges(block)
         return merge_short_edges(len(block), edges, np.maximum(lengths, 0.0), rules.merge_below)
 

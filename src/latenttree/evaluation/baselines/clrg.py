@@ -19,24 +19,24 @@ import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from latenttree.engine.arrays import Floats
 from latenttree.evaluation.baselines._shared import (
     EdgeList,
-    as_edge_list,
+    Neighbors,
     check_distances,
+    edges_of,
     merge_short_edges,
+    neighbors_of,
     tidy_hidden,
 )
 from latenttree.evaluation.baselines.chow_liu import spanning_edges
 from latenttree.evaluation.baselines.recursive_grouping import GroupingRules, group_edges, rules_for
 from latenttree.tree import Tree
 
-# Neighbours of each node with the lengths of the edges to them.
-Neighbors = dict[int, dict[int, float]]
-
 # Distances (m, m) of a group, its leader first, to the edges of its local tree.
-LocalMethod = Callable[[NDArray[np.float64]], EdgeList]
+LocalMethod = Callable[[Floats], EdgeList]
 
 
 def clrg(
@@ -58,22 +58,17 @@ def clrg(
 
 
 def grouped_tree(
-    distances: NDArray[np.float64],
-    names: tuple[str, ...],
-    rules: GroupingRules,
-    local: LocalMethod,
+    distances: Floats, names: tuple[str, ...], rules: GroupingRules, local: LocalMethod
 ) -> Tree:
     """CLGrouping with any local method; of the rules `shortest` and `merge_below` count here."""
     n_observed = len(distances)
-    neighbors = _as_neighbors(*spanning_edges(distances), n_observed)
+    neighbors = neighbors_of(*spanning_edges(distances), n_observed)
     surrogates = _Surrogates(distances)
     for leader in _inner_nodes(neighbors):
         _regroup(leader, neighbors, surrogates, rules.shortest, local)
 
-    ends = [(a, b) for a, row in neighbors.items() for b in row if a < b]
-    edges, lengths = as_edge_list(ends, [neighbors[a][b] for a, b in ends])
-    edges, lengths = merge_short_edges(n_observed, edges, lengths, rules.merge_below)
-    return Tree.build(names, *tidy_hidden(n_observed, edges, lengths))
+    merged = merge_short_edges(n_observed, *edges_of(neighbors), rules.merge_below)
+    return Tree.build(names, *tidy_hidden(n_observed, *merged))
 
 
 class _Surrogates:
@@ -84,7 +79,7 @@ class _Surrogates:
     d(h, k) = d(surrogate, k) - d(surrogate, h).
     """
 
-    def __init__(self, distances: NDArray[np.float64]) -> None:
+    def __init__(self, distances: Floats) -> None:
         self.distances = distances
         self.node = list(range(len(distances)))
         self.offset = [0.0] * len(distances)
@@ -95,7 +90,7 @@ class _Surrogates:
         self.offset.append(offset)
         return len(self.node) - 1
 
-    def between(self, nodes: list[int], shortest: float) -> NDArray[np.float64]:
+    def between(self, nodes: list[int], shortest: float) -> Floats:
         """Return the distances (m, m) between nodes with different surrogates."""
         surrogate = [self.node[v] for v in nodes]
         offset = np.array([self.offset[v] for v in nodes])
@@ -122,8 +117,8 @@ def _regroup(
     group = [leader, *sorted(neighbors[leader])]
     if len(group) < 3:
         return
-    edges, lengths = local_method(_group_distances(group, neighbors[leader], surrogates, shortest))
-    local = _as_neighbors(edges, lengths, len(group))
+    distances = _group_distances(group, neighbors[leader], surrogates, shortest)
+    local = neighbors_of(*local_method(distances), len(group))
     from_leader = _path_lengths_from(0, local)
     number = dict(enumerate(group))
     for node in sorted(local):
@@ -140,7 +135,7 @@ def _regroup(
 
 def _group_distances(
     group: list[int], star: dict[int, float], surrogates: _Surrogates, shortest: float
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return the distances within a group whose first node is the leader.
 
     Two neighbours can have one surrogate when an earlier grouping, misled by noise, made
@@ -153,16 +148,6 @@ def _group_distances(
     np.fill_diagonal(same, False)
     block[same] = (to_leader[:, None] + to_leader[None, :])[same]
     return block
-
-
-def _as_neighbors(
-    edges: NDArray[np.int64], lengths: NDArray[np.float64], n_nodes: int
-) -> Neighbors:
-    neighbors: Neighbors = {node: {} for node in range(n_nodes)}
-    for (a, b), length in zip(edges.tolist(), lengths.tolist(), strict=True):
-        neighbors.setdefault(a, {})[b] = length
-        neighbors.setdefault(b, {})[a] = length
-    return neighbors
 
 
 def _path_lengths_from(root: int, neighbors: Neighbors) -> dict[int, float]:

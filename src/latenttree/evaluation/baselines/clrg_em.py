@@ -17,32 +17,14 @@ from latenttree.evaluation.baselines.random_em import RandomEM, random_em
 
 
 def clrg_em(
-    X: Any,
-    n_states: int,
-    *,
-    n_restarts: int = 20,
-    max_iter: int = 1000,
-    tol: float = 1e-8,
-    smoothing: float = 1.0,
-    random_state: int = 0,
-    n_jobs: int = 1,
+    X: Any, n_states: int, *, random_state: int = 0, n_jobs: int = 1, **options: Any
 ) -> RandomEM:
     """Learn a CLRG tree from the information distances of `X`, then `random_em` on it.
 
-    The distances are those that `LatentTree` uses. Parameters as in `random_em`.
+    The distances are those that `LatentTree` uses. Parameters, `options` too, as in `random_em`.
     """
     table = X if isinstance(X, Table) else as_table(X)
     check_n_states(table, n_states)
     found = estimate_distances(table, n_states, random_state=random_state, n_jobs=n_jobs)
     tree = clrg(found.values.astype(np.float64), found.n_samples, table.names)
-    return random_em(
-        tree,
-        table,
-        n_states,
-        n_restarts=n_restarts,
-        max_iter=max_iter,
-        tol=tol,
-        smoothing=smoothing,
-        random_state=random_state,
-        n_jobs=n_jobs,
-    )
+    return random_em(tree, table, n_states, random_state=random_state, n_jobs=n_jobs, **options)

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from latenttree.engine.arrays import Floats, Ints
 from latenttree.engine.kernels import kernel, subroutine
 from latenttree.evaluation.baselines._shared import EdgeList, as_edge_list, check_distances
 from latenttree.tree import Tree
@@ -41,7 +42,7 @@ def neighbor_joining_edges(D: ArrayLike) -> EdgeList:
     return _joined_edges(distances)
 
 
-def _joined_edges(distances: NDArray[np.float64]) -> EdgeList:
+def _joined_edges(distances: Floats) -> EdgeList:
     if len(distances) == 1:
         return as_edge_list([], [])
     if len(distances) == 2:
@@ -51,9 +52,7 @@ def _joined_edges(distances: NDArray[np.float64]) -> EdgeList:
 
 
 @subroutine
-def _closest_pair(
-    D: NDArray[np.float64], row_sum: NDArray[np.float64], n_active: int
-) -> tuple[int, int]:
+def _closest_pair(D: Floats, row_sum: Floats, n_active: int) -> tuple[int, int]:
     """Return the pair i < j that minimises Q(i, j) = (n - 2) D_ij - r_i - r_j."""
     best = np.inf
     best_i, best_j = 0, 1
@@ -66,7 +65,7 @@ def _closest_pair(
 
 
 @kernel
-def _join(D: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def _join(D: Floats) -> tuple[Ints, Floats]:
     """Join pairs until three nodes are left. `D` (p, p), p >= 3, is overwritten. O(p^3).
 
     The active nodes fill the leading rows: the joined node takes the row of the one
@@ -150,6 +149,6 @@ def best_contraction(tree: Tree, truth: Tree) -> tuple[Tree, float, float]:
     return tree.contract(order[:best]), float(thresholds[best]), float(rf[best])
 
 
-def _hidden_edges(tree: Tree) -> NDArray[np.int64]:
+def _hidden_edges(tree: Tree) -> Ints:
     """Return the edges whose two ends are hidden: their splits are internal."""
     return np.flatnonzero(tree.edges.min(axis=1, initial=tree.n_nodes) >= tree.n_observed)

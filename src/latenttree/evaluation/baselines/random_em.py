@@ -8,17 +8,16 @@ a step costs what the different rows cost, and the M-step is that of `refine`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from latenttree.config import check_refinement_options
 from latenttree.data import Table, as_table, check_n_states
 from latenttree.data.content_order import in_content_order
 from latenttree.data.distinct_rows import distinct_rows
-from latenttree.errors import DataError
+from latenttree.engine.arrays import Floats
+from latenttree.errors import DataError, check_option
 from latenttree.model.likelihood import total_log_likelihood
 from latenttree.model.samples import Samples, marginals
 from latenttree.model.tree_model import TreeModel, default_root, normalised
@@ -64,7 +63,8 @@ def random_em(
 
     Cost `O(n_restarts max_iter n_distinct n_edges k^2)` with `n_distinct` different samples.
     """
-    _check_restarts(n_restarts)
+    possible = isinstance(n_restarts, int | np.integer) and n_restarts >= 1
+    check_option("n_restarts", n_restarts, possible, "give a number of starts, 1 or more")
     check_refinement_options(max_iter, tol, smoothing, 0.0)
     table = _checked_table(tree, X, n_states)
     rng = np.random.default_rng(random_state)
@@ -86,7 +86,7 @@ def random_em(
 
 
 def random_model(
-    tree: Tree, marginals: dict[int, NDArray[np.float64]], n_states: int, rng: np.random.Generator
+    tree: Tree, marginals: dict[int, Floats], n_states: int, rng: np.random.Generator
 ) -> TreeModel:
     """A random start for EM: random CPTs around the marginals of observed nodes."""
     root = default_root(tree)
@@ -121,13 +121,3 @@ def _checked_table(tree: Tree, X: Any, n_states: int) -> Table:
 def _few(names: tuple[str, ...]) -> str:
     more = ", ..." if len(names) > 5 else ""
     return f"{len(names)} variables ({', '.join(names[:5])}{more})"
-
-
-def _check_restarts(n_restarts: Any) -> None:
-    if not isinstance(n_restarts, Integral) or int(n_restarts) < 1:
-        raise DataError(
-            f"n_restarts={n_restarts!r}",
-            "give a number of starts, 1 or more",
-            value=n_restarts,
-            option="n_restarts",
-        )

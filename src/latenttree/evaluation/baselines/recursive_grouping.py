@@ -25,9 +25,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.sparse.csgraph import connected_components
 
+from latenttree.engine.arrays import Floats, Ints
 from latenttree.engine.kernels import kernel
 from latenttree.evaluation.baselines._shared import (
     EdgeList,
@@ -37,9 +38,6 @@ from latenttree.evaluation.baselines._shared import (
     tidy_hidden,
 )
 from latenttree.tree import Tree
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 # Rounding error of sums along a path, relative to the largest distance, with room to spare.
 EXACT_TOLERANCE = 1e-10
@@ -117,7 +115,7 @@ def recursive_grouping(
     return Tree.build(names, *tidy_hidden(len(distances), edges, lengths))
 
 
-def group_edges(D: FloatArray, rules: GroupingRules, rng: np.random.Generator) -> EdgeList:
+def group_edges(D: Floats, rules: GroupingRules, rng: np.random.Generator) -> EdgeList:
     """Run the rounds on `D` (m, m); nodes from m on are new hidden nodes."""
     n_given = len(D)
     edges: list[tuple[int, int]] = []
@@ -157,7 +155,7 @@ def group_edges(D: FloatArray, rules: GroupingRules, rng: np.random.Generator) -
 
 
 @kernel
-def family_statistics(D: FloatArray, reach: float, far: float) -> tuple[FloatArray, FloatArray]:
+def family_statistics(D: Floats, reach: float, far: float) -> tuple[Floats, Floats]:
     """Return Lambda (m, m), the spread of Phi, and its mean (m, m), over the witnesses.
 
         Lambda(i, j) = max_k Phi(i, j; k) - min_k Phi(i, j; k),
@@ -194,9 +192,7 @@ def family_statistics(D: FloatArray, reach: float, far: float) -> tuple[FloatArr
     return spread, mean_phi
 
 
-def _partition(
-    spread: FloatArray, rules: GroupingRules, rng: np.random.Generator
-) -> list[IntArray]:
+def _partition(spread: Floats, rules: GroupingRules, rng: np.random.Generator) -> list[Ints]:
     """Return the families: arrays of positions, at least one family of two or more."""
     if rules.family_spread is None:
         labels = _cluster(spread, rng)
@@ -205,7 +201,7 @@ def _partition(
     return [np.flatnonzero(labels == label) for label in np.unique(labels)]
 
 
-def _linked(spread: FloatArray, family_spread: float) -> IntArray:
+def _linked(spread: Floats, family_spread: float) -> Ints:
     """Label the connected components of the pairs with a spread up to `family_spread`.
 
     With exact distances there is such a pair in every round. Should rounding say otherwise,
@@ -216,7 +212,7 @@ def _linked(spread: FloatArray, family_spread: float) -> IntArray:
     return np.asarray(labels, dtype=np.int64)
 
 
-def _cluster(spread: FloatArray, rng: np.random.Generator) -> IntArray:
+def _cluster(spread: Floats, rng: np.random.Generator) -> Ints:
     """Cluster by spread into 2..m-2 clusters, or 1: the labels of the best silhouette.
 
     Starts for each number of clusters: the nodes most remote from their nearest, the same
@@ -242,7 +238,7 @@ def _cluster(spread: FloatArray, rng: np.random.Generator) -> IntArray:
 
 
 @kernel
-def _cluster_around(spread: FloatArray, start: IntArray) -> IntArray:
+def _cluster_around(spread: Floats, start: Ints) -> Ints:
     """Return labels (m,) of the clusters around centres, which start at `start` (k,).
 
     A node goes to the centre with the least spread; then the centre of a cluster is the
@@ -278,7 +274,7 @@ def _cluster_around(spread: FloatArray, start: IntArray) -> IntArray:
 
 
 @kernel
-def _mean_silhouette(spread: FloatArray, labels: IntArray, n_clusters: int) -> float:
+def _mean_silhouette(spread: Floats, labels: Ints, n_clusters: int) -> float:
     """Mean over nodes of (b - a) / max(a, b).
 
     a is the mean spread to the rest of the node's cluster, b the least mean spread to
@@ -307,9 +303,7 @@ def _mean_silhouette(spread: FloatArray, labels: IntArray, n_clusters: int) -> f
     return score / m
 
 
-def _parent_in(
-    family: IntArray, D: FloatArray, mean_phi: FloatArray, tolerance: float
-) -> int | None:
+def _parent_in(family: Ints, D: Floats, mean_phi: Floats, tolerance: float) -> int | None:
     """Return the member that is the parent of the others, if one is.
 
     The candidate i has the least sum over j of |mean Phi(i, j) + d(i, j)|, which is zero for
@@ -323,7 +317,7 @@ def _parent_in(
     return int(family[best]) if misfit[best] <= tolerance * (len(family) - 1) else None
 
 
-def _lengths_to_children(family: IntArray, D: FloatArray, mean_phi: FloatArray) -> FloatArray:
+def _lengths_to_children(family: Ints, D: Floats, mean_phi: Floats) -> Floats:
     """Return d(i, h) for the children i of a new hidden node h:
 
     d(i, h) = 1 / (2 (c - 1)) sum over the other children j of (d(i, j) + mean Phi(i, j)).
@@ -332,9 +326,7 @@ def _lengths_to_children(family: IntArray, D: FloatArray, mean_phi: FloatArray) 
     return (D[block] + mean_phi[block]).sum(axis=1) / (2 * (len(family) - 1))
 
 
-def _next_distances(
-    D: FloatArray, weights: FloatArray, offsets: FloatArray, shortest: float
-) -> FloatArray:
+def _next_distances(D: Floats, weights: Floats, offsets: Floats, shortest: float) -> Floats:
     """Return the distances between the next active nodes.
 
     d(g, h) = mean of d(i, j) - d(i, g) - d(j, h) over the children i of g and j of h; a node

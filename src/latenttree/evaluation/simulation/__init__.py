@@ -5,10 +5,4 @@ from latenttree.evaluation.simulation.draw import LatentTreeData, make_latent_tr
 from latenttree.evaluation.simulation.leaves import seen_length
 from latenttree.evaluation.simulation.shapes import make_tree
 
-__all__ = [
-    "LatentTreeData",
-    "information_length",
-    "make_latent_tree",
-    "make_tree",
-    "seen_length",
-]
+__all__ = ["LatentTreeData", "information_length", "make_latent_tree", "make_tree", "seen_length"]

@@ -6,13 +6,11 @@ from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from latenttree.model.emissions.common import draw_columns
+from latenttree.engine.arrays import Floats
 from latenttree.search.edge_lengths import information_lengths
 
 Marginal = Literal["uniform", "random", "zipf"]
-Floats = NDArray[np.float64]
 
 
 def information_length(joint: Floats, rank: int) -> float:
@@ -77,10 +75,3 @@ def base_marginal(
     base = np.zeros(n_categories)
     base[rng.permutation(n_categories)[:n_used]] = rng.permutation(weights) / weights.sum()
     return base
-
-
-def draw_children(
-    conditional: Floats, parent: NDArray[np.int32], rng: np.random.Generator
-) -> NDArray[np.int32]:
-    """(n,) a state of the child for each state of the parent, drawn from its column."""
-    return draw_columns(conditional, parent, rng).astype(np.int32)

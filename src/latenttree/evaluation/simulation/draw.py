@@ -11,13 +11,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from latenttree.data.values import CODED
+from latenttree.engine.arrays import Floats
 from latenttree.errors import DataError
-from latenttree.evaluation.simulation.channels import (
-    Marginal,
-    base_marginal,
-    draw_children,
-    transition,
-)
+from latenttree.evaluation.simulation.channels import Marginal, base_marginal, transition
 from latenttree.evaluation.simulation.leaves import make_emission
 from latenttree.evaluation.simulation.options import (
     SimulationOptions,
@@ -27,10 +23,9 @@ from latenttree.evaluation.simulation.options import (
 )
 from latenttree.evaluation.simulation.shapes import Shape, make_tree
 from latenttree.model.emissions import Emission
+from latenttree.model.emissions.common import draw_columns
 from latenttree.model.tree_model import TreeModel
 from latenttree.tree import Tree
-
-Floats = NDArray[np.float64]
 
 MIXED = ("categorical", "gaussian", "poisson", "multinomial", "multihot", "gaussian_diagonal")
 """What `family="mixed"` stands for, over and over."""
@@ -148,9 +143,6 @@ def make_latent_tree(
     return _with_gaps(data, missing, rng) if missing else data
 
 
-# ---- options -----------------------------------------------------------------------------------
-
-
 def _cycle(family: str | Sequence[str], hidden: str) -> tuple[str, ...]:
     """The families that take turns."""
     if hidden == "gaussian" and family == "categorical":
@@ -189,7 +181,7 @@ def _simulate(
             continue
         conditionals[e] = transition(marginals[u], len(base), float(tree.lengths[e]), base, rng)
         marginals[v] = conditionals[e] @ marginals[u]
-        drawn[v] = draw_children(conditionals[e], drawn[u], rng)
+        drawn[v] = draw_columns(conditionals[e], drawn[u], rng).astype(np.int32)
     p = tree.n_observed
     tables = tuple(marginals[v][:, None] if e < 0 else conditionals[e] for v, e in enumerate(via))
     return LatentTreeData(

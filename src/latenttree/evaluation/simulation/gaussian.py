@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from latenttree.engine.arrays import Floats
 from latenttree.model.gaussian.model import GaussianTreeModel
 from latenttree.tree import Tree
-
-Floats = NDArray[np.float64]
 
 
 def make_model(tree: Tree, k: int, d: int, rng: np.random.Generator) -> GaussianTreeModel:

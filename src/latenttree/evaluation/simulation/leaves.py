@@ -14,10 +14,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import ndtr, pdtr
 
+from latenttree.engine.arrays import Floats
 from latenttree.evaluation.simulation.channels import columns
 from latenttree.model.emissions import (
     Emission,
@@ -28,7 +28,6 @@ from latenttree.model.emissions import (
     Poisson,
 )
 
-Floats = NDArray[np.float64]
 Maker = Callable[[float], Emission]
 
 N_BINS = 16

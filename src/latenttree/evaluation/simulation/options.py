@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from latenttree.config import check_choice
 from latenttree.data.values import CODED, FAMILIES
-from latenttree.errors import DataError
+from latenttree.errors import DataError, check_option
 from latenttree.evaluation.simulation.channels import Marginal
 from latenttree.evaluation.simulation.leaves import SCALARS
 from latenttree.tree import Tree
@@ -34,35 +34,37 @@ def check_options(
 ) -> None:
     """Refuse options that would fail later, by name and value."""
     check_choice("hidden", hidden, ("categorical", "gaussian"))
-    n_states, n_categories = options.n_states, options.n_categories
+    n_states, n_used, n_categories = options.n_states, options.n_used, options.n_categories
     least = 1 if hidden == "gaussian" else 2
-    if not least <= n_states <= options.n_used <= n_categories:
-        raise DataError(
-            f"n_states={n_states}, n_used={options.n_used}, n_categories={n_categories}",
-            f"give {least} <= n_states <= n_used <= n_categories",
-            value=(n_states, options.n_used, n_categories),
-            option="n_states",
-        )
+    _refuse(
+        not least <= n_states <= n_used <= n_categories,
+        f"n_states={n_states}, n_used={n_used}, n_categories={n_categories}",
+        f"give {least} <= n_states <= n_used <= n_categories",
+        (n_states, n_used, n_categories),
+        "n_states",
+    )
     check_choice("marginal", options.marginal, ("uniform", "random", "zipf"))
-    if internal_observed and n_categories != n_states:
-        raise DataError(
-            f"internal_observed={internal_observed} with {n_categories} categories and {n_states} "
-            "states: distances are not additive through a node of more categories",
-            f"give n_categories={n_states}",
-            value=n_categories,
-            option="internal_observed",
-        )
-    _check_range("arity", arity, arity >= 2, "give a hidden node at least 2 children")
-    _check_range("internal_observed", internal_observed, 0 <= internal_observed <= 1, "give 0 to 1")
-    _check_range("n_samples", options.n_samples, options.n_samples >= 0, "give zero or more")
-    _check_range("missing", missing, 0 <= missing < 1, "give a share from 0 to below 1")
-    _check_range("bag_size", options.bag_size, options.bag_size >= 1, "give one or more")
+    _refuse(
+        bool(internal_observed) and n_categories != n_states,
+        f"internal_observed={internal_observed} with {n_categories} categories and {n_states} "
+        "states: distances are not additive through a node of more categories",
+        f"give n_categories={n_states}",
+        n_categories,
+        "internal_observed",
+    )
+    for name, value, possible, remedy in (
+        ("arity", arity, arity >= 2, "give a hidden node at least 2 children"),
+        ("internal_observed", internal_observed, 0 <= internal_observed <= 1, "give 0 to 1"),
+        ("n_samples", options.n_samples, options.n_samples >= 0, "give zero or more"),
+        ("missing", missing, 0 <= missing < 1, "give a share from 0 to below 1"),
+        ("bag_size", options.bag_size, options.bag_size >= 1, "give one or more"),
+    ):
+        check_option(name, value, possible, remedy)
 
 
-def _check_range(name: str, value: Any, is_within: bool, remedy: str) -> None:
-    """Refuse a number that is not within its range."""
-    if not is_within:
-        raise DataError(f"{name}={value}", remedy, value=value, option=name)
+def _refuse(wrong: bool, what: str, remedy: str, value: Any, option: str) -> None:
+    if wrong:
+        raise DataError(what, remedy, value=value, option=option)
 
 
 def check_families(
@@ -70,50 +72,36 @@ def check_families(
 ) -> None:
     """Refuse families that are unknown, or do not go with the other options."""
     unknown = [name for name in cycle if name not in FAMILIES]
-    if unknown or not cycle:
-        value = unknown[0] if unknown else cycle
-        raise DataError(
-            f"family={value!r} is unknown",
-            f"choose 'mixed' or of {', '.join(sorted(FAMILIES))}",
-            value=value,
-            option="family",
-        )
-    if hidden == "gaussian" and set(cycle) != {"gaussian"}:
-        raise DataError(
-            f"family={cycle!r} in a tree with hidden='gaussian'",
-            "give family='gaussian'",
-            value=cycle,
-            option="family",
-        )
+    value = unknown[0] if unknown else cycle
+    remedy = f"choose 'mixed' or of {', '.join(sorted(FAMILIES))}"
+    check_option("family", value, bool(cycle) and not unknown, remedy, " is unknown")
+    known = hidden != "gaussian" or set(cycle) == {"gaussian"}
+    problem = " in a tree with hidden='gaussian'"
+    check_option("family", cycle, known, "give family='gaussian'", problem)
     plain = set(cycle) <= set(CODED) and hidden == "categorical"
-    if internal_observed and not plain:
-        raise DataError(
-            f"internal_observed={internal_observed} with family={cycle!r}, hidden={hidden!r}",
-            "only categorical variables can be inner nodes: give internal_observed=0",
-            value=internal_observed,
-            option="internal_observed",
-        )
-    if "binary" in cycle and options.n_states != 2:
-        raise DataError(
-            f"family 'binary' with n_states={options.n_states}",
-            "it has two values: give n_states=2",
-            value=options.n_states,
-            option="n_states",
-        )
-    _check_widths(cycle, options)
-
-
-def _check_widths(cycle: tuple[str, ...], options: SimulationOptions) -> None:
-    """Refuse vectors with fewer coordinates than states."""
+    _refuse(
+        bool(internal_observed) and not plain,
+        f"internal_observed={internal_observed} with family={cycle!r}, hidden={hidden!r}",
+        "only categorical variables can be inner nodes: give internal_observed=0",
+        internal_observed,
+        "internal_observed",
+    )
+    _refuse(
+        "binary" in cycle and options.n_states != 2,
+        f"family 'binary' with n_states={options.n_states}",
+        "it has two values: give n_states=2",
+        options.n_states,
+        "n_states",
+    )
     for name in cycle:
         width = None if name in CODED else options.width(name)
-        if width is not None and width < options.n_states:
-            raise DataError(
-                f"dim={width} for family {name!r} with n_states={options.n_states}",
-                "give at least as many coordinates as states",
-                value=width,
-                option="dim",
-            )
+        _refuse(
+            width is not None and width < options.n_states,
+            f"dim={width} for family {name!r} with n_states={options.n_states}",
+            "give at least as many coordinates as states",
+            width,
+            "dim",
+        )
 
 
 def check_tree(tree: Tree, families: tuple[str, ...]) -> None:

@@ -6,15 +6,14 @@ from itertools import pairwise
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from latenttree.config import check_choice
-from latenttree.errors import DataError
+from latenttree.engine.arrays import Floats, Ints
+from latenttree.errors import DataError, check_option
 from latenttree.evaluation.baselines._shared import tidy_hidden
 from latenttree.tree import Tree
 
 Shape = Literal["balanced", "caterpillar", "star", "random"]
-Floats = NDArray[np.float64]
 
 
 def make_tree(
@@ -27,13 +26,8 @@ def make_tree(
     rng: np.random.Generator,
 ) -> Tree:
     """A tree of the given shape; lengths drawn log-uniformly from the given ranges."""
-    if n_observed < 1:
-        raise DataError(
-            f"n_observed={n_observed}",
-            "give at least one observed variable",
-            value=n_observed,
-            option="n_observed",
-        )
+    remedy = "give at least one observed variable"
+    check_option("n_observed", n_observed, n_observed >= 1, remedy)
     makers = {
         "balanced": _balanced_edges,
         "caterpillar": _caterpillar_edges,
@@ -59,18 +53,14 @@ def make_tree(
 def _draw(length: float | tuple[float, float], size: int, rng: np.random.Generator) -> Floats:
     low, high = length if isinstance(length, tuple) else (length, length)
     if not 0 < low <= high < np.inf:
-        raise DataError(
-            f"edge length {length!r}",
-            "give 0 < low <= high",
-            value=length,
-            option="edge_length",
-        )
+        what = f"edge length {length!r}"
+        raise DataError(what, "give 0 < low <= high", value=length, option="edge_length")
     return np.exp(rng.uniform(np.log(low), np.log(high), size))
 
 
 def _promote_hidden(
-    edges: NDArray[np.int64], n_observed: int, share: float, rng: np.random.Generator
-) -> tuple[NDArray[np.int64], int]:
+    edges: Ints, n_observed: int, share: float, rng: np.random.Generator
+) -> tuple[Ints, int]:
     """Turn a share of the hidden nodes into observed ones, which take the next observed indices."""
     n_hidden = int(edges.max(initial=n_observed - 1)) + 1 - n_observed
     chosen = rng.permutation(n_hidden) < round(share * n_hidden)
@@ -80,7 +70,7 @@ def _promote_hidden(
     return relabel[edges], n_observed + int(chosen.sum())
 
 
-def _balanced_edges(p: int, arity: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def _balanced_edges(p: int, arity: int, rng: np.random.Generator) -> Ints:
     """Level by level, `arity` neighbouring nodes get a parent, until one node is left."""
     level, n_nodes, edges = list(range(p)), p, []
     while len(level) > 1:
@@ -100,18 +90,18 @@ def _balanced_edges(p: int, arity: int, rng: np.random.Generator) -> NDArray[np.
     return _without_degree_two(np.array(edges, dtype=np.int64), p)
 
 
-def _caterpillar_edges(p: int, arity: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def _caterpillar_edges(p: int, arity: int, rng: np.random.Generator) -> Ints:
     """A chain of hidden nodes, one leaf on each, two at the ends: a hidden Markov chain."""
     chain = list(range(p, 2 * p - 2))
     leaves = [(i, chain[min(max(i - 1, 0), p - 3)]) for i in range(p)]
     return np.array(leaves + list(pairwise(chain)), dtype=np.int64)
 
 
-def _star_edges(p: int, arity: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def _star_edges(p: int, arity: int, rng: np.random.Generator) -> Ints:
     return np.array([(i, p) for i in range(p)], dtype=np.int64)
 
 
-def _random_edges(p: int, arity: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def _random_edges(p: int, arity: int, rng: np.random.Generator) -> Ints:
     """Random joins: 2 to `arity` nodes, drawn from those without a parent, get one."""
     level, n_nodes, edges = list(rng.permutation(p)), p, []
     while len(level) > 1:
@@ -125,7 +115,7 @@ def _random_edges(p: int, arity: int, rng: np.random.Generator) -> NDArray[np.in
     return _without_degree_two(np.array(edges, dtype=np.int64), p)
 
 
-def _without_degree_two(edges: NDArray[np.int64], p: int) -> NDArray[np.int64]:
+def _without_degree_two(edges: Ints, p: int) -> Ints:
     """Suppress hidden nodes with two neighbours (a root with two children)."""
     joined, _ = tidy_hidden(p, edges, np.zeros(len(edges)))
     hidden = np.unique(joined[joined >= p])
