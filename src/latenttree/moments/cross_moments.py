@@ -58,7 +58,8 @@ class CrossPass:
     def add(self, total: CarriedSums, chunk: Chunk, n_jobs: int) -> None:
         """Add a chunk."""
         width = self.features.offset.size
-        for part in chunk.parts(max(BLOCK, CHUNK_FLOATS // width // BLOCK * BLOCK)):
+        at_once = max(BLOCK, min(CHUNK_FLOATS // width, CARRIED_EVERY) // BLOCK * BLOCK)
+        for part in chunk.parts(at_once):
             if self.near is None:
                 self.features.add_rest(total.last, part, n_jobs)
             else:
