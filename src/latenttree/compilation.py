@@ -17,7 +17,6 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -60,14 +59,13 @@ class Compiler:
         n_states: int,
         config: FitConfig,
         stages: Sequence[str] = ("structure", "model"),
-        longest_wait: float = LONGEST_WAIT,
     ) -> None:
-        """`stages` are those that the fit will need; it waits at most `longest_wait` seconds."""
-        self._longest_wait = longest_wait
+        """`stages` are those that the fit will need."""
         self._progress = config.progress
         self._kind, self._n_states, self._stages = table.kernels, n_states, stages
         self._child: subprocess.Popen[bytes] | None = None
-        self.stage = next((s for s in stages if not self._done(s).exists()), None)
+        left = (s for s in stages if not done_file(s, self._kind, n_states).exists())
+        self.stage = next(left, None)
         if config.n_jobs > 1 and self.stage is not None:
             self._child = start_child(self.stage, self._kind, n_states)
 
@@ -86,7 +84,7 @@ class Compiler:
             if stage == "structure":
                 self._compile_meanwhile()
             with suppress(subprocess.TimeoutExpired):
-                self._child.wait(self._longest_wait)
+                self._child.wait(LONGEST_WAIT)
             self.end()
 
     def _compile_meanwhile(self) -> None:
@@ -102,18 +100,10 @@ class Compiler:
             end_child(self._child)
             self._child = None
 
-    def _done(self, stage: str) -> Path:
-        return done_file(stage, self._kind, self._n_states)
-
     def __enter__(self) -> Compiler:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.end()
 
 

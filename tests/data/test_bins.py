@@ -11,11 +11,11 @@ from scipy import sparse
 
 from latenttree.data.columns.bins import (
     bin_codes,
+    mean_and_deviation,
     normal_scores,
     number_of_bins,
     quantile_edges,
     sparse_spread,
-    spread,
     standardised,
     varies,
 )
@@ -93,7 +93,7 @@ def test_spread_leaves_gaps_out() -> None:
     rng = np.random.default_rng(0)
     x = rng.normal(size=(200, 3)) * [1, 1e-200, 1e200] + [5, 0, 0]
     x[rng.random(x.shape) < 0.3] = np.nan
-    mean, deviation = spread(x)
+    mean, deviation = mean_and_deviation(x)
     np.testing.assert_allclose(mean, np.nanmean(x, axis=0), rtol=1e-12)
     unit = np.nanmax(np.abs(x), axis=0)
     np.testing.assert_allclose(deviation, np.nanstd(x / unit, axis=0) * unit, rtol=1e-12)
@@ -105,8 +105,8 @@ def test_sparse_and_repeated_spreads_agree(weighted: bool) -> None:
     x = rng.poisson(0.5, (100, 4)) * 1.5
     weights = rng.integers(1, 5, 100) if weighted else np.ones(100, dtype=int)
     given = weights.astype(float) if weighted else None
-    expected = spread(np.repeat(x, weights, axis=0))
-    for found in (spread(x, given), sparse_spread(sparse.csr_array(x), given)):
+    expected = mean_and_deviation(np.repeat(x, weights, axis=0))
+    for found in (mean_and_deviation(x, given), sparse_spread(sparse.csr_array(x), given)):
         np.testing.assert_allclose(found[0], expected[0], rtol=1e-12)
         np.testing.assert_allclose(found[1], expected[1], rtol=1e-12)
 

@@ -10,7 +10,9 @@ import pytest
 from numpy.typing import NDArray
 from tests.reference import binary as reference
 from tests.reference.binary import random_words, sparse_binary
+from tests.reference.entries import entry
 
+from latenttree.distances import correlations
 from latenttree.distances.correlation_source import CorrelationSource, dense_source
 from latenttree.distances.correlations import (
     CORRELATION,
@@ -19,7 +21,6 @@ from latenttree.distances.correlations import (
     MIN_EFFECTIVE_SAMPLES,
     VARIANCE_INFLATION,
     correlation_block,
-    cross_block,
     effective_pair_samples,
     pair_values,
 )
@@ -27,6 +28,8 @@ from latenttree.distances.counted_similarity import counted_similarity, stored_s
 from latenttree.distances.estimate import estimate_distances
 from latenttree.distances.similarity import Similarity
 from latenttree.distances.stage import similarity_of
+
+cross_block = entry(correlations.cross_block)
 
 P = 12
 

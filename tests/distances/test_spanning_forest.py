@@ -7,10 +7,14 @@ import itertools
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from tests.reference.entries import entry
 from tests.reference.spanning import kruskal
 
-from latenttree.distances.spanning_forest import adds, extended, grown
+from latenttree.distances import spanning_forest
+from latenttree.distances.spanning_forest import extended, grown
 from latenttree.distances.spanning_tree import strongest_tree
+
+adds = entry(spanning_forest.adds)
 
 
 def random_strengths(p: int, seed: int, levels: int) -> NDArray[np.float64]:
@@ -49,7 +53,7 @@ def test_what_the_forest_drops_could_not_belong_to_it(seed: int) -> None:
     forest = grown(p, edges[some], values[some])
     for (a, b), value in zip(edges.tolist(), values.tolist(), strict=True):
         weakest = weakest_on_path(forest.edges, forest.strength, p, a, b)
-        found = adds.py_func(forest.parent, forest.since, forest.strength, a, b, value)
+        found = adds(forest.parent, forest.since, forest.strength, a, b, value)
         assert found is (not weakest > value)
 
 

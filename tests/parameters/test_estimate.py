@@ -37,7 +37,7 @@ from latenttree.parameters.moment_start import (
     projections_of,
     view_basis,
 )
-from latenttree.parameters.solving import WORST_GAIN, layout_of, solve
+from latenttree.parameters.solving import WORST_GAIN, layout_of, solve_moments
 from latenttree.parameters.views import choose_views
 from latenttree.refinement.stage import refine_fully
 from latenttree.tree import Tree
@@ -383,9 +383,9 @@ def test_more_samples_than_a_million_are_trusted_more() -> None:
         views = choose_views(truth.tree, k - 1, hidden=False)
         layout = layout_of(truth.tree, views, truth.dims[: truth.tree.n_observed])
         moments = exact_moments(truth, views, layout, exact_tables(truth, k))
-        few = solve(truth.tree, views, layout, moments._replace(n_samples=1e4))
+        few = solve_moments(truth.tree, views, layout, moments._replace(n_samples=1e4))
         check_distributions(few.model)
-        many = solve(truth.tree, views, layout, moments._replace(n_samples=1e30))
+        many = solve_moments(truth.tree, views, layout, moments._replace(n_samples=1e30))
         assert largest_error(many.model, truth) < 1e-6 or many.condition.max() > WORST_CONDITION
 
 
@@ -397,7 +397,7 @@ def test_all_edges_at_once_are_as_one_by_one(shape: Any, k: int) -> None:
     layout = layout_of(data.tree, views, data.model.dims[:14])
     tables = exact_tables(data.model, k)
     moments = triple_moments(InMemory([data.X]), ViewValues(views, tables), layout, k, n_jobs=1)
-    found = solve(data.tree, views, layout, moments).model
+    found = solve_moments(data.tree, views, layout, moments).model
     slow = slow_solve(data.tree, views, layout, moments, WORST_GAIN)
     for x, y in zip(found.cpts, slow.cpts, strict=True):
         np.testing.assert_allclose(x, y, atol=1e-7)

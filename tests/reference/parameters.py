@@ -22,7 +22,7 @@ from latenttree.parameters.solving import (
     LEAST_WEIGHT,
     Parameters,
     layout_of,
-    solve,
+    solve_moments,
     whitening,
 )
 from latenttree.parameters.views import Views, choose_views
@@ -162,10 +162,10 @@ def exact_tables(model: TreeModel, k: int) -> list[NDArray[np.float64]]:
 
 
 def solve_exactly(model: TreeModel, k: int) -> Parameters:
-    """What `solve` makes of the exact moments of a model."""
+    """What `solve_moments` makes of the exact moments of a model."""
     views = choose_views(model.tree, k - 1, hidden=False)
     layout = layout_of(model.tree, views, model.dims[: model.tree.n_observed])
-    return solve(
+    return solve_moments(
         model.tree, views, layout, exact_moments(model, views, layout, exact_tables(model, k))
     )
 
@@ -173,7 +173,7 @@ def solve_exactly(model: TreeModel, k: int) -> Parameters:
 def slow_solve(
     tree: Tree, views: Views, layout: TripleLayout, moments: TripleMoments, worst_gain: float
 ) -> TreeModel:
-    """What `solve` does for categories, edge by edge, with one predictor at a time."""
+    """What `solve_moments` does for categories, edge by edge, with one predictor at a time."""
     p, m = tree.n_observed, tree.n_hidden
     roots = whitening(moments.own)[views.view]
     third = [

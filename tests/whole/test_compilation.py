@@ -136,7 +136,8 @@ def test_an_exception_ends_the_child(empty: Path) -> None:
 def test_a_hung_child_is_ended_after_one_wait(empty: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compilation, "compile_model", lambda *_: None)
     monkeypatch.setattr(compilation, "compile_edges", lambda *_: None)
-    with Compiler(table(), 2, FitConfig(n_jobs=2), longest_wait=0.1) as compiler:
+    monkeypatch.setattr(compilation, "LONGEST_WAIT", 0.1)
+    with Compiler(table(), 2, FitConfig(n_jobs=2)) as compiler:
         assert compiler._child is not None
         pid = compiler._child.pid
         compiler.wait("structure")

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from latenttree.cli.labels import StateLabels, parse_number
 from latenttree.cli.node_values import parse_value
 from latenttree.errors import DataError
+from latenttree.estimator import LatentTree
 from latenttree.queries import answers_of, node_index
-
-if TYPE_CHECKING:
-    from latenttree.estimator import LatentTree
 
 
 def parse_given(model: LatentTree, texts: Sequence[str]) -> dict[str, Any]:

@@ -10,15 +10,14 @@ import shlex
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.cli.excluded_columns import check_excluded
 from latenttree.cli.labels import StateLabels, parse_number
 from latenttree.cli.options import NewEvents, TableOptions
-from latenttree.cli.training_data import event_delimiter, recorded
+from latenttree.cli.training_data import check_excluded, event_delimiter, recorded
 from latenttree.data import Schema
 from latenttree.data.checks import N_SHOWN, check_shape, listing, resolve_names
 from latenttree.data.columns.vectors import Column
@@ -42,9 +41,7 @@ from latenttree.data.table import Table, sparse_binary_table
 from latenttree.data.weights import check_weights
 from latenttree.engine.arrays import Floats, Ints
 from latenttree.errors import DataError
-
-if TYPE_CHECKING:
-    from latenttree.estimator import LatentTree
+from latenttree.estimator import LatentTree
 
 Codes = NDArray[np.int32]
 UNKNOWN = -2
@@ -254,18 +251,18 @@ def _column_codes(cells: CsvCells, j: int, labels: StateLabels, file: str) -> In
     codes = code_of_text[cells.codes[j]]
     unknown = codes == UNKNOWN
     if unknown.any():
-        row = int(unknown.argmax())
-        value = cells.texts[j][cells.codes[j][row]]
-        raise DataError(
-            f"{file}, sample {row + 1}, column {cells.header[j]!r}: the value {value!r} did not "
-            f"occur in training, where it was one of {labels.listing()}",
-            "use one of these, or leave the cell empty",
-            value=value,
-            column=cells.header[j],
-            row=row,
-            path=file,
-        )
+        problem = f"did not occur in training, where it was one of {labels.listing()}"
+        remedy = "use one of these, or leave the cell empty"
+        raise _wrong_cell(cells, j, int(unknown.argmax()), file, "the value ", problem, remedy)
     return codes
+
+
+def _wrong_cell(
+    cells: CsvCells, j: int, row: int, file: str, article: str, problem: str, remedy: str
+) -> DataError:
+    name, value = cells.header[j], cells.texts[j][cells.codes[j][row]]
+    what = f"{file}, sample {row + 1}, column {name!r}: {article}{value!r} {problem}"
+    return DataError(what, remedy, value=value, column=name, row=row, path=file)
 
 
 def _code(labels: StateLabels, text: str) -> int:
@@ -295,17 +292,10 @@ def _column_numbers(cells: CsvCells, j: int, schema: Schema, i: int, file: str) 
     pairs = zip(texts, missing, strict=True)
     numbers = [float("nan") if gap else parse_number(text) for text, gap in pairs]
     if None in numbers:
-        wrong = numbers.index(None)
-        row = int((codes == wrong).argmax())
-        raise DataError(
-            f"{file}, sample {row + 1}, column {name!r}: {texts[wrong]!r} is no number, as it was "
-            "in training",
-            "correct it, or leave the cell empty",
-            value=texts[wrong],
-            column=name,
-            row=row,
-            path=file,
-        )
+        row = int((codes == numbers.index(None)).argmax())
+        remedy = "correct it, or leave the cell empty"
+        problem = "is no number, as it was in training"
+        raise _wrong_cell(cells, j, row, file, "", problem, remedy)
     return np.asarray(numbers, dtype=np.float64)[codes]
 
 

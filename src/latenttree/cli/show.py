@@ -85,13 +85,11 @@ def _with_probabilities(file: Path, whole: Saved | None) -> Saved:
 
 def _drawing(tree: Tree, support: Floats, lengths: bool, max_lines: int) -> str:
     """The tree as text; inner nodes are followed by the support of the edge above them."""
-    inner = np.zeros(tree.n_edges, dtype=bool)
-    inner[tree.internal_edges()] = True
-    parents = tree.rooted(tree.n_observed if tree.n_hidden else tree.n_nodes - 1).parents
-    notes = {}
-    for e in np.flatnonzero(~np.isnan(support) & (inner | (support == 0))).tolist():
-        a, b = tree.edges[e].tolist()
-        notes[b if parents[b] == a else a] = f"[{support[e]:.2f}]"
+    shown = support == 0
+    shown[tree.internal_edges()] = True
+    shown &= ~np.isnan(support)
+    above = tree.parent_edges(min(tree.n_observed, tree.n_nodes - 1)).tolist()
+    notes = {v: f"[{support[e]:.2f}]" for v, e in enumerate(above) if e >= 0 and shown[e]}
     style: Literal["unicode", "ascii"] = (
         "unicode" if can_print("\u251c\u2500\u2514\u2502") else "ascii"
     )

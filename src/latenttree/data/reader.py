@@ -128,7 +128,6 @@ def _refuse_roles(path: Path, roles: Roles) -> None:
                 ),
                 "leave it out",
                 value=given,
-                path=str(path),
                 option=option,
             )
 

@@ -7,7 +7,7 @@ share a key with probability of about 2^-63.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -103,53 +103,49 @@ def _content(table: Table) -> tuple[Any, list[Any]]:
 def _add_codes(total: Keys, codes: Any, rng: np.random.Generator) -> None:
     """Add the code of every variable, or what a CSR stores, times a random number."""
     factors = rng.integers(0, 2**64, codes.shape[1], dtype=np.uint64) | np.uint64(1)
-    if sparse.issparse(codes):
-        for start, stop in _steps(codes.shape[0], codes.nnz / max(codes.shape[0], 1)):
-            about_to_read(codes.indices, 8 * int(codes.indptr[stop] - codes.indptr[start]))
-            indices, ends = _stored(codes, start, stop)
-            values = codes.data[codes.indptr[start] : codes.indptr[stop]].astype(np.int64)
-            total[start:stop] += _row_sums(factors[indices] * values.view(np.uint64), ends)
-    elif any(codes.strides):  # not a view of a single -1
-        for start, stop in _steps(*codes.shape):
-            about_to_read(codes, codes[start:stop].nbytes)
-            part = codes[start:stop].astype(np.int64).view(np.uint64)
-            total[start:stop] += part @ factors
+    for rows, values, columns, summed in _parts(codes):
+        part = values.astype(np.int64).view(np.uint64)
+        total[rows] += part @ factors if part.ndim == 2 else summed(factors[columns] * part)
 
 
 def _add_numbers(total: Keys, x: Any, rng: np.random.Generator) -> None:
     """Add a random number for the bits of every number of a column or a block."""
-    width = 1 if x.ndim == 1 else x.shape[1]
-    salt = rng.integers(0, 2**64, width, dtype=np.uint64)
+    salt = rng.integers(0, 2**64, 1 if x.ndim == 1 else x.shape[1], dtype=np.uint64)
     zero = _mixed(salt)
+    for rows, values, columns, summed in _parts(x):
+        total[rows] += summed(_mixed(_bits(values) ^ salt[columns]) - zero[columns])
+
+
+def _parts(x: Any) -> Iterator[tuple[slice, NDArray[Any], Any, Callable[[Keys], Keys]]]:
+    """Rows of an array or CSR, some at a time: which, their values, the columns of these, and what
+    adds hashes of the values up by row. None of a view of a single -1."""
     if sparse.issparse(x):
         for start, stop in _steps(x.shape[0], x.nnz / max(x.shape[0], 1)):
-            indices, ends = _stored(x, start, stop)
-            numbers = x.data[x.indptr[start] : x.indptr[stop]]
-            hashes = _mixed(_bits(numbers) ^ salt[indices]) - zero[indices]
-            total[start:stop] += _row_sums(hashes, ends)
-    else:
-        for start, stop in _steps(x.shape[0], width):
-            about_to_read(x, x[start:stop].nbytes)
-            bits = _bits(x[start:stop].reshape(stop - start, width))
-            total[start:stop] += (_mixed(bits ^ salt) - zero).sum(axis=1)
+            ends = x.indptr[start : stop + 1]
+            stored = slice(ends[0], ends[-1])
+            about_to_read(x.indices, 8 * int(ends[-1] - ends[0]))
+            yield slice(start, stop), x.data[stored], x.indices[stored], _by_row(ends - ends[0])
+    elif any(x.strides):
+        rows = x.reshape(len(x), -1)
+        for start, stop in _steps(*rows.shape):
+            part = rows[start:stop]
+            about_to_read(x, part.nbytes)
+            yield slice(start, stop), part, slice(None), lambda hashes: hashes.sum(axis=1)
+
+
+def _by_row(ends: NDArray[Any]) -> Callable[[Keys], Keys]:
+    def summed(hashes: Keys) -> Keys:
+        running = np.zeros(len(hashes) + 1, dtype=np.uint64)
+        np.cumsum(hashes, out=running[1:])
+        return np.diff(running[ends])
+
+    return summed
 
 
 def _steps(n: int, width: float) -> Iterator[tuple[int, int]]:
     step = max(1, int(STEP_VALUES / max(width, 1.0)))
     for start in range(0, n, step):
         yield start, min(start + step, n)
-
-
-def _stored(matrix: Any, start: int, stop: int) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Column indices of the stored values of some rows of a CSR, and where each row ends."""
-    indptr = matrix.indptr[start : stop + 1]
-    return matrix.indices[indptr[0] : indptr[-1]], indptr - indptr[0]
-
-
-def _row_sums(values: Keys, ends: NDArray[Any]) -> Keys:
-    running = np.zeros(len(values) + 1, dtype=np.uint64)
-    np.cumsum(values, out=running[1:])
-    return np.diff(running[ends])
 
 
 def _bits(x: NDArray[Any]) -> Keys:

@@ -125,24 +125,10 @@ class TableSubset(Table):
         """Fewer samples than in chunks of a whole table, as they are copied."""
         return chunk_size(self.n_vars, self.has_values, COPIED_CODES)
 
-    def rows(self, start: int, stop: int) -> NDArray[Any] | sparse.csr_array:
-        """Samples start:stop as codes or CSR: a copy of them."""
-        positions = self.positions[start:stop]
-        if self.whole.codes is not None:
-            return np.asarray(take_rows(self.whole.codes, positions))
-        assert self.whole.matrix is not None
-        return sparse.csr_array(take_rows(self.whole.matrix, positions))
-
-    def _known(self, start: int, stop: int) -> NDArray[np.bool_] | None:
-        """(stop - start, p) False where a variable is missing; None where none is."""
-        if self.whole.missing is None:
-            return None
-        known = ~self.whole.missing[self.positions[start:stop]]
-        return None if known.all() else known
-
-    def _values(self, start: int, stop: int) -> Values:
-        assert self.whole.values is not None
-        return self.whole.values.take(self.positions[start:stop])
+    def chunk(self, start: int, stop: int) -> Chunk:
+        """Samples start:stop: a copy of them."""
+        part = self.subset_rows(slice(start, stop))
+        return replace(part.chunk(0, stop - start), start=start)
 
     def at_source(self, pass_: Pass[Total]) -> tuple[Table, Pass[Total]]:
         """The whole table, and the pass over all its samples that reads these."""

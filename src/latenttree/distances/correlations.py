@@ -105,7 +105,7 @@ def _read_row(rows, sign, dense, a, others, out):  # type: ignore[no-untyped-def
         out[j] = own_sign * np.float64(sign[b]) * value
 
 
-@kernel
+@subroutine
 def cross_block(source, one, other, out):  # type: ignore[no-untyped-def]
     """Correlations of variables `one` `(m,)` with `other` `(q,)`, no variable in both, into `out`
     `(m, q)` or larger.

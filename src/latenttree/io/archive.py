@@ -33,7 +33,7 @@ from latenttree.io.atomic import check_target, replacing
 from latenttree.io.emission_arrays import width_of
 from latenttree.io.json_text import field_of, from_json, plain, to_json
 from latenttree.io.messages import parts_of, with_parts
-from latenttree.io.model_arrays import Model, array_layout, arrays_of, fields_of
+from latenttree.io.model_arrays import Model, array_sizes, arrays_of, fields_of, model_of
 from latenttree.io.npz import pack, packed_limit, unpack
 from latenttree.io.treefile import MAX_JSON_BYTES, SavedTree, check_support, parse_tree, tree_json
 from latenttree.io.treefile import MEMBER as TREE
@@ -176,12 +176,11 @@ def _parse(content: bytes, max_bytes: int) -> Saved:
     limit = min(MAX_JSON_BYTES, max_bytes)
     saved_tree = parse_tree(archive.read(TREE, limit))
     record = _record(from_json(archive.read(MODEL, limit)))
-    layout = array_layout(record, saved_tree.tree, max_bytes)
-    sizes = layout.sizes()
+    sizes = array_sizes(record, saved_tree.tree, max_bytes)
     limit = packed_limit({name: n for name, (n, _) in sizes.items()})
     arrays = unpack(archive.read(ARRAYS, limit), sizes, ARRAYS)
     return Saved(
-        layout.model(arrays),
+        model_of(record, saved_tree.tree, arrays),
         record["schema"],
         record["params"],
         _with_message_parts(record["diagnostics"]),

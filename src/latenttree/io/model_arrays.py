@@ -1,14 +1,12 @@
 """Models as a few fields and flat arrays, and back.
 
-A layout gives the names and sizes of a file's arrays, from its fields: known and bounded before the
-arrays are read. `CategoricalArrayLayout` is that of models with categorical hidden nodes,
-`GaussianArrayLayout` that of Gaussian trees.
+The names and sizes of a file's arrays follow from its fields: they are known and bounded before the
+arrays are read.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -62,87 +60,77 @@ def arrays_of(model: Model) -> Arrays:
     return arrays
 
 
-def array_layout(
+def array_sizes(
     record: Mapping[str, Any], tree: Tree, max_bytes: int
-) -> CategoricalArrayLayout | GaussianArrayLayout:
-    """The layout that the fields of a file give; raises ValueError where they contradict the tree
-    or need more than ``max_bytes``."""
-    root, dims = _root_and_dims(record, tree)
-    layout: CategoricalArrayLayout | GaussianArrayLayout
+) -> dict[str, tuple[int, Dtype]]:
+    """How many values of which type each array has, by the fields of a file; raises ValueError
+    where they contradict the tree or need more than ``max_bytes``."""
+    _check_root_and_dims(record, tree)
     if record["hidden"] == "gaussian":
-        layout = GaussianArrayLayout(tree, root, dims, _diagonal(record["diagonal"], tree))
+        _check_diagonal(record["diagonal"], tree)
+        counts = _gaussian_sizes(record, tree)
     else:
-        layout = CategoricalArrayLayout(
-            tree, root, dims, *_checked_emissions(record["emissions"], tree)
-        )
-    declared = VALUE * sum(n for n, _ in layout.sizes().values())
+        _check_emissions(record["emissions"], tree)
+        counts = _categorical_sizes(record, tree)
+    declared = VALUE * sum(counts.values())
     if declared > max_bytes:
         raise ValueError(
             f"its tables declare {declared:,} bytes, at most {max_bytes:,} are read; pass a "
             "larger max_bytes if you trust it"
         )
-    return layout
+    return {name: (n, "<i8" if name == "offsets" else "<f8") for name, n in counts.items()}
+
+
+def model_of(record: Mapping[str, Any], tree: Tree, arrays: Mapping[str, NDArray[Any]]) -> Model:
+    """The model of checked fields and their arrays; raises ValueError where they cannot be one."""
+    read = _gaussian_model if record["hidden"] == "gaussian" else _categorical_model
+    return read(record, tree, arrays)
+
+
+def _parent_dims(record: Mapping[str, Any], tree: Tree, of_root: int) -> list[int]:
+    """States of the parent of each node, `of_root` where it has none; Python's integers, which do
+    not overflow."""
+    parents = tree.rooted(record["root"]).parents.tolist()
+    return [of_root if u < 0 else record["dims"][u] for u in parents]
 
 
 # ---- categorical hidden nodes -----------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class CategoricalArrayLayout:
+def _categorical_sizes(record: Mapping[str, Any], tree: Tree) -> dict[str, int]:
     """``tables``: every CPT `P(v | parent)` row by row, one after another; ``offsets``: where each
     begins; ``emissions``: the numbers of all distributions that are not categorical."""
+    sizes = {"tables": sum(_table_sizes(record, tree)), "offsets": tree.n_nodes + 1}
+    if record["emissions"]["nodes"]:
+        each = zip(record["emissions"]["families"], _emission_sizes(record, tree), strict=True)
+        sizes["emissions"] = sum(emission_arrays.n_values(f, d, k) for f, (d, k) in each)
+    return sizes
 
-    tree: Tree
-    root: int
-    dims: list[int]
-    nodes: list[int]
-    families: list[str]
-    widths: list[int]
 
-    def sizes(self) -> dict[str, tuple[int, Dtype]]:
-        """How many values of which type each array has."""
-        sizes: dict[str, tuple[int, Dtype]] = {
-            "tables": (sum(self._table_sizes()), "<f8"),
-            "offsets": (len(self.dims) + 1, "<i8"),
-        }
-        if self.nodes:
-            each = zip(self.families, self._emission_sizes(), strict=True)
-            sizes["emissions"] = (
-                sum(emission_arrays.n_values(f, d, k) for f, (d, k) in each),
-                "<f8",
-            )
-        return sizes
+def _table_sizes(record: Mapping[str, Any], tree: Tree) -> list[int]:
+    return [d * k for d, k in zip(record["dims"], _parent_dims(record, tree, 1), strict=True)]
 
-    def model(self, arrays: Mapping[str, NDArray[Any]]) -> TreeModel:
-        """The model of the arrays; raises ValueError where they cannot be one."""
-        sizes = self._table_sizes()
-        offsets = np.concatenate([[0], np.cumsum(sizes)])
-        if not np.array_equal(arrays["offsets"], offsets):
-            raise ValueError("offsets.npy does not fit the numbers of states in model.json")
-        parts = np.split(arrays["tables"], offsets[1:-1])
-        tables = [part.reshape(d, -1) for part, d in zip(parts, self.dims, strict=True)]
-        emissions = {}
-        if self.nodes:
-            emissions = emission_arrays.read_emissions(
-                self.nodes,
-                self.families,
-                self._emission_sizes(),
-                arrays["emissions"],
-                self.tree.names,
-            )
-        return _exact(TreeModel(self.tree, self.root, tuple(tables), emissions), tables)
 
-    def _table_sizes(self) -> list[int]:
-        """Values in the table of each node; Python's integers, which do not overflow."""
-        return [d * k for d, k in zip(self.dims, self._parent_dims(), strict=True)]
+def _emission_sizes(record: Mapping[str, Any], tree: Tree) -> list[tuple[int, int]]:
+    states, given = _parent_dims(record, tree, 1), record["emissions"]
+    return [(d, states[v]) for v, d in zip(given["nodes"], given["widths"], strict=True)]
 
-    def _emission_sizes(self) -> list[tuple[int, int]]:
-        states = self._parent_dims()
-        return [(d, states[v]) for v, d in zip(self.nodes, self.widths, strict=True)]
 
-    def _parent_dims(self) -> list[int]:
-        parents = self.tree.rooted(self.root).parents.tolist()
-        return [1 if u < 0 else self.dims[u] for u in parents]
+def _categorical_model(
+    record: Mapping[str, Any], tree: Tree, arrays: Mapping[str, NDArray[Any]]
+) -> TreeModel:
+    offsets = np.concatenate([[0], np.cumsum(_table_sizes(record, tree))])
+    if not np.array_equal(arrays["offsets"], offsets):
+        raise ValueError("offsets.npy does not fit the numbers of states in model.json")
+    parts = np.split(arrays["tables"], offsets[1:-1])
+    tables = [part.reshape(d, -1) for part, d in zip(parts, record["dims"], strict=True)]
+    given, emissions = record["emissions"], {}
+    if given["nodes"]:
+        sizes = _emission_sizes(record, tree)
+        emissions = emission_arrays.read_emissions(
+            given["nodes"], given["families"], sizes, arrays["emissions"], tree.names
+        )
+    return _exact(TreeModel(tree, record["root"], tuple(tables), emissions), tables)
 
 
 def _exact(model: TreeModel, tables: list[Floats]) -> TreeModel:
@@ -164,9 +152,7 @@ def _emission_fields(model: TreeModel) -> dict[str, list[Any]]:
     }
 
 
-def _checked_emissions(
-    record: dict[str, Any], tree: Tree
-) -> tuple[list[int], list[str], list[int]]:
+def _check_emissions(record: dict[str, Any], tree: Tree) -> None:
     names = {"nodes": int, "families": str, "widths": int}
     for name, type_ in names.items():
         values = record.get(name)
@@ -183,44 +169,28 @@ def _checked_emissions(
         raise ValueError(f"the family {unknown[:60]!r} is unknown; upgrade latenttree")
     if any(not 0 < d < MAX_DIM for d in widths):
         raise ValueError("the widths of 'emissions' are not numbers from 1 to less than 2^40")
-    return nodes, families, widths
 
 
 # ---- Gaussian trees ---------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class GaussianArrayLayout:
+def _gaussian_sizes(record: Mapping[str, Any], tree: Tree) -> dict[str, int]:
     """``means``, ``loadings`` and ``noise`` of every node, row by row, one after another."""
+    dims, above = record["dims"], _parent_dims(record, tree, 0)
+    noise = [d if flat else d * d for d, flat in zip(dims, record["diagonal"], strict=True)]
+    loadings = sum(d * k for d, k in zip(dims, above, strict=True))
+    return {"means": sum(dims), "loadings": loadings, "noise": sum(noise)}
 
-    tree: Tree
-    root: int
-    dims: list[int]
-    diagonal: list[bool]
 
-    def sizes(self) -> dict[str, tuple[int, Dtype]]:
-        """How many values of which type each array has."""
-        parents = self.tree.rooted(self.root).parents.tolist()
-        above = [0 if u < 0 else self.dims[u] for u in parents]
-        noise = [d if flat else d * d for d, flat in zip(self.dims, self.diagonal, strict=True)]
-        return {
-            "means": (sum(self.dims), "<f8"),
-            "loadings": (sum(d * k for d, k in zip(self.dims, above, strict=True)), "<f8"),
-            "noise": (sum(noise), "<f8"),
-        }
-
-    def model(self, arrays: Mapping[str, NDArray[Any]]) -> GaussianTreeModel:
-        """The model of the arrays; raises ValueError where they cannot be one."""
-        known = {
-            "root": np.array(self.root),
-            "dims": np.array(self.dims, dtype=np.int64),
-            "diagonal": np.array(self.diagonal, dtype=np.bool_),
-        }
-        model = GaussianTreeModel.from_arrays(self.tree, known | dict(arrays))
-        with np.errstate(over="ignore", invalid="ignore"):
-            for v in range(self.tree.n_nodes):
-                _check_gaussian(model, v)
-        return model
+def _gaussian_model(
+    record: Mapping[str, Any], tree: Tree, arrays: Mapping[str, NDArray[Any]]
+) -> GaussianTreeModel:
+    known = {name: np.array(record[name]) for name in ("root", "dims", "diagonal")}
+    model = GaussianTreeModel.from_arrays(tree, known | dict(arrays))
+    with np.errstate(over="ignore", invalid="ignore"):
+        for v in range(tree.n_nodes):
+            _check_gaussian(model, v)
+    return model
 
 
 def _check_gaussian(model: GaussianTreeModel, v: int) -> None:
@@ -243,12 +213,11 @@ def _check_gaussian(model: GaussianTreeModel, v: int) -> None:
         )
 
 
-def _diagonal(values: list[Any], tree: Tree) -> list[bool]:
+def _check_diagonal(values: list[Any], tree: Tree) -> None:
     if len(values) != tree.n_nodes or any(type(value) is not bool for value in values):
         raise ValueError(
             f"the field 'diagonal' does not say for {tree.n_nodes} nodes whether their noise is"
         )
-    return values
 
 
 # ---- both -------------------------------------------------------------------------------
@@ -258,8 +227,8 @@ def _joined(arrays: Any) -> Floats:
     return np.concatenate([np.ravel(a) for a in arrays])
 
 
-def _root_and_dims(record: Mapping[str, Any], tree: Tree) -> tuple[int, list[int]]:
-    """Root and number of states of each node, checked against the tree."""
+def _check_root_and_dims(record: Mapping[str, Any], tree: Tree) -> None:
+    """Nodes, root and number of states of each node belong to the tree."""
     if tuple(record["nodes"]) != tree.names:
         raise ValueError(
             "the nodes of model.json are not those of tree.json; the parts do not belong"
@@ -275,4 +244,3 @@ def _root_and_dims(record: Mapping[str, Any], tree: Tree) -> tuple[int, list[int
             f"node {tree.names[wrong]!r} has {str(dims[wrong])[:40]} states; a node has a whole "
             "number of them, at least 1 and less than 2^40"
         )
-    return root, dims

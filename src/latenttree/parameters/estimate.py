@@ -24,7 +24,7 @@ from latenttree.parameters.solving import (
     counted_model,
     decomposed,
     layout_of,
-    solve,
+    solve_moments,
     whitening,
 )
 from latenttree.parameters.views import Views, choose_views, only_of
@@ -112,7 +112,7 @@ class _Work(NamedTuple):
         """Parameters with observed nodes as views, or with messages of a model."""
         layout = layout_of(self.tree, views, self.dims)
         moments = self.moments(views, layout, model, samples)
-        return solve(self.tree, views, layout, moments, self.families)
+        return solve_moments(self.tree, views, layout, moments, self.families)
 
     def moments(
         self, views: Views, layout: TripleLayout, model: TreeModel | None, samples: Rows

@@ -98,7 +98,7 @@ def layout_of(tree: Tree, views: Views, dims: Ints) -> TripleLayout:
     )
 
 
-def solve(
+def solve_moments(
     tree: Tree,
     views: Views,
     layout: TripleLayout,

@@ -6,24 +6,19 @@ methods are those of the estimator. `evidence` and `records` read the samples, `
 `gaussian` ask the two kinds of model, `filling` fills missing values.
 """
 
-from latenttree.queries.answers import Answers, TreeAnswers, answers_of
-from latenttree.queries.evidence import SampleEvidence, check_possible, no_evidence, read_samples
+from latenttree.queries.answers import Answers, answers_of
+from latenttree.queries.evidence import SampleEvidence, read_samples
 from latenttree.queries.filling import Filled
 from latenttree.queries.mixin import QueryMixin, as_generator, weighted_sum
-from latenttree.queries.nodes import classes_of, hidden_names_out, node_index, node_indices
+from latenttree.queries.nodes import node_index, node_indices
 
 __all__ = [
     "Answers",
     "Filled",
     "QueryMixin",
     "SampleEvidence",
-    "TreeAnswers",
     "answers_of",
     "as_generator",
-    "check_possible",
-    "classes_of",
-    "hidden_names_out",
-    "no_evidence",
     "node_index",
     "node_indices",
     "read_samples",

@@ -79,13 +79,8 @@ def _is_gap(value: Any) -> bool:
 
 def _check_value(name: Node, value: Any, queried: bool) -> None:
     """A record holds one value, or weights by label, for a node; no value for a queried one."""
-    if is_vector(value):
-        raise DataError(
-            f"{_with_article(value)} for {name!r}",
-            "pass {label: weight} for soft evidence, or a DataFrame for several rows",
-            value=value,
-            node=str(name),
-        )
+    remedy = "pass {label: weight} for soft evidence, or a DataFrame for several rows"
+    _check_single(name, value, remedy)
     if queried and not isinstance(value, Mapping):
         raise DataError(
             f"{name!r} is both given and asked",
@@ -100,9 +95,11 @@ def is_vector(value: Any) -> bool:
     return hasattr(value, "__len__") and not isinstance(value, str | bytes | Mapping)
 
 
-def _with_article(value: Any) -> str:
-    kind = {"ndarray": "array"}.get(type(value).__name__, type(value).__name__)
-    return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
+def _check_single(name: Node, value: Any, remedy: str) -> None:
+    if is_vector(value):
+        kind = {"ndarray": "array"}.get(type(value).__name__, type(value).__name__)
+        article = "an" if kind[0] in "aeiou" else "a"
+        raise DataError(f"{article} {kind} for {name!r}", remedy, value=value, node=str(name))
 
 
 def _codes(schema: Schema, v: int, labels: Sequence[Any]) -> Ints:
@@ -176,13 +173,7 @@ def _check_number(schema: Schema, v: int, value: Any) -> None:
             node=name,
         )
     if schema.form_of(v) == "vector":
-        if is_vector(value):
-            raise DataError(
-                f"{_with_article(value)} for {name!r}",
-                "pass a single number, or a DataFrame for several rows",
-                value=value,
-                node=name,
-            )
+        _check_single(name, value, "pass a single number, or a DataFrame for several rows")
         return
     width = int(schema.dims[v])
     if np.shape(value) != (width,):

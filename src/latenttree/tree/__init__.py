@@ -6,7 +6,7 @@ first; the other modules hold the algorithms, as functions of arrays. Nothing he
 """
 
 from latenttree.tree.names import hidden_names
-from latenttree.tree.rooting import Adjacency, Rooted
+from latenttree.tree.rooting import Rooted
 from latenttree.tree.tree import Tree
 
-__all__ = ["Adjacency", "Rooted", "Tree", "hidden_names"]
+__all__ = ["Rooted", "Tree", "hidden_names"]

@@ -54,10 +54,10 @@ def bin_codes(values: NDArray[Any], edges: NDArray[Any]) -> NDArray[np.int64]:
 
 def varies(values: NDArray[Any], weights: Floats | None = None) -> bool:
     """Whether known numbers differ by more than rounding."""
-    return bool(spread(values[:, None], weights)[1][0] > 0)
+    return bool(mean_and_deviation(values[:, None], weights)[1][0] > 0)
 
 
-def spread(x: Any, weights: Floats | None = None) -> tuple[Floats, Floats]:
+def mean_and_deviation(x: Any, weights: Floats | None = None) -> tuple[Floats, Floats]:
     """Mean and standard deviation of the columns of `(n, d)` numbers, dense or CSR, NaN left out; a
     negligible deviation is 0. In units of the largest value, so that no scale over- or underflows.
     """
@@ -99,7 +99,7 @@ def sparse_spread(matrix: sparse.csr_array, weights: Floats | None = None) -> tu
 def standardised(x: NDArray[Any], weights: Floats | None = None) -> NDArray[np.float32]:
     """Columns centred and divided by their standard deviation; 0 where a value is missing or a
     column does not vary."""
-    mean, deviation = spread(x, weights)
+    mean, deviation = mean_and_deviation(x, weights)
     still = deviation == 0
     z = (x - mean) / np.where(still, 1.0, deviation)
     z[np.isnan(z)] = 0.0
@@ -122,5 +122,5 @@ def normal_scores(x: NDArray[Any], weights: Floats | None = None) -> NDArray[np.
             counts = np.bincount(rank, mass[known])
             middle = np.cumsum(counts) - counts / 2
             scores[known, j] = ndtri(middle / counts.sum())[rank]
-    scores[:, spread(x, weights)[1] == 0] = 0.0
+    scores[:, mean_and_deviation(x, weights)[1] == 0] = 0.0
     return standardised(scores, weights)

@@ -25,9 +25,9 @@ from latenttree.data.checks import (
 )
 from latenttree.data.columns.bins import (
     bin_codes,
+    mean_and_deviation,
     normal_scores,
     quantile_edges,
-    spread,
     standardised,
 )
 from latenttree.data.columns.blocks import canonical_csr, hot_positions
@@ -237,9 +237,9 @@ def _constant(
     if family == "multinomial":
         known = slice(None) if gaps is None else ~gaps
         shares = structural[known]
-        mean, deviation = spread(shares)
+        mean, deviation = mean_and_deviation(shares)
         return None if deviation.max() > ROUNDING else _only(mean)
-    mean, deviation = spread(x, weights)
+    mean, deviation = mean_and_deviation(x, weights)
     return None if deviation.any() else _only(mean)
 
 
@@ -280,7 +280,7 @@ def _coordinate_bins(column: Floats, weights: Floats | None) -> sparse.csr_array
 
 def _scaled(x: Block, weights: Floats | None) -> Any:
     """Coordinates divided by their standard deviation; sparse stays sparse."""
-    mean, deviation = spread(x, weights)
+    mean, deviation = mean_and_deviation(x, weights)
     deviation[deviation == 0] = 1.0
     if sparse.issparse(x):
         data = (x.data / deviation[x.indices]).astype(np.float32)
@@ -309,7 +309,7 @@ def _hot(x: Block, weights: Floats | None) -> sparse.csr_array:
         return _with_some(has_one.astype(np.float32), x)
     open_rows = gaps.any(axis=1) & ~has_one
     some = has_one.astype(np.float64)
-    mean = spread(np.column_stack([np.where(open_rows, np.nan, some), x]), weights)[0]
+    mean = mean_and_deviation(np.column_stack([np.where(open_rows, np.nan, some), x]), weights)[0]
     some[open_rows] = mean[0]
     return _with_some(some, _filled(x, mean[1:]))
 

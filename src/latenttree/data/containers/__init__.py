@@ -17,7 +17,7 @@ from latenttree.data.containers.frames import (
     frame_of,
     levels_of,
 )
-from latenttree.data.containers.interface import Container, InputColumn, dtype_name, form_of
+from latenttree.data.containers.interface import Container, InputColumn, block_form, dtype_name
 
 __all__ = [
     "FRAMES",
@@ -28,9 +28,9 @@ __all__ = [
     "TableInput",
     "arranged",
     "as_frame",
+    "block_form",
     "container_of",
     "dtype_name",
-    "form_of",
     "frame_of",
     "levels_of",
 ]

@@ -14,7 +14,7 @@ from latenttree.data.checks import check_shape, column_error, complex_data
 from latenttree.data.columns.codes import contiguous_columns
 from latenttree.data.columns.groups import Groups, Members, group_columns
 from latenttree.data.columns.vectors import Column
-from latenttree.data.containers.interface import Container, InputColumn, dtype_name, form_of
+from latenttree.data.containers.interface import Container, InputColumn, block_form, dtype_name
 from latenttree.errors import DataError
 
 
@@ -120,7 +120,7 @@ class Blocks(Container):
 
     def type_of(self, j: int) -> tuple[Any, str]:
         """How a block is stored, and its width."""
-        form = form_of(self.blocks[j])
+        form = block_form(self.blocks[j])
         if form != "vector":
             form = f"{form}, {self.blocks[j].shape[1]} columns wide"
         return form, f"a {form}" if form == "vector" else form

@@ -112,7 +112,7 @@ class Container:
         """What a schema remembers of column j."""
         values = self.column(j).values
         name = f"x{j}" if self.own_names is None else str(self.own_names[j])
-        return InputColumn(name, dtype_name(values.dtype), form_of(values))
+        return InputColumn(name, dtype_name(values.dtype), block_form(values))
 
     def constant(self, j: int) -> NDArray[Any] | None:
         """The value of a constant column, (1,), or the row of a constant block, (width,). A value
@@ -136,7 +136,7 @@ def first_known(values: NDArray[Any], mask: Bools | None = None) -> NDArray[Any]
     return first
 
 
-def form_of(block: Any) -> str:
+def block_form(block: Any) -> str:
     """ "vector", or "dense" or "sparse" for a block."""
     if sparse.issparse(block):
         return "sparse"

@@ -40,7 +40,7 @@ BLOCK_BYTES = 1 << 25
 
 
 @dataclass(frozen=True, eq=False)
-class Column:
+class CodedColumn:
     """One column of n rows.
 
     Attributes
@@ -66,7 +66,7 @@ class Column:
 
 def read_blocks(
     source: Any, choose: Choose, delimiter: str | None = None, size: int = BLOCK_BYTES
-) -> Iterator[list[Column]]:
+) -> Iterator[list[CodedColumn]]:
     """The chosen columns, of a file about `size` bytes of rows at a time; at least one block.
     `choose` maps all names to the numbers of the chosen columns."""
     if isinstance(source, str | os.PathLike):
@@ -91,9 +91,9 @@ def read_blocks(
 
 def _blocks_of_file(
     path: Path, choose: Choose, delimiter: str | None, size: int
-) -> Iterator[list[Column]]:
+) -> Iterator[list[CodedColumn]]:
     file_format = file_format_of(path)
-    blocks: Iterator[Iterable[Column]]
+    blocks: Iterator[Iterable[CodedColumn]]
     if file_format is None or file_format.batches is None or file_format.header is None:
         mark = delimiter_of(path, delimiter)
         with rows_of_csv(path, mark) as (header, _):
@@ -113,7 +113,7 @@ def _blocks_of_file(
     for block in map(list, blocks):
         yield block
     if block is None:
-        yield [Column(name, _objects([]), np.empty(0, dtype=np.int64)) for name in columns]
+        yield [CodedColumn(name, _objects([]), np.empty(0, dtype=np.int64)) for name in columns]
 
 
 def delimiter_of(path: Path, delimiter: str | None) -> str:
@@ -124,12 +124,13 @@ def delimiter_of(path: Path, delimiter: str | None) -> str:
         raise DataError(
             f"do not know how to read {path.name!r}",
             f"known are {EVENT_FILES}, and .csv.gz, .csv.xz",
-            path=str(path),
         )
     return delimiter or EVENT_DELIMITERS[suffix]
 
 
-def _columns_of_arrays(names: Sequence[str], values: Sequence[Any], choose: Choose) -> list[Column]:
+def _columns_of_arrays(
+    names: Sequence[str], values: Sequence[Any], choose: Choose
+) -> list[CodedColumn]:
     arrays = [np.asarray(value) for value in values]
     flat = next((j for j, array in enumerate(arrays) if array.ndim != 1), None)
     if flat is not None:
@@ -150,7 +151,7 @@ def _columns_of_arrays(names: Sequence[str], values: Sequence[Any], choose: Choo
     return [_of_array(names[j], arrays[j]) for j in choose(names)]
 
 
-def _of_series(series: nw.Series[Any]) -> Column:
+def _of_series(series: nw.Series[Any]) -> CodedColumn:
     """Only known values go to NumPy: integers with missing values would become floats there."""
     import pyarrow as pa
 
@@ -163,10 +164,10 @@ def _of_series(series: nw.Series[Any]) -> Column:
     column = _of_array(series.name, series.drop_nulls().to_numpy())
     index = np.full(len(known), -1, dtype=np.int64)
     index[known] = column.index
-    return Column(column.name, column.values, index)
+    return CodedColumn(column.name, column.values, index)
 
 
-def _of_array(name: str, array: NDArray[Any]) -> Column:
+def _of_array(name: str, array: NDArray[Any]) -> CodedColumn:
     import pyarrow as pa
 
     if array.dtype.kind in "biufMU" and array.dtype.isnative:
@@ -179,19 +180,24 @@ def _of_array(name: str, array: NDArray[Any]) -> Column:
         raise DataError(
             f"column {name!r} of the events: {error}", "use texts or numbers", column=name
         ) from error
-    return Column(name, _objects(position), np.asarray(codes, dtype=np.int64))
+    return CodedColumn(name, _objects(position), np.asarray(codes, dtype=np.int64))
 
 
-def _of_arrow(name: str, array: Any) -> Column:
+def _of_arrow(name: str, array: Any) -> CodedColumn:
     """Of a pyarrow array; its values are those that occur, in order of appearance."""
     import pyarrow as pa
+    from pyarrow import compute
 
-    coded = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
-    coded = coded.combine_chunks() if isinstance(coded, pa.ChunkedArray) else coded
-    values, indices = coded.dictionary, coded.indices.fill_null(-1)
+    pool = pa.system_memory_pool()  # others keep what is freed
+    if not pa.types.is_dictionary(array.type):
+        array = compute.dictionary_encode(array, memory_pool=pool)
+    array = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+    values, indices = array.dictionary, array.indices
+    if indices.null_count:
+        indices = compute.fill_null(indices, -1)
     is_text = pa.types.is_string(values.type) or pa.types.is_large_string(values.type)
     distinct = _objects(values.to_pylist()) if is_text else values.to_numpy(zero_copy_only=False)
-    return Column(name, distinct, numbers_of(indices, np.int32))
+    return CodedColumn(name, distinct, numbers_of(indices, np.int32))
 
 
 def _objects(values: Iterable[Any]) -> NDArray[Any]:

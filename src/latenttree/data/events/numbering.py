@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.data.events.columns import Column, IntArray, texts_of
+from latenttree.data.events.columns import CodedColumn, IntArray, texts_of
 
 OUTSIDE = -2
 """Number of a sample that is not listed; -1 is that of a missing one."""
@@ -23,7 +23,7 @@ class Numbering:
         self._values: list[NDArray[Any]] = [] if listed is None else [listed]
         self.floats = False
 
-    def add(self, column: Column) -> IntArray:
+    def add(self, column: CodedColumn) -> IntArray:
         """(n,) the numbers of the values of some rows; -1 where missing."""
         values, number = column.values.tolist(), self._number
         numbers = np.full(len(values), -1)

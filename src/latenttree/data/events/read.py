@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +21,7 @@ from scipy import sparse
 from latenttree.data.checks import listing
 from latenttree.data.events.columns import (
     BLOCK_BYTES,
-    Column,
+    CodedColumn,
     IntArray,
     choose_columns,
     read_blocks,
@@ -154,12 +154,15 @@ def read_events(
             pairs = _rolled_up(pairs, read_map(step, "roll_up"), report)
         group_of = None if groups is None else _group_of(read_map(groups, "groups"), pairs, codes)
         if group_of is not None:
-            pairs = _limited(pairs, group_of, "outside_groups", report)
+            pairs = _within(pairs, group_of, "outside_groups", report)
         pairs = _chosen_codes(pairs, codes, group_of, min_count, report)
         if all_samples is None:
             pairs, samples = _nonempty_samples(pairs, samples, report)
         if codes is None:
-            pairs = _varying(pairs, len(samples), report)
+            n = len(samples)  # a code that all samples have is uninformative
+            pairs = _without(pairs, lambda _, count: count == n, "everywhere", report)
+            if not pairs.texts:
+                raise NothingLeft(report)
         members = None if group_of is None else _members(pairs.texts, group_of, report)
         report |= {"samples": len(samples), "codes": len(pairs.texts), "pairs": len(pairs)}
         matrix = pairs.matrix(arrays)
@@ -175,7 +178,7 @@ def _reading(
     delimiter: str | None,
     memory_limit: Any,
     scratch: str | Path | None,
-) -> tuple[Arrays, PairCollector, Iterable[list[Column]]]:
+) -> tuple[Arrays, PairCollector, Iterable[list[CodedColumn]]]:
     """Storage for the matrix, a collector for the pairs, and the blocks of events that they come
     from."""
     held, size, plan = True, BLOCK_BYTES, ReadPlan(memory_bytes(memory_limit), scratch=scratch)
@@ -207,7 +210,7 @@ class _Window(NamedTuple):
 
 
 def _read(
-    blocks: Iterable[list[Column]],
+    blocks: Iterable[list[CodedColumn]],
     window: _Window,
     all_samples: Any,
     pairs: PairCollector,
@@ -278,19 +281,29 @@ def _steps(roll_up: Any) -> list[Any]:
 
 def _rolled_up(pairs: Pairs, parents: Mapping[str, Sequence[str]], report: dict[str, Any]) -> Pairs:
     """Each code replaced by its parents; codes without any are counted and left out."""
-    pairs = _limited(pairs, parents, "outside_roll_up", report)
+    pairs = _within(pairs, parents, "outside_roll_up", report)
     used = dict.fromkeys(parent for text in pairs.texts for parent in parents[text])
     return pairs.changed(parents, tuple(used))
 
 
-def _limited(
-    pairs: Pairs, allowed: Mapping[str, Any] | Sequence[str], why: str, report: dict[str, Any]
-) -> Pairs:
+def _within(pairs: Pairs, allowed: Mapping[str, Any], why: str, report: dict[str, Any]) -> Pairs:
     """The codes that occur and are allowed; the others are counted under `why`."""
+    return _without(pairs, lambda text, _: text not in allowed, why, report, allowed)
+
+
+def _without(
+    pairs: Pairs,
+    is_out: Callable[[str, int], bool],
+    why: str,
+    report: dict[str, Any],
+    known: Collection[str] = (),
+) -> Pairs:
+    """The codes that occur but for some, given them and how many samples have them; those are
+    counted under `why`, see `left_out`."""
     counts = pairs.counts()
-    others = {text: n for text, n in counts.items() if text not in allowed}
-    report[why] = left_out(others, allowed, report.get(why))
-    return pairs.limited([text for text in counts if text in allowed])
+    out = {text: n for text, n in counts.items() if is_out(text, n)}
+    report[why] = left_out(out, known, report.get(why))
+    return pairs.limited([text for text in counts if text not in out])
 
 
 def _group_of(
@@ -325,9 +338,10 @@ def _chosen_codes(
 ) -> Pairs:
     """The requested codes in their order, else those with enough samples."""
     if codes is None:
-        return _supported(pairs, min_count, report)
+        report["min_count"] = min_count
+        return _without(pairs, lambda _, n: n < min_count, "rare", report)
     given = _given_codes(codes, group_of)
-    return _limited(pairs, given, "outside_codes", report).limited(tuple(given))
+    return _within(pairs, given, "outside_codes", report).limited(tuple(given))
 
 
 def _check_min_count(min_count: Any) -> None:
@@ -361,14 +375,6 @@ def _given_codes(codes: Sequence[Any], group_of: Mapping[str, str] | None) -> di
     return {code: i for i, code in enumerate(given)}
 
 
-def _supported(pairs: Pairs, min_count: int, report: dict[str, Any]) -> Pairs:
-    """The codes of at least `min_count` samples."""
-    counts = pairs.counts()
-    rare = {text: n for text, n in counts.items() if n < min_count}
-    report |= {"min_count": min_count, "rare": left_out(rare)}
-    return pairs.limited([text for text in counts if text not in rare])
-
-
 def _nonempty_samples(
     pairs: Pairs, samples: NDArray[Any], report: dict[str, Any]
 ) -> tuple[Pairs, NDArray[Any]]:
@@ -378,16 +384,6 @@ def _nonempty_samples(
     if not len(rows):
         raise NothingLeft(report)
     return nonempty, samples[rows]
-
-
-def _varying(pairs: Pairs, n_samples: int, report: dict[str, Any]) -> Pairs:
-    """The codes that not all samples have: a constant is uninformative."""
-    counts = pairs.counts()
-    everywhere = {text: n for text, n in counts.items() if n == n_samples}
-    report["everywhere"] = left_out(everywhere)
-    if len(everywhere) == len(counts):
-        raise NothingLeft(report)
-    return pairs.limited([text for text in counts if text not in everywhere])
 
 
 def _members(

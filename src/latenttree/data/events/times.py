@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.data.events.columns import Column
+from latenttree.data.events.columns import CodedColumn
 from latenttree.errors import DataError, Option, Text
 
 _DAY = re.compile(r"\d{4}(-\d\d(-\d\d)?)?$")  # a year, a month or a day: all of it counts
 
 
-def within(column: Column, since: Any, until: Any) -> NDArray[np.bool_]:
+def within(column: CodedColumn, since: Any, until: Any) -> NDArray[np.bool_]:
     """(n,) True where the time is in [since, until]; a row without a time is outside.
 
     Dates are compared as exactly as the bound is written: until="2020-12-31" is the end of that
@@ -37,7 +37,7 @@ def within(column: Column, since: Any, until: Any) -> NDArray[np.bool_]:
     return all_inside[column.index]
 
 
-def _moments(column: Column, known: list[int], texts: list[str]) -> NDArray[Any]:
+def _moments(column: CodedColumn, known: list[int], texts: list[str]) -> NDArray[Any]:
     """(m,) the known distinct times as float64 or datetime64[us]."""
     values = column.values[known]
     if values.dtype.kind == "M":

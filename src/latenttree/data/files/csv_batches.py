@@ -30,19 +30,16 @@ SLOW_ROWS = 1 << 12
 @contextmanager
 def rows_of_csv(path: Path, delimiter: str) -> Iterator[tuple[list[str], Iterator[list[str]]]]:
     """The names of the columns, and the cells of each row, as Python's parser reads them."""
-    reader: Any = None
-    try:
-        with open_text(path) as file:
-            reader = csv.reader(file, delimiter=delimiter)
+    with open_text(path) as file:
+        reader = csv.reader(file, delimiter=delimiter)
+        try:
             header = _header(next(reader, []), path, delimiter)
             yield header, _rows(reader, len(header), path)
-    except csv.Error as error:
-        raise DataError(
-            f"{path.name}, line {reader.line_num}: {error}",
-            "correct the line",
-            path=str(path),
-            line=reader.line_num,
-        ) from error
+        except csv.Error as error:
+            line = reader.line_num
+            raise DataError(
+                f"{path.name}, line {line}: {error}", "correct the line", line=line
+            ) from error
 
 
 def _header(header: list[str], path: Path, delimiter: str) -> list[str]:
@@ -50,7 +47,6 @@ def _header(header: list[str], path: Path, delimiter: str) -> list[str]:
         raise DataError(
             f"{path.name} starts with an empty line",
             "its first line must name the columns",
-            path=str(path),
             line=1,
         )
     other = next((mark for mark in ";\t|," if mark != delimiter and mark in header[0]), None)
@@ -59,7 +55,6 @@ def _header(header: list[str], path: Path, delimiter: str) -> list[str]:
             f"{path.name} seems to be separated by {other!r}, not {delimiter!r}",
             Text("pass ", Option("delimiter", other)),
             value=delimiter,
-            path=str(path),
             option="delimiter",
         )
     return header
@@ -75,7 +70,6 @@ def _rows(reader: Any, width: int, path: Path) -> Iterator[list[str]]:
                 f"{width}",
                 "correct or quote the line",
                 value=len(row),
-                path=str(path),
                 line=reader.line_num,
             )
 

@@ -65,7 +65,6 @@ def check_header(header: Sequence[str], path: Path) -> None:
             f"the first line of {path.name} holds numbers ({', '.join(header[:5])}), not names",
             "add a line with the names of the columns",
             value=tuple(header),
-            path=str(path),
             line=1,
         )
 

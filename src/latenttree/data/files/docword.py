@@ -54,7 +54,6 @@ def word_names(path: Path, names: Sequence[Any] | None, n_words: int) -> list[st
             f"{len(names)}",
             "pass the vocabulary that belongs to this file",
             value=len(names),
-            path=str(path),
             option="vocab",
         )
     return resolve_names(names, n_words)
@@ -85,7 +84,6 @@ def entry_blocks(
                 f"{lines.name}, line {line + bad}: negative count {triplets[bad, 2]}",
                 "counts must be >= 0",
                 value=int(triplets[bad, 2]),
-                path=lines.path,
                 line=line + bad,
             )
         some = triplets[:, 2] > 0
@@ -95,7 +93,6 @@ def entry_blocks(
             f"the header of {lines.name} says NNZ={n_entries} entries, but the file has {n_read}",
             "it is cut or its header is wrong: download it again, or correct the third line",
             value=n_read,
-            path=lines.path,
             line=3,
         )
 
@@ -111,7 +108,6 @@ def _check_range(
         f"says {symbol}={high} (numbered from 1)",
         "correct the header or the line",
         value=int(values[bad]),
-        path=lines.path,
         line=line + bad,
     )
 
@@ -120,7 +116,7 @@ class Lines:
     """Lines of a text file, gzipped or not, in blocks; counts the lines read."""
 
     def __init__(self, path: Path, read_bytes: int = READ_BYTES) -> None:
-        self.path, self.name = str(path), path.name
+        self.name = path.name
         self.n_lines = 0  # lines handed out
         self._bytes = _unzipped(path, read_bytes)
         self._rest = b""
@@ -140,7 +136,6 @@ class Lines:
                 f"{_text(line)!r}",
                 "a docword file starts with the lines D, W and NNZ",
                 value=_text(line),
-                path=self.path,
                 line=self.n_lines,
             )
         return int(line)
@@ -193,7 +188,6 @@ class Lines:
                     f"'document word count', got {_text(line)!r}",
                     "correct or remove the line",
                     value=_text(line),
-                    path=self.path,
                     line=self.n_lines + 1 + i,
                 ) from error
             rows.append((doc, word, count))
@@ -209,7 +203,6 @@ class Lines:
                 f"{complete} of {n_expected or 'unknown'} rows",
                 "download it again",
                 value=complete,
-                path=self.path,
             ) from error
 
 

@@ -9,8 +9,8 @@ To add a format, say ``.feather``:
    file must be a `DataError` (`boundary.reading`). `parquet.py` is an example.
 2. Add its sizes, and the memory that reading takes, to ``sizes.py``.
 3. Add how it is read to ``tables.py``: at once where it may be held and, with a source in
-   ``streaming/sources.py``, in parts. For files whose columns have no names, also to
-   ``new_samples.py``.
+   ``streaming/sources.py``, in parts. For files whose columns have no names, also its new
+   samples.
 4. Register it in `FORMATS` below, and add its name to the help texts, which are constants in
    ``cli/options.py`` because ``--help`` must not import this module.
 5. Add a function that writes such a file to ``WRITERS`` in ``tests/whole/test_formats.py``; the
@@ -28,7 +28,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from latenttree.data.files import fasta, new_samples, sizes, tables
+from latenttree.data.files import fasta, sizes, tables
 from latenttree.data.files.csv_batches import csv_header
 from latenttree.data.files.docword import DOCWORD
 from latenttree.data.files.parquet import parquet_batches, parquet_frame, parquet_header
@@ -98,7 +98,7 @@ _NPY = FileFormat(
     tables.read_npy,
     sizes.memory_of_npy,
     sizes.sizes_of_npy,
-    samples=new_samples.samples_of_arrays,
+    samples=tables.samples_of_arrays,
     needs_names=True,
 )
 _NPZ = FileFormat(
@@ -106,7 +106,7 @@ _NPZ = FileFormat(
     tables.read_npz,
     sizes.memory_of_npz,
     sizes.sizes_of_npz,
-    samples=new_samples.samples_of_arrays,
+    samples=tables.samples_of_arrays,
     needs_names=True,
 )
 _DOCWORD = FileFormat(
@@ -114,10 +114,10 @@ _DOCWORD = FileFormat(
     tables.read_docword,
     sizes.memory_of_text,
     sizes.sizes_of_docword,
-    samples=new_samples.samples_of_docword,
+    samples=tables.samples_of_docword,
     pattern=DOCWORD,
 )
-_FASTA = FileFormat(".fasta", tables.read_alignment, samples=new_samples.samples_of_alignment)
+_FASTA = FileFormat(".fasta", tables.read_alignment, samples=tables.samples_of_alignment)
 
 FORMATS: Mapping[str, FileFormat] = MappingProxyType(
     {

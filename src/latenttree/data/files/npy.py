@@ -70,15 +70,18 @@ def read_values(file: Any, n: int, dtype: np.dtype[Any]) -> NDArray[Any]:
     return np.frombuffer(data, dtype)
 
 
-def load_npy(path: Path, mapped: bool = False) -> NDArray[Any]:
-    """The array of a .npy file, in memory or mapped."""
+@contextmanager
+def opened_npy(path: Path) -> Iterator[tuple[IO[bytes], Header]]:
+    """The values of a .npy as a stream, and what it declares."""
     with path.open("rb") as file:
-        header = array_header(file, path.stat().st_size)
-        order: Any = "F" if header.by_columns else "C"
-        if mapped and header.n_values:
-            return np.memmap(path, header.dtype, "r", file.tell(), header.shape, order)
+        yield file, array_header(file, path.stat().st_size)
+
+
+def load_npy(path: Path) -> NDArray[Any]:
+    """The array of a .npy file, in memory."""
+    with opened_npy(path) as (file, header):
         flat = np.fromfile(file, header.dtype, header.n_values)
-    return flat.reshape(header.shape, order=order)
+    return flat.reshape(header.shape, order="F" if header.by_columns else "C")
 
 
 class Npz:
@@ -103,7 +106,6 @@ class Npz:
                 f"it has no array {name!r}",
                 f"its arrays are {', '.join(self.names[:5])}",
                 value=name,
-                path=str(self.path),
             )
         info = self._infos[name]
         _check_member(info, self.path.stat().st_size)
@@ -123,7 +125,6 @@ class Npz:
                 f"{self.path.name} has {len(self._infos)} arrays ({', '.join(self.names[:5])})",
                 "it must hold one array, or a sparse matrix written by scipy.sparse.save_npz",
                 value=tuple(self.names),
-                path=str(self.path),
             )
         return self.names[0]
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from latenttree.data.files.csv_batches import rows_of_csv
 from latenttree.data.files.docword import Lines
-from latenttree.data.files.npy import Npz, array_header, is_sparse
+from latenttree.data.files.npy import Npz, is_sparse, opened_npy
 from latenttree.data.files.parquet import parquet_columns, parquet_file
 from latenttree.data.files.sparse_npz import shape_of
 from latenttree.data.files.text import suffix_of
@@ -67,8 +67,8 @@ def sizes_of_parquet(path: Path, delimiter: str = ",") -> Sizes:
 
 def sizes_of_npy(path: Path, delimiter: str = ",") -> Sizes:
     """From the header of a .npy."""
-    with path.open("rb") as file:
-        n, p = array_header(file, path.stat().st_size).shape
+    with opened_npy(path) as (_, header):
+        n, p = header.shape
     return Sizes(n, p)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from latenttree.data.checks import complex_data
+from latenttree.data.columns.blocks import checked_csr
 from latenttree.data.files.boundary import reading
 from latenttree.data.files.npy import Npz, is_sparse, load_npy, read_values
 from latenttree.data.files.text import suffix_of
@@ -48,12 +48,7 @@ class SparseFile:
     def positive_entries(self, names: Sequence[str]) -> Iterator[Entries]:
         """Rows and columns of the values above zero; checks that values are finite and >= 0."""
         with self._archive.opened("data") as (data, (_, _, dtype)):
-            if dtype.kind == "c":
-                raise complex_data()
-            if dtype.kind not in "biuf":
-                raise DataError(
-                    f"a sparse matrix must be numeric, got type {dtype}", "convert it", value=dtype
-                )
+            checked_csr(np.empty((0, len(names)), dtype), names)
             for rows, columns in self._places():
                 values = read_values(data, len(rows), dtype)
                 _check(values, rows, columns, names)
@@ -70,9 +65,11 @@ class SparseFile:
         check_ends(ends, self.shape[0 if by_rows else 1], self._n_stored)
         start = 0
         for minor in self._indices("indices", 1 if by_rows else 0, int(ends[-1])):
-            positions = np.arange(start, start + len(minor))
-            major = np.searchsorted(ends[1:], positions, side="right")
-            start += len(minor)
+            stop = start + len(minor)
+            low, high = np.searchsorted(ends, [start, stop]) - [1, 0]
+            lengths = np.diff(np.clip(ends[max(low, 0) : high + 1], start, stop))
+            major = np.repeat(np.arange(max(low, 0), high), lengths)
+            start = stop
             yield (major, minor) if by_rows else (minor, major)
 
     def _indices(self, name: str, axis: int, total: int | None = None) -> Iterator[NDArray[Any]]:
@@ -96,26 +93,12 @@ class SparseFile:
 def _check(
     values: NDArray[Any], rows: NDArray[Any], columns: NDArray[Any], names: Sequence[str]
 ) -> None:
-    if values.dtype.kind == "f" and not np.isfinite(values).all():
-        i = int((~np.isfinite(values)).argmax())
-        raise DataError(
-            f"NaN or infinity (value {values[i]}) at row {rows[i]}, column "
-            f"{names[columns[i]]!r} of a sparse matrix",
-            "values must be finite: drop or fill it",
-            value=values[i],
-            row=int(rows[i]),
-            column=names[columns[i]],
-        )
-    if values.dtype.kind in "if" and values.size and values.min() < 0:
-        i = int((values < 0).argmax())
-        raise DataError(
-            f"negative value {values[i]} at row {rows[i]}, column {names[columns[i]]!r} "
-            "of a sparse matrix",
-            "values must be >= 0: correct it, or pass real vectors as dense blocks",
-            value=values[i],
-            row=int(rows[i]),
-            column=names[columns[i]],
-        )
+    """Raise as for a matrix in memory where a value is negative or not finite."""
+    bad = ~(values >= 0) | (values == np.inf)
+    if bad.any():
+        i = [int(bad.argmax())]
+        shape = (int(rows[i[0]]) + 1, len(names))
+        checked_csr(sparse.coo_array((values[i], (rows[i], columns[i])), shape=shape), names)
 
 
 def load_sparse(archive: Npz) -> Any:

@@ -1,6 +1,7 @@
 """The table in a file of each format, which is read part by part unless it may be held in memory.
 
-A function for each format, which `formats.FORMATS` lists: ``(path, options) -> Table``.
+Functions that `formats.FORMATS` lists: ``(path, options) -> Table``, and for new samples
+``(path, names) -> samples``.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from latenttree.data.columns.builder import table_in_memory, table_of_scores
 from latenttree.data.columns.families import AUTO, Family, requested_families
 from latenttree.data.columns.groups import Groups
 from latenttree.data.files.csv_cells import Roles
-from latenttree.data.files.docword import Lines, entry_blocks, word_names
+from latenttree.data.files.docword import Lines, entries, entry_blocks, word_names
 from latenttree.data.files.fasta import read_fasta
 from latenttree.data.files.npy import Npz, is_sparse
 from latenttree.data.files.parquet import parquet_frame
@@ -100,7 +101,6 @@ def read_alignment(path: Path, options: ReadOptions) -> Table:
             f"the letters of {path.name} are categories",
             Text("leave out ", requested),
             value=requested.value,
-            path=str(path),
             option=requested.name,
         )
     return read_fasta(path)
@@ -114,8 +114,8 @@ def read_docword(path: Path, options: ReadOptions) -> Table:
     lines, plan = Lines(path), options.plan
     sizes = n_docs, n_words, _ = lines.sizes()
     labels = word_names(path, plan.names, n_words)
-    entries = entry_blocks(lines, *sizes)
-    table = _binary_table(entries, n_docs, labels, options.min_count, plan)
+    blocks = entry_blocks(lines, *sizes)
+    table = _binary_table(blocks, n_docs, labels, options.min_count, plan)
     return table_of_scores(table) if plan.scores else table
 
 
@@ -131,31 +131,21 @@ def read_npy(path: Path, options: ReadOptions) -> Table:
 
 def read_npz(path: Path, options: ReadOptions) -> Table:
     """The table of the only array, or the sparse matrix, of an .npz."""
-    plan = options.plan
-    if plan.held:
-        content = load_arrays(path)
-        if not sparse.issparse(content) or options.groups is not None or plan.scores:
-            return _in_memory(content, options.groups, None, options)
-        check_shape(content.shape)
-        return _of_matrix(content, resolve_names(plan.names, content.shape[1]), options)
-    archive = Npz(path)
-    if not is_sparse(archive.names):
+    plan, archive = options.plan, Npz(path)
+    binary = is_sparse(archive.names) and options.groups is None and not plan.scores
+    if plan.held and not binary:
+        return _in_memory(load_arrays(path), options.groups, None, options)
+    if not binary:
         return table_of_source(npz_source(path, archive.only()), plan)
     file = SparseFile(path)
     check_shape(file.shape)
     names = resolve_names(plan.names, file.shape[1])
-    if not file.streams:
-        return _of_matrix(load_sparse(archive), names, options)
-    entries = file.positive_entries(names)
-    return _binary_table(entries, file.shape[0], names, options.min_count, plan)
-
-
-def _of_matrix(content: Any, names: list[str], options: ReadOptions) -> Table:
-    """The table of a matrix in memory, whose entries are pairs in order already."""
-    counts = canonical_csr(content, names)
-    entries = (np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr)), counts.indices)
-    plan = options.plan._replace(held=True)
-    return _binary_table([entries], counts.shape[0], names, options.min_count, plan)
+    blocks = file.positive_entries(names)
+    if not file.streams:  # in memory, whose entries are pairs in order already
+        matrix, plan = canonical_csr(load_sparse(archive), names), plan._replace(held=True)
+        rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+        blocks = iter([(rows, matrix.indices)])
+    return _binary_table(blocks, file.shape[0], names, options.min_count, plan)
 
 
 # ---- sparse binary tables --------------------------------------------------------------
@@ -217,3 +207,35 @@ def _check_binary(family: Family, names: Sequence[str]) -> None:
             value=other,
             option="family",
         )
+
+
+# ---- new samples -------------------------------------------------------------------------
+
+# Of files whose columns are not named in a first line, for `Schema.rows`; they may be fewer, and
+# vary less, than those that a model is learned from.
+
+
+def samples_of_arrays(path: Path, names: list[str] | None) -> Table | dict[str, Any]:
+    """The matrix of a .npy or .npz by the names of its columns."""
+    content = load_arrays(path)
+    check_shape(content.shape, 1)
+    columns = resolve_names(names, content.shape[1])
+    if sparse.issparse(content):
+        return sparse_binary_table(columns, sparse.csr_array(content))
+    return {name: content[:, j] for j, name in enumerate(columns)}
+
+
+def samples_of_docword(path: Path, names: list[str] | None) -> Table:
+    """The documents of a docword file."""
+    lines = Lines(path)
+    n_docs, n_words, n_entries = lines.sizes(1)
+    words = word_names(path, names, n_words)
+    docs, numbers = entries(lines, n_docs, n_words, n_entries)
+    ones = np.ones(len(docs), dtype=np.float32)
+    matrix = sparse.csr_array((ones, (docs, numbers)), shape=(n_docs, n_words))
+    return sparse_binary_table(words, matrix)
+
+
+def samples_of_alignment(path: Path, names: list[str] | None) -> Table:
+    """The sites of a FASTA file, which names its taxa itself."""
+    return read_fasta(path, learning=False)

@@ -24,8 +24,8 @@ from latenttree.data.containers import (
     InputColumn,
     TableInput,
     arranged,
+    block_form,
     container_of,
-    form_of,
 )
 from latenttree.data.schema.decode import decoded
 from latenttree.data.schema.fields import SchemaFields, is_whole
@@ -202,7 +202,7 @@ def described(container: Container, table: Table) -> list[InputColumn]:
         return [container.described(j) for j in range(container.shape[1])]
     arrays = {} if table.values is None else table.values.arrays
     columns = [
-        InputColumn(name, form=form_of(arrays[v]), levels=container.table.categories[v])
+        InputColumn(name, form=block_form(arrays[v]), levels=container.table.categories[v])
         if v in arrays
         else InputColumn(name)
         for v, name in enumerate(table.names)

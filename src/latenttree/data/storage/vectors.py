@@ -113,15 +113,11 @@ class BinaryStorage(VectorStorage):
 
     def add_sums(self, sums: Floats, chunk: Chunk, middle: Floats, n_jobs: int) -> None:
         """Count the ones."""
-        rows, weights, n = self.rows(chunk), chunk.weights_or_empty, len(chunk)
-
-        def work(start: int, stop: int) -> Floats:
-            out = np.zeros(self.n_vars)
-            _count_ones(rows.indptr, rows.indices, weights, out, start, stop)
-            return out
-
-        for part in parallel(work, n, n_jobs, max(BLOCK, -(-n // 16))):
-            sums += part
+        for part in chunk.parts(BLOCK):
+            rows, weights = self.rows(part), part.weights
+            if weights is not None:
+                weights = np.repeat(weights, np.diff(rows.indptr))
+            sums += np.bincount(rows.indices, weights, self.n_vars)
 
     def mean_and_variance(
         self, sums: Floats, middle: Floats, known: Floats
@@ -216,18 +212,6 @@ def _sums_beside(known: NDArray[np.bool_] | None, z: Float32, near: Ints) -> Flo
     sums = known.astype(np.float32).T @ z.reshape(len(z), -1)
     p, r = z.shape[1:]
     return np.asarray(sums.reshape(p, p, r)[np.arange(p)[:, None], near], dtype=np.float64)
-
-
-@kernel
-def _count_ones(indptr, indices, weights, out, start, stop):  # type: ignore[no-untyped-def]
-    """`out[c] += weight` for the columns c that samples start:stop have."""
-    if len(weights) == 0:
-        for s in range(indptr[start], indptr[stop]):
-            out[indices[s]] += 1.0
-        return
-    for n in range(start, stop):
-        for s in range(indptr[n], indptr[n + 1]):
-            out[indices[s]] += weights[n]
 
 
 @kernel

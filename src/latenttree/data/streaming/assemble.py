@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -29,7 +29,7 @@ from latenttree.data.streaming.columns import (
     NumericOnDiskVariable,
     StreamedColumn,
 )
-from latenttree.data.streaming.scratch import Arrays, ScratchFolder
+from latenttree.data.streaming.scratch import Arrays, Growing, ScratchFolder
 from latenttree.data.streaming.text_columns import TextColumn
 from latenttree.data.table import Table
 from latenttree.data.values import CODED, Values
@@ -111,7 +111,7 @@ def streamed_table(
             return replace(build, weights=total, scores=plan.scores).table_of(vectors, names, n)
         summaries = (column.summary(weights) for column in columns)
         variables = list(build.variables(summaries, names, n))
-    table = _table(_Rows(columns, variables, written.sizes), plan)
+    table = _table(columns, variables, written.sizes, plan)
     return table if total is None else table.replace(weights=total)
 
 
@@ -211,75 +211,83 @@ def _taken(values: Any, keep: NDArray[np.bool_]) -> Any:
 # ---- the table --------------------------------------------------------------------------
 
 
-class _Rows:
-    """Codes and numbers of the columns, part by part."""
+class _Reading(NamedTuple):
+    """A column on disk, the variable that it is, and what its stored codes mean: codes of the
+    variable, then -1; and numbers, then NaN."""
 
-    def __init__(
-        self, columns: Sequence[StreamedColumn], variables: Sequence[Variable], sizes: Sequence[int]
-    ) -> None:
-        self.columns, self.variables, self.sizes = columns, variables, sizes
-        self.n = sum(sizes)
+    column: StreamedColumn
+    variable: Variable
+    codes: NDArray[Any] | None
+    numbers: Floats | None
 
-    def kept(self, index: Sequence[int]) -> _Rows:
-        return _Rows(
-            [self.columns[i] for i in index], [self.variables[i] for i in index], self.sizes
-        )
+    @property
+    def coded(self) -> bool:
+        """Whether values are categories."""
+        return self.variable.family in CODED
 
-    def codes(self, dtype: Any, bins: bool) -> Iterator[NDArray[Any]]:
-        """(rows, p) codes of each part; of numbers the bins, or -1."""
-        tables = [
-            self._table(column, v) for column, v in zip(self.columns, self.variables, strict=True)
-        ]
-        for i, size in enumerate(self.sizes):
-            tell_number("coded", sum(self.sizes[:i]))
-            block = np.empty((size, len(self.columns)), dtype=dtype)
-            for j, variable in enumerate(self.variables):
-                if not bins and variable.family not in CODED:
-                    block[:, j] = -1
-                elif isinstance(variable, NumericOnDiskVariable):
-                    block[:, j] = variable.bins(self.columns[j].numbers(i, tables[j]))
-                else:
-                    block[:, j] = self.columns[j].codes(i, tables[j])
-            yield block
-
-    def _table(self, column: StreamedColumn, variable: Variable) -> NDArray[Any]:
-        """What each stored code means, and -1: a code of the variable, or a number to bin."""
-        if isinstance(variable, NumericOnDiskVariable):
-            return column.number_table()
-        assert variable.codes is not None
-        return np.append(variable.codes, -1)
-
-    def numbers(self, j: int) -> Iterator[Floats]:
-        """(rows,) numbers of column j in each part."""
-        column, variable = self.columns[j], self.variables[j]
-        if isinstance(variable, NumericOnDiskVariable):
-            table = column.number_table()
-        else:
-            table = np.append(variable.values, np.nan)
-        for i in range(column.n_parts):
-            yield column.numbers(i, table)
+    def part(self, i: int) -> tuple[NDArray[Any], Floats | None]:
+        """(rows,) codes of part i, of numbers the bins; and numbers, None of categories."""
+        numbers = None if self.coded else self.column.numbers(i, self.numbers)
+        if self.codes is not None:
+            return self.column.codes(i, self.codes), numbers
+        assert isinstance(self.variable, NumericOnDiskVariable)
+        assert numbers is not None
+        return self.variable.bins(numbers), numbers
 
 
-def _table(rows: _Rows, plan: ReadPlan) -> Table:
-    kept, dropped = varying(rows.variables, rows.n, plan.drop_constant)
-    largest = max(2, *(variable.dim for variable in rows.variables))
-    dtype = code_dtype(largest, any(variable.n_missing for variable in rows.variables))
-    notes = all_missing_notes(rows.variables)
-    rows = rows.kept(kept)
-    arrays, shape = plan.arrays(), (rows.n, len(kept))
-    arrays.add(rows.codes(dtype, True), shape, dtype)
-    if all_categorical(rows.variables):
-        (codes,) = arrays.finish()
-        return table_of(rows.variables, rows.n, dropped, notes, codes=codes)
-    coded = [variable.dim for variable in rows.variables if variable.family in CODED]
-    signed: Any = code_dtype(max(coded), signed=True) if coded else np.int8
-    if coded:
-        arrays.add(rows.codes(signed, False), shape, signed)
-    numbers = [j for j, variable in enumerate(rows.variables) if variable.family not in CODED]
-    for j in numbers:
-        arrays.add(rows.numbers(j), (rows.n,), np.float64)
-    codes, *others = arrays.finish()
-    categories = others.pop(0) if coded else np.broadcast_to(np.int8(-1), shape)
-    families = tuple(variable.family for variable in rows.variables)
-    values = Values(families, categories, dict(zip(numbers, others, strict=True)))
-    return table_of(rows.variables, rows.n, dropped, notes, codes=codes, values=values)
+def _reading(column: StreamedColumn, variable: Variable) -> _Reading:
+    if isinstance(variable, NumericOnDiskVariable):
+        return _Reading(column, variable, None, column.number_table())
+    assert variable.codes is not None
+    numbers = None if variable.family in CODED else np.append(variable.values, np.nan)
+    return _Reading(column, variable, np.append(variable.codes, -1), numbers)
+
+
+def _coded_parts(
+    readings: Sequence[_Reading], sizes: Sequence[int], dtype: Any, numbers: Mapping[int, Growing]
+) -> Iterator[NDArray[Any]]:
+    """(rows, p) codes of each part; its numbers are appended to those of their columns."""
+    for i, size in enumerate(sizes):
+        tell_number("coded", sum(sizes[:i]))
+        block = np.empty((size, len(readings)), dtype)
+        for j, reading in enumerate(readings):
+            block[:, j], values = reading.part(i)
+            if values is not None:
+                numbers[j].append(values)
+        yield block
+
+
+def _table(
+    columns: Sequence[StreamedColumn],
+    variables: Sequence[Variable],
+    sizes: Sequence[int],
+    plan: ReadPlan,
+) -> Table:
+    """The table of the variables, whose columns are read once more, part by part."""
+    n = sum(sizes)
+    kept, dropped = varying(variables, n, plan.drop_constant)
+    largest = max(2, *(variable.dim for variable in variables))
+    dtype = code_dtype(largest, any(variable.n_missing for variable in variables))
+    notes = all_missing_notes(variables)
+    readings = [_reading(columns[j], variables[j]) for j in kept]
+    variables = [variables[j] for j in kept]
+    arrays, shape = plan.arrays(), (n, len(kept))
+    codes, mixed = arrays.new(shape, dtype), not all_categorical(variables)
+    dims = [variable.dim for variable in variables if variable.family in CODED]
+    signed: Any = code_dtype(max(dims), signed=True) if dims else np.int8
+    categories = arrays.new(shape, signed) if mixed and dims else None
+    real = [j for j, variable in enumerate(variables) if variable.family not in CODED]
+    numbers = {j: arrays.new((n,), np.float64) for j in real}
+    for block in _coded_parts(readings, sizes, dtype, numbers):
+        codes.append(block)
+        if categories is not None:
+            block = block.astype(signed)
+            block[:, real] = -1
+            categories.append(block)
+    found, *others = arrays.finish()
+    if not mixed:
+        return table_of(variables, n, dropped, notes, codes=found)
+    signed_codes = others.pop(0) if dims else np.broadcast_to(np.int8(-1), shape)
+    families = tuple(variable.family for variable in variables)
+    all_values = Values(families, signed_codes, dict(zip(real, others, strict=True)))
+    return table_of(variables, n, dropped, notes, codes=found, values=all_values)

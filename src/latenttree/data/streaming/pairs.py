@@ -98,6 +98,8 @@ class Pairs:
 
     def limited(self, texts: Sequence[str]) -> Pairs:
         """The pairs of these codes, which are numbered in this order; they need not occur."""
+        if tuple(texts) == self.texts:
+            return self
         return self.changed({text: [text] for text in texts}, texts)
 
     def changed(self, parents: Mapping[str, Sequence[str]], texts: Sequence[str]) -> Pairs:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import narwhals as nw
 import numpy as np
@@ -15,7 +16,7 @@ from latenttree.data.columns.vectors import Column, training_vector, vector_of_a
 from latenttree.data.files.boundary import reading
 from latenttree.data.files.csv_batches import checked_header, coded_texts, csv_batches
 from latenttree.data.files.csv_cells import Roles, weights_of_texts
-from latenttree.data.files.npy import Npz, array_header, read_values
+from latenttree.data.files.npy import Header, Npz, opened_npy, read_values
 from latenttree.data.files.parquet import parquet_batches, parquet_columns, parquet_file
 from latenttree.data.streaming.assemble import RowBlock
 from latenttree.data.streaming.scratch import Arrays, release
@@ -106,15 +107,36 @@ def _check_still_there(array: NDArray[Any]) -> None:
             )
 
 
-def npy_source(path: Path, names: Sequence[Any] | None = None) -> Source:
+def npy_source(path: Path) -> Source:
     """Rows of a .npy, read from the file: a map would end the process if the file were cut."""
-    with path.open("rb") as file:
-        shape, by_columns, dtype = array_header(file, path.stat().st_size)
-        begin = file.tell()
+
+    @contextmanager
+    def opened() -> Iterator[tuple[IO[bytes], Header]]:
+        with reading(path), opened_npy(path) as found:
+            yield found
+
+    return _file_source(opened)
+
+
+def npz_source(path: Path, member: str) -> Source:
+    """Rows of the only array of an .npz; a column-major array is unpacked to a scratch
+    file first."""
+    archive = Npz(path)
+    with archive.opened(member) as (_, header):
+        if header.by_columns:
+            return array_source(unpacked(path, member))
+    return _file_source(lambda: archive.opened(member))
+
+
+def _file_source(
+    opened: Callable[[], AbstractContextManager[tuple[IO[bytes], Header]]],
+) -> Source:
+    with opened() as (_, (shape, by_columns, dtype)):
+        pass
 
     def blocks(step: int) -> Iterator[NDArray[Any]]:
-        with reading(path), path.open("rb", buffering=0) as file:
-            file.seek(begin)
+        with opened() as (file, _):
+            begin = file.tell()
             for start in range(0, shape[0], step):
                 n = min(step, shape[0] - start)
                 if by_columns:
@@ -122,7 +144,7 @@ def npy_source(path: Path, names: Sequence[Any] | None = None) -> Source:
                 else:
                     yield read_values(file, n * shape[1], dtype).reshape(n, shape[1])
 
-    return _source_of_blocks(shape, dtype, names, blocks)
+    return _source_of_blocks(shape, dtype, None, blocks)
 
 
 def _rows_by_columns(
@@ -134,24 +156,6 @@ def _rows_by_columns(
         file.seek(begin + (j * shape[0] + start) * dtype.itemsize)
         columns[j] = read_values(file, n, dtype)
     return columns.T
-
-
-def npz_source(path: Path, member: str, names: Sequence[Any] | None = None) -> Source:
-    """Rows of the only array of an .npz; a column-major array is unpacked to a scratch
-    file first."""
-    archive = Npz(path)
-    with archive.opened(member) as (_, (shape, by_columns, dtype)):
-        pass
-    if by_columns:
-        return array_source(unpacked(path, member), names)
-
-    def blocks(step: int) -> Iterator[NDArray[Any]]:
-        with archive.opened(member) as (file, _):
-            for start in range(0, shape[0], step):
-                n = min(step, shape[0] - start)
-                yield read_values(file, n * shape[1], dtype).reshape(n, shape[1])
-
-    return _source_of_blocks(shape, dtype, names, blocks)
 
 
 def unpacked(path: Path, member: str, folder: str | Path | None = None) -> NDArray[Any]:

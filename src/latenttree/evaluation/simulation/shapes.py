@@ -12,6 +12,7 @@ from latenttree.engine.arrays import Floats, Ints
 from latenttree.errors import DataError, check_option
 from latenttree.evaluation.baselines._shared import tidy_hidden
 from latenttree.tree import Tree
+from latenttree.tree.numbering import compact_hidden
 
 Shape = Literal["balanced", "caterpillar", "star", "random"]
 
@@ -117,8 +118,5 @@ def _random_edges(p: int, arity: int, rng: np.random.Generator) -> Ints:
 
 def _without_degree_two(edges: Ints, p: int) -> Ints:
     """Suppress hidden nodes with two neighbours (a root with two children)."""
-    joined, _ = tidy_hidden(p, edges, np.zeros(len(edges)))
-    hidden = np.unique(joined[joined >= p])
-    number = np.concatenate([np.arange(p), np.zeros(edges.max(initial=p) + 1 - p, dtype=np.int64)])
-    number[hidden] = p + np.arange(len(hidden))
-    return np.array(sorted(number[joined].tolist()), dtype=np.int64)
+    left, _ = tidy_hidden(p, edges, np.zeros(len(edges)))
+    return np.array(sorted(compact_hidden(left, p).tolist()), dtype=np.int64)

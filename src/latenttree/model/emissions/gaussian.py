@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from latenttree.data.columns.bins import sparse_spread, spread
+from latenttree.data.columns.bins import mean_and_deviation, sparse_spread
 from latenttree.engine.arrays import Bools, Floats
 from latenttree.model.emissions.common import (
     FLOOR,
@@ -158,7 +158,7 @@ def location_and_scale(values: Any, weights: Floats | None) -> tuple[Floats, Flo
         mean, deviation = sparse_spread(values, weights)
     else:
         x = np.asarray(values, dtype=np.float64)
-        mean, deviation = spread(x[:, None] if x.ndim == 1 else x, weights)
+        mean, deviation = mean_and_deviation(x[:, None] if x.ndim == 1 else x, weights)
     size = np.where(mean != 0, np.abs(mean), 1.0)
     shift = np.zeros_like(mean) if sparse.issparse(values) else mean
     return shift, np.where(deviation > 0, deviation, size)
