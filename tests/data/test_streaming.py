@@ -42,7 +42,7 @@ from latenttree.data.streaming.pairs import BUCKET_ROWS, PairCollector, Pairs
 from latenttree.data.streaming.quantiles import range_of, streamed_edges, streamed_varies
 from latenttree.data.streaming.scratch import Arrays, ScratchFolder, map_of, release
 from latenttree.data.streaming.sources import (
-    Source,
+    RowSource,
     array_source,
     csv_source,
     npy_source,
@@ -95,7 +95,7 @@ def same_matrix(found: Any, expected: Any) -> None:
     assert found.has_canonical_format
 
 
-def streamed(source: Source, mapped: bool = True, **options: Any) -> Table:
+def streamed(source: RowSource, mapped: bool = True, **options: Any) -> Table:
     plan = ReadPlan(0 if mapped else 1 << 30, **options)
     return streamed_table(source.header, source.chunks(SMALL), plan, source.texts)
 

@@ -9,7 +9,9 @@ import pytest
 from numpy.typing import NDArray
 from tests.reference import binary as reference
 from tests.reference.binary import random_words, sparse_binary
+from tests.reference.entries import entry
 
+from latenttree.distances import correlations
 from latenttree.distances.correlation_source import CorrelationSource, dense_source
 from latenttree.distances.correlations import (
     CORRELATION,
@@ -19,16 +21,17 @@ from latenttree.distances.correlations import (
     VARIANCE_INFLATION,
     correlation,
     correlation_block,
-    cross_block,
     effective_pair_samples,
-    kurtosis_ratio,
     pair_values,
-    variance_inflation,
 )
 from latenttree.distances.counted_similarity import counted_similarity, stored_similarity
 from latenttree.distances.estimate import estimate_distances
 from latenttree.distances.similarity import Similarity
 from latenttree.distances.stage import similarity_of
+
+cross_block = entry(correlations.cross_block)
+kurtosis_ratio = entry(correlations.kurtosis_ratio)
+variance_inflation = entry(correlations.variance_inflation)
 
 P = 12
 

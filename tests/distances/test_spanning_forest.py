@@ -7,10 +7,14 @@ import itertools
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from tests.reference.entries import entry
 from tests.reference.spanning import kruskal
 
-from latenttree.distances.spanning_forest import adds, extended, grown
+from latenttree.distances import spanning_forest
+from latenttree.distances.spanning_forest import extended, grown
 from latenttree.distances.spanning_tree import strongest_tree
+
+adds = entry(spanning_forest.adds)
 
 
 def random_strengths(p: int, seed: int, levels: int) -> NDArray[np.float64]:

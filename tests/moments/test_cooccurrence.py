@@ -10,17 +10,17 @@ from numpy.typing import NDArray
 from scipy import sparse
 from tests.reference import counts as slow
 from tests.reference.columns import gram_of
+from tests.reference.entries import entry
 
 from latenttree.data import Table, as_table
 from latenttree.data.table import sparse_binary_table
-from latenttree.moments import full_subspaces
-from latenttree.moments.binary import BINARY_DAMPING, binary_pair, counted_pairs, damped_inverse_sd
+from latenttree.moments import binary, cooccurrence, full_subspaces
+from latenttree.moments.binary import BINARY_DAMPING, counted_pairs, damped_inverse_sd
 from latenttree.moments.cooccurrence import (
     Packed,
     all_counts,
     count_bits,
     packed,
-    pair_count,
     tile_counts,
 )
 from latenttree.moments.packing import (
@@ -31,6 +31,9 @@ from latenttree.moments.packing import (
     increments_cost,
 )
 from latenttree.moments.pairs import all_pairs
+
+binary_pair = entry(binary.binary_pair)
+pair_count = entry(cooccurrence.pair_count)
 
 P = 150  # more than two strips, the last not whole
 

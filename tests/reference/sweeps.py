@@ -7,15 +7,19 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from tests.reference.adjacency import Adjacency
+from tests.reference.entries import entry
 
 from latenttree.distances.similarity import Similarity
-from latenttree.structure.branch_features import (
-    BranchFeatures,
-    feature_correlations,
-)
+from latenttree.structure import branch_features as kernels
+from latenttree.structure import lengths as length_kernels
+from latenttree.structure import sweep_regions
+from latenttree.structure.branch_features import BranchFeatures
 from latenttree.structure.joining import neighbour_joining
-from latenttree.structure.lengths import fit_likelihood, path_matrix
-from latenttree.structure.sweep_regions import topology_hash
+from latenttree.structure.lengths import fit_likelihood
+
+feature_correlations = entry(kernels.feature_correlations)
+path_matrix = entry(length_kernels.path_matrix)
+topology_hash = entry(sweep_regions.topology_hash)
 
 
 class Region(NamedTuple):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.reference.entries import entry
 
 import latenttree as lt
 from latenttree.search.region_topologies import (
@@ -18,8 +19,10 @@ from latenttree.search.region_topologies import (
     star,
     topology_of,
 )
-from latenttree.structure.lengths import path_matrix
+from latenttree.structure import lengths as length_kernels
 from latenttree.tree import Tree
+
+path_matrix = entry(length_kernels.path_matrix)
 
 #   1   2   3
 #    \  |  /

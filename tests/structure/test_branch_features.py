@@ -9,18 +9,21 @@ import pytest
 from hypothesis import given, settings
 from tests.reference import features as reference
 from tests.reference.adjacency import Adjacency, builder_of
+from tests.reference.entries import entry
 from tests.reference.random_trees import random_tree, trees
 
 from latenttree.distances.correlation_source import dense_source
+from latenttree.structure import branch_features as kernels
 from latenttree.structure.branch_features import (
     BranchFeatures,
     branch_features,
-    feature_correlations,
-    signed_correlation,
     update_features,
 )
 from latenttree.structure.builder import REMOVED, TreeBuilder
 from latenttree.tree import Tree
+
+feature_correlations = entry(kernels.feature_correlations)
+signed_correlation = entry(kernels.signed_correlation)
 
 # Weights come from solving systems of up to 15 leaves, whose condition is below 1e4 for edges
 # of 0.1 and more.

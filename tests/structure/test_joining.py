@@ -8,11 +8,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from tests.reference import joining as reference
+from tests.reference.entries import entry
 from tests.reference.random_trees import SHAPES, random_tree
 
 from latenttree.distances.similarity import EXACT
-from latenttree.structure.joining import best_predictor, log_distances, neighbour_joining
+from latenttree.structure import joining
+from latenttree.structure.joining import best_predictor, neighbour_joining
 from latenttree.tree import Tree
+
+log_distances = entry(joining.log_distances)
 
 Matrix = NDArray[np.float64]
 

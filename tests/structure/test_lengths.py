@@ -9,9 +9,14 @@ import pytest
 from numpy.typing import NDArray
 from scipy.optimize import nnls
 from tests.reference import joining as reference
+from tests.reference.entries import entry
 
 from latenttree.distances.similarity import EXACT
-from latenttree.structure.lengths import fit_likelihood, fit_unresolved_node, path_matrix
+from latenttree.structure import lengths as kernels
+from latenttree.structure.lengths import fit_likelihood
+
+fit_unresolved_node = entry(kernels.fit_unresolved_node)
+path_matrix = entry(kernels.path_matrix)
 
 Matrix = NDArray[np.float64]
 

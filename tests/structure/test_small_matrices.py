@@ -5,9 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.optimize import minimize
+from tests.reference.entries import entry
 
-from latenttree.engine.kernels import kernel
-from latenttree.structure.small_matrices import invert, nonnegative_step
+from latenttree.structure import small_matrices
+
+invert = entry(small_matrices.invert)
+step = entry(small_matrices.nonnegative_step)
 
 # Matrices of up to seven rows with condition below 1e6.
 ROUNDING = 1e-9
@@ -20,12 +23,6 @@ def test_inverse_and_determinant(m: int) -> None:
     assert invert(a, out) == pytest.approx(np.linalg.slogdet(a)[1], abs=ROUNDING)
     np.testing.assert_allclose(out, np.linalg.inv(a), rtol=1e-6)
     assert np.isnan(invert(-a, out))
-
-
-@kernel(cache=False)
-def step(information, gradient, x):  # type: ignore[no-untyped-def]
-    """`nonnegative_step`, which only kernels can call."""
-    return nonnegative_step(information, gradient, x)
 
 
 def test_a_step_inside_is_that_of_newton() -> None:

@@ -7,13 +7,19 @@ import pytest
 from tests.reference import joining as reference
 from tests.reference import sweeps as slow
 from tests.reference.adjacency import Adjacency, interchange, steps_from
+from tests.reference.entries import entry
 from tests.reference.random_trees import random_tree
 
 from latenttree.distances.similarity import similarity_from_matrix
-from latenttree.structure.branch_features import branch_features, feature_correlations
+from latenttree.structure import branch_features as features_kernels
+from latenttree.structure import sweep_regions
+from latenttree.structure.branch_features import branch_features
 from latenttree.structure.builder import TreeBuilder
-from latenttree.structure.sweep_regions import propose_regions, topology_hash
+from latenttree.structure.sweep_regions import propose_regions
 from latenttree.tree import Tree
+
+feature_correlations = entry(features_kernels.feature_correlations)
+topology_hash = entry(sweep_regions.topology_hash)
 
 SHAPES = ("uniform", "caterpillar", "balanced")
 

@@ -117,9 +117,11 @@ def _differs_from_itself(value: Any) -> bool:
         return type(value).__name__ == "NAType"
 
 
-def check_finite(values: NDArray[Any], names: Sequence[str], start: int = 0) -> None:
-    """Raise if a dense (n, p) array, whose first row is row `start`, holds infinity; NaN is
-    missing."""
+def check_finite(
+    values: NDArray[Any], names: Sequence[str], start: int = 0, row_of: Callable[[int], int] = int
+) -> None:
+    """Raise if a dense (n, p) array, whose i-th row is row `start + row_of(i)`, holds infinity; NaN
+    is missing."""
     if values.dtype.kind != "f":
         return
     with np.errstate(over="ignore", invalid="ignore"):  # a sum may be infinite where no value is
@@ -129,7 +131,7 @@ def check_finite(values: NDArray[Any], names: Sequence[str], start: int = 0) -> 
     infinite = np.isinf(values)
     if infinite.any():
         row, column = np.argwhere(infinite)[0]
-        raise infinite_value(values[row, column], int(start + row), names[column])
+        raise infinite_value(values[row, column], start + row_of(int(row)), names[column])
 
 
 def infinite_value(

@@ -58,7 +58,7 @@ def correlation(source, a, b):  # type: ignore[no-untyped-def]
     return sign * pair_on_demand(source, i, j)[0]
 
 
-@kernel
+@subroutine
 def kurtosis_ratio(source, a, b):  # type: ignore[no-untyped-def]
     """Fourth moment of a pair over that of a Gaussian pair; 1 if the source does not use it."""
     if not source.use_kurtosis:
@@ -74,7 +74,7 @@ def kurtosis_ratio(source, a, b):  # type: ignore[no-untyped-def]
     return pair_on_demand(source, i, j)[2]
 
 
-@kernel
+@subroutine
 def variance_inflation(source, a, b):  # type: ignore[no-untyped-def]
     """Measured variance of a pair's distance over that of a Gaussian one, at least 1; 1 if the
     source does not use it."""
@@ -161,7 +161,7 @@ def correlation_block(source, members, out):  # type: ignore[no-untyped-def]
         out[i, i] = 1.0
 
 
-@kernel
+@subroutine
 def cross_block(source, one, other, out):  # type: ignore[no-untyped-def]
     """Correlations of variables `one` `(m,)` with `other` `(q,)`, no variable in both, into `out`
     `(m, q)` or larger."""

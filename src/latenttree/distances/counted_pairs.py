@@ -13,7 +13,7 @@ from numba.core.types import NoneType
 from numba.extending import overload
 
 from latenttree.distances.correlation_source import COUNT_BITS, CorrelationSource
-from latenttree.engine.kernels import kernel
+from latenttree.engine.kernels import kernel, subroutine
 from latenttree.moments.binary import binary_pair
 from latenttree.moments.cooccurrence import pair_count
 
@@ -53,7 +53,7 @@ def _counted_rho(cache, packed, rank, mean, inverse_sd, n, a, b):  # type: ignor
     return np.float64(np.float32(covariance * inverse_sd[a] * inverse_sd[b]))
 
 
-@kernel
+@subroutine
 def _counted_cross(source, one, other, out):  # type: ignore[no-untyped-def]
     """`correlations.cross_block` of a source that counts."""
     rows, sign, cache, packed = source.rows, source.sign, source.cache, source.packed
@@ -65,7 +65,7 @@ def _counted_cross(source, one, other, out):  # type: ignore[no-untyped-def]
             out[i, j] = own_sign * np.float64(sign[other[j]]) * rho
 
 
-@kernel
+@subroutine
 def _counted_block(source, members, out):  # type: ignore[no-untyped-def]
     """`correlations.correlation_block` of a source that counts."""
     for i in range(len(members)):
@@ -75,7 +75,7 @@ def _counted_block(source, members, out):  # type: ignore[no-untyped-def]
         out[i, i] = 1.0
 
 
-@kernel
+@subroutine
 def counted_pair(source, a, b):  # type: ignore[no-untyped-def]
     """Correlation, relative error and kurtosis ratio of two rows from their count, rounded as in a
     matrix of single precision and with the pair in the same order."""

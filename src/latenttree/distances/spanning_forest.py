@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from latenttree.engine.arrays import Floats, Ints
-from latenttree.engine.kernels import kernel
+from latenttree.engine.kernels import kernel, subroutine
 
 NEVER = np.iinfo(np.int64).max
 
@@ -66,7 +66,7 @@ def _kruskal(edges, strength, p):  # type: ignore[no-untyped-def]
     return taken[:n], parent, since, core
 
 
-@kernel
+@subroutine
 def adds(parent, since, strength, a, b, value):  # type: ignore[no-untyped-def]
     """Whether an edge (a, b) of strength `value` may belong to the forest: its ends are not joined
     by stronger edges only. O(log p)."""

@@ -30,7 +30,7 @@ def damped_inverse_sd(mean: Floats, n: float) -> Floats:
     return np.asarray(1 / np.sqrt(mean * (1 - mean) + BINARY_DAMPING / n))
 
 
-@kernel
+@subroutine
 def binary_pair(covariance, one, other, inverse_sd_a, inverse_sd_b, n):  # type: ignore[no-untyped-def]
     """Correlation, relative error and kurtosis ratio of two 0/1 variables with means `one` and
     `other`.

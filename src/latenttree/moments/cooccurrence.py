@@ -129,7 +129,7 @@ def tile_counts(store, a0, a1, b0, b1, out):  # type: ignore[no-untyped-def]
         _increment(store, a, b0, min(b1, a + 1), out[a - a0])
 
 
-@kernel
+@subroutine
 def pair_count(store, a, b):  # type: ignore[no-untyped-def]
     """Samples that have both *variables* a and b (not ranks).
 

@@ -319,7 +319,7 @@ def _update(nodes, direction, incidence, length, source, changed, features, upda
             updated[d ^ 1] = _write(branches, i, d ^ 1, length, features, n, leaves, source)
 
 
-@kernel
+@subroutine
 def feature_correlations(branches, features, source, n):  # type: ignore[no-untyped-def]
     """Correlations `(m, m)` between the features of m directed edges: `alpha^T |rho| beta`, and of
     the n samples how many are as good as Gaussian ones for the leaves of largest weight.
@@ -355,7 +355,7 @@ def feature_correlations(branches, features, source, n):  # type: ignore[no-unty
     return r, effective_pair_samples(source, n, leading)
 
 
-@kernel
+@subroutine
 def signed_correlation(a, b, features, source):  # type: ignore[no-untyped-def]
     """Correlation `alpha^T rho beta` of the features of two directed edges, near zero if they are
     independent, and the largest magnitude of a correlation between single leaves."""

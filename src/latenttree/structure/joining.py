@@ -18,7 +18,7 @@ STALE = 1e-6
 has left mostly rounding error."""
 
 
-@kernel
+@subroutine
 def log_distances(r, n):  # type: ignore[no-untyped-def]
     """Distances `-log r` `(m, m)` and their variances `(m, m)`, zero on the diagonal.
 
@@ -212,7 +212,8 @@ def _best_pair(d, v, near, alive, size, caution, equal_weights, scratch):  # typ
     weight, total, noise = scratch[0], scratch[1], scratch[2]
     quality, most, square = scratch[3], scratch[4], scratch[5]
     all_weight = _weights(near, alive, size, equal_weights, weight)
-    square[:] = weight * weight
+    for a in range(size):
+        square[a] = weight[a] * weight[a]
     best = LOWEST
     start, i, j = 1, 0, 1
     for a in range(size):

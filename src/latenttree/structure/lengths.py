@@ -21,7 +21,7 @@ MIN_DIVISOR = 1e-200
 """Smaller correlations are not divided by."""
 
 
-@kernel
+@subroutine
 def leaf_sets(m, edges):  # type: ignore[no-untyped-def]
     """`(E,)` for each edge of a local tree the leaves 0..m-1 on its side away from leaf 0, as bits;
     m is at most 64. O(E^2)."""
@@ -48,7 +48,7 @@ def leaf_sets(m, edges):  # type: ignore[no-untyped-def]
     return sets
 
 
-@kernel
+@subroutine
 def path_matrix(m, edges):  # type: ignore[no-untyped-def]
     """`(m (m - 1) / 2, E)` booleans: which edges lie on the path between leaves i < j. O(m^2 E)."""
     sets = leaf_sets(m, edges)
@@ -214,7 +214,7 @@ def _scoring(r, n, paths, sigma, inverse, info, gradient):  # type: ignore[no-un
             info[f, e] = info[e, f]
 
 
-@kernel
+@subroutine
 def fit_unresolved_node(r, n):  # type: ignore[no-untyped-def]
     """Distances `x >= 0` `(m,)` of m features from the one node in which they meet.
 

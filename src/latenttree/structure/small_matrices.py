@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from latenttree.engine.kernels import kernel, subroutine
+from latenttree.engine.kernels import subroutine
 
 
-@kernel
+@subroutine
 def invert(a, out):  # type: ignore[no-untyped-def]
     """Inverse of a positive definite matrix `(m, m)` into `out`, by Cholesky; returns the log
     determinant, NaN if the matrix is not positive definite. O(m^3)."""

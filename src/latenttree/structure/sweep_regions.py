@@ -139,7 +139,7 @@ def _region(centre, first, directed, tail, length, n_observed, hidden, branches)
     into `hidden`, and the directed edges to the branches into `branches`; returns the numbers of
     both, zero branches where they are too many."""
     hidden[0] = centre
-    n_hidden, start = 1, 0
+    n_hidden, start = np.int64(1), np.int64(0)  # literals would compile callees again
     n_branches = first[centre + 1] - first[centre]
     if n_branches > MOST_BRANCHES:
         return 1, 0
@@ -252,7 +252,7 @@ def _propose(centres, incidence, length, n_observed, features, source, n_all, st
         _subtract_loads(branches, features.load, edges[:n_edges], lengths)
 
 
-@kernel
+@subroutine
 def topology_hash(m, edges):  # type: ignore[no-untyped-def]
     """A hash of the topology of a local tree, whatever the numbers of its hidden nodes: the sum of
     the hashes of the sets of leaves behind its internal edges."""

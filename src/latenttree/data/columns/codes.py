@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 Encoded = tuple[NDArray[Any], NDArray[Any]]  # labels (d,), codes (n,)
-Item = TypeVar("Item")
 
 _BUFFER = 1 << 21  # values held at once while columns are turned into rows
 _TILE = 1024  # rows transposed at once
@@ -70,72 +69,50 @@ def objects(values: Sequence[Any]) -> NDArray[Any]:
     return result
 
 
-class CodeStack:
-    """(n, p) codes of the smallest dtype, from columns that arrive one at a time."""
+class ColumnStack:
+    """(n, p) array from columns that arrive one at a time; many are written at once, as a single
+    column of a row-major array touches a cache line for each value."""
 
-    def __init__(self, n: int, p: int) -> None:
-        self._codes: NDArray[Any] = np.empty((n, p), dtype=np.uint8)
-        self._size = max(1, _BUFFER // n)
+    def __init__(self, n: int, p: int, dtype: Any) -> None:
+        self._array: NDArray[Any] = np.empty((n, p), dtype=dtype)
+        self._size = max(1, _BUFFER // max(n, 1))
         self._batch: list[NDArray[Any]] = []
         self._written = 0
-        self._largest, self._gaps = 2, False
 
-    def add(self, codes: NDArray[Any], n_values: int, gaps: bool) -> None:
-        """The next column: codes 0..n_values - 1, and -1 if it has gaps."""
-        self._batch.append(codes)
-        self._largest, self._gaps = max(self._largest, n_values), self._gaps or gaps
+    def add(self, column: NDArray[Any], dtype: Any = None) -> None:
+        """The next column; `dtype` is that of the array from now on, if it has another."""
+        if dtype is not None and self._array.dtype != dtype:
+            self._array = self._array.astype(dtype)
+        self._batch.append(column)
         if len(self._batch) == self._size:
             self._write()
 
     def finish(self) -> NDArray[Any]:
-        """The (n, p) codes of all columns."""
-        if self._batch:
-            self._write()
-        return self._codes
+        """The array of all columns."""
+        self._write()
+        return self._array
 
     def _write(self) -> None:
-        dtype = code_dtype(self._largest, self._gaps)
-        if self._codes.dtype != dtype:
-            self._codes = self._codes.astype(dtype)
-        _write_columns(self._codes, self._written, self._batch)
-        self._written += len(self._batch)
-        self._batch = []
+        buffer = np.empty((len(self._batch), len(self._array)), dtype=self._array.dtype)
+        for row, values in zip(buffer, self._batch, strict=True):
+            row[:] = values
+        stop = self._written + len(self._batch)
+        self._array[:, self._written : stop] = buffer.T
+        self._batch, self._written = [], stop
+
+
+def stack_columns(columns: Iterable[NDArray[Any]], n: int, p: int, dtype: Any) -> NDArray[Any]:
+    """(n, p) array of a given dtype, from columns that arrive one at a time."""
+    stack = ColumnStack(n, p, dtype)
+    for column in columns:
+        stack.add(column)
+    return stack.finish()
 
 
 def code_dtype(n_values: int, signed: bool = False) -> type[np.integer[Any]]:
     """The smallest dtype for codes 0..n_values - 1, and for -1 if `signed`."""
     small = (np.int8, np.int16) if signed else (np.uint8, np.uint16)
     return next((t for t in small if n_values - 1 <= np.iinfo(t).max), np.int32)
-
-
-def stack_columns(columns: Iterable[NDArray[Any]], n: int, p: int, dtype: Any) -> NDArray[Any]:
-    """(n, p) array of a given dtype, from columns that arrive one at a time."""
-    codes = np.empty((n, p), dtype=dtype)
-    start = 0
-    for batch in _batches(columns, max(1, _BUFFER // max(n, 1))):
-        _write_columns(codes, start, batch)
-        start += len(batch)
-    return codes
-
-
-def _write_columns(codes: NDArray[Any], start: int, columns: Sequence[NDArray[Any]]) -> None:
-    """Write columns `start`... in place, many at once: a single column of a row-major array touches
-    a cache line for each value."""
-    buffer = np.empty((len(columns), len(codes)), dtype=codes.dtype)
-    for row, values in zip(buffer, columns, strict=True):
-        row[:] = values
-    codes[:, start : start + len(columns)] = buffer.T
-
-
-def _batches(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
-    batch: list[Item] = []
-    for item in items:
-        batch.append(item)
-        if len(batch) == size:
-            yield batch
-            batch = []
-    if batch:
-        yield batch
 
 
 def contiguous_columns(array: NDArray[Any]) -> Iterator[NDArray[Any]]:

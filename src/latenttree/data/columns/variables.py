@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from latenttree.data.checks import OnlyValue, constant_variables, first_few, listing
-from latenttree.data.columns.codes import CodeStack, code_dtype
+from latenttree.data.columns.codes import ColumnStack, code_dtype
 from latenttree.data.table import Table, stored_table
 from latenttree.data.values import CODED, Values
 from latenttree.errors import Option, Text
@@ -64,10 +64,12 @@ def codes_of_variables(
     variables: Iterable[Variable], names: Sequence[str], n: int, drop_constant: bool
 ) -> Table:
     """A table of kind "codes"; variables arrive one at a time, and only their codes are copied."""
-    stack, read = CodeStack(n, len(names)), []
+    stack, read = ColumnStack(n, len(names), np.uint8), []
+    largest, gaps = 2, False
     for variable in variables:
         assert variable.codes is not None
-        stack.add(variable.codes, variable.dim, variable.n_missing > 0)
+        largest, gaps = max(largest, variable.dim), gaps or variable.n_missing > 0
+        stack.add(variable.codes, code_dtype(largest, gaps))
         read.append(replace(variable, codes=None))
     codes = stack.finish()
     kept, dropped = varying(read, n, drop_constant)

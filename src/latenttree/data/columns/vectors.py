@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.data.checks import (
+    check_finite,
     column_error,
-    infinite_value,
     is_missing,
     unsupported_dtype,
     widened,
@@ -161,7 +161,7 @@ def training_vector(column: Column, name: str, start: int = 0) -> Vector:
     if known.dtype.kind not in "biufUSO":
         raise unsupported_dtype(name, known.dtype)
     if known.dtype.kind == "f":
-        _check_finite(vector, name, start)
+        check_finite(known[:, None], [name], start, vector.row)
     if known.dtype.kind == "O" and len(known) and not vector.labelled:
         return replace(vector, known=_plain(vector, name))
     return vector
@@ -174,26 +174,15 @@ def vector_of_array(
     return training_vector(Column(values, mask), name, start)
 
 
-def _check_finite(vector: Vector, name: str, start: int = 0) -> None:
-    known = vector.known
-    with np.errstate(over="ignore", invalid="ignore"):  # a sum may be infinite where no value is
-        if np.isfinite(known.sum(dtype=np.float64)):
-            return
-    infinite = np.isinf(known)
-    if infinite.any():
-        first = int(infinite.argmax())
-        raise infinite_value(known[first], start + vector.row(first), name)
-
-
 def _plain(vector: Vector, name: str) -> NDArray[Any]:
     """An object column as booleans, integers or floats where it holds only one of these; else as
     text."""
     values = vector.known
     kinds = {kind_of(type_): type_ for type_ in set(map(type, values.tolist()))}
     if set(kinds) == {"int", "float"} or set(kinds) == {"float"}:
-        numbers_ = replace(vector, known=values.astype(np.float64))
-        _check_finite(numbers_, name)
-        return numbers_.known
+        known = values.astype(np.float64)
+        check_finite(known[:, None], [name], 0, vector.row)
+        return known
     if len(kinds) > 1:
         names = tuple(sorted(type_.__name__ for type_ in kinds.values()))
         what = f"object column {name!r} mixes types ({', '.join(names)})"

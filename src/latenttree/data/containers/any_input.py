@@ -51,7 +51,9 @@ def _reject_unreadable(X: Any) -> None:
     if type(X).__module__.split(".")[0] == "dask":
         what = f"Dask collections are not supported yet, got {type(X).__name__}"
         raise DataError(what, "call .compute() first", value=type(X).__name__)
-    parts = X.values() if isinstance(X, Mapping) else X if isinstance(X, list | tuple) else [X]
+    parts = X if isinstance(X, list | tuple) else [X]
+    if isinstance(X, Mapping) and not sparse.issparse(X):  # SciPy's "dok" are dicts
+        parts = list(X.values())
     for part in parts:
         if sparse.issparse(part):
             check_sparse(part)
