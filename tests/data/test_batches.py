@@ -580,7 +580,7 @@ def test_an_interruption_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> Non
 
     frame, batches = pandas_frame(), Batches()
     batches.add(frame[:30])
-    true, calls = module._kind, iter(range(10**6))
+    true, calls = module._series_word, iter(range(10**6))
 
     def stop(*given: Any) -> Any:
         if next(calls) == 11:
@@ -589,7 +589,7 @@ def test_an_interruption_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> Non
 
     other = frame[30:].assign(words="never seen again")
     with monkeypatch.context() as patch:
-        patch.setattr(module, "_kind", stop)
+        patch.setattr(module, "_series_word", stop)
         with pytest.raises(KeyboardInterrupt):
             batches.add(other)
     pd.testing.assert_frame_equal(batches.joined()[0], frame[:30])

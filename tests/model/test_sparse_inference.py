@@ -119,15 +119,15 @@ def test_posteriors_on_larger_trees(inside: float, sparse: bool) -> None:
         check_against_log_space(model, codes[:6], sparse)
 
 
-def check_messages(model: TreeModel, codes: np.ndarray) -> None:
-    edges, evidence = inner_edges(model), ones_of(codes)
-    assert model.inference.dense.reads_ones()
-    found, expected = model.messages(evidence, edges), model.messages(Evidence(codes), edges)
+def check_messages(model: TreeModel, codes: np.ndarray, sparse: bool) -> None:
+    edges, evidence, inference = inner_edges(model), ones_of(codes), by_backend(model, sparse)
+    found = inference.messages(evidence, edges)
+    expected = inference.messages(Evidence(codes), edges)
     assert found.shape == expected.shape
     np.testing.assert_allclose(found, expected, atol=CLOSE)
     out = np.zeros((len(edges) + 1, found.shape[2] - 1, len(codes)), dtype=np.float32)
     place = np.arange(len(edges)) + 1
-    model.inference.write_posteriors(evidence, edges, out, place, model.marginals)
+    inference.write_posteriors(evidence, edges, out, place, model.marginals)
     for i, (u, _) in enumerate(edges.tolist()):
         weighted = expected[:, i, : model.dims[u]].astype(float) * model.marginals[u]
         truth = weighted / weighted.sum(axis=1, keepdims=True)
@@ -135,15 +135,31 @@ def check_messages(model: TreeModel, codes: np.ndarray) -> None:
     assert not out[0].any()
 
 
+@pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("inside", [0.0, 0.4])
-def test_messages_of_any_tree(inside: float) -> None:
+def test_messages_of_any_tree(inside: float, sparse: bool) -> None:
     for seed in range(40):
-        check_messages(*random_case(seed, inside))
+        check_messages(*random_case(seed, inside), sparse)
 
 
+@pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("p", [40, 3000])
-def test_messages_of_extreme_probabilities(p: int) -> None:
-    check_messages(*extreme_case(p, 20, 1e-20))
+def test_messages_of_extreme_probabilities(p: int, sparse: bool) -> None:
+    check_messages(*extreme_case(p, 20, 1e-20), sparse)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_messages_of_impossible_samples(sparse: bool) -> None:
+    """A variable that is never one, is one: the other side of an edge is still possible."""
+    model, codes = random_case(2, 0.0, p=30)
+    never = np.array([[1.0], [0.0]]) * np.ones((1, model.cpts[0].shape[1]))
+    model = TreeModel(model.tree, model.root, (never, *model.cpts[1:]))
+    assert 0 < codes[:, 0].sum() < len(codes)
+    assert (by_backend(model, sparse).log_likelihood(ones_of(codes)) == -np.inf).any()
+    edges, inference = inner_edges(model), by_backend(model, sparse)
+    found = inference.messages(ones_of(codes), edges)
+    np.testing.assert_allclose(found, inference.messages(Evidence(codes), edges), atol=CLOSE)
+    assert (found[codes[:, 0] == 1] > 0).any()
 
 
 def test_zeros_that_ratios_cannot_express_are_read_as_codes() -> None:
@@ -179,8 +195,12 @@ def test_squares_of_posteriors() -> None:
     for seed in range(20):
         model, codes = random_case(seed, 0.3)
         weights = np.random.default_rng(seed).random(len(codes))
-        for evidence in (ones_of(codes), Evidence(codes)):
-            found = model.inference.squares(evidence, weights)
+        for evidence, sparse in (
+            (ones_of(codes), True),
+            (ones_of(codes), False),
+            (Evidence(codes), 0),
+        ):
+            found = by_backend(model, bool(sparse)).squares(evidence, weights)
             np.testing.assert_allclose(found, squares(model, codes, weights), rtol=1e-9)
 
 

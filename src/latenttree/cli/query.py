@@ -36,12 +36,9 @@ def _check_query(model: LatentTree, nodes: Sequence[str], record: dict[str, Any]
     node_indices(model.model_, nodes, "the question")
     known = next((n for n in nodes if n in record and not _is_soft(record[n])), None)
     if known is not None:
-        raise DataError(
-            f"{known!r} is given ({record[known]!r}), so there is nothing to ask",
-            "leave it out of the names, or of --given",
-            value=record[known],
-            node=known,
-        )
+        what = f"{known!r} is given ({record[known]!r}), so there is nothing to ask"
+        remedy = "leave it out of the names, or of --given"
+        raise DataError(what, remedy, value=record[known], node=known)
 
 
 def _is_soft(value: Any) -> bool:

@@ -14,7 +14,7 @@ from latenttree.data.checks import check_finite, check_shape, column_error, coor
 from latenttree.data.columns.block_variables import check_block
 from latenttree.data.columns.blocks import checked_csr
 from latenttree.data.columns.vectors import Column, kind_of, training_vector
-from latenttree.data.containers import Container, Matrix, container_of, levels_of
+from latenttree.data.containers import Container, Frame, Matrix, container_of, levels_of
 from latenttree.data.weights import checked_numbers
 from latenttree.errors import DataError
 
@@ -98,7 +98,7 @@ class Batches:
         check_shape(rows.shape, 1)
         if self._batches:
             rows = _like(rows, self._batches[0].rows)
-        _check_types(rows, [batch.rows for batch in self._batches])
+        _check_types(rows, self._batches)
         before = self._kinds or (Kind(None, True),) * rows.shape[1]
         kinds = _kinds(rows)
         if kinds != before:
@@ -165,13 +165,11 @@ def _check_names(names: Sequence[Any], expected: Sequence[Any]) -> None:
     raise column_error(f"column {wrong[0]!r} {what}{more}", remedy, str(wrong[0]), None)
 
 
-def _check_types(rows: Container, earlier: Sequence[Container]) -> None:
+def _check_types(rows: Container, earlier: Sequence[Batch]) -> None:
     """Raise where a column cannot be joined with that of earlier batches."""
-    for j in range(rows.shape[1]):
-        now = rows.type_of(j)
-        known = (batch.type_of(j) for batch in earlier) if now else ()
-        before = next(filter(None, known), None)
-        if now and before and now[0] != before[0]:
+    for j, now in rows.types.items():
+        before = next((b.rows.types[j] for b in earlier if j in b.rows.types), None)
+        if before and now[0] != before[0]:
             name = rows.names[j]
             what = f"column {name!r} is {now[1]}, but {before[1]} in earlier batches"
             raise column_error(what, "give every batch the types of the first", name, now[0])
@@ -186,6 +184,9 @@ def _kinds(rows: Container) -> Sequence[Kind]:
     if rows.ones is not None:
         checked_csr(rows.ones, names, negative=True)
         return (Kind("numbers", True),) * p
+    if isinstance(rows, Frame):
+        series = zip(rows.frame.iter_columns(), rows.dtypes, names, strict=True)
+        return tuple(Kind(_series_word(*each)) for each in series)
     if not isinstance(rows, Matrix) or rows.array.dtype.kind not in "biuf":
         return tuple(_kind(column, names[j]) for j, column in rows.columns())
     check_finite(rows.array, names)
@@ -198,8 +199,6 @@ def _kinds(rows: Container) -> Sequence[Kind]:
 
 def _kind(column: Column, name: str) -> Kind:
     values = column.values
-    if isinstance(values, nw.Series):
-        return Kind(_series_word(values, name))
     if column.is_vector:
         known = training_vector(column, name).known
         return Kind(_word(known[:1].tolist()), values.dtype.kind in "biuf")
@@ -211,14 +210,14 @@ def _kind(column: Column, name: str) -> Kind:
     return Kind("numbers", True)
 
 
-def _series_word(series: nw.Series[Any], name: str) -> str | None:
-    """The same of a column of a DataFrame, whose type mostly tells."""
-    dtype = series.dtype
+def _series_word(series: nw.Series[Any], dtype: nw.dtypes.DType, name: str) -> str | None:
+    """What a column of a DataFrame holds; its type mostly tells."""
     x = series.to_numpy() if dtype.is_float() else None
     if x is not None and x.dtype.kind == "f":
         check_finite(x[:, None], [name])
         return None if np.isnan(x).all() else "numbers"
-    if series.null_count() == len(series):
+    is_known = isinstance(series[0], str | int | np.integer | np.bool_)  # nulls are slow to count
+    if not is_known and series.null_count() == len(series):
         return None
     if dtype.is_integer() or isinstance(dtype, nw.Boolean):
         return "numbers" if dtype.is_integer() else "booleans"

@@ -118,12 +118,18 @@ class Blocks(Container):
         names = self.own_names
         return blocks if names is None else dict(zip(names, blocks, strict=True))
 
-    def type_of(self, j: int) -> tuple[Any, str]:
+    @property
+    def types(self) -> Mapping[int, tuple[Any, str]]:
         """How a block is stored, and its width."""
-        form = block_form(self.blocks[j])
-        if form != "vector":
-            form = f"{form}, {self.blocks[j].shape[1]} columns wide"
-        return form, f"a {form}" if form == "vector" else form
+        return {j: _stored_as(block) for j, block in enumerate(self.blocks)}
+
+
+def _stored_as(block: Any) -> tuple[str, str]:
+    form = block_form(block)
+    if form == "vector":
+        return form, "a vector"
+    wide = f"{form}, {block.shape[1]} columns wide"
+    return wide, wide
 
 
 def _concatenated(parts: Sequence[Any]) -> Any:

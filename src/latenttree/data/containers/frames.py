@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from importlib import import_module
 from typing import Any
@@ -23,18 +23,21 @@ FRAMES = ("pandas", "polars", "pyarrow", "modin", "cudf")
 class Frame(Container):
     """A DataFrame of any library that narwhals reads."""
 
+    own_names: Sequence[Any]
+
     def __init__(self, frame: nw.DataFrame[Any]) -> None:
         name = frame.implementation.name.lower()
         super().__init__(name, f"{name} DataFrame", frame.shape, frame.columns)
         self.frame = frame
 
     @cached_property
-    def _dtypes(self) -> list[nw.dtypes.DType]:
+    def dtypes(self) -> list[nw.dtypes.DType]:
+        """Types of the columns."""
         return list(self.frame.schema.values())
 
     def column(self, j: int) -> Column:
         """A series of narwhals."""
-        return Column(self.frame.get_column(self.frame.columns[j]))
+        return Column(self.frame.get_column(self.own_names[j]))
 
     def mapped(self, change: Callable[[Any], Any]) -> Frame:
         """See `Container.mapped`."""
@@ -59,9 +62,13 @@ class Frame(Container):
         joined.columns = natives[0].columns
         return joined
 
-    def type_of(self, j: int) -> tuple[Any, str] | None:
+    @cached_property
+    def types(self) -> Mapping[int, tuple[Any, str]]:
         """Ordered categories, and the type of others; outside pandas and polars every type."""
-        dtype = self._dtypes[j]
+        found = ((j, self._type_of(j, dtype)) for j, dtype in enumerate(self.dtypes))
+        return {j: each for j, each in found if each is not None}
+
+    def _type_of(self, j: int, dtype: nw.dtypes.DType) -> tuple[Any, str] | None:
         if isinstance(dtype, nw.Enum):
             levels = levels_of(self.column(j).values)
             shown = ", ".join(map(str, levels[:4])) + ", ..." * (len(levels) > 4)

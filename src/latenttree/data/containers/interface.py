@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -103,10 +103,11 @@ class Container:
         are found by position."""
         raise NotImplementedError
 
-    def type_of(self, j: int) -> tuple[Any, str] | None:
-        """What must be the same of column j in all that are joined, and the words for it; None
-        where its values alone decide."""
-        return None
+    @property
+    def types(self) -> Mapping[int, tuple[Any, str]]:
+        """What must be the same of a column in all that are joined, and the words for it; of none
+        whose values alone decide."""
+        return {}
 
     def described(self, j: int) -> InputColumn:
         """What a schema remembers of column j."""

@@ -28,6 +28,7 @@ from latenttree.model.inference.evidence import (
     stacked_soft,
     unknown_code,
 )
+from latenttree.model.inference.messages import ancestors, message_weights
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -168,47 +169,34 @@ class DenseBackend:
         marginals: Sequence[Floats] | None,
         n_jobs: int,
         ones: bool = False,
-    ) -> None:
+    ) -> Floats:
         """Write the message along edge i, `(m, 2)`, to `out[place[i]]` `(states, n)`; see
-        `Inference.messages`, and with `marginals` `Inference.write_posteriors`."""
+        `Inference.messages`, and with `marginals` `Inference.write_posteriors`. Returns the
+        log-likelihood. With `ones`, messages of impossible samples are not exact."""
         visit, scales = message_request(self.model, edges, place, marginals)
         batch = _Batch(self, evidence, dense.MESSAGES, ones=ones)
         how = {"visit": visit, "scales": scales, "by_sum": marginals is not None}
         batch.run(n_jobs, messages=out, **how)
+        return batch.log_likelihood
 
 
 def message_request(
     model: Distribution, edges: Ints, place: Ints, marginals: Sequence[Floats] | None
 ) -> tuple[Ints, Floats]:
     """`Query.visit` and `Query.scales`: messages by the node at the lower end of their edge, after
-    all nodes above them that they need.
-
-    A state that has probability zero without any evidence gets weight zero."""
-    source, target = edges.T
-    is_up = model.parents[source] == target
-    lower, deep = np.where(is_up, source, target), np.zeros(model.tree.n_nodes, dtype=bool)
-    above = source[~is_up]
-    while len(above := np.unique(above[above >= 0])):
-        above = above[~deep[above]]
-        deep[above] = True
-        above = model.parents[above]
-    needed = deep.copy()
-    needed[lower] = True
+    all nodes above them that they need."""
+    is_up, weights = message_weights(model, edges, marginals)
+    lower, above = np.where(is_up, *edges.T), ancestors(model, edges[~is_up, 0])
+    needed, deep = np.zeros((2, model.tree.n_nodes), dtype=bool)
+    deep[above] = needed[above] = needed[lower] = True
     nodes = np.asarray(model.order)[needed[model.order]]
     row = np.empty(len(needed), dtype=np.int64)
     row[nodes] = np.arange(len(nodes))
     visit = np.full((len(nodes), 4), -1, dtype=np.int64)
     visit[:, dense.NODE], visit[:, dense.DEEP] = nodes, deep[nodes]
     visit[row[lower], np.where(is_up, dense.UP, dense.DOWN)] = place
-    scales = np.zeros((len(nodes), 2, int(model.dims.max())))
-    for u, r, up in zip(source.tolist(), row[lower].tolist(), is_up.tolist(), strict=True):
-        prior = (model.marginals if marginals is None else marginals)[u]
-        there = prior >= 1e-300
-        if marginals is not None:
-            weight = prior if up else (prior > 0).astype(float)
-        else:
-            weight = there.astype(float) if up else there / np.where(there, prior, 1.0)
-        scales[r, 0 if up else 1, : len(prior)] = weight
+    scales = np.zeros((len(nodes), 2, weights.shape[1]))
+    scales[row[lower], np.where(is_up, 0, 1)] = weights
     return visit, scales
 
 

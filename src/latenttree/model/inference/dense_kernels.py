@@ -256,7 +256,7 @@ def _rescale(out, first, d, lane):  # type: ignore[no-untyped-def]
 @subroutine(**OPTIONS)
 def _careful_product(out, first, u, skip, plan, work, rows, soft, left):  # type: ignore[no-untyped-def]
     """`b_u` without the child `skip` (-1: none), whatever the range of the factors, by logarithms;
-    largest entry 1. Leaves that are ones have been entered, where no child is skipped."""
+    largest entry 1. Leaves that are ones have been entered; then no child is skipped."""
     node, d, known = plan.node, plan.node[u, DIM], plan.node[u, CAREFUL] > 0
     if len(plan.base) == 0:
         out[first : first + d] = 0.0
@@ -590,7 +590,7 @@ def _cavity(u, skip, plan, work, rows, soft, left):  # type: ignore[no-untyped-d
     """`ratio` = what all but the child `skip` say about `u`, as a joint with `u`, largest entry 1.
 
     The product over the others is `b_u / m_skip`; it is taken anew where that message is so small
-    that its part of the product may have been lost.
+    that its part of the product may have been lost. Of ones no possible message is so small.
     """
     node, table, out = plan.node, plan.table, work.ratio
     d, place, zero = node[u, DIM], node[u, PLACE], np.int64(0)
@@ -609,7 +609,7 @@ def _cavity(u, skip, plan, work, rows, soft, left):  # type: ignore[no-untyped-d
             out[j, s] = part * work.above[place + j, s]
     if node[skip, MESSAGE] < 0:
         work.message[sent:] = 1.0
-    if lost > 0:
+    if lost > 0 and len(plan.base) == 0:
         _careful_product(out, zero, u, skip, plan, work, rows, soft, left)
         for j in range(d):
             for s in range(rows.shape[1]):

@@ -193,7 +193,11 @@ class Inference:
     def squares(self, evidence: Evidence, weights: Floats, n_jobs: int = 1) -> Floats:
         """`sum_n w q^2` over the posteriors of all hidden nodes, side by side; a sample of
         probability zero adds nothing."""
-        return self.dense.squares(evidence, weights, n_jobs, self._reads(evidence))
+        sparse, ones = self.backend(evidence)
+        if sparse is None:
+            return self.dense.squares(evidence, weights, n_jobs, ones)
+        hidden = np.arange(self.model.tree.n_observed, self.model.tree.n_nodes)
+        return sparse.squares(Ones.of(evidence.codes), weights, hidden, n_jobs)
 
     def messages(
         self, evidence: Evidence, edges: ArrayLike, n_jobs: int = 1
@@ -207,8 +211,7 @@ class Inference:
         pairs = self._checked(edges)
         k = int(self.model.dims[pairs[:, 0]].max(initial=1))
         out = np.zeros((len(pairs), k, len(evidence)), dtype=np.float32)
-        ones = self._reads(evidence, pairs)
-        self.dense.messages(evidence, pairs, out, np.arange(len(pairs)), None, n_jobs, ones)
+        self._write(evidence, pairs, out, np.arange(len(pairs)), None, n_jobs)
         return out.transpose(2, 0, 1)
 
     def write_posteriors(
@@ -223,17 +226,36 @@ class Inference:
         """Write posteriors of the sources of messages given what is on their side of the edge:
         message times marginal, scaled to a sum of 1, without the first state, to `out[place[i]]`
         `(states - 1, n)`."""
-        pairs = self._checked(edges)
-        ones = self._reads(evidence, pairs)
-        self.dense.messages(evidence, pairs, out, place, marginals, n_jobs, ones)
+        self._write(evidence, self._checked(edges), out, place, marginals, n_jobs)
 
-    def _reads(self, evidence: Evidence, edges: Ints | None = None) -> bool:
-        """Whether the dense backend reads the evidence as ones, none of `edges` leading to a
-        leaf."""
-        if not is_ones(self.model, evidence) or self.model.emissions:
-            return False
-        inside = edges is None or inner_nodes(self.model)[edges].all()
-        return bool(inside) and self.dense.reads_ones()
+    def _write(
+        self,
+        evidence: Evidence,
+        edges: Ints,
+        out: NDArray[np.float32],
+        place: Ints,
+        marginals: Sequence[Floats] | None,
+        n_jobs: int,
+    ) -> None:
+        """Write messages. Samples are read as codes where an edge leads to a leaf, or where they
+        have probability zero: one side of an edge may be possible."""
+        sparse, ones = self.backend(evidence)
+        if not inner_nodes(self.model)[edges].all():
+            sparse, ones = None, False
+        if sparse is not None:
+            samples = Ones.of(evidence.codes)
+            logs = sparse.messages(self.model, samples, edges, out, place, marginals, n_jobs)
+        else:
+            logs = self.dense.messages(evidence, edges, out, place, marginals, n_jobs, ones)
+            if not ones:
+                return
+        rest = np.flatnonzero(logs == -np.inf)
+        if len(rest):
+            part = np.zeros((len(place), out.shape[1], len(rest)), dtype=np.float32)
+            each = np.arange(len(place))
+            some = Evidence(evidence.codes[rest])
+            self.dense.messages(some, edges, part, each, marginals, n_jobs)
+            out[place[:, None], :, rest] = part.transpose(0, 2, 1)
 
     def _checked(self, edges: ArrayLike) -> Ints:
         pairs, parents = np.asarray(edges, dtype=np.int64).reshape(-1, 2), self.model.parents

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,12 +14,22 @@ from latenttree.model.inference import sparse_kernels as sparse
 from latenttree.model.inference.dense_plan import LEAST_ENTRY, RATIO_BITS
 from latenttree.model.inference.distribution import Distribution
 from latenttree.model.inference.evidence import Ones
-from latenttree.model.inference.sparse_kernels import COUNTS, LIKELIHOOD, POSTERIORS, Numbers, Shape
+from latenttree.model.inference.messages import ancestors, message_weights
+from latenttree.model.inference.sparse_kernels import (
+    COUNTS,
+    LIKELIHOOD,
+    MESSAGES,
+    POSTERIORS,
+    SQUARES,
+    Numbers,
+    Request,
+    Shape,
+)
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-LEAST_PIECE = 128
+LEAST_PIECE = 64
 PIECES = 32
 PIECE_BYTES = 1 << 28
 """Memory for partial counts: with many variables they are summed in fewer pieces, 4 at least."""
@@ -44,6 +55,8 @@ class LoadedModel(NamedTuple):
 
     numbers: Numbers
     message: Floats  # (H, k, k) as `Numbers.message`
+    base: Floats  # (H, k) `B`, 1 where LOGS
+    fold: Floats  # (H, k) `1 / m0`
     default: Floats  # (H, k) `B` where LOGS, and the indicator of zero where observed
     shift: float  # log P of a sample of zeros alone, up to the root
 
@@ -104,7 +117,7 @@ class SparseLayout:
         message *= base[:, :, None]
         kind = np.asarray(sparse.OWN * (own[:, 0] >= 0) + sparse.LOGS * logs, dtype=np.uint8)
         numbers = Numbers(message.reshape(len(table), -1), begin, ratio, kind)
-        return LoadedModel(numbers, message, default, shift)
+        return LoadedModel(numbers, message, base, fold, default, shift)
 
     def _zeros(self, table: Floats, log_zero: Floats) -> tuple[Floats, Floats, float]:
         """`log B_u(j)`, `1 / m0_u(j)` and the logarithm of the scale of `B`.
@@ -175,64 +188,131 @@ class SparseBackend:
 
     def log_likelihood(self, samples: Ones, n_jobs: int) -> Floats:
         """`(n,)`."""
-        logs = np.empty(len(samples))
-        self._pieces(LIKELIHOOD, samples, np.empty(0), np.empty((1, 0)), logs, n_jobs)
-        return logs + self.loaded.shift
+        return self._pieces(LIKELIHOOD, samples, n_jobs)[1]
 
     def posteriors(self, samples: Ones, asked: Ints, n_jobs: int) -> tuple[Floats, Floats]:
         """Of inner nodes, side by side, NaN where impossible; and the log-likelihood."""
-        layout, logs = self.layout, np.empty(len(samples))
+        layout = self.layout
         values = np.full((len(samples), len(layout.nodes) * layout.k), np.nan)
-        self._pieces(POSTERIORS, samples, np.ones(len(samples)), values, logs, n_jobs)
+        logs = self._pieces(POSTERIORS, samples, n_jobs, values=values)[1]
         place, states = layout.place[asked][:, None], np.arange(layout.k)
         columns = (place * layout.k + states)[states < layout.dims[place]]
         if not np.array_equal(columns, np.arange(values.shape[1])):
             values = values[:, columns]
-        return values, logs + self.loaded.shift
+        return values, logs
 
     def sums(self, samples: Ones, weights: Floats, n_jobs: int) -> tuple[Floats, Floats, Floats]:
         """`pairs`, `leaves` and the log-likelihood of every sample; see `SparseLayout.counts`."""
-        logs = np.empty(len(samples))
-        parts = self._pieces(COUNTS, samples, weights, np.empty((1, 0)), logs, n_jobs)
-        pairs, leaves = self._blank()
+        parts, logs = self._pieces(COUNTS, samples, n_jobs, weights)
+        pairs, leaves = self._blank(COUNTS)
         for pair, leaf in parts:
             pairs += pair
             leaves += leaf
-        return pairs, leaves, logs + self.loaded.shift
+        return pairs, leaves, logs
 
-    def _blank(self) -> tuple[Floats, Floats]:
+    def squares(self, samples: Ones, weights: Floats, nodes: Ints, n_jobs: int) -> Floats:
+        """`sum_n w q^2` over the posteriors of inner nodes, side by side; a sample of probability
+        zero adds nothing."""
+        layout = self.layout
+        total = self._blank(SQUARES)[0]
+        for part, _ in self._pieces(SQUARES, samples, n_jobs, weights)[0]:
+            total += part
+        place = layout.place[nodes]
+        inside = np.arange(layout.k) < layout.dims[place][:, None]
+        return np.asarray(total.reshape(-1, layout.k)[place][inside])
+
+    def messages(
+        self,
+        model: Distribution,
+        samples: Ones,
+        edges: Ints,
+        out: NDArray[np.float32],
+        place: Ints,
+        marginals: Sequence[Floats] | None,
+        n_jobs: int,
+    ) -> Floats:
+        """Write messages of the model along edges between inner nodes, as `DenseBackend.messages`
+        does; those of impossible samples are not written. Returns the log-likelihood."""
+        request = self._request(model, edges, out.shape[1], place, marginals)
+        return self._pieces(MESSAGES, samples, n_jobs, request=request, out=out)[1]
+
+    def _request(
+        self,
+        model: Distribution,
+        edges: Ints,
+        width: int,
+        place: Ints,
+        marginals: Sequence[Floats] | None,
+    ) -> Request:
+        """What the kernel needs to write messages."""
+        layout, loaded = self.layout, self.loaded
+        is_up, weight = message_weights(model, edges, marginals)
+        source, target = layout.place[edges].T
+        k, up = layout.k, np.full(len(layout.nodes), -1)
+        weight = np.pad(weight, ((0, 0), (0, max(0, k - weight.shape[1]))))[:, :k]
+        up[source[is_up]] = np.flatnonzero(is_up)
+        weight *= np.where(is_up[:, None], loaded.base[source], loaded.fold[target])
+        default = weight * loaded.default[source]
+        by_sum = marginals is not None
+        total = default.sum(axis=1) if by_sum else default.max(axis=1, initial=0.0)
+        default *= (is_up / np.where(total > 1e-300, total, 1.0))[:, None]
+        needed = layout.place[ancestors(model, edges[~is_up, 0])]
+        return Request(
+            needed,
+            up,
+            np.ascontiguousarray(target[~is_up]),
+            np.flatnonzero(~is_up),
+            np.ascontiguousarray(weight),
+            default[:, int(by_sum) : width + int(by_sum)].astype(np.float32),
+            place,
+            by_sum,
+        )
+
+    def _blank(self, task: int) -> tuple[Floats, Floats]:
+        """Sums over no samples."""
         numbers = self.loaded.numbers
-        return np.zeros_like(numbers.message), np.zeros_like(numbers.ratio)
+        if task == COUNTS:
+            return np.zeros_like(numbers.message), np.zeros_like(numbers.ratio)
+        return np.zeros((1, numbers.begin.size if task == SQUARES else 0)), np.empty((0, 0))
 
     def _pieces(
         self,
         task: int,
         samples: Ones,
-        weights: Floats,
-        values: Floats,
-        logs: Floats,
         n_jobs: int,
-    ) -> list[tuple[Floats, Floats]]:
-        numbers, nothing = self.loaded.numbers, (np.empty((0, 0)), np.empty((0, 0)))
+        weights: Floats | None = None,
+        values: Floats | None = None,
+        request: Request | None = None,
+        out: NDArray[np.float32] | None = None,
+    ) -> tuple[list[tuple[Floats, Floats]], Floats]:
+        """The sums of every piece of the samples, and the log-likelihoods."""
+        numbers, logs = self.loaded.numbers, np.empty(len(samples))
         shape, k = self.layout.shape, self.layout.k
         states: Any = (0.0, 0.0) if k == 2 else np.zeros(k)
+        asked = self._all_nodes() if request is None else request
+        to = np.empty((0, 0, 0), dtype=np.float32) if out is None else out
+        weight = np.empty(0) if weights is None else weights
 
         def work(start: int, stop: int) -> tuple[Floats, Floats]:
             if not hasattr(self._own, "work"):
                 self._own.work = sparse.make_sparse_buffers(shape, k)
-            pairs, leaves = nothing if task == LIKELIHOOD else self._blank()
+                self._own.scratch = np.empty((1, numbers.begin.size))
+            pairs, leaves = self._blank(task)
             sparse.run_sparse(
                 states,
                 task,
                 samples.indptr[start : stop + 1],
                 samples.leaf,
-                weights[start:stop],
+                weight[start:stop],
                 shape,
                 numbers,
                 self._own.work,
+                asked,
                 pairs,
                 leaves,
-                values[start:stop] if task == POSTERIORS else values,
+                self._own.scratch if values is None else values[start:stop],
+                start,
+                to,
                 logs[start:stop],
             )
             return pairs, leaves
@@ -240,4 +320,11 @@ class SparseBackend:
         size = 8 * (numbers.message.size + numbers.ratio.size)
         pieces = min(PIECES, max(4, PIECE_BYTES // size)) if task == COUNTS else PIECES
         span = max(LEAST_PIECE, -(-len(samples) // pieces))
-        return parallel(work, len(samples), n_jobs, span)
+        return parallel(work, len(samples), n_jobs, span), logs + self.loaded.shift
+
+    def _all_nodes(self) -> Request:
+        """The posteriors of all inner nodes, and no messages."""
+        nothing, n = np.empty(0, dtype=np.int64), len(self.layout.nodes)
+        nowhere, numbers = np.empty((0, 0), dtype=np.float32), np.empty((0, 0))
+        none = (nothing, nothing, nothing, numbers, nowhere, nothing)
+        return Request(np.arange(n), *none, by_sum=False)

@@ -43,13 +43,16 @@ from latenttree.engine.kernels import kernel
 
 Floats = NDArray[np.float64]
 
-LIKELIHOOD, COUNTS, POSTERIORS = range(3)
+LIKELIHOOD, COUNTS, POSTERIORS, SQUARES, MESSAGES = range(5)
 
 OWN, LOGS = 1, 2
 """Flags of inner nodes: observed; product kept as a logarithm."""
 
 SMALL, LARGE = 2.0**-30, 2.0**30
 """A node's largest entry is brought back to 1 when it leaves this range."""
+
+TOGETHER = 16
+"""Samples whose messages are written together: 64 bytes of each row."""
 
 OPTIONS: dict[str, Any] = {"fastmath": {"contract", "reassoc"}}
 ONCE: dict[str, Any] = {"inline": "always"}
@@ -87,6 +90,24 @@ class SparseBuffers(NamedTuple):
     first: NDArray[np.int64]  # (H + 1,) where paths begin; the root is the first path
     factors: Floats  # (H, 2 k) c and n, by place
     q: Floats  # (H, k) the posterior times the weight, by place
+
+
+class Request(NamedTuple):
+    """Nodes whose posteriors are asked for, or needed; and messages, which are products by state,
+    weighted and scaled to a sum of 1 without the first state (`by_sum`), or a largest entry of 1.
+
+    Message `e` goes to `out[place[e]]`, `(width, all samples)`. A message up is `weight c`, one
+    down from the parent of `v` is `weight q / n_v`: what is the same in all samples, `B` or
+    `1 / m0_v`, is a part of the weights."""
+
+    node: NDArray[np.int64]  # nodes of the posteriors, parents first; of messages, parents of `low`
+    up: NDArray[np.int64]  # (H,) the message of a node to its parent, or -1
+    low: NDArray[np.int64]  # nodes to which messages of their parents go
+    down: NDArray[np.int64]  # those messages
+    weight: Floats  # (m, k)
+    default: NDArray[np.float32]  # (m, width) messages up from nodes that are not touched
+    place: NDArray[np.int64]  # (m,)
+    by_sum: bool
 
 
 def make_sparse_buffers(shape: Shape, k: int) -> SparseBuffers:
@@ -224,14 +245,16 @@ def _up(k, paths, shape, numbers, work):  # type: ignore[no-untyped-def]
 
 
 @kernel(**ONCE)
-def _down(k, paths, weight, whole, shape, numbers, work, pairs):  # type: ignore[no-untyped-def]
-    """Posteriors of touched nodes, times the weight; `pairs[u](i, j) += c_u(i) q(j) / n_u(j)`."""
+def _down(k, paths, weight, whole, shape, numbers, work, counting, pairs):  # type: ignore[no-untyped-def]
+    """Posteriors of touched nodes, times the weight; `n` becomes `1 / n`. Where `counting`,
+    `pairs[u](i, j) += c_u(i) q(j) / n_u(j)`."""
     parent, message = shape.parent, numbers.message
     place, visit, first, factors, q = work.place, work.visit, work.first, work.factors, work.q
     r = weight / whole
     for i in range(k):
         q[0, i] = factors[0, i] * message[0, i * k] * r
-        pairs[0, i * k] += factors[0, i] * r
+        if counting:
+            pairs[0, i * k] += factors[0, i] * r
     for path in range(1, paths):
         above = np.uint32(place[parent[visit[first[path + 1] - 1]]])
         for t in range(first[path + 1] - 1, first[path] - 1, -1):
@@ -243,7 +266,8 @@ def _down(k, paths, weight, whole, shape, numbers, work, pairs):  # type: ignore
                 part = 0.0
                 for j in range(k):
                     g = factors[t, i] * factors[t, k + j]
-                    pairs[u, i * k + j] += g * q[above, j]
+                    if counting:
+                        pairs[u, i * k + j] += g * q[above, j]
                     part += (message[u, i * k + j] * g) * q[above, j]
                 q[t, i] = part
             above = np.uint32(t)
@@ -261,13 +285,14 @@ def _count(k, leaf, shape, place, q, leaves):  # type: ignore[no-untyped-def]
 
 
 @kernel(**ONCE)
-def _write(k, shape, numbers, place, q, out):  # type: ignore[no-untyped-def]
-    """Posteriors of all inner nodes; of one that is not touched from the node above it, which is
-    written before it."""
+def _write(k, nodes, shape, numbers, place, q, out):  # type: ignore[no-untyped-def]
+    """Posteriors of nodes to `out` `(H k,)`; of one that is not touched from the node above it,
+    which is written before it."""
     parent, own, message, begin, kind = (
         shape.parent, shape.own, numbers.message, numbers.begin, numbers.kind,
     )  # fmt: skip
-    for u in range(len(parent)):
+    for t in range(len(nodes)):
+        u = np.uint32(nodes[t])
         for i in range(k):
             if place[u] >= 0:
                 out[u * k + i] = q[place[u], i]
@@ -279,30 +304,90 @@ def _write(k, shape, numbers, place, q, out):  # type: ignore[no-untyped-def]
                 out[k * u + i] = part if own[u] in (-1, i) else 0.0
 
 
+@kernel(**ONCE)
+def _scaled(k, by_sum, x, out, s):  # type: ignore[no-untyped-def]
+    """`x` `(k,)`, scaled, to `out` `(width, TOGETHER)`."""
+    total, first = 0.0, int(by_sum)
+    for j in range(k):
+        total = total + x[j] if by_sum else max(total, x[j])
+    factor = 1.0 / total if total > 1e-300 else 0.0
+    for j in range(first, min(k, len(out) + first)):
+        out[j - first, s] = x[j] * factor
+
+
+@kernel(**ONCE)
+def _message(k, count, request, shape, work, q, block, s, x):  # type: ignore[no-untyped-def]
+    """Messages of a sample with `count` touched nodes to `block` `(m, width, TOGETHER)`."""
+    parent, place, visit, factors = shape.parent, work.place, work.visit, work.factors
+    weight, by_sum = request.weight, request.by_sum
+    for t in range(count):
+        e = request.up[visit[t]]
+        if e >= 0:
+            for j in range(k):
+                x[j] = factors[t, j] * weight[e, j]
+            _scaled(k, by_sum, x, block[e], s)
+    for i in range(len(request.low)):
+        v, e = np.uint32(request.low[i]), request.down[i]
+        at = k * parent[v]
+        for j in range(k):
+            x[j] = q[at + j] * weight[e, j]
+        if place[v] >= 0:
+            for j in range(k):
+                x[j] *= factors[np.uint32(place[v]), k + j]
+        _scaled(k, by_sum, x, block[e], s)
+
+
+@kernel(**ONCE)
+def _flush(request, block, first, count, out):  # type: ignore[no-untyped-def]
+    """The messages of `count` samples from `first` on to `out`; `block` has the defaults again."""
+    for e in range(len(block)):
+        for j in range(block.shape[1]):
+            to, start = out[request.place[e], j, first:], request.default[e, j]
+            for s in range(count):
+                to[s] = block[e, j, s]
+            for s in range(block.shape[2]):
+                block[e, j, s] = start
+
+
 @kernel(**OPTIONS)
 def run_sparse(  # type: ignore[no-untyped-def]
-    states, task, indptr, leaf, weight, shape, numbers, work, pairs, leaves, values, logs
-):
+    states, task, indptr, leaf, weight, shape, numbers, work, request, pairs, leaves, values,
+    start, out, logs,
+):  # fmt: skip
     """Answer for samples with ones `leaf[indptr[s]:indptr[s + 1]]`.
 
-    Fills `logs` `(n,)` (relative to zeros alone, -inf where impossible); COUNTS adds to `pairs`
-    `(H, k^2)` and `leaves` `(p, k)`, POSTERIORS fills `values` `(n, H k)`.
+    Fills `logs` `(n,)` (relative to zeros alone, -inf where impossible). COUNTS adds to `pairs`
+    `(H, k^2)` and `leaves` `(p, k)`; POSTERIORS fills `values` `(n, H k)`; SQUARES adds `w q^2` to
+    `pairs` `(1, H k)`, and MESSAGES fills samples `start, ...` of `out` `(., width, all samples)`,
+    both with `values` `(1, H k)` as scratch. Messages of impossible samples are not filled.
     """
-    k, visit, place, first = len(states), work.visit, work.place, work.first
-    for s in range(len(indptr) - 1):
+    k, n, visit, place, first = len(states), len(indptr) - 1, work.visit, work.place, work.first
+    block, x = np.empty((len(request.place), out.shape[1], TOGETHER), np.float32), np.empty(k)
+    if task == MESSAGES:
+        _flush(request, block, 0, 0, out)
+    for s in range(n):
         here = leaf[indptr[s] : indptr[s + 1]]
         w = weight[s] if task == COUNTS else 1.0
         paths = _enter(k, here, shape, numbers, work)
         whole, logarithm = _up(k, paths, shape, numbers, work)
         logs[s] = np.log(whole) + logarithm if whole > 0.0 else -np.inf
         if task != LIKELIHOOD and whole > 0.0:
-            _down(k, paths, w, whole, shape, numbers, work, pairs)
+            _down(k, paths, w, whole, shape, numbers, work, task == COUNTS, pairs)
             if task == COUNTS:
                 _count(k, here, shape, place, work.q, leaves)
             else:
-                _write(k, shape, numbers, place, work.q, values[s])
+                q = values[s if task == POSTERIORS else 0]
+                _write(k, request.node, shape, numbers, place, work.q, q)
+                if task == SQUARES:
+                    for i in range(len(q)):
+                        pairs[0, i] += weight[s] * q[i] * q[i]
+                if task == MESSAGES:
+                    count = first[paths]
+                    _message(k, count, request, shape, work, q, block, s % TOGETHER, x)
         for t in range(first[paths]):
             place[visit[t]] = -1
+        if task == MESSAGES and ((s + 1) % TOGETHER == 0 or s + 1 == n):
+            _flush(request, block, start + s - s % TOGETHER, s % TOGETHER + 1, out)
 
 
 @kernel(**OPTIONS)
