@@ -15,7 +15,9 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 from scipy import sparse
 from tests.data.refusals import refused, refusing
 from tests.reference.csv_table import table_of_csv
@@ -32,6 +34,7 @@ from latenttree.data import (
 )
 from latenttree.data.columns.bins import quantile_edges, varies
 from latenttree.data.files.csv_cells import Roles
+from latenttree.data.files.parquet import parquet_batches
 from latenttree.data.files.sparse_npz import SparseFile
 from latenttree.data.streaming.assemble import ReadPlan, streamed_table
 from latenttree.data.streaming.columns import MAX_DISTINCT
@@ -338,6 +341,15 @@ def test_parquet(tmp_path: Path, weights: str | None) -> None:
     for options in ({"ignore": ["no"]}, {"weights": "no"}):
         with pytest.raises(DataError, match=r"no column 'no' (to ignore|of weights); the columns"):
             read_table(path, memory_limit=1000, **options)
+
+
+def test_parquet_in_parts_holds_few_of_them(tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    parquet.write_table(pa.table({"x": np.arange(1 << 21)}), path, row_group_size=1 << 17)
+    before, most = pa.total_allocated_bytes(), 0
+    for _ in parquet_batches(path, ["x"], 1 << 14):
+        most = max(most, pa.total_allocated_bytes() - before)
+    assert most < 1 << 22  # of 1 << 24
 
 
 def test_index_of_pandas_is_no_column(tmp_path: Path) -> None:
