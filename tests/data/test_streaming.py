@@ -15,7 +15,9 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 from scipy import sparse
 from tests.data.refusals import refused, refusing
 from tests.reference.csv_table import table_of_csv
@@ -32,6 +34,7 @@ from latenttree.data import (
 )
 from latenttree.data.columns.bins import quantile_edges, varies
 from latenttree.data.files.csv_cells import Roles
+from latenttree.data.files.parquet import parquet_batches
 from latenttree.data.files.sparse_npz import SparseFile
 from latenttree.data.streaming.assemble import ReadPlan, streamed_table
 from latenttree.data.streaming.columns import MAX_DISTINCT
@@ -39,7 +42,7 @@ from latenttree.data.streaming.pairs import BUCKET_ROWS, PairCollector, Pairs
 from latenttree.data.streaming.quantiles import range_of, streamed_edges, streamed_varies
 from latenttree.data.streaming.scratch import Arrays, ScratchFolder, map_of, release
 from latenttree.data.streaming.sources import (
-    Source,
+    RowSource,
     array_source,
     csv_source,
     npy_source,
@@ -92,7 +95,7 @@ def same_matrix(found: Any, expected: Any) -> None:
     assert found.has_canonical_format
 
 
-def streamed(source: Source, mapped: bool = True, **options: Any) -> Table:
+def streamed(source: RowSource, mapped: bool = True, **options: Any) -> Table:
     plan = ReadPlan(0 if mapped else 1 << 30, **options)
     return streamed_table(source.header, source.chunks(SMALL), plan, source.texts)
 
@@ -338,6 +341,15 @@ def test_parquet(tmp_path: Path, weights: str | None) -> None:
     for options in ({"ignore": ["no"]}, {"weights": "no"}):
         with pytest.raises(DataError, match=r"no column 'no' (to ignore|of weights); the columns"):
             read_table(path, memory_limit=1000, **options)
+
+
+def test_parquet_in_parts_holds_few_of_them(tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    parquet.write_table(pa.table({"x": np.arange(1 << 21)}), path, row_group_size=1 << 17)
+    before, most = pa.total_allocated_bytes(), 0
+    for _ in parquet_batches(path, ["x"], 1 << 14):
+        most = max(most, pa.total_allocated_bytes() - before)
+    assert most < 1 << 22  # of 1 << 24
 
 
 def test_index_of_pandas_is_no_column(tmp_path: Path) -> None:

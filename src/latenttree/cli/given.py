@@ -73,12 +73,8 @@ def _value(model: LatentTree, name: str, text: str) -> Any:
     _, comma, rest = text.partition(",")
     if comma:  # more likely another pair than a label with a comma
         raise _no_pair(model, rest)
-    raise DataError(
-        f"--given {name}={text}: {name!r} has the values {labels.listing()}",
-        "use one",
-        value=text,
-        node=name,
-    )
+    what = f"--given {name}={text}: {name!r} has the values {labels.listing()}"
+    raise DataError(what, "use one", value=text, node=name)
 
 
 def _labels_of(model: LatentTree, v: int) -> StateLabels:

@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,8 +21,6 @@ from latenttree.cli.training_data import check_excluded, event_delimiter, record
 from latenttree.data import Schema
 from latenttree.data.checks import N_SHOWN, check_shape, listing, resolve_names
 from latenttree.data.columns.vectors import Column
-from latenttree.data.events.read import read_events
-from latenttree.data.events.report import NothingLeft
 from latenttree.data.files import docword
 from latenttree.data.files.boundary import reading
 from latenttree.data.files.csv_batches import (
@@ -41,7 +39,9 @@ from latenttree.data.table import Table, sparse_binary_table
 from latenttree.data.weights import check_weights
 from latenttree.engine.arrays import Floats, Ints
 from latenttree.errors import DataError
-from latenttree.estimator import LatentTree
+
+if TYPE_CHECKING:
+    from latenttree.estimator import LatentTree
 
 Codes = NDArray[np.int32]
 UNKNOWN = -2
@@ -114,12 +114,8 @@ def read_new_data(
     file_format = None if is_events else known_format(path)
     if (table.ignore or weights) and not (file_format and file_format.has_columns):
         name = "ignore" if table.ignore else "weights"
-        raise DataError(
-            f"--{name} names a column of a {COLUMN_FILES} with a row for each sample",
-            "leave it out",
-            path=path.name,
-            option=name,
-        )
+        what = f"--{name} names a column of a {COLUMN_FILES} with a row for each sample"
+        raise DataError(what, "leave it out", path=path.name, option=name)
     if file_format is None:
         assert events is not None
         return _read_events(path, model, events, table.separator)
@@ -147,12 +143,9 @@ def _read_samples(
 def _check_positions(columns: Collection[str], schema: Schema, path: Path) -> None:
     """Raise if the model has names, but the columns of the file are only numbered."""
     if not {schema.columns[j].name for j in schema.index} <= set(columns):
-        raise DataError(
-            f"{path.name} has no names of variables, but the model has",
-            f"pass --vocab FILE with a name on each line for its {len(columns)} columns",
-            path=path.name,
-            option="vocab",
-        )
+        what = f"{path.name} has no names of variables, but the model has"
+        remedy = f"pass --vocab FILE with a name on each line for its {len(columns)} columns"
+        raise DataError(what, remedy, path=path.name, option="vocab")
 
 
 # ---- named columns ---------------------------------------------------------------------
@@ -228,21 +221,16 @@ def _check_names(header: Sequence[str], schema: Schema, file: str) -> None:
     absent = [name for name in wanted if name not in present]
     unknown = [name for name in header if name not in known]
     if absent:
-        raise DataError(
-            f"{file} lacks {listing(absent)}",
+        remedy = (
             f"the model needs all its {len(wanted)} columns, in any order: add a column of empty "
-            "cells where nothing is known",
-            column=absent[0],
-            path=file,
+            "cells where nothing is known"
         )
+        raise DataError(f"{file} lacks {listing(absent)}", remedy, column=absent[0], path=file)
     if unknown:
         options = " ".join(f"--ignore {shlex.quote(name)}" for name in unknown[:N_SHOWN])
-        raise DataError(
-            f"{file} has columns that the model does not know: {listing(unknown)}",
-            f"drop them, or leave them out here: {options}",
-            column=unknown[0],
-            path=file,
-        )
+        what = f"{file} has columns that the model does not know: {listing(unknown)}"
+        remedy = f"drop them, or leave them out here: {options}"
+        raise DataError(what, remedy, column=unknown[0], path=file)
 
 
 def _column_codes(cells: CsvCells, j: int, labels: StateLabels, file: str) -> Ints:
@@ -277,13 +265,11 @@ def _column_numbers(cells: CsvCells, j: int, schema: Schema, i: int, file: str) 
     texts, None where empty."""
     name, texts, codes = cells.header[j], cells.texts[j], cells.codes[j]
     if schema.form_of(i) != "vector":
-        raise DataError(
+        what = (
             f"{file}: {name!r} is a group of {int(schema.dims[i])} numbers in the model, which a "
-            ".csv with a row for each sample does not hold",
-            "ask from Python",
-            column=name,
-            path=file,
+            ".csv with a row for each sample does not hold"
         )
+        raise DataError(what, "ask from Python", column=name, path=file)
     missing = [text.strip() in MISSING_CELLS for text in texts]
     if schema.ranked(i):
         pairs = zip(texts, missing, strict=True)
@@ -304,6 +290,9 @@ def _column_numbers(cells: CsvCells, j: int, schema: Schema, i: int, file: str) 
 
 def _read_events(path: Path, model: LatentTree, options: NewEvents, separator: str) -> NewData:
     """Events in the codes of a model; codes that it does not know are counted and left out."""
+    from latenttree.data.events.read import read_events  # loads much
+    from latenttree.data.events.report import NothingLeft
+
     schema = model.schema_
     codes, groups = _codes(schema)
     arguments = options.arguments() | {"delimiter": event_delimiter(separator)}

@@ -104,20 +104,12 @@ def parse_value(model: LatentTree, v: int, text: str) -> Any:
     if values.kind == "number":
         value = parse_number(text)
         if value is None:
-            raise DataError(
-                f"--given {name}={text}: {name!r} is a number",
-                f"write it like {name}=1.5",
-                value=text,
-                node=name,
-            )
+            what = f"--given {name}={text}: {name!r} is a number"
+            raise DataError(what, f"write it like {name}=1.5", value=text, node=name)
         return float(value)
     if values.kind != "group":
-        raise DataError(
-            f"--given {name}={text}: {name!r} is a vector, which cannot be given here",
-            "leave it out, or ask from Python",
-            value=text,
-            node=name,
-        )
+        what = f"--given {name}={text}: {name!r} is a vector, which cannot be given here"
+        raise DataError(what, "leave it out, or ask from Python", value=text, node=name)
     return _codes_present(name, values.texts[1:], text)
 
 
@@ -128,11 +120,8 @@ def _codes_present(name: str, codes: list[str], text: str) -> Floats:
     for part in [] if text == NONE else text.split("+"):
         code = labels.code(part)
         if code is None:
-            raise DataError(
-                f"--given {name}={text}: {name!r} has the codes {labels.listing()}",
-                f"join those that are there by '+', or write {name}={NONE}",
-                value=part,
-                node=name,
-            )
+            what = f"--given {name}={text}: {name!r} has the codes {labels.listing()}"
+            remedy = f"join those that are there by '+', or write {name}={NONE}"
+            raise DataError(what, remedy, value=part, node=name)
         present[code] = 1
     return present

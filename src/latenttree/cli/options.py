@@ -75,12 +75,9 @@ class TableOptions:
         """The character between cells that ``--delimiter`` names."""
         mark = "\t" if self.delimiter in ("tab", "\\t") else self.delimiter
         if len(mark) != 1:
-            raise DataError(
-                f"--delimiter is {self.delimiter!r}",
-                "pass a single character, or 'tab'",
-                value=self.delimiter,
-                option="delimiter",
-            )
+            what = f"--delimiter is {self.delimiter!r}"
+            remedy = "pass a single character, or 'tab'"
+            raise DataError(what, remedy, value=self.delimiter, option="delimiter")
         return mark
 
     @property
@@ -164,12 +161,9 @@ class LearningOptions:
         if self.states is None or self.states == "auto":
             return self.states
         if not self.states.isascii() or not self.states.isdigit() or int(self.states) < least:
-            raise DataError(
-                f"--states is {self.states!r}",
-                f"pass 'auto' or a whole number from {least} on",
-                value=self.states,
-                option="n_states",
-            )
+            what = f"--states is {self.states!r}"
+            remedy = f"pass 'auto' or a whole number from {least} on"
+            raise DataError(what, remedy, value=self.states, option="n_states")
         return int(self.states)
 
     def arguments(self) -> dict[str, Any]:

@@ -72,11 +72,8 @@ def _whole_model(file: Path) -> Saved | None:
 
 def _with_probabilities(file: Path, whole: Saved | None) -> Saved:
     if whole is None:
-        raise DataError(
-            f"{file} holds a tree without probabilities",
-            "--node needs a model (.ltree)",
-            path=str(file),
-        )
+        what = f"{file} holds a tree without probabilities"
+        raise DataError(what, "--node needs a model (.ltree)", path=str(file))
     return whole
 
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from latenttree.cli.options import TrainingEvents, TrainingTable
 from latenttree.data import Table, read_table
 from latenttree.data.checks import listing
-from latenttree.data.events.read import read_events
 from latenttree.data.files.formats import COLUMN_FILES, known_format
 from latenttree.data.files.text import check_file
 from latenttree.errors import DataError
@@ -50,6 +49,8 @@ def _read_events(
     file: Path, events: TrainingEvents, min_count: int, delimiter: str, memory_limit: str | None
 ) -> Table:
     """The table of a file of events: binary codes, or a multi-hot variable for each group."""
+    from latenttree.data.events.read import read_events  # loads much
+
     counted = read_events(
         file,
         min_count=min_count,
@@ -86,12 +87,8 @@ def _check_columns(file: Path, ignore: Sequence[str], delimiter: str) -> None:
     if header is not None:
         check_excluded(header(file, delimiter), ignore, file.name)
     elif ignore:
-        raise DataError(
-            f"--ignore names a column of a {COLUMN_FILES}, but the file is {file.name!r}",
-            "leave it out",
-            option="ignore",
-            path=file.name,
-        )
+        what = f"--ignore names a column of a {COLUMN_FILES}, but the file is {file.name!r}"
+        raise DataError(what, "leave it out", option="ignore", path=file.name)
 
 
 def check_excluded(
@@ -100,13 +97,9 @@ def check_excluded(
     """The ignored columns exist, and a first column without a name is one of them or `known`."""
     absent = [name for name in ignore if name not in header]
     if absent:
-        raise DataError(
-            f"--ignore {shlex.quote(absent[0])}: {file} has no such column",
-            f"the columns are {listing(header)}",
-            value=absent[0],
-            path=file,
-            option="ignore",
-        )
+        what = f"--ignore {shlex.quote(absent[0])}: {file} has no such column"
+        remedy = f"the columns are {listing(header)}"
+        raise DataError(what, remedy, value=absent[0], path=file, option="ignore")
     if len(header) > 1 and not header[0].strip() and header[0] not in {*ignore, *known}:
         raise DataError(
             f"{file}: the first column has no name and numbers the rows",
@@ -123,22 +116,15 @@ def parse_families(texts: Sequence[str]) -> str | dict[str, str]:
     if not texts or (len(texts) == 1 and whole):
         return texts[0] if texts else "auto"
     if whole:
-        raise DataError(
-            f"--family {whole[0]} is for all columns, so it stands alone",
-            "for some of them write --family COLUMN=NAME, once for each",
-            value=whole[0],
-            option="family",
-        )
+        what = f"--family {whole[0]} is for all columns, so it stands alone"
+        remedy = "for some of them write --family COLUMN=NAME, once for each"
+        raise DataError(what, remedy, value=whole[0], option="family")
     families: dict[str, str] = {}
     for text in texts:
         column, _, family = (part.strip() for part in text.rpartition("="))
         if column in families:
-            raise DataError(
-                f"--family gives column {column!r} more than once",
-                "give it one name",
-                column=column,
-                option="family",
-            )
+            what = f"--family gives column {column!r} more than once"
+            raise DataError(what, "give it one name", column=column, option="family")
         families[column] = family
     return families
 

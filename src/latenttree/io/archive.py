@@ -159,13 +159,9 @@ def load_archive(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> Sa
     source = Path(path)
     size = source.stat().st_size
     if size > max_bytes:
-        raise DataError(
-            f"{source.name} has {size:,} bytes, at most {max_bytes:,} are read",
-            "pass a larger max_bytes if you trust it",
-            value=size,
-            path=str(path),
-            option="max_bytes",
-        )
+        what = f"{source.name} has {size:,} bytes, at most {max_bytes:,} are read"
+        remedy = "pass a larger max_bytes if you trust it"
+        raise DataError(what, remedy, value=size, path=str(path), option="max_bytes")
     with reading(source, "model"):
         return _parse(source.read_bytes(), max_bytes)
 
@@ -268,11 +264,8 @@ def check_schema(schema: Schema, model: Model, path: str | os.PathLike[str]) -> 
         name = repr(schema.names[wrong])
     else:
         name = "names"
-    raise DataError(
-        f"{path}: the variables of the file do not belong to its model ({name})",
-        "save the model again",
-        path=str(path),
-    )
+    what = f"{path}: the variables of the file do not belong to its model ({name})"
+    raise DataError(what, "save the model again", path=str(path))
 
 
 def _belongs(schema: Schema, model: Model, v: int) -> bool:

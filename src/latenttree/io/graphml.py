@@ -21,12 +21,8 @@ def to_graphml(tree: Tree, support: ArrayLike | None = None) -> str:
     for name in tree.names:
         match = _NOT_XML.search(name)
         if match is not None:
-            raise DataError(
-                f"the name {name!r} has the character {match.group()!r}, which XML cannot hold",
-                "rename the variable",
-                value=match.group(),
-                node=name,
-            )
+            what = f"the name {name!r} has the character {match.group()!r}, which XML cannot hold"
+            raise DataError(what, "rename the variable", value=match.group(), node=name)
     graph = tree.to_networkx(support)
     import networkx
 

@@ -59,12 +59,8 @@ def _state_names(model: TreeModel, given: States) -> dict[str, list[Any]]:
     for name, d in zip(model.tree.names, model.dims.tolist(), strict=True):
         labels = list(np.asarray(given[name], dtype=object)) if name in given else list(range(d))
         if len(labels) != d or len(set(labels)) != d:
-            raise DataError(
-                f"state_names[{name!r}] has {len(set(labels))} different labels for {d} states",
-                "give one for each state",
-                value=labels,
-                option="state_names",
-                node=name,
-            )
+            what = f"state_names[{name!r}] has {len(set(labels))} different labels for {d} states"
+            remedy = "give one for each state"
+            raise DataError(what, remedy, value=labels, option="state_names", node=name)
         names[name] = [x.item() if isinstance(x, np.generic) else x for x in labels]
     return names

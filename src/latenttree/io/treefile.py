@@ -78,11 +78,8 @@ def load_tree(path: str | os.PathLike[str]) -> SavedTree:
     source = Path(path)
     suffix = source.suffix.lower()
     if suffix not in SUFFIXES:
-        raise DataError(
-            f"{source.name} is no tree file",
-            f"its name must end in one of {SUFFIXES}",
-            path=str(path),
-        )
+        what = f"{source.name} is no tree file"
+        raise DataError(what, f"its name must end in one of {SUFFIXES}", path=str(path))
     with reading(source, "tree"):
         content = source.read_bytes()
         if suffix in NEWICK_SUFFIXES:
@@ -136,12 +133,8 @@ def check_support(support: ArrayLike, n_edges: int) -> Floats:
     """The support as an ``(E,)`` array."""
     array = np.array(support, dtype=np.float64)
     if array.shape != (n_edges,):
-        raise DataError(
-            f"support has shape {array.shape} for {n_edges} edges",
-            "pass one for each edge",
-            value=array.shape,
-            option="support",
-        )
+        what = f"support has shape {array.shape} for {n_edges} edges"
+        raise DataError(what, "pass one for each edge", value=array.shape, option="support")
     return array
 
 

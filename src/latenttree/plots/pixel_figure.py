@@ -105,12 +105,9 @@ def _draw_cells(ax: Axes, cells: Floats, shape: tuple[int, int], style: TreeStyl
 def _check_positions(tree: Tree, positions: ArrayLike, shape: tuple[int, int]) -> Floats:
     cells = np.asarray(positions, dtype=float)
     if cells.shape != (tree.n_observed, 2):
-        raise DataError(
-            Text(Option("positions"), f" have shape {cells.shape}"),
-            f"pass one (row, column) for each of the {tree.n_observed} observed nodes",
-            value=cells.shape,
-            option="positions",
-        )
+        what = Text(Option("positions"), f" have shape {cells.shape}")
+        remedy = f"pass one (row, column) for each of the {tree.n_observed} observed nodes"
+        raise DataError(what, remedy, value=cells.shape, option="positions")
     if cells.size and (cells.min() < 0 or np.any(cells.max(axis=0) >= shape)):
         raise DataError(
             Text(

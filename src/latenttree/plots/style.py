@@ -64,12 +64,9 @@ def _widths(tree: Tree, support: ArrayLike) -> Floats:
     """(E,) `support_width` of every edge; `NO_SUPPORT_WIDTH` where the support is NaN."""
     values = np.asarray(support, dtype=float)
     if values.shape != (tree.n_edges,):
-        raise DataError(
-            Text(Option("support"), f" has shape {values.shape} for {tree.n_edges} edges"),
-            "pass one value for each row of tree.edges",
-            value=values.shape,
-            option="support",
-        )
+        what = Text(Option("support"), f" has shape {values.shape} for {tree.n_edges} edges")
+        remedy = "pass one value for each row of tree.edges"
+        raise DataError(what, remedy, value=values.shape, option="support")
     return np.where(np.isnan(values), NO_SUPPORT_WIDTH, support_width(values))
 
 

@@ -62,12 +62,8 @@ def plot_tree(
     ax : where to draw; a new figure of fitting size otherwise.
     """
     if layout not in ("radial", "top_down"):
-        raise DataError(
-            Text(Option("layout"), f" is {layout!r}"),
-            "pass 'radial' or 'top_down'",
-            value=layout,
-            option="layout",
-        )
+        what = Text(Option("layout"), f" is {layout!r}")
+        raise DataError(what, "pass 'radial' or 'top_down'", value=layout, option="layout")
     rooted = rooted_layout(tree, lengths=lengths)
     style = tree_style(tree, rooted, support)
     axes = new_axes(tree, layout, pyplot=True) if ax is None else ax

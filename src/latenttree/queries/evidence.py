@@ -122,13 +122,11 @@ def read_samples(
     all); a record with a value for a node that is queried is an error.
     """
     if X is None or (isinstance(X, Mapping) and not X):
-        raise DataError(
-            f"there is no evidence: X is {X!r}",
+        remedy = (
             "pass samples; for probabilities without evidence use marginal(node) or "
-            "predict_proba(None, query, evidence=[])",
-            value=X,
-            option="X",
+            "predict_proba(None, query, evidence=[])"
         )
+        raise DataError(f"there is no evidence: X is {X!r}", remedy, value=X, option="X")
     unused = {
         name
         for v, name in enumerate(schema.names)
@@ -139,12 +137,9 @@ def read_samples(
         return SampleEvidence(*read_records(model, schema, records, queried, given))
     hidden = [model.tree.names[v] for v in given or () if v >= schema.n_vars]
     if hidden:
-        raise DataError(
-            f"evidence names the hidden {listing(hidden)}, which a table does not have",
-            f"give hidden evidence in records, for example {{{hidden[0]!r}: 0}}",
-            option="evidence",
-            node=hidden[0],
-        )
+        what = f"evidence names the hidden {listing(hidden)}, which a table does not have"
+        remedy = f"give hidden evidence in records, for example {{{hidden[0]!r}: 0}}"
+        raise DataError(what, remedy, option="evidence", node=hidden[0])
     return SampleEvidence(schema.rows(X, unused=unused))
 
 

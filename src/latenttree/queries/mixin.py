@@ -115,12 +115,8 @@ class QueryMixin(TransformerMixin):
         model, answers, hidden = self.model_, self._answers(), query is None
         nodes = [] if hidden else node_indices(model, query, "query", self.schema_)
         if not hidden and not nodes:
-            raise DataError(
-                "query is an empty list",
-                "name a node, or pass None for hidden nodes",
-                value=query,
-                option="query",
-            )
+            remedy = "name a node, or pass None for hidden nodes"
+            raise DataError("query is an empty list", remedy, value=query, option="query")
         for v in range(model.tree.n_observed, model.tree.n_nodes) if hidden else nodes:
             answers.classes(v)  # raises for nodes without states
         samples = self._evidence(X, nodes, evidence)
@@ -234,11 +230,8 @@ class QueryMixin(TransformerMixin):
         mean)`. For other pairs use `predict_proba`."""
         v, u = self._node(node), self._node(given)
         if u not in self.model_.tree.neighbors(v):
-            raise DataError(
-                f"{node!r} and {given!r} are not the ends of an edge",
-                f"for any pair ask {self._advice(node, given)}",
-                node=str(node),
-            )
+            what = f"{node!r} and {given!r} are not the ends of an edge"
+            raise DataError(what, f"for any pair ask {self._advice(node, given)}", node=str(node))
         return self._answers().conditional(v, u)
 
     def _advice(self, node: Node, given: Node) -> str:

@@ -30,11 +30,8 @@ def node_index(model: FittedModel, node: Node, schema: Schema | None = None) -> 
     if schema is not None and column is not None:
         variable = schema.variable_of(column)
         if variable is None:
-            raise DataError(
-                f"column {node!r} had a single value in training and is not in the model",
-                "leave it out",
-                column=str(node),
-            )
+            what = f"column {node!r} had a single value in training and is not in the model"
+            raise DataError(what, "leave it out", column=str(node))
         return variable
     try:
         return model.tree.index(operator.index(node) if not isinstance(node, str) else node)

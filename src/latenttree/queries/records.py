@@ -130,13 +130,9 @@ def _weights(model: TreeModel, schema: Schema, v: int, value: Any, row: int) -> 
     else:
         weights = (labels == value).astype(np.float64)
         if not weights.any():
-            raise DataError(
-                f"hidden node {name!r} has no state {value!r} (row {row})",
-                f"its states are 0..{len(labels) - 1}",
-                value=value,
-                row=row,
-                node=name,
-            )
+            what = f"hidden node {name!r} has no state {value!r} (row {row})"
+            remedy = f"its states are 0..{len(labels) - 1}"
+            raise DataError(what, remedy, value=value, row=row, node=name)
     if not (np.isfinite(weights) & (weights >= 0)).all():
         raise _wrong_weights(weights, name, row)
     return weights
@@ -166,23 +162,16 @@ def _check_number(schema: Schema, v: int, value: Any) -> None:
     """One number, or for a block as many as it is wide."""
     name, family = schema.names[v], schema.families[v]
     if isinstance(value, Mapping):
-        raise DataError(
-            f"{name!r} is of family {family!r} and has no labels to weigh",
-            "soft evidence {label: weight} is for categories and hidden nodes: pass its value",
-            value=value,
-            node=name,
-        )
+        what = f"{name!r} is of family {family!r} and has no labels to weigh"
+        remedy = "soft evidence {label: weight} is for categories and hidden nodes: pass its value"
+        raise DataError(what, remedy, value=value, node=name)
     if schema.form_of(v) == "vector":
         _check_single(name, value, "pass a single number, or a DataFrame for several rows")
         return
     width = int(schema.dims[v])
     if np.shape(value) != (width,):
-        raise DataError(
-            f"value of shape {np.shape(value)} for {name!r}, which is a block",
-            f"pass a vector of {width} numbers",
-            value=value,
-            node=name,
-        )
+        what = f"value of shape {np.shape(value)} for {name!r}, which is a block"
+        raise DataError(what, f"pass a vector of {width} numbers", value=value, node=name)
 
 
 def _numbers(schema: Schema, v: int, values: Sequence[Any]) -> Any:

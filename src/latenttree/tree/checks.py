@@ -21,12 +21,8 @@ def as_edges(edges: ArrayLike) -> IntArray:
     if array.size == 0:
         return np.zeros((0, 2), dtype=np.int64)
     if array.ndim != 2 or array.shape[1] != 2 or array.dtype.kind not in "iu":
-        raise DataError(
-            f"edges have shape {array.shape} and type {array.dtype}",
-            "pass an (E, 2) array of integers",
-            value=array.shape,
-            option="edges",
-        )
+        what = f"edges have shape {array.shape} and type {array.dtype}"
+        raise DataError(what, "pass an (E, 2) array of integers", value=array.shape, option="edges")
     return np.array(array, dtype=np.int64)
 
 
@@ -34,12 +30,8 @@ def as_lengths(lengths: ArrayLike, n_edges: int) -> FloatArray:
     """A copy as ``(E,)`` float64, finite and not negative."""
     array = np.array(lengths, dtype=np.float64)
     if array.shape != (n_edges,):
-        raise DataError(
-            f"lengths have shape {array.shape} for {n_edges} edges",
-            "pass one length for each edge",
-            value=array.shape,
-            option="lengths",
-        )
+        what = f"lengths have shape {array.shape} for {n_edges} edges"
+        raise DataError(what, "pass one length for each edge", value=array.shape, option="lengths")
     bad = np.flatnonzero(~(np.isfinite(array) & (array >= 0)))
     if bad.size:
         raise DataError(
@@ -55,19 +47,13 @@ def as_lengths(lengths: ArrayLike, n_edges: int) -> FloatArray:
 def check_edges(edges: IntArray, n_nodes: int) -> None:
     """There are as many edges as a tree has, between nodes that exist."""
     if len(edges) != n_nodes - 1:
-        raise DataError(
-            f"a tree of {n_nodes} nodes has {n_nodes - 1} edges, got {len(edges)}",
-            "check that edges join every node exactly once",
-            value=len(edges),
-            option="edges",
-        )
+        what = f"a tree of {n_nodes} nodes has {n_nodes - 1} edges, got {len(edges)}"
+        remedy = "check that edges join every node exactly once"
+        raise DataError(what, remedy, value=len(edges), option="edges")
     if edges.size and not 0 <= edges.min() <= edges.max() < n_nodes:
-        raise DataError(
-            f"edges name nodes {edges.min()}..{edges.max()}",
-            f"there are names for 0..{n_nodes - 1}",
-            value=int(edges.max()),
-            option="edges",
-        )
+        what = f"edges name nodes {edges.min()}..{edges.max()}"
+        remedy = f"there are names for 0..{n_nodes - 1}"
+        raise DataError(what, remedy, value=int(edges.max()), option="edges")
 
 
 def check_connected(n_reached: int, names: Sequence[str]) -> None:
@@ -87,10 +73,8 @@ def check_degrees(degree: IntArray, names: Sequence[str], n_observed: int) -> No
     weak = n_observed + np.flatnonzero(degree[n_observed:] < LEAST_DEGREE)
     if weak.size:
         name, n_neighbours = names[weak[0]], int(degree[weak[0]])
-        raise DataError(
+        what = (
             f"hidden node {name!r} has {n_neighbours} neighbours, a hidden node needs at least "
-            f"{LEAST_DEGREE} ({weak.size} such nodes)",
-            "contract one of its edges",
-            value=n_neighbours,
-            node=name,
+            f"{LEAST_DEGREE} ({weak.size} such nodes)"
         )
+        raise DataError(what, "contract one of its edges", value=n_neighbours, node=name)

@@ -26,12 +26,8 @@ def graph_of(
     """The graph of `Tree.to_networkx`."""
     known = np.full(len(edges), np.nan) if support is None else np.asarray(support, dtype=float)
     if known.shape != (len(edges),):
-        raise DataError(
-            f"support has shape {known.shape} for {len(edges)} edges",
-            "give one for each edge",
-            value=known.shape,
-            option="support",
-        )
+        what = f"support has shape {known.shape} for {len(edges)} edges"
+        raise DataError(what, "give one for each edge", value=known.shape, option="support")
     try:
         import networkx
     except ImportError as error:

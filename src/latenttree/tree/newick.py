@@ -237,13 +237,11 @@ def _observed_nodes(nodes: _Nodes, present: list[int], observed: Sequence[str] |
     node_of = {nodes.label[v]: v for v in present}
     missing = [name for name in observed if name not in node_of]
     if missing:
-        raise DataError(
+        what = (
             f"observed holds {missing[0]!r}, which is not in the Newick text ({len(missing)} such "
-            "names)",
-            "take them out of observed",
-            value=missing[0],
-            option="observed",
+            "names)"
         )
+        raise DataError(what, "take them out of observed", value=missing[0], option="observed")
     return [node_of[name] for name in observed]
 
 

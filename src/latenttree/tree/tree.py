@@ -66,12 +66,9 @@ class Tree:
         lengths = as_lengths(self.lengths, len(edges))
         check_node_names(names)
         if not 1 <= self.n_observed <= len(names):
-            raise DataError(
-                f"n_observed is {self.n_observed} for {len(names)} names",
-                f"pass a number from 1 to {len(names)}",
-                value=self.n_observed,
-                option="n_observed",
-            )
+            what = f"n_observed is {self.n_observed} for {len(names)} names"
+            remedy = f"pass a number from 1 to {len(names)}"
+            raise DataError(what, remedy, value=self.n_observed, option="n_observed")
         check_edges(edges, len(names))
         for name, value in (
             ("names", names),

@@ -17,6 +17,7 @@ from latenttree.data.containers.frames import Frame, as_frame
 from latenttree.data.containers.interface import Container
 from latenttree.data.sparse_checks import check_sparse
 from latenttree.data.table import Table
+from latenttree.engine import THREADS
 from latenttree.errors import DataError, Option, Text
 
 
@@ -64,7 +65,8 @@ class TableInput(Container):
     def __init__(self, table: Table) -> None:
         super().__init__("table", "Table", (table.n_samples, table.n_vars), table.names)
         self.table = table
-        self.ones = table.matrix if table.kind == "sparse_binary" else None
+        here = table.engine is THREADS
+        self.ones = table.matrix if here and table.kind == "sparse_binary" else None
 
     def column(self, j: int) -> Column:
         """Labels of a categorical variable, the numbers of another."""

@@ -14,11 +14,11 @@ _INDEX = re.compile(r"__index_level_\d+__$")  # what pandas calls the rows' own 
 
 
 def parquet_file(path: Path) -> Any:
-    """The open file, as pyarrow has it."""
+    """The open file, as pyarrow has it; without a buffer, which would hold all that was read."""
     from pyarrow import parquet
 
     with reading(path):
-        return parquet.ParquetFile(path)
+        return parquet.ParquetFile(path, pre_buffer=False)
 
 
 def parquet_columns(file: Any) -> list[str]:

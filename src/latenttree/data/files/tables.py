@@ -30,7 +30,7 @@ from latenttree.data.streaming.assemble import ReadPlan, streamed_table
 from latenttree.data.streaming.pairs import PairCollector
 from latenttree.data.streaming.scratch import ScratchFolder
 from latenttree.data.streaming.sources import (
-    Source,
+    RowSource,
     csv_source,
     npy_source,
     npz_source,
@@ -84,7 +84,7 @@ def _in_memory(X: Any, groups: Groups | None, weights: Any, options: ReadOptions
     return table_in_memory(X, groups, weights, plan.scores, arguments)
 
 
-def table_of_source(source: Source, plan: ReadPlan) -> Table:
+def table_of_source(source: RowSource, plan: ReadPlan) -> Table:
     """The table of rows that come in parts."""
     return streamed_table(source.header, source.chunks(plan.chunk_bytes), plan, source.texts)
 

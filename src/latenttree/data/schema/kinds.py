@@ -189,10 +189,10 @@ class NumberBlock(Kind):
             remedy = "a block must be numeric: convert it, for example astype(float)"
             raise column_error(what, remedy, name, block.dtype)
         block = self._sparse(block) if sparse.issparse(block) else self._dense(block, column.mask)
-        gaps = not sparse.issparse(block) and np.isnan(block).any()
-        if self.column.form != "sparse" or gaps:
-            return block.toarray().astype(np.float64) if sparse.issparse(block) else block
-        return canonical_csr(sparse.csr_array(block), self._names, negative=True)
+        is_sparse = sparse.issparse(block)
+        if self.column.form == "sparse" and (is_sparse or not np.isnan(block).any()):
+            return canonical_csr(sparse.csr_array(block), self._names, negative=True)
+        return block.toarray().astype(np.float64) if is_sparse else block
 
     @cached_property
     def _names(self) -> list[str]:

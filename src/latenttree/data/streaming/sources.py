@@ -37,7 +37,7 @@ CELL_BYTES = 1 << 11
 long as one of hundreds."""
 
 
-class Source(NamedTuple):
+class RowSource(NamedTuple):
     """Names of the columns, and a function from bytes to chunks of at most that size."""
 
     header: list[str]
@@ -45,7 +45,7 @@ class Source(NamedTuple):
     texts: bool = False
 
 
-def with_weights(source: Source, weights: NDArray[Any] | None) -> Source:
+def with_weights(source: RowSource, weights: NDArray[Any] | None) -> RowSource:
     """The same rows with their weights."""
     if weights is None:
         return source
@@ -64,7 +64,7 @@ def with_weights(source: Source, weights: NDArray[Any] | None) -> Source:
 
 def _source_of_blocks(
     shape: tuple[int, ...], dtype: np.dtype[Any], names: Sequence[Any] | None, blocks: Blocks
-) -> Source:
+) -> RowSource:
     """Rows of an array of which `blocks` yields some at a time."""
     check_shape(shape)
     header = resolve_names(names, shape[1])
@@ -78,10 +78,10 @@ def _source_of_blocks(
             yield RowBlock(len(block), vectors)
             start += len(block)
 
-    return Source(header, chunks)
+    return RowSource(header, chunks)
 
 
-def array_source(array: NDArray[Any], names: Sequence[Any] | None = None) -> Source:
+def array_source(array: NDArray[Any], names: Sequence[Any] | None = None) -> RowSource:
     """Rows of an array in a mapped file; pages that were read are released."""
 
     def blocks(step: int) -> Iterator[NDArray[Any]]:
@@ -107,7 +107,7 @@ def _check_still_there(array: NDArray[Any]) -> None:
             )
 
 
-def npy_source(path: Path) -> Source:
+def npy_source(path: Path) -> RowSource:
     """Rows of a .npy, read from the file: a map would end the process if the file were cut."""
 
     @contextmanager
@@ -118,7 +118,7 @@ def npy_source(path: Path) -> Source:
     return _file_source(opened)
 
 
-def npz_source(path: Path, member: str) -> Source:
+def npz_source(path: Path, member: str) -> RowSource:
     """Rows of the only array of an .npz; a column-major array is unpacked to a scratch
     file first."""
     archive = Npz(path)
@@ -130,7 +130,7 @@ def npz_source(path: Path, member: str) -> Source:
 
 def _file_source(
     opened: Callable[[], AbstractContextManager[tuple[IO[bytes], Header]]],
-) -> Source:
+) -> RowSource:
     with opened() as (_, (shape, by_columns, dtype)):
         pass
 
@@ -176,7 +176,7 @@ def rows_in(size: int, width: int) -> int:
 # ---- Parquet ----------------------------------------------------------------------------
 
 
-def parquet_source(path: Path, roles: Roles) -> Source:
+def parquet_source(path: Path, roles: Roles) -> RowSource:
     """Rows of a .parquet."""
     with parquet_file(path) as file:
         others = roles.variables(parquet_columns(file))
@@ -194,13 +194,13 @@ def parquet_source(path: Path, roles: Roles) -> Source:
             yield RowBlock(len(table), vectors, counts)
             start += len(table)
 
-    return Source(others, chunks)
+    return RowSource(others, chunks)
 
 
 # ---- comma-separated text ---------------------------------------------------------------
 
 
-def csv_source(path: Path, delimiter: str, roles: Roles, held: bool = False) -> Source:
+def csv_source(path: Path, delimiter: str, roles: Roles, held: bool = False) -> RowSource:
     """Rows of a .csv, as texts; more at once where all of the file may be held in memory."""
     header = checked_header(path, delimiter)
     names, weights = roles.variables(header), roles.weights
@@ -219,4 +219,4 @@ def csv_source(path: Path, delimiter: str, roles: Roles, held: bool = False) -> 
             yield RowBlock(n, columns[: len(wanted)], counts)
             start += n
 
-    return Source(names, chunks, texts=True)
+    return RowSource(names, chunks, texts=True)

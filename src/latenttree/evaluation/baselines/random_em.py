@@ -105,11 +105,8 @@ def _checked_table(tree: Tree, X: Any, n_states: int) -> Table:
     table = X if isinstance(X, Table) else as_table(X)
     check_n_states(table, n_states)
     if tree.observed_names != table.names:
-        raise DataError(
-            f"the tree is over {_few(tree.observed_names)}, the data over {_few(table.names)}",
-            "pass the variables of the tree, in its order",
-            value=table.names,
-        )
+        what = f"the tree is over {_few(tree.observed_names)}, the data over {_few(table.names)}"
+        raise DataError(what, "pass the variables of the tree, in its order", value=table.names)
     if table.has_values:
         raise DataError(
             "EM needs one category for each variable and sample, and some variables are vectors",

@@ -256,13 +256,9 @@ def _with_gaps(data: LatentTreeData, share: float, rng: np.random.Generator) -> 
     X = {}
     for name, x in data.X.items():
         if sparse.issparse(x):
-            raise DataError(
-                f"missing={share} with the sparse block {name!r}, which cannot have gaps",
-                "give missing=0, or fewer coordinates",
-                value=share,
-                option="missing",
-                column=name,
-            )
+            what = f"missing={share} with the sparse block {name!r}, which cannot have gaps"
+            remedy = "give missing=0, or fewer coordinates"
+            raise DataError(what, remedy, value=share, option="missing", column=name)
         gaps = rng.random(len(x)) < share
         X[name] = np.where(gaps if x.ndim == 1 else gaps[:, None], np.nan, x)
     return replace(data, X=X)

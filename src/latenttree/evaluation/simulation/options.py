@@ -109,9 +109,6 @@ def check_tree(tree: Tree, families: tuple[str, ...]) -> None:
     for v, family in enumerate(families):
         hidden = [u for u in tree.neighbors(v).tolist() if u >= tree.n_observed]
         if family not in CODED and (len(hidden) != 1 or tree.degree()[v] != 1):
-            raise DataError(
-                f"{tree.names[v]!r} of family {family!r} is not the leaf of a hidden node",
-                "give at least 3 variables, and a tree in which they are leaves",
-                value=family,
-                node=tree.names[v],
-            )
+            what = f"{tree.names[v]!r} of family {family!r} is not the leaf of a hidden node"
+            remedy = "give at least 3 variables, and a tree in which they are leaves"
+            raise DataError(what, remedy, value=family, node=tree.names[v])
