@@ -270,7 +270,8 @@ def test_all_queries_share_three_compiled_kernels() -> None:
     model.sample(3, rng, evidence)
     model.sample(3, rng)
     for module in (dense_learning, dense_posteriors, dense_states):
-        assert len(module.answer.signatures) == 1
+        kinds = {s[:8] + s[9:] for s in module.answer.signatures}  # but for `wide`, None or True
+        assert len(kinds) == 1
 
 
 def test_a_model_in_mapped_memory_shares_it_too(tmp_path: Path) -> None:
