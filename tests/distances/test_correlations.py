@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import combinations
 
 import numpy as np
@@ -19,7 +20,6 @@ from latenttree.distances.correlations import (
     MAX_INFLATION,
     MIN_EFFECTIVE_SAMPLES,
     VARIANCE_INFLATION,
-    correlation,
     correlation_block,
     effective_pair_samples,
     pair_values,
@@ -30,10 +30,24 @@ from latenttree.distances.similarity import Similarity
 from latenttree.distances.stage import similarity_of
 
 cross_block = entry(correlations.cross_block)
-kurtosis_ratio = entry(correlations.kurtosis_ratio)
-variance_inflation = entry(correlations.variance_inflation)
 
 P = 12
+
+
+def one_of(kind: int) -> Callable[[CorrelationSource, int, int], float]:
+    """The values of a kind, pair by pair."""
+
+    def value(source: CorrelationSource, a: int, b: int) -> float:
+        out = np.empty(1)
+        pair_values(source, np.array([[a, b]]), kind, out)
+        return float(out[0])
+
+    return value
+
+
+correlation = one_of(CORRELATION)
+kurtosis_ratio = one_of(KURTOSIS_RATIO)
+variance_inflation = one_of(VARIANCE_INFLATION)
 
 
 def correlated(seed: int) -> NDArray[np.int8]:

@@ -35,9 +35,6 @@ from latenttree.tree import Tree
 TREE = Tree.from_newick("((a,b)h0,c,d,e)h1;")
 BLOCKS = ("gaussian_spherical", "gaussian_diagonal", "gaussian_full", "gaussian_tied")
 FORMS = {
-    "categorical": ("codes",),
-    "ordinal": ("codes",),
-    "binary": ("bits",),
     "gaussian": ("scalar",),
     "gaussian_spherical": ("dense", "sparse"),
     "gaussian_diagonal": ("dense", "sparse"),
@@ -51,10 +48,6 @@ CASES = [(family, form) for family, forms in FORMS.items() for form in forms]
 
 
 def values_of(family: str, form: str, rng: np.random.Generator) -> Any:
-    if form == "codes":
-        return rng.integers(0, 3, 50)
-    if form == "bits":
-        return rng.integers(0, 2, 50)
     counts = rng.poisson(2.0, (50, 4)).astype(float)
     x = (counts > 2).astype(float) if family == "multihot" else counts
     if family in ("gaussian", *BLOCKS):

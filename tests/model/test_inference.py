@@ -22,7 +22,7 @@ from tests.reference.enumeration import (
 from tests.reference.random_trees import random_tree
 
 from latenttree.errors import DataError, Place
-from latenttree.model.inference import Evidence, dense_kernels
+from latenttree.model.inference import Evidence, dense_learning, dense_posteriors, dense_states
 from latenttree.model.inference.dense_plan import DenseLayout
 from latenttree.model.tree_model import TreeModel
 from latenttree.tree import Tree
@@ -257,7 +257,7 @@ def test_no_samples() -> None:
     assert all((count == 0).all() for count in model.expected_counts(none)[0])
 
 
-def test_all_queries_share_one_compiled_kernel() -> None:
+def test_all_queries_share_three_compiled_kernels() -> None:
     rng = np.random.default_rng(2)
     model = random_model(rng, n_observed=6)
     frozen = np.zeros((3, 6), dtype=np.int64)
@@ -269,7 +269,8 @@ def test_all_queries_share_one_compiled_kernel() -> None:
     model.expected_counts(evidence, weights=soft[:, 0])
     model.sample(3, rng, evidence)
     model.sample(3, rng)
-    assert len(dense_kernels.answer.signatures) == 1
+    for module in (dense_learning, dense_posteriors, dense_states):
+        assert len(module.answer.signatures) == 1
 
 
 def test_a_model_in_mapped_memory_shares_it_too(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from tests.reference.tables import (
 )
 
 from latenttree.data import Table, as_table
+from latenttree.moments import cross_moments as module
 from latenttree.moments.coordinates import coordinate_moments
 from latenttree.moments.cross_moments import cross_moments, rest_moments
 
@@ -82,3 +83,34 @@ def test_cross_moments_with_gaps_tend_to_those_without() -> None:
     mean = coordinate_moments(table)[0]
     found = cross_moments(table, basis, near, mean, 1)
     np.testing.assert_allclose(found, slow.cross_moments(whole, basis, near), atol=0.07)
+
+
+def repeated(times: int) -> Table:
+    """A thousand rows of dependent codes, so many times."""
+    rng = np.random.default_rng(0)
+    cause = rng.integers(0, 3, 1000)
+    columns = [(cause + (rng.random(1000) < 0.3)) % 3 for _ in range(4)]
+    return as_table(np.tile(np.stack(columns, axis=1), (times, 1)))
+
+
+@pytest.mark.parametrize("carried_every", [1, 5000])
+def test_sums_go_on_in_double_precision(
+    carried_every: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After every block of 4,096 samples, or every two."""
+    table = repeated(20)
+    basis, near, mean = random_basis(table, 2), some_near(table), coordinate_moments(table)[0]
+    monkeypatch.setattr(module, "CARRIED_EVERY", carried_every)
+    monkeypatch.setattr(module, "CHUNK_FLOATS", 1)
+    found = cross_moments(table, basis, near, mean, 1)
+    np.testing.assert_allclose(found, slow.cross_moments(repeated(1), basis, near), **FLOAT32)
+    rest = rest_moments(table, basis, mean, 1)
+    np.testing.assert_allclose(rest, slow.rest_moments(repeated(1), basis), **FLOAT32)
+
+
+def test_many_samples_keep_their_digits() -> None:
+    """Sums of 600,000 samples are as precise as those of 65,536."""
+    table = repeated(600)
+    basis, near, mean = random_basis(table, 2), some_near(table), coordinate_moments(table)[0]
+    found = cross_moments(table, basis, near, mean, 1)
+    np.testing.assert_allclose(found, slow.cross_moments(repeated(1), basis, near), atol=2e-5)

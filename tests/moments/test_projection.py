@@ -16,7 +16,7 @@ from tests.reference.tables import (
 
 from latenttree.data import Table
 from latenttree.moments import coordinates
-from latenttree.moments.projection import weighted_features
+from latenttree.moments.coordinates import weighted_features
 
 
 def nothing(table: Table, n_directions: int) -> NDArray[np.float32]:

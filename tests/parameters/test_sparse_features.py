@@ -20,7 +20,6 @@ from latenttree.moments.triples import TripleLayout, TripleMoments, triple_momen
 from latenttree.parameters.estimate import estimate_by_moments
 from latenttree.parameters.features import ViewValues, leaf_projections
 from latenttree.parameters.solving import layout_of
-from latenttree.parameters.sparse_features import SparseViewValues
 from latenttree.parameters.views import Views, choose_views
 
 CLOSE = 1e-5  # products of float32 numbers of size 1, sums in pieces of 256
@@ -56,7 +55,7 @@ def cases(k: int) -> list[Case]:
 
 def both_features(case: Case, views: Views, model: TreeModel | None) -> tuple[Any, Any]:
     given = (views, case.projections, model)
-    return SparseViewValues(*given), ViewValues(*given)
+    return ViewValues(*given, sparse=True), ViewValues(*given)
 
 
 @pytest.mark.parametrize("k", [2, 3])
@@ -83,7 +82,7 @@ def check_moments(found: TripleMoments, expected: TripleMoments) -> None:
 
 def moments_of(case: Case, views: Views, layout: TripleLayout, n_jobs: int = 2) -> TripleMoments:
     k = int(case.model.dims.max())
-    look_up = SparseViewValues(views, case.projections, case.model)
+    look_up = ViewValues(views, case.projections, case.model, sparse=True)
     return sparse_triple_moments(InMemory([case.sparse]), look_up, layout, k, n_jobs)
 
 

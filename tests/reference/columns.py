@@ -12,14 +12,11 @@ from latenttree.model.samples import InMemory
 from latenttree.moments.gram import gram
 
 
-class AsTheyAre:
-    """The rows of chunks."""
-
-    def of(self, chunk: Chunk, n_jobs: int) -> tuple[Any, Any]:
-        """(n, width), twice."""
-        return chunk.rows, chunk.rows
+def as_they_are(chunk: Chunk, n_jobs: int) -> tuple[Any, Any]:
+    """The rows of a chunk, (n, width), twice."""
+    return chunk.rows, chunk.rows
 
 
 def gram_of(x: NDArray[np.float32], n_jobs: int) -> NDArray[np.float32]:
     """`gram` of the columns of x."""
-    return gram(AsTheyAre(), InMemory([Chunk(x)]), x.shape[1], n_jobs)
+    return gram(as_they_are, InMemory([Chunk(x)]), x.shape[1], n_jobs)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,9 @@ from latenttree.cli.new_data import NewData
 from latenttree.data import Schema
 from latenttree.data.values import TRAITS
 from latenttree.engine.arrays import Bools
-from latenttree.queries import Filled
+
+if TYPE_CHECKING:
+    from latenttree.queries import Filled
 
 Columns = list[NDArray[Any]]
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from sklearn.exceptions import ConvergenceWarning
 
 from latenttree.cli.commands import Fit
 from latenttree.cli.pictures import check_picture_path, save_tree_picture
@@ -69,6 +68,8 @@ def _states_of_letters(console: Console, table: Table, file: Path) -> int | None
 
 def learn(table: Any, threads: int | None, **options: Any) -> LatentTree:
     """The fitted model; that refinement was cut short is among the notes of its report."""
+
+    from sklearn.exceptions import ConvergenceWarning
 
     from latenttree.estimator import LatentTree  # after the data are read
 

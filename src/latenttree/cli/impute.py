@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from latenttree.cli.columns import count_gaps, filled_columns
 from latenttree.cli.commands import Impute
 from latenttree.cli.model_file import load_model
@@ -9,8 +11,10 @@ from latenttree.cli.new_data import NewData, read_new_data
 from latenttree.cli.output_tables import check_output, refuse_impossible, table_writer
 from latenttree.cli.printing import new_console, new_progress, print_file
 from latenttree.engine import resolve_jobs
-from latenttree.estimator import LatentTree
-from latenttree.queries import Filled, SampleEvidence, answers_of, as_generator
+
+if TYPE_CHECKING:
+    from latenttree.estimator import LatentTree
+    from latenttree.queries import Filled
 
 
 def run(asked: Impute) -> None:
@@ -27,6 +31,8 @@ def run(asked: Impute) -> None:
 
 
 def _fill(model: LatentTree, data: NewData, asked: Impute) -> Filled:
+    from latenttree.queries import SampleEvidence, answers_of, as_generator  # loads much
+
     n_jobs = resolve_jobs(model.n_jobs)
     with new_progress().stage("filling"):
         answers = answers_of(model.model_, model.schema_)

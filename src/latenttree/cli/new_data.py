@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,8 +21,6 @@ from latenttree.cli.training_data import check_excluded, event_delimiter, record
 from latenttree.data import Schema
 from latenttree.data.checks import N_SHOWN, check_shape, listing, resolve_names
 from latenttree.data.columns.vectors import Column
-from latenttree.data.events.read import read_events
-from latenttree.data.events.report import NothingLeft
 from latenttree.data.files import docword
 from latenttree.data.files.boundary import reading
 from latenttree.data.files.csv_batches import (
@@ -41,7 +39,9 @@ from latenttree.data.table import Table, sparse_binary_table
 from latenttree.data.weights import check_weights
 from latenttree.engine.arrays import Floats, Ints
 from latenttree.errors import DataError
-from latenttree.estimator import LatentTree
+
+if TYPE_CHECKING:
+    from latenttree.estimator import LatentTree
 
 Codes = NDArray[np.int32]
 UNKNOWN = -2
@@ -290,6 +290,9 @@ def _column_numbers(cells: CsvCells, j: int, schema: Schema, i: int, file: str) 
 
 def _read_events(path: Path, model: LatentTree, options: NewEvents, separator: str) -> NewData:
     """Events in the codes of a model; codes that it does not know are counted and left out."""
+    from latenttree.data.events.read import read_events  # loads much
+    from latenttree.data.events.report import NothingLeft
+
     schema = model.schema_
     codes, groups = _codes(schema)
     arguments = options.arguments() | {"delimiter": event_delimiter(separator)}

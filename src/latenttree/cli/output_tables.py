@@ -9,9 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as arrow
 from numpy.typing import NDArray
-from pyarrow import parquet
 
 from latenttree.cli.new_data import NewData
 from latenttree.engine.arrays import Floats
@@ -93,6 +91,9 @@ def _npz_writer(path: Path, names: Sequence[str]) -> Iterator[Write]:
 
 @contextmanager
 def _parquet_writer(path: Path, names: Sequence[str]) -> Iterator[Write]:
+    import pyarrow as arrow
+    from pyarrow import parquet
+
     writers: list[Any] = []
 
     def write(columns: Columns) -> None:

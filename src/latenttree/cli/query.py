@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich.console import Console
@@ -11,19 +11,21 @@ from rich.markup import escape
 from rich.table import Table
 
 from latenttree.cli.commands import Query
-from latenttree.cli.given import parse_given
 from latenttree.cli.model_file import load_model
-from latenttree.cli.node_values import NodeValues, expectation, values_of
 from latenttree.cli.printing import new_console, new_table
 from latenttree.engine.arrays import Floats
 from latenttree.errors import DataError
-from latenttree.estimator import LatentTree
-from latenttree.queries import node_indices
+
+if TYPE_CHECKING:
+    from latenttree.cli.node_values import NodeValues
+    from latenttree.estimator import LatentTree
 
 
 def run(asked: Query) -> None:
     """Ask the model, and print a table."""
     fitted = load_model(asked.model, threads=1)
+    from latenttree.cli.given import parse_given  # loads much
+
     record = parse_given(fitted, asked.given or [])
     _check_query(fitted, asked.nodes, record)
     console = new_console()
@@ -33,6 +35,8 @@ def run(asked: Query) -> None:
 
 
 def _check_query(model: LatentTree, nodes: Sequence[str], record: dict[str, Any]) -> None:
+    from latenttree.queries import node_indices
+
     node_indices(model.model_, nodes, "the question")
     known = next((n for n in nodes if n in record and not _is_soft(record[n])), None)
     if known is not None:
@@ -64,6 +68,8 @@ def _evidence_line(model: LatentTree, record: dict[str, Any]) -> str:
 def _print_answers(
     console: Console, model: LatentTree, nodes: Sequence[str], record: dict[str, Any], top: int
 ) -> None:
+    from latenttree.cli.node_values import expectation, values_of
+
     names = [values_of(model.model_, model.schema_, model.tree_.index(node)) for node in nodes]
     states = [n for n, values in zip(nodes, names, strict=True) if values.kind == "states"]
     after = model.predict_proba(record, states) if record and states else {}

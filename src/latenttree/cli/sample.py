@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
@@ -13,8 +13,10 @@ from latenttree.cli.model_file import load_model
 from latenttree.cli.output_tables import check_output, table_writer
 from latenttree.cli.printing import new_console, new_progress, print_file
 from latenttree.engine import blocks
-from latenttree.estimator import LatentTree
-from latenttree.queries import Filled, answers_of, as_generator
+
+if TYPE_CHECKING:
+    from latenttree.estimator import LatentTree
+    from latenttree.queries import Filled
 
 MAX_VALUES = 1 << 24  # held in memory while samples are drawn and written
 
@@ -33,6 +35,8 @@ def run(asked: Sample) -> None:
 
 def _draws(model: LatentTree, n: int, seed: int | None) -> Iterator[tuple[Filled, NDArray[Any]]]:
     """Values of the observed and of the hidden variables, a range of samples at a time."""
+    from latenttree.queries import answers_of, as_generator  # loads much
+
     rng, answers = as_generator(seed), answers_of(model.model_, model.schema_)
     width = model.tree_.n_nodes + int(model.schema_.dims[~model.schema_.coded].sum())
     for start, stop in blocks(n, max(1, MAX_VALUES // width)):

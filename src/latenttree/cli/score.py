@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from rich.console import Console
@@ -14,8 +15,9 @@ from latenttree.cli.output_tables import check_output, identifier_columns, table
 from latenttree.cli.printing import new_console, new_progress, print_file, print_notes
 from latenttree.engine import resolve_jobs
 from latenttree.engine.arrays import Floats
-from latenttree.estimator import LatentTree
-from latenttree.queries import SampleEvidence, answers_of, weighted_sum
+
+if TYPE_CHECKING:
+    from latenttree.estimator import LatentTree
 
 
 def run(asked: Score) -> None:
@@ -34,12 +36,16 @@ def run(asked: Score) -> None:
 
 
 def _log_likelihoods(model: LatentTree, data: NewData) -> Floats:
+    from latenttree.queries import SampleEvidence, answers_of
+
     with new_progress().stage("likelihood"):
         answers = answers_of(model.model_, model.schema_)
         return answers.log_likelihoods(SampleEvidence(data.rows), resolve_jobs(model.n_jobs))
 
 
 def _print_scores(console: Console, model: LatentTree, data: NewData, logs: Floats) -> None:
+
+    from latenttree.queries import weighted_sum
 
     total, n = weighted_sum(logs, data.weights)
     bic = model.model_.n_parameters * np.log(n) - 2 * total

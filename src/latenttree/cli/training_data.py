@@ -10,7 +10,6 @@ from pathlib import Path
 from latenttree.cli.options import TrainingEvents, TrainingTable
 from latenttree.data import Table, read_table
 from latenttree.data.checks import listing
-from latenttree.data.events.read import read_events
 from latenttree.data.files.formats import COLUMN_FILES, known_format
 from latenttree.data.files.text import check_file
 from latenttree.errors import DataError
@@ -50,6 +49,8 @@ def _read_events(
     file: Path, events: TrainingEvents, min_count: int, delimiter: str, memory_limit: str | None
 ) -> Table:
     """The table of a file of events: binary codes, or a multi-hot variable for each group."""
+    from latenttree.data.events.read import read_events  # loads much
+
     counted = read_events(
         file,
         min_count=min_count,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from latenttree.cli.commands import Transform
 from latenttree.cli.model_file import load_model
@@ -18,8 +19,9 @@ from latenttree.data.schema.new_data import Rows
 from latenttree.engine import resolve_jobs
 from latenttree.engine.arrays import Floats
 from latenttree.errors import DataError
-from latenttree.queries import Answers, SampleEvidence, answers_of
-from latenttree.queries.evidence import sample_ranges
+
+if TYPE_CHECKING:
+    from latenttree.queries import Answers
 
 
 def run(asked: Transform) -> None:
@@ -28,6 +30,8 @@ def run(asked: Transform) -> None:
     out = asked.out
     check_output(out, (".csv", ".npz", ".parquet"), asked.file)
     fitted = load_model(asked.model, asked.threads)
+    from latenttree.queries import answers_of  # loads much
+
     answers = answers_of(fitted.model_, fitted.schema_)
     names = answers.names_out().tolist()
     if not names:
@@ -47,6 +51,8 @@ def _posteriors(
     answers: Answers, rows: Rows, width: int, n_jobs: int
 ) -> Iterator[tuple[int, Floats]]:
     """Ranges of samples: the first of each, and the posteriors of the hidden nodes."""
+    from latenttree.queries import SampleEvidence
+
     for start, part in _parts(rows, width + rows.n_vars):
         try:
             yield start, answers.hidden(SampleEvidence(part), n_jobs)
@@ -57,6 +63,8 @@ def _posteriors(
 
 def _parts(rows: Rows, width: int) -> Iterator[tuple[int, Rows]]:
     """Ranges of samples whose working arrays, `width` numbers a sample, fit in memory."""
+    from latenttree.queries.evidence import sample_ranges
+
     for start, stop in sample_ranges(rows.n_samples, width):
         codes, arrays = rows.take(start, stop), rows.arrays_at(start, stop)
         yield start, Rows(stop - start, codes, arrays=arrays, n_vars=rows.n_vars)

@@ -66,16 +66,6 @@ def _counted_cross(source, one, other, out):  # type: ignore[no-untyped-def]
 
 
 @subroutine
-def _counted_block(source, members, out):  # type: ignore[no-untyped-def]
-    """`correlations.correlation_block` of a source that counts."""
-    for i in range(len(members)):
-        _counted_cross(source, members[i : i + 1], members[:i], out[i : i + 1])
-        for j in range(i):
-            out[j, i] = out[i, j]
-        out[i, i] = 1.0
-
-
-@subroutine
 def counted_pair(source, a, b):  # type: ignore[no-untyped-def]
     """Correlation, relative error and kurtosis ratio of two rows from their count, rounded as in a
     matrix of single precision and with the pair in the same order."""
@@ -108,11 +98,6 @@ def cross_on_demand(source: CorrelationSource, one: Any, other: Any, out: Any) -
     raise NotImplementedError
 
 
-def block_on_demand(source: CorrelationSource, members: Any, out: Any) -> None:
-    """`correlation_block` of a source that has packed samples, for kernels."""
-    raise NotImplementedError
-
-
 @overload(pair_on_demand)
 def _pair_on_demand(source, a, b):  # type: ignore[no-untyped-def]
     if _has_packed(source):
@@ -125,10 +110,3 @@ def _cross_on_demand(source, one, other, out):  # type: ignore[no-untyped-def]
     if _has_packed(source):
         return lambda source, one, other, out: _counted_cross(source, one, other, out)
     return lambda source, one, other, out: None
-
-
-@overload(block_on_demand)
-def _block_on_demand(source, members, out):  # type: ignore[no-untyped-def]
-    if _has_packed(source):
-        return lambda source, members, out: _counted_block(source, members, out)
-    return lambda source, members, out: None

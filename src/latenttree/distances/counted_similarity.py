@@ -7,7 +7,7 @@ from dataclasses import replace
 from latenttree.data import Table
 from latenttree.distances.correlation_source import binary_source, counted_source, without_rows
 from latenttree.distances.estimate import UNMEASURABLE_ERROR
-from latenttree.distances.similarity import FEATURE_LEAVES, Similarity, oriented
+from latenttree.distances.similarity import Similarity, oriented
 from latenttree.distances.spanning_tree import strongest_binary_tree
 from latenttree.distances.streaming_spanning_tree import packed_marginals, strongest_counted_tree
 from latenttree.moments.binary import counted_correlations
@@ -28,9 +28,7 @@ def stored_similarity(table: Table, n_jobs: int = 1) -> tuple[Similarity, int]:
     return oriented(binary_source(rho, mean, inverse_sd, marginals.n), mst), n_unmeasurable
 
 
-def counted_similarity(
-    table: Table, n_jobs: int = 1, cache_size: int = 0, feature_leaves: int = COUNTED_FEATURE_LEAVES
-) -> Similarity:
+def counted_similarity(table: Table, n_jobs: int = 1, cache_size: int = 0) -> Similarity:
     """Similarities of 0/1 variables that are counted on demand; about `cache_size` counts are
     cached. O(p) memory beside the packed samples and the cache."""
     samples = packed(table, n_jobs)
@@ -38,4 +36,4 @@ def counted_similarity(
     mst = strongest_counted_tree(marginals, n_jobs)
     mean, inverse_sd = marginals.mean[samples.rank], marginals.inverse_sd[samples.rank]
     source = counted_source(without_rows(samples), mean, inverse_sd, marginals.n, cache_size)
-    return replace(oriented(source, mst), feature_leaves=min(feature_leaves, FEATURE_LEAVES))
+    return replace(oriented(source, mst), feature_leaves=COUNTED_FEATURE_LEAVES)

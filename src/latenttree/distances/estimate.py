@@ -19,7 +19,7 @@ all.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Literal
 
 import numpy as np
@@ -30,13 +30,12 @@ from latenttree.data.chunk import Chunk
 from latenttree.data.content_order import in_content_order
 from latenttree.data.storage import Storage
 from latenttree.data.subsets import halves, without_unused
-from latenttree.engine import BLOCK, resolve_jobs, single_threaded_blas
+from latenttree.engine import BLOCK, Gathered, resolve_jobs, single_threaded_blas
 from latenttree.engine.arrays import Bools, Float32, Floats
 from latenttree.errors import DataError, Option, Text
 from latenttree.moments import Subspaces, full_subspaces, pooled_subspaces
-from latenttree.moments.coordinates import coordinate_moments, feature_means
+from latenttree.moments.coordinates import coordinate_moments, feature_means, weighted_features
 from latenttree.moments.pairs import PairDeterminants, all_pairs
-from latenttree.moments.projection import weighted_features
 
 Method = Literal["pooled", "pairwise"]
 
@@ -98,33 +97,20 @@ def _relative_signs(table: Table, one: Float32, other: Float32, n_jobs: int) -> 
     return np.where(np.linalg.det(cross.astype(np.float64)) < 0, -1, 1).astype(np.int8)
 
 
+@single_threaded_blas()
 def estimate_distances(
     table: Table,
     n_states: int,
     *,
     random_state: int | np.random.Generator | None = None,
     n_jobs: int | None = None,
-    cross_fit: bool = True,
 ) -> Distances:
     """Distances by pooled subspaces; cross-fitted unless every variable is used whole."""
-    with single_threaded_blas():
-        return _estimate(table, n_states - 1, random_state, resolve_jobs(n_jobs), cross_fit)
-
-
-def _estimate(
-    table: Table,
-    n_directions: int,
-    random_state: int | np.random.Generator | None,
-    jobs: int,
-    cross_fit: bool,
-) -> Distances:
-    """`estimate_distances` on single-threaded BLAS."""
     rng = np.random.default_rng(random_state)
+    n_directions, jobs = n_states - 1, resolve_jobs(n_jobs)
     whole = full_subspaces(table, n_directions)
-    if whole is not None or not cross_fit:
-        subspaces = whole or pooled_subspaces(table, n_directions, rng, jobs)
-        pairs = all_pairs(table, subspaces.basis, jobs)
-        return _distances(pairs, table.total_weight, subspaces)
+    if whole is not None:
+        return _distances(all_pairs(table, whole.basis, jobs), table.total_weight, whole)
     small, used = without_unused(table, n_directions)
     distances = _cross_fitted(small, n_directions, int(rng.integers(2**63)), jobs)
     if used is None:
@@ -196,26 +182,15 @@ def pairwise_distances(table: Table, n_states: int) -> Distances:
     return Distances(det, errors, n_directions, n)
 
 
-@dataclass(frozen=True, eq=False)
-class _Block:
-    """The pass: the coordinates of a variable in all samples, as a list of arrays `(n, d)`."""
-
-    storage: Storage
-    variable: int
-
-    def start(self) -> list[Floats]:
-        """None."""
-        return []
-
-    def add(self, total: list[Floats], chunk: Chunk, n_jobs: int) -> None:
-        """Add those of a chunk."""
-        total.append(self.storage.block(chunk, self.variable))
+def _block(storage: Storage, variable: int, chunk: Chunk, n_jobs: int) -> Floats:
+    """The coordinates of a variable, `(n, d)`."""
+    return storage.block(chunk, variable)
 
 
 def _centred_block(table: Table, a: int) -> Floats:
     """Orthonormal columns that span a variable's centred samples times the roots of their weights,
     `(n, free dimensions)`."""
-    x = np.concatenate(table.run(_Block(table.storage, a)))
+    x = np.concatenate(table.run(Gathered(partial(_block, table.storage, a))))
     weights = np.ones(len(x)) if table.weights is None else table.weights
     x = np.sqrt(weights)[:, None] * (x - np.average(x, axis=0, weights=weights))
     u, s, _ = np.linalg.svd(x, full_matrices=False)

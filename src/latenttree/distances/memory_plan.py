@@ -129,17 +129,11 @@ def check_least(sizes: Sizes | None, n_states: int, memory_limit: Any, n_jobs: i
         column = COLUMN_BYTES * sizes.n_samples if sizes.n_stored is None else sizes.n_copied // 2
         needed = max(needed, still_to_load() + sizes.n_copied + column)
     if held + needed > limit:
-        raise DataError(
-            Text(
-                f"{sizes.n_vars:,} variables in {sizes.n_samples:,} samples need {shown(needed)} "
-                f"at least beside the {shown(held)} held already, and ",
-                Option("memory_limit"),
-                f" is {shown(limit)}",
-            ),
-            Text("raise ", Option("memory_limit"), f" to {shown(held + needed)} or more"),
-            value=memory_limit,
-            option="memory_limit",
+        problem = (
+            f"{sizes.n_vars:,} variables in {sizes.n_samples:,} samples need {shown(needed)} "
+            f"at least beside the {shown(held)} held already, and "
         )
+        raise limit_too_small(problem, limit, held + needed, memory_limit)
     return needed - still_to_load()
 
 
@@ -213,15 +207,20 @@ def _refusal(table: Table, held: int, needed: int, limit: int) -> DataError:
     why = "weighted samples" if table.storage.is_binary else table.storage.wide
     if table.has_missing:
         why = "missing values"
-    least = shown(enough(limit, held + needed))
+    problem = (
+        f"distances and model of {table.n_vars:,} variables need {shown(needed)} beside the "
+        f"{shown(held)} held already, "
+    )
+    rest = f", and with {why} there is no form that takes less"
+    return limit_too_small(problem, limit, enough(limit, held + needed), limit, rest)
+
+
+def limit_too_small(problem: str, limit: int, least: int, value: Any, rest: str = "") -> DataError:
+    """The error of a limit of memory: what needs more, `rest` after the limit, and what would be
+    enough; `value` as it was given."""
     return DataError(
-        Text(
-            f"distances and model of {table.n_vars:,} variables need {shown(needed)} beside the "
-            f"{shown(held)} held already, ",
-            Option("memory_limit"),
-            f" is {shown(limit)}, and with {why} there is no form that takes less",
-        ),
-        Text("raise ", Option("memory_limit"), f" to {least} or more"),
-        value=limit,
+        Text(problem, Option("memory_limit"), f" is {shown(limit)}{rest}"),
+        Text("raise ", Option("memory_limit"), f" to {shown(least)} or more"),
+        value=value,
         option="memory_limit",
     )

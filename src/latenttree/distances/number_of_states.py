@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -12,12 +12,16 @@ from latenttree.data.checks import free_dimensions
 from latenttree.data.chunk import Chunk
 from latenttree.data.storage import Storage
 from latenttree.data.subsets import halves
-from latenttree.engine import resolve_jobs, single_threaded_blas
+from latenttree.engine import Summed, resolve_jobs, single_threaded_blas
 from latenttree.engine.arrays import Bools, Float32, Floats, Ints
 from latenttree.moments import pooled_subspaces
-from latenttree.moments.coordinates import coordinate_moments, feature_means, known_weights
-from latenttree.moments.projection import weighted_features
-from latenttree.moments.subspace import nearest_variables
+from latenttree.moments.coordinates import (
+    coordinate_moments,
+    feature_means,
+    known_weights,
+    weighted_features,
+)
+from latenttree.moments.subspace import first_coordinates, nearest_variables
 
 MAX_DIRECTIONS = 7
 MAX_ROWS = 20_000
@@ -51,6 +55,7 @@ class StatesEvidence(NamedTuple):
         return max(self.n_states, 1 + _leading(self.directions[:, 1] >= SOME))
 
 
+@single_threaded_blas()
 def choose_states(
     table: Table, random_state: int | None = None, n_jobs: int | None = None
 ) -> StatesEvidence:
@@ -58,11 +63,7 @@ def choose_states(
 
     Directions come from one half of the samples, correlations with each variable's nearest
     neighbour from the other half. Every variable must have as many free dimensions."""
-    with single_threaded_blas():
-        return _choose(table, random_state, resolve_jobs(n_jobs))
-
-
-def _choose(table: Table, random_state: int | None, jobs: int) -> StatesEvidence:
+    jobs = resolve_jobs(n_jobs)
     # halves first: those of a part in which equal rows are evenly spread depend on each other
     learn, test = (half.thinned(MAX_ROWS // 2) for half in halves(table))
     free = free_dimensions(table)
@@ -70,7 +71,7 @@ def _choose(table: Table, random_state: int | None, jobs: int) -> StatesEvidence
     if (free > m).any() or (table.widths > free + 1).any():
         basis = pooled_subspaces(learn, m, np.random.default_rng(random_state), jobs).basis
     else:
-        basis = _whole(learn, m)
+        basis = first_coordinates(learn, m)
     s, n = _held_out_correlations(learn, test, basis, jobs)
     share = (s > _noise(n)).mean(axis=0)
     kept = min(_leading(share >= HALF), int(free.min()))
@@ -92,15 +93,6 @@ def _noise(n: Floats) -> Floats:
     root = np.sqrt(m - np.arange(m) - 0.5)
     largest = 4 * root**2 + TAIL * 2 * root * (2 / root) ** (1 / 3)
     return np.asarray(np.sqrt(largest / n))
-
-
-def _whole(table: Table, m: int) -> Float32:
-    """The first `m` coordinates of every variable as its directions, zero where it has fewer."""
-    basis = np.zeros((int(table.offsets[-1]), m), dtype=np.float32)
-    for start, width in zip(table.offsets[:-1].tolist(), table.widths.tolist(), strict=True):
-        used = min(m, width)
-        basis[start : start + used, :used] = np.eye(used)
-    return basis
 
 
 def _held_out_correlations(
@@ -137,26 +129,16 @@ def _together(table: Table, near: Ints) -> Floats:
     """Weight `(p,)` of the samples that have a variable and its neighbour, at least 1e-300."""
     if not table.has_missing:
         return np.full(table.n_vars, table.total_weight)
-    return np.maximum(table.run(_Together(table.storage, near)), 1e-300)
+    both = Summed(partial(_weight_of_both, table.storage, near), table.n_vars)
+    return np.maximum(table.run(both), 1e-300)
 
 
-@dataclass(frozen=True, eq=False)
-class _Together:
-    """The pass: weight `(p,)` of the samples that have variable a and `near[a]`."""
-
-    storage: Storage
-    near: Ints
-
-    def start(self) -> Floats:
-        """Zeros."""
-        return np.zeros(self.storage.n_vars)
-
-    def add(self, total: Floats, chunk: Chunk, n_jobs: int) -> None:
-        """Add a chunk."""
-        known = self.storage.known(chunk)
-        assert known is not None
-        weights = np.ones(len(chunk)) if chunk.weights is None else chunk.weights
-        total += weights @ (known & known[:, self.near])
+def _weight_of_both(storage: Storage, near: Ints, chunk: Chunk, n_jobs: int) -> Floats:
+    """That of a chunk."""
+    known = storage.known(chunk)
+    assert known is not None
+    weights = np.ones(len(chunk)) if chunk.weights is None else chunk.weights
+    return np.asarray(weights @ (known & known[:, near]))
 
 
 def _whitened(table: Table, basis: Float32, n_jobs: int) -> Floats:

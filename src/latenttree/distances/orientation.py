@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from latenttree.distances.correlation_source import CorrelationSource
-from latenttree.distances.correlations import CORRELATION, correlation, pair_values
+from latenttree.distances.correlations import CORRELATION, cross_block, values_of_pairs
 from latenttree.engine.arrays import Float32, Ints
 from latenttree.engine.kernels import kernel, subroutine
 
@@ -21,8 +21,7 @@ def orientation(source: CorrelationSource, mst: Ints) -> Float32:
     Clusters merge along the spanning tree, strongest edge first. Their relative sign is that of
     `sum rho |rho|` over the pairs between the `NEAREST` variables of each to the edge: where single
     pairs are noise, their sum is not. O(p NEAREST^2)."""
-    strength = np.empty(len(mst))
-    pair_values(source, mst, CORRELATION, strength)
+    strength = values_of_pairs(source, mst, CORRELATION)
     order = mst[np.argsort(-np.abs(strength), kind="stable")]
     p = len(source.rows)
     directed = np.concatenate([order, order[:, ::-1]])
@@ -69,7 +68,7 @@ def _merge(source, order, first, near, since):  # type: ignore[no-untyped-def]
     size = np.ones(p, dtype=np.int64)
     seen = np.full(p, -1)
     one, other = np.empty(NEAREST, dtype=np.int64), np.empty(NEAREST, dtype=np.int64)
-    own, theirs = np.empty(NEAREST), np.empty(NEAREST)
+    own, theirs, block = np.empty(NEAREST), np.empty(NEAREST), np.empty((NEAREST, NEAREST))
     for e in range(len(order)):
         n = _nearest(order[e, 0], e, first, near, since, seen, 2 * e, one)
         m = _nearest(order[e, 1], e, first, near, since, seen, 2 * e + 1, other)
@@ -77,10 +76,11 @@ def _merge(source, order, first, near, since):  # type: ignore[no-untyped-def]
             own[i] = _sign_of(one[i], parent, flip)[0]
         for j in range(m):
             theirs[j] = _sign_of(other[j], parent, flip)[0]
+        cross_block(source, one[:n], other[:m], block)
         total = 0.0
         for i in range(n):
             for j in range(m):
-                rho = correlation(source, one[i], other[j])
+                rho = block[i, j]
                 total += own[i] * theirs[j] * rho * abs(rho)
         a = _sign_of(order[e, 0], parent, flip)[1]
         b = _sign_of(order[e, 1], parent, flip)[1]

@@ -24,7 +24,7 @@ from latenttree.distances.correlations import (
     VARIANCE_INFLATION,
     correlation_block,
     effective_pair_samples,
-    pair_values,
+    values_of_pairs,
 )
 from latenttree.distances.estimate import Distances
 from latenttree.distances.orientation import orientation
@@ -109,7 +109,7 @@ class Similarity:
 
     def of_pairs(self, pairs: Ints) -> Floats:
         """Similarities `(m,)` of pairs `(m, 2)`."""
-        out = _pair_values(self.source, pairs, CORRELATION)
+        out = values_of_pairs(self.source, pairs, CORRELATION)
         if len(self.copies):
             place = np.array([self.n_variables, 1])
             known = np.sort(self.copies, axis=1) @ place
@@ -123,21 +123,14 @@ class Similarity:
 
     def mst_samples(self) -> Floats:
         """Effective samples of every edge of the spanning tree, `(p - 1,)`."""
-        kurtosis = _pair_values(self.source, self.mst, KURTOSIS_RATIO)
-        inflation = _pair_values(self.source, self.mst, VARIANCE_INFLATION)
+        kurtosis = values_of_pairs(self.source, self.mst, KURTOSIS_RATIO)
+        inflation = values_of_pairs(self.source, self.mst, VARIANCE_INFLATION)
         return self.n_effective / (kurtosis * inflation)
 
     @cached_property
     def typical_samples(self) -> float:
         """Median of the effective samples of the edges of the spanning tree."""
         return float(np.median(self.mst_samples())) if len(self.mst) else self.n_effective
-
-
-def _pair_values(source: CorrelationSource, pairs: Ints, kind: int) -> Floats:
-    """Values of one kind for pairs `(m, 2)`, see `correlations.pair_values`."""
-    out = np.empty(len(pairs))
-    pair_values(source, np.ascontiguousarray(pairs), kind, out)
-    return out
 
 
 def similarity_from_matrix(
@@ -203,11 +196,11 @@ def oriented(source: CorrelationSource, mst: Ints, excluded: Bools | None = None
     source = source._replace(sign=source.sign * orientation(source, mst))
     use_kurtosis, use_inflation = source.use_kurtosis, source.use_inflation
     if use_kurtosis:
-        largest = _pair_values(source, mst, KURTOSIS_RATIO).max(initial=1.0)
+        largest = values_of_pairs(source, mst, KURTOSIS_RATIO).max(initial=1.0)
         use_kurtosis = bool(largest >= MIN_RATIO)
     if use_inflation:
         # where only some pairs are near-copies the others decide, and these are Gaussian enough
-        inflation = _pair_values(source, mst, VARIANCE_INFLATION)
+        inflation = values_of_pairs(source, mst, VARIANCE_INFLATION)
         use_inflation = bool(len(mst) and np.median(inflation) >= MIN_RATIO)
     n, scale = float(source.n * source.n_directions), float(source.n_directions)
     source = source._replace(use_kurtosis=use_kurtosis, use_inflation=use_inflation)

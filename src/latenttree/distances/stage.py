@@ -10,7 +10,7 @@ from latenttree.data import Table, check_n_states, free_dimensions
 from latenttree.distances.counted_similarity import counted_similarity, stored_similarity
 from latenttree.distances.detection import check_detection
 from latenttree.distances.estimate import Distances, estimate_distances, pairwise_distances
-from latenttree.distances.memory_plan import MemoryPlan, plan_memory
+from latenttree.distances.memory_plan import MemoryPlan, limit_too_small, plan_memory
 from latenttree.distances.number_of_states import choose_states
 from latenttree.distances.similarity import (
     Similarity,
@@ -158,19 +158,13 @@ def _plan(table: Table, states: States, config: FitConfig) -> MemoryPlan:
 def _check_on_demand(plan: MemoryPlan, table: Table, config: FitConfig) -> None:
     """Raise where counting on demand does not fit either, or where matrices are asked for."""
     if config.memory_limit is not None and plan.estimated_peak > plan.limit:
-        least = shown(enough(plan.limit, plan.estimated_peak))
-        raise DataError(
-            Text(
-                f"{table.n_vars:,} variables in {len(table):,} samples need "
-                f"{shown(plan.on_demand + plan.beside)} at least beside the "
-                f"{shown(plan.held)} held already, and ",
-                Option("memory_limit"),
-                f" is {shown(plan.limit)}",
-            ),
-            Text("raise ", Option("memory_limit"), f" to {least} or more"),
-            value=config.memory_limit,
-            option="memory_limit",
+        problem = (
+            f"{table.n_vars:,} variables in {len(table):,} samples need "
+            f"{shown(plan.on_demand + plan.beside)} at least beside the "
+            f"{shown(plan.held)} held already, and "
         )
+        least = enough(plan.limit, plan.estimated_peak)
+        raise limit_too_small(problem, plan.limit, least, config.memory_limit)
     for asked in _matrices_asked(config):
         raise DataError(
             Text(

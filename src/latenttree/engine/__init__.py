@@ -6,7 +6,16 @@ on the data alone; each piece is summed by one thread in the order of the sample
 single-threaded inside a piece. Read `passes.py` first, then `threads.py` and `kernels.py`.
 """
 
-from latenttree.engine.passes import THREADS, Engine, Pass, Source, Threads, merged
+from latenttree.engine.passes import (
+    THREADS,
+    Engine,
+    Gathered,
+    Pass,
+    Source,
+    Summed,
+    Threads,
+    merged,
+)
 from latenttree.engine.progress import Progress
 from latenttree.engine.threads import BLOCK, blocks, parallel, resolve_jobs, single_threaded_blas
 
@@ -14,9 +23,11 @@ __all__ = [
     "BLOCK",
     "THREADS",
     "Engine",
+    "Gathered",
     "Pass",
     "Progress",
     "Source",
+    "Summed",
     "Threads",
     "blocks",
     "merged",

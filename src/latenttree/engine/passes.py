@@ -7,8 +7,8 @@ there, and merges the totals in the order of the chunks.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import fields, is_dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -68,6 +68,39 @@ class Threads:
 
 THREADS = Threads()
 """The engine of every table that is not given another."""
+
+
+@dataclass(frozen=True, eq=False)
+class Summed:
+    """The pass: the sum over chunks of `of(chunk, n_jobs)`, arrays of one shape.
+
+    `of` is picklable: a function of a module, a method, or a `partial` of either."""
+
+    of: Callable[[Any, int], Any]
+    shape: int | tuple[int, ...]
+
+    def start(self) -> Any:
+        """Zeros."""
+        return np.zeros(self.shape)
+
+    def add(self, total: Any, chunk: Any, n_jobs: int) -> None:
+        """Add that of a chunk."""
+        total += self.of(chunk, n_jobs)
+
+
+@dataclass(frozen=True, eq=False)
+class Gathered:
+    """The pass: the list of `of(chunk, n_jobs)` of every chunk; `of` as in `Summed`."""
+
+    of: Callable[[Any, int], Any]
+
+    def start(self) -> list[Any]:
+        """None."""
+        return []
+
+    def add(self, total: list[Any], chunk: Any, n_jobs: int) -> None:
+        """Append that of a chunk."""
+        total.append(self.of(chunk, n_jobs))
 
 
 def merged(pass_: Pass[Total], total: Total, other: Total) -> Total:

@@ -7,13 +7,15 @@ of threads, cost more than many pieces of work.
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any
 
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 
 class _Shared:
@@ -88,10 +90,10 @@ def single_threaded_blas() -> Iterator[None]:
     """BLAS on one thread: the pieces are already on all cores, and sums keep their order.
 
     The number of threads belongs to the process: the first to enter sets it, the last to leave
-    restores it, and between them entering costs nothing (alone, about 1 ms)."""
+    restores it, and between them entering costs nothing (alone, little)."""
     with _shared.lock:
         if not _shared.blas_users:
-            _shared.blas_limits = threadpool_limits(limits=1, user_api="blas")
+            _shared.blas_limits = _pools(len(sys.modules)).limit(limits=1, user_api="blas")
         _shared.blas_users += 1
     try:
         yield
@@ -100,3 +102,9 @@ def single_threaded_blas() -> Iterator[None]:
             _shared.blas_users -= 1
             if not _shared.blas_users:
                 _shared.blas_limits.restore_original_limits()
+
+
+@lru_cache(maxsize=1)
+def _pools(n_modules: int) -> ThreadpoolController:
+    """The thread pools of the process, which come with modules: to find them takes milliseconds."""
+    return ThreadpoolController()

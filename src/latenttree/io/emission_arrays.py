@@ -25,10 +25,8 @@ ARRAYS = {family: array_names(kind) for family, kind in CLASSES.items()}
 
 def width_of(emission: Emission) -> int:
     """Coordinates of the variable itself; 1 for a number."""
-    arrays = emission.to_arrays()
-    first = {"multihot": "codes", "binary": "probability"}.get(emission.family)
-    array = arrays[first or ARRAYS[emission.family][0]]
-    return 2 if emission.family == "binary" else len(array)
+    first = "codes" if emission.family == "multihot" else ARRAYS[emission.family][0]
+    return len(emission.to_arrays()[first])
 
 
 def shapes_of(family: str, d: int, k: int) -> dict[str, tuple[int, ...]]:
@@ -43,7 +41,6 @@ def shapes_of(family: str, d: int, k: int) -> dict[str, tuple[int, ...]]:
         "table": (d, k),
         "codes": (d, k),
         "none": (k,),
-        "probability": (k,),
     }
     return {name: shapes.get(name, ()) for name in ARRAYS[family]}
 
@@ -146,7 +143,6 @@ CHECKS: Mapping[str, Callable[[Floats], bool]] = {
     "table": _simplex,
     "codes": _chance,
     "none": _chance,
-    "probability": _chance,
     "size": lambda x: 1 <= float(x) < 2**53 and float(x).is_integer(),
     "form": lambda x: float(x) in range(len(FORMS)),
 }

@@ -7,7 +7,7 @@ covariance and variances cancel.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -43,7 +43,7 @@ def available_moments(
     number of samples of every pair and the means over them."""
     p, n_directions = table.n_vars, basis.shape[1]
     width = p * n_directions
-    columns = _WithKnown(table.storage.features(basis, offset), table.storage)
+    columns = partial(_with_known, table.storage.features(basis, offset), table.storage)
     sums = gram(columns, table, width + p, n_jobs)
     both = np.maximum(sums[width:, width:], np.float32(1e-30))
     wide = np.repeat(both, n_directions, axis=0)
@@ -54,35 +54,26 @@ def available_moments(
     return AvailableMoments(covariance, both, means)
 
 
-@dataclass(frozen=True, eq=False)
-class _WithKnown:
-    """Weighted features, then whether a sample has each variable."""
-
-    features: Features
-    storage: Storage
-
-    def of(self, chunk: Chunk, n_jobs: int) -> tuple[Float32, Float32]:
-        """(n, p r + p), twice."""
-        z = self.features.weighted(chunk, n_jobs)
-        both = np.concatenate([z.reshape(len(z), -1), root_weights_known(self.storage, chunk)], 1)
-        return both, both
+def _with_known(
+    features: Features, storage: Storage, chunk: Chunk, n_jobs: int
+) -> tuple[Float32, Float32]:
+    """`(n, p r + p)` weighted features, then whether a sample has each variable; twice."""
+    z = features.weighted(chunk, n_jobs)
+    both = np.concatenate([z.reshape(len(z), -1), root_weights_known(storage, chunk)], 1)
+    return both, both
 
 
-@dataclass(frozen=True, eq=False)
-class _OwnProducts:
-    """Products of two features of a variable, and whether a sample has each variable."""
-
-    features: Features
-    storage: Storage
-
-    def of(self, chunk: Chunk, n_jobs: int) -> tuple[Float32, Float32]:
-        """(n, p r (r + 1) / 2) and (n, p)."""
-        z, roots = self.features.of(chunk, n_jobs), chunk.root_weights
-        rows, columns = np.tril_indices(z.shape[2])
-        squares = z[:, :, rows] * z[:, :, columns]
-        if roots is not None:
-            squares *= roots[:, None, None]
-        return squares.reshape(len(z), -1), root_weights_known(self.storage, chunk)
+def _own_products(
+    features: Features, storage: Storage, chunk: Chunk, n_jobs: int
+) -> tuple[Float32, Float32]:
+    """`(n, p r (r + 1) / 2)` products of two features of a variable, and `(n, p)` whether a sample
+    has each variable."""
+    z, roots = features.of(chunk, n_jobs), chunk.root_weights
+    rows, columns = np.tril_indices(z.shape[2])
+    squares = z[:, :, rows] * z[:, :, columns]
+    if roots is not None:
+        squares *= roots[:, None, None]
+    return squares.reshape(len(z), -1), root_weights_known(storage, chunk)
 
 
 def root_weights_known(storage: Storage, chunk: Chunk) -> Float32:
@@ -110,7 +101,7 @@ def whiten_pairs(
     n p^2 r (r + 1) / 2 multiply-adds."""
     p, n_directions = table.n_vars, basis.shape[1]
     size = n_directions * (n_directions + 1) // 2
-    columns = _OwnProducts(table.storage.features(basis, offset), table.storage)
+    columns = partial(_own_products, table.storage.features(basis, offset), table.storage)
     own = gram_between(columns, table, (p * size, p), n_jobs)
     given = (moments.covariance, moments.both, moments.means, own, n_directions)
     parallel(lambda a, b: _whiten(*given, a, b), p, n_jobs)

@@ -11,8 +11,8 @@ from latenttree.engine.kernels import kernel, subroutine
 from latenttree.moments.available_cases import available_moments, own_share
 from latenttree.moments.cooccurrence import Packed, packed, tile_counts
 from latenttree.moments.coordinates import coordinate_moments
+from latenttree.moments.gram import second_moments
 from latenttree.moments.mirror import STRIP, mirrored
-from latenttree.moments.second_moments import second_moments
 
 BINARY_DAMPING = 4.0
 """Pseudo-occurrences added to a 0/1 variable's variance. It lengthens the pendant edge of a rare

@@ -139,8 +139,3 @@ def projected(counts: Counts, offsets: Ints, basis: NDArray[Any]) -> Floats:
         half[:, b * n_directions : (b + 1) * n_directions] = counts[:, low:high] @ exact[low:high]
     both = [exact[low:high].T @ half[low:high] for low, high in pairwise(offsets)]
     return np.concatenate(both)
-
-
-def category_counts(counts: Counts) -> Ints:
-    """Samples `(D,)` of every category."""
-    return np.diagonal(counts).astype(np.int64)

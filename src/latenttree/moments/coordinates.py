@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from latenttree.data import Table
 from latenttree.data.chunk import Chunk
 from latenttree.data.storage import Storage
-from latenttree.engine import BLOCK, blocks
+from latenttree.engine import BLOCK, Gathered, Summed, blocks
 from latenttree.engine.arrays import Float32, Floats
 
 
@@ -40,24 +41,6 @@ class CoordinateSums:
     def add(self, total: Floats, chunk: Chunk, n_jobs: int) -> None:
         """Add a chunk."""
         self.storage.add_sums(total, chunk, self.middle, n_jobs)
-
-
-@dataclass(frozen=True, eq=False)
-class KnownWeights:
-    """The pass: weight `(p,)` of the samples that have each variable."""
-
-    storage: Storage
-
-    def start(self) -> Floats:
-        """Zeros."""
-        return np.zeros(self.storage.n_vars)
-
-    def add(self, total: Floats, chunk: Chunk, n_jobs: int) -> None:
-        """Add a chunk, block by block."""
-        known = self.storage.known(chunk)
-        weights = np.ones(len(chunk)) if chunk.weights is None else chunk.weights
-        for start, stop in blocks(len(chunk), BLOCK):
-            total += weights[start:stop] @ np.asarray(known)[start:stop]
 
 
 def coordinate_moments(table: Table, n_jobs: int = 1) -> tuple[Floats, Floats]:
@@ -90,7 +73,15 @@ def known_weights(table: Table) -> Floats:
     """Weight `(p,)` of the samples that have each variable, at least 1e-300."""
     if not table.has_missing:
         return np.full(table.n_vars, max(table.total_weight, 1e-300))
-    return np.maximum(table.run(KnownWeights(table.storage)), 1e-300)
+    total = table.run(Summed(partial(_known_weights, table.storage), table.n_vars))
+    return np.maximum(total, 1e-300)
+
+
+def _known_weights(storage: Storage, chunk: Chunk, n_jobs: int) -> Floats:
+    """Those of a chunk, block by block."""
+    known = np.asarray(storage.known(chunk))
+    weights = np.ones(len(chunk)) if chunk.weights is None else chunk.weights
+    return np.add.reduce([weights[a:b] @ known[a:b] for a, b in blocks(len(chunk))])
 
 
 def feature_means(table: Table, basis: Float32, mean: Floats) -> Float32:
@@ -98,3 +89,11 @@ def feature_means(table: Table, basis: Float32, mean: Floats) -> Float32:
     own, p = table.storage.owners, table.n_vars
     columns = [np.bincount(own, mean * column, p) for column in np.asarray(basis, np.float32).T]
     return np.stack(columns, axis=1).astype(np.float32)
+
+
+def weighted_features(table: Table, basis: Float32, offset: Float32, n_jobs: int) -> Float32:
+    """Features `z_a = basis_a^T x_a` `(n, p, r)` of all samples in r directions less their means
+    `offset` `(p, r)`, times the square roots of the weights; zero where a variable is missing."""
+    parts = table.run(Gathered(table.storage.features(basis, offset).weighted), n_jobs)
+    empty = np.empty((0, *offset.shape), dtype=np.float32)
+    return parts[0] if len(parts) == 1 else np.concatenate(parts or [empty])

@@ -8,6 +8,7 @@ of coordinates with coordinates.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,8 +22,19 @@ from latenttree.moments.coordinates import feature_means, known_weights
 CHUNK_FLOATS = 4_000_000
 """Features held at once; at least those of a block of samples."""
 
+CARRIED_EVERY = 1 << 16
+"""Samples whose sums are of single precision; these are added up in double precision."""
+
 ROW_FLOATS = 1 << 16
 """Moments that are centred at a time, so that they stay in the cache."""
+
+
+class CarriedSums(NamedTuple):
+    """Sums of the last samples, and of those before."""
+
+    last: CrossSums
+    before: Floats  # as `last.products`; without rows for up to `CARRIED_EVERY` samples in all
+    n_last: Ints  # (1,)
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,23 +44,31 @@ class CrossPass:
 
     features: Features
     near: Ints | None
+    n_samples: int
 
-    def start(self) -> CrossSums:
+    def start(self) -> CarriedSums:
         """Zeros."""
         p, r = self.features.offset.shape
         s = r if self.near is None else r * self.near.shape[1]
-        return CrossSums(
-            np.zeros((len(self.features.basis) + 1, s), dtype=np.float32), np.zeros((p, s))
-        )
+        rows = len(self.features.basis) + 1
+        last = CrossSums(np.zeros((rows, s), dtype=np.float32), np.zeros((p, s)))
+        before = np.zeros((rows if self.n_samples > CARRIED_EVERY else 0, s))
+        return CarriedSums(last, before, np.zeros(1, dtype=np.int64))
 
-    def add(self, total: CrossSums, chunk: Chunk, n_jobs: int) -> None:
+    def add(self, total: CarriedSums, chunk: Chunk, n_jobs: int) -> None:
         """Add a chunk."""
         width = self.features.offset.size
-        for part in chunk.parts(max(BLOCK, CHUNK_FLOATS // width // BLOCK * BLOCK)):
+        at_once = max(BLOCK, min(CHUNK_FLOATS // width, CARRIED_EVERY) // BLOCK * BLOCK)
+        for part in chunk.parts(at_once):
             if self.near is None:
-                self.features.add_rest(total, part, n_jobs)
+                self.features.add_rest(total.last, part, n_jobs)
             else:
-                self.features.add_cross(total, part, self.near, n_jobs)
+                self.features.add_cross(total.last, part, self.near, n_jobs)
+            total.n_last[0] += len(part)
+            if total.n_last[0] >= CARRIED_EVERY and len(total.before):
+                np.add(total.before, total.last.products, out=total.before)
+                total.last.products[...] = 0.0
+                total.n_last[0] = 0
 
 
 def cross_moments(table: Table, basis: Float32, near: Ints, mean: Floats, n_jobs: int) -> Float32:
@@ -57,7 +77,7 @@ def cross_moments(table: Table, basis: Float32, near: Ints, mean: Floats, n_jobs
 
     Features are centred before the products, so that a mean far from zero costs no digits."""
     features = table.storage.features(basis, feature_means(table, basis, mean))
-    sums = table.run(CrossPass(features, near), n_jobs)
+    sums = _sums(table, features, near, n_jobs)
     share = known_weights(table) / table.total_weight
     pairs = np.repeat(share[:, None] * share[near], basis.shape[1], axis=1)
     return _centred(sums, table, features, mean, pairs, n_jobs)
@@ -69,10 +89,18 @@ def rest_moments(table: Table, basis: Float32, mean: Floats, n_jobs: int) -> Flo
     `(coordinates, n_directions)`, in one pass. For categorical variables the sum over all b is
     added up, and a's own part subtracted afterwards."""
     features = table.storage.features(basis, feature_means(table, basis, mean))
-    sums, known = table.run(CrossPass(features, None), n_jobs), known_weights(table)
+    sums, known = _sums(table, features, None, n_jobs), known_weights(table)
     features.subtract_own(sums.products[:-1], mean * np.repeat(known, table.widths), n_jobs)
     share = np.repeat((known / table.total_weight)[:, None], basis.shape[1], axis=1)
     return _centred(sums, table, features, mean, share, n_jobs)
+
+
+def _sums(table: Table, features: Features, near: Ints | None, n_jobs: int) -> CrossSums:
+    """The sums of `CrossPass` over all samples."""
+    last, before, _ = table.run(CrossPass(features, near, table.n_samples), n_jobs)
+    if len(before):
+        np.add(before, last.products, out=last.products, casting="same_kind")
+    return last
 
 
 def _centred(

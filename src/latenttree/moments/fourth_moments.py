@@ -6,7 +6,8 @@ counted, on all of them at once (`CountedFourthMoments`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,10 +15,14 @@ import numpy as np
 from latenttree.data import Table
 from latenttree.data.chunk import Chunk
 from latenttree.data.storage import CodedFeatures, Features, Storage
-from latenttree.engine import BLOCK, parallel
+from latenttree.engine import BLOCK, Summed, parallel
 from latenttree.engine.arrays import Float32, Floats, Ints
 from latenttree.moments.contingency import Counts, projected
 from latenttree.moments.gram import gram
+
+PairSums = Callable[[Floats, Floats, slice], Floats]
+"""What is added up, of some of the pairs: of `x` `(., 2 r + 1, n)`, as it is and times the
+weights."""
 
 CALIBRATION_SAMPLES = 8192
 KURTOSIS_SAMPLES = 16_384
@@ -34,22 +39,17 @@ class FourthMoments(Protocol):
         distances of pairs `(m, 2)`; 1 where noise hides it."""
 
 
-@dataclass(frozen=True, eq=False)
-class _Squares:
-    """`|z_a|^2` of all variables and, where values are missing, whether a sample has each, times
-    the roots of the weights."""
-
-    white: Features
-    storage: Storage
-
-    def of(self, chunk: Chunk, n_jobs: int) -> tuple[Float32, Float32]:
-        """(n, p) or (n, 2 p), twice."""
-        squares, known = self.white.squares(chunk, n_jobs), self.storage.known(chunk)
-        if known is not None:
-            squares = np.concatenate([squares, known], axis=1)
-        roots = chunk.root_weights
-        both = np.asarray(squares if roots is None else squares * roots[:, None], np.float32)
-        return both, both
+def _squares(
+    white: Features, storage: Storage, chunk: Chunk, n_jobs: int
+) -> tuple[Float32, Float32]:
+    """`(n, p)` `|z_a|^2` of all variables or, where values are missing, `(n, 2 p)` with whether a
+    sample has each, times the roots of the weights; twice."""
+    squares, known = white.squares(chunk, n_jobs), storage.known(chunk)
+    if known is not None:
+        squares = np.concatenate([squares, known], axis=1)
+    roots = chunk.root_weights
+    both = np.asarray(squares if roots is None else squares * roots[:, None], np.float32)
+    return both, both
 
 
 class SampledFourthMoments:
@@ -61,7 +61,7 @@ class SampledFourthMoments:
     def fourth(self, n_jobs: int) -> Float32:
         """`E[|z_a|^2 |z_b|^2]`, `(p, p)`, over samples that have both."""
         part, p = self._table.thinned(KURTOSIS_SAMPLES), self._table.n_vars
-        columns, gaps = _Squares(self._white, part.storage), part.has_missing
+        columns, gaps = partial(_squares, self._white, part.storage), part.has_missing
         sums = gram(columns, part, 2 * p if gaps else p, n_jobs)
         if gaps:
             return np.asarray(sums[:p, :p] / np.maximum(sums[p:, p:], np.float32(1e-30)))
@@ -71,76 +71,49 @@ class SampledFourthMoments:
     def ratios(self, pairs: Ints, n_jobs: int) -> Floats:
         """See `FourthMoments`; two passes over `CALIBRATION_SAMPLES` samples."""
         part = self._table.thinned(CALIBRATION_SAMPLES)
-        given = (self._white, part.storage, pairs)
-        joint = part.run(_JointMoments(*given), n_jobs)
+        m, width = len(pairs), 2 * self._white.n_directions + 1
+        over_pairs = partial(_pair_sums, self._white, part.storage, pairs)
+        joint = part.run(Summed(partial(over_pairs, _joint_moments), (m, width, width)), n_jobs)
         centre, form, gaussian = _influences(joint, part.has_missing)
-        sums = part.run(_FormMoments(*given, centre, form), n_jobs)
+        squares = partial(_form_moments, centre, form)
+        sums = part.run(Summed(partial(over_pairs, squares), (m, 2)), n_jobs)
         sums /= np.maximum(joint[:, 0, 0], 1e-300)[:, None]
         return _ratio(sums[:, 1] - sums[:, 0] ** 2, gaussian)
 
 
-@dataclass(frozen=True, eq=False)
-class _PairPass:
-    """A pass over the features `x = (1, z_a, z_b)` of pairs `(m, 2)`, zero in the samples that lack
-    either variable."""
+def _pair_sums(
+    white: Features, storage: Storage, pairs: Ints, sums: PairSums, chunk: Chunk, n_jobs: int
+) -> Floats:
+    """`sums` of the features `x = (1, z_a, z_b)` of pairs `(m, 2)`, zero in the samples that lack
+    either variable, over a chunk; some pairs after the other, samples lie side by side."""
+    total: Any = 0.0
+    for part in chunk.parts(BLOCK):
+        z = white.of(part, n_jobs).transpose(1, 2, 0).astype(np.float64, order="C")
+        known, weights = storage.known(part), part.weights
 
-    white: Features
-    storage: Storage
-    pairs: Ints
+        def work(low: int, high: int, z: Any = z, known: Any = known, w: Any = weights) -> Floats:
+            a, b = pairs[low:high].T
+            x = np.concatenate([np.ones((len(a), 1, z.shape[2])), z[a], z[b]], axis=1)
+            if known is not None:
+                x *= (known[:, a] & known[:, b]).T[:, None]
+            return sums(x, x if w is None else x * w, slice(low, high))
 
-    def add(self, total: Floats, chunk: Chunk, n_jobs: int) -> None:
-        """Add a chunk, some pairs after the other; samples lie side by side."""
-        for part in chunk.parts(BLOCK):
-            z = self.white.of(part, n_jobs).transpose(1, 2, 0).astype(np.float64, order="C")
-            known = self.storage.known(part)
-
-            def work(low: int, high: int, z: Any = z, known: Any = known, part: Any = part) -> None:
-                a, b = self.pairs[low:high].T
-                x = np.concatenate([np.ones((len(a), 1, z.shape[2])), z[a], z[b]], axis=1)
-                if known is not None:
-                    x *= (known[:, a] & known[:, b]).T[:, None]
-                weighted = x if part.weights is None else x * part.weights
-                total[low:high] += self.sums(x, weighted, slice(low, high))
-
-            parallel(work, len(self.pairs), n_jobs, 8)
-
-    def sums(self, x: Floats, weighted: Floats, some: slice) -> Floats:
-        """What is added up, of `some` of the pairs: `x` `(., 2 r + 1, n)`, as it is and times the
-        weights."""
-        raise NotImplementedError
+        total = total + np.concatenate(parallel(work, len(pairs), n_jobs, 8))
+    return np.asarray(total)
 
 
-@dataclass(frozen=True, eq=False)
-class _JointMoments(_PairPass):
-    """The pass: sums of `x x^T`, `(m, 2 r + 1, 2 r + 1)`."""
-
-    def start(self) -> Floats:
-        """Zeros."""
-        return np.zeros((len(self.pairs), *(2 * self.white.n_directions + 1,) * 2))
-
-    def sums(self, x: Floats, weighted: Floats, some: slice) -> Floats:
-        """See `_PairPass`."""
-        return np.asarray(x @ weighted.swapaxes(1, 2))
+def _joint_moments(x: Floats, weighted: Floats, some: slice) -> Floats:
+    """Sums of `x x^T`, `(., 2 r + 1, 2 r + 1)`."""
+    return np.asarray(x @ weighted.swapaxes(1, 2))
 
 
-@dataclass(frozen=True, eq=False)
-class _FormMoments(_PairPass):
-    """The pass: sums of `psi` and `psi^2`, `(m, 2)`, `psi = y^T form_i y`, with
+def _form_moments(centre: Floats, form: Floats, x: Floats, weighted: Floats, some: slice) -> Floats:
+    """Sums of `psi` and `psi^2`, `(., 2)`, `psi = y^T form_i y` with
     `y = (z_a, z_b) - centre_i`."""
-
-    centre: Floats
-    form: Floats
-
-    def start(self) -> Floats:
-        """Zeros."""
-        return np.zeros((len(self.pairs), 2))
-
-    def sums(self, x: Floats, weighted: Floats, some: slice) -> Floats:
-        """See `_PairPass`."""
-        y = x[:, 1:] - self.centre[some, :, None] * x[:, :1]
-        psi = np.einsum("min,min->mn", self.form[some] @ y, y)
-        share = psi * weighted[:, 0]
-        return np.stack([share.sum(axis=1), np.einsum("mn,mn->m", share, psi)], axis=1)
+    y = x[:, 1:] - centre[some, :, None] * x[:, :1]
+    psi = np.einsum("min,min->mn", form[some] @ y, y)
+    share = psi * weighted[:, 0]
+    return np.stack([share.sum(axis=1), np.einsum("mn,mn->m", share, psi)], axis=1)
 
 
 class CountedFourthMoments:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, Protocol
+from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 
+from latenttree.data import Table
 from latenttree.data.chunk import Chunk
+from latenttree.data.storage import Features
 from latenttree.engine import BLOCK, Source, blocks, parallel, single_threaded_blas
 from latenttree.engine.arrays import Float32, Floats
 
@@ -22,12 +25,9 @@ MIN_TILES = 12
 """Tiles along a side, unless they would be narrower than 128 columns."""
 
 
-class Columns(Protocol):
-    """What is multiplied: a picklable object."""
-
-    def of(self, chunk: Chunk, n_jobs: int) -> tuple[Float32, Float32]:
-        """(n, .) columns of some samples, and those that they are multiplied with; the same array
-        where all pairs are wanted."""
+Columns = Callable[[Chunk, int], tuple[Float32, Float32]]
+"""`(n, .)` columns of some samples on so many threads, and those that they are multiplied with, the
+same array where all pairs are wanted; a function, or a `partial` of one, that can be pickled."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +56,7 @@ class GramPass:
         """Add a chunk, block by block."""
         with single_threaded_blas():
             for part in chunk.parts(BLOCK):
-                one, other = self.columns.of(part, n_jobs)
+                one, other = self.columns(part, n_jobs)
 
                 def tile(i: int, _: int, one: Any = one, other: Any = other) -> None:
                     (a, b), (c, d) = self.tiles[i]
@@ -86,6 +86,22 @@ def gram_between(columns: Columns, source: Source, widths: tuple[int, int], n_jo
     """Sums of products, of shape `widths`, of two sets of columns."""
     pass_ = GramPass(columns, widths, False)
     return pass_.matrix(source.run(pass_, n_jobs))
+
+
+def second_moments(table: Table, basis: Float32, offset: Float32, n_jobs: int) -> Float32:
+    """Covariances `(p r, p r)` of the features of all pairs in r directions, where nothing is
+    missing. One pass of n (p r)^2 / 2 multiply-adds."""
+    columns = partial(weighted_columns, table.storage.features(basis, offset))
+    sums = gram(columns, table, table.n_vars * basis.shape[1], n_jobs)
+    sums /= np.float32(table.total_weight)
+    return sums
+
+
+def weighted_columns(features: Features, chunk: Chunk, n_jobs: int) -> tuple[Float32, Float32]:
+    """`(n, p r)` features of all variables side by side, times the roots of the weights; twice."""
+    z = features.weighted(chunk, n_jobs)
+    flat = z.reshape(len(z), -1)
+    return flat, flat
 
 
 def _side(width: int) -> int:

@@ -16,6 +16,7 @@ weights.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +25,7 @@ from numpy.typing import NDArray
 from latenttree.data import Table
 from latenttree.data.chunk import Chunk
 from latenttree.data.storage import CodedStorage, Storage
-from latenttree.engine import parallel
+from latenttree.engine import Summed, parallel
 from latenttree.engine.arrays import Bools, Ints
 from latenttree.engine.kernels import kernel
 from latenttree.moments.coordinates import coordinate_sums
@@ -96,40 +97,30 @@ def frequency_classes(support: Ints) -> Ints:
     return np.asarray(level.max(initial=0) - level)
 
 
-@dataclass(frozen=True, eq=False)
-class SplitWork:
-    """The pass: increments `(n_classes + 1,)` of every `step`-th sample if the first g classes are
-    frequent.
+def _split_work(
+    storage: Storage, frequency_class: Ints, step: int, chunk: Chunk, n_jobs: int
+) -> Ints:
+    """Increments `(n_classes + 1,)` of every `step`-th sample if the first g classes are frequent.
 
     A sample with L ones, r of them rare, makes `r L - r (r + 1) / 2` (no variable with itself)."""
-
-    storage: Storage
-    frequency_class: Ints
-    step: int
-
-    def start(self) -> Ints:
-        """Zeros."""
-        return np.zeros(int(self.frequency_class.max(initial=-1)) + 2, np.int64)
-
-    def add(self, total: Ints, chunk: Chunk, n_jobs: int) -> None:
-        """Add a chunk."""
-        if self.step > 1:
-            chunk = chunk.take(slice(-chunk.start % self.step, None, self.step))
-        indptr, indices = self.storage.ones(chunk)
-        length, n_classes = np.diff(indptr).astype(np.int64), len(total) - 1
-        cell = np.repeat(np.arange(len(length)) * n_classes, length) + self.frequency_class[indices]
-        here = np.bincount(cell, minlength=len(length) * n_classes).reshape(-1, n_classes)
-        frequent = np.cumsum(np.column_stack([np.zeros(len(length), np.int64), here]), axis=1)
-        rare = length[:, None] - frequent
-        total += (rare * length[:, None] - rare * (rare + 1) // 2).sum(axis=0)
+    if step > 1:
+        chunk = chunk.take(slice(-chunk.start % step, None, step))
+    indptr, indices = storage.ones(chunk)
+    length, n_classes = np.diff(indptr).astype(np.int64), int(frequency_class.max(initial=-1)) + 1
+    cell = np.repeat(np.arange(len(length)) * n_classes, length) + frequency_class[indices]
+    here = np.bincount(cell, minlength=len(length) * n_classes).reshape(-1, n_classes)
+    frequent = np.cumsum(np.column_stack([np.zeros(len(length), np.int64), here]), axis=1)
+    rare = length[:, None] - frequent
+    return np.asarray((rare * length[:, None] - rare * (rare + 1) // 2).sum(axis=0))
 
 
 def frequent_columns(table: Table, support: Ints) -> Bools:
     """Variables `(p,)` to hold as bits, decided from some of the samples."""
     frequency_class, n = frequency_classes(support), table.n_samples
     step = max(1, n // PROBE)
-    work = table.run(SplitWork(table.storage, frequency_class, step))
-    n_classes = len(work) - 1
+    n_classes = int(frequency_class.max(initial=-1)) + 1
+    some = partial(_split_work, table.storage, frequency_class, step)
+    work = table.run(Summed(some, n_classes + 1))
     sizes, ones = (np.bincount(frequency_class, w, minlength=n_classes) for w in (None, support))
     n_frequent = np.concatenate([[0], np.cumsum(sizes)])
     visits = ones.sum() - np.concatenate([[0], np.cumsum(ones)])

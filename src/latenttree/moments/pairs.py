@@ -15,7 +15,6 @@ from latenttree.moments.available_cases import available_moments, whiten_pairs
 from latenttree.moments.binary import MAX_KURTOSIS, binary_pairs
 from latenttree.moments.contingency import (
     Counts,
-    category_counts,
     contingency,
     projected,
     worth_counting,
@@ -26,8 +25,8 @@ from latenttree.moments.fourth_moments import (
     FourthMoments,
     SampledFourthMoments,
 )
+from latenttree.moments.gram import second_moments
 from latenttree.moments.mirror import STRIP, mirrored
-from latenttree.moments.second_moments import second_moments
 
 Matrix = Float32
 
@@ -41,15 +40,12 @@ class PairDeterminants(NamedTuple):
     kurtosis: Matrix
 
 
-def all_pairs(
-    table: Table, basis: Float32, n_jobs: int, counts: Counts | None = None
-) -> PairDeterminants:
+def all_pairs(table: Table, basis: Float32, n_jobs: int) -> PairDeterminants:
     """Signed determinants, errors and kurtosis ratios of all pairs, by the cheapest way.
 
     `basis` is `(coordinates, n_directions)`. 0/1 variables are counted (`cooccurrence`), and so are
-    few categories (`contingency`; `counts` if they were counted before). Otherwise features are
-    multiplied, in one pass over the samples, a second over some of them for kurtosis ratios, and a
-    third where values are missing."""
+    few categories (`contingency`). Otherwise features are multiplied, in one pass over the samples,
+    a second over some of them for kurtosis ratios, and a third where values are missing."""
     p = table.n_vars
     pairs = PairDeterminants(*(np.empty((p, p), np.float32) for _ in range(3)))
     for matrix, own in zip(pairs, (1.0, 0.0, 1.0), strict=True):
@@ -59,9 +55,8 @@ def all_pairs(
     elif table.has_missing:
         _pairs_with_gaps(table, basis, pairs, n_jobs)
     else:
-        if counts is None and worth_counting(table, basis.shape[1]):
-            counts = contingency(table, n_jobs)
-        _whole_pairs(table, basis, counts, pairs, n_jobs)
+        count = worth_counting(table, basis.shape[1])
+        _whole_pairs(table, basis, contingency(table, n_jobs) if count else None, pairs, n_jobs)
     return pairs
 
 
@@ -70,11 +65,7 @@ def _whole_pairs(
 ) -> None:
     """Fill `pairs`, in place, where nothing is missing, from `counts` or, if None, from the
     samples."""
-    mean = (
-        coordinate_moments(table)[0]
-        if counts is None
-        else category_counts(counts) / table.n_samples
-    )
+    mean = coordinate_moments(table)[0] if counts is None else np.diagonal(counts) / table.n_samples
     offset = feature_means(table, basis, mean)
     if counts is None:
         second = second_moments(table, basis, offset, n_jobs)

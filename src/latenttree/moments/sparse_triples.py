@@ -6,6 +6,7 @@ the ones of the observed nodes are read.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -37,22 +38,6 @@ class SparseSums(NamedTuple):
     both: Floats  # (C,) samples that have both ends of an edge
     n_samples: Floats  # (1,)
 
-    @classmethod
-    def zeros(cls, layout: TripleLayout, r: int) -> SparseSums:
-        """Zeros for the moments of a layout."""
-        views, rows, edges = layout.n_views, len(layout.view), len(layout.hidden)
-        return cls(
-            np.zeros((views, r)),
-            np.zeros((views, r, r)),
-            np.zeros((rows, 3, r, r)),
-            np.zeros((rows, r * r, r)),
-            np.zeros((edges, 3 * r, 3 * r)),
-            np.zeros((len(layout.emitted), 3, r)),
-            np.zeros(len(layout.dims)),
-            np.zeros(len(layout.counted)),
-            np.zeros(1),
-        )
-
 
 @dataclass(frozen=True, eq=False)
 class SparseTriplePass:
@@ -64,7 +49,20 @@ class SparseTriplePass:
 
     def start(self) -> SparseSums:
         """Zeros."""
-        return SparseSums.zeros(self.layout, self.k - 1)
+        layout, r = self.layout, self.k - 1
+        views, rows, edges = layout.n_views, len(layout.view), len(layout.hidden)
+        shapes: Sequence[tuple[int, ...]] = (
+            (views, r),
+            (views, r, r),
+            (rows, 3, r, r),
+            (rows, r * r, r),
+            (edges, 3 * r, 3 * r),
+            (len(layout.emitted), 3, r),
+            (len(layout.dims),),
+            (len(layout.counted),),
+            (1,),
+        )
+        return SparseSums(*map(np.zeros, shapes))
 
     def add(self, total: SparseSums, chunk: Chunk, n_jobs: int) -> None:
         """Add a chunk, as many samples at a time as `MAX_VALUES` allows."""

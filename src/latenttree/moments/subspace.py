@@ -19,10 +19,14 @@ from latenttree.data.storage.vectors import apply_roots
 from latenttree.engine import BLOCK, parallel
 from latenttree.engine.arrays import Float32, Floats, Ints
 from latenttree.engine.kernels import kernel
-from latenttree.moments.coordinates import coordinate_moments, feature_means, known_weights
+from latenttree.moments.coordinates import (
+    coordinate_moments,
+    feature_means,
+    known_weights,
+    weighted_features,
+)
 from latenttree.moments.cross_moments import cross_moments, rest_moments
 from latenttree.moments.krylov import leading_eigenvectors
-from latenttree.moments.projection import weighted_features
 
 DAMPING = 10.0
 """Pseudo-samples added to a coordinate's variance, so that a category that occurs once does not get
@@ -39,6 +43,9 @@ SKETCH = 16
 
 PROBE = BLOCK // 2
 """Samples on which features are scaled and neighbours chosen."""
+
+MAX_ROUNDS, LEAST_GROWTH = 12, 5e-3
+"""Power rounds end where strengths grow by a smaller share."""
 
 SEARCHES = 3
 """Rounds after which the neighbours stay."""
@@ -68,11 +75,18 @@ def full_subspaces(table: Table, n_directions: int) -> Subspaces | None:
     scored = np.array([family == "ordinal" for family in table.families])
     if ((free_dimensions(table) > n_directions) & ~scored).any():
         return None
+    basis = first_coordinates(table, n_directions)
+    set_scores(basis, table)
+    return Subspaces(basis, np.full((table.n_vars, n_directions), np.nan), 0)
+
+
+def first_coordinates(table: Table, n_directions: int) -> Float32:
+    """A basis `(coordinates, n_directions)` of the first coordinates of every variable, with zero
+    directions where it has fewer."""
     basis = np.zeros((int(table.offsets[-1]), n_directions), dtype=np.float32)
     for q in range(n_directions):
         basis[table.offsets[:-1][table.widths > q] + q, q] = 1.0
-    set_scores(basis, table)
-    return Subspaces(basis, np.full((table.n_vars, n_directions), np.nan), 0)
+    return basis
 
 
 def set_scores(basis: Float32, table: Table) -> None:
@@ -203,12 +217,7 @@ def _scaling(table: Table, n_jobs: int) -> tuple[Floats, Floats]:
 
 
 def pooled_subspaces(
-    table: Table,
-    n_directions: int,
-    rng: np.random.Generator,
-    n_jobs: int,
-    max_rounds: int = 12,
-    tolerance: float = 5e-3,
+    table: Table, n_directions: int, rng: np.random.Generator, n_jobs: int
 ) -> Subspaces:
     """Sign sketch, then power rounds against the nearest variables until strengths stop growing.
 
@@ -229,14 +238,14 @@ def pooled_subspaces(
         basis = (rng.choice([-1.0, 1.0], (len(mean), width)) * scale[:, None]).astype(np.float32)
         features = standardise(part, basis, mean, n_jobs)
     before, n_rounds = 0.0, 0
-    for n_rounds in range(1, max_rounds + 1):
+    for n_rounds in range(1, MAX_ROUNDS + 1):
         if n_rounds <= SEARCHES:
             near = nearest_variables(features, n_near, n_jobs)
         basis, strengths, features = _power_round(
             part, probe, basis, near, (mean, scale), n_directions, n_jobs
         )
         now = float(np.sqrt((strengths**2).mean()))
-        if n_rounds > 2 and now - before < tolerance * now:
+        if n_rounds > 2 and now - before < LEAST_GROWTH * now:
             break
         before = now
     if part is not table:

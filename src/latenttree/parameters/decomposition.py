@@ -21,27 +21,18 @@ fits all moments at once, which is what counts with samples.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from latenttree.engine import single_threaded_blas
-from latenttree.engine.arrays import Bools
+from latenttree.engine.arrays import Bools, Floats
 from latenttree.errors import DataError
 from latenttree.parameters.moment_fit import FLOOR, fit_moments, moment_errors, normal_matrix
 from latenttree.parameters.symmetric_start import diagonalised_start
-from latenttree.parameters.view_moments import (
-    Array,
-    Three,
-    ViewMoments,
-    ViewParameters,
-    each,
-    on_simplex,
-    squares,
-    three,
-)
+from latenttree.parameters.view_moments import ViewMoments, ViewParameters, on_simplex, squares
 
 LIMIT = 1e30
 """Largest moment: larger ones would overflow in products of six."""
@@ -55,15 +46,15 @@ class Decomposition:
     """Hidden variables of m triplets of views; states by decreasing weight.
 
     weights: (m, k), each row on the simplex, no entry below half of `FLOOR`.
-    factors: three arrays (m, d_b, k), column j = E[y_b | h = j].
+    factors: (3, m, k, k), column j of view b = E[y_b | h = j].
     condition: (m,), how much an error of the moments is amplified, see `_condition`.
     residual: (m,), `|moments - fitted| / |moments|` over means, pairs and triple together.
     """
 
-    weights: Array
-    factors: Three
-    condition: Array
-    residual: Array
+    weights: Floats
+    factors: Floats
+    condition: Floats
+    residual: Floats
 
 
 def decompose(
@@ -85,12 +76,12 @@ def decompose(
     with single_threaded_blas():
         starts = range(0, max(m, 1), piece)  # no triplets: one empty piece
         parts = [_solved(moments.take(np.arange(i, min(i + piece, m)))) for i in starts]
-    joined = [np.concatenate(x) for x in zip(*parts, strict=True)]
-    return Decomposition(joined[0], (joined[1], joined[2], joined[3]), joined[4], joined[5])
+    joined = zip(*parts, (0, 1, 0, 0), strict=True)
+    return Decomposition(*(np.concatenate(x, axis=axis) for *x, axis in joined))
 
 
-def _solved(moments: ViewMoments) -> tuple[Array, Array, Array, Array, Array, Array]:
-    """Weights, three factors, condition and residual, states in their final order."""
+def _solved(moments: ViewMoments) -> tuple[Floats, Floats, Floats, Floats]:
+    """Weights, factors, condition and residual, states in their final order."""
     fit = diagonalised_start(moments)
     condition = np.empty(len(fit.weights))
     constant = _constant(moments)
@@ -99,22 +90,20 @@ def _solved(moments: ViewMoments) -> tuple[Array, Array, Array, Array, Array, Ar
             done, condition[rows] = fitted(moments.take(rows), fit.take(rows))
             fit.replace(rows, done)
     fit = _ordered(ViewParameters(on_simplex(fit.weights, FLOOR), fit.factors))
-    return fit.weights, *fit.factors, condition, _residual(moments, fit)
+    return *fit, condition, _residual(moments, fit)
 
 
-def _fit_all(moments: ViewMoments, fit: ViewParameters) -> tuple[ViewParameters, Array]:
+def _fit_all(moments: ViewMoments, fit: ViewParameters) -> tuple[ViewParameters, Floats]:
     """The fit to all moments, and its condition."""
     fit = fit_moments(moments, fit)
     return fit, _condition(fit)
 
 
-def _fit_with_constant(moments: ViewMoments, fit: ViewParameters) -> tuple[ViewParameters, Array]:
+def _fit_with_constant(moments: ViewMoments, fit: ViewParameters) -> tuple[ViewParameters, Floats]:
     """The same where the first coordinate of every view is the constant 1, which is not fitted."""
-    inner = ViewParameters(fit.weights, each(fit.factors, np.s_[:, 1:]))
+    inner = ViewParameters(fit.weights, fit.factors[:, :, 1:])
     fit, condition = _fit_all(moments.without_constant(), inner)
-    return ViewParameters(
-        fit.weights, three(np.insert(f, 0, 1.0, axis=1) for f in fit.factors)
-    ), condition
+    return ViewParameters(fit.weights, np.insert(fit.factors, 0, 1.0, axis=2)), condition
 
 
 def _constant(moments: ViewMoments) -> Bools:
@@ -129,11 +118,11 @@ def _constant(moments: ViewMoments) -> Bools:
     same = [(third[:, 0], bc), (third[:, :, 0], ac), (third[:, :, :, 0], ab)]
     same += [(ab[:, 0], b), (ab[:, :, 0], a), (ac[:, 0], c)]
     gaps = [np.abs(x - y).max(axis=tuple(range(1, x.ndim))) for x, y in same]
-    ones = np.abs(np.stack([x[:, 0] for x in first]) - 1).max(axis=0)
+    ones = np.abs(first[:, :, 0] - 1).max(axis=0)
     return np.maximum(np.max(gaps, axis=0), ones) < 1e-6
 
 
-def _condition(fit: ViewParameters) -> Array:
+def _condition(fit: ViewParameters) -> Floats:
     """Amplification `1 / s_min(J)`, (m,), inf where the moments do not determine the parameters.
 
     J is the derivative of all the moments, weighted by the roots of `ORDERS`, by the scaled
@@ -148,7 +137,7 @@ def _condition(fit: ViewParameters) -> Array:
     return np.where(values[:, 0] > rounding, 1 / np.sqrt(np.maximum(values[:, 0], 1e-300)), np.inf)
 
 
-def _residual(moments: ViewMoments, fit: ViewParameters) -> Array:
+def _residual(moments: ViewMoments, fit: ViewParameters) -> Floats:
     """`|moments - fitted| / |moments|`; 0 where all are 0."""
     errors = moment_errors(moments, fit)
     lost = np.add.reduce([squares(x) for x in (*errors.first, *errors.second, errors.third)])
@@ -165,9 +154,9 @@ def _ordered(fit: ViewParameters) -> ViewParameters:
     order = np.argsort(-weights, axis=1, kind="stable")
     ranked = np.take_along_axis(weights, order, axis=1)
     for row in np.flatnonzero((ranked[:, 1:] == ranked[:, :-1]).any(axis=1)):
-        keys = np.round(np.concatenate([f[row] for f in fit.factors]), 6)
+        keys = np.round(np.concatenate(fit.factors[:, row]), 6)
         order[row] = np.lexsort((*keys[::-1], -weights[row]))
-    factors = three(np.take_along_axis(f, order[:, None, :], axis=2) for f in fit.factors)
+    factors = np.take_along_axis(fit.factors, order[:, None, :][None], axis=3)
     return ViewParameters(np.take_along_axis(fit.weights, order, axis=1), factors)
 
 
@@ -185,13 +174,13 @@ def _checked(
         if [x.shape for x in given] != [shape] * 3:
             shapes = ", ".join(str(x.shape) for x in given)
             raise ValueError(f"{name} has arrays of shapes {shapes}; give three of shape {shape}")
-        parts.append(three(given))
+        parts.append(np.stack(given))
     moments = ViewMoments(tensor, *parts)
     _check_values(("third", [tensor]), ("first", parts[0]), ("second", parts[1]))
     return moments
 
 
-def _check_values(*named: tuple[str, Sequence[Array]]) -> None:
+def _check_values(*named: tuple[str, Iterable[Floats]]) -> None:
     """Refuse moments that are not finite, or too large for products of six."""
     for name, arrays in named:
         for x in arrays:

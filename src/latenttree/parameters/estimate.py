@@ -17,7 +17,7 @@ from latenttree.model.samples import InMemory, Samples
 from latenttree.model.tree_model import TreeModel
 from latenttree.moments.sparse_triples import sparse_triple_moments
 from latenttree.moments.triples import TripleLayout, TripleMoments, triple_moments
-from latenttree.parameters.features import Projections, VectorProjections, ViewValues
+from latenttree.parameters.features import Projections, ViewValues
 from latenttree.parameters.solving import (
     Parameters,
     Pooled,
@@ -27,7 +27,6 @@ from latenttree.parameters.solving import (
     solve_moments,
     whitening,
 )
-from latenttree.parameters.sparse_features import SparseViewValues
 from latenttree.parameters.views import Views, choose_views, only_of
 from latenttree.tree import Tree
 
@@ -119,11 +118,10 @@ class _Work(NamedTuple):
         self, views: Views, layout: TripleLayout, model: TreeModel | None, samples: Rows
     ) -> TripleMoments:
         """The moments of a layout, in one pass over the samples."""
-        if samples.is_sparse and not self.families:
-            assert not isinstance(self.projections, VectorProjections)
-            sparse = SparseViewValues(views, self.projections, model)
-            return sparse_triple_moments(samples, sparse, layout, self.n_states, self.n_jobs)
-        values = ViewValues(views, self.projections, model)
+        sparse = samples.is_sparse and not self.families
+        values = ViewValues(views, self.projections, model, sparse)
+        if sparse:
+            return sparse_triple_moments(samples, values, layout, self.n_states, self.n_jobs)
         statistics = {a: family.emission for a, family in self.families.items()}
         return triple_moments(samples, values, layout, self.n_states, self.n_jobs, statistics)
 

@@ -6,14 +6,13 @@ enters it. It minimises minus twice a log-posterior, see `_objective`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
+from latenttree.engine.arrays import Floats
 from latenttree.parameters.view_moments import (
     PAIRS,
-    Array,
-    Three,
     ViewMoments,
     ViewParameters,
     oriented_pair,
@@ -38,43 +37,41 @@ STILL = 1e-6
 """Relative decrease of the squared error at which the fit ends."""
 
 
-@dataclass(frozen=True)
-class MomentErrors:
+class MomentErrors(NamedTuple):
     """Moments minus fitted ones, of every order."""
 
-    zero: Array
-    first: Three
-    second: Three
-    third: Array
+    zero: Floats
+    first: Floats
+    second: Floats
+    third: Floats
 
 
 def moment_errors(moments: ViewMoments, fit: ViewParameters) -> MomentErrors:
     """Moments minus those that the parameters imply; O(k q^3)."""
     w, z = fit.weights, fit.factors
-    weighted = [w[:, None, :] * f for f in z]
-    a, b, c = (m - f.sum(axis=2) for m, f in zip(moments.first, weighted, strict=True))
-    ab, ac, bc = (
-        moments.second[i] - weighted[u] @ transposed(z[v]) for i, (u, v) in enumerate(PAIRS)
-    )
+    weighted = w[:, None, :] * z
+    one, other = np.transpose(PAIRS)
+    second = moments.second - weighted[one] @ transposed(z[other])
     third = (weighted[0] @ transposed(_products(z[1], z[2]))).reshape(moments.third.shape)
-    return MomentErrors(1 - w.sum(axis=1), (a, b, c), (ab, ac, bc), moments.third - third)
+    first = moments.first - weighted.sum(axis=3)
+    return MomentErrors(1 - w.sum(axis=1), first, second, moments.third - third)
 
 
-def _products(b: Array, c: Array) -> Array:
+def _products(b: Floats, c: Floats) -> Floats:
     """Column by column `b_j x c_j`, (m, q^2, k)."""
     return (b[:, :, None, :] * c[:, None, :, :]).reshape(
         len(b), b.shape[1] * c.shape[1], b.shape[2]
     )
 
 
-def weighted_loss(errors: MomentErrors) -> Array:
+def weighted_loss(errors: MomentErrors) -> Floats:
     """Weighted sum of squares, (m,)."""
-    parts = ((errors.zero,), errors.first, errors.second, (errors.third,))
+    parts = ([errors.zero], [*errors.first], [*errors.second], [errors.third])
     pairs = zip(ORDERS, parts, strict=True)
     return np.add.reduce([order * squares(x) for order, part in pairs for x in part])
 
 
-def _gradient(errors: MomentErrors, fit: ViewParameters) -> Array:
+def _gradient(errors: MomentErrors, fit: ViewParameters) -> Floats:
     """`J^T errors`, (m, 3 k q + k): for each view, state and coordinate, then for each weight.
 
     In the scaled parameters `sqrt(w_j) A_b[:, j]` and `w_j / sqrt(w_j)` (see `normal_matrix`).
@@ -99,7 +96,7 @@ def _gradient(errors: MomentErrors, fit: ViewParameters) -> Array:
     return np.concatenate([*parts, weights], axis=1)
 
 
-def normal_matrix(fit: ViewParameters) -> Array:
+def normal_matrix(fit: ViewParameters) -> Floats:
     """`J^T J` of the weighted moments, (m, n, n) with `n = 3 k q + k`.
 
     Parameters are `sqrt(w_j) A_b[:, j]` with w held, and `w_j / sqrt(w_j)` with A held: the errors
@@ -130,16 +127,16 @@ def normal_matrix(fit: ViewParameters) -> Array:
     return out
 
 
-def _moved(fit: ViewParameters, step: Array) -> ViewParameters:
+def _moved(fit: ViewParameters, step: Floats) -> ViewParameters:
     """The parameters after a step in the scaled parameters; weights stay positive as squares."""
     m, q, k = fit.factors[0].shape
     root = np.sqrt(fit.weights)
     change = step[:, :-k].reshape(m, 3, k, q) / root[:, None, :, None]
-    a, b, c = (f + transposed(change[:, v]) for v, f in enumerate(fit.factors))
-    return ViewParameters(np.maximum((root + 0.5 * step[:, -k:]) ** 2, FLOOR), (a, b, c))
+    factors = fit.factors + transposed(change.swapaxes(0, 1))
+    return ViewParameters(np.maximum((root + 0.5 * step[:, -k:]) ** 2, FLOOR), factors)
 
 
-def _objective(errors: MomentErrors, fit: ViewParameters) -> Array:
+def _objective(errors: MomentErrors, fit: ViewParameters) -> Floats:
     """The objective of the fit, (m,): `n log(loss) - 2 PRIOR sum_j (log w_j - k w_j)`.
 
     Minus twice the log-posterior with unknown noise (its most probable value, `loss / n`, put in)
@@ -157,7 +154,7 @@ def _count(fit: ViewParameters) -> int:
     return 3 * q * q + q**3
 
 
-def _step(errors: MomentErrors, fit: ViewParameters, damping: Array) -> Array:
+def _step(errors: MomentErrors, fit: ViewParameters, damping: Floats) -> Floats:
     """Damped Gauss-Newton step `(J^T J + prior + damping * diagonal)^-1 (J^T errors + prior)`."""
     normal, gradient = normal_matrix(fit), _gradient(errors, fit)
     w, k = fit.weights, fit.weights.shape[1]

@@ -15,6 +15,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from latenttree.engine.arrays import Bools, Floats, Ints
+from latenttree.parameters.view_moments import transposed
 
 LEAST_EIGENVALUE = 1e-6
 """Lower bound of the eigenvalues of the second moments of whitened views."""
@@ -67,13 +68,13 @@ def _state_predictors(triplets: TripletFactors, rows: Ints, used: Bools) -> Floa
     inner = triplets.factors[rows][:, :, 1:] * used[:, :, None, None]
     b = np.concatenate([np.ones((len(w), 1, k)), inner.reshape(len(w), 3 * (k - 1), k)], axis=1)
     weighted = b * w[:, None, :]
-    second = weighted @ _t(b)
+    second = weighted @ transposed(b)
     for s in range(3):
         block = slice(1 + s * (k - 1), 1 + (s + 1) * (k - 1))
         second[:, block, block] = np.eye(k - 1)
     values, vectors = np.linalg.eigh(second)
     values = np.maximum(values, LEAST_EIGENVALUE)
-    linear = _t(weighted) @ (vectors / values[:, None, :]) @ _t(vectors)
+    linear = transposed(weighted) @ (vectors / values[:, None, :]) @ transposed(vectors)
     reading = np.linalg.pinv(linear @ b, rcond=1 / triplets.worst_gain) @ linear
     spread = np.zeros((len(w), k, 3, k))
     spread[..., 1:] = reading[:, :, 1:].reshape(len(w), k, 3, k - 1) * used[:, None, :, None]
@@ -81,17 +82,12 @@ def _state_predictors(triplets: TripletFactors, rows: Ints, used: Bools) -> Floa
     return spread
 
 
-def _t(x: Floats) -> Floats:
-    """Matrices on the last two axes, transposed."""
-    return x.swapaxes(-1, -2)
-
-
 def joint_states(one: Floats, other: Floats, cross: Floats) -> Floats:
     """Joint moments of the states of two triplets, `(e, k, k)`, from their predictors and the
     moments `cross` `(e, 3, k, 3, k)` of their views."""
     e, k = one.shape[:2]
     flat = cross.reshape(e, 3 * k, 3 * k)
-    return one.reshape(e, k, 3 * k) @ flat @ _t(other.reshape(e, k, 3 * k))
+    return one.reshape(e, k, 3 * k) @ flat @ transposed(other.reshape(e, k, 3 * k))
 
 
 def balanced(joint: Floats, rows: Floats, columns: Floats) -> Floats:

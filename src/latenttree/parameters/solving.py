@@ -114,7 +114,7 @@ def solve_moments(
     weights = np.maximum(parts.weights, min(LEAST_WEIGHT, LEAST_SAMPLES / moments.n_samples))
     weights /= weights.sum(axis=1, keepdims=True)
     gain = max(WORST_GAIN, float(np.sqrt(moments.n_samples)))
-    triplets = TripletFactors(weights, np.stack(parts.factors, axis=1), gain)
+    triplets = TripletFactors(weights, parts.factors.swapaxes(0, 1), gain)
     work = _Regression(tree, views, layout, moments, roots, triplets).aligned()
     trust = 1 / np.minimum(parts.condition, LEAST_TRUST) ** 2
     joints: list[Any] = [None] * len(tree.edges)

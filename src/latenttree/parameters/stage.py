@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from latenttree.config import FitConfig
 from latenttree.data import Table
 from latenttree.data.chunk import Chunk
 from latenttree.distances.stage import Measured, States
+from latenttree.engine import Gathered
 from latenttree.parameters.gaussian import GaussianStart, gaussian_start
 from latenttree.parameters.moment_start import moment_start
 from latenttree.parameters.solving import Parameters
@@ -34,24 +35,14 @@ def estimate_parameters(
 
 
 def _gaussian_start(tree: Tree, table: Table, n_dims: int, n_jobs: int) -> GaussianStart:
-    parts = table.run(_Numbers(table.n_vars), n_jobs)
+    parts = table.run(Gathered(partial(_numbers, table.n_vars)), n_jobs)
     X = np.concatenate([np.column_stack(columns) for columns in parts], dtype=np.float64)
     widths = [1 if x.ndim == 1 else x.shape[1] for x in parts[0]]
     offsets = np.concatenate([[0], np.cumsum(widths)])
     return gaussian_start(tree, X, offsets, n_dims, table.weights, n_jobs)
 
 
-@dataclass(frozen=True)
-class _Numbers:
-    """The values of all variables, brought home: a list of arrays for each chunk."""
-
-    n_vars: int
-
-    def start(self) -> list[list[NDArray[Any]]]:
-        """None."""
-        return []
-
-    def add(self, total: list[list[NDArray[Any]]], chunk: Chunk, n_jobs: int) -> None:
-        """Append those of a chunk."""
-        columns = (chunk.arrays[v] for v in range(self.n_vars))
-        total.append([x.toarray() if issparse(x) else x for x in columns])
+def _numbers(n_vars: int, chunk: Chunk, n_jobs: int) -> list[NDArray[Any]]:
+    """The values of all variables."""
+    columns = (chunk.arrays[v] for v in range(n_vars))
+    return [x.toarray() if issparse(x) else x for x in columns]

@@ -14,15 +14,13 @@ from itertools import permutations
 
 import numpy as np
 
+from latenttree.engine.arrays import Floats
 from latenttree.engine.kernels import kernel
 from latenttree.parameters.moment_fit import FLOOR, moment_errors, weighted_loss
 from latenttree.parameters.view_moments import (
-    Array,
-    Three,
     ViewMoments,
     ViewParameters,
     on_simplex,
-    three,
     transposed,
 )
 
@@ -43,8 +41,8 @@ def diagonalised_start(moments: ViewMoments) -> ViewParameters:
     best = np.argmin(handicap * losses, axis=0)
     rows = np.arange(len(best))
     weights = np.stack([fit.weights for fit in fits])[best, rows]
-    a, b, c = (np.stack([fit.factors[v] for fit in fits])[best, rows] for v in range(3))
-    return ViewParameters(weights, (a, b, c))
+    factors = np.stack([fit.factors for fit in fits], axis=1)[:, best, rows]
+    return ViewParameters(weights, factors)
 
 
 def _pivoted(moments: ViewMoments, pivot: int) -> list[ViewParameters]:
@@ -72,24 +70,20 @@ def _pivoted(moments: ViewMoments, pivot: int) -> list[ViewParameters]:
     # M_vc Q V = A_v W^1/2, and S in place of M_cc (which is no product of the factors)
     pairs = {a: ac, b: transposed(cb), c: 0.5 * (carried + transposed(carried))}
     basis = basis * np.where(root < 0, -1.0, 1.0)[:, None, :]
-    halves = [pairs[view] @ basis for view in range(3)]
+    halves = np.stack([pairs[view] @ basis for view in range(3)])  # A_b W^1/2
     lifts = (FLOOR, SHARE / root.shape[1])
-    return [_unscaled(on_simplex(root**2, lift), halves) for lift in lifts]
+    weights = [on_simplex(root**2, lift) for lift in lifts]
+    return [ViewParameters(w, halves / np.sqrt(w)[:, None, :]) for w in weights]
 
 
-def _unscaled(weights: Array, halves: Sequence[Array]) -> ViewParameters:
-    """From `A_b W^1/2` to `A_b`."""
-    return ViewParameters(weights, three(half / np.sqrt(weights)[:, None, :] for half in halves))
-
-
-def _inverse(x: Array) -> Array:
+def _inverse(x: Floats) -> Floats:
     """Inverse of square matrices, singular values lifted to `SPAN` of the largest."""
     u, s, vt = np.linalg.svd(x)
     top = np.where(s[:, :1] > 0, s[:, :1], 1.0)
     return transposed(vt) @ (transposed(u) / np.maximum(s, SPAN * top)[:, :, None])
 
 
-def _whitening(s: Array) -> Array:
+def _whitening(s: Floats) -> Floats:
     """Q with `Q^T S Q = I`, for the symmetric part of S.
 
     Noise makes a small eigenvalue negative: its size is then still the best guess of the size.
@@ -100,7 +94,7 @@ def _whitening(s: Array) -> Array:
     return vectors / np.sqrt(np.maximum(size, SPAN * np.where(top > 0, top, 1.0)))[:, None, :]
 
 
-def _apply(tensor: Array, maps: Three) -> Array:
+def _apply(tensor: Floats, maps: Sequence[Floats]) -> Floats:
     """`sum T[a, b, c] X[i, a] Y[j, b] Z[k, c]`, O(k^4)."""
     for one in maps:  # the first axis is mapped and goes to the end, three times
         m, q, r, s = tensor.shape
@@ -109,7 +103,7 @@ def _apply(tensor: Array, maps: Three) -> Array:
     return tensor
 
 
-def _symmetric(tensor: Array) -> Array:
+def _symmetric(tensor: Floats) -> Floats:
     total = sum(np.transpose(tensor, (0, *axes)) for axes in permutations((1, 2, 3)))
     return np.ascontiguousarray(total) / 6
 

@@ -1,99 +1,77 @@
 """Moments of three views of hidden variables, and the parameters fitted to them, as arrays.
 
-The first axis of every array counts the hidden variables (m). A view has `q` coordinates, a hidden
-variable `k` states. In the formulas below `k` is the number of states, as in the paper.
+There are m hidden variables, of `k` states each; their three views have `q` coordinates each. In
+the formulas below `k` is the number of states, as in the paper.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from latenttree.engine.arrays import Bools, Floats
-
-Array: TypeAlias = Floats
-Three: TypeAlias = tuple[Array, Array, Array]
-Rows: TypeAlias = NDArray[np.intp] | Bools
+from latenttree.engine.arrays import Bools, Floats, Ints
 
 PAIRS = ((0, 1), (0, 2), (1, 2))
 
 
-@dataclass(frozen=True)
-class ViewMoments:
-    """Of m triplets: third (m, q, q, q); first, three (m, q); second, (1,2), (1,3), (2,3)."""
+class ViewMoments(NamedTuple):
+    """Moments of m triplets of views."""
 
-    third: Array
-    first: Three
-    second: Three
+    third: Floats  # (m, q, q, q)
+    first: Floats  # (3, m, q)
+    second: Floats  # (3, m, q, q), of the views of `PAIRS`
 
-    def take(self, rows: Rows) -> ViewMoments:
+    def take(self, rows: Ints | Bools) -> ViewMoments:
         """The moments of some triplets."""
-        return ViewMoments(self.third[rows], *(each(x, rows) for x in (self.first, self.second)))
+        return ViewMoments(self.third[rows], self.first[:, rows], self.second[:, rows])
 
     def without_constant(self) -> ViewMoments:
         """The same without the first coordinate of every view."""
-        first, second = (each(self.first, np.s_[:, 1:]), each(self.second, np.s_[:, 1:, 1:]))
+        first, second = self.first[:, :, 1:], self.second[:, :, 1:, 1:]
         return ViewMoments(self.third[:, 1:, 1:, 1:], first, second)
 
-    def pair(self, a: int, b: int) -> Array:
+    def pair(self, a: int, b: int) -> Floats:
         """`E[y_a y_b^T]`, (m, q, q)."""
         return oriented_pair(self.second, a, b)
 
-    def size(self) -> Array:
+    def size(self) -> Floats:
         """Sum of squares of all moments, (m,)."""
-        parts = (*self.first, *self.second, self.third)
-        return np.add.reduce([squares(x) for x in parts])
+        return np.add.reduce([squares(x) for x in (*self.first, *self.second, self.third)])
 
 
-@dataclass(frozen=True)
-class ViewParameters:
-    """Weights (m, k) and factors, three (m, q, k), column j = E[y_b | h = j]."""
+class ViewParameters(NamedTuple):
+    """What is fitted to the moments of m triplets of views."""
 
-    weights: Array
-    factors: Three
+    weights: Floats  # (m, k)
+    factors: Floats  # (3, m, q, k), column j of view b = E[y_b | h = j]
 
-    def take(self, rows: Rows) -> ViewParameters:
+    def take(self, rows: Ints | Bools) -> ViewParameters:
         """The parameters of some triplets, copied."""
-        return ViewParameters(self.weights[rows], each(self.factors, rows))
+        return ViewParameters(self.weights[rows], self.factors[:, rows])
 
-    def replace(self, rows: Rows, new: ViewParameters) -> None:
+    def replace(self, rows: Ints | Bools, new: ViewParameters) -> None:
         """Write `new` over the given rows, in place."""
         self.weights[rows] = new.weights
-        for old, factor in zip(self.factors, new.factors, strict=True):
-            old[rows] = factor
+        self.factors[:, rows] = new.factors
 
 
-def three(arrays: Iterable[Array]) -> Three:
-    """Three arrays as a tuple."""
-    a, b, c = arrays
-    return a, b, c
-
-
-def each(arrays: Three, part: Any) -> Three:
-    """The same part of three arrays."""
-    return three(x[part] for x in arrays)
-
-
-def oriented_pair(second: Three, a: int, b: int) -> Array:
+def oriented_pair(second: Floats, a: int, b: int) -> Floats:
     """The array of views a and b among those of `PAIRS`, transposed where `a > b`."""
     return second[PAIRS.index((a, b))] if a < b else transposed(second[PAIRS.index((b, a))])
 
 
-def transposed(x: Array) -> Array:
+def transposed(x: Floats) -> Floats:
     """Matrices on the last two axes, transposed."""
     return x.swapaxes(-1, -2)
 
 
-def squares(x: Array) -> Array:
+def squares(x: Floats) -> Floats:
     """Sums of squares over all axes but the first, (m,)."""
     return (x**2).sum(axis=tuple(range(1, x.ndim)))
 
 
-def on_simplex(weights: Array, floor: float) -> Array:
+def on_simplex(weights: Floats, floor: float) -> Floats:
     """Rows >= 0 scaled to sum 1, raised to the floor, and scaled to sum 1 again."""
     total = weights.sum(axis=1, keepdims=True)
     even = np.full_like(weights, 1 / weights.shape[1])

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.data.checks import MAX_ALL_UNIQUE, column_error, listing, option_error
+from latenttree.data.columns.vectors import Vector
 from latenttree.data.values import FAMILIES, TRAITS
 from latenttree.errors import DataError, Option, Phrase, Text
 
@@ -115,29 +116,16 @@ def check_scores(requested: str, name: str) -> None:
 # --- vectors -------------------------------------------------------------------------
 
 
-def vector_family(
-    requested: str,
-    known: NDArray[Any],
-    name: str,
-    n_rows: int = 0,
-    loose: bool = False,
-    n_known: int = 0,
-    total: float | None = None,
-) -> str:
-    """Family of a variable with one value a sample.
-
-    `known` are the values that are not missing: booleans, integers, floats, or anything else (text,
-    labels); perhaps only the different ones, then `n_known` is the number of their rows. `loose`
-    allows integers to be numbers, as in a DataFrame. `total` is the weight of these rows."""
+def vector_family(requested: str, vector: Vector, name: str, total: float = 0.0) -> str:
+    """Family of a variable with one value a sample; `total` is the weight of the rows that have a
+    value. The known values of the vector may be the different ones only."""
+    known = vector.known
     number = known.dtype.kind in "biuf"
     if requested == AUTO:
-        n_known = max(n_known, len(known))
-        total = n_known if total is None else total
-        return _suggested(known, max(n_rows, n_known), loose, n_known, total)
+        return _suggested(vector, total)
     if not TRAITS[requested].scalar:
-        what = (
-            f"family {requested!r} is for a block of several columns, but {name!r} is a single one"
-        )
+        what = f"family {requested!r} is for a block of several columns"
+        what += f", but {name!r} is a single one"
         or_groups = Phrase("or groups", ", or a matrix with groups")
         remedy = Text("pass a dict with an (n, d) block", or_groups)
         raise wrong_family(what, remedy, name, requested)
@@ -152,13 +140,13 @@ def vector_family(
     return "gaussian" if requested in alike else requested
 
 
-def _suggested(known: NDArray[Any], n_rows: int, loose: bool, n_known: int, total: float) -> str:
-    kind = known.dtype.kind
+def _suggested(vector: Vector, total: float) -> str:
+    known, kind = vector.known, vector.known.dtype.kind
     if kind == "f":
-        category = is_few_whole_numbers(known) or is_row_number(known, n_rows, n_known)
+        category = is_few_whole_numbers(known) or _numbers_rows(vector)
     else:
-        rare = loose and kind in "iu" and _many_and_rare(known, total)
-        category = not rare or is_row_number(known, n_rows, n_known)
+        rare = vector.loose and kind in "iu" and _many_and_rare(known, total)
+        category = not rare or _numbers_rows(vector)
     return "categorical" if category else "gaussian"
 
 
@@ -170,10 +158,11 @@ def _many_and_rare(known: NDArray[Any], total: float) -> bool:
     return n_values > MANY_VALUES and total < MIN_ROWS_PER_VALUE * n_values
 
 
-def is_row_number(known: NDArray[Any], n_rows: int, n_known: int) -> bool:
+def _numbers_rows(vector: Vector) -> bool:
     """Whether values number the rows: more than 20 whole numbers, all different, in a range less
     than twice as long as the rows are many."""
-    if n_known <= MAX_ALL_UNIQUE or float(known.max()) - float(known.min()) + 1 >= 2 * n_rows:
+    known, n_known = vector.known, vector.n_known
+    if n_known <= MAX_ALL_UNIQUE or float(known.max()) - float(known.min()) + 1 >= 2 * vector.n:
         return False
     if known.dtype.kind == "f" and not (whole(known[:_PREVIEW]) and whole(known)):
         return False
@@ -203,9 +192,10 @@ def block_family(requested: str, content: BlockContent, width: int, name: str) -
             return "multinomial" if width > 1 else "poisson"
         return {"one-hot": "categorical", "binary": "multihot"}.get(content, "gaussian_diagonal")
     if not TRAITS[requested].block:
-        what = f"family {requested!r} is for a single column, but {name!r} is a block of {width} "
+        block = f"{name!r} is a block of {width} columns"
+        what = f"family {requested!r} is for a single column, but {block}"
         remedy = "'multihot' reads it as a group of codes that are 0 or 1"
-        raise wrong_family(f"{what}columns", remedy, name, requested)
+        raise wrong_family(what, remedy, name, requested)
     if requested == "multinomial" and width == 1:
         what = f"family 'multinomial' is for a bag of several counts, but {name!r} has one column"
         raise wrong_family(what, "use 'poisson'", name, requested)

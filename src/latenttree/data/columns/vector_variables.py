@@ -40,12 +40,12 @@ def variable_of(
     normal `scores` for a Gaussian tree."""
     if scores:
         return _score_variable(vector, name, requested, weights)
-    known = (
-        _numbers_of_labels(vector.known) if vector.labelled and requested != AUTO else vector.known
-    )
-    mass = vector.weights(weights)
+    read = vector
+    if vector.labelled and requested != AUTO:
+        read = replace(vector, known=_numbers_of_labels(vector.known))
+    known, mass = read.known, vector.weights(weights)
     total = vector.n_known if mass is None else float(mass.sum())
-    family = vector_family(requested, known, name, vector.n, vector.loose, vector.n_known, total)
+    family = vector_family(requested, read, name, total)
     if family in CODED:
         return _coded(vector, name, family, requested)
     x = known.astype(np.float64)
@@ -122,8 +122,8 @@ def _ranked(vector: Vector, name: str) -> Encoded:
     if vector.levels is None:
         first = vector.known[:1].tolist()[0]
         what = f"family 'ordinal' of column {name!r}: {first!r} and the other labels have no order"
-        remedy = "pass integers, or an ordered category (pandas.Categorical(..., "
-        raise wrong_family(what, f"{remedy}ordered=True), polars.Enum)", name, first)
+        types = "pandas.Categorical(..., ordered=True), polars.Enum"
+        raise wrong_family(what, f"pass integers, or an ordered category ({types})", name, first)
     labels, codes = encode_integers(_positions(vector.known, vector.levels))
     return label_array([vector.levels[i] for i in labels.tolist()]), codes
 

@@ -232,8 +232,8 @@ def _members(record: dict[str, Any], n_columns: int) -> tuple[NDArray[np.int64],
 
 def _check_together(schema: SchemaFields) -> None:
     """Raise unless the fields fit each other: `decode` relies on all of them."""
-    for i in range(schema.n_vars):
-        _check_variable(schema, i)
+    for i, (j, coded) in enumerate(zip(schema.index.tolist(), schema.coded.tolist(), strict=True)):
+        _check_variable(schema, i, schema.columns[j], coded)
     _check_container(schema)
     container, members = schema.container, schema.members
     for j, column in enumerate(schema.columns):
@@ -253,12 +253,11 @@ def _check_together(schema: SchemaFields) -> None:
     _require(unnamed, f"it has names from {container!r}, which has none")
 
 
-def _check_variable(schema: SchemaFields, i: int) -> None:
+def _check_variable(schema: SchemaFields, i: int, column: InputColumn, coded: bool) -> None:
     """Categories have labels, except in sparse binary tables and blocks; a number has one
     dimension."""
-    column, name = schema.columns[schema.index[i]], schema.names[i]
-    vector = column.form == "vector"
-    if schema.coded[i]:
+    name, vector = schema.names[i], column.form == "vector"
+    if coded:
         labelled = schema.categories[i] is not None or not vector or schema.kind != "codes"
         _require(labelled, "variable {!r} has no categories", name)
         return

@@ -189,10 +189,10 @@ class NumberBlock(Kind):
             remedy = "a block must be numeric: convert it, for example astype(float)"
             raise column_error(what, remedy, name, block.dtype)
         block = self._sparse(block) if sparse.issparse(block) else self._dense(block, column.mask)
-        gaps = not sparse.issparse(block) and np.isnan(block).any()
-        if self.column.form != "sparse" or gaps:
-            return block.toarray().astype(np.float64) if sparse.issparse(block) else block
-        return canonical_csr(sparse.csr_array(block), self._names, negative=True)
+        is_sparse = sparse.issparse(block)
+        if self.column.form == "sparse" and (is_sparse or not np.isnan(block).any()):
+            return canonical_csr(sparse.csr_array(block), self._names, negative=True)
+        return block.toarray().astype(np.float64) if is_sparse else block
 
     @cached_property
     def _names(self) -> list[str]:
@@ -235,8 +235,9 @@ def numbers_of(vector: Vector, family: str, name: str) -> Floats:
     if wrong is not None:
         value = known[wrong : wrong + 1].tolist()[0]
         what, row = f"{type(value).__name__} {value!r}", vector.row(wrong)
-        remedy = f"the model was fitted on numbers of family {family!r}: convert the column, "
-        raise cell_error(what, value, row, name, remedy + "for example astype(float)")
+        remedy = f"the model was fitted on numbers of family {family!r}"
+        remedy += ": convert the column, for example astype(float)"
+        raise cell_error(what, value, row, name, remedy)
     x = np.array(known, dtype=np.float64)
     check_range(x, family, lambda i: (vector.row(i), name))
     return vector.spread(x, np.nan)

@@ -229,7 +229,7 @@ class NumericOnDisk(Vector):
 
     def variable(self, name: str, requested: str) -> NumericOnDiskVariable:
         """The variable, as `vector_variables.variable_of` would make it of the rows."""
-        family = "gaussian" if requested == AUTO else vector_family(requested, np.zeros(1), name)
+        family = "gaussian" if requested == AUTO else vector_family(requested, self, name)
         extent = range_of(self.parts)
         if requested == AUTO and self._numbers_rows(extent):
             raise identifier(name, extent.rows, True)
@@ -248,7 +248,7 @@ class NumericOnDisk(Vector):
         )
 
     def _numbers_rows(self, extent: Range) -> bool:
-        """`families.is_row_number`."""
+        """Whether values number the rows, as `families` defines it."""
         near = extent.rows > MAX_ALL_UNIQUE and extent.high - extent.low + 1 < 2 * self.n
         return extent.whole and near and all_different(self.parts, extent)
 

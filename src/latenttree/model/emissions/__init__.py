@@ -3,11 +3,9 @@
 One family, one file. Inference asks a family for the likelihood of values in each state and takes
 it as soft evidence on the neighbour, so a family needs to know nothing about trees; learning gives
 it posteriors of the neighbour's states and takes back sums that add over samples. Categorical
-variables are also tables of the model itself, where kernels look likelihoods up row by row.
+variables have none: they are tables of the model itself, where kernels look likelihoods up.
 """
 
-from latenttree.model.emissions.bernoulli import Bernoulli
-from latenttree.model.emissions.categorical import Categorical
 from latenttree.model.emissions.choose import pooled, restored
 from latenttree.model.emissions.full_gaussian import FullGaussian
 from latenttree.model.emissions.gaussian import Gaussian
@@ -17,8 +15,6 @@ from latenttree.model.emissions.multinomial import Multinomial
 from latenttree.model.emissions.poisson import Poisson
 
 __all__ = [
-    "Bernoulli",
-    "Categorical",
     "Emission",
     "FullGaussian",
     "Gaussian",

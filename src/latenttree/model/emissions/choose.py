@@ -7,8 +7,6 @@ from typing import Any
 from numpy.typing import NDArray
 
 from latenttree.engine.arrays import Floats
-from latenttree.model.emissions.bernoulli import Bernoulli
-from latenttree.model.emissions.categorical import Categorical
 from latenttree.model.emissions.full_gaussian import FullGaussian
 from latenttree.model.emissions.gaussian import Gaussian
 from latenttree.model.emissions.interface import Emission
@@ -17,9 +15,6 @@ from latenttree.model.emissions.multinomial import Multinomial
 from latenttree.model.emissions.poisson import Poisson
 
 CLASSES: dict[str, type[Emission]] = {
-    "categorical": Categorical,
-    "ordinal": Categorical,
-    "binary": Bernoulli,
     "gaussian": Gaussian,
     "gaussian_spherical": Gaussian,
     "gaussian_diagonal": Gaussian,
@@ -34,7 +29,7 @@ CLASSES: dict[str, type[Emission]] = {
 def pooled(family: str, values: Any, n_states: int, weights: Floats | None = None) -> Emission:
     """The fit to the whole sample in every one of `n_states` states: where learning starts.
 
-    `values` as in `Table.values.arrays`, or codes; `weights` `(n,)`. What a family keeps of the
+    `values` as in `Table.values.arrays`; `weights` `(n,)`. What a family keeps of the
     sample for good (units, dimension, dense or sparse) is taken here."""
     return _class(family).pooled(family, values, n_states, weights)
 

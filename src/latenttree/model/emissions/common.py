@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -176,6 +177,23 @@ def logit(p: Floats) -> Floats:
 def expit(x: Floats) -> Floats:
     """Inverse of `logit`, kept off 0 and 1."""
     return np.clip(1 / (1 + np.exp(-np.clip(x, -700, 700))), TINY, 1 - TINY)
+
+
+class Link(NamedTuple):
+    """Parameters as free real numbers, and back, in arrays of the same shape; numbers out of range
+    are clipped."""
+
+    free: Callable[[Floats], Floats]
+    back: Callable[[Floats], Floats]
+
+
+def log_link(least: float) -> Link:
+    """Logarithms of numbers of at least `least`."""
+    return Link(np.log, lambda x: np.exp(np.clip(x, np.log(least), 100.0)))
+
+
+REAL = Link(np.asarray, np.asarray)
+LOGIT = Link(logit, expit)
 
 
 def largest(rows: Floats) -> Floats:

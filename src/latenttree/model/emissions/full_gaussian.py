@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,16 @@ from scipy import sparse
 
 from latenttree.engine.arrays import Bools, Floats
 from latenttree.errors import DataError, Option, Text
-from latenttree.model.emissions.common import FLOOR, TINY, Form, form_of, ratio, shaped, split_rows
+from latenttree.model.emissions.common import (
+    FLOOR,
+    REAL,
+    TINY,
+    Form,
+    form_of,
+    ratio,
+    shaped,
+    split_rows,
+)
 from latenttree.model.emissions.gaussian import LOG_2PI, location_and_scale
 from latenttree.model.emissions.interface import Emission
 
@@ -30,6 +39,8 @@ class FullGaussian(Emission):
     `W_j' W_j` the inverse covariance, `O(n d^2 k)`. A row with a gap is missing as a whole.
     Statistics: (row, z, products `z_a z_b` with `a <= b`), `T = 1 + d + d (d + 1) / 2`."""
 
+    links: ClassVar = {"means": REAL}
+
     means: Floats
     covariances: Floats
     shift: Floats
@@ -38,9 +49,7 @@ class FullGaussian(Emission):
     family: str = "gaussian_full"
 
     @classmethod
-    def pooled(
-        cls, family: str, values: Any, n_states: int, weights: Floats | None = None
-    ) -> FullGaussian:
+    def pooled(cls, family: str, values: Any, n_states: int, weights: Floats | None) -> Self:
         """All states with the mean and the deviations of the values."""
         d = 1 if values.ndim == 1 else values.shape[1]
         if d > WIDEST:

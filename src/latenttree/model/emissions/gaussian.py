@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +13,12 @@ from latenttree.data.columns.bins import mean_and_deviation, sparse_spread
 from latenttree.engine.arrays import Bools, Floats
 from latenttree.model.emissions.common import (
     FLOOR,
+    REAL,
     Form,
     counted,
     form_of,
     known_total,
+    log_link,
     ratio,
     shaped,
     split,
@@ -41,6 +42,8 @@ class Gaussian(Emission):
     - log(2 pi v_cj) / 2 - log scale_c` over the known coordinates: matrix products, `O(nnz k)`.
     Statistics: (known, z, z^2) of every coordinate, `T = 3 d`."""
 
+    links: ClassVar = {"means": REAL, "variances": log_link(FLOOR)}
+
     means: Floats
     variances: Floats
     shift: Floats
@@ -49,9 +52,7 @@ class Gaussian(Emission):
     family: str = "gaussian"
 
     @classmethod
-    def pooled(
-        cls, family: str, values: Any, n_states: int, weights: Floats | None = None
-    ) -> Gaussian:
+    def pooled(cls, family: str, values: Any, n_states: int, weights: Floats | None) -> Self:
         """All states with the mean and variance of the values."""
         shift, scale = location_and_scale(values, weights)
         spherical = family == "gaussian_spherical"
@@ -61,11 +62,6 @@ class Gaussian(Emission):
         variances = np.ones((1 if spherical else len(shift), n_states))
         blank = cls(means, variances, shift, scale, form_of(values), family)
         return blank.fitted_to(values, weights)
-
-    @property
-    def n_parameters(self) -> int:
-        """Free parameters, for BIC."""
-        return int(self.means.size + self.variances.size)
 
     def natural(self) -> Floats:
         """Natural parameters `(T, k)`, see `Emission.natural`."""
@@ -134,21 +130,6 @@ class Gaussian(Emission):
         found = ratio(parts, count, pooled)
         found = np.where(found < -FLOOR, pooled, np.maximum(found, FLOOR))
         return replace(self, means=means, variances=found)
-
-    def vector(self) -> Floats:
-        """The parameters as free real numbers."""
-        return np.concatenate([self.means.ravel(), np.log(self.variances).ravel()])
-
-    def with_vector(self, vector: Floats) -> Gaussian:
-        """The member with these free parameters."""
-        means, logs = np.split(vector, [self.means.size])
-        variances = np.exp(np.clip(logs, np.log(FLOOR), 100.0)).reshape(self.variances.shape)
-        return replace(self, means=means.reshape(self.means.shape), variances=variances)
-
-    def relabelled(self, order: Sequence[int] | NDArray[np.integer[Any]]) -> Gaussian:
-        """States in another order: new state `i` is old state `order[i]`."""
-        at = np.asarray(order)
-        return replace(self, means=self.means[:, at], variances=self.variances[:, at])
 
     def sample(self, states: NDArray[np.integer[Any]], rng: np.random.Generator) -> Any:
         """Always dense where it is a block: Gaussian noise has no zeros."""

@@ -7,17 +7,15 @@ statistics `t(x)` of a fixed number, whose sums over samples decide a fit.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
-from typing import Any, Protocol, TypeVar
+from dataclasses import fields, replace
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.engine import parallel, single_threaded_blas
 from latenttree.engine.arrays import Floats
-from latenttree.model.emissions.common import FORMS, largest
-
-Self = TypeVar("Self", bound="Emission")
+from latenttree.model.emissions.common import FORMS, Link, largest
 
 
 class Emission(Protocol):
@@ -26,18 +24,19 @@ class Emission(Protocol):
     first has the states as its last axis, and perhaps a `size` and a `form`; then their `family`.
 
     Values are what `Table.values` holds of a variable: `(n,)` numbers with NaN where missing, an
-    `(n, d)` block with NaN, a CSR block, or codes with -1. The statistics `t(x)`, `(T,)`, are those
+    `(n, d)` block with NaN, or a CSR block. The statistics `t(x)`, `(T,)`, are those
     whose sums over samples decide a fit."""
 
+    links: ClassVar[Mapping[str, Link]]
+    """The arrays that are parameters, by name, each with the states as its last axis."""
+
     @classmethod
-    def pooled(
-        cls: type[Self], family: str, values: Any, n_states: int, weights: Floats | None
-    ) -> Self:
+    def pooled(cls, family: str, values: Any, n_states: int, weights: Floats | None) -> Self:
         """The fit to the whole sample in every state, where learning starts; `weights` `(n,)`.
         What the family keeps of the sample for good (units, dimension, dense or sparse) is taken
         here. `family` is the name, where a class serves several."""
 
-    def fitted_to(self: Self, values: Any, weights: Floats | None) -> Self:
+    def fitted_to(self, values: Any, weights: Floats | None) -> Self:
         """Every state fitted to the whole sample."""
         ones = np.ones(values.shape[0]) if weights is None else weights
         target = self.sums(values, ones[:, None])[:, 0]
@@ -50,12 +49,12 @@ class Emission(Protocol):
     @property
     def n_states(self) -> int:
         """Number k of states of the neighbour."""
-        first = next(iter(vars(type(self))["__dataclass_fields__"]))
-        return int(getattr(self, first).shape[-1])
+        return int(getattr(self, next(iter(self.links))).shape[-1])
 
     @property
     def n_parameters(self) -> int:
         """Free parameters, for BIC."""
+        return sum(int(getattr(self, name).size) for name in self.links)
 
     def log_likelihood(self, values: Any) -> Floats:
         """`log P(value | state)`, `(n, k)`; a missing value is certain in every state: zeros."""
@@ -68,7 +67,7 @@ class Emission(Protocol):
         functions of other variables. Sums of parts of the samples add; missing values add nothing.
         The first rows count."""
 
-    def from_sums(self: Self, sums: Floats, smoothing: float, target: Floats) -> Self:
+    def from_sums(self, sums: Floats, smoothing: float, target: Floats) -> Self:
         """The family's member of largest likelihood of `sums + smoothing * target`, `(T, k)`.
 
         `target` `(T,)` are the mean statistics of the whole sample. Sums that no samples have (a
@@ -90,14 +89,26 @@ class Emission(Protocol):
 
     def vector(self) -> Floats:
         """All parameters as free real numbers (means, log-variances, logits), for extrapolation."""
+        free = [link.free(getattr(self, name)) for name, link in self.links.items()]
+        return np.concatenate([x.ravel() for x in free])
 
-    def with_vector(self: Self, vector: Floats) -> Self:
+    def with_vector(self, vector: Floats) -> Self:
         """The member with these parameters; values out of range are clipped."""
+        arrays = [getattr(self, name) for name in self.links]
+        parts = np.split(vector, np.cumsum([x.size for x in arrays[:-1]]))
+        found = {
+            name: link.back(part.reshape(x.shape))
+            for (name, link), part, x in zip(self.links.items(), parts, arrays, strict=True)
+        }
+        return replace(self, **found)  # type: ignore[type-var]
 
-    def relabelled(self: Self, order: Sequence[int] | NDArray[np.integer[Any]]) -> Self:
+    def relabelled(self, order: Sequence[int] | NDArray[np.integer[Any]]) -> Self:
         """States in another order: new state `i` is old state `order[i]`."""
+        at = np.asarray(order)
+        found = {name: getattr(self, name)[..., at] for name in self.links}
+        return replace(self, **found)  # type: ignore[type-var]
 
-    def mixed(self: Self, matrix: Floats) -> Self:
+    def mixed(self, matrix: Floats) -> Self:
         """States that are mixtures of the old, `matrix` `(k, k_new)` with columns on the simplex:
         the member with `E[t | new] = E[t | old] matrix`."""
         expected = self.expected_sums()
@@ -107,8 +118,8 @@ class Emission(Protocol):
         """A value for each state, in the form of the values."""
 
     def impute(self, posterior: Floats) -> Any:
-        """A value for each row of `posterior` `(n, k)`: the mean of numbers, the most probable
-        code or codes, the rounded mean of counts."""
+        """A value for each row of `posterior` `(n, k)`: the mean of numbers, the codes that
+        are probable, the rounded mean of counts."""
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """All but the family as arrays, for `from_arrays`."""
@@ -120,7 +131,7 @@ class Emission(Protocol):
         }
 
     @classmethod
-    def from_arrays(cls: type[Self], family: str, arrays: Mapping[str, NDArray[Any]]) -> Self:
+    def from_arrays(cls, family: str, arrays: Mapping[str, NDArray[Any]]) -> Self:
         """The member that `to_arrays` took apart."""
         known: dict[str, Any] = {name: arrays[name] for name in array_names(cls)}
         for name, array in known.items():

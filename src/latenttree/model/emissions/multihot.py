@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.special import expit
 
-from latenttree.engine.arrays import Floats
+from latenttree.engine.arrays import Floats, Ints
 from latenttree.model.emissions.common import (
     CHUNK,
+    LOGIT,
     Form,
+    Link,
     draw_columns,
-    expit,
     form_of,
     logit,
     probability,
@@ -30,6 +32,9 @@ from latenttree.model.emissions.interface import Emission
 LEAST_SOME = 1e-9
 """Smallest `Z`; there the group is a categorical variable to nine digits."""
 
+NEWTON_STEPS = 80
+"""Upper bound of the number of steps to `Z`."""
+
 
 @dataclass(frozen=True, eq=False)
 class MultiHot(Emission):
@@ -42,23 +47,21 @@ class MultiHot(Emission):
     As `Z -> 0` exactly one code occurs: a categorical variable. A row with a gap is missing as a
     whole. Statistics: (row, none, x), `T = d + 2`."""
 
+    links: ClassVar = {
+        "none": LOGIT,
+        "codes": Link(logit, lambda x: expit(np.clip(x, -45.0, 30.0))),
+    }
+
     none: Floats
     codes: Floats
     form: Form = "dense"
     family: str = "multihot"
 
     @classmethod
-    def pooled(
-        cls, family: str, values: Any, n_states: int, weights: Floats | None = None
-    ) -> MultiHot:
+    def pooled(cls, family: str, values: Any, n_states: int, weights: Floats | None) -> Self:
         """All states with the frequencies of the codes, and of rows without any."""
         half = np.full((values.shape[1] + 1, n_states), 0.5)
         return cls(half[0], half[1:], form_of(values), family).fitted_to(values, weights)
-
-    @property
-    def n_parameters(self) -> int:
-        """Free parameters, for BIC."""
-        return int(self.codes.size) + self.n_states
 
     @cached_property
     def log_absent(self) -> Floats:
@@ -99,26 +102,7 @@ class MultiHot(Emission):
 
     def from_sums(self, sums: Floats, smoothing: float, target: Floats) -> MultiHot:
         """The M-step: the member of largest likelihood of `sums + smoothing * target`."""
-        pooled_none, pooled_some = _shares(target[:, None], 0.5, 1 / len(self.codes))
-        none, given_some = _shares(sums + smoothing * target[:, None], pooled_none, pooled_some)
-        none = probability(none, pooled_none)
-        given_some = probability(given_some, pooled_some)
-        return replace(self, none=none, codes=given_some * chance_of_some(given_some))
-
-    def vector(self) -> Floats:
-        """The parameters as free real numbers."""
-        return np.concatenate([logit(self.none), logit(self.codes).ravel()])
-
-    def with_vector(self, vector: Floats) -> MultiHot:
-        """The member with these free parameters."""
-        k = self.n_states
-        codes = 1 / (1 + np.exp(-np.clip(vector[k:], -45.0, 30.0)))
-        return replace(self, none=expit(vector[:k]), codes=codes.reshape(self.codes.shape))
-
-    def relabelled(self, order: Sequence[int] | NDArray[np.integer[Any]]) -> MultiHot:
-        """States in another order: new state `i` is old state `order[i]`."""
-        at = np.asarray(order)
-        return replace(self, none=self.none[at], codes=self.codes[:, at])
+        return from_many_sums({0: self}, {0: sums}, smoothing, {0: target})[0]
 
     def sample(self, states: NDArray[np.integer[Any]], rng: np.random.Generator) -> Any:
         """The first code that occurs, then those after it, which are free."""
@@ -143,25 +127,6 @@ class MultiHot(Emission):
         return shaped((posterior @ self.mean()[1:].T > 0.5).astype(np.float64), self.form)
 
 
-def chance_of_some(means: Floats, steps: int = 80) -> Floats:
-    """`Z` of the best fit to `means[c] = E[x_c | some]`, `(d, k)` to `(k,)`.
-
-    With `q_c = Z m_c` it solves `g(Z) = 1 - prod_c (1 - Z m_c) - Z = 0`. `g` is concave,
-    `g(0) = 0` and `g(1) <= 0`, so Newton's steps from 1 fall to the positive root, or to zero
-    (here `LEAST_SOME`) where `sum m_c <= 1`. `O(steps d k)`, few steps unless the root is near
-    zero."""
-    z = np.ones(means.shape[1])
-    for _ in range(steps):
-        absent = np.log1p(-z * means).sum(axis=0)
-        slope = np.exp(absent) * (means / (1 - z * means)).sum(axis=0) - 1
-        step = (-np.expm1(absent) - z) / np.where(slope < 0, slope, -1.0)
-        new = np.where(slope < 0, np.clip(z - step, LEAST_SOME, z), LEAST_SOME)
-        if (z - new <= 1e-14 * z).all():
-            return new
-        z = new
-    return z
-
-
 def from_many_sums(
     groups: Mapping[int, MultiHot],
     sums: Mapping[int, Floats],
@@ -184,7 +149,7 @@ def from_many_sums(
     pooled = shares(target, target_codes, 0.5, 1 / widths[owner][:, None])
     none, given = shares(total, counted, *pooled)
     none, given = probability(none, pooled[0]), probability(given, pooled[1])
-    codes = given * _chances_of_some(given, first, owner)[owner]
+    codes = given * chances_of_some(given, first, owner)[owner]
     parts = np.split(codes, first[1:])
     return {
         v: replace(group, none=none[i], codes=parts[i])
@@ -192,10 +157,15 @@ def from_many_sums(
     }
 
 
-def _chances_of_some(means: Floats, first: Any, owner: Any, steps: int = 80) -> Floats:
-    """`chance_of_some` of groups whose codes begin at `first`; code `c` is of group `owner[c]`."""
+def chances_of_some(means: Floats, first: Ints, owner: Ints) -> Floats:
+    """`Z` `(groups, k)` of the best fit to `means[c] = E[x_c | some]`, `(d, k)`, of groups whose
+    codes begin at `first`; code `c` is of group `owner[c]`.
+
+    With `q_c = Z m_c` it solves `g(Z) = 1 - prod_c (1 - Z m_c) - Z = 0`. `g` is concave,
+    `g(0) = 0` and `g(1) <= 0`, so Newton's steps from 1 fall to the positive root, or to zero
+    (here `LEAST_SOME`) where `sum m_c <= 1`. `O(d k)` a step, few unless the root is near zero."""
     z = np.ones((len(first), means.shape[1]))
-    for _ in range(steps):
+    for _ in range(NEWTON_STEPS):
         part = z[owner] * means
         absent = np.add.reduceat(np.log1p(-part), first)
         slope = np.exp(absent) * np.add.reduceat(means / (1 - part), first) - 1
@@ -212,9 +182,3 @@ def _rows(values: Any) -> tuple[Any, Floats, Floats]:
     x, whole = split_rows(values)
     there = np.ones(x.shape[0]) if whole is None else whole.astype(np.float64)
     return x, there, there * (row_totals(x) == 0)
-
-
-def _shares(total: Floats, none: Any, given_some: Any) -> tuple[Floats, Floats]:
-    """`P(none)` `(k,)` and `E[x | some]` `(d, k)`; as given where nothing was counted."""
-    some = total[0] - total[1]
-    return ratio(total[1], total[0], none), ratio(total[2:], some, given_some)

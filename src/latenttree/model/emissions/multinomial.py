@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +13,7 @@ from latenttree.engine.arrays import Floats
 from latenttree.model.emissions.common import (
     TINY,
     Form,
+    Link,
     draw_bags,
     form_of,
     log_factorials,
@@ -34,15 +34,15 @@ class Multinomial(Emission):
     `log P(x | j, N) = log N! - sum_c log x_c! + sum_c x_c log table[c, j]`; an empty row or one
     with a gap is missing. Statistics: the counts. `size` is the total of samples drawn."""
 
+    links: ClassVar = {"table": Link(np.log, lambda x: _shares(softmax(x, axis=0)))}
+
     table: Floats
     size: int = 1
     form: Form = "dense"
     family: str = "multinomial"
 
     @classmethod
-    def pooled(
-        cls, family: str, values: Any, n_states: int, weights: Floats | None = None
-    ) -> Multinomial:
+    def pooled(cls, family: str, values: Any, n_states: int, weights: Floats | None) -> Self:
         """All states with the shares of the items in all bags."""
         ones = np.ones(values.shape[0]) if weights is None else weights
         totals = row_totals(split_rows(values)[0])
@@ -85,19 +85,6 @@ class Multinomial(Emission):
         table = positive(ratio(total, total.sum(axis=0), pooled), pooled)
         return replace(self, table=table / table.sum(axis=0))
 
-    def vector(self) -> Floats:
-        """The parameters as free real numbers."""
-        return np.log(self.table).ravel()
-
-    def with_vector(self, vector: Floats) -> Multinomial:
-        """The member with these free parameters."""
-        table = np.maximum(softmax(vector.reshape(self.table.shape), axis=0), TINY)
-        return replace(self, table=table / table.sum(axis=0))
-
-    def relabelled(self, order: Sequence[int] | NDArray[np.integer[Any]]) -> Multinomial:
-        """States in another order: new state `i` is old state `order[i]`."""
-        return replace(self, table=self.table[:, np.asarray(order)])
-
     def sample(self, states: NDArray[np.integer[Any]], rng: np.random.Generator) -> Any:
         """A bag of items for each state."""
         totals = np.full(len(states), self.size)
@@ -106,3 +93,9 @@ class Multinomial(Emission):
     def impute(self, posterior: Floats) -> Any:
         """Expected counts of a bag of the usual size."""
         return shaped(self.size * (posterior @ self.table.T), self.form)
+
+
+def _shares(table: Floats) -> Floats:
+    """Columns of probabilities of at least about `TINY`."""
+    table = np.maximum(table, TINY)
+    return table / table.sum(axis=0)

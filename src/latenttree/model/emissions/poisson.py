@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +17,7 @@ from latenttree.model.emissions.common import (
     form_of,
     known_total,
     log_factorials,
+    log_link,
     positive,
     ratio,
     shaped,
@@ -33,22 +33,17 @@ class Poisson(Emission):
     `log P(x | j) = sum_c x_c log rates[c, j] - rates[c, j] - log x_c!` over the known coordinates:
     two matrix products. Statistics: (known, x) of every coordinate, `T = 2 d`."""
 
+    links: ClassVar = {"rates": log_link(TINY)}
+
     rates: Floats
     form: Form = "scalar"
     family: str = "poisson"
 
     @classmethod
-    def pooled(
-        cls, family: str, values: Any, n_states: int, weights: Floats | None = None
-    ) -> Poisson:
+    def pooled(cls, family: str, values: Any, n_states: int, weights: Floats | None) -> Self:
         """All states with the mean counts."""
         d = 1 if values.ndim == 1 else values.shape[1]
         return cls(np.ones((d, n_states)), form_of(values), family).fitted_to(values, weights)
-
-    @property
-    def n_parameters(self) -> int:
-        """Free parameters, for BIC."""
-        return int(self.rates.size)
 
     def natural(self) -> Floats:
         """Natural parameters `(T, k)`, see `Emission.natural`."""
@@ -78,19 +73,6 @@ class Poisson(Emission):
         count, total = np.split(sums + smoothing * target[:, None], 2)
         pooled = ratio(target[len(count) :], target[: len(count)], 1.0)[:, None]
         return replace(self, rates=positive(ratio(total, count, pooled), pooled))
-
-    def vector(self) -> Floats:
-        """The parameters as free real numbers."""
-        return np.log(self.rates).ravel()
-
-    def with_vector(self, vector: Floats) -> Poisson:
-        """The member with these free parameters."""
-        rates = np.exp(np.clip(vector, np.log(TINY), 100.0))
-        return replace(self, rates=rates.reshape(self.rates.shape))
-
-    def relabelled(self, order: Sequence[int] | NDArray[np.integer[Any]]) -> Poisson:
-        """States in another order: new state `i` is old state `order[i]`."""
-        return replace(self, rates=self.rates[:, np.asarray(order)])
 
     def sample(self, states: NDArray[np.integer[Any]], rng: np.random.Generator) -> Any:
         """Sparse blocks as bags: the total is Poisson and its items are independent."""

@@ -231,13 +231,12 @@ class GaussianDistribution:
         means: Sequence[ArrayLike],
         own: Sequence[Floats],
         cross: Sequence[Floats],
-        root: int | None = None,
     ) -> Self:
         """The model with covariances `own[v]` of the nodes (`(d, d)`; for a leaf also the diagonal,
         then its noise is diagonal) and `cross[e]` `(d_a, d_b)` of the edges `(a, b)`.
 
         They must be consistent, which is not checked."""
-        root = default_root(tree) if root is None else root
+        root = default_root(tree)
         parents = tree.rooted(root).parents
         loadings: list[Any] = [np.empty((len(own[root]), 0))] * tree.n_nodes
         noise: list[Any] = [own[root]] * tree.n_nodes

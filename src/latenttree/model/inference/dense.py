@@ -16,8 +16,11 @@ from numpy.typing import NDArray
 
 from latenttree.engine import blocks, parallel, single_threaded_blas
 from latenttree.errors import DataError
-from latenttree.model.inference import dense_kernels as dense
-from latenttree.model.inference.dense_kernels import LANE, Query
+from latenttree.model.inference import dense_learning as learning
+from latenttree.model.inference import dense_posteriors as posteriors
+from latenttree.model.inference import dense_states as states_of
+from latenttree.model.inference.dense_lanes import LANE, WIDE, Work, fill_rows, make_work
+from latenttree.model.inference.dense_messages import DEEP, DOWN, NODE, UP
 from latenttree.model.inference.dense_plan import DIM, PLACE, WIDTH, DenseLayout, Plan
 from latenttree.model.inference.distribution import Distribution, ranges
 from latenttree.model.inference.evidence import (
@@ -44,7 +47,8 @@ COUNT_BYTES = 1 << 28
 
 
 class DenseBackend:
-    """Queries to one model, by `dense_kernels`."""
+    """Queries to one model, by the kernels of `dense_learning`, `dense_posteriors`,
+    `dense_states`."""
 
     def __init__(self, model: Distribution) -> None:
         self.model = model
@@ -73,7 +77,7 @@ class DenseBackend:
 
     def log_likelihood(self, evidence: Evidence, n_jobs: int, ones: bool = False) -> Floats:
         """`(n,)`; -inf where the evidence is impossible."""
-        batch = _Batch(self, evidence, dense.LIKELIHOOD, ones=ones)
+        batch = _Batch(self, evidence, learning, learning.LIKELIHOOD, ones=ones)
         batch.run(n_jobs)
         return batch.log_likelihood
 
@@ -82,7 +86,7 @@ class DenseBackend:
     ) -> tuple[Floats, Floats]:
         """Of the nodes `asked`, side by side, NaN where impossible; and the log-likelihood."""
         dims = self.model.dims[asked]
-        batch = _Batch(self, evidence, dense.POSTERIORS, ones=ones)
+        batch = _Batch(self, evidence, posteriors, posteriors.POSTERIORS, ones=ones)
         array = np.empty((batch.n, int(dims.sum())))
         source, columns = batch.rows_of(asked), np.cumsum(dims) - dims
         batch.run(n_jobs, node=asked, column=columns, source=source, values=array)
@@ -96,7 +100,7 @@ class DenseBackend:
         sizes = np.array([model.cpts[v].size for v in below], dtype=np.int64)
         place = np.full(model.tree.n_nodes, -1, dtype=np.int64)
         place[below] = np.cumsum(sizes) - sizes
-        batch = _Batch(self, evidence, dense.PAIRS, buffered=below)
+        batch = _Batch(self, evidence, posteriors, posteriors.PAIRS, buffered=below)
         array = np.empty((batch.n, int(sizes.sum())))
         batch.run(n_jobs, node=place, values=array)
         found = []
@@ -108,7 +112,7 @@ class DenseBackend:
 
     def most_probable(self, evidence: Evidence, n_jobs: int) -> tuple[NDArray[np.int32], Floats]:
         """The most probable states of all nodes together, and `log P(states, evidence)`."""
-        batch = _Batch(self, evidence, dense.BEST, maximise=True)
+        batch = _Batch(self, evidence, states_of, states_of.BEST, maximise=True)
         states = np.empty((batch.n, self.model.tree.n_nodes), dtype=np.int32)
         batch.run(n_jobs, node=np.array(self.model.order), states=states)
         return states, batch.log_likelihood
@@ -129,7 +133,7 @@ class DenseBackend:
                 value=len(codes),
             )
         known = Evidence(codes, {} if evidence is None else evidence.soft)
-        batch = _Batch(self, known, dense.DRAW, n=n)
+        batch = _Batch(self, known, states_of, states_of.DRAW, n=n)
         states = np.empty((n, model.tree.n_nodes), dtype=np.int32)
         shared = {"node": np.array(model.order), "cumulative": batch.cumulative()}
         for start, stop in blocks(n, batch.piece):
@@ -143,7 +147,7 @@ class DenseBackend:
     ) -> tuple[Floats, Floats, Floats]:
         """Expected counts, laid out as `flat`; posteriors of `nodes`, which have neighbours below
         them, side by side; and the log-likelihood of every sample."""
-        batch = _Batch(self, evidence, dense.COUNTS, ones=ones)
+        batch = _Batch(self, evidence, learning, learning.COUNTS, ones=ones)
         source = batch.rows_of(nodes)
         values = np.empty((batch.n, len(source)))
         size = len(batch.plan.table)
@@ -155,7 +159,7 @@ class DenseBackend:
     ) -> Floats:
         """`sum_n w q^2` over the posteriors of all hidden nodes, side by side; a sample of
         probability zero adds nothing."""
-        batch = _Batch(self, evidence, dense.SQUARES, ones=ones)
+        batch = _Batch(self, evidence, learning, learning.SQUARES, ones=ones)
         total = batch.total(n_jobs, batch.layout.n_rows, weight=weights)
         hidden = np.arange(self.model.tree.n_observed, self.model.tree.n_nodes)
         return np.asarray(total[batch.rows_of(hidden)])
@@ -174,7 +178,7 @@ class DenseBackend:
         `Inference.messages`, and with `marginals` `Inference.write_posteriors`. Returns the
         log-likelihood. With `ones`, messages of impossible samples are not exact."""
         visit, scales = message_request(self.model, edges, place, marginals)
-        batch = _Batch(self, evidence, dense.MESSAGES, ones=ones)
+        batch = _Batch(self, evidence, learning, learning.MESSAGES, ones=ones)
         how = {"visit": visit, "scales": scales, "by_sum": marginals is not None}
         batch.run(n_jobs, messages=out, **how)
         return batch.log_likelihood
@@ -193,8 +197,8 @@ def message_request(
     row = np.empty(len(needed), dtype=np.int64)
     row[nodes] = np.arange(len(nodes))
     visit = np.full((len(nodes), 4), -1, dtype=np.int64)
-    visit[:, dense.NODE], visit[:, dense.DEEP] = nodes, deep[nodes]
-    visit[row[lower], np.where(is_up, dense.UP, dense.DOWN)] = place
+    visit[:, NODE], visit[:, DEEP] = nodes, deep[nodes]
+    visit[row[lower], np.where(is_up, UP, DOWN)] = place
     scales = np.zeros((len(nodes), 2, weights.shape[1]))
     scales[row[lower], np.where(is_up, 0, 1)] = weights
     return visit, scales
@@ -202,37 +206,22 @@ def message_request(
 
 PER_SAMPLE = ("values", "states", "weight", "uniform")
 
-EMPTY: dict[str, Any] = {
-    "node": np.empty(0, dtype=np.int64),
-    "column": np.empty(0, dtype=np.int64),
-    "source": np.empty(0, dtype=np.int64),
-    "visit": np.empty((0, 4), dtype=np.int64),
-    "scales": np.empty((0, 2, 0)),
-    "by_sum": False,
-    "weight": np.empty(0),
-    "uniform": np.empty((0, 0)),
-    "cumulative": np.empty(0),
-    "values": np.empty((0, 0)),
-    "counts": np.empty(0),
-    "states": np.empty((0, 0), dtype=np.int32),
-    "messages": np.empty((0, 0, 0), dtype=np.float32),
-}
-
 
 class _Batch:
-    """Checked evidence, the plan, and the kernel run over pieces of samples."""
+    """Checked evidence, the plan, and the kernel of a module run over pieces of samples."""
 
     def __init__(
         self,
         backend: DenseBackend,
         evidence: Evidence,
+        kernels: Any,
         task: int,
         n: int | None = None,
         buffered: Sequence[int] = (),
         maximise: bool = False,
         ones: bool = False,
     ) -> None:
-        self.model, self.task = backend.model, task
+        self.model, self.kernels, self.task = backend.model, kernels, task
         self.ones, self.by_ones = Ones.of(evidence.codes) if ones else NO_ONES, ones
         self.codes = evidence.codes if ones else check_codes(self.model, evidence)
         self.soft = stacked_soft(self.model, evidence)
@@ -253,7 +242,9 @@ class _Batch:
         steps = np.where(node[:, PLACE] < 0, node[:, WIDTH], 1)
         self._positions = np.ascontiguousarray(node[:, DIM]), steps
         self._buffers = threading.local()
-        self._wide = int(self.plan.node[self.plan.order, DIM].max()) >= dense.WIDE
+        self._with_above = kernels is learning and task == learning.MESSAGES
+        wide = int(self.plan.node[self.plan.order, DIM].max()) >= WIDE
+        self._wide = True if wide else None
 
     def rows_of(self, nodes: Ints) -> Ints:
         """Buffer rows of the states of nodes, one after another; 0 for those without."""
@@ -313,21 +304,20 @@ class _Batch:
         rows, work = self._own_buffers(-(-n // self.width))
         if not self.by_ones:
             codes = self._rows_of(self.codes, start, stop)
-            if dense.fill_rows(codes, *self._positions, rows):
+            if fill_rows(codes, *self._positions, rows):
                 raise unknown_code(self.model, self.codes)
-        query = Query(**(EMPTY | {"log_likelihood": ll, "start": start} | own | shared))
-        if self.task in (dense.BEST, dense.DRAW):
-            dense.answer_states(self.task, self.plan, work, rows, soft, n, query)
-        else:
-            indptr = self.ones.indptr[start : stop + 1] if self.by_ones else self.ones.indptr
-            dense.answer(self.task, self.plan, work, rows, soft, indptr, self.ones.leaf, n, query)
+        place = {"start": start} if "messages" in shared else {}
+        query = self.kernels.Query(ll, **own, **shared, **place)
+        indptr = self.ones.indptr[start : stop + 1] if self.by_ones else self.ones.indptr
+        given = (self.plan, work, rows, soft, indptr, self.ones.leaf)
+        self.kernels.answer(self.task, *given, n, self._wide, query)
         ll += self._rows_of(self.soft.log_scale, start, stop)
 
-    def _own_buffers(self, n_lanes: int) -> tuple[NDArray[np.int32], dense.Work]:
+    def _own_buffers(self, n_lanes: int) -> tuple[NDArray[np.int32], Work]:
         """This thread's buffers, made once: fresh memory costs more than what is done with it."""
         own = self._buffers
         if not hasattr(own, "work"):
-            own.work = dense.make_work(self.plan, self.task, self.width)
+            own.work = make_work(self.plan, self.width, self._with_above)
             lanes = 1 if self.by_ones else self.piece // self.width
             own.rows = np.empty((lanes, self.layout.n_own + 1, self.width), dtype=np.int32)
         return own.rows[:n_lanes], own.work

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from latenttree.errors import DataError
 from latenttree.model.inference.dense import DenseBackend
-from latenttree.model.inference.dense_kernels import WIDE
+from latenttree.model.inference.dense_lanes import WIDE
 from latenttree.model.inference.distribution import Distribution, inner_nodes
 from latenttree.model.inference.evidence import Evidence, Ones, is_ones
 from latenttree.model.inference.sparse import SparseBackend
