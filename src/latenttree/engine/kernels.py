@@ -63,8 +63,8 @@ def subroutine(function: Callable[..., Any] | None = None, **options: Any) -> An
     """Compile a function that only kernels call, as a part of them.
 
     It has no machine code of its own: over a first fit LLVM's time for subroutines fell from 5.6 to
-    1.3 s, that for kernels did not rise. A call from Python raises. Options other than those of kernels cost time: Numba compiles `min`,
-    `np.empty` and the like anew for each set of options."""
+    1.3 s, that for kernels did not rise. A call from Python raises. Options other than those of
+    kernels cost time: Numba compiles `min`, `np.empty` and the like anew for each set."""
     return kernel(function, cache=False, pipeline_class=_SubroutineCompiler, **options)
 
 
