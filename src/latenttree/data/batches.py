@@ -140,9 +140,9 @@ def _like(rows: Container, first: Container) -> Container:
         what = f"the list has {width} blocks, earlier batches had {expected}"
         raise DataError(what, "give every batch the same blocks", value=width)
     elif width != expected:
-        what = f"X has {width} features, but LatentTree is expecting {expected} features as input, "
-        remedy = "give every batch the same columns"
-        raise DataError(f"{what}as in earlier batches", remedy, value=width)
+        what = f"X has {width} features, but LatentTree is expecting {expected} features as input"
+        what += ", as in earlier batches"
+        raise DataError(what, "give every batch the same columns", value=width)
     return rows
 
 

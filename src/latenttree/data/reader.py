@@ -12,6 +12,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from latenttree.data.checks import option_error
 from latenttree.data.columns.families import AUTO, Family
 from latenttree.data.columns.groups import Groups
 from latenttree.data.files.boundary import reading
@@ -86,11 +87,7 @@ def read_table(
     path = Path(path)
     check_file(path)
     if min_count < 1:
-        raise DataError(
-            Text(Option("min_count"), f" must be >= 1, got {min_count}"),
-            value=min_count,
-            option="min_count",
-        )
+        raise option_error("min_count", f" must be >= 1, got {min_count}", value=min_count)
     if vocab is not None:
         if names is not None:
             raise DataError(

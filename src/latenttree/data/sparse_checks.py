@@ -56,10 +56,11 @@ def check_size(shape: tuple[int, int], n_stored: int) -> None:
     for size, what in zip(shape, MAX_EMPTY, strict=True):
         empty = size - n_stored
         if empty > MAX_EMPTY[what]:
-            text = f"a sparse matrix of {size:,} {what}s has {n_stored:,} stored values: at "
-            text += f"least {empty:,} {what}s are empty, more than {MAX_EMPTY[what]:,}"
-            remedy = "correct its shape, or leave out what is empty (X = X[:, "
-            raise DataError(text, f"{remedy}X.count_nonzero(axis=0) > 0])", value=shape)
+            text = f"a sparse matrix of {size:,} {what}s has {n_stored:,} stored values"
+            text += f": at least {empty:,} {what}s are empty, more than {MAX_EMPTY[what]:,}"
+            example = "X = X[:, X.count_nonzero(axis=0) > 0]"
+            remedy = f"correct its shape, or leave out what is empty ({example})"
+            raise DataError(text, remedy, value=shape)
 
 
 def check_parts(kind: str, shape: tuple[int, ...], parts: Mapping[str, Any]) -> None:

@@ -62,9 +62,9 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
 def subroutine(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     """Compile a function that only kernels call, as a part of them.
 
-    It has no machine code of its own, which saves a third of its compilation; a call from Python
-    is a TypeError. Options other than those of kernels cost time: Numba compiles `min`,
-    `np.empty` and the like anew for each set of options."""
+    It has no machine code of its own: over a first fit LLVM's time for subroutines fell from 5.6 to
+    1.3 s, that for kernels did not rise. A call from Python raises. Options other than those of
+    kernels cost time: Numba compiles `min`, `np.empty` and the like anew for each set."""
     return kernel(function, cache=False, pipeline_class=_SubroutineCompiler, **options)
 
 
@@ -98,7 +98,7 @@ class _SubroutineLowering(NativeLowering):
 
 class _Flags(Flags):
     """Options of a compilation. Numba compares them for every call that it gives types to; looking
-    up all of them each time would take a twentieth of the compilation."""
+    up all of them each time took 2 of 43 s in one run."""
 
     def __hash__(self) -> int:
         return _HASH

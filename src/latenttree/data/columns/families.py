@@ -124,9 +124,8 @@ def vector_family(requested: str, vector: Vector, name: str, total: float = 0.0)
     if requested == AUTO:
         return _suggested(vector, total)
     if not TRAITS[requested].scalar:
-        what = (
-            f"family {requested!r} is for a block of several columns, but {name!r} is a single one"
-        )
+        what = f"family {requested!r} is for a block of several columns"
+        what += f", but {name!r} is a single one"
         or_groups = Phrase("or groups", ", or a matrix with groups")
         remedy = Text("pass a dict with an (n, d) block", or_groups)
         raise wrong_family(what, remedy, name, requested)
@@ -193,9 +192,10 @@ def block_family(requested: str, content: BlockContent, width: int, name: str) -
             return "multinomial" if width > 1 else "poisson"
         return {"one-hot": "categorical", "binary": "multihot"}.get(content, "gaussian_diagonal")
     if not TRAITS[requested].block:
-        what = f"family {requested!r} is for a single column, but {name!r} is a block of {width} "
+        block = f"{name!r} is a block of {width} columns"
+        what = f"family {requested!r} is for a single column, but {block}"
         remedy = "'multihot' reads it as a group of codes that are 0 or 1"
-        raise wrong_family(f"{what}columns", remedy, name, requested)
+        raise wrong_family(what, remedy, name, requested)
     if requested == "multinomial" and width == 1:
         what = f"family 'multinomial' is for a bag of several counts, but {name!r} has one column"
         raise wrong_family(what, "use 'poisson'", name, requested)

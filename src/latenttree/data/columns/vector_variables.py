@@ -122,8 +122,8 @@ def _ranked(vector: Vector, name: str) -> Encoded:
     if vector.levels is None:
         first = vector.known[:1].tolist()[0]
         what = f"family 'ordinal' of column {name!r}: {first!r} and the other labels have no order"
-        remedy = "pass integers, or an ordered category (pandas.Categorical(..., "
-        raise wrong_family(what, f"{remedy}ordered=True), polars.Enum)", name, first)
+        types = "pandas.Categorical(..., ordered=True), polars.Enum"
+        raise wrong_family(what, f"pass integers, or an ordered category ({types})", name, first)
     labels, codes = encode_integers(_positions(vector.known, vector.levels))
     return label_array([vector.levels[i] for i in labels.tolist()]), codes
 

@@ -194,8 +194,9 @@ def _plain(vector: Vector, name: str) -> NDArray[Any]:
         raise unsupported_dtype(name, type_.__name__)
     if kind not in ("bool", "int"):
         what = f"object column {name!r} holds {type_.__name__} values (first {values[0]!r})"
-        remedy = "each value or argument must be a string or a number: convert it, for "
-        raise column_error(what, f"{remedy}example astype(str)", name, values[0])
+        remedy = "each value or argument must be a string or a number"
+        remedy += ": convert it, for example astype(str)"
+        raise column_error(what, remedy, name, values[0])
     try:
         return values.astype(np.bool_ if kind == "bool" else np.int64)
     except OverflowError:

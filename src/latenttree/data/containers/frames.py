@@ -228,6 +228,7 @@ def _check_levels(columns: Any) -> None:
     """Raise if column names have several levels."""
     if getattr(columns, "nlevels", 1) > 1:
         first = tuple(map(str, columns[0]))
-        what = f"the columns of X have {columns.nlevels} levels (the first is {first}), a "
+        what = f"the columns of X have {columns.nlevels} levels (the first is {first})"
+        what += ", a variable has one name"
         remedy = "join them: X.columns = ['/'.join(map(str, c)) for c in X.columns]"
-        raise DataError(f"{what}variable has one name", remedy, value=first)
+        raise DataError(what, remedy, value=first)

@@ -18,7 +18,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.data.checks import is_missing, listing
+from latenttree.data.checks import column_error, is_missing, listing
 from latenttree.data.containers import as_frame
 from latenttree.data.files.boundary import reading
 from latenttree.data.files.csv_batches import csv_batches, rows_of_csv
@@ -134,12 +134,9 @@ def _columns_of_arrays(
     arrays = [np.asarray(value) for value in values]
     flat = next((j for j, array in enumerate(arrays) if array.ndim != 1), None)
     if flat is not None:
-        raise DataError(
-            f"{names[flat]!r} of the events has shape {arrays[flat].shape}",
-            "pass arrays of one dimension, with a value for each event",
-            value=arrays[flat].shape,
-            column=names[flat],
-        )
+        what = f"{names[flat]!r} of the events has shape {arrays[flat].shape}"
+        remedy = "pass arrays of one dimension, with a value for each event"
+        raise column_error(what, remedy, names[flat], arrays[flat].shape)
     lengths = {name: len(array) for name, array in zip(names, arrays, strict=True)}
     if len(set(lengths.values())) > 1:
         told = ", ".join(f"{name!r} has {n}" for name, n in lengths.items())

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from latenttree.data.checks import listing
+from latenttree.data.checks import listing, option_error
 from latenttree.data.containers import as_frame
 from latenttree.data.events.columns import MISSING_VALUE_TEXTS, read_blocks, text_of
 from latenttree.errors import DataError, Option, Phrase, Text
@@ -27,11 +27,7 @@ def read_map(source: Any, what: str) -> dict[str, list[str]]:
         if target not in targets:
             targets.append(target)
     if not targets_of:
-        raise DataError(
-            Text(Option(what), " is a map without any code"),
-            "pass code and target of each",
-            option=what,
-        )
+        raise option_error(what, " is a map without any code", "pass code and target of each")
     return targets_of
 
 
@@ -67,12 +63,10 @@ def _pairs(source: Any, what: str) -> Iterator[tuple[str, str]]:
 
 def _no_map(what: str, received: str, value: Any) -> DataError:
     """The error of an option that is no map."""
-    return DataError(
-        Text(Option(what), f" is {received}"),
-        "pass a mapping, a table of two columns, or (table, column of codes, column of targets)",
-        value=value,
-        option=what,
+    remedy = (
+        "pass a mapping, a table of two columns, or (table, column of codes, column of targets)"
     )
+    return option_error(what, f" is {received}", remedy, value)
 
 
 def _map_columns(names: Sequence[str], wanted: Sequence[str] | None, what: str) -> list[int]:

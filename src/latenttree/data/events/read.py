@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from latenttree.data.checks import listing
+from latenttree.data.checks import listing, option_error
 from latenttree.data.events.columns import (
     BLOCK_BYTES,
     CodedColumn,
@@ -250,23 +250,13 @@ def _cohort(all_samples: Any) -> Numbering:
         return Numbering()
     labels = np.asarray(all_samples)
     if labels.ndim != 1 or not len(labels):
-        raise DataError(
-            Text(
-                Option("all_samples"), f" must be a list of identifiers, got shape {labels.shape}"
-            ),
-            "pass one for each sample",
-            value=labels.shape,
-            option="all_samples",
-        )
+        what = f" must be a list of identifiers, got shape {labels.shape}"
+        raise option_error("all_samples", what, "pass one for each sample", labels.shape)
     position: dict[str, int] = {}
     for row, label in enumerate(labels.tolist()):
         if position.setdefault(text_of(label), row) != row:
-            raise DataError(
-                Text(Option("all_samples"), f" has {label!r} more than once"),
-                "list each sample once",
-                value=label,
-                option="all_samples",
-            )
+            what = f" has {label!r} more than once"
+            raise option_error("all_samples", what, "list each sample once", label)
     return Numbering(labels, position)
 
 
@@ -313,19 +303,10 @@ def _group_of(
     used = {*pairs.counts(), *map(text_of, () if codes is None else codes)}
     for code, own_groups in groups.items():
         if len(own_groups) > 1 and code in used:
-            raise DataError(
-                Text(
-                    Option("groups"),
-                    f" has code {code!r} in {len(own_groups)} groups ({listing(own_groups)})",
-                ),
-                Text(
-                    "a code has one group: keep one of them, or use ",
-                    Option("roll_up"),
-                    " for several parents",
-                ),
-                value=code,
-                option="groups",
-            )
+            what = f" has code {code!r} in {len(own_groups)} groups ({listing(own_groups)})"
+            keep = "a code has one group: keep one of them, or use "
+            remedy = Text(keep, Option("roll_up"), " for several parents")
+            raise option_error("groups", what, remedy, code)
     return {code: own_groups[0] for code, own_groups in groups.items()}
 
 
@@ -346,22 +327,16 @@ def _chosen_codes(
 
 def _check_min_count(min_count: Any) -> None:
     if isinstance(min_count, bool) or not isinstance(min_count, int) or min_count < 1:
-        raise DataError(
-            Text(Option("min_count"), f" must be a whole number >= 1, got {min_count!r}"),
-            value=min_count,
-            option="min_count",
-        )
+        what = f" must be a whole number >= 1, got {min_count!r}"
+        raise option_error("min_count", what, value=min_count)
 
 
 def _given_codes(codes: Sequence[Any], group_of: Mapping[str, str] | None) -> dict[str, int]:
     """The requested columns."""
     given = [text_of(code) for code in ([] if isinstance(codes, str) else codes)]
     if not given or len(set(given)) < len(given):
-        raise DataError(
-            Text(Option("codes"), f" must be a list of different codes, got {codes!r:.200}"),
-            value=codes,
-            option="codes",
-        )
+        what = f" must be a list of different codes, got {codes!r:.200}"
+        raise option_error("codes", what, value=codes)
     outside = [code for code in given if group_of is not None and code not in group_of]
     if outside:
         raise DataError(

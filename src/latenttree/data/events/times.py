@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from latenttree.data.checks import column_error
 from latenttree.data.events.columns import CodedColumn
 from latenttree.errors import DataError, Option, Text
 
@@ -54,13 +55,9 @@ def _parsed(value: Any, name: str) -> np.datetime64:
     try:
         return _moment(value)
     except (TypeError, ValueError) as error:
-        raise DataError(
-            f"time {value!r} in column {name!r} is neither a number nor a date like "
-            "2020-12-31 or 2020-12-31 23:59",
-            "correct it",
-            column=name,
-            value=value,
-        ) from error
+        what = f"time {value!r} in column {name!r} is neither a number nor a date like "
+        what += "2020-12-31 or 2020-12-31 23:59"
+        raise column_error(what, "correct it", name, value) from error
 
 
 def _moment(value: Any) -> np.datetime64:

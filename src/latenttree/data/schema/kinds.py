@@ -235,8 +235,9 @@ def numbers_of(vector: Vector, family: str, name: str) -> Floats:
     if wrong is not None:
         value = known[wrong : wrong + 1].tolist()[0]
         what, row = f"{type(value).__name__} {value!r}", vector.row(wrong)
-        remedy = f"the model was fitted on numbers of family {family!r}: convert the column, "
-        raise cell_error(what, value, row, name, remedy + "for example astype(float)")
+        remedy = f"the model was fitted on numbers of family {family!r}"
+        remedy += ": convert the column, for example astype(float)"
+        raise cell_error(what, value, row, name, remedy)
     x = np.array(known, dtype=np.float64)
     check_range(x, family, lambda i: (vector.row(i), name))
     return vector.spread(x, np.nan)

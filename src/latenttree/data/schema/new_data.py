@@ -94,10 +94,9 @@ class Reader:
 
     def _check_sparse(self, X: Any) -> None:
         if not self.schema.is_sparse_binary and self.schema.n_coded:
-            what = (
-                f"X is a sparse matrix, but the model was fitted on {self.schema.container} data "
-            )
-            raise DataError(f"{what}with categories", "pass X.toarray()", value=type(X).__name__)
+            fitted = f"the model was fitted on {self.schema.container} data with categories"
+            what = f"X is a sparse matrix, but {fitted}"
+            raise DataError(what, "pass X.toarray()", value=type(X).__name__)
 
     def _fits(self, matrix: Matrix) -> bool:
         """Whether an integer array holds only codes, so that a cast suffices."""
@@ -165,9 +164,11 @@ class Reader:
     def _check_count(self, container: Container) -> None:
         n_columns, expected = container.shape[1], self.schema.n_features
         if n_columns != expected:
-            what = f"X has {n_columns} features, but {MODEL} is expecting {expected} features as "
-            remedy = "without names, columns are found by position: pass all of them in the order "
-            raise DataError(f"{what}input", f"{remedy}of training", value=n_columns)
+            what = f"X has {n_columns} features, but "
+            what += f"{MODEL} is expecting {expected} features as input"
+            remedy = "without names, columns are found by position"
+            remedy += ": pass all of them in the order of training"
+            raise DataError(what, remedy, value=n_columns)
         if self.schema.named:
             what = f"X does not have valid feature names, but {MODEL} was fitted with feature names"
             warnings.warn(what, UserWarning, stacklevel=2)
