@@ -96,7 +96,8 @@ def test_a_temporary_folder_of_others_is_not_used(
 
 def is_compiled(node: ast.stmt) -> bool:
     decorators = node.decorator_list if isinstance(node, ast.FunctionDef) else []
-    return any("kernel" in ast.unparse(d) or "subroutine" in ast.unparse(d) for d in decorators)
+    declares = ("kernel", "subroutine", "overload")
+    return any(word in ast.unparse(d) for d in decorators for word in declares)
 
 
 def subroutines() -> set[str]:

@@ -26,10 +26,11 @@ import llvmlite  # type: ignore[import-untyped]
 import llvmlite.binding  # type: ignore[import-untyped]
 import numba
 import numba.core.config
-from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import CompilerBase, DefaultPassBuilder, Flags
-from numba.core.compiler_machinery import register_pass
-from numba.core.typed_passes import NativeLowering
+
+try:
+    from latenttree.engine.subroutines import SubroutineCompiler
+except (ImportError, AttributeError):  # another Numba
+    SubroutineCompiler = None  # type: ignore[assignment,misc]
 
 config: Any = numba.core.config
 
@@ -50,7 +51,7 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
         return lambda decorated: kernel(decorated, **options)
     folder = kernel_folder()
     common = {"nogil": True, "error_model": "numpy", "cache": True, "no_cfunc_wrapper": True}
-    chosen: dict[str, Any] = common | {"pipeline_class": _Compiler} | options
+    chosen: dict[str, Any] = common | options
     chosen["cache"] = chosen["cache"] and folder is not None
     with _caching_in(folder):
         dispatcher = numba.njit(**chosen)(function)
@@ -65,77 +66,9 @@ def subroutine(function: Callable[..., Any] | None = None, **options: Any) -> An
     It has no machine code of its own: over a first fit LLVM's time for subroutines fell from 5.6 to
     1.3 s, that for kernels did not rise. A call from Python raises. Options other than those of
     kernels cost time: Numba compiles `min`, `np.empty` and the like anew for each set."""
-    return kernel(function, cache=False, pipeline_class=_SubroutineCompiler, **options)
-
-
-class _LinkedCode(JITCodeLibrary):
-    """Code of a subroutine, to be linked into kernels, which are optimised as a whole."""
-
-    def _optimize_final_module(self) -> None:
-        pass
-
-    def _finalize_final_module(self) -> None:
-        self._finalized = True
-
-
-@register_pass(mutates_CFG=True, analysis_only=False)
-class _SubroutineLowering(NativeLowering):
-    """Lowering without an entry from Python."""
-
-    _name = "subroutine_lowering"
-
-    def run_pass(self, state: Any) -> bool:
-        state.library = _LinkedCode(state.targetctx.codegen(), state.func_id.func_qualname)
-        state.flags.no_cpython_wrapper = state.flags.no_compile = True
-        done = bool(super().run_pass(state))
-        # Numba knows a function by its entry, a built-in function: here one that finds no arguments
-        empty: dict[Any, Any] = {}
-        entry = empty.__getitem__
-        state.targetctx.insert_user_function(entry, state.cr.fndesc, [state.library])
-        state.cr = state.cr._replace(cfunc=entry)
-        return done
-
-
-class _Flags(Flags):
-    """Options of a compilation. Numba compares them for every call that it gives types to; looking
-    up all of them each time took 2 of 43 s in one run."""
-
-    def __hash__(self) -> int:
-        return _HASH
-
-    def __eq__(self, other: object) -> bool:
-        same = isinstance(other, _Flags) and self._values == other._values
-        return same or bool(super().__eq__(other))
-
-
-_HASH = hash(Flags())
-"""The hash of all options: that of their names."""
-
-
-class _Compiler(CompilerBase):
-    """Numba's compiler of kernels."""
-
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        self.state.flags = _Flags(self.state.flags)
-
-    def define_pipelines(self) -> list[Any]:
-        """The steps of Numba."""
-        return [DefaultPassBuilder.define_nopython_pipeline(self.state)]
-
-
-class _SubroutineCompiler(_Compiler):
-    """The same with another end."""
-
-    def define_pipelines(self) -> list[Any]:
-        """The steps of Numba, but the last."""
-        (steps,) = super().define_pipelines()
-        steps.passes = [
-            (_SubroutineLowering if step is NativeLowering else step, text)
-            for step, text in steps.passes
-        ]
-        steps.finalize()
-        return [steps]
+    if SubroutineCompiler is not None:
+        options["pipeline_class"] = SubroutineCompiler
+    return kernel(function, cache=False, **options)
 
 
 @cache
