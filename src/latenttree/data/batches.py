@@ -21,7 +21,7 @@ from latenttree.errors import DataError
 Floats = NDArray[np.float64]
 
 
-class Kind(NamedTuple):
+class ColumnKind(NamedTuple):
     """What a column held in all batches so far: "numbers", "booleans", "text", or None where
     nothing is known; and whether its arrays were all of a numeric type, so that they are joined as
     numbers whichever of the two they held."""
@@ -63,7 +63,7 @@ class Batches:
 
     def __init__(self) -> None:
         self._batches: list[Batch] = []
-        self._kinds: tuple[Kind, ...] = ()
+        self._kinds: tuple[ColumnKind, ...] = ()
 
     @property
     def n_batches(self) -> int:
@@ -91,7 +91,7 @@ class Batches:
         self._batches.append(batch)
         self._kinds = kinds
 
-    def _checked(self, X: Any, sample_weight: Any) -> tuple[Batch, tuple[Kind, ...]]:
+    def _checked(self, X: Any, sample_weight: Any) -> tuple[Batch, tuple[ColumnKind, ...]]:
         rows = container_of(X)
         if rows.name == "table":
             raise DataError("it is a Table, which cannot be joined", "pass the rows it was made of")
@@ -99,7 +99,7 @@ class Batches:
         if self._batches:
             rows = _like(rows, self._batches[0].rows)
         _check_types(rows, self._batches)
-        before = self._kinds or (Kind(None, True),) * rows.shape[1]
+        before = self._kinds or (ColumnKind(None, True),) * rows.shape[1]
         kinds = _kinds(rows)
         if kinds != before:
             kinds = tuple(map(_same_kind, before, kinds, rows.names))
@@ -178,36 +178,36 @@ def _check_types(rows: Container, earlier: Sequence[Batch]) -> None:
 # --- values of the same kind -------------------------------------------------------------
 
 
-def _kinds(rows: Container) -> Sequence[Kind]:
+def _kinds(rows: Container) -> Sequence[ColumnKind]:
     """What each column holds; raises where `fit` could not read it."""
     names, p = rows.names, rows.shape[1]
     if rows.ones is not None:
         checked_csr(rows.ones, names, negative=True)
-        return (Kind("numbers", True),) * p
+        return (ColumnKind("numbers", True),) * p
     if isinstance(rows, Frame):
         series = zip(rows.frame.iter_columns(), rows.dtypes, names, strict=True)
-        return tuple(Kind(_series_word(*each)) for each in series)
+        return tuple(ColumnKind(_series_word(*each)) for each in series)
     if not isinstance(rows, Matrix) or rows.array.dtype.kind not in "biuf":
         return tuple(_kind(column, names[j]) for j, column in rows.columns())
     check_finite(rows.array, names)
-    kinds = [Kind("booleans" if rows.array.dtype.kind == "b" else "numbers", True)] * p
+    kinds = [ColumnKind("booleans" if rows.array.dtype.kind == "b" else "numbers", True)] * p
     gaps = np.isnan(rows.array) if rows.array.dtype.kind == "f" else rows.mask
     for j in () if gaps is None else np.flatnonzero(gaps.all(axis=0)):
-        kinds[j] = Kind(None, True)
+        kinds[j] = ColumnKind(None, True)
     return tuple(kinds)
 
 
-def _kind(column: Column, name: str) -> Kind:
+def _kind(column: Column, name: str) -> ColumnKind:
     values = column.values
     if column.is_vector:
         known = training_vector(column, name).known
-        return Kind(_word(known[:1].tolist()), values.dtype.kind in "biuf")
+        return ColumnKind(_word(known[:1].tolist()), values.dtype.kind in "biuf")
     columns = coordinate_names(name, values.shape[1])
     if sparse.issparse(values):
         checked_csr(values, columns, negative=True)
     else:
         check_block(values, columns)
-    return Kind("numbers", True)
+    return ColumnKind("numbers", True)
 
 
 def _series_word(series: nw.Series[Any], dtype: nw.dtypes.DType, name: str) -> str | None:
@@ -235,12 +235,12 @@ def _word(first: list[Any]) -> str | None:
     return words.get(kind_of(type(first[0])), "text")
 
 
-def _same_kind(before: Kind, now: Kind, name: str) -> Kind:
+def _same_kind(before: ColumnKind, now: ColumnKind, name: str) -> ColumnKind:
     """The kind of a column after one more batch; raises if they differ."""
     numeric = before.numeric and now.numeric
     if None not in (before.word, now.word) and before.word != now.word:
         if not numeric:
             what = f"column {name!r} holds {now.word}, but {before.word} in earlier batches"
             raise column_error(what, "convert it to the type of the first batch", name, now.word)
-        return Kind("numbers", True)
-    return Kind(now.word or before.word, numeric)
+        return ColumnKind("numbers", True)
+    return ColumnKind(now.word or before.word, numeric)

@@ -34,7 +34,7 @@ from latenttree.errors import DataError
 if TYPE_CHECKING:  # it loads the compiler, 60 MB, which reading a file does not need
     from latenttree.data.storage import Storage
 
-Kind = Literal["codes", "sparse_binary", "blocks"]
+TableKind = Literal["codes", "sparse_binary", "blocks"]
 IntArray = NDArray[np.int64]
 Total = TypeVar("Total")
 
@@ -72,7 +72,7 @@ class Table:
     """
 
     names: tuple[str, ...]
-    kind: Kind
+    kind: TableKind
     n_samples: int
     dims: IntArray
     categories: tuple[NDArray[Any] | None, ...]

@@ -22,7 +22,7 @@ from latenttree.data.checks import column_error, is_missing, listing
 from latenttree.data.containers import as_frame
 from latenttree.data.files.boundary import reading
 from latenttree.data.files.csv_batches import csv_batches, rows_of_csv
-from latenttree.data.files.csv_cells import MISSING_CELLS, numbers_of
+from latenttree.data.files.csv_cells import MISSING_CELLS, numbers_in
 from latenttree.data.files.formats import EVENT_DELIMITERS, EVENT_FILES, file_format_of
 from latenttree.data.files.text import check_file, suffix_of
 from latenttree.data.streaming.sources import rows_in
@@ -194,7 +194,7 @@ def _of_arrow(name: str, array: Any) -> CodedColumn:
         indices = compute.fill_null(indices, -1)
     is_text = pa.types.is_string(values.type) or pa.types.is_large_string(values.type)
     distinct = _objects(values.to_pylist()) if is_text else values.to_numpy(zero_copy_only=False)
-    return CodedColumn(name, distinct, numbers_of(indices, np.int32))
+    return CodedColumn(name, distinct, numbers_in(indices, np.int32))
 
 
 def _objects(values: Iterable[Any]) -> NDArray[Any]:

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from latenttree.data.files.csv_cells import check_header, numbers_of
+from latenttree.data.files.csv_cells import check_header, numbers_in
 from latenttree.data.files.text import open_bytes, open_text
 from latenttree.errors import DataError, Option, Text
 
@@ -150,7 +150,7 @@ def text_array(texts: Sequence[str]) -> Any:
 
 def coded_texts(texts: Any) -> tuple[list[str], Any]:
     """Different texts of such an array, in order of appearance, and the number of each row's."""
-    return texts.dictionary.to_pylist(), numbers_of(texts.indices, np.int32)
+    return texts.dictionary.to_pylist(), numbers_in(texts.indices, np.int32)
 
 
 def joined_texts(parts: Sequence[Any]) -> tuple[list[str], Any]:
@@ -158,5 +158,5 @@ def joined_texts(parts: Sequence[Any]) -> tuple[list[str], Any]:
     import pyarrow as pa
 
     joined = pa.chunked_array(parts).unify_dictionaries().chunks
-    codes = np.concatenate([numbers_of(chunk.indices, np.int32) for chunk in joined])
+    codes = np.concatenate([numbers_in(chunk.indices, np.int32) for chunk in joined])
     return joined[0].dictionary.to_pylist(), codes

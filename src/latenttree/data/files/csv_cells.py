@@ -104,7 +104,7 @@ def _numbers_by_pyarrow(texts: Sequence[str]) -> NDArray[Any] | None:
     array = pa.array(texts, pa.string())
     for dtype, marks in ((pa.int64(), ""), (pa.float64(), ".eE")):
         try:
-            numbers = numbers_of(array.cast(dtype), dtype.to_pandas_dtype())
+            numbers = numbers_in(array.cast(dtype), dtype.to_pandas_dtype())
         except pa.ArrowInvalid:
             continue
         odd = any("x" in text or "X" in text for text in texts)
@@ -113,7 +113,7 @@ def _numbers_by_pyarrow(texts: Sequence[str]) -> NDArray[Any] | None:
     return None
 
 
-def numbers_of(array: Any, dtype: Any) -> NDArray[Any]:
+def numbers_in(array: Any, dtype: Any) -> NDArray[Any]:
     """A pyarrow array of numbers of a type, none missing; its own `to_numpy` imports pandas."""
     if not len(array):
         return np.empty(0, dtype)

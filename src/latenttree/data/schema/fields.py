@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from latenttree.data.columns.codes import code_dtype
 from latenttree.data.containers import FRAMES, InputColumn
-from latenttree.data.schema.kinds import Kind, Labels, NumberBlock, Numbers, Ones, Ranks
-from latenttree.data.table import Kind as TableKind
+from latenttree.data.schema.kinds import BinaryLabels, Kind, Labels, NumberBlock, Numbers, Ranks
+from latenttree.data.table import TableKind
 from latenttree.data.values import CODED
 
 CONTAINERS = ("array", "sparse array", "sparse matrix", "dict", "list", "table", *FRAMES)
@@ -88,7 +88,7 @@ class SchemaFields:
         fields = (self.names[i], family, int(self.dims[i]), column)
         vector = column.form == "vector"
         if family in CODED:
-            form = Ones if self.is_sparse_binary else Labels
+            form = BinaryLabels if self.is_sparse_binary else Labels
             return form(*fields, self.labels[i], self.has_blocks or not vector)
         if not vector:
             return NumberBlock(*fields)

@@ -1,6 +1,6 @@
 """The kinds of variables: each reads a column of new data, and writes values back.
 
-`Labels` are categories, `Ones` sparse binary variables, `Ranks` the ordered categories of a
+`Labels` are categories, `BinaryLabels` sparse binary variables, `Ranks` the ordered categories of a
 Gaussian tree; `Numbers` have one value a sample, `NumberBlock` a vector. NaN, None and masked
 values are missing. Numbers are checked against the support of their family: counts are whole and
 not negative, multi-hot codes are 0 or 1, nothing is infinite.
@@ -109,7 +109,7 @@ class Labels(Kind):
 
 
 @dataclass(frozen=True, eq=False)
-class Ones(Labels):
+class BinaryLabels(Labels):
     """1 where a value is greater than zero."""
 
     def _codes(self, vector: Vector) -> Codes:

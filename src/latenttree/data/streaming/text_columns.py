@@ -16,7 +16,7 @@ from latenttree.data.files.csv_cells import (
     MISSING_CELLS,
     all_numbers,
     number_of,
-    numbers_of,
+    numbers_in,
     numbers_or_texts,
 )
 from latenttree.data.streaming.columns import MAX_DISTINCT, Floats, StreamedColumn
@@ -73,12 +73,12 @@ class TextColumn(StreamedColumn):
         import pyarrow as pa
         from pyarrow import compute
 
-        different, local = texts.dictionary, numbers_of(texts.indices, np.int32)
+        different, local = texts.dictionary, numbers_in(texts.indices, np.int32)
         try:
             gaps = compute.is_in(different, pa.array(sorted(MISSING_CELLS)))
             known = compute.if_else(gaps, None, different)
             filled = compute.cast(known, pa.float64()).fill_null(np.nan)
-            numbers: Floats = numbers_of(filled, np.float64)
+            numbers: Floats = numbers_in(filled, np.float64)
             if np.isnan(numbers).sum() == known.null_count:
                 return numbers[local]
         except pa.ArrowInvalid:

@@ -21,9 +21,9 @@ from latenttree.model.inference.sparse_kernels import (
     MESSAGES,
     POSTERIORS,
     SQUARES,
-    Numbers,
     Request,
     Shape,
+    SparseNumbers,
 )
 
 Floats = NDArray[np.float64]
@@ -53,8 +53,8 @@ class RootedTree(NamedTuple):
 class LoadedModel(NamedTuple):
     """A model laid out for the kernel."""
 
-    numbers: Numbers
-    message: Floats  # (H, k, k) as `Numbers.message`
+    numbers: SparseNumbers
+    message: Floats  # (H, k, k) as `SparseNumbers.message`
     base: Floats  # (H, k) `B`, 1 where LOGS
     fold: Floats  # (H, k) `1 / m0`
     default: Floats  # (H, k) `B` where LOGS, and the indicator of zero where observed
@@ -116,7 +116,7 @@ class SparseLayout:
         message[0] = table[0]
         message *= base[:, :, None]
         kind = np.asarray(sparse.OWN * (own[:, 0] >= 0) + sparse.LOGS * logs, dtype=np.uint8)
-        numbers = Numbers(message.reshape(len(table), -1), begin, ratio, kind)
+        numbers = SparseNumbers(message.reshape(len(table), -1), begin, ratio, kind)
         return LoadedModel(numbers, message, base, fold, default, shift)
 
     def _zeros(self, table: Floats, log_zero: Floats) -> tuple[Floats, Floats, float]:

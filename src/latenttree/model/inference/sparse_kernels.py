@@ -68,7 +68,7 @@ class Shape(NamedTuple):
     own: NDArray[np.int64]  # (H,) 0 for observed inner nodes, -1 for hidden ones
 
 
-class Numbers(NamedTuple):
+class SparseNumbers(NamedTuple):
     """A model, as ratios to zero.
 
     `message[u]` is `S_u(i, j)`, at the root `B(i) P(i)` for `j = 0`; where LOGS, without `B`, whose
