@@ -34,7 +34,8 @@ class Chunk:
     arrays : values of the variables of other families, see `data.values.Values`.
     weights : (n,) sample weights; None: all one.
     stored : (n, p) codes or CSR rows of the structural form; None where it is `rows`.
-    known : (n, p) False where a variable of `stored` rows is missing; None where none is.
+    known : (n, p) False where a variable of `stored` blocks is missing; None where none is, and for
+        codes, where -1 says it. `Storage.known` answers for any table.
     soft : further evidence, weights over the states of nodes, see `inference.Evidence`.
     start : position of the first sample in its table.
     """
