@@ -63,9 +63,9 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
 def subroutine(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     """Compile a function that only kernels call, as a part of them.
 
-    It has no machine code of its own: over a first fit LLVM's time for subroutines fell from 5.6 to
-    1.3 s, that for kernels did not rise. A call from Python raises. Options other than those of
-    kernels cost time: Numba compiles `min`, `np.empty` and the like anew for each set."""
+    It has no machine code of its own, which makes a first fit compile less. A call from Python
+    raises. Options other than those of kernels cost time: Numba compiles `min`, `np.empty` and the
+    like anew for each set."""
     if SubroutineCompiler is not None:
         options["pipeline_class"] = SubroutineCompiler
     return kernel(function, cache=False, **options)

@@ -11,9 +11,8 @@ distinct texts already; it guesses no types when told; it keeps ordered categori
 it is what pandas and Polars hand over. Measured by `benchmarks/data_libraries.py FOLDER --rows
 6000000`, one run each beside other work.
 
-Why DuckDB does not sort: told to keep to 300 MB, it sorts 20 M random pairs of sample and code in
-5 s of processor time and 490 MiB, `streaming/pairs.py` in 4 s and 140 MiB; 15 exact quantiles of
-20 M numbers take it 5.5 s and 496 MiB, `streaming/quantiles.py` 2.3 s and 155 MiB. 20 M events in
-random order from a .parquet take it 8 s and 742 MiB, `read_events` 15 s and 451 MiB; but samples
-in order of appearance, missing texts, time spans and maps would still be ours.
+Why DuckDB does not sort: in trials with sorted pairs and exact quantiles it was slower than
+`streaming/pairs.py` and `streaming/quantiles.py`, and took more memory than it was told to. It
+reads events in random order faster, as the same command prints; but samples in order of appearance,
+missing texts, time spans and maps would still be ours.
 """

@@ -23,15 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.engine.kernels import kernel
-from latenttree.model.inference.dense_plan import (
-    CAREFUL,
-    DIM,
-    OWN,
-    PARENT,
-    PLACE,
-    WIDTH,
-    Plan,
-)
+from latenttree.model.inference.dense_plan import CAREFUL, DIM, OWN, PARENT, PLACE, WIDTH, Plan
 
 LANE = 64
 """Samples of codes that walk the tree together."""

@@ -20,9 +20,7 @@ from latenttree.model.inference.dense_lanes import (
     Ints,
     enter_ones,
 )
-from latenttree.model.inference.dense_messages import (
-    write_messages,
-)
+from latenttree.model.inference.dense_messages import write_messages
 from latenttree.model.inference.dense_plan import (
     DIM,
     INNER,

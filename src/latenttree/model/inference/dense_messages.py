@@ -5,26 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from latenttree.engine.kernels import kernel, subroutine
-from latenttree.model.inference.dense_lanes import (
-    ONCE,
-    OPTIONS,
-    PART,
-)
-from latenttree.model.inference.dense_plan import (
-    DIM,
-    MESSAGE,
-    PARENT,
-    PLACE,
-    START,
-    WIDTH,
-)
-from latenttree.model.inference.dense_products import (
-    careful_product,
-    rescale,
-)
-from latenttree.model.inference.dense_propagation import (
-    down,
-)
+from latenttree.model.inference.dense_lanes import ONCE, OPTIONS, PART
+from latenttree.model.inference.dense_plan import DIM, MESSAGE, PARENT, PLACE, START, WIDTH
+from latenttree.model.inference.dense_products import careful_product, rescale
+from latenttree.model.inference.dense_propagation import down
 
 NODE, UP, DOWN, DEEP = range(4)
 """Columns of `Query.visit`: a node, the place of its message to its parent and of its parent's to

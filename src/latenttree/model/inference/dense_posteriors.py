@@ -7,21 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from latenttree.engine.kernels import kernel, subroutine
-from latenttree.model.inference.dense_lanes import (
-    NO_INTS,
-    OPTIONS,
-    TOTAL,
-    Floats,
-    Ints,
-    enter_ones,
-)
-from latenttree.model.inference.dense_plan import (
-    DIM,
-    PARENT,
-    PLACE,
-    START,
-    WIDTH,
-)
+from latenttree.model.inference.dense_lanes import NO_INTS, OPTIONS, TOTAL, Floats, Ints, enter_ones
+from latenttree.model.inference.dense_plan import DIM, PARENT, PLACE, START, WIDTH
 from latenttree.model.inference.dense_propagation import (
     down,
     ratio_to_message,

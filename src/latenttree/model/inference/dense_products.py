@@ -5,15 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from latenttree.engine.kernels import kernel, subroutine
-from latenttree.model.inference.dense_lanes import (
-    BITS,
-    LANE,
-    ONCE,
-    OPTIONS,
-    PART,
-    SCALE,
-    WIDE,
-)
+from latenttree.model.inference.dense_lanes import BITS, LANE, ONCE, OPTIONS, PART, SCALE, WIDE
 from latenttree.model.inference.dense_plan import (
     CAREFUL,
     DIM,

@@ -5,30 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from latenttree.engine.kernels import kernel, subroutine
-from latenttree.model.inference.dense_lanes import (
-    BITS,
-    BLOCK,
-    ONCE,
-    OPTIONS,
-    SCALE,
-    TOTAL,
-    WIDE,
-)
-from latenttree.model.inference.dense_plan import (
-    DIM,
-    MESSAGE,
-    OWN,
-    PARENT,
-    PLACE,
-    START,
-    WIDTH,
-)
-from latenttree.model.inference.dense_products import (
-    largest,
-    matrix_product,
-    mix,
-    product,
-)
+from latenttree.model.inference.dense_lanes import BITS, BLOCK, ONCE, OPTIONS, SCALE, TOTAL, WIDE
+from latenttree.model.inference.dense_plan import DIM, MESSAGE, OWN, PARENT, PLACE, START, WIDTH
+from latenttree.model.inference.dense_products import largest, matrix_product, mix, product
 
 
 @kernel(**ONCE)

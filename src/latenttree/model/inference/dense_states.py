@@ -8,25 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.engine.kernels import kernel, subroutine
-from latenttree.model.inference.dense_lanes import (
-    NO_FLOATS,
-    ONCE,
-    OPTIONS,
-    TOTAL,
-    Floats,
-    Ints,
-)
-from latenttree.model.inference.dense_plan import (
-    DIM,
-    PARENT,
-    PLACE,
-    START,
-    WIDTH,
-)
-from latenttree.model.inference.dense_propagation import (
-    upward,
-    write_likelihood,
-)
+from latenttree.model.inference.dense_lanes import NO_FLOATS, ONCE, OPTIONS, TOTAL, Floats, Ints
+from latenttree.model.inference.dense_plan import DIM, PARENT, PLACE, START, WIDTH
+from latenttree.model.inference.dense_propagation import upward, write_likelihood
 
 BEST, DRAW = range(2)
 
