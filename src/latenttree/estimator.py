@@ -32,9 +32,10 @@ from latenttree.partial_fit import PartialFitMixin
 from latenttree.queries import QueryMixin
 from latenttree.refinement.stage import refine
 from latenttree.report import Diagnostics, diagnose
+from latenttree.search.growth import grow, grows
 from latenttree.search.stage import Learned, search
 from latenttree.structure.learn import Structure
-from latenttree.structure.stage import learn_structure
+from latenttree.structure.stage import learn_structure, rival_structures
 from latenttree.tree import Tree
 
 if TYPE_CHECKING:
@@ -49,11 +50,13 @@ class LatentTree(PartialFitMixin, QueryMixin, BaseEstimator):
 
     Parameters
     ----------
-    n_states : int, "auto" or None
-        Number of states of every hidden variable, by default 2; number of dimensions where
-        `hidden="gaussian"`, by default 1. "auto" counts the canonical correlations that are
-        significant on held-out samples, then gives each hidden variable as many states as BIC
-        supports; the evidence is in `diagnostics_.n_states_evidence`.
+    n_states : "auto" (default) or int
+        Number of states of the hidden variables, any number with any columns; number of dimensions
+        where `hidden="gaussian"`. "auto": the structure is learned from as many directions as pairs
+        of variables show (`diagnostics_.n_states_evidence`), and hidden variables get as many
+        states as the likelihood of held-out samples supports, up to 64. With columns of a sparse
+        matrix (words, codes) "auto" means two: a topic that is there or not. A hidden variable
+        never has more states than its branches have configurations.
     hidden : "categorical" (default) or "gaussian"
         Hidden variables with states, or real vectors: a linear Gaussian tree, for which all
         variables are read as numbers (ordered categories by their rank).
@@ -161,7 +164,7 @@ class LatentTree(PartialFitMixin, QueryMixin, BaseEstimator):
 
     def __init__(
         self,
-        n_states: int | str | None = None,
+        n_states: int | str | None = "auto",
         *,
         hidden: Literal["categorical", "gaussian"] = "categorical",
         structure: str = "lrg",
@@ -226,10 +229,13 @@ class LatentTree(PartialFitMixin, QueryMixin, BaseEstimator):
             measured = measure(table, states, config)
             compiler.wait("structure")
             structure = learn_structure(measured, table, config)
+            rivals = (
+                rival_structures(measured, table, config) if grows(table, states, config) else []
+            )
             measured = measured.without_pairs(config.keep_distances)
             give_back_freed()
             compiler.wait("model")
-            learned = learn_model(structure, table, states, measured, config)
+            learned = learn_model(structure, rivals, table, states, measured, config)
         report = diagnose(table, states, measured, learned, config.progress.seconds)
         self._set_fitted(X, table, learned, measured, report)
         first_fit_done()
@@ -351,9 +357,14 @@ class LatentTree(PartialFitMixin, QueryMixin, BaseEstimator):
 
 
 def learn_model(
-    structure: Structure, table: Table, states: States, measured: Measured, config: FitConfig
+    structure: Structure,
+    rivals: Sequence[Structure],
+    table: Table,
+    states: States,
+    measured: Measured,
+    config: FitConfig,
 ) -> Learned:
-    """The stages from a tree to its model: `estimate_parameters`, `refine`, `search`.
+    """The stages from a tree to its model: `estimate_parameters`, `refine`, `search`, `grow`.
 
     Where many rows are equal, each is used once with a weight, see `distinct_rows`, unless samples
     are held out. There is no model of one or two variables where one is not categorical: their tree
@@ -363,7 +374,8 @@ def learn_model(
     rows = table if config.validation_fraction else distinct_rows(table)
     start = estimate_parameters(structure, rows, states, measured, config)
     fitted = refine(start, rows, config)
-    return search(structure, fitted, rows, states, measured, config)
+    learned = search(structure, fitted, rows, states, measured, config)
+    return grow(learned, rivals, rows, states, measured.basis, config)
 
 
 def memory_to_reserve(X: Any, config: FitConfig) -> int:

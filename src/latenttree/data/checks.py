@@ -293,11 +293,12 @@ def constant_column(name: str, only: OnlyValue, n: int) -> DataError:
 
 
 def check_n_states(
-    table: Table, n_states: int | str, gaussian: bool = False
+    table: Table, n_states: int | str, gaussian: bool = False, bounded: bool = True
 ) -> int | Literal["auto"]:
     """`n_states` as an integer that this table supports, or "auto".
 
-    A variable with `f` free dimensions (`free_dimensions`) distinguishes at most `f + 1` states;
+    A variable with `f` free dimensions (`free_dimensions`) distinguishes at most `f + 1` states,
+    which counts where `bounded`: distances and moments are then taken in `n_states - 1` directions.
     `gaussian` hidden variables, of `n_states` >= 1 dimensions, need as many in every variable."""
     if isinstance(n_states, str) and n_states == "auto":
         return "auto"
@@ -313,7 +314,7 @@ def check_n_states(
             "n_states", what, Text("pass more rows or lower ", Option("n_states")), k
         )
     small = np.flatnonzero(free_dimensions(table) + (not gaussian) < k)
-    if small.size:
+    if small.size and bounded:
         raise _too_small(table, small, k)
     return k
 

@@ -130,6 +130,15 @@ class Table:
         return self.kind == "blocks" and self.has_values
 
     @property
+    def has_sparse_columns(self) -> bool:
+        """Whether variables are columns of a sparse matrix, or groups of such columns: words,
+        codes."""
+        if self.kind != "blocks":
+            return self.kind == "sparse_binary"
+        arrays = () if self.values is None else self.values.arrays.values()
+        return self.values is None or any(sparse.issparse(x) for x in arrays)
+
+    @property
     def has_values(self) -> bool:
         """Whether variables are not all categorical: likelihoods need their values as they are."""
         return self.values is not None

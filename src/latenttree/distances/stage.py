@@ -4,6 +4,7 @@ with their spanning tree."""
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from latenttree.config import FitConfig
 from latenttree.data import Table, check_n_states, free_dimensions
@@ -33,14 +34,18 @@ class States:
     n_states : states of a hidden variable; dimensions where hidden variables are Gaussian.
     n_directions : dimensions of the determinants that distances are made of: `n_states - 1`, or
         the dimensions of a Gaussian.
-    most_states : the most states that a hidden variable may get; None where all get `n_states`.
+    most_states : the most states that a hidden variable may get by BIC; None where all get
+        `n_states`.
     evidence : (directions, 2) with `n_states="auto"`, see `StatesEvidence`; else None.
+    goal : states that hidden variables are to have in the end, where these are more than moments
+        determine; "auto": as many as held-out samples support; None: `n_states`.
     """
 
     n_states: int
     n_directions: int
     most_states: int | None = None
     evidence: Floats | None = None
+    goal: int | Literal["auto"] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,22 +86,40 @@ class Measured:
 
 
 def count_states(table: Table, config: FitConfig) -> States:
-    """The number of states asked for, checked, or with "auto" the number that the data show."""
-    default = 1 if config.gaussian else 2
-    n_states = check_n_states(
-        table, default if config.n_states is None else config.n_states, config.gaussian
-    )
-    if n_states != "auto":
-        return States(n_states, n_states if config.gaussian else n_states - 1)
+    """The number of states asked for, checked, or with "auto" the number that the data show.
+
+    The structure and the first model take no more states than the variables distinguish. A column
+    of a sparse matrix says that a word or a code is there, and "auto" gives hidden variables of
+    such columns two states: a topic that is there or not."""
+    asked = "auto" if config.n_states is None else config.n_states
+    asked = check_n_states(table, asked, config.gaussian, bounded=config.gaussian)
+    fewest = int(free_dimensions(table).min())
+    if asked == "auto":
+        return _counted_states(table, fewest, config)
+    if config.gaussian:
+        return States(asked, asked)
+    n_states = min(asked, fewest + 1)
+    if n_states > 2 and table.values is not None:
+        evidence = choose_states(table, config.seed, config.n_jobs)
+        n_states = min(n_states, evidence.most_states)
+    return States(n_states, n_states - 1, goal=asked if asked > n_states else None)
+
+
+def _counted_states(table: Table, fewest: int, config: FitConfig) -> States:
+    """With "auto", where the narrowest variable has `fewest` free dimensions."""
+    if config.gaussian and fewest == 1:
+        return States(1, 1)
+    if not config.gaussian and table.has_sparse_columns:
+        return States(2, 1)
     with config.progress.stage("states"):
         evidence = choose_states(table, config.seed, config.n_jobs)
     if config.gaussian:
         n_dimensions = evidence.n_states - 1
         return States(n_dimensions, n_dimensions, None, evidence.directions)
     most = evidence.most_states
-    if evidence.n_states <= int(free_dimensions(table).min()):
+    if evidence.n_states <= fewest:
         most = max(most, evidence.n_states + 1)  # one more, for BIC to decide
-    return States(evidence.n_states, evidence.n_states - 1, most, evidence.directions)
+    return States(evidence.n_states, evidence.n_states - 1, most, evidence.directions, "auto")
 
 
 def measure(table: Table, states: States, config: FitConfig) -> Measured:

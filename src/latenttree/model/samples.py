@@ -73,6 +73,23 @@ class Samples:
         keep = self.keep
         return [b - a if keep is None else int(keep[a:b].sum()) for a, b in ranges]
 
+    def draws(self) -> NDArray[np.int64]:
+        """The place of the sample of every draw, ascending: a sample of weight 3 has three."""
+        weights = self.weights if self.weights is not None else self.table.weights
+        if weights is None:
+            return np.arange(len(self))
+        ends = np.cumsum(weights if self.keep is None else weights[self.keep])
+        n_draws = max(round(float(ends[-1])), 1)
+        places = np.searchsorted(ends, np.arange(n_draws) + 0.5, side="right")
+        return np.minimum(places, len(ends) - 1)
+
+    def of_draws(self, places: NDArray[np.int64]) -> Samples:
+        """The samples of some draws, each with the number of its draws as weight."""
+        if self.weights is None and self.table.weights is None:
+            return self.subset(np.sort(places))
+        once, counts = np.unique(places, return_counts=True)
+        return Samples(TableSubset(self.table, self._at(once)[0], counts.astype(np.float64)))
+
     def subset(self, places: NDArray[np.int64]) -> Samples:
         """The samples at `places`, ascending; nothing is copied."""
         some, weights = self._at(places)

@@ -58,8 +58,12 @@ class TreeProblem:
 
     def on(self, places: NDArray[np.int64]) -> TreeProblem:
         """The same models on some of the samples, at `places`, ascending."""
+        return self.over(self.samples.subset(places))
+
+    def over(self, samples: Samples | InMemory) -> TreeProblem:
+        """The same models on other samples."""
         other = copy(self)
-        other.samples = self.samples.subset(places)
+        other.samples = samples
         return other
 
     # ---- steps ------------------------------------------------------------------------

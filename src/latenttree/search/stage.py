@@ -123,7 +123,8 @@ def _search_states(
     return refine_fully(Parameters(merged.model, wide.condition), table, config)
 
 
-def tree_model(fitted: Fitted) -> TreeModel:
+def tree_model(fitted: Fitted | None) -> TreeModel:
     """The model of a fit whose hidden variables have states."""
+    assert fitted is not None
     assert isinstance(fitted.model, TreeModel)
     return fitted.model

@@ -9,6 +9,8 @@ import numpy as np
 from latenttree.config import FitConfig
 from latenttree.data import Table
 from latenttree.distances.stage import Measured
+from latenttree.engine import Progress
+from latenttree.structure.copies import hidden_chow_liu, hidden_copies
 from latenttree.structure.leaf_variables import as_leaves
 from latenttree.structure.learn import Structure, structure_of_similarities
 from latenttree.tree import Tree
@@ -25,6 +27,16 @@ def learn_structure(measured: Measured, table: Table, config: FitConfig) -> Stru
     if config.gaussian or table.values is None:
         return structure
     return as_leaves(structure, tuple(table.values.arrays))
+
+
+def rival_structures(measured: Measured, table: Table, config: FitConfig) -> list[Structure]:
+    """Other shapes that may suit a model of many states: the same tree with no edge contracted, and
+    hidden copies of the Chow-Liu tree. All observed nodes are leaves."""
+    if measured.similarity is None or table.n_vars < 3:
+        return []
+    quiet = replace(config, progress=Progress())
+    whole = _learn(measured, table, replace(quiet, min_support=0.0))
+    return [hidden_copies(whole), hidden_chow_liu(measured.similarity, table, config.n_jobs)]
 
 
 def _learn(measured: Measured, table: Table, config: FitConfig) -> Structure:

@@ -1,0 +1,310 @@
+"""More states than moments determine: shapes and numbers of states, judged by held-out samples.
+
+A hidden node of the real world is rarely in one of two states. With more states the likelihood of
+samples that were not learned from rises, until it falls; and with more states another shape of the
+tree may be the better one. Candidates are learned from nine tenths of the samples and compared on
+the tenth that is held out, sample by sample; the one that is chosen goes on with all samples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from latenttree.config import FitConfig
+from latenttree.data import Table
+from latenttree.data.chunk import Chunk
+from latenttree.distances.stage import States
+from latenttree.engine import Gathered
+from latenttree.model.held_out import split_samples
+from latenttree.model.likelihood import total_log_likelihood
+from latenttree.model.samples import Samples, evidence_of, marginals, model_dims
+from latenttree.model.state_bounds import most_states
+from latenttree.model.tree_model import TreeModel, normalised
+from latenttree.parameters.cluster_start import cluster_start
+from latenttree.parameters.moment_start import view_basis
+from latenttree.refinement.evidence import canonical_states, effective_samples
+from latenttree.refinement.fitted import Fitted
+from latenttree.refinement.minibatch_em import BatchFit, batch_em
+from latenttree.search.stage import Learned, tree_model
+from latenttree.structure.copies import hidden_copies
+from latenttree.structure.learn import Structure
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+HELD_OUT = 0.1
+"""Share of the samples that candidates are compared on."""
+
+FEW_SAMPLES = 200
+"""With fewer samples, a tenth of them tells candidates apart no longer."""
+
+FIRST, LESS, MORE = 16, 4, 64
+"""States that "auto" tries: `FIRST`, then `MORE` where that gains and `LESS` where it does not."""
+
+TRIAL_PASSES = 8
+"""Passes after which shapes are compared."""
+
+BASE_PASSES = 3
+"""Passes of the model of few states without the held-out samples, before it is compared."""
+
+MOST_PASSES = 40
+"""Passes of a candidate, at most."""
+
+LAST_PASSES = 2
+"""Passes with all samples, at the end."""
+
+CLEAR = 2.0
+"""Standard errors of the mean difference by which more states, or another tree at the same number
+of states, must be better on held-out samples."""
+
+MAX_WORK = 3e11
+"""Multiply-adds of a pass with which "auto" tries a number of states: some seconds."""
+
+UNUSED = 0.5
+"""States of fewer expected samples are left out."""
+
+
+class Split(NamedTuple):
+    """Samples to learn from, held-out samples, and the marginals of the observed nodes."""
+
+    train: Samples
+    held_out: Samples
+    marginals: Sequence[Floats]
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A structure with a model of it, and the log-likelihood of every held-out sample."""
+
+    structure: Structure
+    fit: BatchFit
+    scores: Floats
+
+
+def grow(
+    learned: Learned,
+    rivals: Sequence[Structure],
+    table: Table,
+    states: States,
+    basis: NDArray[np.floating] | None,
+    config: FitConfig,
+) -> Learned:
+    """The structure and the model with more states, where `states.goal` asks for them and, with
+    "auto", held-out samples support them; else as they are.
+
+    `rivals` are other shapes of the tree. All have their observed nodes as leaves."""
+    if not grows(table, states, config) or not learned.structure.tree.n_hidden:
+        return learned
+    structure, model = learned.structure, tree_model(learned.fitted)
+    with config.progress.stage("more states"):
+        growth = _Growth.of(table, states, basis, config)
+        shapes = [hidden_copies(structure), *rivals]
+        if states.goal == "auto":
+            found = growth.supported(Candidate(structure, *growth.base(model)), shapes)
+        else:
+            assert isinstance(states.goal, int)
+            found = growth.asked(shapes, states.goal)
+        if found is None:
+            return learned
+        return Learned(found.structure, growth.finished(found))
+
+
+def grows(table: Table, states: States, config: FitConfig) -> bool:
+    """Whether more states than those of the first model are to be tried."""
+    if states.goal is None or config.refine is None or config.gaussian or table.n_vars < 3:
+        return False
+    return states.goal != "auto" or table.total_weight >= FEW_SAMPLES
+
+
+@dataclass(frozen=True, eq=False)
+class _Growth:
+    """What all candidates share."""
+
+    table: Table
+    split: Split
+    dims: Ints
+    basis: NDArray[np.floating]
+    config: FitConfig
+
+    @classmethod
+    def of(
+        cls,
+        table: Table,
+        states: States,
+        basis: NDArray[np.floating] | None,
+        config: FitConfig,
+    ) -> _Growth:
+        share = config.validation_fraction or HELD_OUT
+        train, held_out = split_samples(table, replace(config, validation_fraction=share))
+        assert held_out is not None
+        used = view_basis(table, states.n_directions + 1, basis, config)
+        dims = np.array(model_dims(table))
+        if table.values is not None:
+            dims[list(table.values.arrays)] = 0
+        return cls(table, Split(train, held_out, marginals(table)), dims, used, config)
+
+    # ---- candidates -------------------------------------------------------------------
+
+    def base(self, model: TreeModel) -> tuple[BatchFit, Floats]:
+        """The model of few states, after passes without the held-out samples."""
+        fit = self._passes(model, BASE_PASSES)
+        return fit, self._scores(fit.model)
+
+    def started(self, structure: Structure, n_states: int) -> TreeModel:
+        """A model with up to `n_states` at every hidden node, from clusters."""
+        sizes = most_states(structure.tree, self.dims, n_states)
+        seed, n_jobs = self.config.seed, self.config.n_jobs
+        return cluster_start(structure.tree, self.split.train, sizes, self.basis, seed, n_jobs)
+
+    def learned(self, structure: Structure, model: TreeModel, passes: int) -> Candidate:
+        """The candidate of a structure after passes from `model`."""
+        fit = self._passes(model, passes)
+        return Candidate(structure, fit, self._scores(fit.model))
+
+    def _passes(self, model: TreeModel, most: int, held_out: bool = True) -> BatchFit:
+        return batch_em(
+            model,
+            self.split.train,
+            self.split.held_out if held_out else None,
+            max_passes=most,
+            smoothing=self.config.smoothing,
+            marginals=self.split.marginals,
+            seed=self.config.seed,
+            n_jobs=self.config.n_jobs,
+        )
+
+    def _scores(self, model: TreeModel) -> Floats:
+        parts = self.split.held_out.run(Gathered(partial(_log_likelihoods, model)), 1)
+        return np.concatenate(parts)
+
+    # ---- choices ----------------------------------------------------------------------
+
+    def shape(self, shapes: Sequence[Structure], n_states: int) -> Candidate:
+        """The best of some shapes at a number of states, after few passes."""
+        trials = [self.learned(s, self.started(s, n_states), TRIAL_PASSES) for s in shapes]
+        return max(trials, key=lambda trial: float(trial.scores @ self._weights()))
+
+    def asked(self, shapes: Sequence[Structure], n_states: int) -> Candidate:
+        """The model with a number of states that was asked for."""
+        trial = self.shape(shapes, min(n_states, FIRST))
+        return self._continued(trial, n_states)
+
+    def supported(self, base: Candidate, shapes: Sequence[Structure]) -> Candidate | None:
+        """The model with as many states as held-out samples support; None: those of `base`."""
+        first = min(FIRST, self._affordable(shapes))
+        best = base
+        if first >= LESS:
+            trial = self.shape(shapes, first)
+            if self._clearly_better(trial, base):
+                best = self._better(trial, self._continued(trial, first))
+                if self._work(best.structure, MORE) <= MAX_WORK:
+                    more = self._full(best.structure, MORE)
+                    best = more if self._clearly_better(more, best) else best
+                return best
+            few = self._full(shapes[0], LESS)
+            best = few if self._clearly_better(few, base) else base
+        return None if best is base else best
+
+    def _continued(self, trial: Candidate, n_states: int) -> Candidate:
+        """The candidate after more passes, begun anew where its number of states is another."""
+        if int(trial.fit.model.dims.max()) >= n_states:
+            return self.learned(trial.structure, trial.fit.model, self._most_passes)
+        return self._full(trial.structure, n_states)
+
+    def _full(self, structure: Structure, n_states: int) -> Candidate:
+        started = self.started(structure, n_states)
+        return self.learned(structure, started, self._most_passes)
+
+    @property
+    def _most_passes(self) -> int:
+        return min(self.config.max_iter, MOST_PASSES)
+
+    def _better(self, one: Candidate, other: Candidate) -> Candidate:
+        return max(one, other, key=lambda c: float(c.scores @ self._weights()))
+
+    def _clearly_better(self, one: Candidate, other: Candidate) -> bool:
+        """Whether the mean difference on held-out samples is `CLEAR` standard errors above 0."""
+        weights = self._weights()
+        difference = one.scores - other.scores
+        mean = float(difference @ weights) / self.split.held_out.n_samples
+        spread = float(weights @ (difference - mean) ** 2)
+        return mean * self.split.held_out.n_samples > CLEAR * np.sqrt(spread)
+
+    def _weights(self) -> Floats:
+        parts = self.split.held_out.run(Gathered(_weights_of), 1)
+        return np.concatenate(parts)
+
+    def _affordable(self, shapes: Sequence[Structure]) -> int:
+        """The largest power of 2, at most `FIRST`, whose passes cost no more than `MAX_WORK`."""
+        n_states = FIRST
+        while n_states > 1 and self._work(shapes[0], n_states) > MAX_WORK:
+            n_states //= 2
+        return n_states
+
+    def _work(self, structure: Structure, n_states: int) -> float:
+        """Multiply-adds of a pass: three for each cell of each CPT and sample."""
+        tree = structure.tree
+        sizes = np.concatenate([self.dims, most_states(tree, self.dims, n_states)])
+        a, b = tree.edges.T
+        return 3.0 * len(self.split.train) * float((np.maximum(sizes[a], 1) * sizes[b]).sum())
+
+    # ---- the end ----------------------------------------------------------------------
+
+    def finished(self, found: Candidate) -> Fitted:
+        """The model after passes over all samples, without unused states, in canonical order."""
+        everything = Samples(self.table)
+        fit = batch_em(
+            found.fit.model,
+            everything,
+            None,
+            max_passes=LAST_PASSES,
+            first_pass=found.fit.n_passes,
+            smoothing=self.config.smoothing,
+            marginals=self.split.marginals,
+            seed=self.config.seed,
+            n_jobs=self.config.n_jobs,
+        )
+        used = without_unused_states(fit.model, everything.n_samples)
+        model = canonical_states(used)
+        n_jobs = self.config.n_jobs
+        samples = effective_samples(model, everything, n_jobs)
+        value = total_log_likelihood(model, everything, n_jobs)
+        well = np.ones(model.tree.n_hidden)
+        return Fitted(model, well, samples, [value], found.fit.held_out, found.fit.converged)
+
+
+def without_unused_states(model: TreeModel, n_samples: float) -> TreeModel:
+    """The model without states of hidden nodes that fewer than `UNUSED` of the samples have, two
+    states at least left at each."""
+    p, kept = model.tree.n_observed, {}
+    for v, share in enumerate(model.marginals[p:], start=p):
+        largest = np.sort(np.argsort(-share, kind="stable")[:2])
+        used = np.union1d(np.flatnonzero(share * n_samples >= UNUSED), largest)
+        if len(used) < len(share):
+            kept[v] = used
+    if not kept:
+        return model
+    cpts = []
+    for v, (cpt, u) in enumerate(zip(model.cpts, model.parents.tolist(), strict=True)):
+        rows = kept.get(v, np.arange(len(cpt)))
+        columns = kept.get(u, np.arange(cpt.shape[1]))
+        cpts.append(normalised(cpt[np.ix_(rows, columns)]))
+    emissions = {
+        v: e.relabelled(kept[int(model.parents[v])]) if int(model.parents[v]) in kept else e
+        for v, e in model.emissions.items()
+    }
+    return TreeModel(model.tree, model.root, tuple(cpts), emissions)
+
+
+def _log_likelihoods(model: TreeModel, chunk: Chunk, n_jobs: int) -> Floats:
+    return model.log_likelihood(evidence_of(chunk, model, n_jobs), n_jobs)
+
+
+def _weights_of(chunk: Chunk, n_jobs: int) -> Floats:
+    return np.ones(len(chunk)) if chunk.weights is None else chunk.weights
