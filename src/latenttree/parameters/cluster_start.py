@@ -4,7 +4,8 @@ Third moments determine at most as many states as the variables have directions.
 the samples are clustered at every hidden node by the variables near it, and the clusters are taken
 for its states: every conditional distribution is then a matter of counting. Liu, Zhang and Van den
 Broeck (2023) start other models with many states from clusters too ("latent variable
-distillation").
+distillation"). With few samples, clusters by all variables, the same at every node, are the better
+start: they are estimated from more.
 """
 
 from __future__ import annotations
@@ -38,8 +39,9 @@ N_NEAR = 20
 N_STEPS = 10
 """Steps of k-means."""
 
-KEPT = 0.9
-"""Weight of the counts in a first CPT; the rest is the marginal, since EM never leaves a zero."""
+KEPT_NEAR, KEPT_COMMON = 0.9, 0.5
+"""Weight of the counts in a first CPT; the rest is the marginal, since EM never leaves a zero, and
+nodes with the same clusters must become able to differ."""
 
 SHORTEST = 0.05
 """Edges count as at least this long, so that the nearest variables lie on all sides of a node."""
@@ -54,10 +56,7 @@ def cluster_start(
     each divided by its standard deviation and weighted by `exp(-distance)` to the node.
 
     Cost: `O(n_hidden n k N_NEAR N_STEPS)` with n at most `MAX_ROWS`."""
-    draws = samples.draws()
-    if len(draws) > MAX_ROWS:
-        draws = draws[spread_places(len(draws), MAX_ROWS)]
-    some = samples.of_draws(draws).table
+    some = _some(samples)
     features = standard_features(some, basis, n_jobs)
     near, weights = nearby(tree)
 
@@ -68,7 +67,26 @@ def cluster_start(
         ]
 
     found = [x for part in parallel(labels, tree.n_hidden, n_jobs, 1) for x in part]
-    return counted_model(tree, samples.table, some, found, n_states)
+    return counted_model(tree, samples.table, some, found, n_states, KEPT_NEAR)
+
+
+def common_start(
+    tree: Tree, samples: Samples, n_states: Ints, basis: NDArray[Any], seed: int, n_jobs: int
+) -> TreeModel:
+    """As `cluster_start`, with the same clusters at every hidden node, by all variables alike.
+    Where a node has fewer states than there are clusters, several clusters are one state."""
+    some = _some(samples)
+    labels = clusters(standard_features(some, basis, n_jobs), int(n_states.max()), seed)
+    found = [labels % int(k) for k in n_states]
+    return counted_model(tree, samples.table, some, found, n_states, KEPT_COMMON)
+
+
+def _some(samples: Samples) -> Table:
+    """At most `MAX_ROWS` of the samples."""
+    draws = samples.draws()
+    if len(draws) > MAX_ROWS:
+        draws = draws[spread_places(len(draws), MAX_ROWS)]
+    return samples.of_draws(draws).table
 
 
 def standard_features(table: Table, basis: NDArray[Any], n_jobs: int) -> Float32:
@@ -103,10 +121,11 @@ def clusters(features: Float32, k: int, seed: int) -> Ints:
 
 
 def counted_model(
-    tree: Tree, whole: Table, some: Table, labels: list[Ints], n_states: Ints
+    tree: Tree, whole: Table, some: Table, labels: list[Ints], n_states: Ints, kept: float
 ) -> TreeModel:
-    """The model of largest likelihood if the hidden states of the samples `some` were `labels`;
-    marginals and units of the variables are those of the `whole` table."""
+    """The model of largest likelihood if the hidden states of the samples `some` were `labels`,
+    with a weight `kept`, else the marginals. These, and the units of the variables, are those of
+    the `whole` table."""
     weights = np.ones(some.n_samples) if some.weights is None else some.weights
     root, p = default_root(tree), tree.n_observed
     parents = tree.rooted(root).parents.tolist()
@@ -121,11 +140,11 @@ def counted_model(
         if v in numbers:
             cpts.append(np.ones((1, k_above[v])))
         elif v < p:
-            cpts.append(_counted(codes[:, v], above, weights, k_above[v], shares[v]))
+            cpts.append(_counted(codes[:, v], above, weights, k_above[v], shares[v], kept))
         else:
             own, k = labels[v - p], int(n_states[v - p])
             share = normalised(np.bincount(own, weights, k).astype(np.float64)[:, None] + 1.0)[:, 0]
-            cpts.append(_counted(own, above, weights, k_above[v], share))
+            cpts.append(_counted(own, above, weights, k_above[v], share, kept))
     emissions = {
         v: _emission(whole, some, v, labels[parents[v] - p], k_above[v]) for v in sorted(numbers)
     }
@@ -137,7 +156,7 @@ def _codes(chunk: Chunk, n_jobs: int) -> NDArray[Any]:
 
 
 def _counted(
-    own: NDArray[Any], above: Ints, weights: Floats, k_above: int, marginal: Floats
+    own: NDArray[Any], above: Ints, weights: Floats, k_above: int, marginal: Floats, kept: float
 ) -> Floats:
     """A CPT by counting, mixed with the marginal; samples whose own state is unknown, -1, are left
     out."""
@@ -145,7 +164,7 @@ def _counted(
     cells = own[known].astype(np.int64) * k_above + above[known]
     counts = np.bincount(cells, weights[known], d * k_above).astype(np.float64)
     counts = counts.reshape(d, k_above)
-    return KEPT * normalised(counts, marginal) + (1 - KEPT) * marginal[:, None]
+    return kept * normalised(counts, marginal) + (1 - kept) * marginal[:, None]
 
 
 def _emission(whole: Table, some: Table, v: int, labels: Ints, k: int) -> Emission:

@@ -7,11 +7,12 @@ B batches in a pass,
 
 A pass makes as many steps as there are batches, and the noise of the batches keeps a model of many
 parameters from settling in the nearest maximum (Cappe and Moulines 2009; Liang and Klein 2009).
+What noise is left at the end is averaged away by passes with `g_t = 1 / t`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -31,12 +32,12 @@ DECAY, DELAY = 0.6, 2.0
 BATCH, MOST_BATCHES = 250, 64
 """Samples in a batch, at least, and batches in a pass, at most."""
 
-PATIENCE = 3
+PATIENCE = 6
 """Passes without a gain on held-out samples after which EM ends."""
 
-MANY_STATES = 4
-"""Up to this many states, `smoothing` pseudo-samples are added for every state of a parent. With
-more states, fewer: a CPT as a whole gets as many as one with this number of states."""
+UNAVERAGED = 0.25
+"""Share of the passes that average in which the model stays as it is, so that the mean is over
+many batches when the model first follows it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,27 +63,20 @@ def batch_em(
     held_out: Samples | None,
     *,
     max_passes: int,
-    first_pass: int = 0,
     smoothing: float = 1.0,
     marginals: Sequence[Floats] = (),
     seed: int = 0,
     n_jobs: int = 1,
 ) -> BatchFit:
-    """Passes from `model`; the model that is best for the held-out samples, or the last.
-
-    `first_pass` counts passes made before, on other samples: steps are as small as after these."""
+    """Passes from `model`; the model that is best for the held-out samples, or the last."""
     problem = TreeProblem(model, samples, batch_smoothing(model, smoothing), marginals, n_jobs)
-    rng, draws = np.random.default_rng(seed), samples.draws()
-    n_batches = min(max(len(draws) // BATCH, 1), MOST_BATCHES)
+    batches = _Batches(samples, seed)
     theta, mean = problem.opened(), None
     best, scores = theta, list[float]()
     for number in range(max_passes):
-        pieces = np.array_split(rng.permutation(draws), n_batches)
-        for t, places in enumerate(pieces):
-            batch = problem.over(samples.of_draws(places))
-            found = batch.sums(theta).times(samples.n_samples / batch.samples.n_samples)
-            step = (first_pass + number + (t + 1) / n_batches + DELAY) ** -DECAY
-            mean = _moved(mean, found, step)
+        for t, batch in enumerate(batches.one_pass(), start=1):
+            found = batches.sums(problem, theta, batch)
+            mean = _moved(mean, found, (number + t / batches.n_batches + DELAY) ** -DECAY)
             theta = problem.maximise(mean)
         if held_out is None:
             best = theta
@@ -93,10 +87,54 @@ def batch_em(
             best = theta
         if len(scores) - 1 - int(np.argmax(scores)) >= PATIENCE:
             break
-    found_model = problem.as_model(best)
-    checked = TreeModel(found_model.tree, found_model.root, found_model.cpts, found_model.emissions)
     n_passes = max_passes if held_out is None else int(np.argmax(scores)) + 1
-    return BatchFit(checked, scores, n_passes, held_out is None or len(scores) > n_passes)
+    converged = held_out is None or len(scores) > n_passes
+    return BatchFit(_checked(problem.as_model(best)), scores, n_passes, converged)
+
+
+def averaged_em(
+    model: TreeModel,
+    samples: Samples,
+    *,
+    passes: int = 1,
+    smoothing: float = 1.0,
+    marginals: Sequence[Floats] = (),
+    seed: int = 0,
+    n_jobs: int = 1,
+) -> TreeModel:
+    """The model after passes of online EM whose statistics are the mean over all batches so far."""
+    problem = TreeProblem(model, samples, batch_smoothing(model, smoothing), marginals, n_jobs)
+    batches = _Batches(samples, seed)
+    theta, mean, t = problem.of_model(model), None, 0
+    for _ in range(passes):
+        for batch in batches.one_pass():
+            t += 1
+            mean = _moved(mean, batches.sums(problem, theta, batch), 1.0 / t)
+            if t >= UNAVERAGED * passes * batches.n_batches:
+                theta = problem.maximise(mean)
+    return _checked(problem.as_model(theta))
+
+
+class _Batches:
+    """The batches of samples, in another order in every pass."""
+
+    def __init__(self, samples: Samples, seed: int) -> None:
+        self.samples, self.draws = samples, samples.draws()
+        self.n_batches = min(max(len(self.draws) // BATCH, 1), MOST_BATCHES)
+        self._rng = np.random.default_rng(seed)
+
+    def one_pass(self) -> Iterator[Samples]:
+        for places in np.array_split(self._rng.permutation(self.draws), self.n_batches):
+            yield self.samples.of_draws(places)
+
+    def sums(self, problem: TreeProblem, theta: Floats, batch: Samples) -> ExpectedSums:
+        """The expected sums of a batch, as if all samples were like it."""
+        return problem.over(batch).sums(theta).times(self.samples.n_samples / batch.n_samples)
+
+
+def _checked(model: TreeModel) -> TreeModel:
+    """The same model through the checks of its constructor."""
+    return TreeModel(model.tree, model.root, model.cpts, model.emissions)
 
 
 def _moved(mean: ExpectedSums | None, found: ExpectedSums, step: float) -> ExpectedSums:
@@ -105,6 +143,7 @@ def _moved(mean: ExpectedSums | None, found: ExpectedSums, step: float) -> Expec
 
 
 def batch_smoothing(model: TreeModel, smoothing: float) -> float:
-    """Pseudo-samples for every state of a parent, see `MANY_STATES`."""
+    """Pseudo-samples for every state of a parent: `smoothing` for all states together, since with
+    many states each has few samples."""
     most = int(model.dims[model.tree.n_observed :].max(initial=1))
-    return smoothing * min(1.0, MANY_STATES / most)
+    return smoothing / most

@@ -8,7 +8,7 @@ the tenth that is held out, sample by sample; the one that is chosen goes on wit
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
@@ -26,14 +26,15 @@ from latenttree.model.likelihood import total_log_likelihood
 from latenttree.model.samples import Samples, evidence_of, marginals, model_dims
 from latenttree.model.state_bounds import most_states
 from latenttree.model.tree_model import TreeModel, normalised
-from latenttree.parameters.cluster_start import cluster_start
+from latenttree.parameters.cluster_start import cluster_start, common_start
 from latenttree.parameters.moment_start import view_basis
 from latenttree.refinement.evidence import canonical_states, effective_samples
 from latenttree.refinement.fitted import Fitted
-from latenttree.refinement.minibatch_em import BatchFit, batch_em
+from latenttree.refinement.minibatch_em import BatchFit, averaged_em, batch_em
 from latenttree.search.stage import Learned, tree_model
 from latenttree.structure.copies import hidden_copies
 from latenttree.structure.learn import Structure
+from latenttree.tree import Tree
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -48,16 +49,16 @@ FIRST, LESS, MORE = 16, 4, 64
 """States that "auto" tries: `FIRST`, then `MORE` where that gains and `LESS` where it does not."""
 
 TRIAL_PASSES = 8
-"""Passes after which shapes are compared."""
+"""First passes of a candidate, after which shapes are compared."""
 
 BASE_PASSES = 3
 """Passes of the model of few states without the held-out samples, before it is compared."""
 
 MOST_PASSES = 40
-"""Passes of a candidate, at most."""
+"""Further passes of a candidate, at most."""
 
 LAST_PASSES = 2
-"""Passes with all samples, at the end."""
+"""Passes with all samples at the end, which average."""
 
 CLEAR = 2.0
 """Standard errors of the mean difference by which more states, or another tree at the same number
@@ -68,6 +69,10 @@ MAX_WORK = 3e11
 
 UNUSED = 0.5
 """States of fewer expected samples are left out."""
+
+
+Start = Callable[[Tree, Samples, Ints, NDArray[np.floating], int, int], TreeModel]
+"""A first model of a tree with many states."""
 
 
 class Split(NamedTuple):
@@ -85,6 +90,7 @@ class Candidate:
     structure: Structure
     fit: BatchFit
     scores: Floats
+    start: Start = cluster_start
 
 
 def grow(
@@ -156,22 +162,35 @@ class _Growth:
         fit = self._passes(model, BASE_PASSES)
         return fit, self._scores(fit.model)
 
-    def started(self, structure: Structure, n_states: int) -> TreeModel:
-        """A model with up to `n_states` at every hidden node, from clusters."""
+    def started(self, structure: Structure, n_states: int, start: Start) -> Candidate:
+        """The candidate of a structure after few passes, with up to `n_states` at every hidden
+        node."""
         sizes = most_states(structure.tree, self.dims, n_states)
         seed, n_jobs = self.config.seed, self.config.n_jobs
-        return cluster_start(structure.tree, self.split.train, sizes, self.basis, seed, n_jobs)
+        model = start(structure.tree, self.split.train, sizes, self.basis, seed, n_jobs)
+        return self.learned(structure, model, start, TRIAL_PASSES)
 
-    def learned(self, structure: Structure, model: TreeModel, passes: int) -> Candidate:
+    def learned(
+        self, structure: Structure, model: TreeModel, start: Start, passes: int
+    ) -> Candidate:
         """The candidate of a structure after passes from `model`."""
         fit = self._passes(model, passes)
-        return Candidate(structure, fit, self._scores(fit.model))
+        return Candidate(structure, fit, self._scores(fit.model), start)
 
-    def _passes(self, model: TreeModel, most: int, held_out: bool = True) -> BatchFit:
+    def continued(self, trial: Candidate) -> Candidate:
+        """The candidate after more passes, or as it is where these gain nothing."""
+        more = self.learned(trial.structure, trial.fit.model, trial.start, self._most_passes)
+        return self._better(trial, more)
+
+    def full(self, structure: Structure, n_states: int, start: Start) -> Candidate:
+        """The candidate of a structure after all passes."""
+        return self.continued(self.started(structure, n_states, start))
+
+    def _passes(self, model: TreeModel, most: int) -> BatchFit:
         return batch_em(
             model,
             self.split.train,
-            self.split.held_out if held_out else None,
+            self.split.held_out,
             max_passes=most,
             smoothing=self.config.smoothing,
             marginals=self.split.marginals,
@@ -185,48 +204,45 @@ class _Growth:
 
     # ---- choices ----------------------------------------------------------------------
 
-    def shape(self, shapes: Sequence[Structure], n_states: int) -> Candidate:
-        """The best of some shapes at a number of states, after few passes."""
-        trials = [self.learned(s, self.started(s, n_states), TRIAL_PASSES) for s in shapes]
-        return max(trials, key=lambda trial: float(trial.scores @ self._weights()))
+    def shaped(self, shapes: Sequence[Structure], n_states: int) -> Candidate:
+        """The best of some shapes and starts at a number of states. Shapes are compared after few
+        passes from near clusters, then the start from common clusters is tried."""
+        trials = [self.started(shape, n_states, cluster_start) for shape in shapes]
+        near = self.continued(max(trials, key=self._score))
+        common = self.full(near.structure, n_states, common_start)
+        return self._better(near, common)
 
     def asked(self, shapes: Sequence[Structure], n_states: int) -> Candidate:
         """The model with a number of states that was asked for."""
-        trial = self.shape(shapes, min(n_states, FIRST))
-        return self._continued(trial, n_states)
+        found = self.shaped(shapes, min(n_states, FIRST))
+        if n_states <= FIRST:
+            return found
+        return self.full(found.structure, n_states, found.start)
 
     def supported(self, base: Candidate, shapes: Sequence[Structure]) -> Candidate | None:
         """The model with as many states as held-out samples support; None: those of `base`."""
         first = min(FIRST, self._affordable(shapes))
-        best = base
-        if first >= LESS:
-            trial = self.shape(shapes, first)
-            if self._clearly_better(trial, base):
-                best = self._better(trial, self._continued(trial, first))
-                if self._work(best.structure, MORE) <= MAX_WORK:
-                    more = self._full(best.structure, MORE)
-                    best = more if self._clearly_better(more, best) else best
-                return best
-            few = self._full(shapes[0], LESS)
-            best = few if self._clearly_better(few, base) else base
-        return None if best is base else best
-
-    def _continued(self, trial: Candidate, n_states: int) -> Candidate:
-        """The candidate after more passes, begun anew where its number of states is another."""
-        if int(trial.fit.model.dims.max()) >= n_states:
-            return self.learned(trial.structure, trial.fit.model, self._most_passes)
-        return self._full(trial.structure, n_states)
-
-    def _full(self, structure: Structure, n_states: int) -> Candidate:
-        started = self.started(structure, n_states)
-        return self.learned(structure, started, self._most_passes)
+        if first < LESS:
+            return None
+        best = self.shaped(shapes, first)
+        if not self._clearly_better(best, base):
+            few = self.full(shapes[0], LESS, cluster_start)
+            return few if self._clearly_better(few, base) else None
+        if self._work(best.structure, MORE) <= MAX_WORK:
+            more = self.full(best.structure, MORE, best.start)
+            best = more if self._clearly_better(more, best) else best
+        return best
 
     @property
     def _most_passes(self) -> int:
         return min(self.config.max_iter, MOST_PASSES)
 
     def _better(self, one: Candidate, other: Candidate) -> Candidate:
-        return max(one, other, key=lambda c: float(c.scores @ self._weights()))
+        return max(one, other, key=self._score)
+
+    def _score(self, candidate: Candidate) -> float:
+        """Log-likelihood of the held-out samples."""
+        return float(candidate.scores @ self._weights())
 
     def _clearly_better(self, one: Candidate, other: Candidate) -> bool:
         """Whether the mean difference on held-out samples is `CLEAR` standard errors above 0."""
@@ -259,18 +275,16 @@ class _Growth:
     def finished(self, found: Candidate) -> Fitted:
         """The model after passes over all samples, without unused states, in canonical order."""
         everything = Samples(self.table)
-        fit = batch_em(
+        averaged = averaged_em(
             found.fit.model,
             everything,
-            None,
-            max_passes=LAST_PASSES,
-            first_pass=found.fit.n_passes,
+            passes=LAST_PASSES,
             smoothing=self.config.smoothing,
             marginals=self.split.marginals,
             seed=self.config.seed,
             n_jobs=self.config.n_jobs,
         )
-        used = without_unused_states(fit.model, everything.n_samples)
+        used = without_unused_states(averaged, everything.n_samples)
         model = canonical_states(used)
         n_jobs = self.config.n_jobs
         samples = effective_samples(model, everything, n_jobs)
