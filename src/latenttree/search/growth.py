@@ -64,15 +64,28 @@ CLEAR = 2.0
 """Standard errors of the mean difference by which more states, or another tree at the same number
 of states, must be better on held-out samples."""
 
-MAX_WORK = 3e11
-"""Multiply-adds of a pass with which "auto" tries a number of states: some seconds."""
+MAX_WORK = 3e10
+"""Multiply-adds of a pass with which "auto" tries a number of states: a second or a few."""
+
+PASSES_WORK = 3e11
+"""Multiply-adds of the further passes of a candidate."""
+
+START_WORK, MOST_STARTS = 1e9, 6
+"""Multiply-adds of one pass of all starts, of which there are two at least."""
 
 UNUSED = 0.5
 """States of fewer expected samples are left out."""
 
 
-Start = Callable[[Tree, Samples, Ints, NDArray[np.floating], int, int], TreeModel]
+Clustering = Callable[[Tree, Samples, Ints, NDArray[np.floating], int, int], TreeModel]
 """A first model of a tree with many states."""
+
+
+class Start(NamedTuple):
+    """How a candidate begins."""
+
+    clustering: Clustering
+    seed: int
 
 
 class Split(NamedTuple):
@@ -90,7 +103,7 @@ class Candidate:
     structure: Structure
     fit: BatchFit
     scores: Floats
-    start: Start = cluster_start
+    start: Start | None = None
 
 
 def grow(
@@ -159,34 +172,32 @@ class _Growth:
 
     def base(self, model: TreeModel) -> tuple[BatchFit, Floats]:
         """The model of few states, after passes without the held-out samples."""
-        fit = self._passes(model, BASE_PASSES)
+        fit = self._passes(model, BASE_PASSES, self.config.seed)
         return fit, self._scores(fit.model)
 
     def started(self, structure: Structure, n_states: int, start: Start) -> Candidate:
         """The candidate of a structure after few passes, with up to `n_states` at every hidden
         node."""
         sizes = most_states(structure.tree, self.dims, n_states)
-        seed, n_jobs = self.config.seed, self.config.n_jobs
-        model = start(structure.tree, self.split.train, sizes, self.basis, seed, n_jobs)
-        return self.learned(structure, model, start, TRIAL_PASSES)
-
-    def learned(
-        self, structure: Structure, model: TreeModel, start: Start, passes: int
-    ) -> Candidate:
-        """The candidate of a structure after passes from `model`."""
-        fit = self._passes(model, passes)
+        tree, (clustering, seed) = structure.tree, start
+        model = clustering(tree, self.split.train, sizes, self.basis, seed, self.config.n_jobs)
+        fit = self._passes(model, TRIAL_PASSES, seed)
         return Candidate(structure, fit, self._scores(fit.model), start)
 
     def continued(self, trial: Candidate) -> Candidate:
         """The candidate after more passes, or as it is where these gain nothing."""
-        more = self.learned(trial.structure, trial.fit.model, trial.start, self._most_passes)
+        assert trial.start is not None
+        n_states = int(trial.fit.model.dims.max())
+        passes = self._most_passes(trial.structure, n_states)
+        fit = self._passes(trial.fit.model, passes, trial.start.seed)
+        more = Candidate(trial.structure, fit, self._scores(fit.model), trial.start)
         return self._better(trial, more)
 
     def full(self, structure: Structure, n_states: int, start: Start) -> Candidate:
         """The candidate of a structure after all passes."""
         return self.continued(self.started(structure, n_states, start))
 
-    def _passes(self, model: TreeModel, most: int) -> BatchFit:
+    def _passes(self, model: TreeModel, most: int, seed: int) -> BatchFit:
         return batch_em(
             model,
             self.split.train,
@@ -194,7 +205,7 @@ class _Growth:
             max_passes=most,
             smoothing=self.config.smoothing,
             marginals=self.split.marginals,
-            seed=self.config.seed,
+            seed=seed,
             n_jobs=self.config.n_jobs,
         )
 
@@ -206,17 +217,26 @@ class _Growth:
 
     def shaped(self, shapes: Sequence[Structure], n_states: int) -> Candidate:
         """The best of some shapes and starts at a number of states. Shapes are compared after few
-        passes from near clusters, then the start from common clusters is tried."""
-        trials = [self.started(shape, n_states, cluster_start) for shape in shapes]
-        near = self.continued(max(trials, key=self._score))
-        common = self.full(near.structure, n_states, common_start)
-        return self._better(near, common)
+        passes from near clusters, then other starts are tried with the best."""
+        first, *others = self._starts(shapes[0], n_states)
+        trials = [self.started(shape, n_states, first) for shape in shapes]
+        best = self.continued(max(trials, key=self._score))
+        for start in others:
+            best = self._better(best, self.full(best.structure, n_states, start))
+        return best
+
+    def _starts(self, structure: Structure, n_states: int) -> list[Start]:
+        """Starts from near and from common clusters, as many as `START_WORK` allows."""
+        n_starts = round(START_WORK / self._work(structure, n_states))
+        seeds = range(self.config.seed, self.config.seed + max(1, min(n_starts, MOST_STARTS) // 2))
+        return [Start(kind, seed) for seed in seeds for kind in (cluster_start, common_start)]
 
     def asked(self, shapes: Sequence[Structure], n_states: int) -> Candidate:
         """The model with a number of states that was asked for."""
         found = self.shaped(shapes, min(n_states, FIRST))
         if n_states <= FIRST:
             return found
+        assert found.start is not None
         return self.full(found.structure, n_states, found.start)
 
     def supported(self, base: Candidate, shapes: Sequence[Structure]) -> Candidate | None:
@@ -226,16 +246,18 @@ class _Growth:
             return None
         best = self.shaped(shapes, first)
         if not self._clearly_better(best, base):
-            few = self.full(shapes[0], LESS, cluster_start)
+            few = self.full(shapes[0], LESS, Start(cluster_start, self.config.seed))
             return few if self._clearly_better(few, base) else None
         if self._work(best.structure, MORE) <= MAX_WORK:
+            assert best.start is not None
             more = self.full(best.structure, MORE, best.start)
             best = more if self._clearly_better(more, best) else best
         return best
 
-    @property
-    def _most_passes(self) -> int:
-        return min(self.config.max_iter, MOST_PASSES)
+    def _most_passes(self, structure: Structure, n_states: int) -> int:
+        """Further passes of a candidate: `MOST_PASSES`, or as many as `PASSES_WORK` allows."""
+        affordable = round(PASSES_WORK / self._work(structure, n_states))
+        return min(self.config.max_iter, MOST_PASSES, max(affordable, TRIAL_PASSES))
 
     def _better(self, one: Candidate, other: Candidate) -> Candidate:
         return max(one, other, key=self._score)
