@@ -29,7 +29,7 @@ Floats = NDArray[np.float64]
 DECAY, DELAY = 0.6, 2.0
 """Power by which the steps get smaller, and passes by which they start smaller."""
 
-BATCH, MOST_BATCHES = 250, 64
+BATCH, MOST_BATCHES = 125, 128
 """Samples in a batch, at least, and batches in a pass, at most."""
 
 PATIENCE = 6

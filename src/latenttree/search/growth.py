@@ -67,7 +67,7 @@ of states, must be better on held-out samples."""
 MAX_WORK = 3e10
 """Multiply-adds of a pass with which "auto" tries a number of states: a second or a few."""
 
-PASSES_WORK = 3e11
+PASSES_WORK = 1.5e11
 """Multiply-adds of the further passes of a candidate."""
 
 START_WORK, MOST_STARTS = 1e9, 6
