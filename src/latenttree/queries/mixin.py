@@ -29,7 +29,7 @@ class QueryMixin(TransformerMixin):
     """Queries of a fitted model; a base of the estimator.
 
     Needs `model_` (TreeModel or GaussianTreeModel), `schema_` (Schema), `n_features_in_` and the
-    parameters `n_jobs` and `random_state`. `X` is any input that `fit` takes, with gaps wherever
+    parameters `n_jobs`, `random_state` and `handle_unknown`. `X` is any input that `fit` takes, with gaps wherever
     values are missing; also one sample as a record `{name: value}`, or a list of records. A record
     names what is known and no more: a label, a number, a vector for a block; or weights over the
     labels as `{label: weight}` (soft evidence), also on hidden nodes, whose labels are 0..k-1. A
@@ -47,6 +47,7 @@ class QueryMixin(TransformerMixin):
     n_features_in_: int
     n_jobs: int | None
     random_state: Any
+    handle_unknown: Literal["missing", "error"]
 
     def transform(self, X: Any) -> Any:
         """Posterior of every hidden node; of a Gaussian tree the posterior means.
@@ -214,7 +215,8 @@ class QueryMixin(TransformerMixin):
             filled = self._answers().filled(evidence.rows, rng, self._threads())
             records = filled_records(self.schema_, filled)
             return records[0] if isinstance(X, Mapping) else records
-        filled = self._answers().filled(self.schema_.rows(X), rng, self._threads())
+        rows = self.schema_.rows(X, handle_unknown=self.handle_unknown)
+        filled = self._answers().filled(rows, rng, self._threads())
         return self.schema_.decode(*filled, like=X)
 
     def marginal(self, node: Node) -> Floats:
@@ -264,7 +266,7 @@ class QueryMixin(TransformerMixin):
 
     def _samples(self, X: Any) -> SampleEvidence:
         self._check_model()
-        return read_samples(self.model_, self.schema_, X)
+        return read_samples(self.model_, self.schema_, X, handle_unknown=self.handle_unknown)
 
     def _evidence(
         self, X: Any, queried: Sequence[int], evidence: Sequence[Node] | None
@@ -275,7 +277,7 @@ class QueryMixin(TransformerMixin):
             given = node_indices(self.model_, evidence, "evidence", self.schema_)
         if given == [] and (X is None or (isinstance(X, Mapping) and not X)):
             return no_evidence(self.model_)
-        return read_samples(self.model_, self.schema_, X, queried, given)
+        return read_samples(self.model_, self.schema_, X, queried, given, self.handle_unknown)
 
     def _threads(self) -> int:
         return resolve_jobs(self.n_jobs)
