@@ -70,7 +70,9 @@ def fill_with_distributions(
 
     Memory: what is returned, one number for each label of each gap."""
     gaps = Gaps(model, rows)
-    parts: dict[int, list[MissingCells]] = {v: [] for v in (*gaps.columns.tolist(), *gaps.emissions)}
+    parts: dict[int, list[MissingCells]] = {
+        v: [] for v in (*gaps.columns.tolist(), *gaps.emissions)
+    }
     for chosen, posterior in gaps.posteriors(n_jobs):
         for v, cells in gaps.distributions(chosen, posterior):
             parts[v].append(cells)

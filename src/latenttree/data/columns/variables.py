@@ -294,9 +294,7 @@ SENTENCES: Mapping[Remark, Sentence] = {
         counted=True,
         warned=True,
     ),
-    "bag": Sentence(
-        WHOLE, "bags of counts", family="gaussian_diagonal", otherwise="a real vector"
-    ),
+    "bag": Sentence(WHOLE, "bags of counts", family="gaussian_diagonal", otherwise="a real vector"),
 }
 """The notes on how variables were read, where that could surprise."""
 

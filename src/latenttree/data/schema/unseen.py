@@ -1,4 +1,4 @@
-"""Values of new data that are no labels of the training data: refused, or missing with a warning."""
+"""Labels of new data that training did not have: refused, or missing with a warning."""
 
 from __future__ import annotations
 
