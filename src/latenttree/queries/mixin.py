@@ -33,8 +33,8 @@ class QueryMixin(TransformerMixin):
     parameters `n_jobs`, `random_state` and `handle_unknown`. `X` is any input that `fit` takes,
     with gaps wherever values are missing; also one sample as a record `{name: value}`, or a list of
     records. A record names what is known and no more: a label, a number, a vector for a block; or
-    weights over the labels as `{label: weight}` (soft evidence), also on hidden nodes, whose labels are 0..k-1. A
-    dict that has a vector for every column is a table, not a record.
+    weights over the labels as `{label: weight}` (soft evidence), also on hidden nodes, whose labels
+    are 0..k-1. A dict that has a vector for every column is a table, not a record.
 
     A node is given by its name or number. Where the columns of training had integers as names, an
     integer that is one of them is that name; any other is a number.

@@ -4,8 +4,9 @@
   than 50 different values and on average fewer than 20 rows for each are numbers.
 - Ordered categories are ordinal, and so are the whole numbers of a DataFrame, or of a file with
   named columns, that are a scale (`scales`): few, and evenly spaced. Two values have no order.
-- Floats are real. A few fractions among the levels of a scale are rounded first. Floats that are all whole numbers from 0 on, with at most 20 different ones, are
-  categories: so pandas stores integers with gaps, and so encoders give codes.
+- Floats are real. A few fractions among the levels of a scale are rounded first. Floats that are
+  all whole numbers from 0 on, with at most 20 different ones, are categories: so pandas stores
+  integers with gaps, and so encoders give codes.
 - Whole numbers that number the rows, all different and without large gaps, are categories, which
   `checks.check_identifiers` refuses.
 - A block of vectors is categorical where every row is one-hot, a multi-hot group where all is 0
