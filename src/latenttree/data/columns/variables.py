@@ -274,9 +274,7 @@ SENTENCES: Mapping[Remark, Sentence] = {
         otherwise="ordered levels",
         warned=True,
     ),
-    "many": Sentence(
-        WHOLE, "categories", family="gaussian", otherwise="a number", counted=True, warned=True
-    ),
+    "many": Sentence(WHOLE, "categories", family="gaussian", otherwise="a number", counted=True),
     "rare": Sentence(
         f"{WHOLE} with few rows for each",
         "numbers",
