@@ -73,7 +73,8 @@ def _remark_of_numbers(vector: Vector) -> tuple[Remark, int]:
     if known.dtype.kind in "iu":
         n_values = len(np.unique(known))
         return ("unique" if n_values == vector.n_known else "rare"), n_values
-    if vector.n_known <= MAX_ALL_UNIQUE or len(np.unique(known[:PREVIEW])) > FEW_NUMBERS:
+    judged = vector.scales and vector.n_known > MAX_ALL_UNIQUE  # arrays may be standardised codes
+    if not judged or len(np.unique(known[:PREVIEW])) > FEW_NUMBERS:
         return "", 0
     n_values = len(np.unique(known))
     return ("few" if n_values <= FEW_NUMBERS else ""), n_values
