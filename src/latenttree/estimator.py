@@ -101,8 +101,12 @@ class LatentTree(PartialFitMixin, QueryMixin, BaseEstimator):
         "poisson", "multinomial", "multihot", "binary". By default boolean, integer, string
         and categorical columns are categorical, float columns gaussian, columns of a SciPy sparse
         matrix without `groups` binary, and groups multihot, multinomial or gaussian, as their
-        values are. Integers of a DataFrame with more than 50 values and few rows for each are
-        numbers too.
+        values are. In a DataFrame, and in a file with named columns, whole numbers that are a
+        scale are ordinal: 3 to 11 evenly spaced levels from 0 on, such as 1 to 5; so are
+        ordered categories of more than two labels. Fractions in up to 5% of the rows of a scale,
+        as imputation leaves them, are rounded to the nearest level with a warning. Integers of a
+        DataFrame with more than 50 values and few rows for each are numbers. What may surprise is
+        a `latenttree.errors.DataWarning`.
     groups : optional
         For a sparse matrix: the variable of each column, or a mapping from names to columns.
     names : sequence of str, optional
@@ -110,6 +114,10 @@ class LatentTree(PartialFitMixin, QueryMixin, BaseEstimator):
         `vectorizer.get_feature_names_out()`); a DataFrame brings its own.
     drop_constant : bool, default=False
         Leave out variables that have a single value instead of raising an error.
+    handle_unknown : "missing" (default) or "error"
+        What becomes of labels and levels in a table of new samples that the training data did not
+        have: they are missing values, with a warning that names them, or an error. In a record
+        `{name: value}` they are always an error.
     keep_distances : bool, default=False
         Keep the distance matrix and its standard errors in `distances_`.
     memory_limit : int, str or None
@@ -184,6 +192,7 @@ class LatentTree(PartialFitMixin, QueryMixin, BaseEstimator):
         groups: Any = None,
         names: Sequence[str] | None = None,
         drop_constant: bool = False,
+        handle_unknown: Literal["missing", "error"] = "missing",
         keep_distances: bool = False,
         memory_limit: int | str | None = None,
         random_state: Any = None,
@@ -209,6 +218,7 @@ class LatentTree(PartialFitMixin, QueryMixin, BaseEstimator):
         self.groups = groups
         self.names = names
         self.drop_constant = drop_constant
+        self.handle_unknown = handle_unknown
         self.keep_distances = keep_distances
         self.memory_limit = memory_limit
         self.random_state = random_state
@@ -367,9 +377,9 @@ def learn_model(
     """The stages from a tree to its model: `estimate_parameters`, `refine`, `search`, `grow`.
 
     Where many rows are equal, each is used once with a weight, see `distinct_rows`, unless samples
-    are held out. There is no model of one or two variables where one is not categorical: their tree
+    are held out. There is no model of one or two variables where one has numbers: their tree
     has no hidden node, and an emission is a distribution given the states of one."""
-    if table.n_vars < 3 and table.has_values and not config.gaussian:
+    if table.n_vars < 3 and table.has_numbers and not config.gaussian:
         return Learned(structure)
     rows = table if config.validation_fraction else distinct_rows(table)
     start = estimate_parameters(structure, rows, states, measured, config)
