@@ -32,6 +32,7 @@ from latenttree.partial_fit import PartialFitMixin
 from latenttree.queries import QueryMixin
 from latenttree.refinement.stage import refine
 from latenttree.report import Diagnostics, diagnose
+from latenttree.search.annotation import annotate
 from latenttree.search.stage import Learned, search
 from latenttree.structure.learn import Structure
 from latenttree.structure.stage import learn_structure
@@ -353,17 +354,17 @@ class LatentTree(PartialFitMixin, QueryMixin, BaseEstimator):
 def learn_model(
     structure: Structure, table: Table, states: States, measured: Measured, config: FitConfig
 ) -> Learned:
-    """The stages from a tree to its model: `estimate_parameters`, `refine`, `search`.
+    """The stages from a tree to its model: `estimate_parameters`, `refine`, `search`, `annotate`.
 
     Where many rows are equal, each is used once with a weight, see `distinct_rows`, unless samples
     are held out. There is no model of one or two variables where one is not categorical: their tree
     has no hidden node, and an emission is a distribution given the states of one."""
     if table.n_vars < 3 and table.has_values and not config.gaussian:
-        return Learned(structure)
+        return annotate(Learned(structure), table)
     rows = table if config.validation_fraction else distinct_rows(table)
     start = estimate_parameters(structure, rows, states, measured, config)
     fitted = refine(start, rows, config)
-    return search(structure, fitted, rows, states, measured, config)
+    return annotate(search(structure, fitted, rows, states, measured, config), table)
 
 
 def memory_to_reserve(X: Any, config: FitConfig) -> int:
