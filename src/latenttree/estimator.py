@@ -130,6 +130,7 @@ class LatentTree(PartialFitMixin, QueryMixin, BaseEstimator):
     ----------
     tree_ : Tree
         Observed nodes first, in the order of the columns, then the hidden nodes h0, h1, ...
+        Its `signs` and `support` are those of its edges: `tree_.collapse(0.5)`, `tree_.cut(5)`.
     model_ : TreeModel, or GaussianTreeModel where `hidden="gaussian"`
         The tree with every conditional distribution.
     families_ : dict
@@ -305,24 +306,25 @@ class LatentTree(PartialFitMixin, QueryMixin, BaseEstimator):
         return model
 
     def plot(self, layout: Literal["radial", "top_down"] = "radial", **options: Any) -> Any:
-        """Draw the tree with matplotlib, edge width by support; returns the axes."""
+        """Draw the tree with matplotlib, edge width by support, negative edges dashed; returns the
+        axes."""
         check_is_fitted(self, "tree_")
         from latenttree.plots.tree_figure import plot_tree
 
         return plot_tree(self.tree_, layout, support=self.diagnostics_.support, **options)
 
-    def to_newick(self) -> str:
-        """The tree as Newick text."""
+    def to_newick(self, *, signs: bool = False) -> str:
+        """The tree as Newick text; with `signs`, the comment `[&sign=-1]` marks negative edges."""
         check_is_fitted(self, "tree_")
-        return self.tree_.to_newick()
+        return self.tree_.to_newick(signs=signs)
 
     def to_networkx(self) -> Any:
-        """The tree as a NetworkX graph, with lengths and supports."""
+        """The tree as a NetworkX graph, with lengths, signs and supports."""
         check_is_fitted(self, "tree_")
         return self.tree_.to_networkx(self.diagnostics_.support)
 
     def to_graphml(self) -> str:
-        """The tree as GraphML text, with lengths and supports."""
+        """The tree as GraphML text, with lengths, signs and supports."""
         check_is_fitted(self, "tree_")
         from latenttree.io.graphml import to_graphml
 

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from latenttree.engine.arrays import Bools, Floats, Ints
-from latenttree.model.emissions import Emission
+from latenttree.model.emissions import Emission, FullGaussian, Gaussian
 from latenttree.model.gaussian.algebra import solve
 from latenttree.model.gaussian.distribution import GaussianDistribution
 from latenttree.model.tree_model import TreeModel
@@ -167,10 +167,13 @@ class _StateEdges:
 
 
 def number_moments(emission: Emission) -> tuple[Floats, Floats]:
-    """Mean and variance of a single number in each state, `(k,)`; of a family without a variance
-    of its own (counts) the mean, as for a Poisson distribution."""
-    spread = getattr(emission, "variance", emission.mean)
-    return emission.mean()[0], np.asarray(spread())[0]
+    """Mean and variance of a single number in each state, `(k,)`."""
+    mean = emission.mean()[0]
+    if isinstance(emission, Gaussian):
+        return mean, np.broadcast_to(emission.variance()[0], mean.shape)
+    if isinstance(emission, FullGaussian):
+        return mean, np.broadcast_to(emission.covariance()[:, 0, 0], mean.shape)
+    return mean, mean  # a Poisson distribution
 
 
 def _variance(score: Floats, weight: Floats) -> float:
