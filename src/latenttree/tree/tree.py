@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from latenttree.errors import DataError
+from latenttree.errors import DataError, check_option
 from latenttree.tree.checks import (
     as_edges,
     as_lengths,
@@ -26,6 +26,7 @@ from latenttree.tree.checks import (
     check_edges,
 )
 from latenttree.tree.collapsing import checked_support, contractible
+from latenttree.tree.cutting import cut_groups, edge_weights
 from latenttree.tree.drawing import Style, draw_text
 from latenttree.tree.graph import graph_of
 from latenttree.tree.names import check_node_names, check_same_names, hidden_names
@@ -302,6 +303,30 @@ class Tree:
         """Edges with at least two observed nodes on both sides."""
         sizes = self.split_sizes()
         return np.flatnonzero((sizes >= 2) & (self.n_observed - sizes >= 2))
+
+    def cut(self, n_groups: int, *, signed: bool = True) -> IntArray:
+        """``(p,)`` labels 0, 1, ... of ``n_groups`` groups of the observed nodes.
+
+        Groups are chosen for a large mean similarity within them, where two nodes are as similar as
+        `exp(-d / 2)` with `d` the length of the path between them less the edges of leaves, so that
+        a variable that is hardly measured (a rare one) is grouped by where it hangs. With
+        ``signed`` the similarity has the sign of the path: variables that exclude each other go to
+        different groups, also where they hang from one hidden node. Without, a variable and its
+        opposite are alike. Greedy, from one group on; see `latenttree.tree.cutting`.
+        ``O(n n_groups)`` at most, no matrix of pairs.
+
+        >>> tree = Tree.build("abcd", [(0, 4), (1, 4), (2, 4), (3, 4)], [1, 1, 1, 1], [1, -1, 1, -1])
+        >>> tree.cut(2).tolist(), tree.cut(2, signed=False).tolist()
+        ([0, 1, 0, 1], [0, 1, 1, 1])
+        """
+        whole = isinstance(n_groups, int | np.integer) and not isinstance(n_groups, bool)
+        possible = whole and 1 <= n_groups <= self.n_observed
+        remedy = f"give a whole number from 1 to the {self.n_observed} observed nodes"
+        check_option("n_groups", n_groups, possible, remedy)
+        signs = self.signs if signed else np.ones_like(self.signs)
+        leaf = (self.degree() == 1)[self.edges].any(axis=1)
+        weights = edge_weights(self._root0, self.lengths, signs, leaf)
+        return cut_groups(weights, self._root0.order, self.n_observed, int(n_groups))
 
     # ---- changed copies -------------------------------------------------------------
 
