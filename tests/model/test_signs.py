@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from tests.reference.random_trees import random_tree
@@ -21,7 +23,10 @@ def random_model(seed: int, p: int, n_states: int, dim: int) -> TreeModel:
     root = tree.n_observed if tree.n_hidden else 0
     dims = [dim if v < p else n_states for v in range(tree.n_nodes)]
     parents = tree.rooted(root).parents.tolist()
-    cpts = [rng.dirichlet(np.ones(d), 1 if u < 0 else dims[u]).T for d, u in zip(dims, parents, strict=True)]
+    cpts = [
+        rng.dirichlet(np.ones(d), 1 if u < 0 else dims[u]).T
+        for d, u in zip(dims, parents, strict=True)
+    ]
     return TreeModel(tree, root, tuple(cpts))
 
 
@@ -32,12 +37,14 @@ def model_correlations(model: TreeModel) -> np.ndarray:
     for a in range(p):
         for b in range(a):
             joint, path = np.diag(model.marginals[a]), model.tree.path(a, b)
-            for u, v in zip(path, path[1:], strict=False):
+            for u, v in itertools.pairwise(path):
                 joint = joint @ model.rerooted(u).conditional(v, u).T
             x, y = np.arange(joint.shape[0]), np.arange(joint.shape[1])
             rows, columns = joint.sum(1), joint.sum(0)
             shared = x @ joint @ y - (rows @ x) * (columns @ y)
-            spread = np.sqrt((rows @ x**2 - (rows @ x) ** 2) * (columns @ y**2 - (columns @ y) ** 2))
+            spread = np.sqrt(
+                (rows @ x**2 - (rows @ x) ** 2) * (columns @ y**2 - (columns @ y) ** 2)
+            )
             found[a, b] = found[b, a] = shared / spread
     return found
 
@@ -57,7 +64,10 @@ def test_ordinal_leaves_of_hidden_nodes_with_two_states(seed: int) -> None:
     tree = random_tree(rng, 8)
     parents = tree.rooted(8).parents.tolist()
     dims = [4 if v < 8 else 2 for v in range(tree.n_nodes)]
-    cpts = [rng.dirichlet(np.ones(d), 1 if u < 0 else dims[u]).T for d, u in zip(dims, parents, strict=True)]
+    cpts = [
+        rng.dirichlet(np.ones(d), 1 if u < 0 else dims[u]).T
+        for d, u in zip(dims, parents, strict=True)
+    ]
     model = TreeModel(tree, 8, tuple(cpts))
     signs = tree.with_evidence(signs=edge_signs(model, np.ones(8, dtype=bool))).path_signs()
     expected = model_correlations(model)

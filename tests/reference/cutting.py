@@ -21,9 +21,7 @@ def similarities(tree: Tree, signed: bool) -> NDArray[np.float64]:
     return found
 
 
-def possible_splits(
-    tree: Tree, group: NDArray[np.bool_], signed: bool
-) -> list[NDArray[np.bool_]]:
+def possible_splits(tree: Tree, group: NDArray[np.bool_], signed: bool) -> list[NDArray[np.bool_]]:
     """One half of each split of a group: at every edge, and by the signs of paths."""
     p = tree.n_observed
     sides = [

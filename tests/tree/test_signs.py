@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import pickle
 
 import dendropy
@@ -36,13 +37,15 @@ def signed_tree(seed: int, values: tuple[int, ...] = (-1, 1)) -> Tree:
 
 def walked_signs(tree: Tree) -> np.ndarray:
     """Products along `Tree.path`."""
-    sign = {frozenset(pair): int(s) for pair, s in zip(tree.edges.tolist(), tree.signs, strict=True)}
+    sign = {
+        frozenset(pair): int(s) for pair, s in zip(tree.edges.tolist(), tree.signs, strict=True)
+    }
     p = tree.n_observed
     found = np.ones((p, p), dtype=int)
     for a in range(p):
         for b in range(p):
             path = tree.path(a, b)
-            found[a, b] = np.prod([sign[frozenset(e)] for e in zip(path, path[1:], strict=False)])
+            found[a, b] = np.prod([sign[frozenset(e)] for e in itertools.pairwise(path)])
     return found
 
 

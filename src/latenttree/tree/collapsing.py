@@ -10,9 +10,7 @@ from latenttree.tree.numbering import merged_nodes
 from latenttree.tree.rooting import IntArray
 
 
-def checked_support(
-    min_support: float, support: NDArray[np.float64] | None
-) -> NDArray[np.float64]:
+def checked_support(min_support: float, support: NDArray[np.float64] | None) -> NDArray[np.float64]:
     """The support; raises where there is none, or where the bound is not in [0, 1]."""
     number = isinstance(min_support, int | float | np.number) and not isinstance(min_support, bool)
     possible = number and 0 <= min_support <= 1

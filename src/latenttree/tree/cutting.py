@@ -61,7 +61,7 @@ class _Sums(NamedTuple):
 
     reach: dict[int, float]
     within: dict[int, float]
-    count: dict[int, int]
+    size: dict[int, int]
 
 
 def edge_weights(
@@ -102,7 +102,7 @@ def best_split(weights: Weights, group: Group) -> Split | None:
     """The split of a group that gains most; None of a single member."""
     sums = _sums(weights, group)
     root = group.nodes[0]
-    n, whole = sums.count[root], sums.within[root]
+    n, whole = sums.size[root], sums.within[root]
     if n < 2:
         return None
     gain, child = _best_edge(weights, group, sums)
@@ -117,7 +117,7 @@ def best_split(weights: Weights, group: Group) -> Split | None:
 def _mean_similarity(weights: Weights, group: Group) -> float:
     """The sum of similarities of the pairs within a group, for each member."""
     sums, root = _sums(weights, group), group.nodes[0]
-    return sums.within[root] / sums.count[root]
+    return sums.within[root] / sums.size[root]
 
 
 def _sums(weights: Weights, group: Group) -> _Sums:
@@ -147,13 +147,13 @@ def _best_edge(weights: Weights, group: Group, sums: _Sums) -> tuple[float, int]
     `v` are `w_v reach[v] (total[parent] - w_v reach[v])`."""
     parents, weight, _ = weights
     root = group.nodes[0]
-    n, whole = sums.count[root], sums.within[root]
+    n, whole = sums.size[root], sums.within[root]
     total, best = {root: sums.reach[root]}, (-np.inf, root)
     for v in group.nodes[1:]:
         up = weight[v] * sums.reach[v]
         outside = total[parents[v]] - up
         total[v] = sums.reach[v] + weight[v] * outside
-        m = sums.count[v]
+        m = sums.size[v]
         if 0 < m < n:
             rest = whole - sums.within[v] - up * outside
             gain = sums.within[v] / m + rest / (n - m) - whole / n

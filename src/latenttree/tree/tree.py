@@ -368,9 +368,7 @@ class Tree:
         merged = merged_nodes(self.n_nodes, self.n_observed, self.edges[drop], refuse)
         lengths, _, support = self._of_edges(~drop)
         signs = contracted_signs(self._root0, self.edges, self.signs, merged)[~drop]
-        return Tree.build(
-            self.observed_names, merged[self.edges[~drop]], lengths, signs, support
-        )
+        return Tree.build(self.observed_names, merged[self.edges[~drop]], lengths, signs, support)
 
     def collapse(self, min_support: float, support: ArrayLike | None = None) -> Tree:
         """The tree without the inner edges whose support is below ``min_support``.
