@@ -16,8 +16,8 @@ from benchmarks.settings import Choice, Settings, data_files
 from benchmarks.stages import timed_fit
 
 ABOUT = """Adjusted Rand index of groups to known ones (5 factors of a questionnaire, 10 sectors of
-stocks, categories of phecodes). Nothing but the number K of groups is known to any method. Ours cuts
-the learned tree, `tree_.cut(K)`: "signed" keeps variables apart whose path is negative, "unsigned"
+stocks, categories of phecodes). Methods know nothing but the number K of groups. Ours cuts the
+learned tree, `tree_.cut(K)`: "signed" keeps variables apart whose path is negative, "unsigned"
 takes an item and its opposite as alike, as the factors of the questionnaire do, which hold reversed
 items. "fully resolved" is the tree with nothing contracted (`min_support=0`). Rivals cluster the
 same correlations (of stocks: of normal scores): SciPy's linkages, and spectral clustering of

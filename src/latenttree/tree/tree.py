@@ -315,7 +315,8 @@ class Tree:
         opposite are alike. Greedy, from one group on; see `latenttree.tree.cutting`.
         ``O(n n_groups)`` at most, no matrix of pairs.
 
-        >>> tree = Tree.build("abcd", [(0, 4), (1, 4), (2, 4), (3, 4)], [1, 1, 1, 1], [1, -1, 1, -1])
+        >>> edges = [(0, 4), (1, 4), (2, 4), (3, 4)]
+        >>> tree = Tree.build("abcd", edges, [1, 1, 1, 1], [1, -1, 1, -1])
         >>> tree.cut(2).tolist(), tree.cut(2, signed=False).tolist()
         ([0, 1, 0, 1], [0, 1, 1, 1])
         """
