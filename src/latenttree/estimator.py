@@ -32,6 +32,7 @@ from latenttree.partial_fit import PartialFitMixin
 from latenttree.queries import QueryMixin
 from latenttree.refinement.stage import refine
 from latenttree.report import Diagnostics, diagnose
+from latenttree.search.annotation import annotate
 from latenttree.search.growth import grow, grows
 from latenttree.search.stage import Learned, search
 from latenttree.structure.learn import Structure
@@ -140,6 +141,7 @@ class LatentTree(PartialFitMixin, QueryMixin, BaseEstimator):
     ----------
     tree_ : Tree
         Observed nodes first, in the order of the columns, then the hidden nodes h0, h1, ...
+        Its `signs` and `support` are those of its edges: `tree_.collapse(0.5)`, `tree_.cut(5)`.
     model_ : TreeModel, or GaussianTreeModel where `hidden="gaussian"`
         The tree with every conditional distribution.
     families_ : dict
@@ -320,24 +322,25 @@ class LatentTree(PartialFitMixin, QueryMixin, BaseEstimator):
         return model
 
     def plot(self, layout: Literal["radial", "top_down"] = "radial", **options: Any) -> Any:
-        """Draw the tree with matplotlib, edge width by support; returns the axes."""
+        """Draw the tree with matplotlib, edge width by support, negative edges dashed; returns the
+        axes."""
         check_is_fitted(self, "tree_")
         from latenttree.plots.tree_figure import plot_tree
 
         return plot_tree(self.tree_, layout, support=self.diagnostics_.support, **options)
 
-    def to_newick(self) -> str:
-        """The tree as Newick text."""
+    def to_newick(self, *, signs: bool = False) -> str:
+        """The tree as Newick text; with `signs`, the comment `[&sign=-1]` marks negative edges."""
         check_is_fitted(self, "tree_")
-        return self.tree_.to_newick()
+        return self.tree_.to_newick(signs=signs)
 
     def to_networkx(self) -> Any:
-        """The tree as a NetworkX graph, with lengths and supports."""
+        """The tree as a NetworkX graph, with lengths, signs and supports."""
         check_is_fitted(self, "tree_")
         return self.tree_.to_networkx(self.diagnostics_.support)
 
     def to_graphml(self) -> str:
-        """The tree as GraphML text, with lengths and supports."""
+        """The tree as GraphML text, with lengths, signs and supports."""
         check_is_fitted(self, "tree_")
         from latenttree.io.graphml import to_graphml
 
@@ -374,18 +377,18 @@ def learn_model(
     measured: Measured,
     config: FitConfig,
 ) -> Learned:
-    """The stages from a tree to its model: `estimate_parameters`, `refine`, `search`, `grow`.
+    """The stages from a tree to its model: parameters, `refine`, `search`, `grow`, `annotate`.
 
     Where many rows are equal, each is used once with a weight, see `distinct_rows`, unless samples
     are held out. There is no model of one or two variables where one has numbers: their tree
     has no hidden node, and an emission is a distribution given the states of one."""
     if table.n_vars < 3 and table.has_numbers and not config.gaussian:
-        return Learned(structure)
+        return annotate(Learned(structure), table)
     rows = table if config.validation_fraction else distinct_rows(table)
     start = estimate_parameters(structure, rows, states, measured, config)
     fitted = refine(start, rows, config)
     learned = search(structure, fitted, rows, states, measured, config)
-    return grow(learned, rivals, rows, states, measured.basis, config)
+    return annotate(grow(learned, rivals, rows, states, measured.basis, config), table)
 
 
 def memory_to_reserve(X: Any, config: FitConfig) -> int:
