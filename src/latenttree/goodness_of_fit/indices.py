@@ -53,7 +53,7 @@ def fit_indices(
     - RMSEA `= sqrt(max(delta, 0) / (n df))` (Steiger and Lind 1980; Browne and Cudeck 1993),
     - CFI `= 1 - max(delta, 0) / max(delta, delta_0, 0)` (Bentler 1990).
 
-    `scale` is 1 for normal data; otherwise the mean ratio of the variances of correlations to
+    `scale` is 1 for normal data; otherwise the median ratio of the variances of correlations to
     those of normal data, which stands for the scaling of Satorra and Bentler (1994) in the robust
     forms of the indices (Brosseau-Liard, Savalei and Li 2012; Brosseau-Liard and Savalei 2014)."""
     p = len(observed)
@@ -62,7 +62,10 @@ def fit_indices(
     residual = srmr(observed, implied)
     if df <= 0 or n <= p:
         return Indices(residual, np.nan, np.nan)
-    delta = max(n * discrepancy(observed, implied) - scale * df, 0.0)
+    misfit = discrepancy(observed, implied)
+    if np.isnan(misfit):
+        return Indices(residual, np.nan, np.nan)
+    delta = max(n * misfit - scale * df, 0.0)
     base = n * discrepancy(observed, np.eye(p)) - base_scale * base_df
     cfi = 1.0 if delta == 0 else 1 - delta / max(delta, base)
-    return Indices(residual, float(cfi + 0 * delta), float(np.sqrt(delta / (n * df))))
+    return Indices(residual, float(cfi), float(np.sqrt(delta / (n * df))))

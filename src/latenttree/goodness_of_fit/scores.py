@@ -11,7 +11,7 @@ model.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -48,6 +48,7 @@ class Score:
     centre : (d,) None for codes.
     node, means : where the columns are attached to the tree, see `implied_covariance`.
     scalar : whether this is one number of an ordered, binary or real variable.
+    shares : whether values are bags of counts, of which the shares are scored.
     """
 
     variable: int
@@ -56,6 +57,7 @@ class Score:
     node: int
     means: Floats
     scalar: bool
+    shares: bool = False
 
     @property
     def width(self) -> int:
@@ -122,6 +124,8 @@ def _of_codes(codes: NDArray[Any], part: Score) -> tuple[Float32, Bools]:
 
 def _of_numbers(values: Any, part: Score) -> tuple[Float32, Bools]:
     assert part.centre is not None
+    if part.shares:
+        return _of_bags(values, part)
     if sparse.issparse(values):
         z = values @ part.weights - part.centre @ part.weights
         return np.asarray(z, dtype=np.float32), np.ones(len(z), dtype=np.bool_)
@@ -129,6 +133,17 @@ def _of_numbers(values: Any, part: Score) -> tuple[Float32, Bools]:
     x = x[:, None] if x.ndim == 1 else x
     known = ~np.isnan(x).any(axis=1)
     z = np.where(known[:, None], x - part.centre, 0.0) @ part.weights
+    return z.astype(np.float32), known
+
+
+def _of_bags(values: Any, part: Score) -> tuple[Float32, Bools]:
+    """Columns of the shares of counts; an empty bag has none."""
+    x = values if sparse.issparse(values) else np.asarray(values, dtype=np.float64)
+    total = np.asarray(x.sum(axis=1), dtype=np.float64).ravel()
+    known = np.asarray(total > 0)  # False for NaN too
+    filled = x if sparse.issparse(x) else np.where(known[:, None], x, 0.0)
+    z = (filled @ part.weights) / np.where(known, total, 1.0)[:, None]
+    z = np.where(known[:, None], z - part.centre @ part.weights, 0.0)
     return z.astype(np.float32), known
 
 
@@ -179,7 +194,8 @@ def _emission_score(model: TreeModel, v: int) -> Score | None:
     centre = mean @ share
     between = mean - centre[:, None]
     variance = _variance(emission, mean) @ share + between**2 @ share
-    return _linear_score(v, u, centre, variance, between, np.sqrt(share))
+    found = _linear_score(v, u, centre, variance, between, np.sqrt(share))
+    return found and replace(found, shares=emission.family == "multinomial")
 
 
 def _gaussian_score(model: GaussianTreeModel, v: int) -> Score | None:
@@ -193,7 +209,7 @@ def _gaussian_score(model: GaussianTreeModel, v: int) -> Score | None:
     inner = u >= 0 and bool((model.parents == v).any())
     if found is None or not inner:
         return found
-    return Score(v, found.weights, found.centre, v, found.weights.T.copy(), found.scalar)
+    return replace(found, node=v, means=found.weights.T.copy())
 
 
 def _linear_score(

@@ -71,7 +71,7 @@ def tree_fit(model: Model, table: Table, n_jobs: int = 1) -> TreeFit | None:
     implied /= np.outer(unit, unit)
     pairs = _by_pair(observed, implied, scores.owners)
     df, share = _degrees_of_freedom(model, scores)
-    explained, excess = _explained(pairs, share)
+    explained, residual, excess = _explained(pairs, share)
     indices = _indices(observed, implied, scores, df)
     near = nearest_by_branch(model.tree, scores.variables)
     nodes = _by_node(pairs, near, scores.variables, share)
@@ -79,6 +79,7 @@ def tree_fit(model: Model, table: Table, n_jobs: int = 1) -> TreeFit | None:
         explained,
         *indices,
         degrees_of_freedom=df,
+        residual=residual,
         excess=excess,
         worst=_worst(pairs, observed, implied, scores, table.names),
         node_explained=nodes[0],
@@ -147,17 +148,17 @@ def _degrees_of_freedom(model: Model, scores: Scores) -> tuple[int, float]:
     return df, df / n
 
 
-def _explained(pairs: PairFit, share: float) -> tuple[float, float]:
-    """The explained share of all pairs, and by how many standard deviations the residuals exceed
-    noise; NaN and 0 where dependence does not."""
+def _explained(pairs: PairFit, share: float) -> tuple[float, float, float]:
+    """The explained share of all pairs, the root mean square residual less noise, and by how many
+    standard deviations squared residuals exceed noise; NaN, 0 and 0 where dependence does not."""
     upper = np.triu_indices(len(pairs.noise), 1)
     noise = pairs.noise[upper]
     deviation = np.sqrt(2 * (noise**2).sum()) + 1e-300
     dependence = float((pairs.observed[upper] - noise).sum())
     if dependence <= 4 * deviation:
-        return np.nan, 0.0
+        return np.nan, 0.0, 0.0
     left = float((pairs.residual[upper] - share * noise).sum())
-    return 1 - left / dependence, left / deviation
+    return 1 - left / dependence, float(np.sqrt(max(left, 0) / len(noise))), left / deviation
 
 
 def _indices(observed: PairCorrelations, implied: Floats, scores: Scores, df: int) -> Indices:
@@ -173,7 +174,7 @@ def _indices(observed: PairCorrelations, implied: Floats, scores: Scores, df: in
     variance = observed.variance[upper] * n
     normal = np.maximum((1 - r[upper] ** 2) ** 2, 1e-3)
     n_parameters = p * (p - 1) // 2 - df
-    scales = float((variance / normal).mean()), float(variance.mean())
+    scales = float(np.median(variance / normal)), float(np.median(variance))
     return fit_indices(r, both, float(1 / np.mean(1 / n)), n_parameters, *scales)
 
 
@@ -213,7 +214,5 @@ def _by_node(
             continue
         here = np.ix_(index, index)
         part = PairFit(*(getattr(pairs, name)[here] for name in vars(pairs)))
-        explained[h] = _explained(part, share)[0]
-        left = (part.residual - share * part.noise).sum() / (len(index) * (len(index) - 1))
-        residual[h] = np.sqrt(max(left, 0.0))
+        explained[h], residual[h], _ = _explained(part, share)
     return explained, residual

@@ -10,8 +10,11 @@ import numpy as np
 
 from latenttree.engine.arrays import Floats
 
-POOR = 0.8
+POOR = 0.9
 """Explained shares below this make a tree a poor picture."""
+
+LARGE_RESIDUAL = 0.08
+"""And so do root mean square residuals of correlations above this (Hu and Bentler 1999)."""
 
 SURE = 4.0
 """Standard deviations by which a misfit must exceed its expectation under the model."""
@@ -56,6 +59,7 @@ class TreeFit:
         where a variable is unordered or a vector; cfi and rmsea also where there are no more
         samples than variables, no degrees of freedom, or a matrix is not positive definite.
     degrees_of_freedom : correlations less the free parameters of their structure, at least 0.
+    residual : root mean square of `r - rho`, less noise: the SRMR that many samples would give.
     excess : by how many standard deviations the residuals exceed their expectation under the
         model, roughly.
     worst : the pairs that contribute most to what is not explained, worst first.
@@ -71,6 +75,7 @@ class TreeFit:
     cfi: float = np.nan
     rmsea: float = np.nan
     degrees_of_freedom: int = 0
+    residual: float = 0.0
     excess: float = 0.0
     worst: tuple[MisfitPair, ...] = ()
     node_explained: Floats = field(default_factory=lambda: np.empty(0))
@@ -82,7 +87,11 @@ class TreeFit:
     @property
     def poor(self) -> bool:
         """Whether a tree is a poor picture of the data, beyond doubt."""
-        return bool(self.explained < POOR and self.excess > SURE)
+        if not self.excess > SURE:
+            return False
+        sure = 1 - SURE / self.excess  # share of the misfit that is beyond noise
+        missing, squared = 1 - self.explained, self.residual**2
+        return bool(missing * sure > 1 - POOR or squared * sure > LARGE_RESIDUAL**2)
 
     def sentences(self) -> list[str]:
         """What a person should know where a tree is a poor picture; none otherwise."""
@@ -90,7 +99,7 @@ class TreeFit:
             return []
         pairs = "; ".join(f"{pair.first} - {pair.second}" for pair in self.worst[:2])
         return [
-            f"a tree is a poor picture of these data: it explains {max(self.explained, 0):.0%} of "
+            f"the tree is a poor picture of these data: it explains {max(self.explained, 0):.0%} of "
             f"the pairwise dependence (worst: {pairs}); see diagnostics_.fit"
         ]
 
@@ -132,7 +141,7 @@ class TreeFit:
                 MisfitPair(str(a), str(b), float(r), float(rho), float(z))
                 for a, b, r, rho, z in known.get("worst", [])
             )
-            for name in ("explained", "srmr", "cfi", "rmsea", "excess"):
+            for name in ("explained", "srmr", "cfi", "rmsea", "residual", "excess"):
                 known[name] = float(known.get(name, np.nan))
             for name in ("degrees_of_freedom", "n_samples", "n_used", "n_vars"):
                 known[name] = int(known.get(name, 0))
