@@ -38,7 +38,7 @@ def test_data_drawn_from_a_tree(family: str, n_states: int) -> None:
     found = []
     for seed in range(20):
         data = make_latent_tree(12, n_states, family=family, n_samples=2000, random_state=seed)
-        table = as_table(data.X, family=None if family == "categorical" else family)
+        table = as_table(data.X, family="auto" if family == "categorical" else family)
         fit = tree_fit(data.model, table)
         assert fit is not None
         assert not fit.poor
@@ -128,7 +128,7 @@ def test_variances_are_those_of_resamples(n_values: int) -> None:
 #     5 --- 6 --- 4
 def small_tree() -> Tree:
     edges = [(0, 5), (1, 5), (2, 6), (3, 6), (4, 6), (5, 6)]
-    return Tree.from_edges(edges, list("abcde") + ["h0", "h1"], n_observed=5)
+    return Tree(tuple("abcde") + ("h0", "h1"), 5, np.array(edges), np.ones(6))
 
 
 def test_parameters_are_the_edges_of_the_tree_of_the_variables() -> None:

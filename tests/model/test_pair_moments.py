@@ -16,7 +16,7 @@ from latenttree.model.pair_moments import implied_covariance
 def test_categories(family: str, seed: int) -> None:
     shape = ("balanced", "caterpillar")[seed % 2]
     data = make_latent_tree(
-        7, 3, 4, shape=shape, internal_observed=0.3 * (seed > 1), n_samples=10, random_state=seed
+        7, 3, shape=shape, internal_observed=0.3 * (seed > 1), n_samples=10, random_state=seed
     )
     scores = [score_of(data.model, family, v) for v in range(data.tree.n_observed)]
     attached = {s.variable: (s.node, s.means) for s in scores if s is not None}
