@@ -128,7 +128,7 @@ def test_variances_are_those_of_resamples(n_values: int) -> None:
 #     5 --- 6 --- 4
 def small_tree() -> Tree:
     edges = [(0, 5), (1, 5), (2, 6), (3, 6), (4, 6), (5, 6)]
-    return Tree(tuple("abcde") + ("h0", "h1"), 5, np.array(edges), np.ones(6))
+    return Tree(("a", "b", "c", "d", "e", "h0", "h1"), 5, np.array(edges), np.ones(6))
 
 
 def test_parameters_are_the_edges_of_the_tree_of_the_variables() -> None:

@@ -24,7 +24,8 @@ def test_categories(family: str, seed: int) -> None:
     ends = np.cumsum([0, *(s.width for s in scores if s is not None)])
     for a, one in enumerate(scores):
         for b, other in enumerate(scores[:a]):
-            assert one is not None and other is not None
+            assert one is not None
+            assert other is not None
             block = found[ends[a] : ends[a + 1], ends[b] : ends[b + 1]]
             slow = covariance(data.model, a, b, one.weights, other.weights)
             np.testing.assert_allclose(block, slow, atol=1e-6)  # single precision of inference

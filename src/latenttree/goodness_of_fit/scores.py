@@ -131,13 +131,14 @@ def _of_numbers(values: Any, part: Score) -> tuple[Float32, Bools]:
         return np.asarray(z, dtype=np.float32), np.ones(len(z), dtype=np.bool_)
     x = np.asarray(values, dtype=np.float64)
     x = x[:, None] if x.ndim == 1 else x
-    known = ~np.isnan(x).any(axis=1)
+    known = np.asarray(~np.isnan(x).any(axis=1))
     z = np.where(known[:, None], x - part.centre, 0.0) @ part.weights
     return z.astype(np.float32), known
 
 
 def _of_bags(values: Any, part: Score) -> tuple[Float32, Bools]:
     """Columns of the shares of counts; an empty bag has none."""
+    assert part.centre is not None
     x = values if sparse.issparse(values) else np.asarray(values, dtype=np.float64)
     total = np.asarray(x.sum(axis=1), dtype=np.float64).ravel()
     known = np.asarray(total > 0)  # False for NaN too

@@ -99,8 +99,10 @@ class TreeFit:
             return []
         pairs = "; ".join(f"{pair.first} - {pair.second}" for pair in self.worst[:2])
         return [
-            f"the tree is a poor picture of these data: it explains {max(self.explained, 0):.0%} of "
-            f"the pairwise dependence (worst: {pairs}); see diagnostics_.fit"
+            "the tree is a poor picture of these data: it explains "
+            f"{max(self.explained, 0):.0%} of the pairwise dependence, and the correlations that "
+            f"it implies are off by {self.residual:.2f} (root mean square; worst: {pairs}); see "
+            "diagnostics_.fit"
         ]
 
     def summary(self) -> str:

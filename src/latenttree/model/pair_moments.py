@@ -1,6 +1,6 @@
 """Covariances of functions of the observed variables that a tree model implies, all pairs at once.
 
-A function `z` of an observed node is attached to a node v of the tree by its conditional mean there:
+A function `z` of an observed node is attached to a node v of the tree by its conditional mean:
 `E[z | v]` is a row over the states of v (or its slopes on a Gaussian node). Conditional means move
 towards the root by one product with each CPT (or loading), and two functions that meet at node v
 from different branches have covariance `E[z | v] M_v E[z' | v]^T` with `M_v = diag P(v)` (or
