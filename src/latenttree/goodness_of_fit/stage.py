@@ -22,7 +22,7 @@ from latenttree.search.stage import Learned
 MOST_COLUMNS = 400
 """Columns of scores, at most: of more, those of a random part of the variables."""
 
-MOST_PRODUCTS = 1 << 34
+MOST_PRODUCTS = 1 << 32
 """Multiply-adds over samples, at most: of more samples a random part."""
 
 N_WORST = 10
