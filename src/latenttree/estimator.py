@@ -25,6 +25,7 @@ from latenttree.engine import resolve_jobs, single_threaded_blas
 from latenttree.engine.memory import first_fit_done, give_back_freed, memory_bytes, memory_within
 from latenttree.errors import DataError
 from latenttree.evaluation.baselines import BASELINES
+from latenttree.goodness_of_fit.stage import judge_fit
 from latenttree.model.gaussian import GaussianTreeModel
 from latenttree.model.tree_model import TreeModel
 from latenttree.parameters.stage import estimate_parameters
@@ -248,7 +249,8 @@ class LatentTree(PartialFitMixin, QueryMixin, BaseEstimator):
             give_back_freed()
             compiler.wait("model")
             learned = learn_model(structure, rivals, table, states, measured, config)
-        report = diagnose(table, states, measured, learned, config.progress.seconds)
+            fit = judge_fit(table, learned, config)
+        report = diagnose(table, states, measured, learned, config.progress.seconds, fit)
         self._set_fitted(X, table, learned, measured, report)
         first_fit_done()
         return self
@@ -285,6 +287,8 @@ class LatentTree(PartialFitMixin, QueryMixin, BaseEstimator):
         from latenttree.io.archive import Saved, jsonable, save_archive
 
         report = {k: v for k, v in vars(self.diagnostics_).items() if k != "support"}
+        fit = self.diagnostics_.fit
+        report["fit"] = None if fit is None else fit.to_record()
         if not hasattr(self, "model_"):
             raise DataError(
                 "this tree has no probabilities to save; save the tree itself with "
