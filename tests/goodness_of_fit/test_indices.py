@@ -57,3 +57,11 @@ def test_indices_that_do_not_exist() -> None:
         assert np.isnan([found.cfi, found.rmsea]).all()
     singular = np.ones((4, 4))
     assert np.isnan(fit_indices(singular, implied, 500, 4)[1:]).all()
+
+
+def test_noise_that_is_not_as_supposed() -> None:
+    """Twelve variables, residuals of nothing: no noise of scale 1 makes so small a discrepancy."""
+    implied = np.full((12, 12), 0.3) + 0.7 * np.eye(12)
+    found = fit_indices(implied, implied, 500, n_parameters=12)
+    assert found.srmr == 0
+    assert np.isnan([found.cfi, found.rmsea]).all()

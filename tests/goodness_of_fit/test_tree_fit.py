@@ -140,6 +140,44 @@ def test_parameters_are_the_edges_of_the_tree_of_the_variables() -> None:
     assert 6 <= rich <= 15
 
 
+#  0 1 2     3 4 5
+#   \|/       \|/
+#    9 -- 12 -- 10
+#          |
+#         11
+#         /|\
+#        6 7 8
+@pytest.mark.parametrize("wide", [1, 3, 63])
+def test_parameters_of_nodes_with_many_and_few_states(wide: int) -> None:
+    """A node of many states between nodes of two: it shows no more than these pass on."""
+    leaves = [(v, 9 + v // 3) for v in range(9)]
+    edges = np.array([*leaves, (9, 12), (10, 12), (11, 12)])
+    tree = Tree((*"abcdefghi", "h0", "h1", "h2", "h3"), 9, edges, np.ones(12))
+    directions = np.array([1] * 12 + [wide])
+    found = n_correlation_parameters(tree, dict.fromkeys(range(9), 1), directions)
+    assert found == (12 if wide == 1 else 14)  # 9 + 3 edges; then 9 + 3 x 2 less one rotation
+
+
+def test_outliers_are_no_noise() -> None:
+    """Columns of a tree with rare jumps of 20 standard deviations in single cells: a jump makes the
+    correlations of its column smaller, all alike, and the variances of correlations stay those of
+    the columns without jumps. One sample in 300 has a jump, of a random column."""
+    rng = np.random.default_rng(0)
+    data = make_latent_tree(8, 1, family="gaussian", hidden="gaussian", n_samples=3000)
+    X = np.asarray(data.X, dtype=float)
+    jumps = X.copy()
+    rows = rng.choice(len(X), len(X) // 300, replace=False)
+    jumps[rows, rng.integers(0, 8, len(rows))] += 20 * X.std()
+    found = []
+    for values in (X, jumps):
+        parts = [score_of(data.model, "gaussian", v) for v in range(8)]
+        table = as_table(values, family="gaussian")
+        found.append(pair_correlations(table, Scores(tuple(s for s in parts if s)), 1).variance)
+    upper = np.triu_indices(8, 1)
+    ratio = found[1][upper] / found[0][upper]
+    assert 0.7 < np.median(ratio) < 1.5
+
+
 def test_nearest_variables_of_each_branch() -> None:
     near = nearest_by_branch(small_tree(), np.array([0, 2, 3]))
     assert sorted(near[0]) in ([0, 2], [0, 3])

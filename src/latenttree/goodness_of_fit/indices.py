@@ -8,6 +8,10 @@ import numpy as np
 
 from latenttree.engine.arrays import Floats
 
+DOUBTED = 4.0
+"""A discrepancy so many standard deviations below its expectation says that the noise of these data
+is not as supposed."""
+
 
 class Indices(NamedTuple):
     """Fit indices; NaN where they do not exist."""
@@ -55,7 +59,11 @@ def fit_indices(
 
     `scale` is 1 for normal data; otherwise the median ratio of the variances of correlations to
     those of normal data, which stands for the scaling of Satorra and Bentler (1994) in the robust
-    forms of the indices (Brosseau-Liard, Savalei and Li 2012; Brosseau-Liard and Savalei 2014)."""
+    forms of the indices (Brosseau-Liard, Savalei and Li 2012; Brosseau-Liard and Savalei 2014).
+
+    Both are NaN without degrees of freedom, with fewer samples than variables, and where the
+    discrepancy is far smaller than noise makes it, `n F < scale (df - 4 sqrt(2 df))`: noise then
+    is not what `scale` says, and a perfect fit would be the work of that error."""
     p = len(observed)
     base_df = p * (p - 1) // 2
     df = base_df - n_parameters
@@ -63,7 +71,7 @@ def fit_indices(
     if df <= 0 or n <= p:
         return Indices(residual, np.nan, np.nan)
     misfit = discrepancy(observed, implied)
-    if np.isnan(misfit):
+    if not n * misfit >= scale * (df - DOUBTED * np.sqrt(2 * df)):  # or NaN
         return Indices(residual, np.nan, np.nan)
     delta = max(n * misfit - scale * df, 0.0)
     base = n * discrepancy(observed, np.eye(p)) - base_scale * base_df

@@ -24,15 +24,32 @@ def n_correlation_parameters(tree: Tree, widths: Mapping[int, int], directions: 
 
     each edge has a matrix of correlations between its ends, and a hidden node may be rotated. With
     one dimension and one column each, that is the number of edges. A hidden node has no more
-    dimensions than columns outside its widest branch, since fewer show all that it correlates."""
+    dimensions than the columns outside its widest branch, nor than its neighbours but the widest
+    have, since these show all that it correlates: so no node may be rotated in more ways than it
+    has correlations. At most the number of correlations."""
     near = _induced(tree, set(widths))
     size = {v: widths[v] if v in widths else int(directions[v]) for v in near}
     for h, columns in _columns_by_branch(near, widths).items():
         if h not in widths:
             size[h] = min(size[h], sum(columns) - max(columns))
+    _bound_by_neighbours(near, size, widths)
     edges = sum(size[v] * size[u] for v in near for u in near[v] if u < v)
     turns = sum(size[h] * (size[h] - 1) // 2 for h in near if h not in widths)
-    return edges - turns
+    total, own = sum(widths.values()), sum(width**2 for width in widths.values())
+    return min(edges - turns, (total**2 - own) // 2)
+
+
+def _bound_by_neighbours(near: Adjacency, size: dict[int, int], widths: Mapping[int, int]) -> None:
+    """Lower `size` in place until no hidden node has more dimensions than its neighbours other
+    than the widest have together."""
+    todo = [h for h in near if h not in widths]
+    while todo:
+        h = todo.pop()
+        around = [size[u] for u in near[h]]
+        most = sum(around) - max(around)
+        if most < size[h]:
+            size[h] = most
+            todo += [u for u in near[h] if u not in widths]
 
 
 def _induced(tree: Tree, used: set[int]) -> Adjacency:

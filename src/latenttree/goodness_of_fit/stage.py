@@ -150,15 +150,20 @@ def _degrees_of_freedom(model: Model, scores: Scores) -> tuple[int, float]:
 
 def _explained(pairs: PairFit, share: float) -> tuple[float, float, float]:
     """The explained share of all pairs, the root mean square residual less noise, and by how many
-    standard deviations squared residuals exceed noise; NaN, 0 and 0 where dependence does not."""
+    standard deviations squared residuals exceed noise; NaN, 0 and 0 where dependence does not.
+
+    The share and the residual leave `share` of the noise out, which a fitted model leaves over;
+    the excess all of it, since a model of many states takes up less noise than it could."""
     upper = np.triu_indices(len(pairs.noise), 1)
     noise = pairs.noise[upper]
     deviation = np.sqrt(2 * (noise**2).sum()) + 1e-300
     dependence = float((pairs.observed[upper] - noise).sum())
     if dependence <= 4 * deviation:
         return np.nan, 0.0, 0.0
-    left = float((pairs.residual[upper] - share * noise).sum())
-    return 1 - left / dependence, float(np.sqrt(max(left, 0) / len(noise))), left / deviation
+    total = float(pairs.residual[upper].sum())
+    left, excess = total - share * noise.sum(), total - noise.sum()
+    residual = np.sqrt(max(left, 0.0) / len(noise))
+    return float(1 - left / dependence), float(residual), float(excess / deviation)
 
 
 def _indices(observed: PairCorrelations, implied: Floats, scores: Scores, df: int) -> Indices:
