@@ -44,6 +44,7 @@ MODULE_OF = {
     "questionnaire": "questionnaire",
     "dna": "dna",
     "health": "health",
+    "groups": "groups",
     "inference": "inference",
     "states": "inference",
     "pgmpy": "inference",

@@ -46,6 +46,7 @@ class FitConfig:
     groups: Any = None
     names: Any = None
     drop_constant: bool = False
+    handle_unknown: Literal["missing", "error"] = "missing"
     keep_distances: bool = False
     memory_limit: Any = None
     seed: int = 0
@@ -56,6 +57,7 @@ class FitConfig:
         check_choice("distances", self.distances, ("pooled", "pairwise"))
         check_choice("hidden", self.hidden, ("categorical", "gaussian"))
         check_choice("refine", self.refine, ("em", None))
+        check_choice("handle_unknown", self.handle_unknown, ("missing", "error"))
         check_choice("tree", self.tree, ("majority", "most_probable"))
         check_structure_options(self.min_support, self.epsilon)
         memory_bytes(self.memory_limit)

@@ -58,7 +58,7 @@ class Text(str):
 
     parts: tuple[str | Option | Phrase, ...]
 
-    def __new__(cls, *parts: str | Option | Phrase) -> Text:
+    def __new__(cls, *parts: str | Option | Phrase) -> Self:
         """Join the parts; those of a `Text` among them become parts of this one."""
         flat: list[str | Option | Phrase] = []
         for part in parts:
@@ -66,6 +66,14 @@ class Text(str):
         text = super().__new__(cls, "".join(str(part) for part in flat))
         text.parts = tuple(flat)
         return text
+
+
+class Caution(Text):
+    """A note on something that may surprise, which is also shown as a `DataWarning`."""
+
+
+class DataWarning(UserWarning):
+    """Data that can be used, but are read in a way that may surprise."""
 
 
 def render(text: str, words: Callable[[Option | Phrase], str]) -> str:

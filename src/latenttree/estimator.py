@@ -25,6 +25,7 @@ from latenttree.engine import resolve_jobs, single_threaded_blas
 from latenttree.engine.memory import first_fit_done, give_back_freed, memory_bytes, memory_within
 from latenttree.errors import DataError
 from latenttree.evaluation.baselines import BASELINES
+from latenttree.goodness_of_fit.stage import judge_fit
 from latenttree.model.gaussian import GaussianTreeModel
 from latenttree.model.tree_model import TreeModel
 from latenttree.parameters.stage import estimate_parameters
@@ -32,6 +33,7 @@ from latenttree.partial_fit import PartialFitMixin
 from latenttree.queries import QueryMixin
 from latenttree.refinement.stage import refine
 from latenttree.report import Diagnostics, diagnose
+from latenttree.search.annotation import annotate
 from latenttree.search.growth import grow, grows
 from latenttree.search.stage import Learned, search
 from latenttree.structure.learn import Structure
@@ -101,8 +103,12 @@ class LatentTree(PartialFitMixin, QueryMixin, BaseEstimator):
         "poisson", "multinomial", "multihot", "binary". By default boolean, integer, string
         and categorical columns are categorical, float columns gaussian, columns of a SciPy sparse
         matrix without `groups` binary, and groups multihot, multinomial or gaussian, as their
-        values are. Integers of a DataFrame with more than 50 values and few rows for each are
-        numbers too.
+        values are. In a DataFrame, and in a file with named columns, whole numbers that are a
+        scale are ordinal: 3 to 11 evenly spaced levels from 0 on, such as 1 to 5; so are
+        ordered categories of more than two labels. Fractions in up to 5% of the rows of a scale,
+        as imputation leaves them, are rounded to the nearest level with a warning. Integers of a
+        DataFrame with more than 50 values and few rows for each are numbers. What may surprise is
+        a `latenttree.errors.DataWarning`.
     groups : optional
         For a sparse matrix: the variable of each column, or a mapping from names to columns.
     names : sequence of str, optional
@@ -110,6 +116,10 @@ class LatentTree(PartialFitMixin, QueryMixin, BaseEstimator):
         `vectorizer.get_feature_names_out()`); a DataFrame brings its own.
     drop_constant : bool, default=False
         Leave out variables that have a single value instead of raising an error.
+    handle_unknown : "missing" (default) or "error"
+        What becomes of labels and levels in a table of new samples that the training data did not
+        have: they are missing values, with a warning that names them, or an error. In a record
+        `{name: value}` they are always an error.
     keep_distances : bool, default=False
         Keep the distance matrix and its standard errors in `distances_`.
     memory_limit : int, str or None
@@ -132,6 +142,7 @@ class LatentTree(PartialFitMixin, QueryMixin, BaseEstimator):
     ----------
     tree_ : Tree
         Observed nodes first, in the order of the columns, then the hidden nodes h0, h1, ...
+        Its `signs` and `support` are those of its edges: `tree_.collapse(0.5)`, `tree_.cut(5)`.
     model_ : TreeModel, or GaussianTreeModel where `hidden="gaussian"`
         The tree with every conditional distribution.
     families_ : dict
@@ -184,6 +195,7 @@ class LatentTree(PartialFitMixin, QueryMixin, BaseEstimator):
         groups: Any = None,
         names: Sequence[str] | None = None,
         drop_constant: bool = False,
+        handle_unknown: Literal["missing", "error"] = "missing",
         keep_distances: bool = False,
         memory_limit: int | str | None = None,
         random_state: Any = None,
@@ -209,6 +221,7 @@ class LatentTree(PartialFitMixin, QueryMixin, BaseEstimator):
         self.groups = groups
         self.names = names
         self.drop_constant = drop_constant
+        self.handle_unknown = handle_unknown
         self.keep_distances = keep_distances
         self.memory_limit = memory_limit
         self.random_state = random_state
@@ -236,7 +249,8 @@ class LatentTree(PartialFitMixin, QueryMixin, BaseEstimator):
             give_back_freed()
             compiler.wait("model")
             learned = learn_model(structure, rivals, table, states, measured, config)
-        report = diagnose(table, states, measured, learned, config.progress.seconds)
+            fit = judge_fit(table, learned, config)
+        report = diagnose(table, states, measured, learned, config.progress.seconds, fit)
         self._set_fitted(X, table, learned, measured, report)
         first_fit_done()
         return self
@@ -273,6 +287,8 @@ class LatentTree(PartialFitMixin, QueryMixin, BaseEstimator):
         from latenttree.io.archive import Saved, jsonable, save_archive
 
         report = {k: v for k, v in vars(self.diagnostics_).items() if k != "support"}
+        fit = self.diagnostics_.fit
+        report["fit"] = None if fit is None else fit.to_record()
         if not hasattr(self, "model_"):
             raise DataError(
                 "this tree has no probabilities to save; save the tree itself with "
@@ -310,24 +326,25 @@ class LatentTree(PartialFitMixin, QueryMixin, BaseEstimator):
         return model
 
     def plot(self, layout: Literal["radial", "top_down"] = "radial", **options: Any) -> Any:
-        """Draw the tree with matplotlib, edge width by support; returns the axes."""
+        """Draw the tree with matplotlib, edge width by support, negative edges dashed; returns the
+        axes."""
         check_is_fitted(self, "tree_")
         from latenttree.plots.tree_figure import plot_tree
 
         return plot_tree(self.tree_, layout, support=self.diagnostics_.support, **options)
 
-    def to_newick(self) -> str:
-        """The tree as Newick text."""
+    def to_newick(self, *, signs: bool = False) -> str:
+        """The tree as Newick text; with `signs`, the comment `[&sign=-1]` marks negative edges."""
         check_is_fitted(self, "tree_")
-        return self.tree_.to_newick()
+        return self.tree_.to_newick(signs=signs)
 
     def to_networkx(self) -> Any:
-        """The tree as a NetworkX graph, with lengths and supports."""
+        """The tree as a NetworkX graph, with lengths, signs and supports."""
         check_is_fitted(self, "tree_")
         return self.tree_.to_networkx(self.diagnostics_.support)
 
     def to_graphml(self) -> str:
-        """The tree as GraphML text, with lengths and supports."""
+        """The tree as GraphML text, with lengths, signs and supports."""
         check_is_fitted(self, "tree_")
         from latenttree.io.graphml import to_graphml
 
@@ -364,18 +381,18 @@ def learn_model(
     measured: Measured,
     config: FitConfig,
 ) -> Learned:
-    """The stages from a tree to its model: `estimate_parameters`, `refine`, `search`, `grow`.
+    """The stages from a tree to its model: parameters, `refine`, `search`, `grow`, `annotate`.
 
     Where many rows are equal, each is used once with a weight, see `distinct_rows`, unless samples
-    are held out. There is no model of one or two variables where one is not categorical: their tree
+    are held out. There is no model of one or two variables where one has numbers: their tree
     has no hidden node, and an emission is a distribution given the states of one."""
-    if table.n_vars < 3 and table.has_values and not config.gaussian:
-        return Learned(structure)
+    if table.n_vars < 3 and table.has_numbers and not config.gaussian:
+        return annotate(Learned(structure), table)
     rows = table if config.validation_fraction else distinct_rows(table)
     start = estimate_parameters(structure, rows, states, measured, config)
     fitted = refine(start, rows, config)
     learned = search(structure, fitted, rows, states, measured, config)
-    return grow(learned, rivals, rows, states, measured.basis, config)
+    return annotate(grow(learned, rivals, rows, states, measured.basis, config), table)
 
 
 def memory_to_reserve(X: Any, config: FitConfig) -> int:

@@ -17,6 +17,7 @@ from latenttree.distances.stage import Measured, States
 from latenttree.engine.arrays import Floats, Ints
 from latenttree.engine.memory import peak_memory
 from latenttree.errors import Option, Text
+from latenttree.goodness_of_fit import TreeFit
 from latenttree.model.tree_model import TreeModel
 from latenttree.refinement.fitted import Fitted
 from latenttree.search.stage import Learned
@@ -67,6 +68,8 @@ class Diagnostics:
         smoothing); never decreasing.
     held_out_trace : log-likelihood of held-out samples, with `validation_fraction`.
     converged : whether EM stopped by its tolerance.
+    fit : how well the tree describes the dependence of pairs of variables, see `TreeFit`; None
+        where there is no model.
     stage_seconds : seconds of each stage.
     peak_memory : most bytes that the process had held by the end of the fit; 0 where the system
         does not say.
@@ -92,6 +95,7 @@ class Diagnostics:
     log_likelihood_trace: list[float] = field(default_factory=list)
     held_out_trace: list[float] = field(default_factory=list)
     converged: bool = True
+    fit: TreeFit | None = None
     stage_seconds: dict[str, float] = field(default_factory=dict)
     peak_memory: int = 0
     messages: list[str] = field(default_factory=list)
@@ -104,6 +108,8 @@ class Diagnostics:
             if spec.name not in record:
                 continue
             value, default = record[spec.name], getattr(report, spec.name)
+            if spec.name == "fit":
+                value = TreeFit.restored(value)
             try:
                 if isinstance(default, np.ndarray):
                     value = np.asarray(value, dtype=default.dtype)
@@ -126,6 +132,7 @@ class Diagnostics:
             f"unmeasurable; {len(self.group_sizes):,} groups of up to "
             f"{max(self.group_sizes, default=0)}; "
             f"{self.n_sweeps} sweeps",
+            *([] if self.fit is None else [self.fit.summary()]),
             *self.messages,
             *(f"{name:<14}{seconds:8.2f} s" for name, seconds in self.stage_seconds.items()),
         ]
@@ -133,7 +140,12 @@ class Diagnostics:
 
 
 def diagnose(
-    table: Table, states: States, measured: Measured, learned: Learned, seconds: dict[str, float]
+    table: Table,
+    states: States,
+    measured: Measured,
+    learned: Learned,
+    seconds: dict[str, float],
+    fit: TreeFit | None = None,
 ) -> Diagnostics:
     """The report of a fit, gathered from the results of its stages."""
     structure, fitted = learned.structure, learned.fitted
@@ -152,6 +164,7 @@ def diagnose(
         effective_depth=effective_depth(structure.tree),
         samples_needed=samples_needed(structure, table.total_weight) if p > 2 else 0,
         n_rounds=measured.n_rounds,
+        fit=fit,
         stage_seconds=seconds,
         peak_memory=peak_memory() or 0,
         messages=[
@@ -160,6 +173,7 @@ def diagnose(
             *_structure_messages(structure),
             *_model_messages(fitted),
             *_memory_messages(measured),
+            *([] if fit is None else fit.sentences()),
         ],
     )
     if fitted is not None:

@@ -154,6 +154,7 @@ SMALL: dict[str, list[str]] = {
     "questionnaire": [],
     "dna": [],
     "health": ["--set", "moments_only=yes"],
+    "groups": [],
     "inference": ["--row", "posteriors"],
     "states": ["--row", "dense, k = 2"],
     "pgmpy": [],

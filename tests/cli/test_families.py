@@ -148,7 +148,8 @@ def test_show_numbers(mixed: Path) -> None:
 def test_wrong_values(mixed: Path, tmp_path: Path, column: str, value: str, message: str) -> None:
     rows = mixed_rows(0.0)[:3]
     rows[1][MIXED_NAMES.index(column)] = value
-    assert message in refused("score", mixed, write_csv(tmp_path / "bad.csv", MIXED_NAMES, rows))
+    path = write_csv(tmp_path / "bad.csv", MIXED_NAMES, rows)
+    assert message in refused("score", mixed, path, "--handle-unknown", "error")
 
 
 def test_weights(tmp_path: Path) -> None:

@@ -37,8 +37,22 @@ def test_new_data_that_do_not_fit(
     path = write_csv(tmp_path / "new.csv", names, [row])
     for command in ("score", "transform", "impute"):
         out = tmp_path / "out.csv"
-        assert message in refused(command, fitted, path, "-o", out)
+        assert message in refused(command, fitted, path, "-o", out, "--handle-unknown", "error")
         assert not out.exists()
+
+
+def test_labels_that_did_not_occur_in_training_are_missing(fitted: Path, tmp_path: Path) -> None:
+    rows = words(bits(3))
+    path = write_csv(tmp_path / "new.csv", NAMES, [["perhaps", *rows[0][1:]], *rows[1:]])
+    gaps = write_csv(tmp_path / "gaps.csv", NAMES, [["", *rows[0][1:]], *rows[1:]])
+    for command in ("score", "transform", "impute"):
+        found, expected = (tmp_path / f"{command}{i}.csv" for i in range(2))
+        result = run(command, fitted, path, "-o", found)
+        assert result.exit_code == 0
+        assert result.stderr.count("warning: ") == 1
+        assert "read as missing: 'a0' ('perhaps'); --handle-unknown error" in result.stderr
+        assert run(command, fitted, gaps, "-o", expected).stderr == ""
+        assert found.read_text() == expected.read_text()
 
 
 def test_documents(tmp_path: Path) -> None:

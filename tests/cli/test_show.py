@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from tests.cli.commands import (
     TREE,
+    accepted,
     refused,
     run,
 )
@@ -74,3 +75,13 @@ def test_show_a_node(fitted: Path) -> None:
     assert "a1, observed, 2 states" in leaf
     assert re.search(rf"red, dark +{low:.4f} +{high:.4f}", leaf)
     assert "no node 'zz'; it has the variables 'a0'" in refused("show", fitted, "--node", "zz")
+
+
+def test_show_says_how_well_the_tree_describes_pairs(tmp_path: Path) -> None:
+    data = lt.datasets.make_latent_tree(6, 2, n_samples=500, random_state=0)
+    model = lt.LatentTree(2, random_state=0).fit(data.X)
+    model.save(tmp_path / "m.ltree")
+    output = accepted("show", tmp_path / "m.ltree")
+    assert model.diagnostics_.fit is not None
+    assert model.diagnostics_.fit.summary() in output
+    assert "of the pairwise dependence explained; SRMR" in output

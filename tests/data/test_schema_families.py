@@ -292,7 +292,7 @@ def test_gaps_in_training_and_in_tables() -> None:
         np.testing.assert_array_equal(rows.take(0, N), table.values.codes)
         same_values(rows.arrays, table.values.arrays)
     plain = pd.DataFrame({"a": COLOUR, "b": LEVEL.astype(object)}).where(rng.random((N, 2)) < 0.7)
-    coded = as_table(plain)
+    coded = as_table(plain, family="categorical")
     assert coded.values is None
     np.testing.assert_array_equal(Schema.of(plain, coded).encode(plain), coded.codes)
     np.testing.assert_array_equal(Schema.of(plain, coded).encode(coded), coded.codes)

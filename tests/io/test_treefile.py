@@ -68,6 +68,36 @@ def test_tree_alone(tmp_path: Path, suffix: str, tree: Tree) -> None:
     assert saved.support.shape == (tree.n_edges,)
 
 
+@pytest.mark.parametrize("suffix", [".json", ".ltree"])
+def test_signs_and_support_come_back(tmp_path: Path, suffix: str) -> None:
+    rng = np.random.default_rng(0)
+    signs, support = rng.integers(-1, 2, TREE.n_edges), rng.random(TREE.n_edges)
+    path = tmp_path / f"tree{suffix}"
+    save_tree(path, TREE.with_evidence(signs=signs, support=support))
+    saved = load_tree(path)
+    np.testing.assert_array_equal(saved.tree.signs, signs)
+    np.testing.assert_array_equal(saved.tree.support, support)
+    np.testing.assert_array_equal(saved.support, support)
+
+
+def test_a_file_without_signs_has_none(tmp_path: Path) -> None:
+    path = tmp_path / "tree.json"
+    save_tree(path, TREE)
+    assert "signs" not in json.loads(path.read_text())
+    saved = load_tree(path).tree
+    assert not saved.signs.any()
+    assert saved.support is None
+
+
+@pytest.mark.parametrize("signs", [[1], [2] * TREE.n_edges, [1.5] * TREE.n_edges])
+def test_damaged_signs_are_named(tmp_path: Path, signs: list[float]) -> None:
+    path = tmp_path / "tree.json"
+    save_tree(path, TREE)
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"signs": signs}))
+    with pytest.raises(DataError, match="signs"):
+        load_tree(path)
+
+
 def test_same_tree_same_bytes(tmp_path: Path) -> None:
     for name in ("a.ltree", "b.ltree"):
         save_tree(tmp_path / name, TREE, diagnostics())

@@ -48,12 +48,14 @@ def test_posteriors_and_imputation(seed: int) -> None:
     width, at = X.shape[1], model.hidden_offsets
     means, covariances = model.posteriors(X, covariances=True)
     assert covariances is not None
-    filled = model.impute(X)
+    filled, variances = model.impute(X), model.imputed_variances(X)
     deviation = np.sqrt(np.diag(joint_covariance(model)[1]))[:width]
     for i, x in enumerate(X):
         mean, spread = conditional_moments(model, x)
         np.testing.assert_allclose(filled[i] / deviation, mean[:width] / deviation, atol=1e-8)
         np.testing.assert_allclose(means[i], mean[width:], atol=1e-8)
+        expected = np.diag(spread)[:width] / deviation**2
+        np.testing.assert_allclose(variances[i] / deviation**2, expected, atol=1e-8)
         for j in range(model.tree.n_hidden):
             here = slice(width + at[j], width + at[j + 1])
             np.testing.assert_allclose(covariances[i, j], spread[here, here], atol=1e-8)

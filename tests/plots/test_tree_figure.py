@@ -112,6 +112,16 @@ def test_without_support_there_is_no_key() -> None:
     assert plot_tree(tree, ax=new_axes(tree, "radial")).get_legend() is None
 
 
+@pytest.mark.parametrize("how", ["radial", "top_down"])
+def test_negative_edges_are_dashed_and_have_a_key(how: Any) -> None:
+    ax = new_axes(STAR, how)
+    plot_tree(STAR.with_evidence(signs=[1, -1, 0, -1, 1]), how, ax=ax)
+    lines = [c for c in ax.collections if hasattr(c, "get_segments")]
+    by_dash = {c.get_linestyles()[0][1] is not None: len(c.get_segments()) for c in lines[:2]}
+    assert by_dash == {False: 3, True: 2}
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["negative"]
+
+
 def test_one_colour_for_each_group() -> None:
     tree = random_tree(30, 1)
     ax = plot_tree(tree, ax=new_axes(tree, "radial"))

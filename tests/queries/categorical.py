@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -38,9 +38,15 @@ class Fitted(QueryMixin, BaseEstimator):
 
     tree_: Tree
 
-    def __init__(self, n_jobs: int | None = 1, random_state: Any = 0) -> None:
+    def __init__(
+        self,
+        n_jobs: int | None = 1,
+        random_state: Any = 0,
+        handle_unknown: Literal["missing", "error"] = "error",
+    ) -> None:
         self.n_jobs = n_jobs
         self.random_state = random_state
+        self.handle_unknown = handle_unknown
 
     def fit(self, X: Any, y: Any = None) -> Fitted:
         return self
@@ -59,7 +65,7 @@ def make_model(names: tuple[str, ...], dims: tuple[int, ...], seed: int = 0) -> 
 
 def fitted(X: Any = FRAME, dims: tuple[int, ...] = DIMS, seed: int = 0, **options: Any) -> Fitted:
     estimator = Fitted(**options)
-    table = as_table(X)
+    table = as_table(X, family="categorical")
     estimator.schema_ = Schema.of(X, table)
     estimator.model_ = make_model(table.names, dims, seed)
     estimator.n_features_in_ = estimator.schema_.n_features

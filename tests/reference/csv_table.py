@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,4 +33,4 @@ def vector(texts: tuple[str, ...], keep: np.ndarray, name: str) -> Vector:
     missing = np.array([cell in MISSING_CELLS for cell in cells])
     filler = next((cell for cell in cells if cell not in MISSING_CELLS), "0")
     known = [filler if lost else cell for cell, lost in zip(cells, missing, strict=True)]
-    return vector_of_array(numbers_or_texts(known), name, missing)
+    return replace(vector_of_array(numbers_or_texts(known), name, missing), scales=True)

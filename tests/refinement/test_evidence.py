@@ -14,7 +14,7 @@ from latenttree.refinement.evidence import canonical_states, effective_samples
 from latenttree.tree import Tree
 
 
-def test_states_are_ordered_by_probability() -> None:
+def test_states_without_an_order_around_them_are_ordered_by_probability() -> None:
     for seed in range(5):
         truth = make_latent_tree(9, 4, n_samples=0, random_state=seed).model
         rng = np.random.default_rng(seed)
@@ -24,6 +24,16 @@ def test_states_are_ordered_by_probability() -> None:
             np.testing.assert_allclose(x, y, atol=1e-12)
         for w in one.marginals[9:]:
             assert (np.diff(w) <= 1e-12).all()
+
+
+def test_states_are_in_the_order_of_ordered_neighbours() -> None:
+    for seed in range(5):
+        truth = make_latent_tree(9, 3, 4, n_samples=0, random_state=seed).model
+        model = canonical_states(truth, np.ones(9, dtype=bool))
+        for h in range(9, model.tree.n_nodes):
+            near = [u for u in model.tree.neighbors(h).tolist() if u < 9]
+            given = [np.arange(4) @ model.conditional(u, h) for u in near]
+            assert not near or any((np.diff(x) >= -1e-12).all() for x in given)
 
 
 def test_effective_samples_are_what_posteriors_say() -> None:

@@ -30,6 +30,7 @@ ORDER = (
     "parameters",
     "refinement",
     "search",
+    "goodness_of_fit",
     "report",
     "queries",
     "evaluation",

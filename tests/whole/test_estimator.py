@@ -121,7 +121,7 @@ def test_frames_give_the_tree_of_the_array(form: str, ternary: Any) -> None:
     """Ten categories 0..9 sort alike as numbers and as text, so all is equal to the last bit."""
     base = learn(ternary.X, n_states=3)
     X = frames(ternary.X, ternary.tree.observed_names)[form]
-    found = learn(X, n_states=3)
+    found = learn(X, n_states=3, family="categorical")
     np.testing.assert_array_equal(found.tree_.edges, base.tree_.edges)
     np.testing.assert_array_equal(found.tree_.lengths, base.tree_.lengths)
 
@@ -181,7 +181,8 @@ def test_any_random_state_of_scikit_learn(seed: Any, ternary: Any) -> None:
 def test_the_order_of_columns_does_not_matter(seed: int, ternary: Any) -> None:
     order = np.random.default_rng(seed).permutation(27)
     names = [ternary.tree.observed_names[i] for i in order]
-    found = learn(pd.DataFrame(ternary.X[:, order], columns=names), n_states=3)
+    X = pd.DataFrame(ternary.X[:, order], columns=names)
+    found = learn(X, n_states=3, family="categorical")
     assert found.tree_.same_topology(learn(ternary.X, n_states=3).tree_)
 
 

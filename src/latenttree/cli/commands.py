@@ -19,9 +19,9 @@ from latenttree.cli.options import (
     LearningOptions,
     ModelFile,
     NewEvents,
+    NewTable,
     PictureOptions,
     Seed,
-    TableOptions,
     Threads,
     TrainingEvents,
     TrainingTable,
@@ -118,7 +118,7 @@ class Score:
 
     model: ModelFile
     file: DataFile
-    reading: TableOptions
+    reading: NewTable
     events: NewEvents
     out: Annotated[Path | None, _out("Also write every sample's value: .csv, .npz, .parquet.")] = (
         None
@@ -135,7 +135,7 @@ class Transform:
     model: ModelFile
     file: DataFile
     out: Annotated[Path, _out("Table: .csv, .npz or .parquet.")]
-    reading: TableOptions
+    reading: NewTable
     events: NewEvents
     threads: Threads = None
 
@@ -147,7 +147,7 @@ class Impute:
     model: ModelFile
     file: DataFile
     out: Annotated[Path, _out("The table without gaps: .csv.")]
-    reading: TableOptions
+    reading: NewTable
     method: Annotated[
         Literal["mode", "sample"],
         typer.Option(

@@ -16,6 +16,7 @@ from latenttree.cli.summary import print_fit
 from latenttree.cli.training_data import read_training, record_of
 from latenttree.data import Table
 from latenttree.data.files.fasta import is_fasta
+from latenttree.errors import Caution
 from latenttree.io.treefile import check_tree_path, save_tree
 
 if TYPE_CHECKING:
@@ -45,7 +46,8 @@ def run(asked: Fit) -> None:
 def _print_table(console: Console, table: Table, file: Path) -> None:
     weight = "" if table.weights is None else f" (weight {table.total_weight:,.6g})"
     print_file(console, f"{len(table):,} samples{weight} of {table.n_vars:,} variables", file)
-    print_notes(console, table.notes)
+    notes = [note for note in table.notes if not isinstance(note, Caution)]
+    print_notes(console, notes)  # the others are warnings of the fit
 
 
 def _states_of_letters(console: Console, table: Table, file: Path) -> int | None:

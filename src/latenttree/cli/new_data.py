@@ -1,14 +1,15 @@
 """New samples from files, read with the schema of a model.
 
 The same files that `latenttree.data.read_table` learns from. The schema decides what a column
-holds, only its labels are allowed, and an empty cell is a missing value.
+holds, an empty cell is a missing value, and other labels than those of training are too, with a
+warning, or are refused (``--handle-unknown``).
 """
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,10 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.cli.labels import StateLabels, parse_number
-from latenttree.cli.options import NewEvents, TableOptions
+from latenttree.cli.options import NewEvents, NewTable
 from latenttree.cli.training_data import check_excluded, event_delimiter, recorded
 from latenttree.data import Schema
 from latenttree.data.checks import N_SHOWN, check_shape, listing, resolve_names
+from latenttree.data.columns.scales import on_levels
 from latenttree.data.columns.vectors import Column
 from latenttree.data.files import docword
 from latenttree.data.files.boundary import reading
@@ -35,6 +37,7 @@ from latenttree.data.files.formats import COLUMN_FILES, FileFormat, known_format
 from latenttree.data.files.text import check_file
 from latenttree.data.schema.lookup import MISSING
 from latenttree.data.schema.new_data import Rows
+from latenttree.data.schema.unseen import HandleUnknown, Unseen
 from latenttree.data.table import Table, sparse_binary_table
 from latenttree.data.weights import check_weights
 from latenttree.engine.arrays import Floats, Ints
@@ -101,11 +104,11 @@ class NewData:
 def read_new_data(
     path: Path,
     model: LatentTree,
-    table: TableOptions,
+    table: NewTable,
     events: NewEvents | None = None,
     weights: str | None = None,
 ) -> NewData:
-    """The samples of a file; every name and every label must be known to the model.
+    """The samples of a file; every name must be known to the model.
 
     `weights` names the column that says how often each row counts.
     """
@@ -121,23 +124,29 @@ def read_new_data(
         return _read_events(path, model, events, table.separator)
     roles = Roles(weights, table.ignored)
     with reading(path), roles.naming_weights():
-        return _read_samples(path, file_format, model.schema_, table, roles)
+        known = model.handle_unknown if table.handle_unknown is None else table.handle_unknown
+        return _read_samples(path, file_format, model.schema_, table, roles, known)
 
 
 def _read_samples(
-    path: Path, file_format: FileFormat, schema: Schema, table: TableOptions, roles: Roles
+    path: Path,
+    file_format: FileFormat,
+    schema: Schema,
+    table: NewTable,
+    roles: Roles,
+    handle_unknown: HandleUnknown,
 ) -> NewData:
     """A row for each sample."""
     if file_format.frame is not None:
-        return _read_frame(file_format.frame(path), schema, path.name, roles)
+        return _read_frame(file_format.frame(path), schema, path.name, roles, handle_unknown)
     if file_format.has_columns:
-        return _read_csv(path, schema, table.separator, roles)
+        return _read_csv(path, schema, table.separator, roles, Unseen(handle_unknown))
     assert file_format.samples is not None
     names = None if table.vocab is None else docword.read_vocabulary(table.vocab)
     samples = file_format.samples(path, names)
     if file_format.needs_names and names is None:
         _check_positions(samples.names if isinstance(samples, Table) else samples, schema, path)
-    return NewData(schema.rows(samples))
+    return NewData(schema.rows(samples, handle_unknown=handle_unknown))
 
 
 def _check_positions(columns: Collection[str], schema: Schema, path: Path) -> None:
@@ -159,12 +168,15 @@ def _variables(header: Sequence[str], schema: Schema, file: str, roles: Roles) -
     return variables
 
 
-def _read_frame(frame: Any, schema: Schema, file: str, roles: Roles) -> NewData:
+def _read_frame(
+    frame: Any, schema: Schema, file: str, roles: Roles, handle_unknown: HandleUnknown
+) -> NewData:
     """The samples of a pyarrow table."""
     variables, counts = _variables(frame.column_names, schema, file, roles), None
     if roles.weights is not None:
         counts = check_weights(frame.column(roles.weights).to_numpy(), len(frame))
-    return NewData(schema.rows(frame.select(variables)), frame=frame, weights=counts)
+    rows = schema.rows(frame.select(variables), handle_unknown=handle_unknown)
+    return NewData(rows, frame=frame, weights=counts)
 
 
 def _cells_of_frame(frame: Any) -> CsvCells:
@@ -189,7 +201,7 @@ def _read_cells(path: Path, delimiter: str) -> CsvCells:
     return CsvCells(names, *zip(*columns, strict=True))
 
 
-def _read_csv(path: Path, schema: Schema, delimiter: str, roles: Roles) -> NewData:
+def _read_csv(path: Path, schema: Schema, delimiter: str, roles: Roles, unseen: Unseen) -> NewData:
     cells = _read_cells(path, delimiter)
     _variables(cells.header, schema, path.name, roles)
     counts = None
@@ -197,10 +209,12 @@ def _read_csv(path: Path, schema: Schema, delimiter: str, roles: Roles) -> NewDa
         j = cells.header.index(roles.weights)
         counts = weights_of_texts(cells.texts[j], cells.codes[j], roles.weights)
         counts = check_weights(counts, cells.n_samples)
-    return NewData(_rows_of_cells(cells, schema, path.name), cells, weights=counts)
+    rows = _rows_of_cells(cells, schema, path.name, unseen)
+    unseen.warn()
+    return NewData(rows, cells, weights=counts)
 
 
-def _rows_of_cells(cells: CsvCells, schema: Schema, file: str) -> Rows:
+def _rows_of_cells(cells: CsvCells, schema: Schema, file: str, unseen: Unseen) -> Rows:
     position = {name: j for j, name in enumerate(cells.header)}
     codes = np.full((cells.n_samples, schema.n_vars), MISSING, dtype=schema.code_dtype)
     arrays: dict[int, Any] = {}
@@ -208,10 +222,12 @@ def _rows_of_cells(cells: CsvCells, schema: Schema, file: str) -> Rows:
         j = position[schema.columns[column].name]
         if schema.coded[i]:
             labels = StateLabels(schema.labels[i], schema.is_sparse_binary)
-            codes[:, i] = _column_codes(cells, j, labels, file)
+            if schema.families[i] == "ordinal":
+                cells = _rounded(cells, j, schema.labels[i], unseen)
+            codes[:, i] = _column_codes(cells, j, labels, file, unseen)
         else:
             numbers = _column_numbers(cells, j, schema, i, file)
-            arrays[i] = schema.variables[i].encode(Column(numbers))
+            arrays[i] = schema.variables[i].encode(Column(numbers), unseen)
     return Rows(len(codes), codes, arrays=arrays, n_vars=schema.n_vars)
 
 
@@ -233,12 +249,29 @@ def _check_names(header: Sequence[str], schema: Schema, file: str) -> None:
         raise DataError(what, remedy, column=unknown[0], path=file)
 
 
-def _column_codes(cells: CsvCells, j: int, labels: StateLabels, file: str) -> Ints:
+def _rounded(cells: CsvCells, j: int, labels: NDArray[Any], unseen: Unseen) -> CsvCells:
+    """Cells whose fractions in column j are rounded to the labels, as in training."""
+    parsed = [parse_number(text.strip()) for text in cells.texts[j]]
+    numbers = np.array([np.nan if x is None else x for x in parsed], dtype=np.float64)
+    rounded = on_levels(numbers, labels)
+    if rounded is None:
+        return cells
+    unseen.rounded.append(cells.header[j])
+    pairs = zip(cells.texts[j], numbers.tolist(), rounded.tolist(), strict=True)
+    texts = [text if x != x or x == y else str(y) for text, x, y in pairs]
+    return replace(cells, texts=[*cells.texts[:j], texts, *cells.texts[j + 1 :]])
+
+
+def _column_codes(cells: CsvCells, j: int, labels: StateLabels, file: str, unseen: Unseen) -> Ints:
     """(n,) codes of a column, -1 where its cell is empty or says that it is missing."""
     code_of_text = np.array([_code(labels, text) for text in cells.texts[j]], dtype=np.int64)
     codes = code_of_text[cells.codes[j]]
     unknown = codes == UNKNOWN
-    if unknown.any():
+    if unknown.any() and unseen.missing:
+        found = np.unique(cells.codes[j][unknown]).tolist()
+        unseen.add(cells.header[j], [cells.texts[j][code] for code in found])
+        codes[unknown] = MISSING
+    elif unknown.any():
         problem = f"did not occur in training, where it was one of {labels.listing()}"
         remedy = "use one of these, or leave the cell empty"
         raise _wrong_cell(cells, j, int(unknown.argmax()), file, "the value ", problem, remedy)

@@ -87,6 +87,19 @@ class TableOptions:
 
 
 @dataclass(frozen=True)
+class NewTable(TableOptions):
+    """How the file of new samples is read."""
+
+    handle_unknown: Annotated[
+        Literal["missing", "error"] | None,
+        typer.Option(
+            help="Labels that did not occur in training: missing values with a warning, or an "
+            "error; as the model says if left out."
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
 class TrainingTable(TableOptions):
     """How the file that a model is learned from is read."""
 

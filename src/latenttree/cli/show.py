@@ -53,10 +53,20 @@ def _print_tree(console: Console, saved: SavedTree, whole: Saved | None, verbose
     print_summary(console, saved.tree, saved.support, saved.n_states, gaussian)
     if whole is not None:
         console.print(f"a whole model: {whole.model.n_parameters:,} parameters")
+        _print_fit_of_pairs(console, whole)
     print_neighbours(console, saved.tree)
     if verbose:
         print_stages(console, saved.stage_seconds)
     print_notes(console, saved.messages)
+
+
+def _print_fit_of_pairs(console: Console, whole: Saved) -> None:
+    """How well the tree describes pairs of variables, in a line."""
+    from latenttree.goodness_of_fit import TreeFit
+
+    fit = TreeFit.restored(whole.diagnostics.get("fit"))
+    if fit is not None:
+        console.print(fit.summary(), highlight=False)
 
 
 def _whole_model(file: Path) -> Saved | None:

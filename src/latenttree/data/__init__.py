@@ -19,12 +19,13 @@ from latenttree.data.schema.schema import Schema
 from latenttree.data.table import Table
 from latenttree.data.values import CODED, FAMILIES, Values
 from latenttree.data.weights import check_weights
-from latenttree.errors import DataError
+from latenttree.errors import DataError, DataWarning
 
 __all__ = [
     "CODED",
     "FAMILIES",
     "DataError",
+    "DataWarning",
     "Events",
     "Family",
     "Schema",

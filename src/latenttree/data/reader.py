@@ -48,9 +48,10 @@ def read_table(
     """The table in a file; its name says what it is.
 
     - ``.csv``, also ``.csv.gz`` and ``.csv.xz``: a line of names, then a line for each sample.
-      Columns of integers and of text are categorical, columns with decimals real; integers that
-      differ in leading zeros alone ("01" and "1") are text, and two labels. Empty cells, NA, N/A,
-      NaN, null, None and ? are missing values.
+      Columns of integers and of text are categorical, few evenly spaced whole numbers ordinal (see
+      `data.columns.scales`), columns with decimals real; integers that differ in leading zeros
+      alone ("01" and "1") are text, and two labels. Empty cells, NA, N/A, NaN, null, None and ? are
+      missing values.
     - ``.parquet``: columns as those of a DataFrame.
     - ``.npz``: a SciPy sparse matrix (`scipy.sparse.save_npz`) or a single 2-D array;
       ``.npy``: a 2-D array.

@@ -144,6 +144,11 @@ class Table:
         return self.values is not None
 
     @property
+    def has_numbers(self) -> bool:
+        """Whether variables are not all categories, ordered or not: some have numbers."""
+        return self.values is not None and bool(self.values.arrays)
+
+    @property
     def kernels(self) -> str:
         """Which kernels it needs: of "codes", "values" (numbers beside bins), "sparse_binary" or
         "blocks"."""

@@ -16,7 +16,8 @@ _NOT_XML = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 def to_graphml(tree: Tree, support: ArrayLike | None = None) -> str:
     """GraphML text of `Tree.to_networkx`.
 
-    Nodes ``0, 1, ...`` carry ``name`` and ``observed``, edges carry ``length`` and ``support``.
+    Nodes ``0, 1, ...`` carry ``name`` and ``observed``, edges carry ``length``, ``sign`` and
+    ``support``.
     """
     for name in tree.names:
         match = _NOT_XML.search(name)

@@ -1,6 +1,7 @@
 """A tree in a file, with the evidence for its edges.
 
 ``.json`` and ``.ltree`` keep everything; ``.nwk`` keeps names and lengths for other programs.
+Files from before trees had signs are read as trees without.
 An ``.ltree`` file is a zip archive that holds the JSON as ``tree.json``; where it also holds
 parameters (see `latenttree.io.archive`) they are left alone here. Nothing is ever unpickled.
 """
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from latenttree.data.files.boundary import reading
 from latenttree.engine.arrays import Floats, Ints
@@ -114,19 +115,24 @@ def _to_record(tree: Tree, report: Diagnostics | SavedTree | None) -> dict[str, 
         "n_observed": tree.n_observed,
         "edges": tree.edges.tolist(),
         "lengths": tree.lengths.tolist(),
+        **({"signs": tree.signs.tolist()} if tree.signs.any() else {}),
     }
     if report is None:
-        return record
-    support = check_support(report.support, tree.n_edges)
+        own = tree.support
+        return record if own is None else record | {"support": _without_nan(own)}
     parts = parts_of(report.messages)
     return record | {
-        # JSON has no NaN.
-        "support": [None if math.isnan(value) else value for value in support.tolist()],
+        "support": _without_nan(check_support(report.support, tree.n_edges)),
         "stage_seconds": {k: float(v) for k, v in report.stage_seconds.items()},
         "n_states": report.n_states and int(report.n_states),
         "messages": list(report.messages),
         **({"message_parts": parts} if parts else {}),
     }
+
+
+def _without_nan(support: Floats) -> list[float | None]:
+    """None in place of NaN, which JSON has not."""
+    return [None if math.isnan(value) else value for value in support.tolist()]
 
 
 def check_support(support: ArrayLike, n_edges: int) -> Floats:
@@ -147,15 +153,19 @@ def _from_record(record: Any) -> SavedTree:
             f"it has version {version} of the format, this program reads version {VERSION}; "
             "use a latenttree that fits the file"
         )
+    edges = _edges(record)
+    support = _support(record, len(edges))
     tree = Tree(
         tuple(_list(record, "names", str)),
         field_of(record, "n_observed", int),
-        _edges(record),
+        edges,
         np.array(_list(record, "lengths", float, int), dtype=float),
+        _signs(record, len(edges)),
+        None if np.isnan(support).all() else support,
     )
     return SavedTree(
         tree,
-        _support(record, tree.n_edges),
+        support,
         _seconds(record),
         field_of(record, "n_states", int) if record.get("n_states") is not None else None,
         _messages(record),
@@ -167,6 +177,14 @@ def _edges(record: dict[str, Any]) -> Ints:
     if any(len(pair) != 2 or any(type(end) is not int for end in pair) for pair in pairs):
         raise ValueError("the field 'edges' is not a list of pairs of integers")
     return np.array(pairs, dtype=np.int64).reshape(-1, 2)
+
+
+def _signs(record: dict[str, Any], n_edges: int) -> NDArray[np.int8]:
+    """Signs of the edges; all 0 in a file that has none, as older ones."""
+    values = _list({"signs": [0] * n_edges} | record, "signs", int)
+    if len(values) != n_edges or any(value not in (-1, 0, 1) for value in values):
+        raise ValueError(f"the field 'signs' is not one of -1, 0 and 1 for each of {n_edges} edges")
+    return np.array(values, dtype=np.int8)
 
 
 def _support(record: dict[str, Any], n_edges: int) -> Floats:

@@ -1,4 +1,4 @@
-"""Pieces of a drawing: edges, nodes, names and the key of the support."""
+"""Pieces of a drawing: edges, nodes, names and the key of support and signs."""
 
 from __future__ import annotations
 
@@ -16,21 +16,28 @@ from latenttree.tree import Tree
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+DASHES = (0, (2.2, 1.4))
+"""Of negative edges: told apart without colour."""
+
 
 def draw_edges(ax: Axes, tree: Tree, style: TreeStyle, curves: Floats, reach: float) -> None:
-    """Edges along ``curves`` (E, m, 2); finer where many share a circle of radius ``reach``."""
+    """Edges along ``curves`` (E, m, 2), negative ones dashed; finer where many share a circle of
+    radius ``reach``."""
     from matplotlib.collections import LineCollection
 
     crowd = float(np.clip(3 * reach / tree.n_observed / 4, 0.45, 1.0))
-    ax.add_collection(
-        LineCollection(
-            list(curves),
-            colors=style.edge_colors,
-            linewidths=style.edge_widths * crowd,
-            capstyle="round",
-            zorder=2,
-        )
-    )
+    for chosen, line in ((tree.signs >= 0, "-"), (tree.signs < 0, DASHES)):
+        if chosen.any():
+            ax.add_collection(
+                LineCollection(
+                    list(curves[chosen]),
+                    colors=style.edge_colors[chosen],
+                    linewidths=style.edge_widths[chosen] * crowd,
+                    linestyles=[line],
+                    capstyle="round" if line == "-" else "butt",
+                    zorder=2,
+                )
+            )
 
 
 def draw_nodes(ax: Axes, tree: Tree, xy: Floats, style: TreeStyle, slot: float) -> None:
@@ -110,21 +117,27 @@ def draw_hanging_names(ax: Axes, tree: Tree, shown: Ints, xy: Floats, font: floa
         )
 
 
-def draw_support_key(ax: Axes) -> None:
-    """The widths of three values of the support."""
+def draw_key(ax: Axes, *, support: bool, signs: bool) -> None:
+    """The widths of three values of the support, and the dashes of negative edges."""
     from matplotlib.lines import Line2D
 
-    lines = [Line2D([], [], color=EDGE, lw=float(support_width(s))) for s in (0.5, 0.75, 1.0)]
+    lines, texts = [], []
+    if support:
+        texts += ["0.5", "0.75", "1"]
+        lines += [Line2D([], [], color=EDGE, lw=float(support_width(s))) for s in (0.5, 0.75, 1.0)]
+    if signs:
+        texts.append("negative")
+        lines.append(Line2D([], [], color=INK, lw=1.3, ls=DASHES))
     ax.legend(
         lines,
-        ["0.5", "0.75", "1"],
-        title="support",
+        texts,
+        title="support" if support else None,
         loc="upper right",
         frameon=False,
         fontsize=7.5,
         title_fontsize=7.5,
         labelcolor=INK,
-        handlelength=1.6,
+        handlelength=2.2 if signs else 1.6,
         borderaxespad=0.1,
     )
 

@@ -43,7 +43,7 @@ def plot_pixel_tree(
     left, right = fig.subplots(1, 2, width_ratios=[1, 1.12])
     fig.subplots_adjust(left=0.02, right=0.985, bottom=0.03, top=0.86, wspace=0.04)
     rooted = rooted_layout(tree)
-    style = tree_style(tree, rooted, support)
+    style = tree_style(tree, rooted, tree.support if support is None else support)
     _draw_grid(left, tree, cells, shape, style)
     draw_radial(right, tree, rooted, style, lengths=False, labels=True)
     if title:

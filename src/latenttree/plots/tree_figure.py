@@ -21,10 +21,10 @@ from latenttree.plots.layout import (
 from latenttree.plots.marks import (
     draw_edges,
     draw_hanging_names,
+    draw_key,
     draw_leaders,
     draw_nodes,
     draw_radial_names,
-    draw_support_key,
     names_that_fit,
 )
 from latenttree.plots.style import INK, TreeStyle, tree_style
@@ -49,13 +49,13 @@ def plot_tree(
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw a tree and return the axes.
+    """Draw a tree and return the axes; negative edges are dashed.
 
     Parameters
     ----------
     layout : ``"radial"`` (names around a circle) or ``"top_down"`` (centre of the tree on top).
     support : one number in [0, 1] for each edge of ``tree.edges``, NaN where there is none;
-        drawn as width.
+        drawn as width. By default the tree's own, where it has any.
     lengths : place nodes by edge lengths instead of by number of edges.
     labels : write the names of observed nodes. Where there is no room for all, each group
         shows its most typical member first, large groups before small ones.
@@ -65,12 +65,14 @@ def plot_tree(
         what = Text(Option("layout"), f" is {layout!r}")
         raise DataError(what, "pass 'radial' or 'top_down'", value=layout, option="layout")
     rooted = rooted_layout(tree, lengths=lengths)
-    style = tree_style(tree, rooted, support)
+    known = tree.support if support is None else support
+    style = tree_style(tree, rooted, known)
     axes = new_axes(tree, layout, pyplot=True) if ax is None else ax
     draw = draw_radial if layout == "radial" else _draw_top_down
     draw(axes, tree, rooted, style, lengths=lengths, labels=labels)
-    if support is not None and tree.n_hidden > 1:
-        draw_support_key(axes)
+    has_widths, has_signs = known is not None and tree.n_hidden > 1, bool((tree.signs < 0).any())
+    if has_widths or has_signs:
+        draw_key(axes, support=has_widths, signs=has_signs)
     if title:
         axes.set_title(title, color=INK, fontsize=13, fontweight="bold", pad=12)
     return axes

@@ -8,13 +8,14 @@ methods are those of the estimator. `evidence` and `records` read the samples, `
 
 from latenttree.queries.answers import Answers, answers_of
 from latenttree.queries.evidence import SampleEvidence, read_samples
-from latenttree.queries.filling import Filled
+from latenttree.queries.filling import Filled, MissingCells
 from latenttree.queries.mixin import QueryMixin, as_generator, weighted_sum
 from latenttree.queries.nodes import node_index, node_indices
 
 __all__ = [
     "Answers",
     "Filled",
+    "MissingCells",
     "QueryMixin",
     "SampleEvidence",
     "answers_of",

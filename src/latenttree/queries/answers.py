@@ -4,6 +4,7 @@ trees, with the same methods, are in `queries.gaussian`."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,13 @@ from latenttree.model.gaussian import GaussianTreeModel
 from latenttree.model.inference import Evidence
 from latenttree.model.tree_model import TreeModel
 from latenttree.queries.evidence import SampleEvidence, check_possible
-from latenttree.queries.filling import Filled, fill_by_draws, fill_by_modes
+from latenttree.queries.filling import (
+    Filled,
+    MissingCells,
+    fill_by_draws,
+    fill_by_modes,
+    fill_with_distributions,
+)
 from latenttree.queries.gaussian import GaussianAnswers
 from latenttree.queries.nodes import classes_of, hidden_names_out
 
@@ -130,9 +137,21 @@ class TreeAnswers:
     def filled(self, rows: Rows, rng: np.random.Generator | None, n_jobs: int = 1) -> Filled:
         """Samples without gaps: modes (medians of ordinal variables), or with `rng` draws."""
         if rng is None:
-            ordinal = {v for v, f in enumerate(self.schema.families) if f == "ordinal"}
-            return fill_by_modes(self.model, rows, n_jobs, ordinal)
+            return fill_by_modes(self.model, rows, n_jobs, self._ordinal)
         return fill_by_draws(self.model, rows, rng, n_jobs)
+
+    def distributions(self, rows: Rows, n_jobs: int = 1) -> tuple[Filled, dict[int, MissingCells]]:
+        """Samples without gaps, as `filled` without `rng` gives them, and by variable the
+        distributions of its gaps."""
+        filled, cells = fill_with_distributions(self.model, rows, n_jobs, self._ordinal)
+        for v in np.flatnonzero(self.schema.coded).tolist():
+            if v in cells:
+                cells[v] = replace(cells[v], classes=self.classes(v))
+        return filled, cells
+
+    @property
+    def _ordinal(self) -> set[int]:
+        return {v for v, family in enumerate(self.schema.families) if family == "ordinal"}
 
     def conditional(self, v: int, u: int) -> Floats:
         """`P(v | u)` or `E[v | u]` of the two ends of an edge, `(dims[v], dims[u])`."""

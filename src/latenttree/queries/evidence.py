@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from latenttree.data import Schema
 from latenttree.data.checks import listing
 from latenttree.data.schema.new_data import Rows
+from latenttree.data.schema.unseen import HandleUnknown
 from latenttree.engine import blocks
 from latenttree.engine.arrays import Floats
 from latenttree.errors import DataError
@@ -115,11 +116,14 @@ def read_samples(
     X: Any,
     queried: Collection[int] = (),
     given: Collection[int] | None = None,
+    handle_unknown: HandleUnknown = "error",
 ) -> SampleEvidence:
     """The samples of a table, of one record `{name: value}` or of a list of records.
 
     Columns of the nodes `queried` are not read, nor those of nodes that are not `given` (None:
-    all); a record with a value for a node that is queried is an error.
+    all); a record with a value for a node that is queried is an error. So are labels of a record
+    that training did not have; those of a table are what `handle_unknown` says, see
+    `Schema.encode`.
     """
     if X is None or (isinstance(X, Mapping) and not X):
         remedy = (
@@ -140,7 +144,7 @@ def read_samples(
         what = f"evidence names the hidden {listing(hidden)}, which a table does not have"
         remedy = f"give hidden evidence in records, for example {{{hidden[0]!r}: 0}}"
         raise DataError(what, remedy, option="evidence", node=hidden[0])
-    return SampleEvidence(schema.rows(X, unused=unused))
+    return SampleEvidence(schema.rows(X, unused=unused, handle_unknown=handle_unknown))
 
 
 def read_to_fill(model: FittedModel, schema: Schema, X: Any) -> SampleEvidence | None:

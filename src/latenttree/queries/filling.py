@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +22,29 @@ from latenttree.queries.evidence import check_possible, no_overflow_warnings, sa
 ROUNDING = 1e-12  # by which a sum of halves may fall short of 1/2
 
 
+@dataclass(frozen=True, eq=False)
+class MissingCells:
+    """The distributions of the missing values of one variable.
+
+    Attributes
+    ----------
+    rows : (m,) the samples in which it is missing, from 0, in increasing order.
+    classes : (d,) labels of a variable that has categories, in the order of the columns of
+        `proba`; else None.
+    proba : (m, d) probabilities of the labels, as `predict_proba` gives them; None of numbers.
+    mean, std : (m,) expectation and standard deviation of a number; (m, d) of a vector, where a
+        coordinate that is known has its value and 0; None of categories."""
+
+    rows: Ints
+    classes: NDArray[Any] | None = None
+    proba: Floats | None = None
+    mean: Floats | None = None
+    std: Floats | None = None
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
 class Filled(NamedTuple):
     """Samples without gaps: `(n, p)` codes, and values of variables that are not categorical."""
 
@@ -34,20 +58,34 @@ def fill_by_modes(
     """The most probable category in each gap by itself, the median of variables that are `ordinal`,
     the expectation of variables that are not categorical."""
     gaps = Gaps(model, rows)
-    width = int(model.dims[gaps.columns].sum()) + int(model.dims[gaps.parents].sum())
-    for start, stop in sample_ranges(len(gaps.rows), width):
-        chosen = gaps.rows[start:stop]
-        nodes = [*gaps.columns.tolist(), *gaps.parents]
-        posteriors = model.posteriors(gaps.evidence(chosen), nodes, n_jobs)
-        check_possible(posteriors.log_likelihood, chosen)
-        posterior = dict(zip(nodes, posteriors.values, strict=True))
-        for v in gaps.columns.tolist():
-            best = medians if v in ordinal else modes
-            gaps.put_codes(v, chosen, best(posterior[v]))
-        for v, emission in gaps.emissions.items():
-            at = gaps.numbers_of(v, chosen)
-            gaps.put_numbers(v, chosen[at], emission.impute(posterior[int(model.parents[v])][at]))
+    for chosen, posterior in gaps.posteriors(n_jobs):
+        gaps.put_modes(chosen, posterior, ordinal)
     return gaps.filled()
+
+
+def fill_with_distributions(
+    model: TreeModel, rows: Rows, n_jobs: int = 1, ordinal: Collection[int] = ()
+) -> tuple[Filled, dict[int, MissingCells]]:
+    """`fill_by_modes`, and by variable the distributions of its gaps, in one pass over the samples.
+
+    Memory: what is returned, one number for each label of each gap."""
+    gaps = Gaps(model, rows)
+    parts: dict[int, list[MissingCells]] = {
+        v: [] for v in (*gaps.columns.tolist(), *gaps.emissions)
+    }
+    for chosen, posterior in gaps.posteriors(n_jobs):
+        for v, cells in gaps.distributions(chosen, posterior):
+            parts[v].append(cells)
+        gaps.put_modes(chosen, posterior, ordinal)
+    return gaps.filled(), {v: joined_cells(parts[v]) for v in sorted(parts)}
+
+
+def joined_cells(parts: Sequence[MissingCells]) -> MissingCells:
+    """The distributions of several ranges of samples as one."""
+    names = ("rows", "proba", "mean", "std")
+    columns = {name: [getattr(part, name) for part in parts] for name in names}
+    found = {name: np.concatenate(x) for name, x in columns.items() if x[0] is not None}
+    return MissingCells(classes=parts[0].classes, **found)
 
 
 def modes(posterior: Floats) -> Ints:
@@ -116,6 +154,41 @@ class Gaps:
         self.emissions = {v: model.emissions[v] for v in self._numbers}
         self.parents = sorted({int(model.parents[v]) for v in self._numbers})
 
+    def posteriors(self, n_jobs: int) -> Iterator[tuple[Ints, dict[int, Floats]]]:
+        """Ranges of the samples with a gap, and the posteriors of the variables and parents that
+        their gaps need, by node."""
+        model, nodes = self.model, [*self.columns.tolist(), *self.parents]
+        for start, stop in sample_ranges(len(self.rows), int(model.dims[nodes].sum())):
+            chosen = self.rows[start:stop]
+            posteriors = model.posteriors(self.evidence(chosen), nodes, n_jobs)
+            check_possible(posteriors.log_likelihood, chosen)
+            yield chosen, dict(zip(nodes, posteriors.values, strict=True))
+
+    def put_modes(
+        self, chosen: Ints, posterior: Mapping[int, Floats], ordinal: Collection[int]
+    ) -> None:
+        """Fill the gaps of the chosen samples, see `fill_by_modes`."""
+        for v in self.columns.tolist():
+            best = medians if v in ordinal else modes
+            self.put_codes(v, chosen, best(posterior[v]))
+        for v, emission in self.emissions.items():
+            at = self.numbers_of(v, chosen)
+            parent = posterior[int(self.model.parents[v])]
+            self.put_numbers(v, chosen[at], emission.impute(parent[at]))
+
+    def distributions(
+        self, chosen: Ints, posterior: Mapping[int, Floats]
+    ) -> Iterator[tuple[int, MissingCells]]:
+        """The distributions of the gaps of the chosen samples, by variable."""
+        for v in self.columns.tolist():
+            at = np.flatnonzero(self._coded[chosen, v])
+            yield v, MissingCells(chosen[at], proba=posterior[v][at])
+        for v, emission in self.emissions.items():
+            at = self.numbers_of(v, chosen)
+            mean, std = emission.moments(posterior[int(self.model.parents[v])][at])
+            rows = chosen[at]
+            yield v, cells_of_numbers(rows, self.arrays[v][rows], mean, std)
+
     def evidence(self, chosen: Ints) -> Evidence:
         """What is known of the chosen samples."""
         arrays = {v: values[chosen] for v, values in self.arrays.items()}
@@ -140,6 +213,14 @@ class Gaps:
     def filled(self) -> Filled:
         """The samples, without gaps once all of them are put."""
         return Filled(self.codes, self.arrays)
+
+
+def cells_of_numbers(rows: Ints, values: Floats, mean: Floats, std: Floats) -> MissingCells:
+    """The cells of numbers `values`, (m,) or (m, d), NaN where missing, given the `(m, d)` moments
+    of every coordinate."""
+    mean, std = mean.reshape(values.shape), std.reshape(values.shape)
+    gaps = np.isnan(values)
+    return MissingCells(rows, mean=np.where(gaps, mean, values), std=np.where(gaps, std, 0.0))
 
 
 def _any(mask: Bools) -> Bools:

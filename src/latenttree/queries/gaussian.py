@@ -19,7 +19,7 @@ from latenttree.engine.arrays import Floats
 from latenttree.errors import DataError
 from latenttree.model.gaussian import GaussianTreeModel
 from latenttree.queries.evidence import SampleEvidence, no_overflow_warnings, sample_ranges
-from latenttree.queries.filling import Filled
+from latenttree.queries.filling import Filled, MissingCells, cells_of_numbers
 
 
 class GaussianAnswers:
@@ -86,6 +86,21 @@ class GaussianAnswers:
             expected = self.model.impute(np.where(gaps, np.nan, drawn), n_jobs=n_jobs)
             result = np.where(gaps, result + drawn - expected, X)
         return self._filled(result)
+
+    def distributions(self, rows: Rows, n_jobs: int = 1) -> tuple[Filled, dict[int, MissingCells]]:
+        """Samples without gaps, and by variable the distributions of its gaps."""
+        X = self.matrix(rows, 0, rows.n_samples)
+        mean = self.model.impute(X, n_jobs=n_jobs)
+        std = np.sqrt(np.maximum(self.model.imputed_variances(X, n_jobs=n_jobs), 0.0))
+        cells = {}
+        for v in range(self.schema.n_vars):
+            columns = self._columns(v)
+            at = np.flatnonzero(np.isnan(X[:, columns]).any(axis=1))
+            if len(at):
+                shape = (len(at), *self.schema.shape_of(v))
+                known = X[at, columns].reshape(shape)
+                cells[v] = cells_of_numbers(at, known, mean[at, columns], std[at, columns])
+        return self._filled(mean), cells
 
     def conditional(self, v: int, u: int) -> Floats:
         """`L` of `E[v | u] = mean + L (u - its mean)` for the two ends of an edge."""

@@ -16,12 +16,13 @@ from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from latenttree.data import Schema, check_weights
+from latenttree.data.schema.new_data import Rows
 from latenttree.engine import resolve_jobs
 from latenttree.engine.arrays import Floats
 from latenttree.errors import DataError, check_option
 from latenttree.queries.answers import Answers, answers_of
 from latenttree.queries.evidence import SampleEvidence, no_evidence, read_samples, read_to_fill
-from latenttree.queries.filling import filled_records
+from latenttree.queries.filling import Filled, MissingCells, filled_records
 from latenttree.queries.nodes import Node, node_index, node_indices
 
 
@@ -29,11 +30,11 @@ class QueryMixin(TransformerMixin):
     """Queries of a fitted model; a base of the estimator.
 
     Needs `model_` (TreeModel or GaussianTreeModel), `schema_` (Schema), `n_features_in_` and the
-    parameters `n_jobs` and `random_state`. `X` is any input that `fit` takes, with gaps wherever
-    values are missing; also one sample as a record `{name: value}`, or a list of records. A record
-    names what is known and no more: a label, a number, a vector for a block; or weights over the
-    labels as `{label: weight}` (soft evidence), also on hidden nodes, whose labels are 0..k-1. A
-    dict that has a vector for every column is a table, not a record.
+    parameters `n_jobs`, `random_state` and `handle_unknown`. `X` is any input that `fit` takes,
+    with gaps wherever values are missing; also one sample as a record `{name: value}`, or a list of
+    records. A record names what is known and no more: a label, a number, a vector for a block; or
+    weights over the labels as `{label: weight}` (soft evidence), also on hidden nodes, whose labels
+    are 0..k-1. A dict that has a vector for every column is a table, not a record.
 
     A node is given by its name or number. Where the columns of training had integers as names, an
     integer that is one of them is that name; any other is a number.
@@ -47,6 +48,7 @@ class QueryMixin(TransformerMixin):
     n_features_in_: int
     n_jobs: int | None
     random_state: Any
+    handle_unknown: Literal["missing", "error"]
 
     def transform(self, X: Any) -> Any:
         """Posterior of every hidden node; of a Gaussian tree the posterior means.
@@ -184,7 +186,12 @@ class QueryMixin(TransformerMixin):
         return self.schema_.decode(*drawn), hidden
 
     def impute(
-        self, X: Any, method: Literal["mode", "sample"] = "mode", random_state: Any = None
+        self,
+        X: Any,
+        method: Literal["mode", "sample"] = "mode",
+        random_state: Any = None,
+        *,
+        return_proba: bool = False,
     ) -> Any:
         """Fill the gaps of a table, or of records.
 
@@ -198,24 +205,48 @@ class QueryMixin(TransformerMixin):
             the probability is reached), the expected number, the codes that are more likely there
             than not; "sample" draws all the gaps of a row together from the model.
         random_state : for "sample"; None uses the estimator's own.
+        return_proba : also return the distributions of all missing values.
 
         Returns
         -------
-        The table without gaps, in the container and with the types of the training data; a
-        DataFrame keeps its order of columns and its index. For a record a dict from all variables
-        to their values (a vector for a block), for a list of records a list of them.
+        filled : the table without gaps, in the container and with the types of the training data; a
+            DataFrame keeps its order of columns and its index. For a record a dict from all
+            variables to their values (a vector for a block), for a list of records a list of them.
+        proba : only with `return_proba`: a dict from the name of each variable with gaps to its
+            `MissingCells`: the `rows` in which it is missing, and for each of them, given all that
+            is known of its row, the probabilities `proba` of the labels `classes`; of a number its
+            `mean` and standard deviation `std`. Levels that training did not have count as missing
+            (`handle_unknown`). Ordered categories of a Gaussian tree are numbers, their positions.
         """
         self._check_model()
         known = method in ("mode", "sample")
         check_option("method", method, known, "choose 'mode' or 'sample'", " is unknown")
         rng = self._generator(random_state) if method == "sample" else None
         evidence = read_to_fill(self.model_, self.schema_, X)
-        if evidence is not None:
-            filled = self._answers().filled(evidence.rows, rng, self._threads())
+        if evidence is None:
+            rows = self.schema_.rows(X, handle_unknown=self.handle_unknown)
+        else:
+            rows = evidence.rows
+        filled, cells = self._filled(rows, rng, return_proba)
+        result: Any
+        if evidence is None:
+            result = self.schema_.decode(*filled, like=X)
+        else:
             records = filled_records(self.schema_, filled)
-            return records[0] if isinstance(X, Mapping) else records
-        filled = self._answers().filled(self.schema_.rows(X), rng, self._threads())
-        return self.schema_.decode(*filled, like=X)
+            result = records[0] if isinstance(X, Mapping) else records
+        if not return_proba:
+            return result
+        return result, {self.schema_.names[v]: found for v, found in cells.items()}
+
+    def _filled(
+        self, rows: Rows, rng: np.random.Generator | None, return_proba: bool
+    ) -> tuple[Filled, dict[int, MissingCells]]:
+        """Samples without gaps, and where asked the distributions of the gaps by variable."""
+        answers, n_jobs = self._answers(), self._threads()
+        if not return_proba:
+            return answers.filled(rows, rng, n_jobs), {}
+        filled, cells = answers.distributions(rows, n_jobs)
+        return (filled if rng is None else answers.filled(rows, rng, n_jobs)), cells
 
     def marginal(self, node: Node) -> Floats:
         """`P(node)`, in the order of `classes_of(node)`; the expectation `(d,)` of a variable that
@@ -264,7 +295,7 @@ class QueryMixin(TransformerMixin):
 
     def _samples(self, X: Any) -> SampleEvidence:
         self._check_model()
-        return read_samples(self.model_, self.schema_, X)
+        return read_samples(self.model_, self.schema_, X, handle_unknown=self.handle_unknown)
 
     def _evidence(
         self, X: Any, queried: Sequence[int], evidence: Sequence[Node] | None
@@ -275,7 +306,7 @@ class QueryMixin(TransformerMixin):
             given = node_indices(self.model_, evidence, "evidence", self.schema_)
         if given == [] and (X is None or (isinstance(X, Mapping) and not X)):
             return no_evidence(self.model_)
-        return read_samples(self.model_, self.schema_, X, queried, given)
+        return read_samples(self.model_, self.schema_, X, queried, given, self.handle_unknown)
 
     def _threads(self) -> int:
         return resolve_jobs(self.n_jobs)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from latenttree.engine.arrays import Bools
 from latenttree.model.passes import PosteriorSquares
 from latenttree.model.samples import Samples
+from latenttree.model.signs import state_orders
 from latenttree.model.tree_model import TreeModel
 
 Floats = NDArray[np.float64]
@@ -15,10 +17,12 @@ ENOUGH = 1 << 13
 """Samples that say how well the states of hidden nodes are known."""
 
 
-def canonical_states(model: TreeModel) -> TreeModel:
-    """States of every hidden node by decreasing probability."""
-    hidden = range(model.tree.n_observed, model.tree.n_nodes)
-    return model.relabelled({v: np.argsort(-model.marginals[v], kind="stable") for v in hidden})
+def canonical_states(model: TreeModel, ordered: Bools | None = None) -> TreeModel:
+    """States of every hidden node so that a higher one has more of the node's strongest ordered
+    neighbour; by decreasing probability where nothing around has an order. See `model.signs`.
+
+    ordered : (p,) which observed variables have ordered categories; by default those with two."""
+    return model.relabelled(state_orders(model, ordered))
 
 
 def effective_samples(

@@ -11,6 +11,7 @@ from latenttree.data import Table
 from latenttree.model.held_out import split_samples
 from latenttree.model.likelihood import smoothed
 from latenttree.model.samples import Samples, marginals
+from latenttree.model.signs import ordered_variables
 from latenttree.parameters.gaussian import GaussianStart
 from latenttree.parameters.solving import Parameters
 from latenttree.parameters.stage import Start
@@ -65,7 +66,8 @@ def refine_fully(start: Parameters, table: Table, config: FitConfig) -> Fitted:
                 n_jobs=config.n_jobs,
             )
     with config.progress.stage("evidence"):
-        model = canonical_states(refinement.model)
+        ordered = ordered_variables(table.families, table.dims)
+        model = canonical_states(refinement.model, ordered)
         samples = effective_samples(model, Samples(table), config.n_jobs)
     return Fitted(
         model,

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from latenttree.errors import DataError
 from latenttree.tree.rooting import IntArray
+from latenttree.tree.signs import SignArray
 
 FloatArray = NDArray[np.float64]
 
@@ -41,6 +42,33 @@ def as_lengths(lengths: ArrayLike, n_edges: int) -> FloatArray:
             value=float(array[bad[0]]),
             option="lengths",
         )
+    return array
+
+
+def as_signs(signs: ArrayLike | None, n_edges: int) -> SignArray:
+    """A copy as ``(E,)`` int8 of +1, -1 and 0; zeros where there are none."""
+    if signs is None:
+        return np.zeros(n_edges, dtype=np.int8)
+    array = np.asarray(signs)
+    if array.shape != (n_edges,):
+        what = f"signs have shape {array.shape} for {n_edges} edges"
+        raise DataError(what, "pass one sign for each edge", value=array.shape, option="signs")
+    bad = np.flatnonzero(~np.isin(array, (-1, 0, 1)))
+    if bad.size:
+        what = f"sign {array[bad[0]]!r} of edge {bad[0]} is none of +1, -1 and 0"
+        remedy = "pass 0 where an edge has no sign"
+        raise DataError(what, remedy, value=array[bad[0]], option="signs")
+    return array.astype(np.int8)
+
+
+def as_support(support: ArrayLike | None, n_edges: int) -> FloatArray | None:
+    """A copy as ``(E,)`` float64, NaN where unknown; None stays None."""
+    if support is None:
+        return None
+    array = np.array(support, dtype=np.float64)
+    if array.shape != (n_edges,):
+        what = f"support has shape {array.shape} for {n_edges} edges"
+        raise DataError(what, "pass one for each edge", value=array.shape, option="support")
     return array
 
 

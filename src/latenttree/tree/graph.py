@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from latenttree.errors import DataError
 from latenttree.tree.rooting import IntArray
+from latenttree.tree.signs import SignArray
 
 if TYPE_CHECKING:
     import networkx
@@ -21,13 +21,11 @@ def graph_of(
     n_observed: int,
     edges: IntArray,
     lengths: NDArray[np.float64],
-    support: ArrayLike | None = None,
+    signs: SignArray,
+    support: NDArray[np.float64] | None,
 ) -> networkx.Graph[int]:
     """The graph of `Tree.to_networkx`."""
-    known = np.full(len(edges), np.nan) if support is None else np.asarray(support, dtype=float)
-    if known.shape != (len(edges),):
-        what = f"support has shape {known.shape} for {len(edges)} edges"
-        raise DataError(what, "give one for each edge", value=known.shape, option="support")
+    known = np.full(len(edges), np.nan) if support is None else support
     try:
         import networkx
     except ImportError as error:
@@ -35,7 +33,13 @@ def graph_of(
     graph: networkx.Graph[int] = networkx.Graph()
     for v, name in enumerate(names):
         graph.add_node(v, name=name, observed=v < n_observed)
-    values = zip(edges.tolist(), lengths.tolist(), known.tolist(), strict=True)
-    for (a, b), length, value in values:
-        graph.add_edge(a, b, length=length, **({} if math.isnan(value) else {"support": value}))
+    values = zip(*(a.tolist() for a in (edges, lengths, signs, known)), strict=True)
+    for (a, b), length, sign, value in values:
+        graph.add_edge(a, b, length=length, **_known(sign, value))
     return graph
+
+
+def _known(sign: int, support: float) -> dict[str, Any]:
+    """What is known of an edge."""
+    found: dict[str, Any] = {"sign": sign} if sign else {}
+    return found if math.isnan(support) else found | {"support": support}

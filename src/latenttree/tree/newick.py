@@ -22,7 +22,8 @@ from latenttree.tree.rooting import ParentEdges, children_of
 _PLAIN = re.compile(r"[^\s()\[\]{}'\",:;=_/\\]+")
 _HIDDEN = re.compile(rf"({'|'.join(HIDDEN_PREFIXES)})\d+")
 _TOKEN = re.compile(
-    r"(?P<blank>\s+|\[[^\]]*\])"
+    r"(?P<blank>\s+|\[(?!&sign=[+-]?1\])[^\]]*\])"
+    r"|\[&sign=(?P<sign>[+-]?1)\]"
     r"|(?P<mark>[(),:;])"
     r"|'(?P<quoted>(?:[^']|'')*)'"
     r"|(?P<word>[^\s()\[\]',:;]+)"
@@ -32,11 +33,18 @@ _TOKEN = re.compile(
 # ---- writing ----------------------------------------------------------------------------
 
 
-def write_newick(rooted: ParentEdges, names: Sequence[str], lengths: Sequence[float]) -> str:
-    """The text of `Tree.to_newick`; ``lengths[v]`` is that of the edge above ``v``."""
+def write_newick(
+    rooted: ParentEdges,
+    names: Sequence[str],
+    lengths: Sequence[float],
+    signs: Sequence[int] = (),
+) -> str:
+    """The text of `Tree.to_newick`; ``lengths[v]`` is that of the edge above ``v``, ``signs[v]``
+    its sign where there are any."""
     labels = [_quoted(name) for name in names]
     for v in rooted.order[1:].tolist():
-        labels[v] += f":{lengths[v]!r}"
+        comment = f"[&sign={signs[v]}]" if signs and signs[v] else ""
+        labels[v] += f"{comment}:{lengths[v]!r}"
     root = int(rooted.order[0])
     return "".join(_pieces(root, children_of(rooted), labels)) + ";"
 
@@ -79,7 +87,7 @@ _ROOT, _REMOVED = -1, -2  # in place of a parent
 
 
 class _Token(NamedTuple):
-    kind: str  # "mark", "quoted" or "word"
+    kind: str  # "mark", "quoted", "word" or "sign"
     text: str
     at: int
 
@@ -92,6 +100,7 @@ class _Nodes:
     label: list[str | None] = field(default_factory=list)
     length: list[float | None] = field(default_factory=list)
     at: list[int] = field(default_factory=list)
+    sign: list[int] = field(default_factory=list)
     support: set[int] = field(default_factory=set)  # nodes whose label may be a support value
 
     def add(self, parent: int, at: int) -> int:
@@ -99,6 +108,7 @@ class _Nodes:
         self.label.append(None)
         self.length.append(None)
         self.at.append(at)
+        self.sign.append(0)
         return len(self.parent) - 1
 
 
@@ -109,10 +119,11 @@ class ParsedTree(NamedTuple):
     n_observed: int
     edges: NDArray[np.int64]
     lengths: NDArray[np.float64]
+    signs: NDArray[np.int8]
 
 
 def parse_newick(text: str, observed: Sequence[str] | None = None) -> ParsedTree:
-    """Names, edges and lengths of a tree in Newick text; see `Tree.from_newick`."""
+    """Names, edges, lengths and signs of a tree in Newick text; see `Tree.from_newick`."""
     nodes = _parse(text)
     wanted = set(() if observed is None else observed)
     for v in nodes.support:
@@ -132,6 +143,7 @@ def parse_newick(text: str, observed: Sequence[str] | None = None) -> ParsedTree
         len(chosen),
         np.array(edges, dtype=np.int64).reshape(-1, 2),
         np.array(_lengths(nodes, joined)),
+        np.array([nodes.sign[v] for v in joined], dtype=np.int8),
     )
 
 
@@ -165,7 +177,9 @@ def _parse(text: str) -> _Nodes:
     stage = "children"
     tokens = _tokens(text)
     for token in tokens:
-        if token.kind != "mark":
+        if token.kind == "sign":
+            nodes.sign[current] = int(token.text)
+        elif token.kind != "mark":
             if stage not in ("children", "label"):
                 _fail(text, token.at, f"an unexpected {token.text!r}")
             is_quoted = token.kind == "quoted"
@@ -182,7 +196,8 @@ def _parse(text: str) -> _Nodes:
             current = nodes.parent[current]
             stage = "label"
         elif token.text == ":" and stage != "done":
-            nodes.length[current] = _length(text, next(tokens, None))
+            after_colon = (t for t in tokens if t.kind != "sign")
+            nodes.length[current] = _length(text, next(after_colon, None))
             stage = "done"
         elif token.text == ";" and current == 0:
             if (after := next(tokens, None)) is not None:
@@ -228,6 +243,7 @@ def _suppress_root(nodes: _Nodes) -> None:
     if (one is None) != (other is None):
         _fail_length(nodes, first if one is None else second)
     nodes.length[second] = None if one is None or other is None else one + other
+    nodes.sign[second] *= nodes.sign[first]
     nodes.parent[second], nodes.parent[first], nodes.parent[0] = first, _ROOT, _REMOVED
 
 

@@ -8,15 +8,25 @@ set of splits (one bipartition of the observed nodes for each edge) determines t
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from latenttree.errors import DataError
-from latenttree.tree.checks import as_edges, as_lengths, check_connected, check_degrees, check_edges
+from latenttree.errors import DataError, check_option
+from latenttree.tree.checks import (
+    as_edges,
+    as_lengths,
+    as_signs,
+    as_support,
+    check_connected,
+    check_degrees,
+    check_edges,
+)
+from latenttree.tree.collapsing import checked_support, contractible
+from latenttree.tree.cutting import cut_groups, edge_weights
 from latenttree.tree.drawing import Style, draw_text
 from latenttree.tree.graph import graph_of
 from latenttree.tree.names import check_node_names, check_same_names, hidden_names
@@ -33,11 +43,15 @@ from latenttree.tree.rooting import (
     frozen,
     path_to_root,
 )
+from latenttree.tree.signs import SignArray, contracted_signs, path_signs, signs_agree
 
 if TYPE_CHECKING:
     import networkx
 
 FloatArray = NDArray[np.float64]
+
+NEGATIVE = " (-)"
+"""Mark of a negative edge in a drawing."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -50,6 +64,12 @@ class Tree:
     n_observed : number of observed nodes, at least 1.
     edges : ``(n_nodes - 1, 2)`` integers.
     lengths : ``(n_nodes - 1,)`` finite and not negative.
+    signs : ``(n_nodes - 1,)`` +1 or -1, the sign of the correlation of the two ends of each edge; 0
+        where they have none (one of them has values without an order, or the edge joins parts
+        without dependence). The product along a path is the sign of the correlation of its ends.
+        All 0 unless given.
+    support : ``(n_nodes - 1,)`` support of each edge in [0, 1], NaN where unknown; None, the
+        default, for a tree without evidence.
 
     The constructor checks and keeps the order it is given; ``Tree.build`` also names the
     hidden nodes and sorts the edges, so that equal topologies give equal arrays.
@@ -59,11 +79,14 @@ class Tree:
     n_observed: int
     edges: IntArray
     lengths: FloatArray
+    signs: SignArray = None  # type: ignore[assignment]  # zeros, set by __post_init__
+    support: FloatArray | None = None
 
     def __post_init__(self) -> None:
         names = tuple(self.names)
         edges = as_edges(self.edges)
         lengths = as_lengths(self.lengths, len(edges))
+        support = as_support(self.support, len(edges))
         check_node_names(names)
         if not 1 <= self.n_observed <= len(names):
             what = f"n_observed is {self.n_observed} for {len(names)} names"
@@ -75,13 +98,22 @@ class Tree:
             ("n_observed", int(self.n_observed)),
             ("edges", frozen(edges)),
             ("lengths", frozen(lengths)),
+            ("signs", frozen(as_signs(self.signs, len(edges)))),
+            ("support", None if support is None else frozen(support)),
         ):
             object.__setattr__(self, name, value)
         check_connected(len(self._root0.order), names)
         check_degrees(self.degree(), names, self.n_observed)
 
     @classmethod
-    def build(cls, observed_names: Iterable[str], edges: ArrayLike, lengths: ArrayLike) -> Tree:
+    def build(
+        cls,
+        observed_names: Iterable[str],
+        edges: ArrayLike,
+        lengths: ArrayLike,
+        signs: ArrayLike | None = None,
+        support: ArrayLike | None = None,
+    ) -> Tree:
         """The canonical tree: hidden nodes in canonical order, edges sorted.
 
         Edges may number the hidden nodes by any integers from ``len(observed_names)`` on.
@@ -94,7 +126,8 @@ class Tree:
         compact = compact_hidden(as_edges(edges), len(observed))
         n_hidden = int(compact.max(initial=len(observed) - 1)) + 1 - len(observed)
         names = observed + hidden_names(observed, n_hidden)
-        return cls(names, len(observed), compact, np.asarray(lengths, float)).canonical()
+        given = cls(names, len(observed), compact, np.asarray(lengths, float), signs, support)  # type: ignore[arg-type]
+        return given.canonical()
 
     def canonical(self, keep_names: bool = False) -> Tree:
         """The same tree with hidden nodes and edges in the order of ``Tree.build``."""
@@ -115,7 +148,12 @@ class Tree:
         hidden = hidden_names(observed, self.n_hidden)
         if keep_names:
             hidden = tuple(self.names[v] for v in np.argsort(numbers)[self.n_observed :])
-        return Tree(observed + hidden, self.n_observed, edges[source], self.lengths[source])
+        return Tree(observed + hidden, self.n_observed, edges[source], *self._of_edges(source))
+
+    def _of_edges(self, edges: Any) -> tuple[FloatArray, SignArray, FloatArray | None]:
+        """Lengths, signs and support of some edges."""
+        support = None if self.support is None else self.support[edges]
+        return self.lengths[edges], self.signs[edges], support
 
     def renumbered(self) -> tuple[Tree, IntArray]:
         """The canonical tree, and the number in it of every node of this one."""
@@ -227,6 +265,11 @@ class Tree:
         """
         return path_lengths(self._root0, self.lengths, self.n_observed)
 
+    def path_signs(self) -> SignArray:
+        """Sign of the path between all pairs of observed nodes, ``(p, p)``: the product of the
+        signs of its edges, 0 where one of them has none. ``O(p^2)``."""
+        return path_signs(self._root0, self.signs, self.n_observed)
+
     def splits(self) -> NDArray[np.uint8]:
         """One packed bitset for each edge: the observed nodes cut off from node 0.
 
@@ -261,16 +304,55 @@ class Tree:
         sizes = self.split_sizes()
         return np.flatnonzero((sizes >= 2) & (self.n_observed - sizes >= 2))
 
+    def cut(self, n_groups: int, *, signed: bool = True) -> IntArray:
+        """``(p,)`` labels 0, 1, ... of ``n_groups`` groups of the observed nodes.
+
+        Groups are chosen for a large mean similarity within them, where two nodes are as similar as
+        `exp(-d / 2)` with `d` the length of the path between them less the edges of leaves, so that
+        a variable that is hardly measured (a rare one) is grouped by where it hangs. With
+        ``signed`` the similarity has the sign of the path: variables that exclude each other go to
+        different groups, also where they hang from one hidden node. Without, a variable and its
+        opposite are alike. Greedy, from one group on; see `latenttree.tree.cutting`.
+        ``O(n n_groups)`` at most, no matrix of pairs.
+
+        >>> edges = [(0, 4), (1, 4), (2, 4), (3, 4)]
+        >>> tree = Tree.build("abcd", edges, [1, 1, 1, 1], [1, -1, 1, -1])
+        >>> tree.cut(2).tolist(), tree.cut(2, signed=False).tolist()
+        ([0, 1, 0, 1], [0, 1, 1, 1])
+        """
+        whole = isinstance(n_groups, int | np.integer) and not isinstance(n_groups, bool)
+        possible = whole and 1 <= n_groups <= self.n_observed
+        remedy = f"give a whole number from 1 to the {self.n_observed} observed nodes"
+        check_option("n_groups", n_groups, possible, remedy)
+        signs = self.signs if signed else np.ones_like(self.signs)
+        leaf = (self.degree() == 1)[self.edges].any(axis=1)
+        weights = edge_weights(self._root0, self.lengths, signs, leaf)
+        return cut_groups(weights, self._root0.order, self.n_observed, int(n_groups))
+
     # ---- changed copies -------------------------------------------------------------
 
     def with_lengths(self, lengths: ArrayLike) -> Tree:
         """The same tree with other lengths, ``(E,)``."""
-        return Tree(self.names, self.n_observed, self.edges, np.asarray(lengths, float))
+        return replace(self, lengths=np.asarray(lengths, float))
+
+    def with_evidence(
+        self, *, signs: ArrayLike | None = None, support: ArrayLike | None = None
+    ) -> Tree:
+        """The same tree with other signs ``(E,)`` and support ``(E,)``; None leaves them."""
+        return Tree(
+            self.names,
+            self.n_observed,
+            self.edges,
+            self.lengths,
+            self.signs if signs is None else as_signs(signs, self.n_edges),
+            self.support if support is None else as_support(support, self.n_edges),
+        )
 
     def contract(self, edge_ids: ArrayLike) -> Tree:
         """Merge the two ends of each given edge; the result is canonical.
 
-        A hidden node merges into an observed one. Two observed nodes cannot merge.
+        A hidden node merges into an observed one. Two observed nodes cannot merge. The signs of
+        paths stay: a node that merges over a negative edge is turned round first.
         """
         drop = np.zeros(self.n_edges, dtype=bool)
         drop[np.asarray(edge_ids, dtype=np.int64).ravel()] = True
@@ -285,8 +367,29 @@ class Tree:
             )
 
         merged = merged_nodes(self.n_nodes, self.n_observed, self.edges[drop], refuse)
-        edges = merged[self.edges[~drop]]
-        return Tree.build(self.observed_names, edges, self.lengths[~drop])
+        lengths, _, support = self._of_edges(~drop)
+        signs = contracted_signs(self._root0, self.edges, self.signs, merged)[~drop]
+        return Tree.build(self.observed_names, merged[self.edges[~drop]], lengths, signs, support)
+
+    def collapse(self, min_support: float, support: ArrayLike | None = None) -> Tree:
+        """The tree without the inner edges whose support is below ``min_support``.
+
+        An inner edge has at least two observed nodes on both sides; contracting it removes its
+        split and leaves all others. Edges of leaves stay, and so do edges of unknown support (NaN)
+        and edges between two observed nodes, which cannot merge: where contracting all edges of a
+        path would merge its two observed ends, the one of most support stays. Signs of paths stay
+        as they are, see `contract`.
+
+        Parameters
+        ----------
+        min_support : a number in [0, 1].
+        support : ``(E,)``, by default the tree's own, which `LatentTree` gives ``tree_``.
+        """
+        own = self.support if support is None else as_support(support, self.n_edges)
+        known, inner = checked_support(min_support, own), self.internal_edges()
+        weak = inner[known[inner] < min_support]
+        chosen = contractible(self.edges[weak], known[weak], self.n_nodes, self.n_observed)
+        return self.contract(weak[chosen])
 
     # ---- comparison -----------------------------------------------------------------
 
@@ -295,28 +398,34 @@ class Tree:
 
         Both trees are put in one canonical numbering and compared. ``O(n log n)``.
         """
-        return self._matched_lengths(other) is not None
+        return self._matched(other) is not None
 
-    def _matched_lengths(self, other: Tree) -> tuple[FloatArray, FloatArray] | None:
-        """Lengths of both trees edge by edge, or None where the topologies differ."""
+    def _matched(self, other: Tree) -> tuple[Tree, Tree] | None:
+        """Both trees with the same numbers of nodes and edges, or None where the topologies
+        differ."""
         if self.n_nodes != other.n_nodes or set(self.observed_names) != set(other.observed_names):
             return None
         first, second = self.canonical(), other.reorder(self.observed_names)
         if not np.array_equal(first.edges, second.edges):
             return None
-        return first.lengths, second.lengths
+        return first, second
 
     def __eq__(self, other: object) -> bool:
+        """The same topology, lengths up to rounding, and no path between observed nodes that is
+        positive in one tree and negative in the other. Support plays no part."""
         if not isinstance(other, Tree):
             return NotImplemented
-        pair = self._matched_lengths(other)
-        return pair is not None and bool(np.allclose(*pair))
+        pair = self._matched(other)
+        if pair is None or not np.allclose(pair[0].lengths, pair[1].lengths):
+            return False
+        return signs_agree(pair[0]._root0, self.n_observed, pair[0].signs, pair[1].signs)
 
     # Equality is up to rounding, which no hash can respect.
     __hash__ = None  # type: ignore[assignment]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Tree, (self.names, self.n_observed, self.edges, self.lengths)
+        fields = (self.names, self.n_observed, self.edges, self.lengths, self.signs, self.support)
+        return Tree, fields
 
     # ---- text and export ------------------------------------------------------------
 
@@ -334,7 +443,8 @@ class Tree:
         max_depth: int | None = 100,
         notes: Mapping[int, str] | None = None,
     ) -> str:
-        """A text drawing, hung from ``root`` (the first hidden node unless given).
+        """A text drawing, hung from ``root`` (the first hidden node unless given). Behind a name,
+        ``(-)`` marks a negative edge above it.
 
         Parameters
         ----------
@@ -352,6 +462,8 @@ class Tree:
         """
         rooted = self._rooted(self._text_root() if root is None else root)
         labels = list(self.names)
+        for v in rooted.order[1:].tolist():
+            labels[v] += NEGATIVE if self.signs[rooted.edges[v]] < 0 else ""
         for v, note in (notes or {}).items():
             labels[v] += f" {note}"
         if lengths:
@@ -361,8 +473,11 @@ class Tree:
             rooted, self.names, labels, style=style, max_lines=max_lines, max_depth=max_depth
         )
 
-    def to_newick(self) -> str:
+    def to_newick(self, *, signs: bool = False) -> str:
         """Newick text, hung from the first hidden node; `from_newick` reads the same tree.
+
+        With ``signs``, the sign of the edge above a node stands behind its name as the comment
+        ``[&sign=-1]``, where it has one; other readers skip it.
 
         Lengths are written in full, so reading them gives the same floats. A name is quoted
         when it is a number (else readers may take an internal label for a support value) or
@@ -370,7 +485,8 @@ class Tree:
         """
         rooted = self._rooted(self._text_root())
         lengths = self.lengths[rooted.edges].tolist() if self.n_edges else []
-        return write_newick(rooted, self.names, lengths)
+        above = self.signs[rooted.edges].tolist() if signs and self.n_edges else []
+        return write_newick(rooted, self.names, lengths, above)
 
     @classmethod
     def from_newick(cls, text: str, observed: Sequence[str] | None = None) -> Tree:
@@ -378,7 +494,8 @@ class Tree:
 
         Parameters
         ----------
-        text : one tree, ended by a semicolon. Comments in square brackets are skipped,
+        text : one tree, ended by a semicolon. Comments in square brackets are skipped, but for
+            the signs of ``to_newick(signs=True)``;
             underscores stay underscores, and an internal label that is an unquoted number
             is taken for a support value and dropped, unless ``observed`` names it.
         observed : names of the observed nodes, in the order wanted. Default: all leaves and
@@ -393,10 +510,11 @@ class Tree:
     def to_networkx(self, support: ArrayLike | None = None) -> networkx.Graph[int]:
         """An undirected NetworkX graph on the node numbers.
 
-        Nodes carry ``name`` and ``observed``, edges carry ``length`` and, where the ``(E,)``
-        ``support`` is given and not NaN, ``support``.
+        Nodes carry ``name`` and ``observed``. Edges carry ``length``; ``sign`` (+1 or -1) where
+        they have one; and ``support``, as given ``(E,)`` or the tree's own, where it is not NaN.
         """
-        return graph_of(self.names, self.n_observed, self.edges, self.lengths, support)
+        known = as_support(self.support if support is None else support, self.n_edges)
+        return graph_of(self.names, self.n_observed, self.edges, self.lengths, self.signs, known)
 
     def _text_root(self) -> int:
         """The node that texts hang the tree from: the first hidden one, if there is one."""

@@ -2,8 +2,11 @@
 
 - Booleans, integers, text and categories are categorical; but in a DataFrame, integers with more
   than 50 different values and on average fewer than 20 rows for each are numbers.
-- Floats are real. Floats that are all whole numbers from 0 on, with at most 20 different ones, are
-  categories: so pandas stores integers with gaps, and so encoders give codes.
+- Ordered categories are ordinal, and so are the whole numbers of a DataFrame, or of a file with
+  named columns, that are a scale (`scales`): few, and evenly spaced. Two values have no order.
+- Floats are real. A few fractions among the levels of a scale are rounded first. Floats that are
+  all whole numbers from 0 on, with at most 20 different ones, are categories: so pandas stores
+  integers with gaps, and so encoders give codes.
 - Whole numbers that number the rows, all different and without large gaps, are categories, which
   `checks.check_identifiers` refuses.
 - A block of vectors is categorical where every row is one-hot, a multi-hot group where all is 0
@@ -20,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.data.checks import MAX_ALL_UNIQUE, column_error, listing, option_error
+from latenttree.data.columns.scales import is_scale
 from latenttree.data.columns.vectors import Vector
 from latenttree.data.values import FAMILIES, TRAITS
 from latenttree.errors import DataError, Option, Phrase, Text
@@ -38,6 +42,9 @@ MAX_WHOLE = 20
 MANY_VALUES = 50
 """Integers with more different values than this are read with a note."""
 
+FEW_NUMBERS = 3
+"""Numbers with at most so many different values, in more than 20 rows, are read with a warning."""
+
 MIN_ROWS_PER_VALUE = 20
 """Integers of a DataFrame with many values and fewer rows than this for each are numbers."""
 
@@ -52,7 +59,8 @@ ALIASES = {
 MAX_EXACT = 2.0**53
 """Below this, float64 holds every whole number."""
 
-_PREVIEW = 1000  # values that are looked at first: most real columns show a fraction soon
+PREVIEW = 1000
+"""Values that are looked at first: most real columns show a fraction soon."""
 
 
 # --- what is requested -------------------------------------------------------------------
@@ -142,12 +150,21 @@ def vector_family(requested: str, vector: Vector, name: str, total: float = 0.0)
 
 def _suggested(vector: Vector, total: float) -> str:
     known, kind = vector.known, vector.known.dtype.kind
+    if _is_ordered(vector):
+        return "ordinal"
     if kind == "f":
         category = is_few_whole_numbers(known) or _numbers_rows(vector)
     else:
         rare = vector.loose and kind in "iu" and _many_and_rare(known, total)
         category = not rare or _numbers_rows(vector)
     return "categorical" if category else "gaussian"
+
+
+def _is_ordered(vector: Vector) -> bool:
+    """Whether values are more than two ordered categories, or the levels of a scale."""
+    if vector.levels is not None:
+        return len(set(vector.known.tolist())) > 2
+    return vector.scales and vector.known.dtype.kind in "iuf" and is_scale(vector.known)
 
 
 def _many_and_rare(known: NDArray[Any], total: float) -> bool:
@@ -164,16 +181,16 @@ def _numbers_rows(vector: Vector) -> bool:
     known, n_known = vector.known, vector.n_known
     if n_known <= MAX_ALL_UNIQUE or float(known.max()) - float(known.min()) + 1 >= 2 * vector.n:
         return False
-    if known.dtype.kind == "f" and not (whole(known[:_PREVIEW]) and whole(known)):
+    if known.dtype.kind == "f" and not (whole(known[:PREVIEW]) and whole(known)):
         return False
     return len(np.unique(known)) == n_known
 
 
 def is_few_whole_numbers(known: NDArray[Any]) -> bool:
     """Whether floats are at most 20 different non-negative whole numbers."""
-    if not whole(known[:_PREVIEW]) or not whole(known):
+    if not whole(known[:PREVIEW]) or not whole(known):
         return False
-    return len(np.unique(known[:_PREVIEW])) <= MAX_WHOLE and len(np.unique(known)) <= MAX_WHOLE
+    return len(np.unique(known[:PREVIEW])) <= MAX_WHOLE and len(np.unique(known)) <= MAX_WHOLE
 
 
 def whole(values: NDArray[Any]) -> bool:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +14,22 @@ from latenttree.data.checks import OnlyValue, constant_variables, first_few, lis
 from latenttree.data.columns.codes import ColumnStack, code_dtype
 from latenttree.data.table import Table, stored_table
 from latenttree.data.values import CODED, Values
-from latenttree.errors import Option, Text
+from latenttree.errors import Caution, Option, Phrase, Text
 
-Remark = Literal["", "whole", "many", "rare", "bag", "lost"]
+Remark = Literal[
+    "",
+    "whole",
+    "scale",
+    "rounded",
+    "mixed",
+    "many",
+    "rare",
+    "unique",
+    "names",
+    "few",
+    "bag",
+    "lost",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,34 +213,98 @@ def _side_by_side(parts: Sequence[Any]) -> sparse.csr_array:
 # --- notes ---------------------------------------------------------------------------
 
 
+class Sentence(NamedTuple):
+    """What a note says of columns with a remark.
+
+    Attributes
+    ----------
+    holds : what they hold.
+    read : what they are read as.
+    family, otherwise : another family, and what it reads them as; none: they had better be dropped
+        if they identify rows.
+    counted : whether the numbers of different values tell why.
+    warned : whether the note is a warning too."""
+
+    holds: str
+    read: str
+    family: str = ""
+    otherwise: str = ""
+    counted: bool = False
+    warned: bool = False
+
+    def note(self, chosen: Sequence[Variable]) -> Text:
+        """The note on these variables."""
+        text = f"{self._hold(chosen)}, read as {self.read}; "
+        kind = Caution if self.warned else Text
+        if not self.family:
+            return kind(text, Phrase("drop column", "drop it"), " if it identifies rows")
+        option = Option("family", {chosen[0].name: self.family})
+        return kind(text, option, f" reads it as {self.otherwise}")
+
+    def _hold(self, chosen: Sequence[Variable]) -> str:
+        """Which variables hold what, and their numbers of different values."""
+        if len(chosen) == 1:
+            count = f"{chosen[0].n_values:,} different " if self.counted else ""
+            return f"{chosen[0].name!r} holds {count}{self.holds}"
+        if not self.counted:
+            return f"{listing([variable.name for variable in chosen])} hold {self.holds}"
+        names = first_few([f"{v.name!r} ({v.n_values:,})" for v in chosen])
+        return f"{names} hold many different {self.holds}"
+
+
+WHOLE = "whole numbers"
+SENTENCES: Mapping[Remark, Sentence] = {
+    "whole": Sentence(
+        f"floats that are few {WHOLE}", "categories", family="gaussian", otherwise="a number"
+    ),
+    "scale": Sentence(
+        f"few evenly spaced {WHOLE}", "ordinal", family="categorical", otherwise="categories"
+    ),
+    "rounded": Sentence(
+        f"a few fractions among few {WHOLE}",
+        "levels, with the fractions rounded",
+        family="gaussian",
+        otherwise="a number",
+        warned=True,
+    ),
+    "mixed": Sentence(
+        f"few {WHOLE} and many fractions",
+        "numbers",
+        family="ordinal",
+        otherwise="ordered levels",
+        warned=True,
+    ),
+    "many": Sentence(WHOLE, "categories", family="gaussian", otherwise="a number", counted=True),
+    "rare": Sentence(
+        f"{WHOLE} with few rows for each",
+        "numbers",
+        family="categorical",
+        otherwise="categories",
+        counted=True,
+    ),
+    "unique": Sentence(f"{WHOLE}, one for each row", "numbers", counted=True, warned=True),
+    "names": Sentence("labels with few rows for each", "categories", counted=True, warned=True),
+    "few": Sentence(
+        "numbers",
+        "real numbers",
+        family="categorical",
+        otherwise="categories",
+        counted=True,
+        warned=True,
+    ),
+    "bag": Sentence(WHOLE, "bags of counts", family="gaussian_diagonal", otherwise="a real vector"),
+}
+"""The notes on how variables were read, where that could surprise."""
+
+
 def _notes(variables: Sequence[Variable], n: int) -> list[str]:
     """Sentences on how variables were read, where that could surprise."""
-    many = "different whole numbers"
-    sentences: list[tuple[Remark, str, str, str, str]] = [
-        ("whole", "floats that are few whole numbers", "categories", "gaussian", "a number"),
-        ("many", many, "categories", "gaussian", "a number"),
-        ("rare", f"{many} with few rows for each", "numbers", "categorical", "categories"),
-        ("bag", "whole numbers", "bags of counts", "gaussian_diagonal", "a real vector"),
-    ]
     notes: list[str] = []
-    for remark, what, read, other, otherwise in sentences:
+    for remark, sentence in SENTENCES.items():
         chosen = [variable for variable in variables if variable.remark == remark]
         if chosen:
-            option = Option("family", {chosen[0].name: other})
-            holds = f"{_hold(chosen, what)}, read as {read}; "
-            notes.append(Text(holds, option, f" reads it as {otherwise}"))
+            notes.append(sentence.note(chosen))
     return notes + _gap_notes(variables, n)
-
-
-def _hold(chosen: Sequence[Variable], what: str) -> str:
-    """Which variables hold what, and their numbers of different values where these tell why."""
-    counted = chosen[0].remark in ("many", "rare")
-    if len(chosen) == 1:
-        count = f"{chosen[0].n_values:,} " if counted else ""
-        return f"{chosen[0].name!r} holds {count}{what}"
-    if not counted:
-        return f"{listing([variable.name for variable in chosen])} hold {what}"
-    return f"{first_few([f'{v.name!r} ({v.n_values:,})' for v in chosen])} hold many {what}"
 
 
 def all_missing_notes(variables: Sequence[Variable]) -> list[str]:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.data.checks import (
+    MAX_ALL_UNIQUE,
     OnlyValue,
     check_squares,
     column_error,
@@ -19,12 +20,15 @@ from latenttree.data.columns.bins import bin_codes, normal_scores, quantile_edge
 from latenttree.data.columns.codes import Encoded, encode_integers, encode_labels, label_array
 from latenttree.data.columns.families import (
     AUTO,
+    FEW_NUMBERS,
     MANY_VALUES,
+    PREVIEW,
     check_scores,
     vector_family,
     whole,
     wrong_family,
 )
+from latenttree.data.columns.scales import without_fractions
 from latenttree.data.columns.variables import Remark, Variable
 from latenttree.data.columns.vectors import Vector, kind_of
 from latenttree.data.values import CODED, outside_support
@@ -40,21 +44,40 @@ def variable_of(
     normal `scores` for a Gaussian tree."""
     if scores:
         return _score_variable(vector, name, requested, weights)
+    mass, fractions = vector.weights(weights), 0.0
+    if requested == AUTO:
+        vector, fractions = without_fractions(vector, mass)
     read = vector
     if vector.labelled and requested != AUTO:
         read = replace(vector, known=_numbers_of_labels(vector.known))
-    known, mass = read.known, vector.weights(weights)
     total = vector.n_known if mass is None else float(mass.sum())
     family = vector_family(requested, read, name, total)
     if family in CODED:
-        return _coded(vector, name, family, requested)
-    x = known.astype(np.float64)
+        variable = _coded(vector, name, family, requested)
+        return replace(variable, remark="rounded") if fractions else variable
+    x = read.known.astype(np.float64)
     if family == "poisson":
         _check_counts(x, vector, name)
     variable = _number(vector, x, name, family, weights)
-    if requested == AUTO and known.dtype.kind in "iu":
-        return replace(variable, remark="rare", n_values=len(np.unique(known)))
-    return variable
+    if requested != AUTO:
+        return variable
+    if fractions:
+        return replace(variable, remark="mixed")
+    remark, n_values = _remark_of_numbers(vector)
+    return replace(variable, remark=remark, n_values=n_values)
+
+
+def _remark_of_numbers(vector: Vector) -> tuple[Remark, int]:
+    """What a note should tell of a column that is read as numbers, and its different values."""
+    known = vector.known
+    if known.dtype.kind in "iu":
+        n_values = len(np.unique(known))
+        return ("unique" if n_values == vector.n_known else "rare"), n_values
+    judged = vector.scales and vector.n_known > MAX_ALL_UNIQUE  # arrays may be standardised codes
+    if not judged or len(np.unique(known[:PREVIEW])) > FEW_NUMBERS:
+        return "", 0
+    n_values = len(np.unique(known))
+    return ("few" if n_values <= FEW_NUMBERS else ""), n_values
 
 
 def all_missing_variable(vector: Vector, name: str) -> Variable:
@@ -86,15 +109,23 @@ def _coded(vector: Vector, name: str, family: str, requested: str) -> Variable:
         labels=labels,
         n_missing=vector.n_missing,
         constant=OnlyValue(labels[0], str(labels[0])) if len(labels) == 1 else None,
-        remark=_remark(vector.known.dtype.kind, len(labels), requested),
+        remark=_remark(vector, family, len(labels)) if requested == AUTO else "",
         n_values=len(labels),
     )
 
 
-def _remark(kind: str, n_labels: int, requested: str) -> Remark:
-    if requested == AUTO and kind == "f":
+def _remark(vector: Vector, family: str, n_labels: int) -> Remark:
+    """What a note should tell of a column that is read as categories."""
+    kind = vector.known.dtype.kind
+    if family == "ordinal":
+        return "scale" if vector.levels is None else ""
+    if kind == "f":
         return "whole"
-    return "many" if requested == AUTO and kind in "iu" and n_labels > MANY_VALUES else ""
+    if n_labels <= MANY_VALUES:
+        return ""
+    if kind in "iu":
+        return "many"
+    return "names" if kind in "OUS" and 2 * n_labels > vector.n_known else ""
 
 
 def _encoded(vector: Vector, name: str, family: str) -> Encoded:

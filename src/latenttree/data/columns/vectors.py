@@ -58,13 +58,16 @@ class Vector:
     gaps : (n,) True where a value is missing; None where none is.
     labelled : whether the values are labels of a categorical type.
     levels : labels of an ordered type, in their own order.
-    loose : whether integers may be numbers, as in a DataFrame; in an array they are codes."""
+    loose : whether integers may be numbers, as in a DataFrame; in an array they are codes.
+    scales : whether whole numbers may be a scale (see `scales`), as in a DataFrame or a file with
+        named columns; in an array they are codes."""
 
     known: NDArray[Any]
     gaps: NDArray[np.bool_] | None = None
     labelled: bool = False
     levels: tuple[Any, ...] | None = None
     loose: bool = False
+    scales: bool = False
 
     @property
     def n(self) -> int:
@@ -142,12 +145,12 @@ def _of_series(series: nw.Series[Any], name: str) -> Vector:
     if dtype.is_float() or dtype.is_decimal():
         series = series.cast(nw.Float64) if dtype.is_decimal() else series
         filled = series.fill_null(float("nan")) if missing.any() else series
-        return _of_array(np.asarray(filled.to_numpy()))
+        return replace(_of_array(np.asarray(filled.to_numpy())), scales=True)
     if not (dtype.is_integer() or isinstance(dtype, nw.Boolean | nw.String | nw.Object)):
         raise unsupported_dtype(name, dtype)
     if missing.any() and (dtype.is_integer() or isinstance(dtype, nw.Boolean)):
         series = series.fill_null(False if isinstance(dtype, nw.Boolean) else 0)
-    return replace(_of_array(series.to_numpy(), missing), loose=True)
+    return replace(_of_array(series.to_numpy(), missing), loose=True, scales=True)
 
 
 # --- values that can be learned from -------------------------------------------------

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -25,10 +25,12 @@ from latenttree.data.columns.blocks import (
     split_gaps,
     stored_position,
 )
+from latenttree.data.columns.scales import on_levels
 from latenttree.data.columns.variables import one_hot
 from latenttree.data.columns.vectors import Column, Vector, vector_of
 from latenttree.data.containers import InputColumn
 from latenttree.data.schema.lookup import MISSING, first_no_number, known_codes
+from latenttree.data.schema.unseen import Unseen
 from latenttree.data.values import TRAITS, outside_support
 from latenttree.errors import DataError
 
@@ -53,8 +55,9 @@ class Kind:
         """The shape of one value that is a number: (), or (d,) of a block."""
         return ()
 
-    def encode(self, column: Column) -> Any:
-        """Codes, -1 where missing, or numbers, NaN where missing, of a column of new data."""
+    def encode(self, column: Column, unseen: Unseen | None = None) -> Any:
+        """Codes, -1 where missing, or numbers, NaN where missing, of a column of new data. Labels
+        that training did not have are errors, or what `unseen` makes of them."""
         raise NotImplementedError
 
     def values(self, known: Any) -> NDArray[Any]:
@@ -86,17 +89,22 @@ class Labels(Kind):
     labels: NDArray[Any]
     blocks: bool = False
 
-    def encode(self, column: Column) -> Codes:
+    def encode(self, column: Column, unseen: Unseen | None = None) -> Codes:
         """See `Kind.encode`."""
         if column.is_vector or not self.blocks:
-            return self._codes(self._vector(column, "a vector of n values"))
+            return self._codes(self._vector(column, "a vector of n values"), unseen)
         values, mask = column[:2]
         if values.shape[1] != self.dim:
             raise self._wrong_shape(values.shape, f"(n, {self.dim}) or a vector")
         return hot_positions(values if mask is None else np.where(mask, 0, values), self.name)
 
-    def _codes(self, vector: Vector) -> Codes:
-        return known_codes(vector, self.labels, self.name)
+    def _codes(self, vector: Vector, unseen: Unseen | None) -> Codes:
+        if unseen is not None and self.family == "ordinal":
+            rounded = on_levels(vector.known, self.labels)
+            if rounded is not None:
+                unseen.rounded.append(self.name)
+                vector = replace(vector, known=rounded)
+        return known_codes(vector, self.labels, self.name, unseen)
 
     def values(self, known: Any) -> NDArray[Any]:
         """See `Kind.values`."""
@@ -112,7 +120,7 @@ class Labels(Kind):
 class BinaryLabels(Labels):
     """1 where a value is greater than zero."""
 
-    def _codes(self, vector: Vector) -> Codes:
+    def _codes(self, vector: Vector, unseen: Unseen | None) -> Codes:
         name, wrong = self.name, first_no_number(vector.known)
         if wrong is not None:
             first = vector.known[wrong : wrong + 1].tolist()[0]
@@ -136,7 +144,7 @@ class BinaryLabels(Labels):
 class Numbers(Kind):
     """One number a sample."""
 
-    def encode(self, column: Column) -> Floats:
+    def encode(self, column: Column, unseen: Unseen | None = None) -> Floats:
         """See `Kind.encode`."""
         vector = self._vector(column, "a vector of n numbers")
         return numbers_of(vector, self.family, self.name)
@@ -153,11 +161,11 @@ class Numbers(Kind):
 class Ranks(Kind):
     """The position among the ordered levels of the column, as a number."""
 
-    def encode(self, column: Column) -> Floats:
+    def encode(self, column: Column, unseen: Unseen | None = None) -> Floats:
         """See `Kind.encode`."""
         vector, levels = self._vector(column, "a vector of n numbers"), self.column.levels
         assert levels is not None
-        codes = known_codes(vector, levels, self.name)
+        codes = known_codes(vector, levels, self.name, unseen)
         return np.where(codes == MISSING, np.nan, codes)
 
     def values(self, known: Any) -> NDArray[Any]:
@@ -178,7 +186,7 @@ class NumberBlock(Kind):
         """See `Kind.shape`."""
         return (self.dim,)
 
-    def encode(self, column: Column) -> Any:
+    def encode(self, column: Column, unseen: Unseen | None = None) -> Any:
         """See `Kind.encode`."""
         name = self.name
         block: Any = column.values

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from latenttree.data.checks import N_SHOWN, cell_error
 from latenttree.data.columns.vectors import Vector
+from latenttree.data.schema.unseen import Unseen
 from latenttree.errors import DataError
 
 MISSING = -1
@@ -19,18 +20,46 @@ MISSING = -1
 Codes = NDArray[np.int64]
 
 
-def known_codes(vector: Vector, labels: NDArray[Any], name: str) -> Codes:
+def known_codes(
+    vector: Vector, labels: NDArray[Any], name: str, unseen: Unseen | None = None
+) -> Codes:
     """(n,) position of each value among `labels`, -1 where it is missing.
 
     Numbers are compared as numbers, whatever their dtype; any other value must be among the
-    labels."""
+    labels. Levels that are not become missing where `unseen` says so, but values of another type,
+    and infinity, never do."""
     positions = _positions(vector.known, labels)
-    bad = positions < 0
-    if bad.any():
-        at = int(bad.argmax())
-        value = vector.known[at : at + 1].tolist()[0]
-        raise _unknown_value(value, vector.row(at), name, labels)
-    return vector.spread(positions, MISSING)
+    bad = np.flatnonzero(positions < 0)
+    if bad.size:
+        found, refused = _unseen_levels(vector.known, bad, labels)
+        if unseen is None or not unseen.missing:
+            refused = int(bad[0])
+        if refused is not None:
+            value = vector.known[refused : refused + 1].tolist()[0]
+            raise _unknown_value(value, vector.row(refused), name, labels)
+        assert unseen is not None
+        unseen.add(name, found)
+    return vector.spread(positions, MISSING)  # of which an unseen one is -1 already
+
+
+def _unseen_levels(
+    known: NDArray[Any], bad: Codes, labels: NDArray[Any]
+) -> tuple[list[Any], int | None]:
+    """The different values at the positions `bad`, and the first position of a value that could be
+    no label: infinity, or of a type that no label has; None where all could."""
+    types = [kind for kind in (numbers.Number, str) if _has(labels, kind)]
+    found: dict[Any, None] = {}
+    for at in bad.tolist():
+        value = known[at : at + 1].tolist()[0]
+        infinite = isinstance(value, float) and math.isinf(value)
+        if infinite or not isinstance(value, tuple(types)):
+            return [], at
+        found.setdefault(value)
+    return list(found), None
+
+
+def _has(labels: NDArray[Any], kind: type) -> bool:
+    return any(isinstance(label, kind) for label in labels.tolist())
 
 
 def first_no_number(values: NDArray[Any]) -> int | None:

@@ -18,6 +18,7 @@ from latenttree.data.columns.vectors import Column
 from latenttree.data.containers import Container, Matrix, container_of
 from latenttree.data.schema.fields import SchemaFields
 from latenttree.data.schema.lookup import MISSING
+from latenttree.data.schema.unseen import Unseen
 from latenttree.errors import DataError
 
 MODEL = "LatentTree"  # in the words that scikit-learn's checks look for
@@ -65,14 +66,20 @@ class Rows:
 @dataclass(frozen=True, eq=False)
 class Reader:
     """Reads inputs by a schema; `unused` variables are not read, `n_min` is the least number of
-    rows."""
+    rows, `unseen` collects levels that training did not have."""
 
     schema: SchemaFields
     n_min: int = 1
     unused: Collection[str] = ()
+    unseen: Unseen = field(default_factory=lambda: Unseen("error"))
 
     def read(self, X: Any) -> Rows:
         """The samples of any input that `fit` takes."""
+        rows = self._rows(X)
+        self.unseen.warn()
+        return rows
+
+    def _rows(self, X: Any) -> Rows:
         schema = self.schema
         container = container_of(X)
         check_shape(container.shape, self.n_min)
@@ -131,7 +138,7 @@ class Reader:
 
         def codes() -> Iterator[NDArray[Any]]:
             for i, column in columns:
-                encoded = schema.variables[i].encode(column)
+                encoded = schema.variables[i].encode(column, self.unseen)
                 if schema.coded[i]:
                     filled.append(i)
                     yield encoded

@@ -31,6 +31,7 @@ from latenttree.data.schema.decode import decoded
 from latenttree.data.schema.fields import SchemaFields, is_whole
 from latenttree.data.schema.json_form import schema_from_json, schema_to_json
 from latenttree.data.schema.new_data import Reader, Rows
+from latenttree.data.schema.unseen import HandleUnknown, Unseen
 from latenttree.data.table import Table
 from latenttree.data.values import CODED
 from latenttree.errors import DataError
@@ -118,7 +119,14 @@ class Schema(SchemaFields):
 
     # --- encode ----------------------------------------------------------------------
 
-    def encode(self, X: Any, *, n_min: int = 1, unused: Collection[str] = ()) -> NDArray[Any]:
+    def encode(
+        self,
+        X: Any,
+        *,
+        n_min: int = 1,
+        unused: Collection[str] = (),
+        handle_unknown: HandleUnknown = "error",
+    ) -> NDArray[Any]:
         """(n, p) codes of new data, -1 where a value is missing; int8, int16 or int32.
 
         Parameters
@@ -128,18 +136,28 @@ class Schema(SchemaFields):
         n_min : the least number of rows.
         unused : variables that are not read: all their codes are -1, and a DataFrame or dict
             need not have them.
+        handle_unknown : "error" refuses labels that training did not have, "missing" makes them
+            missing with one `DataWarning`. Either way fractions between the levels of an ordinal
+            variable are rounded, as in training, with a warning.
 
         Raises
         ------
         DataError : unknown or absent columns, unseen categories, wrong types, no rows.
         """
-        rows = self.rows(X, n_min=n_min, unused=unused)
+        rows = self.rows(X, n_min=n_min, unused=unused, handle_unknown=handle_unknown)
         return rows.take(0, rows.n_samples)
 
-    def rows(self, X: Any, *, n_min: int = 1, unused: Collection[str] = ()) -> Rows:
+    def rows(
+        self,
+        X: Any,
+        *,
+        n_min: int = 1,
+        unused: Collection[str] = (),
+        handle_unknown: HandleUnknown = "error",
+    ) -> Rows:
         """Codes and numbers of new data, checked now; a sparse `X` is made dense a range at a time.
         Arguments as in `encode`."""
-        return Reader(self, n_min, unused).read(X)
+        return Reader(self, n_min, unused, Unseen(handle_unknown)).read(X)
 
     # --- decode and files ------------------------------------------------------------
 

@@ -203,9 +203,8 @@ def _taken(values: Any, keep: NDArray[np.bool_]) -> Any:
         rows = values.dictionary_decode().take(np.flatnonzero(keep))
         return rows.dictionary_encode()
     if values.gaps is None:
-        return Vector(values.known[keep], None, values.labelled, values.levels, values.loose)
-    known, gaps = values.known[keep[~values.gaps]], values.gaps[keep]
-    return Vector(known, gaps, values.labelled, values.levels, values.loose)
+        return replace(values, known=values.known[keep])
+    return replace(values, known=values.known[keep[~values.gaps]], gaps=values.gaps[keep])
 
 
 # ---- the table --------------------------------------------------------------------------

@@ -180,7 +180,8 @@ class StreamedColumn:
     def _summary(self, known: NDArray[Any], gaps: NDArray[np.bool_] | None) -> Summary:
         like = self._like
         counts = (self._rows.astype(np.int64), self._mass, np.asarray(self._first, dtype=np.int64))
-        return Summary(known, gaps, like.labelled, like.levels, like.loose, *counts, n_all=self.n)
+        kind = (like.labelled, like.levels, like.loose, like.scales)
+        return Summary(known, gaps, *kind, *counts, n_all=self.n)
 
     # ---- reading again ------------------------------------------------------------------
 

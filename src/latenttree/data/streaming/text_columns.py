@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -39,7 +40,7 @@ class TextColumn(StreamedColumn):
     ) -> None:
         super().__init__(name, requested, store)
         self._max_distinct, self._whole = max_distinct, True
-        self._like = Vector(np.empty(0, dtype=object))
+        self._like = Vector(np.empty(0, dtype=object), scales=True)
         self._values: NDArray[Any] = np.empty(0, dtype=object)
 
     def add_texts(self, texts: Any, weights: Floats | None) -> None:
@@ -126,10 +127,13 @@ class TextColumn(StreamedColumn):
         if self.wide:
             table = self.number_table()
             numbers = [self.numbers(i, table) for i in parts]
-            return vector_of_array(np.concatenate(numbers), self.name)
+            return self._whole_vector(np.concatenate(numbers))
         values = self.different()
         table = np.append(np.arange(len(values)), -1)
         codes = np.concatenate([self.codes(i, table) for i in parts])
         if not len(values):
             return Vector(np.empty(0), np.ones(self.n, dtype=np.bool_))
-        return vector_of_array(values[np.maximum(codes, 0)], self.name, codes < 0)
+        return self._whole_vector(values[np.maximum(codes, 0)], codes < 0)
+
+    def _whole_vector(self, values: NDArray[Any], gaps: NDArray[np.bool_] | None = None) -> Vector:
+        return replace(vector_of_array(values, self.name, gaps), scales=True)

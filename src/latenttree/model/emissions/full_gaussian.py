@@ -182,6 +182,11 @@ class FullGaussian(Emission):
             z[at] = self.means[:, j] + z[at] @ factors[j % len(factors)].T
         return shaped(self.shift + self.scale * z, self.form)
 
+    def value_moments(self) -> tuple[Floats, Floats]:
+        """See `Emission.value_moments`."""
+        variance = np.diagonal(self.covariance(), axis1=1, axis2=2).T
+        return self.mean(), np.broadcast_to(variance, self.means.shape)
+
     def impute(self, posterior: Floats) -> Any:
         """The posterior mean, `(n, d)`."""
         return shaped(posterior @ self.mean().T, self.form)

@@ -137,6 +137,10 @@ class Gaussian(Emission):
         z = self.means.T[states] + z * np.sqrt(self.variances).T[states]
         return shaped(self.shift + self.scale * z, "scalar" if self.form == "scalar" else "dense")
 
+    def value_moments(self) -> tuple[Floats, Floats]:
+        """See `Emission.value_moments`."""
+        return self.mean(), np.broadcast_to(self.variance(), self.means.shape)
+
     def impute(self, posterior: Floats) -> Any:
         """Means, always dense where it is a block."""
         means = posterior @ self.mean().T

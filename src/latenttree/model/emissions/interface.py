@@ -117,6 +117,19 @@ class Emission(Protocol):
     def sample(self, states: NDArray[np.integer[Any]], rng: np.random.Generator) -> Any:
         """A value for each state, in the form of the values."""
 
+    def value_moments(self) -> tuple[Floats, Floats]:
+        """Mean and variance of every coordinate of a value in each state, each `(d, k)`."""
+
+    def moments(self, posterior: Floats) -> tuple[Floats, Floats]:
+        """Mean and standard deviation of every coordinate, each `(n, d)`, of a value whose state
+        has the probabilities `posterior` `(n, k)`."""
+        mean, variance = self.value_moments()
+        middle = mean.mean(axis=1, keepdims=True)
+        off = mean - middle  # smaller than the means, so that less cancels
+        shift = posterior @ off.T
+        total = posterior @ (variance + off**2).T - shift**2
+        return middle[:, 0] + shift, np.sqrt(np.maximum(total, 0.0))
+
     def impute(self, posterior: Floats) -> Any:
         """A value for each row of `posterior` `(n, k)`: the mean of numbers, the codes that
         are probable, the rounded mean of counts."""

@@ -122,6 +122,11 @@ class MultiHot(Emission):
             return shaped(np.zeros((0, len(self.codes))), self.form)
         return sparse.vstack(parts, format="csr") if self.form == "sparse" else np.vstack(parts)
 
+    def value_moments(self) -> tuple[Floats, Floats]:
+        """See `Emission.value_moments`."""
+        present = self.mean()[1:]
+        return present, present * (1 - present)
+
     def impute(self, posterior: Floats) -> Any:
         """Codes that are present more likely than not."""
         return shaped((posterior @ self.mean()[1:].T > 0.5).astype(np.float64), self.form)

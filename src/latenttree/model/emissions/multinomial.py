@@ -90,6 +90,10 @@ class Multinomial(Emission):
         totals = np.full(len(states), self.size)
         return draw_bags(self.table, states, totals, self.form, rng)
 
+    def value_moments(self) -> tuple[Floats, Floats]:
+        """See `Emission.value_moments`; counts of a bag of the usual size."""
+        return self.size * self.table, self.size * self.table * (1 - self.table)
+
     def impute(self, posterior: Floats) -> Any:
         """Expected counts of a bag of the usual size."""
         return shaped(self.size * (posterior @ self.table.T), self.form)

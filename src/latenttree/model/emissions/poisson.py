@@ -81,6 +81,10 @@ class Poisson(Emission):
             return draw_bags(self.rates, states, totals, self.form, rng)
         return shaped(rng.poisson(self.rates.T[states]).astype(np.float64), self.form)
 
+    def value_moments(self) -> tuple[Floats, Floats]:
+        """See `Emission.value_moments`."""
+        return self.rates, self.rates
+
     def impute(self, posterior: Floats) -> Any:
         """The rounded posterior mean."""
         return shaped(np.rint(posterior @ self.rates.T), self.form)

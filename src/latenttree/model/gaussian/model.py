@@ -121,6 +121,20 @@ class GaussianTreeModel(GaussianDistribution):
         self._over_blocks(data, centre, scale, answer, n_jobs)
         return filled
 
+    def imputed_variances(self, X: ArrayLike, *, n_jobs: int = 1) -> Floats:
+        """`Var[value | known values of the sample]`, `(n, D)`; 0 where a value is known."""
+        data, (centre, scale) = self.checked(X), units(self)
+        found = np.empty_like(data)
+
+        def answer(ready: Prepared, block: Block) -> None:
+            columns = ready.layout.columns
+            place = np.ix_(block.index, columns)
+            variances = (_variances(ready, block) * scale[columns][:, None] ** 2).T
+            found[place] = np.where(np.isnan(data[place]), variances, 0.0)
+
+        self._over_blocks(data, centre, scale, answer, n_jobs)
+        return found
+
     def sample(self, n: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
         """n samples `(n, D)` and their hidden values `(n, m n_dims)`."""
         drawn: list[Any] = [None] * self.tree.n_nodes  # deviations from the mean
@@ -228,6 +242,32 @@ def _expected(ready: Prepared, block: Block) -> Floats:
     for i, (rows, u) in enumerate(zip(layout.block_rows, layout.block_parents, strict=True)):
         expected[rows] = block_posterior(ready, block, state, i, found[u]).mean
     return np.asarray(expected + ready.column_mean[:, None])
+
+
+def _variances(ready: Prepared, block: Block) -> Floats:
+    """Variances of the coordinates `(D, r)` that are missing, given the known values of each row;
+    of leaves with independent noise also of those that are known, if they were missing."""
+    layout, state = ready.layout, upward(ready, block)
+    found = downward(ready, block, state)
+    variances = np.zeros_like(block.values)
+    for c, here in enumerate(found):
+        if not layout.is_hidden(c) and here.spread is not None:
+            variances[layout.own[c]] = block.spread(np.einsum("iig->ig", here.spread))
+        shared = _carried(ready.hung.loading[c][:, :, None], here.spread)
+        variances[layout.hung[c]] = block.spread(shared) + ready.hung.noise[c][:, None]
+    for i, (rows, u) in enumerate(zip(layout.block_rows, layout.block_parents, strict=True)):
+        own, kinds = block_posterior(ready, block, state, i, found[u]), block.kinds[i]
+        shared = _carried(own.on_parent[:, :, kinds.of_pattern], found[u].spread)
+        noise = np.einsum("iik->ik", own.spread)[:, kinds.of_pattern]
+        variances[rows] = block.spread(shared + noise)
+    return variances
+
+
+def _carried(loading: Floats, spread: Floats | None) -> Floats:
+    """The variances `(d, g)` that coordinates have from their parent, by pattern."""
+    if spread is None:
+        return np.zeros((len(loading), 1))
+    return np.asarray(np.einsum("iag,abg,ibg->ig", loading, spread, loading))
 
 
 def _factor(noise: Floats) -> Floats:
