@@ -7,8 +7,6 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from latenttree.distances.similarity import Similarity, component
 from latenttree.engine import Progress
@@ -17,6 +15,7 @@ from latenttree.structure.consensus import best_tree
 from latenttree.structure.contraction import contract_unsupported
 from latenttree.structure.edge_evidence import edge_tests
 from latenttree.structure.grouping import group_all
+from latenttree.structure.independence import dependent_links, parts_of
 from latenttree.structure.merging import ZERO_LENGTH, contract_zero, merge
 from latenttree.structure.support import fit_support
 from latenttree.tree import Tree
@@ -70,17 +69,21 @@ def structure_of_similarities(
     sweeps: bool = True,
     min_support: float = 0.5,
     epsilon: float | None = None,
+    separate: bool = True,
     n_jobs: int = 1,
     progress: Progress | None = None,
 ) -> Structure:
     """The tree over variables with the given similarities.
+
+    With `separate`, parts that the data do not show to be dependent (`dependent_links`) get trees
+    of their own, joined by edges of support 0 between observed nodes.
 
     Exact similarities need no sweeps and no support: grouping and merging alone are exact.
     """
     progress = progress or Progress()
     kept, copies, mst = _duplicates(whole)
     reduced = component(replace(whole, mst=mst), kept) if len(copies) else whole
-    parts, joins = _components(reduced)
+    parts, joins = _components(reduced, separate)
     with progress.stage("grouping"):
         groups = [group_all(part.similarity, n_jobs, epsilon) for part in parts]
     with progress.stage("merging"):
@@ -130,14 +133,8 @@ def _improve(
 
 def _count_parts(tree: Tree, support: NDArray[np.float64]) -> int:
     """Parts with an observed node that are left when edges without support are taken away."""
-    label = _components_of(tree.edges[support > 0], tree.n_nodes)
+    label = parts_of(tree.edges[support > 0], tree.n_nodes)
     return len(np.unique(label[: tree.n_observed]))
-
-
-def _components_of(edges: NDArray[np.int64], n: int) -> NDArray[np.int64]:
-    """`(n,)` the connected component of every node, numbered from 0."""
-    graph = coo_array((np.ones(len(edges)), (edges[:, 0], edges[:, 1])), shape=(n, n))
-    return np.asarray(connected_components(graph, directed=False)[1])
 
 
 def _duplicates(
@@ -148,7 +145,7 @@ def _duplicates(
     rho = np.abs(whole.of_pairs(whole.mst))
     zero = whole.mst[-np.log(np.maximum(rho, 1e-300)) <= DUPLICATE]
     p = whole.n_variables
-    label = _components_of(zero, p)
+    label = parts_of(zero, p)
     _, first = np.unique(label, return_index=True)
     kept = np.sort(first)
     copies = [(int(first[label[v]]), v) for v in range(p) if first[label[v]] != v]
@@ -156,12 +153,13 @@ def _duplicates(
     return kept, copies, mst[mst[:, 0] != mst[:, 1]]
 
 
-def _components(whole: Similarity) -> tuple[list[_Part], NDArray[np.int64]]:
-    """Parts connected by similarities other than zero, and the spanning edges `(m, 2)` between
-    them."""
-    empty = whole.of_pairs(whole.mst) == 0
+def _components(whole: Similarity, separate: bool) -> tuple[list[_Part], NDArray[np.int64]]:
+    """Parts connected by similarities other than zero, or with `separate` by dependence, and the
+    spanning edges `(m, 2)` between them."""
+    linked = dependent_links(whole) if separate else whole.of_pairs(whole.mst) != 0
+    empty = ~linked
     links, p = whole.mst[~empty], whole.n_variables
-    label = _components_of(links, p)
+    label = parts_of(links, p)
     n_parts = int(label.max()) + 1
     if n_parts == 1:
         return [_Part(np.arange(p), whole)], whole.mst[empty]

@@ -1,0 +1,170 @@
+"""Which parts of the variables are dependent: links of the spanning tree that stand out of noise.
+
+A link of the spanning tree is the strongest pair between the two sides that it joins, so of all
+`p (p - 1) / 2` pairs it was picked as the best. Links are kept by the rule of Benjamini and Hochberg
+over all pairs: among independent variables a single link is kept once in `1 / LEVEL` tables; where
+most links are real, weaker ones are kept too. Parts whose single pairs are all weak are then
+compared by features: sums over the variables around either end of a link, whose noise averages out.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+from scipy.special import gammaln, log_ndtr
+
+from latenttree.distances.correlations import KURTOSIS_RATIO, values_of_pairs
+from latenttree.distances.similarity import Similarity
+from latenttree.engine.arrays import Bools, Floats, Ints
+
+LEVEL = 0.01
+"""Share of false links among those kept, at most; the chance of any among independent variables."""
+
+NEAREST = 16
+"""Variables on either side of a link in the features that are compared."""
+
+MAX_ROUNDS = 20
+
+GRID_STEP, GRID_LOW, GRID_HIGH = 0.005, -8.0, 3.0
+"""Logarithms of chi variables over which the distribution of their product is summed."""
+
+
+def dependent_links(whole: Similarity) -> Bools:
+    """`(p - 1,)` links of the spanning tree that join dependent variables or parts.
+
+    Distances that are exact, or come without their number of samples, join all that is at a finite
+    distance."""
+    rho = whole.of_pairs(whole.mst)
+    linked = rho != 0
+    if whole.exact or whole.source.n <= 1 or not len(rho):
+        return linked
+    n_pairs = whole.n_variables * (whole.n_variables - 1) / 2
+    evidence = _pair_evidence(whole, rho)
+    kept = linked & _discoveries(evidence, n_pairs)
+    for _ in range(MAX_ROUNDS):
+        open_links = np.flatnonzero(linked & ~kept)
+        if not len(open_links):
+            break
+        evidence[open_links] = np.minimum(
+            evidence[open_links], _feature_evidence(whole, kept, open_links)
+        )
+        more = linked & _discoveries(evidence, n_pairs)
+        if (more == kept).all():
+            break
+        kept |= more
+    return kept
+
+
+def _discoveries(evidence: Floats, n_pairs: float) -> Bools:
+    """Which log p-values are discoveries at `LEVEL`, of `n_pairs` that could have been: those up to
+    the largest with `p_(i) <= LEVEL i / n_pairs`."""
+    order = np.argsort(evidence, kind="stable")
+    allowed = np.log(LEVEL * np.arange(1, len(evidence) + 1) / n_pairs)
+    below = np.flatnonzero(evidence[order] <= allowed)
+    found = np.zeros(len(evidence), dtype=np.bool_)
+    found[order[: below[-1] + 1 if len(below) else 0]] = True
+    return found
+
+
+def _pair_evidence(whole: Similarity, rho: Floats) -> Floats:
+    """Log p-values `(m,)` of the links as single pairs, if all variables were independent.
+
+    A correlation that few samples carry, as between rare categories, is no Gaussian: see
+    `_skewed`."""
+    n, n_directions = whole.source.n, int(whole.source.n_directions)
+    ratio = values_of_pairs(whole.source, whole.mst, KURTOSIS_RATIO)
+    ratio = 1 / ratio if whole.gaps else _skewed(ratio)
+    strength = np.abs(rho) * np.sqrt(n * ratio)
+    if n_directions == 1:
+        return np.asarray(np.log(2) + log_ndtr(-strength))
+    return log_tail_of_product(strength, n_directions)
+
+
+def _skewed(ratio: Floats) -> Floats:
+    """By what a squared z-score is multiplied, where the counts behind it are `ratio` times as many
+    as expected: `2 q (log q - 1 + 1 / q) / (q - 1)^2`.
+
+    A count c with Poisson mean c / q has the squared z-score `c (q - 1)^2 / q`, and twice the log
+    likelihood ratio `2 c (log q - 1 + 1 / q)`, whose tail is that of a chi-square."""
+    q = np.maximum(ratio, 1.0 + 1e-4)
+    return np.asarray(2 * q * (np.log(q) - 1 + 1 / q) / (q - 1) ** 2)
+
+
+def log_tail_of_product(strength: Floats, n_directions: int) -> Floats:
+    """Log probability that the geometric mean of chi variables of 1, ..., `n_directions` degrees of
+    freedom is `strength` or more.
+
+    `sqrt(n)` times the determinant of cross-correlations of independent variables is distributed as
+    the product of these. Densities of logarithms are convolved on a grid."""
+    x = np.arange(GRID_LOW, GRID_HIGH, GRID_STEP)
+    density = np.ones(1)
+    for j in range(1, n_directions + 1):
+        log_density = j * x - np.exp(2 * x) / 2 - gammaln(j / 2) - (j / 2 - 1) * np.log(2)
+        density = np.convolve(density, np.exp(log_density) * GRID_STEP)
+    tail = np.cumsum(density[::-1])[::-1]
+    place = np.log(np.maximum(strength, 1e-300)) * n_directions - n_directions * GRID_LOW
+    at = np.clip((place / GRID_STEP).astype(np.int64), 0, len(tail) - 1)
+    return np.asarray(np.log(np.clip(tail[at], 1e-300, 1.0)))
+
+
+def _feature_evidence(whole: Similarity, kept: Bools, links: Ints) -> Floats:
+    """Log p-values `(m,)` of links between parts, from features of the variables around their ends
+    in either part.
+
+    Weights and signs of a feature come from its own part, so that features of independent parts
+    have a correlation of mean 0 and variance `1 / n`."""
+    neighbours = _neighbours(whole.mst[kept], whole.n_variables)
+    n = whole.source.n / _null_variance(int(whole.source.n_directions))
+    z = np.zeros(len(links))
+    for i, (a, b) in enumerate(whole.mst[links].tolist()):
+        one, other = (_around(v, neighbours) for v in (a, b))
+        if len(one) + len(other) > 2:
+            z[i] = np.sqrt(n) * abs(_correlation(whole.block(np.array(one + other)), len(one)))
+    return np.asarray(np.log(2) + log_ndtr(-z))
+
+
+def _null_variance(n_directions: int) -> float:
+    """Variance of `sqrt(n)` times a similarity between independent variables: the mean square of
+    the geometric mean of chi variables of 1, ..., `n_directions` degrees of freedom."""
+    j = np.arange(1, n_directions + 1)
+    power = 2 / n_directions
+    logs = power / 2 * np.log(2) + gammaln((j + power) / 2) - gammaln(j / 2)
+    return float(np.exp(logs.sum()))
+
+
+def _correlation(block: Floats, m: int) -> float:
+    """Correlation between features of the first `m` variables and of the others, weighted by their
+    similarity to the first of each."""
+    one, other = np.maximum(block[0, :m], 0.0), np.maximum(block[m, m:], 0.0)
+    within = (one @ block[:m, :m] @ one) * (other @ block[m:, m:] @ other)
+    return float(one @ block[:m, m:] @ other / np.sqrt(max(within, 1e-12)))
+
+
+def _neighbours(links: Ints, p: int) -> list[list[int]]:
+    """The neighbours of every variable by links."""
+    found: list[list[int]] = [[] for _ in range(p)]
+    for a, b in links.tolist():
+        found[a].append(b)
+        found[b].append(a)
+    return found
+
+
+def _around(v: int, neighbours: list[list[int]]) -> list[int]:
+    """Variables that links connect with v, itself first, nearest first, at most `NEAREST`."""
+    found, seen = [v], {v}
+    for u in found:
+        for w in neighbours[u]:
+            if w not in seen and len(found) < NEAREST:
+                seen.add(w)
+                found.append(w)
+        if len(found) >= NEAREST:
+            break
+    return found
+
+
+def parts_of(links: Ints, n: int) -> NDArray[np.int64]:
+    """`(n,)` the part of every node that links connect, numbered from 0."""
+    graph = coo_array((np.ones(len(links)), (links[:, 0], links[:, 1])), shape=(n, n))
+    return np.asarray(connected_components(graph, directed=False)[1])
