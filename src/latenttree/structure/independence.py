@@ -4,7 +4,8 @@ A link of the spanning tree is the strongest pair between the two sides that it 
 `p (p - 1) / 2` pairs it was picked as the best. Links are kept by the rule of Benjamini and Hochberg
 over all pairs: among independent variables a single link is kept once in `1 / LEVEL` tables; where
 most links are real, weaker ones are kept too. Parts whose single pairs are all weak are then
-compared by features: sums over the variables around either end of a link, whose noise averages out.
+compared by features, sums over the variables of a part, whose noise averages out; these tests are
+as many as there are pairs of parts.
 """
 
 from __future__ import annotations
@@ -14,18 +15,22 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.special import gammaln, log_ndtr
+from scipy.stats import chi2
 
 from latenttree.distances.correlations import KURTOSIS_RATIO, values_of_pairs
 from latenttree.distances.similarity import Similarity
 from latenttree.engine.arrays import Bools, Floats, Ints
 
-LEVEL = 0.01
+LEVEL = 0.05
 """Share of false links among those kept, at most; the chance of any among independent variables."""
 
-NEAREST = 16
-"""Variables on either side of a link in the features that are compared."""
+NEAREST = 128
+"""Variables in the feature of a part, at most: those nearest to the link."""
 
-MAX_ROUNDS = 20
+POWER_STEPS = 20
+
+LARGE = 3
+"""Variables of a part whose feature averages over the noise of single ones."""
 
 GRID_STEP, GRID_LOW, GRID_HIGH = 0.005, -8.0, 3.0
 """Logarithms of chi variables over which the distribution of their product is summed."""
@@ -41,20 +46,29 @@ def dependent_links(whole: Similarity) -> Bools:
     if whole.exact or whole.source.n <= 1 or not len(rho):
         return linked
     n_pairs = whole.n_variables * (whole.n_variables - 1) / 2
-    evidence = _pair_evidence(whole, rho)
-    kept = linked & _discoveries(evidence, n_pairs)
-    for _ in range(MAX_ROUNDS):
-        open_links = np.flatnonzero(linked & ~kept)
-        if not len(open_links):
+    kept = linked & _discoveries(_pair_evidence(whole, rho), n_pairs)
+    while not kept[linked].all():
+        more = _links_of_parts(whole, kept, np.flatnonzero(linked & ~kept))
+        if not len(more):
             break
-        evidence[open_links] = np.minimum(
-            evidence[open_links], _feature_evidence(whole, kept, open_links)
-        )
-        more = linked & _discoveries(evidence, n_pairs)
-        if (more == kept).all():
-            break
-        kept |= more
+        kept[more] = True
     return kept
+
+
+def _links_of_parts(whole: Similarity, kept: Bools, links: Ints) -> Ints:
+    """Those of the open links that join parts whose features are dependent: each against the number
+    of pairs of parts; or the strongest, where the parts of `LARGE` variables or more are not all
+    independent, by the sum of their squared z-scores."""
+    n_parts = len(kept) + 1 - int(kept.sum())
+    z, smaller = _feature_z_scores(whole, kept, links)
+    evidence = np.log(2) + log_ndtr(-z)
+    found = links[evidence <= np.log(LEVEL / (n_parts * (n_parts - 1) / 2))]
+    large = np.flatnonzero(smaller >= LARGE)
+    if len(found) or not len(large):
+        return found
+    total = float((z[large] ** 2).sum())
+    best = large[int(np.argmax(z[large]))]
+    return links[[best]] if chi2.sf(total, len(large)) <= LEVEL else links[:0]
 
 
 def _discoveries(evidence: Floats, n_pairs: float) -> Bools:
@@ -109,20 +123,22 @@ def log_tail_of_product(strength: Floats, n_directions: int) -> Floats:
     return np.asarray(np.log(np.clip(tail[at], 1e-300, 1.0)))
 
 
-def _feature_evidence(whole: Similarity, kept: Bools, links: Ints) -> Floats:
-    """Log p-values `(m,)` of links between parts, from features of the variables around their ends
-    in either part.
+def _feature_z_scores(whole: Similarity, kept: Bools, links: Ints) -> tuple[Floats, Ints]:
+    """z-scores `(m,)` of the correlation between one feature of either part that a link joins, and
+    the number of variables of the smaller part, at most `NEAREST`.
 
     Weights and signs of a feature come from its own part, so that features of independent parts
-    have a correlation of mean 0 and variance `1 / n`."""
+    have a correlation of mean 0 and variance `1 / n`. Parts of one variable each were compared as a
+    pair already."""
     neighbours = _neighbours(whole.mst[kept], whole.n_variables)
     n = whole.source.n / _null_variance(int(whole.source.n_directions))
-    z = np.zeros(len(links))
+    z, smaller = np.zeros(len(links)), np.ones(len(links), dtype=np.int64)
     for i, (a, b) in enumerate(whole.mst[links].tolist()):
         one, other = (_around(v, neighbours) for v in (a, b))
+        smaller[i] = min(len(one), len(other))
         if len(one) + len(other) > 2:
             z[i] = np.sqrt(n) * abs(_correlation(whole.block(np.array(one + other)), len(one)))
-    return np.asarray(np.log(2) + log_ndtr(-z))
+    return z, smaller
 
 
 def _null_variance(n_directions: int) -> float:
@@ -135,11 +151,20 @@ def _null_variance(n_directions: int) -> float:
 
 
 def _correlation(block: Floats, m: int) -> float:
-    """Correlation between features of the first `m` variables and of the others, weighted by their
-    similarity to the first of each."""
-    one, other = np.maximum(block[0, :m], 0.0), np.maximum(block[m, m:], 0.0)
+    """Correlation between the features of the first `m` variables and of the others, each with the
+    weights of a single factor: the first eigenvector of its similarities."""
+    one, other = (_factor(part) for part in (block[:m, :m], block[m:, m:]))
     within = (one @ block[:m, :m] @ one) * (other @ block[m:, m:] @ other)
     return float(one @ block[:m, m:] @ other / np.sqrt(max(within, 1e-12)))
+
+
+def _factor(block: Floats) -> Floats:
+    """The first eigenvector `(m,)` of similarities, by power iteration from equal weights."""
+    weights = np.ones(len(block))
+    for _ in range(POWER_STEPS if len(block) > 2 else 0):
+        weights = np.maximum(block @ weights, 0.0)
+        weights /= np.sqrt(weights @ weights)
+    return weights
 
 
 def _neighbours(links: Ints, p: int) -> list[list[int]]:

@@ -94,9 +94,9 @@ def structure_of_similarities(
         for part in parts:
             contract_zero(part.tree, zero)
     else:
-        _improve(
-            [part for part in parts if len(part.members) > 2], sweeps, min_support, n_jobs, progress
-        )
+        dependent = separate and whole.source.n > 1
+        large = [part for part in parts if len(part.members) > 2]
+        _improve(large, sweeps, min_support, dependent, n_jobs, progress)
     builder = _assemble(parts, joins, kept, copies, reduced)
     tree, edge = builder.canonical(names, whole.distance_scale)
     support = builder.support[edge]
@@ -113,10 +113,15 @@ def structure_of_similarities(
 
 
 def _improve(
-    parts: list[_Part], sweeps: bool, min_support: float, n_jobs: int, progress: Progress
+    parts: list[_Part],
+    sweeps: bool,
+    min_support: float,
+    dependent: bool,
+    n_jobs: int,
+    progress: Progress,
 ) -> None:
-    """Sweep over the trees of parts, in place, and contract the edges that the data do not
-    support."""
+    """Sweep over the trees of parts, in place, and contract the edges that the data do not support.
+    `dependent`: the variables of a part are known to be."""
     if sweeps:
         with progress.stage("sweeps"):
             for part in parts:
@@ -125,7 +130,7 @@ def _improve(
     with progress.stage("support"):
         for part in parts:
             tests = edge_tests(part.tree, part.similarity, n_jobs)
-            model = fit_support(tests, part.tree.n_observed)
+            model = fit_support(tests, part.tree.n_observed)._replace(dependent=dependent)
             contract_unsupported(
                 part.tree, part.similarity, tests, model, min_support, part.agreement, n_jobs
             )
@@ -194,9 +199,11 @@ def _assemble(
 ) -> TreeBuilder:
     """One tree in global numbers: the parts', edges that join parts, and edges to duplicates.
 
-    Edges that join parts have support 0 and an infinite standard error."""
+    Edges that join parts have support 0 and an infinite standard error. They lead to the centre of
+    a part, where it has hidden nodes."""
     p = len(kept) + len(copies)
     ends, n_nodes = [], p
+    place = np.arange(p)
     for part in parts:
         part.tree.sort()
         hidden = part.tree.hidden()
@@ -205,13 +212,24 @@ def _assemble(
         number[hidden] = n_nodes + np.arange(len(hidden))
         n_nodes += len(hidden)
         ends.append(number[part.tree.ends])
+        if len(hidden):
+            place[kept[part.members]] = number[_centre(part.tree)]
     rho = np.maximum(np.abs(reduced.of_pairs(joins)), 0.1 / np.sqrt(reduced.n_effective))
     between, same = np.ones(len(joins)), np.ones(len(copies))
     trees = [part.tree for part in parts]
     return TreeBuilder(
         p,
-        np.concatenate([*ends, kept[joins], np.array(copies, dtype=np.int64).reshape(-1, 2)]),
+        np.concatenate([*ends, place[kept[joins]], np.reshape(copies, (-1, 2)).astype(np.int64)]),
         np.concatenate([*(tree.length for tree in trees), -np.log(rho), 0 * same]),
         np.concatenate([*(tree.standard_error for tree in trees), np.inf * between, 0 * same]),
         np.concatenate([*(tree.support for tree in trees), 0 * between, same]),
     )
+
+
+def _centre(tree: TreeBuilder) -> int:
+    """The hidden node none of whose branches has many more observed nodes than half of all."""
+    incidence = tree.incidence()
+    most = np.zeros(tree.n_nodes, dtype=np.int64)
+    np.maximum.at(most, incidence.tail, incidence.n_behind)
+    hidden = tree.hidden()
+    return int(hidden[np.argmin(most[hidden])])

@@ -14,20 +14,23 @@ from latenttree.structure.learn import Structure, structure_of_similarities
 from latenttree.tree import Tree
 
 
-def learn_structure(measured: Measured, table: Table, config: FitConfig) -> Structure:
-    """The tree over the variables of a table.
+def learn_structure(
+    measured: Measured, table: Table, config: FitConfig, *, separate: bool = True
+) -> Structure:
+    """The tree over the variables of a table; with `separate`, parts without dependence have trees
+    of their own.
 
     Variables that are not categorical have no states for others to depend on: they become leaves,
     unless all hidden variables are real vectors themselves."""
     if table.n_vars < 3:
         return _of_one_or_two(measured, table)
-    structure = _learn(measured, table, config)
+    structure = _learn(measured, table, config, separate)
     if config.gaussian or table.values is None:
         return structure
     return as_leaves(structure, tuple(table.values.arrays))
 
 
-def _learn(measured: Measured, table: Table, config: FitConfig) -> Structure:
+def _learn(measured: Measured, table: Table, config: FitConfig, separate: bool) -> Structure:
     similarity, distances = measured.similarity, measured.distances
     if similarity is None:
         assert distances is not None
@@ -43,6 +46,7 @@ def _learn(measured: Measured, table: Table, config: FitConfig) -> Structure:
         sweeps=config.sweeps,
         min_support=config.min_support,
         epsilon=config.epsilon,
+        separate=separate,
         n_jobs=config.n_jobs,
         progress=config.progress,
     )
