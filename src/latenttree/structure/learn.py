@@ -69,21 +69,22 @@ def structure_of_similarities(
     sweeps: bool = True,
     min_support: float = 0.5,
     epsilon: float | None = None,
-    separate: bool = True,
+    resolved: bool = False,
     n_jobs: int = 1,
     progress: Progress | None = None,
 ) -> Structure:
     """The tree over variables with the given similarities.
 
-    With `separate`, parts that the data do not show to be dependent (`dependent_links`) get trees
-    of their own, joined by edges of support 0 between observed nodes.
+    Parts that the data do not show to be dependent (`dependent_links`) get trees of their own,
+    joined by edges of support 0 that have no hidden nodes of their own. `resolved`: one tree of
+    all variables, in which nothing is contracted and no support computed.
 
     Exact similarities need no sweeps and no support: grouping and merging alone are exact.
     """
     progress = progress or Progress()
     kept, copies, mst = _duplicates(whole)
     reduced = component(replace(whole, mst=mst), kept) if len(copies) else whole
-    parts, joins = _components(reduced, separate)
+    parts, joins = _components(reduced, not resolved)
     with progress.stage("grouping"):
         groups = [group_all(part.similarity, n_jobs, epsilon) for part in parts]
     with progress.stage("merging"):
@@ -94,9 +95,11 @@ def structure_of_similarities(
         for part in parts:
             contract_zero(part.tree, zero)
     else:
-        dependent = separate and whole.source.n > 1
         large = [part for part in parts if len(part.members) > 2]
-        _improve(large, sweeps, min_support, dependent, n_jobs, progress)
+        if sweeps:
+            _sweep(large, resolved, n_jobs, progress)
+        if not resolved:
+            _contract(large, min_support, n_jobs, progress)
     builder = _assemble(parts, joins, kept, copies, reduced)
     tree, edge = builder.canonical(names, whole.distance_scale)
     support = builder.support[edge]
@@ -112,24 +115,22 @@ def structure_of_similarities(
     )
 
 
-def _improve(
-    parts: list[_Part],
-    sweeps: bool,
-    min_support: float,
-    dependent: bool,
-    n_jobs: int,
-    progress: Progress,
-) -> None:
-    """Sweep over the trees of parts, in place, and contract the edges that the data do not support.
-    `dependent`: the variables of a part are known to be."""
-    if sweeps:
-        with progress.stage("sweeps"):
-            for part in parts:
-                best, part.agreement = best_tree(part.similarity, part.tree, n_jobs)
-                part.tree, part.changes = best.tree, best.changes
+def _sweep(parts: list[_Part], resolved: bool, n_jobs: int, progress: Progress) -> None:
+    """Sweep over the trees of parts, in place; from two starts at most where the tree is to be
+    `resolved` only."""
+    with progress.stage("sweeps"):
+        for part in parts:
+            best, part.agreement = best_tree(part.similarity, part.tree, n_jobs, resolved)
+            part.tree, part.changes = best.tree, best.changes
+
+
+def _contract(parts: list[_Part], min_support: float, n_jobs: int, progress: Progress) -> None:
+    """Contract the edges that the data do not support, in place. Variables of a part whose number
+    of samples is known were shown to be dependent."""
     with progress.stage("support"):
         for part in parts:
             tests = edge_tests(part.tree, part.similarity, n_jobs)
+            dependent = part.similarity.source.n > 1
             model = fit_support(tests, part.tree.n_observed)._replace(dependent=dependent)
             contract_unsupported(
                 part.tree, part.similarity, tests, model, min_support, part.agreement, n_jobs

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,11 +70,13 @@ def estimate_support(
     def learner(sample: Table) -> Tree:
         return learn_uncontracted(sample, states, config)
 
-    n_resamples = config.n_resamples or default_resamples(table.n_vars)
+    values = np.where(structure.support > 0, 1.0, 0.0)
+    parts = inner_splits(structure)
+    inner = np.sort(np.concatenate([part.edges for part in parts], dtype=np.int64))
+    n_resamples = config.n_resamples or default_resamples(table.n_vars) if len(inner) else 0
     with config.progress.stage("resampled support"):
         samples = resamples(table, config.support, n_resamples, config.seed)
-        found, inner = count_splits(structure, map(learner, samples))
-    values = np.where(structure.support > 0, 1.0, 0.0)
+        found = count_splits(parts, map(learner, samples), len(values))
     posterior = structure.support[inner]
     frequency = smoothed_frequencies(found[inner], n_resamples, posterior)
     values[inner] = frequency * np.minimum(posterior / DOUBT, 1.0)
@@ -87,9 +90,9 @@ def default_resamples(n_vars: int) -> int:
 
 def learn_uncontracted(table: Table, states: States, config: FitConfig) -> Tree:
     """The tree of a table with every edge that can be told, in one part."""
-    quiet = replace(config, min_support=0.0, keep_distances=False, progress=Progress())
+    quiet = replace(config, keep_distances=False, progress=Progress())
     measured = measure(table, states, quiet, check=False)
-    return learn_structure(measured, table, quiet, separate=False).tree
+    return learn_structure(measured, table, quiet, resolved=True).tree
 
 
 # ---- samples -------------------------------------------------------------------------------------
@@ -126,26 +129,39 @@ def weighted_table(table: Table, weights: Floats) -> Table:
 # ---- splits --------------------------------------------------------------------------------------
 
 
-def count_splits(structure: Structure, trees: Iterable[Tree]) -> tuple[Ints, Ints]:
-    """In how many trees each edge's split is found, `(E,)`, and the inner edges: those with two or
-    more variables of their part on either side, in the part's own splits."""
-    tree = structure.tree
-    part = parts_of(tree.edges[structure.support > 0], tree.n_nodes)
-    within = structure.support > 0
-    own = {}
-    for label in np.unique(part[tree.edges[within, 0]]).tolist():
+class PartSplits(NamedTuple):
+    """A part of a tree between whose variables there is dependence: its variables `(p,)`, its inner
+    edges, and the keys of their splits, see `part_splits`."""
+
+    members: Bools
+    edges: Ints
+    keys: NDArray[np.uint64]
+
+
+def inner_splits(structure: Structure) -> list[PartSplits]:
+    """For every part the edges with two or more of its variables on either side; without parts that
+    have none."""
+    tree, within = structure.tree, structure.support > 0
+    part = parts_of(tree.edges[within], tree.n_nodes)
+    sizes = np.bincount(part[: tree.n_observed])
+    found = []
+    for label in np.flatnonzero(sizes > 3).tolist():
         members = part[: tree.n_observed] == label
-        keys, sizes = part_splits(tree, members)
-        edges = np.flatnonzero(within & (part[tree.edges[:, 0]] == label))
-        edges = edges[(sizes[edges] > 1) & (members.sum() - sizes[edges] > 1)]
-        if len(edges):
-            own[label] = (members, edges, keys[edges])
-    found = np.zeros(tree.n_edges, dtype=np.int64)
-    for other in trees:
-        for members, edges, keys in own.values():
-            found[edges] += np.isin(keys, part_splits(other, members)[0])
-    inner = [edges for _, edges, _ in own.values()]
-    return found, np.sort(np.concatenate(inner)) if inner else np.empty(0, dtype=np.int64)
+        keys, n_below = part_splits(tree, members)
+        inner = (n_below > 1) & (sizes[label] - n_below > 1)
+        edges = np.flatnonzero(within & inner & (part[tree.edges[:, 0]] == label))
+        found.append(PartSplits(members, edges, keys[edges]))
+    return found or [PartSplits(np.empty(0, bool), np.empty(0, int), np.empty(0, np.uint64))]
+
+
+def count_splits(parts: list[PartSplits], trees: Iterable[Tree], n_edges: int) -> Ints:
+    """`(n_edges,)` in how many trees the split of each inner edge is found, among the variables of
+    its part."""
+    found = np.zeros(n_edges, dtype=np.int64)
+    for tree in trees:
+        for members, edges, keys in parts:
+            found[edges] += np.isin(keys, part_splits(tree, members)[0])
+    return found
 
 
 def part_splits(tree: Tree, members: Bools) -> tuple[NDArray[np.uint64], Ints]:

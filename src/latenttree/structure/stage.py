@@ -15,22 +15,22 @@ from latenttree.tree import Tree
 
 
 def learn_structure(
-    measured: Measured, table: Table, config: FitConfig, *, separate: bool = True
+    measured: Measured, table: Table, config: FitConfig, *, resolved: bool = False
 ) -> Structure:
-    """The tree over the variables of a table; with `separate`, parts without dependence have trees
-    of their own.
+    """The tree over the variables of a table; `resolved`: with nothing contracted and no support,
+    see `structure_of_similarities`.
 
     Variables that are not categorical have no states for others to depend on: they become leaves,
     unless all hidden variables are real vectors themselves."""
     if table.n_vars < 3:
         return _of_one_or_two(measured, table)
-    structure = _learn(measured, table, config, separate)
+    structure = _learn(measured, table, config, resolved)
     if config.gaussian or table.values is None:
         return structure
     return as_leaves(structure, tuple(table.values.arrays))
 
 
-def _learn(measured: Measured, table: Table, config: FitConfig, separate: bool) -> Structure:
+def _learn(measured: Measured, table: Table, config: FitConfig, resolved: bool) -> Structure:
     similarity, distances = measured.similarity, measured.distances
     if similarity is None:
         assert distances is not None
@@ -46,7 +46,7 @@ def _learn(measured: Measured, table: Table, config: FitConfig, separate: bool) 
         sweeps=config.sweeps,
         min_support=config.min_support,
         epsilon=config.epsilon,
-        separate=separate,
+        resolved=resolved,
         n_jobs=config.n_jobs,
         progress=config.progress,
     )
