@@ -24,10 +24,13 @@ from latenttree.engine.arrays import Bools, Floats, Ints
 LEVEL = 0.05
 """Share of false links among those kept, at most; the chance of any among independent variables."""
 
-NEAREST = 128
+NEAREST = 64
 """Variables in the feature of a part, at most: those nearest to the link."""
 
-POWER_STEPS = 20
+MAX_ROUNDS, POWER_STEPS = 20, 10
+
+FEW_LINKS = 20
+"""Links between large parts that are tested together, at most."""
 
 LARGE = 3
 """Variables of a part whose feature averages over the noise of single ones."""
@@ -47,7 +50,9 @@ def dependent_links(whole: Similarity) -> Bools:
         return linked
     n_pairs = whole.n_variables * (whole.n_variables - 1) / 2
     kept = linked & _discoveries(_pair_evidence(whole, rho), n_pairs)
-    while not kept[linked].all():
+    for _ in range(MAX_ROUNDS):
+        if kept[linked].all():
+            break
         more = _links_of_parts(whole, kept, np.flatnonzero(linked & ~kept))
         if not len(more):
             break
@@ -64,7 +69,7 @@ def _links_of_parts(whole: Similarity, kept: Bools, links: Ints) -> Ints:
     evidence = np.log(2) + log_ndtr(-z)
     found = links[evidence <= np.log(LEVEL / (n_parts * (n_parts - 1) / 2))]
     large = np.flatnonzero(smaller >= LARGE)
-    if len(found) or not len(large):
+    if len(found) or not 0 < len(large) <= FEW_LINKS:
         return found
     total = float((z[large] ** 2).sum())
     best = large[int(np.argmax(z[large]))]

@@ -40,9 +40,16 @@ def as_leaves(structure: Structure, leaves: Collection[int]) -> Structure:
         np.concatenate([place[tree.edges], np.column_stack([moved, place[moved]])]),
         np.concatenate([tree.lengths, SHORT * new]),
         np.concatenate([structure.standard_errors, 0 * new]),
-        np.concatenate([structure.support, new]),
+        np.concatenate([structure.support, _has_part(structure)[moved] * new]),
     )
     return _with_builder(structure, builder)
+
+
+def _has_part(structure: Structure) -> NDArray[np.bool_]:
+    """`(n_nodes,)` whether a node has an edge of support above 0."""
+    found = np.zeros(structure.tree.n_nodes, dtype=np.bool_)
+    found[structure.tree.edges[structure.support > 0]] = True
+    return found
 
 
 def _rejoined(structure: Structure, leaves: Collection[int]) -> Structure:
