@@ -76,9 +76,7 @@ def replicate(case: Halved, seed: int) -> Run:
 def _data(case: Halved, seed: int) -> tuple[Any, Any, dict[str, Any], Tree | None]:
     if case.label in SIMULATED:
         n = 1000
-        data = make_latent_tree(
-            27, n_samples=2 * n, random_state=seed, **SIMULATED[case.label]
-        )
+        data = make_latent_tree(27, n_samples=2 * n, random_state=seed, **SIMULATED[case.label])
         return data.X[:n], data.X[n:], {"n_states": 2}, data.tree
     _, read, options = SETS[case.label]
     return *random_halves(read(*case.files), seed), options, None

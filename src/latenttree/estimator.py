@@ -76,7 +76,7 @@ class LatentTree(PartialFitMixin, QueryMixin, BaseEstimator):
         takes twice as long. "model": the posterior probability of the edge if the data come from a
         tree, at no cost; too high where they do not.
     n_resamples : int, optional
-        Number of such trees; by default 25, and fewer beyond 1,000 variables, at least 5.
+        Number of such trees; by default 25, and fewer beyond 750 variables, at least 3.
     search : bool, default=True
         Improve doubtful regions of the tree by the likelihood of the model.
     tree : "majority" (default) or "most_probable"

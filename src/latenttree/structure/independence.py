@@ -29,6 +29,9 @@ NEAREST = 64
 
 MAX_ROUNDS, POWER_STEPS = 20, 10
 
+MANY_VARIABLES = 3000
+"""Beyond so many variables features of parts are compared twice only."""
+
 FEW_LINKS = 20
 """Links between large parts that are tested together, at most."""
 
@@ -50,7 +53,7 @@ def dependent_links(whole: Similarity) -> Bools:
         return linked
     n_pairs = whole.n_variables * (whole.n_variables - 1) / 2
     kept = linked & _discoveries(_pair_evidence(whole, rho), n_pairs)
-    for _ in range(MAX_ROUNDS):
+    for _ in range(MAX_ROUNDS if whole.n_variables <= MANY_VARIABLES else 2):
         if kept[linked].all():
             break
         more = _links_of_parts(whole, kept, np.flatnonzero(linked & ~kept))
@@ -160,7 +163,7 @@ def _correlation(block: Floats, m: int) -> float:
     weights of a single factor: the first eigenvector of its similarities."""
     one, other = (_factor(part) for part in (block[:m, :m], block[m:, m:]))
     within = (one @ block[:m, :m] @ one) * (other @ block[m:, m:] @ other)
-    return float(one @ block[:m, m:] @ other / np.sqrt(max(within, 1e-12)))
+    return float(one @ block[:m, m:] @ other / np.sqrt(np.maximum(within, 1e-12)))
 
 
 def _factor(block: Floats) -> Floats:

@@ -30,7 +30,7 @@ from latenttree.tree import Tree
 Learner = Callable[[Table], Tree]
 """The tree of a table, in which nothing is contracted."""
 
-RESAMPLES, FEWEST_RESAMPLES, MANY_VARIABLES = 25, 5, 1000
+RESAMPLES, FEWEST_RESAMPLES, MANY_VARIABLES = 25, 3, 750
 """Trees that are learned by default, at least and beyond how many variables fewer."""
 
 GROUPS = (0.9, 0.99)
@@ -197,8 +197,8 @@ def smoothed_frequencies(found: Ints, n_resamples: int, posterior: Floats) -> Fl
     """(m,) the expected share of trees with each edge, given that `found` of `n_resamples` have it.
 
     Frequencies of edges with like posterior probabilities have a beta distribution, whose mean and
-    spread are those of these edges (empirical Bayes): 5 of 5 trees mean more where most edges are in
-    all of them. Where there are few such edges the distribution is uniform."""
+    spread are those of these edges (empirical Bayes): 5 of 5 trees mean more where most edges are
+    in all of them. Where there are few such edges the distribution is uniform."""
     out = np.empty(len(found))
     group = np.digitize(posterior, GROUPS)
     for g in np.unique(group).tolist():
