@@ -67,7 +67,7 @@ def fit(case: Noise, seed: int) -> Run:
 
 
 def apart(X: NDArray[Any], Y: NDArray[Any], kind: str) -> float:
-    """Mean log-likelihood of Y by the marginal distributions of X, smoothed by one pseudo-sample."""
+    """Mean log-likelihood of Y by the marginal distributions of X, with one pseudo-sample."""
     if kind == "gaussian":
         variance = X.var(axis=0)
         square = (Y - X.mean(axis=0)) ** 2

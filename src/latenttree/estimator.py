@@ -72,7 +72,7 @@ class LatentTree(PartialFitMixin, QueryMixin, BaseEstimator):
         Edges with a smaller posterior probability are contracted.
     support : "subsample" (default), "bootstrap" or "model"
         What `diagnostics_.support` is. "subsample": how often an edge comes back in trees of random
-        halves of the samples. "bootstrap": in trees of as many samples drawn with replacement, which
+        halves of the samples. "bootstrap": in trees of as many samples, drawn with replacement;
         takes twice as long. "model": the posterior probability of the edge if the data come from a
         tree, at no cost; too high where they do not.
     n_resamples : int, optional

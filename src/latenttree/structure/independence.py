@@ -1,8 +1,8 @@
 """Which parts of the variables are dependent: links of the spanning tree that stand out of noise.
 
 A link of the spanning tree is the strongest pair between the two sides that it joins, so of all
-`p (p - 1) / 2` pairs it was picked as the best. Links are kept by the rule of Benjamini and Hochberg
-over all pairs: among independent variables a single link is kept once in `1 / LEVEL` tables; where
+`p (p - 1) / 2` pairs it was picked as the best. Links are kept by the rule of Benjamini and
+Hochberg over all pairs: among independent variables a single link is kept once in `1 / LEVEL` tables; where
 most links are real, weaker ones are kept too. Parts whose single pairs are all weak are then
 compared by features, sums over the variables of a part, whose noise averages out; these tests are
 as many as there are pairs of parts.

@@ -1,10 +1,10 @@
 """The stage `estimate_support`: how often an edge comes back in samples like these.
 
 The posterior probability of an edge (`support`) supposes that the data come from a tree. Where they
-do not, errors of the model are larger than sampling noise, and only learning again shows what stays.
-A random half of the samples, drawn without replacement, differs from all of them by as much as a
-bootstrap sample does, `Var = sigma^2 / n`, takes half the time, and no sample is there twice, so that
-cross-fitting keeps its two parts apart.
+do not, errors of the model are larger than sampling noise, and only learning again shows what
+stays. A random half of the samples, drawn without replacement, differs from all of them by as much
+as a bootstrap sample does, `Var = sigma^2 / n`, takes half the time, and no sample is there twice,
+so that cross-fitting keeps its two parts apart.
 """
 
 from __future__ import annotations
