@@ -243,7 +243,7 @@ class LatentTree(PartialFitMixin, QueryMixin, BaseEstimator):
             compiler.wait("model")
             learned = learn_model(structure, table, states, measured, config)
             support = estimate_support(learned.structure, table, states, config)
-        report = diagnose(table, states, measured, learned, support, config.progress.seconds)
+        report = diagnose(table, states, measured, learned, config.progress.seconds, support)
         self._set_fitted(X, table, learned, measured, report)
         first_fit_done()
         return self

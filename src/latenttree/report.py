@@ -145,11 +145,13 @@ def diagnose(
     states: States,
     measured: Measured,
     learned: Learned,
-    support: Support,
     seconds: dict[str, float],
+    support: Support | None = None,
 ) -> Diagnostics:
-    """The report of a fit, gathered from the results of its stages."""
+    """The report of a fit, gathered from the results of its stages; without `support`, edges have
+    that of the structure stage."""
     structure, fitted = learned.structure, learned.fitted
+    support = support or Support(structure.support, "model")
     p = table.n_vars
     report = Diagnostics(
         n_states=states.n_states,

@@ -2,8 +2,8 @@
 
 A link of the spanning tree is the strongest pair between the two sides that it joins, so of all
 `p (p - 1) / 2` pairs it was picked as the best. Links are kept by the rule of Benjamini and
-Hochberg over all pairs: among independent variables a single link is kept once in `1 / LEVEL` tables; where
-most links are real, weaker ones are kept too. Parts whose single pairs are all weak are then
+Hochberg over all pairs: among independent variables a single link is kept once in `1 / PAIR_LEVEL`
+tables; where most links are real, weaker ones are kept too. Parts whose single pairs are all weak are then
 compared by features, sums over the variables of a part, whose noise averages out; these tests are
 as many as there are pairs of parts.
 """
@@ -21,8 +21,9 @@ from latenttree.distances.correlations import KURTOSIS_RATIO, values_of_pairs
 from latenttree.distances.similarity import Similarity
 from latenttree.engine.arrays import Bools, Floats, Ints
 
-LEVEL = 0.05
-"""Share of false links among those kept, at most; the chance of any among independent variables."""
+PAIR_LEVEL, LEVEL = 0.01, 0.05
+"""Share of false links among those kept as single pairs, at most; and the chance that independent
+parts are joined by their features."""
 
 NEAREST = 64
 """Variables in the feature of a part, at most: those nearest to the link."""
@@ -80,10 +81,10 @@ def _links_of_parts(whole: Similarity, kept: Bools, links: Ints) -> Ints:
 
 
 def _discoveries(evidence: Floats, n_pairs: float) -> Bools:
-    """Which log p-values are discoveries at `LEVEL`, of `n_pairs` that could have been: those up to
-    the largest with `p_(i) <= LEVEL i / n_pairs`."""
+    """Which log p-values are discoveries at `PAIR_LEVEL`, of `n_pairs` that could have been: those up to
+    the largest with `p_(i) <= PAIR_LEVEL i / n_pairs`."""
     order = np.argsort(evidence, kind="stable")
-    allowed = np.log(LEVEL * np.arange(1, len(evidence) + 1) / n_pairs)
+    allowed = np.log(PAIR_LEVEL * np.arange(1, len(evidence) + 1) / n_pairs)
     below = np.flatnonzero(evidence[order] <= allowed)
     found = np.zeros(len(evidence), dtype=np.bool_)
     found[order[: below[-1] + 1 if len(below) else 0]] = True
