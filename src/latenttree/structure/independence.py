@@ -3,9 +3,9 @@
 A link of the spanning tree is the strongest pair between the two sides that it joins, so of all
 `p (p - 1) / 2` pairs it was picked as the best. Links are kept by the rule of Benjamini and
 Hochberg over all pairs: among independent variables a single link is kept once in `1 / PAIR_LEVEL`
-tables; where most links are real, weaker ones are kept too. Parts whose single pairs are all weak are then
-compared by features, sums over the variables of a part, whose noise averages out; these tests are
-as many as there are pairs of parts.
+tables; where most links are real, weaker ones are kept too. Parts whose single pairs are all weak
+are then compared by features, sums over the variables of a part, whose noise averages out; these
+tests are as many as there are pairs of parts.
 """
 
 from __future__ import annotations
@@ -81,8 +81,8 @@ def _links_of_parts(whole: Similarity, kept: Bools, links: Ints) -> Ints:
 
 
 def _discoveries(evidence: Floats, n_pairs: float) -> Bools:
-    """Which log p-values are discoveries at `PAIR_LEVEL`, of `n_pairs` that could have been: those up to
-    the largest with `p_(i) <= PAIR_LEVEL i / n_pairs`."""
+    """Which log p-values are discoveries at `PAIR_LEVEL`, of `n_pairs` that could have been: those
+    up to the largest with `p_(i) <= PAIR_LEVEL i / n_pairs`."""
     order = np.argsort(evidence, kind="stable")
     allowed = np.log(PAIR_LEVEL * np.arange(1, len(evidence) + 1) / n_pairs)
     below = np.flatnonzero(evidence[order] <= allowed)
