@@ -6,6 +6,10 @@ Hochberg over all pairs: among independent variables a single link is kept once 
 tables; where most links are real, weaker ones are kept too. Parts whose single pairs are all weak
 are then compared by features, sums over the variables of a part, whose noise averages out; these
 tests are as many as there are pairs of parts.
+
+Where very many pairs are weakly dependent, as words are, no single one may stand out. So the links
+that do not are first taken together: if squared correlations between parts are larger on average
+than those of independent variables, everything stays joined.
 """
 
 from __future__ import annotations
@@ -31,7 +35,11 @@ NEAREST = 64
 MAX_ROUNDS, POWER_STEPS = 20, 10
 
 MANY_VARIABLES = 3000
-"""Beyond so many variables features of parts are compared twice only."""
+"""Beyond so many variables features of parts are not compared."""
+
+MANY_PAIRS, FEW_ROWS, GENERAL = 20_000, 20, 3.0
+"""Pairs that are taken together, at most; variables that these must have; and how many standard
+errors their mean square must lie above that of independent variables."""
 
 FEW_LINKS = 20
 """Links between large parts that are tested together, at most."""
@@ -54,7 +62,9 @@ def dependent_links(whole: Similarity) -> Bools:
         return linked
     n_pairs = whole.n_variables * (whole.n_variables - 1) / 2
     kept = linked & _discoveries(_pair_evidence(whole, rho), n_pairs)
-    for _ in range(MAX_ROUNDS if whole.n_variables <= MANY_VARIABLES else 2):
+    if kept[linked].all() or _weakly_dependent(whole, kept):
+        return linked
+    for _ in range(MAX_ROUNDS if whole.n_variables <= MANY_VARIABLES else 0):
         if kept[linked].all():
             break
         more = _links_of_parts(whole, kept, np.flatnonzero(linked & ~kept))
@@ -62,6 +72,26 @@ def dependent_links(whole: Similarity) -> Bools:
             break
         kept[more] = True
     return kept
+
+
+def _weakly_dependent(whole: Similarity, kept: Bools) -> bool:
+    """Whether variables that no kept link touches depend on others, most of them a little.
+
+    With independent variables `n rho^2` has the mean `_null_variance`, whatever their
+    distributions. Means over the pairs of one such variable with others are independent from
+    variable to variable, and their standard error is that of their spread."""
+    p = whole.n_variables
+    alone = np.setdiff1d(np.arange(p), whole.mst[kept])
+    if len(alone) < FEW_ROWS:
+        return False
+    rng = np.random.default_rng(0)
+    n_others = max(min(MANY_PAIRS // len(alone), p - 1), 10)
+    rows = np.repeat(alone, n_others)
+    others = (rows + 1 + rng.integers(0, p - 1, len(rows))) % p
+    square = whole.source.n * whole.of_pairs(np.column_stack([rows, others])) ** 2
+    means = square.reshape(len(alone), n_others).mean(axis=1)
+    error = means.std(ddof=1) / np.sqrt(len(alone))
+    return float(means.mean() - _null_variance(int(whole.source.n_directions))) > GENERAL * error
 
 
 def _links_of_parts(whole: Similarity, kept: Bools, links: Ints) -> Ints:
