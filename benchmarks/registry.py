@@ -38,6 +38,8 @@ MODULE_OF = {
     "ablation": "ablation",
     "deep": "deep",
     "harder": "harder",
+    "replication": "replication",
+    "independent": "independent",
     "families": "families",
     "missing": "missing",
     "stocks": "stocks",

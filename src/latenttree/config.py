@@ -34,6 +34,8 @@ class FitConfig:
     distances: Literal["pooled", "pairwise"] = "pooled"
     epsilon: float | None = None
     min_support: float = 0.5
+    support: Literal["subsample", "bootstrap", "model"] = "subsample"
+    n_resamples: int | None = None
     search: bool = True
     tree: Literal["majority", "most_probable"] = "majority"
     refine: Literal["em"] | None = "em"
@@ -59,7 +61,9 @@ class FitConfig:
         check_choice("refine", self.refine, ("em", None))
         check_choice("handle_unknown", self.handle_unknown, ("missing", "error"))
         check_choice("tree", self.tree, ("majority", "most_probable"))
+        check_choice("support", self.support, ("subsample", "bootstrap", "model"))
         check_structure_options(self.min_support, self.epsilon)
+        check_resamples(self.n_resamples)
         memory_bytes(self.memory_limit)
         check_refinement_options(self.max_iter, self.tol, self.smoothing, self.validation_fraction)
 
@@ -101,6 +105,13 @@ def check_structure_options(min_support: Any, epsilon: Any) -> None:
     )
     possible = epsilon is None or (isinstance(epsilon, Real) and float(epsilon) > 0)
     check_option("epsilon", epsilon, possible, "give a number above 0, or None", " is no distance")
+
+
+def check_resamples(n_resamples: Any) -> None:
+    """Raise where a number of resamples is none."""
+    possible = n_resamples is None or (isinstance(n_resamples, Integral) and int(n_resamples) >= 1)
+    remedy, problem = "give an integer, 1 or more, or None", " is no number of resamples"
+    check_option("n_resamples", n_resamples, possible, remedy, problem)
 
 
 def check_refinement_options(

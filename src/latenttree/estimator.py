@@ -37,6 +37,7 @@ from latenttree.search.annotation import annotate
 from latenttree.search.growth import grow, grows
 from latenttree.search.stage import Learned, search
 from latenttree.structure.learn import Structure
+from latenttree.structure.resampling import estimate_support
 from latenttree.structure.stage import learn_structure, rival_structures
 from latenttree.tree import Tree
 
@@ -74,6 +75,13 @@ class LatentTree(PartialFitMixin, QueryMixin, BaseEstimator):
         The paper's fixed threshold for local grouping, in place of noise-aware joining.
     min_support : float in [0, 1], default=0.5
         Edges with a smaller posterior probability are contracted.
+    support : "subsample" (default), "bootstrap" or "model"
+        What `diagnostics_.support` is. "subsample": how often an edge comes back in trees of random
+        halves of the samples. "bootstrap": in trees of as many samples, drawn with replacement;
+        takes twice as long. "model": the posterior probability of the edge if the data come from a
+        tree, at no cost; too high where they do not.
+    n_resamples : int, optional
+        Number of such trees; by default 25, and fewer beyond 750 variables, at least 3.
     search : bool, default=True
         Improve doubtful regions of the tree by the likelihood of the model.
     tree : "majority" (default) or "most_probable"
@@ -183,6 +191,8 @@ class LatentTree(PartialFitMixin, QueryMixin, BaseEstimator):
         distances: Literal["pooled", "pairwise"] = "pooled",
         epsilon: float | None = None,
         min_support: float = 0.5,
+        support: Literal["subsample", "bootstrap", "model"] = "subsample",
+        n_resamples: int | None = None,
         search: bool = True,
         tree: Literal["majority", "most_probable"] = "majority",
         refine: Literal["em"] | None = "em",
@@ -209,6 +219,8 @@ class LatentTree(PartialFitMixin, QueryMixin, BaseEstimator):
         self.distances = distances
         self.epsilon = epsilon
         self.min_support = min_support
+        self.support = support
+        self.n_resamples = n_resamples
         self.search = search
         self.tree = tree
         self.refine = refine
@@ -249,8 +261,10 @@ class LatentTree(PartialFitMixin, QueryMixin, BaseEstimator):
             give_back_freed()
             compiler.wait("model")
             learned = learn_model(structure, rivals, table, states, measured, config)
+            support = estimate_support(learned.structure, table, states, config)
+            learned = annotate(learned, support.values, table)
             fit = judge_fit(table, learned, config)
-        report = diagnose(table, states, measured, learned, config.progress.seconds, fit)
+        report = diagnose(table, states, measured, learned, config.progress.seconds, support, fit)
         self._set_fitted(X, table, learned, measured, report)
         first_fit_done()
         return self
@@ -381,18 +395,18 @@ def learn_model(
     measured: Measured,
     config: FitConfig,
 ) -> Learned:
-    """The stages from a tree to its model: parameters, `refine`, `search`, `grow`, `annotate`.
+    """The stages from a tree to its model: parameters, `refine`, `search`, `grow`.
 
     Where many rows are equal, each is used once with a weight, see `distinct_rows`, unless samples
     are held out. There is no model of one or two variables where one has numbers: their tree
     has no hidden node, and an emission is a distribution given the states of one."""
     if table.n_vars < 3 and table.has_numbers and not config.gaussian:
-        return annotate(Learned(structure), table)
+        return Learned(structure)
     rows = table if config.validation_fraction else distinct_rows(table)
     start = estimate_parameters(structure, rows, states, measured, config)
     fitted = refine(start, rows, config)
     learned = search(structure, fitted, rows, states, measured, config)
-    return annotate(grow(learned, rivals, rows, states, measured.basis, config), table)
+    return grow(learned, rivals, rows, states, measured.basis, config)
 
 
 def memory_to_reserve(X: Any, config: FitConfig) -> int:

@@ -22,6 +22,7 @@ from latenttree.model.tree_model import TreeModel
 from latenttree.refinement.fitted import Fitted
 from latenttree.search.stage import Learned
 from latenttree.structure.learn import Structure
+from latenttree.structure.resampling import Support
 from latenttree.structure.summary import effective_depth, samples_needed
 
 WORST_CONDITION = 1e4
@@ -43,12 +44,17 @@ class Diagnostics:
     n_states_evidence : with `n_states="auto"`, one row for each possible direction: held-out
         canonical correlation (median over variables) and the share of variables in which it is
         significant.
-    support : (E,) for each edge of `tree_` the posterior probability that its length is not zero,
-        times the share of agreeing optima: of the local optima that sweeps ended in from several
-        starts, weighted by likelihood, those that have the edge (1 where there was one start). For
-        an edge that the search made: the share of likelihood of those topologies of its region
-        that contain it. 0 marks an edge that joins parts between which the data show no
-        dependence.
+    support : (E,) for each edge of `tree_` how often it comes back in samples like these; see
+        `structure.resampling.estimate_support`. 1 for the edge to a leaf, which every tree has; 0
+        for an edge that joins parts between which the data show no dependence. With
+        `support_method` "model" the posterior probability that the edge's length is not zero, times
+        the share of agreeing optima: of the local optima that sweeps ended in from several starts,
+        weighted by likelihood, those that have the edge (1 where there was one start). For an edge
+        that the search made: the share of likelihood of those topologies of its region that contain
+        it.
+    support_method : "subsample", "bootstrap" or "model"; "none" where a tree was learned without
+        either.
+    n_resamples : trees that were learned for the support.
     standard_errors : (E,) of the edge lengths; infinite between parts at infinite distance, zero
         where not estimated.
     n_unmeasurable : pairs of variables whose distance does not stand out of its noise.
@@ -80,6 +86,8 @@ class Diagnostics:
     hidden_states: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     n_states_evidence: NDArray[Any] | None = None
     support: Floats = field(default_factory=lambda: np.empty(0))
+    support_method: str = "model"
+    n_resamples: int = 0
     standard_errors: Floats = field(default_factory=lambda: np.empty(0))
     n_unmeasurable: int = 0
     n_pairs: int = 0
@@ -145,15 +153,20 @@ def diagnose(
     measured: Measured,
     learned: Learned,
     seconds: dict[str, float],
+    support: Support | None = None,
     fit: TreeFit | None = None,
 ) -> Diagnostics:
-    """The report of a fit, gathered from the results of its stages."""
+    """The report of a fit, gathered from the results of its stages; without `support`, edges have
+    that of the structure stage."""
     structure, fitted = learned.structure, learned.fitted
+    support = support or Support(structure.support, "model")
     p = table.n_vars
     report = Diagnostics(
         n_states=states.n_states,
         n_states_evidence=states.evidence,
-        support=structure.support,
+        support=support.values,
+        support_method=support.method,
+        n_resamples=support.n_resamples,
         standard_errors=structure.standard_errors,
         n_unmeasurable=measured.n_unmeasurable,
         n_pairs=p * (p - 1) // 2,

@@ -148,6 +148,8 @@ SMALL: dict[str, list[str]] = {
     "ablation": ["--row", "d = 100", "--set", "from_truth=yes"],
     "deep": ["--set", "correlations=0.8", "--set", "samples=1000"],
     "harder": ["--row", "caterpillar, p = 27, d = 2, k = 2, N = 500"],
+    "replication": ["--row", "simulated, random"],
+    "independent": ["--row", "binary, 500 x 20"],
     "families": ["--row", "ordinal, k = 2", "--row", "scalars", "--set", "n_samples=4000"],
     "missing": ["--row", "categorical", "--set", "n_vars=9"],
     "stocks": ["--row", "gaps"],

@@ -355,12 +355,6 @@ def test_duplicate_columns_are_reported() -> None:
     assert any("copy" in message for message in model.diagnostics_.messages)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    raises=AssertionError,
-    reason="a leaf's link is held against the best of p - 1 noise correlations, but the feature it "
-    "is correlated with has weights and signs that are fitted to that noise",
-)
 def test_independent_columns_are_joined_without_support() -> None:
     """The best of 28 noise correlations may stand out once in a while, not four times in six."""
     doubtful = [learn(codes(n=2000, p=8, seed=seed)).diagnostics_.support for seed in range(6)]

@@ -16,6 +16,10 @@ MANY_VARIABLES = 1000
 """Variables from which on there must be enough samples to tell them apart."""
 
 
+VISIBLE = 0.3
+"""Canonical correlations that are weaker than this may stay undetected without an error."""
+
+
 class DetectionLimitError(DataError):
     """The dependence between the variables is too weak for this many samples."""
 
@@ -41,8 +45,8 @@ def check_detection(
 ) -> None:
     """Raise where no tree should be returned: too many states, or too little signal.
 
-    Two states and variables that are used whole cannot fail so: independent variables are then
-    simply joined without support."""
+    Two states and variables that are used whole cannot fail so, nor can samples that would show
+    correlations below `VISIBLE`: independent variables are then simply joined without support."""
     alone = _without_neighbour(distances)
     if alone.mean() <= 0.5:
         return
@@ -50,8 +54,8 @@ def check_detection(
     lost = f"{int(alone.sum())} of {table.n_vars} variables"
     if n_directions > 1:
         _check_fewer_states(lost, n_directions, table, gaussian, seed, n_jobs)
-    if (free_dimensions(table) > n_directions).any():
-        d, n = int(free_dimensions(table).max()), table.total_weight
+    d, n = int(free_dimensions(table).max()), table.total_weight
+    if (free_dimensions(table) > n_directions).any() and d > VISIBLE**2 * n:
         raise DetectionLimitError(
             f"below the detection limit: {lost} show no measurable dependence with up to {d:,} "
             f"dimensions in {n:,.0f} samples (a canonical correlation must exceed about "

@@ -72,6 +72,7 @@ class Similarity:
     feature_leaves : number of leaves in the feature of a branch.
     copies : (c, 2) edges of the spanning tree between exact copies: their similarity is 1, whatever
         the source says.
+    gaps : whether values are missing: kurtosis ratios then contain the share that is not.
     """
 
     source: CorrelationSource
@@ -80,6 +81,7 @@ class Similarity:
     mst: Ints
     feature_leaves: int = FEATURE_LEAVES
     copies: Ints = field(default_factory=lambda: NO_PAIRS)
+    gaps: bool = False
 
     @property
     def exact(self) -> bool:
@@ -221,7 +223,8 @@ def mark_copies(whole: Similarity, table: Table) -> Similarity:
     copies: each value needs `COPY_SAMPLES` samples."""
     strong = whole.mst[np.abs(whole.of_pairs(whole.mst)) > 0.8]
     pairs = [(a, b) for a, b in strong.tolist()]
-    return replace(whole, copies=strong[table.copies(pairs, COPY_SAMPLES)] if pairs else strong)
+    copies = strong[table.copies(pairs, COPY_SAMPLES)] if pairs else strong
+    return replace(whole, copies=copies, gaps=table.has_missing)
 
 
 def component(whole: Similarity, members: Ints) -> Similarity:

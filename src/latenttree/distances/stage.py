@@ -122,8 +122,9 @@ def _counted_states(table: Table, fewest: int, config: FitConfig) -> States:
     return States(evidence.n_states, evidence.n_states - 1, most, evidence.directions, "auto")
 
 
-def measure(table: Table, states: States, config: FitConfig) -> Measured:
-    """Similarities of all pairs of variables, with their minimum spanning tree.
+def measure(table: Table, states: States, config: FitConfig, *, check: bool = True) -> Measured:
+    """Similarities of all pairs of variables, with their minimum spanning tree; with `check`,
+    `DataError` where the data cannot show a tree.
 
     Matrices of all pairs where they fit in `memory_limit`, else what the structure needs of them.
     One or two variables have no spanning tree, only the distance between them."""
@@ -136,7 +137,8 @@ def measure(table: Table, states: States, config: FitConfig) -> Measured:
             if plan.mode != "matrices":
                 return measure_counts(table, plan, config.n_jobs)
         distances = _all_pairs(table, states, config)
-    check_detection(distances, table, config.gaussian, config.seed, config.n_jobs)
+    if check:
+        check_detection(distances, table, config.gaussian, config.seed, config.n_jobs)
     if config.baseline is not None:
         return Measured(None, distances, distances.basis, plan)
     with config.progress.stage("spanning tree"):

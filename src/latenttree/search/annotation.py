@@ -8,17 +8,17 @@ from dataclasses import replace
 import numpy as np
 
 from latenttree.data import Table
+from latenttree.engine.arrays import Floats
 from latenttree.model.signs import edge_signs, ordered_variables
 from latenttree.refinement.fitted import Fitted
 from latenttree.search.stage import Learned
 from latenttree.tree import Tree
 
 
-def annotate(learned: Learned, table: Table) -> Learned:
-    """The same result, its tree with `signs` and `support`. An edge of support 0 joins parts
+def annotate(learned: Learned, support: Floats, table: Table) -> Learned:
+    """The same result, its tree with `signs` and `support` `(E,)`. An edge of support 0 joins parts
     without dependence and has no sign; without a model there are no signs."""
     structure, fitted = learned.structure, learned.fitted
-    support = structure.support
     if fitted is None:
         tree = structure.tree.with_evidence(support=support)
         return Learned(replace(structure, tree=tree))

@@ -22,6 +22,7 @@ from latenttree.data.chunk import Chunk
 from latenttree.distances.stage import States
 from latenttree.engine import Gathered
 from latenttree.model.held_out import split_samples
+from latenttree.model.independence import independent_across
 from latenttree.model.likelihood import total_log_likelihood
 from latenttree.model.samples import Samples, evidence_of, marginals, model_dims
 from latenttree.model.state_bounds import most_states
@@ -306,7 +307,9 @@ class _Growth:
             seed=self.config.seed,
             n_jobs=self.config.n_jobs,
         )
-        used = without_unused_states(averaged, everything.n_samples)
+        joins = np.flatnonzero(found.structure.support == 0)
+        apart = independent_across(averaged, joins, self.table)
+        used = without_unused_states(apart, everything.n_samples)
         model = canonical_states(used)
         n_jobs = self.config.n_jobs
         samples = effective_samples(model, everything, n_jobs)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from latenttree.config import FitConfig
 from latenttree.data import Table
 from latenttree.distances.stage import Measured, States
 from latenttree.model.held_out import split_samples
+from latenttree.model.independence import independent_across
 from latenttree.model.samples import marginals
 from latenttree.model.tree_model import TreeModel
 from latenttree.parameters.moment_start import condition_numbers, moment_start
@@ -45,12 +46,16 @@ def search(
     config: FitConfig,
 ) -> Learned:
     """The tree whose doubtful regions likelihood prefers, with a number of states at each hidden
-    node that BIC supports, where more than one number is allowed."""
+    node that BIC supports, where more than one number is allowed. Across edges of support 0 the
+    model is one of independence."""
     if config.searches:
         structure, fitted = _search_tree(structure, fitted, table, measured.basis, config)
     most = states.most_states
     if config.refine is not None and most is not None and most > 2:
         fitted = _search_states(fitted, table, states.n_states, most, config)
+    joins = np.flatnonzero(structure.support == 0)
+    if len(joins):
+        fitted = replace(fitted, model=independent_across(fitted.model, joins, table))
     return Learned(structure, fitted)
 
 

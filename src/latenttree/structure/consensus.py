@@ -50,12 +50,13 @@ class Optimum(NamedTuple):
 
 
 def best_tree(
-    part: Similarity, merged: TreeBuilder, n_jobs: int
+    part: Similarity, merged: TreeBuilder, n_jobs: int, quick: bool = False
 ) -> tuple[Optimum, NDArray[np.float64]]:
     """The swept tree that the others agree with most, edges sorted, and the agreement `(E,)` on
     each of its edges; 1 where there is a single start.
 
-    Starts after the second are tried only where the first two disagree."""
+    Starts after the second are tried only where the first two disagree, and not where it must be
+    `quick`."""
     if not _has_rivals(part):
         changes = sweep(merged, part, n_jobs)
         merged.sort()
@@ -65,7 +66,7 @@ def best_tree(
         changes = sweep(tree, part, n_jobs)
         value = tree_log_likelihood(tree, part)
         optima.append(Optimum(tree, value, edge_splits(tree), changes))
-        if len(optima) == 2 and _agree(optima[0], optima[1], part, n_jobs):
+        if len(optima) == 2 and (quick or _agree(optima[0], optima[1], part, n_jobs)):
             break
     votes = _votes(optima)
     best = max(optima, key=lambda o: (sum(votes[s] for s in o.splits.values()), o.log_likelihood))

@@ -7,6 +7,7 @@ variable, which becomes a leaf of it.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -47,7 +48,7 @@ def hidden_chow_liu(similarity: Similarity, table: Table, n_jobs: int = 1) -> St
         edges = minimum_spanning_tree(information.max() - information)
     rho = np.maximum(np.abs(similarity.of_pairs(edges)), LEAST_SIMILARITY)
     tree = Tree.build(table.names, edges, -np.log(rho) * similarity.distance_scale)
-    return hidden_copies(Structure.of_tree(tree))
+    return replace(hidden_copies(Structure.of_tree(tree)), shape="hidden Chow-Liu")
 
 
 def hidden_copies(structure: Structure) -> Structure:

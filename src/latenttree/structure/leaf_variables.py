@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.structure.builder import TreeBuilder
+from latenttree.structure.independence import parts_of
 from latenttree.structure.learn import Structure
 
 SHORT = 0.05
@@ -24,9 +25,10 @@ def as_leaves(structure: Structure, leaves: Collection[int]) -> Structure:
                                       |
                                       x
     """
-    tree = structure.tree
-    if tree.n_observed < 3:
+    if structure.tree.n_observed < 3:
         return structure
+    structure = _rejoined(structure, leaves)
+    tree = structure.tree
     moved = _misplaced(structure, leaves)
     if not len(moved):
         return structure
@@ -38,12 +40,61 @@ def as_leaves(structure: Structure, leaves: Collection[int]) -> Structure:
         np.concatenate([place[tree.edges], np.column_stack([moved, place[moved]])]),
         np.concatenate([tree.lengths, SHORT * new]),
         np.concatenate([structure.standard_errors, 0 * new]),
-        np.concatenate([structure.support, new]),
+        np.concatenate([structure.support, _has_part(structure)[moved] * new]),
     )
-    result, edge = builder.canonical(tree.observed_names)
+    return _with_builder(structure, builder)
+
+
+def _has_part(structure: Structure) -> NDArray[np.bool_]:
+    """`(n_nodes,)` whether a node has an edge of support above 0."""
+    found = np.zeros(structure.tree.n_nodes, dtype=np.bool_)
+    found[structure.tree.edges[structure.support > 0]] = True
+    return found
+
+
+def _rejoined(structure: Structure, leaves: Collection[int]) -> Structure:
+    """The same structure, its independent parts joined at hidden nodes, so that no variable of
+    `leaves` needs one only to be joined to others.
+
+    All parts are joined to one: the first with a hidden node, else with another variable than
+    `leaves`, else with several variables; to a new hidden node where all are single `leaves`."""
+    tree, real = structure.tree, structure.support > 0
+    is_leaf = np.zeros(tree.n_nodes, dtype=np.bool_)
+    is_leaf[list(leaves)] = True
+    if not is_leaf[tree.edges[~real]].any():
+        return structure
+    part = parts_of(tree.edges[real], tree.n_nodes)
+    degree = np.bincount(tree.edges[real].ravel(), minlength=tree.n_nodes)
+    node = np.arange(tree.n_nodes)
+    rank = np.select([node >= tree.n_observed, ~is_leaf, degree > 0], [0, 1, 2], 3)
+    order = np.lexsort((node, rank))
+    _, first = np.unique(part[order], return_index=True)
+    chosen = order[first]  # the node of each part that joins it to others
+    host = int(order[0]) if rank[order[0]] < 3 else tree.n_nodes
+    joined = np.array([v for v in chosen.tolist() if v != host and part[v] != _label(part, host)])
+    between = np.ones(len(joined))
+    length = np.full(len(joined), tree.lengths[~real].mean())
+    builder = TreeBuilder(
+        tree.n_observed,
+        np.concatenate([tree.edges[real], np.column_stack([joined, host * between.astype(int)])]),
+        np.concatenate([tree.lengths[real], length]),
+        np.concatenate([structure.standard_errors[real], np.inf * between]),
+        np.concatenate([structure.support[real], 0 * between]),
+    )
+    return _with_builder(structure, builder)
+
+
+def _label(part: NDArray[np.int64], node: int) -> int:
+    """The part of a node; -1 for a new one."""
+    return int(part[node]) if node < len(part) else -1
+
+
+def _with_builder(structure: Structure, builder: TreeBuilder) -> Structure:
+    """The same structure with the tree of a builder."""
+    tree, edge = builder.canonical(structure.tree.observed_names)
     return replace(
         structure,
-        tree=result,
+        tree=tree,
         support=builder.support[edge],
         standard_errors=builder.standard_error[edge],
     )

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from latenttree.distances.similarity import Similarity, component
 from latenttree.engine import Progress
@@ -17,6 +16,7 @@ from latenttree.structure.consensus import best_tree
 from latenttree.structure.contraction import contract_unsupported
 from latenttree.structure.edge_evidence import edge_tests
 from latenttree.structure.grouping import group_all
+from latenttree.structure.independence import dependent_links, parts_of
 from latenttree.structure.merging import ZERO_LENGTH, contract_zero, merge
 from latenttree.structure.support import fit_support
 from latenttree.tree import Tree
@@ -43,6 +43,7 @@ class Structure:
     n_components: int = 1
     n_duplicates: int = 0
     search: list[list[float]] = field(default_factory=list)
+    shape: Literal["latent tree", "hidden Chow-Liu"] = "latent tree"
 
     @classmethod
     def of_tree(cls, tree: Tree) -> Structure:
@@ -70,17 +71,22 @@ def structure_of_similarities(
     sweeps: bool = True,
     min_support: float = 0.5,
     epsilon: float | None = None,
+    resolved: bool = False,
     n_jobs: int = 1,
     progress: Progress | None = None,
 ) -> Structure:
     """The tree over variables with the given similarities.
+
+    Parts that the data do not show to be dependent (`dependent_links`) get trees of their own,
+    joined by edges of support 0 that have no hidden nodes of their own. `resolved`: one tree of
+    all variables, in which nothing is contracted and no support computed.
 
     Exact similarities need no sweeps and no support: grouping and merging alone are exact.
     """
     progress = progress or Progress()
     kept, copies, mst = _duplicates(whole)
     reduced = component(replace(whole, mst=mst), kept) if len(copies) else whole
-    parts, joins = _components(reduced)
+    parts, joins = _components(reduced, not resolved)
     with progress.stage("grouping"):
         groups = [group_all(part.similarity, n_jobs, epsilon) for part in parts]
     with progress.stage("merging"):
@@ -91,9 +97,11 @@ def structure_of_similarities(
         for part in parts:
             contract_zero(part.tree, zero)
     else:
-        _improve(
-            [part for part in parts if len(part.members) > 2], sweeps, min_support, n_jobs, progress
-        )
+        large = [part for part in parts if len(part.members) > 2]
+        if sweeps:
+            _sweep(large, resolved, n_jobs, progress)
+        if not resolved:
+            _contract(large, min_support, n_jobs, progress)
     builder = _assemble(parts, joins, kept, copies, reduced)
     tree, edge = builder.canonical(names, whole.distance_scale)
     support = builder.support[edge]
@@ -109,20 +117,23 @@ def structure_of_similarities(
     )
 
 
-def _improve(
-    parts: list[_Part], sweeps: bool, min_support: float, n_jobs: int, progress: Progress
-) -> None:
-    """Sweep over the trees of parts, in place, and contract the edges that the data do not
-    support."""
-    if sweeps:
-        with progress.stage("sweeps"):
-            for part in parts:
-                best, part.agreement = best_tree(part.similarity, part.tree, n_jobs)
-                part.tree, part.changes = best.tree, best.changes
+def _sweep(parts: list[_Part], resolved: bool, n_jobs: int, progress: Progress) -> None:
+    """Sweep over the trees of parts, in place; from two starts at most where the tree is to be
+    `resolved` only."""
+    with progress.stage("sweeps"):
+        for part in parts:
+            best, part.agreement = best_tree(part.similarity, part.tree, n_jobs, resolved)
+            part.tree, part.changes = best.tree, best.changes
+
+
+def _contract(parts: list[_Part], min_support: float, n_jobs: int, progress: Progress) -> None:
+    """Contract the edges that the data do not support, in place. Variables of a part whose number
+    of samples is known were shown to be dependent."""
     with progress.stage("support"):
         for part in parts:
             tests = edge_tests(part.tree, part.similarity, n_jobs)
-            model = fit_support(tests, part.tree.n_observed)
+            dependent = part.similarity.source.n > 1
+            model = fit_support(tests, part.tree.n_observed)._replace(dependent=dependent)
             contract_unsupported(
                 part.tree, part.similarity, tests, model, min_support, part.agreement, n_jobs
             )
@@ -130,14 +141,8 @@ def _improve(
 
 def _count_parts(tree: Tree, support: NDArray[np.float64]) -> int:
     """Parts with an observed node that are left when edges without support are taken away."""
-    label = _components_of(tree.edges[support > 0], tree.n_nodes)
+    label = parts_of(tree.edges[support > 0], tree.n_nodes)
     return len(np.unique(label[: tree.n_observed]))
-
-
-def _components_of(edges: NDArray[np.int64], n: int) -> NDArray[np.int64]:
-    """`(n,)` the connected component of every node, numbered from 0."""
-    graph = coo_array((np.ones(len(edges)), (edges[:, 0], edges[:, 1])), shape=(n, n))
-    return np.asarray(connected_components(graph, directed=False)[1])
 
 
 def _duplicates(
@@ -148,7 +153,7 @@ def _duplicates(
     rho = np.abs(whole.of_pairs(whole.mst))
     zero = whole.mst[-np.log(np.maximum(rho, 1e-300)) <= DUPLICATE]
     p = whole.n_variables
-    label = _components_of(zero, p)
+    label = parts_of(zero, p)
     _, first = np.unique(label, return_index=True)
     kept = np.sort(first)
     copies = [(int(first[label[v]]), v) for v in range(p) if first[label[v]] != v]
@@ -156,12 +161,13 @@ def _duplicates(
     return kept, copies, mst[mst[:, 0] != mst[:, 1]]
 
 
-def _components(whole: Similarity) -> tuple[list[_Part], NDArray[np.int64]]:
-    """Parts connected by similarities other than zero, and the spanning edges `(m, 2)` between
-    them."""
-    empty = whole.of_pairs(whole.mst) == 0
+def _components(whole: Similarity, separate: bool) -> tuple[list[_Part], NDArray[np.int64]]:
+    """Parts connected by similarities other than zero, or with `separate` by dependence, and the
+    spanning edges `(m, 2)` between them."""
+    linked = dependent_links(whole) if separate else whole.of_pairs(whole.mst) != 0
+    empty = ~linked
     links, p = whole.mst[~empty], whole.n_variables
-    label = _components_of(links, p)
+    label = parts_of(links, p)
     n_parts = int(label.max()) + 1
     if n_parts == 1:
         return [_Part(np.arange(p), whole)], whole.mst[empty]
@@ -196,9 +202,11 @@ def _assemble(
 ) -> TreeBuilder:
     """One tree in global numbers: the parts', edges that join parts, and edges to duplicates.
 
-    Edges that join parts have support 0 and an infinite standard error."""
+    Edges that join parts have support 0 and an infinite standard error. They lead to the centre of
+    a part, where it has hidden nodes."""
     p = len(kept) + len(copies)
     ends, n_nodes = [], p
+    place = np.arange(p)
     for part in parts:
         part.tree.sort()
         hidden = part.tree.hidden()
@@ -207,13 +215,24 @@ def _assemble(
         number[hidden] = n_nodes + np.arange(len(hidden))
         n_nodes += len(hidden)
         ends.append(number[part.tree.ends])
+        if len(hidden):
+            place[kept[part.members]] = number[_centre(part.tree)]
     rho = np.maximum(np.abs(reduced.of_pairs(joins)), 0.1 / np.sqrt(reduced.n_effective))
     between, same = np.ones(len(joins)), np.ones(len(copies))
     trees = [part.tree for part in parts]
     return TreeBuilder(
         p,
-        np.concatenate([*ends, kept[joins], np.array(copies, dtype=np.int64).reshape(-1, 2)]),
+        np.concatenate([*ends, place[kept[joins]], np.reshape(copies, (-1, 2)).astype(np.int64)]),
         np.concatenate([*(tree.length for tree in trees), -np.log(rho), 0 * same]),
         np.concatenate([*(tree.standard_error for tree in trees), np.inf * between, 0 * same]),
         np.concatenate([*(tree.support for tree in trees), 0 * between, same]),
     )
+
+
+def _centre(tree: TreeBuilder) -> int:
+    """The hidden node none of whose branches has many more observed nodes than half of all."""
+    incidence = tree.incidence()
+    most = np.zeros(tree.n_nodes, dtype=np.int64)
+    np.maximum.at(most, incidence.tail, incidence.n_behind)
+    hidden = tree.hidden()
+    return int(hidden[np.argmin(most[hidden])])

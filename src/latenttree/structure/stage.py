@@ -16,14 +16,17 @@ from latenttree.structure.learn import Structure, structure_of_similarities
 from latenttree.tree import Tree
 
 
-def learn_structure(measured: Measured, table: Table, config: FitConfig) -> Structure:
-    """The tree over the variables of a table.
+def learn_structure(
+    measured: Measured, table: Table, config: FitConfig, *, resolved: bool = False
+) -> Structure:
+    """The tree over the variables of a table; `resolved`: with nothing contracted and no support,
+    see `structure_of_similarities`.
 
     Variables that are not categorical have no states for others to depend on: they become leaves,
     unless all hidden variables are real vectors themselves."""
     if table.n_vars < 3:
         return _of_one_or_two(measured, table)
-    structure = _learn(measured, table, config)
+    structure = _learn(measured, table, config, resolved)
     if config.gaussian or table.values is None:
         return structure
     return as_leaves(structure, tuple(table.values.arrays))
@@ -35,11 +38,11 @@ def rival_structures(measured: Measured, table: Table, config: FitConfig) -> lis
     if measured.similarity is None or table.n_vars < 3:
         return []
     quiet = replace(config, progress=Progress())
-    whole = _learn(measured, table, replace(quiet, min_support=0.0))
+    whole = _learn(measured, table, replace(quiet, min_support=0.0), resolved=False)
     return [hidden_copies(whole), hidden_chow_liu(measured.similarity, table, config.n_jobs)]
 
 
-def _learn(measured: Measured, table: Table, config: FitConfig) -> Structure:
+def _learn(measured: Measured, table: Table, config: FitConfig, resolved: bool) -> Structure:
     similarity, distances = measured.similarity, measured.distances
     if similarity is None:
         assert distances is not None
@@ -55,6 +58,7 @@ def _learn(measured: Measured, table: Table, config: FitConfig) -> Structure:
         sweeps=config.sweeps,
         min_support=config.min_support,
         epsilon=config.epsilon,
+        resolved=resolved,
         n_jobs=config.n_jobs,
         progress=config.progress,
     )

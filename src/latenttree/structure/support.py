@@ -113,12 +113,14 @@ class SupportModel(NamedTuple):
     Internal and pendant edges are two populations: a length of zero is common among the first
     (polytomies), rare among the second (observed nodes inside the tree). A pendant edge counts as
     zero only if it is shown to be shorter than `short`; "not shown to be long" is not enough.
-    Sides of an edge that correlate less than the best noise between them show no dependence."""
+    Sides of an edge that correlate less than the best noise between them show no dependence, unless
+    all are known to be `dependent`."""
 
     n_observed: int
     internal: Mixture
     pendant: Mixture
     short: float
+    dependent: bool = False
 
     def supports(self, tests: EdgeTests) -> NDArray[np.float64]:
         """Support of every tested edge, `(m,)`; exactly zero where the edge joins independent
@@ -134,7 +136,8 @@ class SupportModel(NamedTuple):
                     unsure = length + 2 * error > self.short
                     real = np.where(unsure, np.maximum(real, 0.5), real)
                 support[rows] = real
-        support[tests.dependence < 1.0] = 0.0
+        if not self.dependent:
+            support[tests.dependence < 1.0] = 0.0
         return support
 
 

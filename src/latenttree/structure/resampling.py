@@ -1,0 +1,232 @@
+"""The stage `estimate_support`: how often an edge comes back in samples like these.
+
+The posterior probability of an edge (`support`) supposes that the data come from a tree. Where they
+do not, errors of the model are larger than sampling noise, and only learning again shows what
+stays. A random half of the samples, drawn without replacement, differs from all of them by as much
+as a bootstrap sample does, `Var = sigma^2 / n`, takes half the time, and no sample is there twice,
+so that cross-fitting keeps its two parts apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from latenttree.config import FitConfig
+from latenttree.data import Table
+from latenttree.data.subsets import draw_weights, n_draws
+from latenttree.distances.stage import States, measure
+from latenttree.engine import Progress
+from latenttree.engine.arrays import Bools, Floats, Ints
+from latenttree.structure.copies import hidden_chow_liu
+from latenttree.structure.independence import parts_of
+from latenttree.structure.learn import Structure
+from latenttree.structure.stage import learn_structure
+from latenttree.tree import Tree
+
+Learner = Callable[[Table], Tree]
+"""The tree of a table, in which nothing is contracted."""
+
+RESAMPLES, FEWEST_RESAMPLES, MANY_VARIABLES = 25, 3, 750
+"""Trees that are learned by default, at least and beyond how many variables fewer."""
+
+GROUPS = (0.9, 0.99)
+"""Edges with posterior probabilities between these are taken as alike."""
+
+FEW_EDGES = 10
+"""Edges from which on a distribution of frequencies is learned from them."""
+
+DOUBT = 0.5
+"""Edges of a smaller posterior probability have less support than their frequency: a node that is
+unresolved in truth is resolved in the same way by samples that share their noise."""
+
+
+@dataclass(frozen=True, eq=False)
+class Support:
+    """`values` `(E,)`: the support of each edge; the method; and how many trees were learned."""
+
+    values: Floats
+    method: str
+    n_resamples: int = 0
+
+
+def estimate_support(
+    structure: Structure, table: Table, states: States, config: FitConfig
+) -> Support:
+    """The support of each edge of a learned tree.
+
+    How often its split is among those of trees learned from resamples, in which nothing is
+    contracted, smoothed over the edges (`smoothed_frequencies`), and times twice the posterior
+    probability of the edge where that is below a half. Splits are those of the part of the tree in
+    which the edge lies: where independent parts are joined tells nothing. An edge that cuts off one
+    variable of its part has support 1, an edge that joins independent parts 0."""
+    if config.support == "model" or table.n_vars < 4:
+        method = "none" if config.baseline is not None else "model"
+        return Support(structure.support, method)
+
+    def learner(sample: Table) -> Tree:
+        if structure.shape == "hidden Chow-Liu":
+            return learn_chow_liu(sample, states, config)
+        return learn_uncontracted(sample, states, config)
+
+    values = np.where(structure.support > 0, 1.0, 0.0)
+    parts = inner_splits(structure)
+    inner = np.sort(np.concatenate([part.edges for part in parts], dtype=np.int64))
+    n_resamples = config.n_resamples or default_resamples(table.n_vars) if len(inner) else 0
+    with config.progress.stage("resampled support"):
+        samples = resamples(table, config.support, n_resamples, config.seed)
+        found = count_splits(parts, map(learner, samples), len(values))
+    posterior = structure.support[inner]
+    frequency = smoothed_frequencies(found[inner], n_resamples, posterior)
+    values[inner] = frequency * np.minimum(posterior / DOUBT, 1.0)
+    return Support(values, config.support, n_resamples)
+
+
+def default_resamples(n_vars: int) -> int:
+    """Fewer trees of many variables: their edges are many, and learn from each other."""
+    return max(FEWEST_RESAMPLES, RESAMPLES * MANY_VARIABLES // max(n_vars, MANY_VARIABLES))
+
+
+def learn_uncontracted(table: Table, states: States, config: FitConfig) -> Tree:
+    """The tree of a table with every edge that can be told, in one part."""
+    quiet = replace(config, keep_distances=False, progress=Progress())
+    measured = measure(table, states, quiet, check=False)
+    return learn_structure(measured, table, quiet, resolved=True).tree
+
+
+def learn_chow_liu(table: Table, states: States, config: FitConfig) -> Tree:
+    """The hidden Chow-Liu tree of a table."""
+    quiet = replace(config, keep_distances=False, progress=Progress())
+    measured = measure(table, states, quiet, check=False)
+    assert measured.similarity is not None
+    return hidden_chow_liu(measured.similarity, table, config.n_jobs).tree
+
+
+# ---- samples -------------------------------------------------------------------------------------
+
+
+def resamples(table: Table, method: str, n_resamples: int, seed: int) -> Iterator[Table]:
+    """Tables of resampled rows: half of the draws without replacement, or (method "bootstrap") as
+    many with replacement. A sample of weight w stands for w draws."""
+    draw = _bootstrap_weights if method == "bootstrap" else _half_weights
+    for i in range(n_resamples):
+        yield weighted_table(table, draw(table, np.random.default_rng([seed, i])))
+
+
+def _half_weights(table: Table, rng: np.random.Generator) -> Floats:
+    return draw_weights(table, -(-n_draws(table) // 2), rng)
+
+
+def _bootstrap_weights(table: Table, rng: np.random.Generator) -> Floats:
+    """(n,) how often each sample is drawn, in proportion to its weight."""
+    n = table.n_samples
+    own = np.full(n, 1 / n) if table.weights is None else table.weights / table.weights.sum()
+    return rng.multinomial(n_draws(table), own).astype(np.float64)
+
+
+def weighted_table(table: Table, weights: Floats) -> Table:
+    """The samples of a table with other weights. Whole weights of a table without any become rows,
+    which are counted faster than weights are added."""
+    if table.weights is None:
+        return table.subset_rows(np.repeat(np.arange(len(weights)), weights.astype(np.int64)))
+    used = np.flatnonzero(weights > 0)
+    return table.subset_rows(used).replace(weights=weights[used])
+
+
+# ---- splits --------------------------------------------------------------------------------------
+
+
+class PartSplits(NamedTuple):
+    """A part of a tree between whose variables there is dependence: its variables `(p,)`, its inner
+    edges, and the keys of their splits, see `part_splits`."""
+
+    members: Bools
+    edges: Ints
+    keys: NDArray[np.uint64]
+
+
+def inner_splits(structure: Structure) -> list[PartSplits]:
+    """For every part the edges with two or more of its variables on either side; without parts that
+    have none."""
+    tree, within = structure.tree, structure.support > 0
+    part = parts_of(tree.edges[within], tree.n_nodes)
+    sizes = np.bincount(part[: tree.n_observed])
+    found = []
+    for label in np.flatnonzero(sizes > 3).tolist():
+        members = part[: tree.n_observed] == label
+        keys, n_below = part_splits(tree, members)
+        inner = (n_below > 1) & (sizes[label] - n_below > 1)
+        edges = np.flatnonzero(within & inner & (part[tree.edges[:, 0]] == label))
+        found.append(PartSplits(members, edges, keys[edges]))
+    return found or [PartSplits(np.empty(0, bool), np.empty(0, int), np.empty(0, np.uint64))]
+
+
+def count_splits(parts: list[PartSplits], trees: Iterable[Tree], n_edges: int) -> Ints:
+    """`(n_edges,)` in how many trees the split of each inner edge is found, among the variables of
+    its part."""
+    found = np.zeros(n_edges, dtype=np.int64)
+    for tree in trees:
+        for members, edges, keys in parts:
+            found[edges] += np.isin(keys, part_splits(tree, members)[0])
+    return found
+
+
+def part_splits(tree: Tree, members: Bools) -> tuple[NDArray[np.uint64], Ints]:
+    """For every edge a key of the split that it makes of the observed nodes `members` `(p,)`, equal
+    in all trees, and how many of them are on one side, `(E,)` each. O(n).
+
+    The key of a set is the sum of random numbers of its members; of the two sides of a split the
+    smaller key counts."""
+    numbers = np.random.default_rng(0).integers(0, 2**63, tree.n_observed, dtype=np.uint64)
+    parents, order = tree.rooted(0)
+    via = tree.parent_edges(0)
+    below = np.zeros((tree.n_nodes, 2), dtype=np.uint64)
+    below[: tree.n_observed, 0] = np.where(members, numbers, np.uint64(0))
+    below[: tree.n_observed, 1] = members
+    sums = below.tolist()
+    for v in order.tolist()[:0:-1]:
+        key, size = sums[v]
+        above = sums[parents[v]]
+        above[0] = (above[0] + key) & 0xFFFFFFFFFFFFFFFF
+        above[1] += size
+    total = np.uint64(sums[0][0])
+    child = np.flatnonzero(via >= 0)
+    keys, sizes = np.empty(tree.n_edges, dtype=np.uint64), np.empty(tree.n_edges, dtype=np.int64)
+    filled = np.array(sums, dtype=np.uint64).reshape(-1, 2)
+    keys[via[child]], sizes[via[child]] = filled[child, 0], filled[child, 1]
+    return np.minimum(keys, total - keys), sizes
+
+
+# ---- from counts to probabilities ----------------------------------------------------------------
+
+
+def smoothed_frequencies(found: Ints, n_resamples: int, posterior: Floats) -> Floats:
+    """(m,) the expected share of trees with each edge, given that `found` of `n_resamples` have it.
+
+    Frequencies of edges with like posterior probabilities have a beta distribution, whose mean and
+    spread are those of these edges (empirical Bayes): 5 of 5 trees mean more where most edges are
+    in all of them. Where there are few such edges the distribution is uniform."""
+    out = np.empty(len(found))
+    group = np.digitize(posterior, GROUPS)
+    for g in np.unique(group).tolist():
+        own = group == g
+        one, other = _beta_of(found[own], n_resamples)
+        out[own] = (found[own] + one) / (n_resamples + one + other)
+    return out
+
+
+def _beta_of(found: Ints, n: int) -> tuple[float, float]:
+    """The two parameters of the beta distribution with the mean and variance of frequencies, less
+    the binomial noise of the counts."""
+    if len(found) < FEW_EDGES or n < 2:
+        return 1.0, 1.0
+    share = (found.sum() + 1.0) / (n * len(found) + 2.0)
+    binomial = share * (1 - share)
+    spread = float(np.mean((found / n - share) ** 2)) / binomial
+    correlation = np.clip((n * spread - 1) / (n - 1), 0.02, 0.98)
+    size = 1 / correlation - 1
+    return float(share * size), float((1 - share) * size)
