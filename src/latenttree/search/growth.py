@@ -25,6 +25,7 @@ from latenttree.model.held_out import split_samples
 from latenttree.model.independence import independent_across
 from latenttree.model.likelihood import total_log_likelihood
 from latenttree.model.samples import Samples, evidence_of, marginals, model_dims
+from latenttree.model.signs import ordered_variables
 from latenttree.model.state_bounds import most_states
 from latenttree.model.tree_model import TreeModel, normalised
 from latenttree.parameters.cluster_start import cluster_start, common_start
@@ -173,7 +174,7 @@ class _Growth:
 
     def base(self, model: TreeModel) -> tuple[BatchFit, Floats]:
         """The model of few states, after passes without the held-out samples."""
-        fit = self._passes(model, BASE_PASSES, self.config.seed)
+        fit = BatchFit(self._averaged(model, self.split.train, BASE_PASSES))
         return fit, self._scores(fit.model)
 
     def started(self, structure: Structure, n_states: int, start: Start) -> Candidate:
@@ -207,6 +208,17 @@ class _Growth:
             smoothing=self.config.smoothing,
             marginals=self.split.marginals,
             seed=seed,
+            n_jobs=self.config.n_jobs,
+        )
+
+    def _averaged(self, model: TreeModel, samples: Samples, passes: int) -> TreeModel:
+        return averaged_em(
+            model,
+            samples,
+            passes=passes,
+            smoothing=self.config.smoothing,
+            marginals=self.split.marginals,
+            seed=self.config.seed,
             n_jobs=self.config.n_jobs,
         )
 
@@ -298,19 +310,11 @@ class _Growth:
     def finished(self, found: Candidate) -> Fitted:
         """The model after passes over all samples, without unused states, in canonical order."""
         everything = Samples(self.table)
-        averaged = averaged_em(
-            found.fit.model,
-            everything,
-            passes=LAST_PASSES,
-            smoothing=self.config.smoothing,
-            marginals=self.split.marginals,
-            seed=self.config.seed,
-            n_jobs=self.config.n_jobs,
-        )
+        averaged = self._averaged(found.fit.model, everything, LAST_PASSES)
         joins = np.flatnonzero(found.structure.support == 0)
         apart = independent_across(averaged, joins, self.table)
         used = without_unused_states(apart, everything.n_samples)
-        model = canonical_states(used)
+        model = canonical_states(used, ordered_variables(self.table.families, self.table.dims))
         n_jobs = self.config.n_jobs
         samples = effective_samples(model, everything, n_jobs)
         value = total_log_likelihood(model, everything, n_jobs)
