@@ -38,6 +38,7 @@ MODULE_OF = {
     "ablation": "ablation",
     "deep": "deep",
     "harder": "harder",
+    "density": "density",
     "replication": "replication",
     "independent": "independent",
     "families": "families",

@@ -25,10 +25,10 @@ MIN_PATIENTS = 200
 """Patients that a diagnosis needs."""
 
 
-def read_bits(path: Path) -> Any:
-    """The training rows of a density-estimation set, 0 or 1."""
+def read_bits(path: Path, rows: str = "train") -> Any:
+    """Rows of a density-estimation set, 0 or 1: "train", "valid" or "test"."""
     content = np.load(path)
-    return np.unpackbits(content["train"], axis=1, count=int(content["n_vars"]))
+    return np.unpackbits(content[rows], axis=1, count=int(content["n_vars"]))
 
 
 def _postings(path: Path) -> Any:

@@ -26,7 +26,7 @@ class FitConfig:
     `seed`, `n_jobs` and `progress` are what `random_state`, `n_jobs` and `verbose` come to.
     `baseline` is the structure learner that `structure` names, None for latenttree's own."""
 
-    n_states: Any = None
+    n_states: Any = "auto"
     hidden: Literal["categorical", "gaussian"] = "categorical"
     structure: str = "lrg"
     baseline: Baseline | None = None

@@ -49,4 +49,4 @@ def fit_table(table: Table, **options: Any) -> Learned:
     states = count_states(table, config)
     measured = measure(table, states, config)
     structure = learn_structure(measured, table, config)
-    return learn_model(structure, table, states, measured, config)
+    return learn_model(structure, [], table, states, measured, config)

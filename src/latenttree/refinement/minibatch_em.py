@@ -32,6 +32,10 @@ DECAY, DELAY = 0.6, 2.0
 BATCH, MOST_BATCHES = 125, 128
 """Samples in a batch, at least, and batches in a pass, at most."""
 
+MOST_OF_VALUES = 16
+"""Batches in a pass, at most, where columns have values: each of these costs the same in a small
+batch as in a large one."""
+
 PATIENCE = 6
 """Passes without a gain on held-out samples after which EM ends."""
 
@@ -70,7 +74,7 @@ def batch_em(
 ) -> BatchFit:
     """Passes from `model`; the model that is best for the held-out samples, or the last."""
     problem = TreeProblem(model, samples, batch_smoothing(model, smoothing), marginals, n_jobs)
-    batches = _Batches(samples, seed)
+    batches = _Batches(samples, n_batches(model, len(samples)), seed)
     theta, mean = problem.opened(), None
     best, scores = theta, list[float]()
     for number in range(max_passes):
@@ -104,7 +108,7 @@ def averaged_em(
 ) -> TreeModel:
     """The model after passes of online EM whose statistics are the mean over all batches so far."""
     problem = TreeProblem(model, samples, batch_smoothing(model, smoothing), marginals, n_jobs)
-    batches = _Batches(samples, seed)
+    batches = _Batches(samples, n_batches(model, len(samples)), seed)
     theta, mean, t = problem.of_model(model), None, 0
     for _ in range(passes):
         for batch in batches.one_pass():
@@ -115,12 +119,17 @@ def averaged_em(
     return _checked(problem.as_model(theta))
 
 
+def n_batches(model: TreeModel, n_samples: int) -> int:
+    """Batches in a pass."""
+    most = MOST_OF_VALUES if model.emissions else MOST_BATCHES
+    return min(max(n_samples // BATCH, 1), most)
+
+
 class _Batches:
     """The batches of samples, in another order in every pass."""
 
-    def __init__(self, samples: Samples, seed: int) -> None:
-        self.samples, self.draws = samples, samples.draws()
-        self.n_batches = min(max(len(self.draws) // BATCH, 1), MOST_BATCHES)
+    def __init__(self, samples: Samples, n_batches: int, seed: int) -> None:
+        self.samples, self.draws, self.n_batches = samples, samples.draws(), n_batches
         self._rng = np.random.default_rng(seed)
 
     def one_pass(self) -> Iterator[Samples]:

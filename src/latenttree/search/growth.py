@@ -32,7 +32,13 @@ from latenttree.parameters.cluster_start import cluster_start, common_start
 from latenttree.parameters.moment_start import view_basis
 from latenttree.refinement.evidence import canonical_states, effective_samples
 from latenttree.refinement.fitted import Fitted
-from latenttree.refinement.minibatch_em import BatchFit, averaged_em, batch_em
+from latenttree.refinement.minibatch_em import (
+    BATCH,
+    MOST_OF_VALUES,
+    BatchFit,
+    averaged_em,
+    batch_em,
+)
 from latenttree.search.stage import Learned, tree_model
 from latenttree.structure.copies import hidden_copies
 from latenttree.structure.learn import Structure
@@ -71,6 +77,9 @@ MAX_WORK = 3e10
 
 PASSES_WORK = 1.5e11
 """Multiply-adds of the further passes of a candidate."""
+
+VALUES_WORK = 6e5
+"""Multiply-adds in whose time the values of a column are gone through in a batch."""
 
 START_WORK, MOST_STARTS = 1e9, 6
 """Multiply-adds of one pass of all starts, of which there are two at least."""
@@ -124,16 +133,28 @@ def grow(
         return learned
     structure, model = learned.structure, tree_model(learned.fitted)
     with config.progress.stage("more states"):
-        growth = _Growth.of(table, states, basis, config)
         shapes = [hidden_copies(structure), *rivals]
         if states.goal == "auto":
+            growth = _Growth.of(table, states, basis, config)
             found = growth.supported(Candidate(structure, *growth.base(model)), shapes)
-        else:
-            assert isinstance(states.goal, int)
-            found = growth.asked(shapes, states.goal)
-        if found is None:
-            return learned
-        return Learned(found.structure, growth.finished(found))
+            return Learned(found.structure, growth.finished(found)) if found else learned
+        assert isinstance(states.goal, int)
+        return grow_shapes(shapes, states.goal, table, states, basis, config)
+
+
+def grow_shapes(
+    shapes: Sequence[Structure],
+    n_states: int,
+    table: Table,
+    states: States,
+    basis: NDArray[np.floating] | None,
+    config: FitConfig,
+) -> Learned:
+    """The best of some shapes, whose observed nodes are leaves, with `n_states` at every hidden
+    node."""
+    growth = _Growth.of(table, states, basis, config)
+    found = growth.asked(shapes, n_states)
+    return Learned(found.structure, growth.finished(found))
 
 
 def grows(table: Table, states: States, config: FitConfig) -> bool:
@@ -228,12 +249,17 @@ class _Growth:
 
     # ---- choices ----------------------------------------------------------------------
 
-    def shaped(self, shapes: Sequence[Structure], n_states: int) -> Candidate:
+    def shaped(
+        self, shapes: Sequence[Structure], n_states: int, base: Candidate | None = None
+    ) -> Candidate:
         """The best of some shapes and starts at a number of states. Shapes are compared after few
-        passes from near clusters, then other starts are tried with the best."""
+        passes from near clusters, then other starts are tried with the best, unless that is
+        behind `base`."""
         first, *others = self._starts(shapes[0], n_states)
         trials = [self.started(shape, n_states, first) for shape in shapes]
         best = self.continued(max(trials, key=self._score))
+        if base is not None and self._score(best) <= self._score(base):
+            return best
         for start in others:
             best = self._better(best, self.full(best.structure, n_states, start))
         return best
@@ -257,7 +283,7 @@ class _Growth:
         first = min(FIRST, self._affordable(shapes))
         if first < LESS:
             return None
-        best = self.shaped(shapes, first)
+        best = self.shaped(shapes, first, base)
         if not self._clearly_better(best, base):
             few = self.full(shapes[0], LESS, Start(cluster_start, self.config.seed))
             return few if self._clearly_better(few, base) else None
@@ -299,11 +325,14 @@ class _Growth:
         return n_states
 
     def _work(self, structure: Structure, n_states: int) -> float:
-        """Multiply-adds of a pass: three for each cell of each CPT and sample."""
+        """Multiply-adds of a pass: three for each cell of each CPT and sample, and what a column
+        with values costs in every batch."""
         tree = structure.tree
         sizes = np.concatenate([self.dims, most_states(tree, self.dims, n_states)])
         a, b = tree.edges.T
-        return 3.0 * len(self.split.train) * float((np.maximum(sizes[a], 1) * sizes[b]).sum())
+        n, n_values = len(self.split.train), int((self.dims == 0).sum())
+        products = 3.0 * n * float((np.maximum(sizes[a], 1) * sizes[b]).sum())
+        return products + VALUES_WORK * n_values * min(n / BATCH, MOST_OF_VALUES)
 
     # ---- the end ----------------------------------------------------------------------
 
