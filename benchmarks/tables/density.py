@@ -17,7 +17,8 @@ from benchmarks.stages import timed_fit
 from latenttree.config import FitConfig
 from latenttree.data import as_table
 from latenttree.data.distinct_rows import distinct_rows
-from latenttree.distances.stage import count_states, measure as measure_distances
+from latenttree.distances.stage import count_states
+from latenttree.distances.stage import measure as measure_distances
 from latenttree.search.growth import grow_shapes
 from latenttree.search.stage import tree_model
 from latenttree.structure.copies import hidden_chow_liu

@@ -74,7 +74,7 @@ def batch_em(
 ) -> BatchFit:
     """Passes from `model`; the model that is best for the held-out samples, or the last."""
     problem = TreeProblem(model, samples, batch_smoothing(model, smoothing), marginals, n_jobs)
-    batches = _Batches(samples, n_batches(model, len(samples)), seed)
+    batches = _Batches(samples, MOST_OF_VALUES if model.emissions else MOST_BATCHES, seed)
     theta, mean = problem.opened(), None
     best, scores = theta, list[float]()
     for number in range(max_passes):
@@ -108,7 +108,7 @@ def averaged_em(
 ) -> TreeModel:
     """The model after passes of online EM whose statistics are the mean over all batches so far."""
     problem = TreeProblem(model, samples, batch_smoothing(model, smoothing), marginals, n_jobs)
-    batches = _Batches(samples, n_batches(model, len(samples)), seed)
+    batches = _Batches(samples, MOST_OF_VALUES if model.emissions else MOST_BATCHES, seed)
     theta, mean, t = problem.of_model(model), None, 0
     for _ in range(passes):
         for batch in batches.one_pass():
@@ -119,17 +119,12 @@ def averaged_em(
     return _checked(problem.as_model(theta))
 
 
-def n_batches(model: TreeModel, n_samples: int) -> int:
-    """Batches in a pass."""
-    most = MOST_OF_VALUES if model.emissions else MOST_BATCHES
-    return min(max(n_samples // BATCH, 1), most)
-
-
 class _Batches:
     """The batches of samples, in another order in every pass."""
 
-    def __init__(self, samples: Samples, n_batches: int, seed: int) -> None:
-        self.samples, self.draws, self.n_batches = samples, samples.draws(), n_batches
+    def __init__(self, samples: Samples, most: int, seed: int) -> None:
+        self.samples, self.draws = samples, samples.draws()
+        self.n_batches = min(max(len(self.draws) // BATCH, 1), most)
         self._rng = np.random.default_rng(seed)
 
     def one_pass(self) -> Iterator[Samples]:
