@@ -249,30 +249,25 @@ class _Growth:
 
     # ---- choices ----------------------------------------------------------------------
 
-    def shaped(
-        self, shapes: Sequence[Structure], n_states: int, base: Candidate | None = None
-    ) -> Candidate:
+    def shaped(self, trials: Sequence[Candidate], n_states: int) -> Candidate:
         """The best of some shapes and starts at a number of states. Shapes are compared after few
-        passes from near clusters, then other starts are tried with the best, unless that is
-        behind `base`."""
-        first, *others = self._starts(shapes[0], n_states)
-        trials = [self.started(shape, n_states, first) for shape in shapes]
+        passes from near clusters, `trials`; then other starts are tried with the best."""
         best = self.continued(max(trials, key=self._score))
-        if base is not None and self._score(best) <= self._score(base):
-            return best
-        for start in others:
+        for start in self._starts(best.structure, n_states)[1:]:
             best = self._better(best, self.full(best.structure, n_states, start))
         return best
 
     def _starts(self, structure: Structure, n_states: int) -> list[Start]:
-        """Starts from near and from common clusters, as many as `START_WORK` allows."""
+        """Starts from near and from common clusters, as many as `START_WORK` allows; that of the
+        trials is the first."""
         n_starts = round(START_WORK / self._work(structure, n_states))
         seeds = range(self.config.seed, self.config.seed + max(1, min(n_starts, MOST_STARTS) // 2))
         return [Start(kind, seed) for seed in seeds for kind in (cluster_start, common_start)]
 
     def asked(self, shapes: Sequence[Structure], n_states: int) -> Candidate:
         """The model with a number of states that was asked for."""
-        found = self.shaped(shapes, min(n_states, FIRST))
+        first = min(n_states, FIRST)
+        found = self.shaped([self.started(shape, first, self._near()) for shape in shapes], first)
         if n_states <= FIRST:
             return found
         assert found.start is not None
@@ -283,15 +278,24 @@ class _Growth:
         first = min(FIRST, self._affordable(shapes))
         if first < LESS:
             return None
-        best = self.shaped(shapes, first, base)
-        if not self._clearly_better(best, base):
-            few = self.full(shapes[0], LESS, Start(cluster_start, self.config.seed))
+        trials = [self.started(shapes[0], first, self._near())]
+        if self._better(base, trials[0]) is base:
+            few = self.started(shapes[0], LESS, self._near())
+            few = few if self._better(base, few) is base else self.continued(few)
             return few if self._clearly_better(few, base) else None
+        trials += [self.started(shape, first, self._near()) for shape in shapes[1:]]
+        best = self.shaped(trials, first)
+        if not self._clearly_better(best, base):
+            return None
         if self._work(best.structure, MORE) <= MAX_WORK:
             assert best.start is not None
             more = self.full(best.structure, MORE, best.start)
             best = more if self._clearly_better(more, best) else best
         return best
+
+    def _near(self) -> Start:
+        """The start of all trials."""
+        return Start(cluster_start, self.config.seed)
 
     def _most_passes(self, structure: Structure, n_states: int) -> int:
         """Further passes of a candidate: `MOST_PASSES`, or as many as `PASSES_WORK` allows."""
