@@ -173,8 +173,8 @@ def test_a_tree_without_hidden_nodes_stays_as_it_is() -> None:
 
 
 def test_the_better_of_two_shapes() -> None:
-    """A caterpillar of strong edges against a star: held-out samples tell them apart. The star is
-    no worse only where one of 200 samples is likelier by chance; differences are 0.5 a sample."""
+    """A caterpillar of strong edges against a star: held-out samples tell them apart, by 0.23 a
+    sample and five standard errors; in six seeds by 2.5 to 5 of these."""
     data = make_latent_tree(
         10, 2, shape="caterpillar", edge_length=0.4, n_samples=2_000, random_state=0
     )
