@@ -109,7 +109,7 @@ def test_any_number_of_states_with_any_columns(kind: str, n_states: int, tmp_pat
     np.testing.assert_array_equal(again.model_.dims, model.model_.dims)
 
 
-def test_sums_of_weights_below_a_sample_are_refused_or_learned() -> None:
+def test_weights_of_one_sample_in_all_are_refused() -> None:
     """Weights are frequencies: a table of one sample in all has nothing to hold out."""
     X = drawn()
     with pytest.raises(lt.errors.DataError):
