@@ -269,7 +269,7 @@ def _model_messages(fitted: Fitted | None) -> list[str]:
 
 
 def _not_converged(fitted: Fitted) -> str:
-    steps = len(fitted.trace) - 1
+    steps = len(fitted.trace) - 1 or len(fitted.held_out)
     return Text(f"refinement was still gaining after {steps} steps; raise ", Option("max_iter"))
 
 

@@ -52,7 +52,7 @@ class BatchFit:
     ----------
     held_out : mean log-likelihood of the held-out samples after each pass; empty without any.
     n_passes : passes up to the model, the best one for the held-out samples.
-    converged : whether the held-out samples ended the passes.
+    converged : whether the last pass was not the best for the held-out samples.
     """
 
     model: TreeModel

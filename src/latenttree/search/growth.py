@@ -351,8 +351,9 @@ class _Growth:
         n_jobs = self.config.n_jobs
         samples = effective_samples(model, everything, n_jobs)
         value = total_log_likelihood(model, everything, n_jobs)
-        well = np.ones(model.tree.n_hidden)
-        return Fitted(model, well, samples, [value], found.fit.held_out, found.fit.converged)
+        well, held_out = np.ones(model.tree.n_hidden), found.fit.held_out
+        converged = found.fit.converged or len(held_out) < self.config.max_iter
+        return Fitted(model, well, samples, [value], held_out, converged)
 
 
 def without_unused_states(model: TreeModel, n_samples: float) -> TreeModel:

@@ -78,18 +78,17 @@ def _weakly_dependent(whole: Similarity, kept: Bools) -> bool:
     """Whether variables that no kept link touches depend on others, most of them a little.
 
     With independent variables `n rho^2` has the mean `_null_variance`, whatever their
-    distributions. Means over the pairs of one such variable with others are independent from
-    variable to variable, and their standard error is that of their spread."""
+    distributions. Means over the pairs of one such variable with others, no pair twice, are
+    uncorrelated from variable to variable, and their standard error is that of their spread."""
     p = whole.n_variables
     alone = np.setdiff1d(np.arange(p), whole.mst[kept])
     if len(alone) < FEW_ROWS:
         return False
-    rng = np.random.default_rng(0)
-    n_others = max(min(MANY_PAIRS // len(alone), p - 1), 10)
-    rows = np.repeat(alone, n_others)
-    others = (rows + 1 + rng.integers(0, p - 1, len(rows))) % p
+    steps = 1 + np.random.default_rng(0).permutation((p - 1) // 2)  # a pair is one step, not two
+    steps = steps[: max(MANY_PAIRS // len(alone), 10)]
+    rows, others = np.repeat(alone, len(steps)), (alone[:, None] + steps).ravel() % p
     square = whole.source.n * whole.of_pairs(np.column_stack([rows, others])) ** 2
-    means = square.reshape(len(alone), n_others).mean(axis=1)
+    means = square.reshape(len(alone), -1).mean(axis=1)
     error = means.std(ddof=1) / np.sqrt(len(alone))
     return float(means.mean() - _null_variance(int(whole.source.n_directions))) > GENERAL * error
 
