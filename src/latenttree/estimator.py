@@ -183,7 +183,7 @@ class LatentTree(PartialFitMixin, QueryMixin, BaseEstimator):
 
     def __init__(
         self,
-        n_states: int | str | None = "auto",
+        n_states: int | Literal["auto"] = "auto",
         *,
         hidden: Literal["categorical", "gaussian"] = "categorical",
         structure: str = "lrg",
