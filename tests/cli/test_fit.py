@@ -26,7 +26,8 @@ def test_fit(table: Path, tmp_path: Path) -> None:
     result = run("fit", table, "-o", out, "--seed", "0", "--threads", "1", "--plot", picture)
     assert result.exit_code == 0, result.output + result.stderr
     assert "4,000 samples of 9 variables" in result.output
-    assert "9 observed variables" in result.output
+    assert "9 observed variables, 4 hidden variables with 2 states, 12 edges" in result.output
+    assert "internal edges (share of 25 trees of random halves of the samples): " in result.output
     assert picture.read_bytes().startswith(b"\x89PNG")
     saved = load_tree(out)
     for group in "abc":
