@@ -69,9 +69,9 @@ def test_parts_and_copies(truth: Any) -> None:
 @pytest.mark.parametrize(
     ("n_alone", "end"),
     [
-        (1, "have support 0; x0 depends on no other variable"),
-        (2, "have support 0; x0 and x1 depend on no other variable"),
-        (12, "x8, x9 and 2 others depend on no other variable"),
+        (1, "have support 0; variable x0 depends on no other"),
+        (2, "have support 0; variables x0 and x1 depend on no other"),
+        (12, "x8, x9 and 2 others depend on no other"),
     ],
 )
 def test_independent_variables_are_named(n_alone: int, end: str) -> None:

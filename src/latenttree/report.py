@@ -269,8 +269,10 @@ def _without_others(structure: Structure) -> str:
     names = independent_variables(structure)
     if not names:
         return ""
-    depend = "depends" if len(names) == 1 else "depend"
-    return f"; {listed(names, SHOWN_VARIABLES)} {depend} on no other variable"
+    shown = listed(names, SHOWN_VARIABLES)
+    if len(names) == 1:
+        return f"; variable {shown} depends on no other"
+    return f"; variables {shown} depend on no other"
 
 
 def _model_messages(fitted: Fitted | None) -> list[str]:
