@@ -98,6 +98,18 @@ def test_text_names_states_and_support() -> None:
     assert "support of an edge" not in str(report)
 
 
+def test_fewer_states_than_asked_for(truth: Any) -> None:
+    m = truth.tree.n_hidden
+    fitted = Fitted(truth.model, condition=np.ones(m), effective_samples=np.ones(m))
+    learned = Learned(Structure.of_tree(truth.tree), fitted)
+    for goal, expected in ((16, 1), (2, 0), ("auto", 0), (None, 0)):
+        states = States(2, 1, goal=goal)  # type: ignore[arg-type]
+        report = diagnose(as_table(truth.X), states, Measured(), learned, {})
+        assert len(report.messages) == expected
+    report = diagnose(as_table(truth.X), States(2, 1, goal=16), Measured(), learned, {})
+    assert report.messages[0].startswith("hidden variables have 2 states, fewer than n_states=16")
+
+
 @pytest.mark.parametrize(("share", "named"), [(0.9, True), (0.1, False)])
 def test_the_narrowest_variable_is_named_where_it_is_the_reason(share: float, named: bool) -> None:
     """Two directions of a ternary table with one binary column; the second may be noise."""

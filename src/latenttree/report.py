@@ -156,7 +156,7 @@ class Diagnostics:
             *([f"support of an edge: {support}"] if support else []),
             *([] if self.fit is None else [self.fit.summary()]),
             *self.messages,
-            *(f"{name:<14}{seconds:8.2f} s" for name, seconds in self.stage_seconds.items()),
+            *(f"{name:<18}{seconds:8.2f} s" for name, seconds in self.stage_seconds.items()),
         ]
         return "\n".join(lines)
 
@@ -198,6 +198,7 @@ def diagnose(
         messages=[
             *_data_messages(table),
             *_states_messages(table, states),
+            *_goal_messages(states, fitted),
             *_structure_messages(structure),
             *_model_messages(fitted),
             *_memory_messages(measured),
@@ -243,6 +244,24 @@ def _states_messages(table: Table, states: States) -> list[str]:
     return [
         f"the structure was learned with {n_states} states, the most that variable {name!r} can "
         "distinguish; leave out such variables to learn it with more"
+    ]
+
+
+def _goal_messages(states: States, fitted: Fitted | None) -> list[str]:
+    """That there are fewer states than were asked for."""
+    if fitted is None or not isinstance(states.goal, int):
+        return []
+    found = fitted.model.dims[fitted.model.tree.n_observed :]
+    if not len(found) or int(found.max()) >= states.goal:
+        return []
+    return [
+        Text(
+            f"hidden variables have {sizes_in_words(found)}, fewer than ",
+            Option("n_states", states.goal),
+            ": more take ",
+            Option("refine", "em"),
+            " and branches with as many configurations",
+        )
     ]
 
 

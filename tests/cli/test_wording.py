@@ -35,6 +35,7 @@ SOURCE = Path(latenttree.__file__).parent
         (Option("drop_constant", True), "--drop-constant"),
         (Option("search", False), "--no-search"),
         (Option("refine", None), "--no-refine"),
+        (Option("refine", "em"), "--refine"),
         (Option("family", {"age": "poisson"}), "--family age=poisson"),
         (Option("family", {"a": "x", "b": "y"}), "--family a=x --family b=y"),
         (Option("family", {"his kids'": "poisson"}), "--family 'his kids'\"'\"'=poisson'"),

@@ -29,6 +29,7 @@ FLAGS: Mapping[str, str] = {name: f"--{name.replace('_', '-')}" for name in SAME
 
 SPECIAL: Mapping[tuple[str, Any], str] = {
     ("delimiter", "\t"): "--delimiter tab",
+    ("refine", "em"): "--refine",
     ("scores", True): "--hidden gaussian",
 }
 """Options that the command line writes in its own way, by name and value."""
