@@ -55,6 +55,15 @@ def test_a_fit_that_did_not_converge_names_the_option(truth: Any) -> None:
     assert Option("max_iter") in message.parts
 
 
+def test_passes_in_batches_that_end_early_are_a_note_alone(truth: Any) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        report = report_on(truth, trace=[-2.0], held_out=[-3.0, -2.5], converged=False)
+    assert report.messages == [
+        "the likelihood of held-out samples was still rising after 2 passes in batches"
+    ]
+
+
 def test_parts_and_copies(truth: Any) -> None:
     structure = Structure.of_tree(truth.tree)
     with warnings.catch_warnings():

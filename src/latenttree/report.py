@@ -81,9 +81,11 @@ class Diagnostics:
     effective_samples : (n_hidden,) number of samples with an observed state that would carry the
         same information about each hidden node.
     log_likelihood_trace : log-likelihood before each EM step (plus the log-prior of the
-        smoothing); never decreasing.
-    held_out_trace : log-likelihood of held-out samples, with `validation_fraction`.
-    converged : whether EM stopped by its tolerance.
+        smoothing); never decreasing. A model of many states, refined in batches, has the final
+        value only.
+    held_out_trace : log-likelihood of held-out samples, with `validation_fraction`; of a model of
+        many states its mean after each pass.
+    converged : whether EM stopped by its tolerance; in batches, by the held-out samples.
     fit : how well the tree describes the dependence of pairs of variables, see `TreeFit`; None
         where there is no model.
     stage_seconds : seconds of each stage.
@@ -217,7 +219,7 @@ def _describe_model(report: Diagnostics, fitted: Fitted) -> None:
     report.n_states = int(report.hidden_states.max(initial=report.n_states))
     report.log_likelihood_trace, report.held_out_trace = fitted.trace, fitted.held_out
     report.converged = fitted.converged
-    if not fitted.converged:
+    if not fitted.converged and not _in_batches(fitted):
         warnings.warn(_not_converged(fitted), ConvergenceWarning, stacklevel=4)
 
 
@@ -315,7 +317,16 @@ def _model_messages(fitted: Fitted | None) -> list[str]:
     return messages
 
 
+def _in_batches(fitted: Fitted) -> bool:
+    """Whether the model was refined in batches, until held-out samples gained no more: there are no
+    steps over all samples then, and the number of passes has bounds of its own."""
+    return len(fitted.trace) < 2 and len(fitted.held_out) > 0
+
+
 def _not_converged(fitted: Fitted) -> str:
+    if _in_batches(fitted):
+        n = len(fitted.held_out)
+        return f"the likelihood of held-out samples was still rising after {n} passes in batches"
     steps = len(fitted.trace) - 1
     return Text(f"refinement was still gaining after {steps} steps; raise ", Option("max_iter"))
 
