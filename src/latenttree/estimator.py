@@ -80,7 +80,8 @@ class LatentTree(PartialFitMixin, QueryMixin, BaseEstimator):
     epsilon : float, optional
         The paper's fixed threshold for local grouping, in place of noise-aware joining.
     min_support : float in [0, 1], default=0.5
-        Edges with a smaller posterior probability are contracted.
+        Edges with a smaller posterior probability are contracted. Among the shapes that are tried
+        with many states is one with all edges; `tree_.collapse` contracts those of little support.
     support : "subsample" (default), "bootstrap" or "model"
         What `diagnostics_.support` is. "subsample": how often an edge comes back in trees of random
         halves of the samples. "bootstrap": in trees of as many samples, drawn with replacement;
