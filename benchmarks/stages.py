@@ -22,7 +22,7 @@ from latenttree.tree import Tree
 
 
 def timed_fit(
-    X: Any, n_states: Any = None, seed: int = 0, **options: Any
+    X: Any, n_states: Any = "auto", seed: int = 0, **options: Any
 ) -> tuple[LatentTree, float]:
     """A fitted model and its seconds."""
     return timed(lambda: LatentTree(n_states=n_states, random_state=seed, **options).fit(X))

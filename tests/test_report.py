@@ -55,6 +55,15 @@ def test_a_fit_that_did_not_converge_names_the_option(truth: Any) -> None:
     assert Option("max_iter") in message.parts
 
 
+def test_passes_in_batches_that_end_early_are_a_note_alone(truth: Any) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        report = report_on(truth, trace=[-2.0], held_out=[-3.0, -2.5], converged=False)
+    assert report.messages == [
+        "the likelihood of held-out samples was still rising after 2 passes in batches"
+    ]
+
+
 def test_parts_and_copies(truth: Any) -> None:
     structure = Structure.of_tree(truth.tree)
     with warnings.catch_warnings():
@@ -64,6 +73,62 @@ def test_parts_and_copies(truth: Any) -> None:
     assert "2 parts without dependence" in one.messages[0]
     assert one.messages[1].startswith("1 variable copies")
     assert two.messages[0].startswith("2 variables copy")
+
+
+@pytest.mark.parametrize(
+    ("n_alone", "end"),
+    [
+        (1, "have support 0; variable x0 depends on no other"),
+        (2, "have support 0; variables x0 and x1 depend on no other"),
+        (12, "x8, x9 and 2 others depend on no other"),
+    ],
+)
+def test_independent_variables_are_named(n_alone: int, end: str) -> None:
+    """A star whose first leaves hang by edges of support 0."""
+    p = n_alone + 3
+    names = [f"x{i}" for i in range(p)]
+    tree = lt.Tree.build(names, [(i, p) for i in range(p)], np.ones(p))
+    support = (tree.edges.min(axis=1) >= n_alone).astype(float)
+    structure = replace(Structure.of_tree(tree), support=support, n_components=n_alone + 1)
+    table = as_table(np.random.default_rng(0).integers(0, 2, (50, p)))
+    report = diagnose(table, States(2, 1), Measured(), Learned(structure), {})
+    assert report.independent == names[:n_alone]
+    assert report.messages[0].startswith(f"the data show {n_alone + 1} parts without dependence")
+    assert report.messages[0].endswith(end)
+
+
+def test_text_names_states_and_support() -> None:
+    report = Diagnostics(16, hidden_states=np.array([4, 16, 9]), n_resamples=25)
+    report.support_method = "subsample"
+    text = str(report)
+    assert text.startswith("4 to 16 states; ")
+    assert "support of an edge: share of 25 trees of random halves of the samples" in text
+    report.support_method = "none"
+    assert "support of an edge" not in str(report)
+
+
+def test_fewer_states_than_asked_for(truth: Any) -> None:
+    m = truth.tree.n_hidden
+    fitted = Fitted(truth.model, condition=np.ones(m), effective_samples=np.ones(m))
+    learned = Learned(Structure.of_tree(truth.tree), fitted)
+    for goal, expected in ((16, 1), (2, 0), ("auto", 0), (None, 0)):
+        states = States(2, 1, goal=goal)  # type: ignore[arg-type]
+        report = diagnose(as_table(truth.X), states, Measured(), learned, {})
+        assert len(report.messages) == expected
+    report = diagnose(as_table(truth.X), States(2, 1, goal=16), Measured(), learned, {})
+    assert report.messages[0].startswith("hidden variables have 2 states, fewer than n_states=16")
+
+
+@pytest.mark.parametrize(("share", "named"), [(0.9, True), (0.1, False)])
+def test_the_narrowest_variable_is_named_where_it_is_the_reason(share: float, named: bool) -> None:
+    """Two directions of a ternary table with one binary column; the second may be noise."""
+    X = np.random.default_rng(0).integers(0, 3, (60, 4))
+    X[:, 3] %= 2
+    structure = Structure.of_tree(lt.Tree.build(list("abcd"), [(0, 1), (1, 2), (2, 3)], np.ones(3)))
+    states = States(2, 1, 3, np.array([[0.5, 1.0], [0.3, share]]), "auto")
+    table = as_table(pd.DataFrame(X, columns=list("abcd")), family="categorical")
+    report = diagnose(table, states, Measured(), Learned(structure), {})
+    assert any("variable 'd' can distinguish" in m for m in report.messages) == named
 
 
 def test_ill_conditioned_moments(truth: Any) -> None:

@@ -54,12 +54,18 @@ class LatentTree(PartialFitMixin, QueryMixin, BaseEstimator):
     Parameters
     ----------
     n_states : "auto" (default) or int
-        Number of states of the hidden variables, any number with any columns; number of dimensions
-        where `hidden="gaussian"`. "auto": the structure is learned from as many directions as pairs
-        of variables show (`diagnostics_.n_states_evidence`), and hidden variables get as many
-        states as the likelihood of held-out samples supports, up to 64. With columns of a sparse
-        matrix (words, codes) "auto" means two: a topic that is there or not. A hidden variable
-        never has more states than its branches have configurations.
+        Number of states of the hidden variables. A number, 2 or more, goes with any columns; more
+        states than the columns have categories take `refine="em"`. "auto": the structure is learned
+        from as many directions as pairs of variables show (`diagnostics_.n_states_evidence`), and
+        hidden variables get as many states as the likelihood of held-out samples supports, up to
+        64. With columns of a sparse matrix (words, codes) "auto" means two: a topic that is there
+        or not. A hidden variable never has more states than its branches have configurations;
+        `diagnostics_.hidden_states` has the numbers. Where there are many states, every observed
+        variable is a leaf, and the tree may be a Chow-Liu tree with hidden variables in the places
+        of the observed ones.
+        With `hidden="gaussian"`: number of dimensions, 1 or more. Every variable must have as many
+        free dimensions, so that scalar columns allow 1 and blocks of several columns more; "auto"
+        takes 1 for scalar columns, else as many as the data show.
     hidden : "categorical" (default) or "gaussian"
         Hidden variables with states, or real vectors: a linear Gaussian tree, for which all
         variables are read as numbers (ordered categories by their rank).
@@ -74,12 +80,15 @@ class LatentTree(PartialFitMixin, QueryMixin, BaseEstimator):
     epsilon : float, optional
         The paper's fixed threshold for local grouping, in place of noise-aware joining.
     min_support : float in [0, 1], default=0.5
-        Edges with a smaller posterior probability are contracted.
+        Edges with a smaller posterior probability are contracted. Among the shapes that are tried
+        with many states is one with all edges; `tree_.collapse` contracts those of little support.
     support : "subsample" (default), "bootstrap" or "model"
         What `diagnostics_.support` is. "subsample": how often an edge comes back in trees of random
         halves of the samples. "bootstrap": in trees of as many samples, drawn with replacement;
         takes twice as long. "model": the posterior probability of the edge if the data come from a
-        tree, at no cost; too high where they do not.
+        tree, at no cost; too high where they do not. In all of them an edge that joins parts
+        without dependence has support 0: it has no hidden node of its own, and the model is one of
+        independence across it.
     n_resamples : int, optional
         Number of such trees; by default 25, and fewer beyond 750 variables, at least 3.
     search : bool, default=True
@@ -156,7 +165,9 @@ class LatentTree(PartialFitMixin, QueryMixin, BaseEstimator):
     families_ : dict
         The family of every variable.
     diagnostics_ : Diagnostics
-        Support of every edge, unmeasurable pairs, time of each stage and more.
+        Support of every edge, states of every hidden variable, variables that depend on no other
+        (`independent`), how well the tree describes pairs (`fit`), unmeasurable pairs, time of each
+        stage and more.
     n_iter_ : int
         Number of EM steps.
     schema_ : Schema
@@ -183,7 +194,7 @@ class LatentTree(PartialFitMixin, QueryMixin, BaseEstimator):
 
     def __init__(
         self,
-        n_states: int | str | None = "auto",
+        n_states: int | Literal["auto"] = "auto",
         *,
         hidden: Literal["categorical", "gaussian"] = "categorical",
         structure: str = "lrg",

@@ -13,23 +13,32 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from latenttree.data import Table, free_dimensions
+from latenttree.distances.number_of_states import states_shown
 from latenttree.distances.stage import Measured, States
 from latenttree.engine.arrays import Floats, Ints
 from latenttree.engine.memory import peak_memory
 from latenttree.errors import Option, Text
 from latenttree.goodness_of_fit import TreeFit
 from latenttree.model.tree_model import TreeModel
+from latenttree.phrases import listed, sizes_in_words, support_in_words
 from latenttree.refinement.fitted import Fitted
 from latenttree.search.stage import Learned
 from latenttree.structure.learn import Structure
 from latenttree.structure.resampling import Support
-from latenttree.structure.summary import effective_depth, samples_needed
+from latenttree.structure.summary import (
+    effective_depth,
+    independent_variables,
+    samples_needed,
+)
 
 WORST_CONDITION = 1e4
 """Growth of errors in a decomposition beyond which its parameters rest on refinement."""
 
-SHOWN = 3
-"""Nodes that a sentence names."""
+SHOWN, SHOWN_VARIABLES = 3, 10
+"""Hidden nodes, and variables, that a sentence names."""
+
+MANY_NUMBERS = 4
+"""Different numbers of states from which on these are only summarised."""
 
 
 @dataclass(eq=False)
@@ -38,9 +47,9 @@ class Diagnostics:
 
     Attributes
     ----------
-    n_states : states of the hidden variables that were used.
+    n_states : the most states, or dimensions, of a hidden variable.
     hidden_states : (n_hidden,) number of states, or dimensions, of every hidden variable; less than
-        `n_states` where `n_states="auto"` and the data support fewer.
+        `n_states` where the data support fewer, or its branches have fewer configurations.
     n_states_evidence : with `n_states="auto"`, one row for each possible direction: held-out
         canonical correlation (median over variables) and the share of variables in which it is
         significant.
@@ -62,6 +71,7 @@ class Diagnostics:
     group_sizes : sizes of the MST groups, largest first.
     sweeps : for each connected component the number of changes in each sweep.
     n_components : components between which the data show no dependence.
+    independent : names of the variables that depend on no other one.
     n_duplicates : variables that are copies of another one.
     effective_depth : largest distance from a hidden node to its nearest observed node.
     samples_needed : samples at which the weakest internal edge would be 4 standard errors long.
@@ -71,9 +81,11 @@ class Diagnostics:
     effective_samples : (n_hidden,) number of samples with an observed state that would carry the
         same information about each hidden node.
     log_likelihood_trace : log-likelihood before each EM step (plus the log-prior of the
-        smoothing); never decreasing.
-    held_out_trace : log-likelihood of held-out samples, with `validation_fraction`.
-    converged : whether EM stopped by its tolerance.
+        smoothing); never decreasing. A model of many states, refined in batches, has the final
+        value only.
+    held_out_trace : log-likelihood of held-out samples, with `validation_fraction`; of a model of
+        many states its mean after each pass.
+    converged : whether EM stopped by its tolerance; in batches, by the held-out samples.
     fit : how well the tree describes the dependence of pairs of variables, see `TreeFit`; None
         where there is no model.
     stage_seconds : seconds of each stage.
@@ -94,6 +106,7 @@ class Diagnostics:
     group_sizes: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     sweeps: list[list[int]] = field(default_factory=list)
     n_components: int = 1
+    independent: list[str] = field(default_factory=list)
     n_duplicates: int = 0
     effective_depth: float = 0.0
     samples_needed: int = 0
@@ -135,14 +148,17 @@ class Diagnostics:
         return max((len(changes) for changes in self.sweeps), default=0)
 
     def __str__(self) -> str:
+        sizes = self.hidden_states if len(self.hidden_states) else [self.n_states]
+        support = support_in_words(self.support_method, self.n_resamples)
         lines = [
-            f"{self.n_states} states; {self.n_unmeasurable:,} of {self.n_pairs:,} pairs "
+            f"{sizes_in_words(sizes)}; {self.n_unmeasurable:,} of {self.n_pairs:,} pairs "
             f"unmeasurable; {len(self.group_sizes):,} groups of up to "
             f"{max(self.group_sizes, default=0)}; "
             f"{self.n_sweeps} sweeps",
+            *([f"support of an edge: {support}"] if support else []),
             *([] if self.fit is None else [self.fit.summary()]),
             *self.messages,
-            *(f"{name:<14}{seconds:8.2f} s" for name, seconds in self.stage_seconds.items()),
+            *(f"{name:<18}{seconds:8.2f} s" for name, seconds in self.stage_seconds.items()),
         ]
         return "\n".join(lines)
 
@@ -173,6 +189,7 @@ def diagnose(
         group_sizes=structure.group_sizes,
         sweeps=structure.sweeps,
         n_components=structure.n_components,
+        independent=independent_variables(structure),
         n_duplicates=structure.n_duplicates,
         effective_depth=effective_depth(structure.tree),
         samples_needed=samples_needed(structure, table.total_weight) if p > 2 else 0,
@@ -183,6 +200,7 @@ def diagnose(
         messages=[
             *_data_messages(table),
             *_states_messages(table, states),
+            *_goal_messages(states, fitted),
             *_structure_messages(structure),
             *_model_messages(fitted),
             *_memory_messages(measured),
@@ -201,7 +219,7 @@ def _describe_model(report: Diagnostics, fitted: Fitted) -> None:
     report.n_states = int(report.hidden_states.max(initial=report.n_states))
     report.log_likelihood_trace, report.held_out_trace = fitted.trace, fitted.held_out
     report.converged = fitted.converged
-    if not fitted.converged:
+    if not fitted.converged and not _in_batches(fitted):
         warnings.warn(_not_converged(fitted), ConvergenceWarning, stacklevel=4)
 
 
@@ -219,13 +237,33 @@ def _data_messages(table: Table) -> list[str]:
 
 def _states_messages(table: Table, states: States) -> list[str]:
     """Why no more states were chosen, where the narrowest variable is the reason."""
+    if states.evidence is None:
+        return []
     n_states, free = states.n_directions + 1, free_dimensions(table)
-    if states.evidence is None or n_states <= int(free.min()) or (free == free[0]).all():
+    if n_states <= int(free.min()) or n_states >= states_shown(states.evidence):
         return []
     name = table.names[int(free.argmin())]
     return [
         f"the structure was learned with {n_states} states, the most that variable {name!r} can "
-        "distinguish; leave out such variables to look for more"
+        "distinguish; leave out such variables to learn it with more"
+    ]
+
+
+def _goal_messages(states: States, fitted: Fitted | None) -> list[str]:
+    """That there are fewer states than were asked for."""
+    if fitted is None or not isinstance(states.goal, int):
+        return []
+    found = fitted.model.dims[fitted.model.tree.n_observed :]
+    if not len(found) or int(found.max()) >= states.goal:
+        return []
+    return [
+        Text(
+            f"hidden variables have {sizes_in_words(found)}, fewer than ",
+            Option("n_states", states.goal),
+            ": more take ",
+            Option("refine", "em"),
+            " and branches with as many configurations",
+        )
     ]
 
 
@@ -235,7 +273,7 @@ def _structure_messages(structure: Structure) -> list[str]:
     if structure.n_components > 1:
         messages.append(
             f"the data show {structure.n_components} parts without dependence between them; the "
-            "edges that join them have support 0"
+            f"edges that join them have support 0{_without_others(structure)}"
         )
     if structure.n_duplicates == 1:
         messages.append("1 variable copies another one and is attached to it at distance 0")
@@ -245,6 +283,17 @@ def _structure_messages(structure: Structure) -> list[str]:
             "distance 0"
         )
     return messages
+
+
+def _without_others(structure: Structure) -> str:
+    """Which parts are single variables, as the end of a sentence."""
+    names = independent_variables(structure)
+    if not names:
+        return ""
+    shown = listed(names, SHOWN_VARIABLES)
+    if len(names) == 1:
+        return f"; variable {shown} depends on no other"
+    return f"; variables {shown} depend on no other"
 
 
 def _model_messages(fitted: Fitted | None) -> list[str]:
@@ -268,8 +317,17 @@ def _model_messages(fitted: Fitted | None) -> list[str]:
     return messages
 
 
+def _in_batches(fitted: Fitted) -> bool:
+    """Whether the model was refined in batches, until held-out samples gained no more: there are no
+    steps over all samples then, and the number of passes has bounds of its own."""
+    return len(fitted.trace) < 2 and len(fitted.held_out) > 0
+
+
 def _not_converged(fitted: Fitted) -> str:
-    steps = len(fitted.trace) - 1 or len(fitted.held_out)
+    if _in_batches(fitted):
+        n = len(fitted.held_out)
+        return f"the likelihood of held-out samples was still rising after {n} passes in batches"
+    steps = len(fitted.trace) - 1
     return Text(f"refinement was still gaining after {steps} steps; raise ", Option("max_iter"))
 
 
@@ -280,23 +338,22 @@ def _memory_messages(measured: Measured) -> list[str]:
 
 
 def states_summary(model: TreeModel) -> list[str]:
-    """Which hidden nodes have fewer states than the others, in sentences; none where all have as
-    many."""
+    """Which hidden nodes have fewer states than the others, in sentences, one where they differ
+    much; none where all have as many."""
     states = model.dims[model.tree.n_observed :]
     most = int(states.max(initial=0))
     counts = Counter(states.tolist())
+    if len(counts) >= MANY_NUMBERS:
+        return [
+            f"the {len(states):,} hidden variables have {sizes_in_words(states)}, "
+            f"{np.median(states):g} in the median; see diagnostics_.hidden_states"
+        ]
     lines = []
     for k in sorted(counts, reverse=True)[1:]:
         names = [model.tree.names[model.tree.n_observed + i] for i in np.flatnonzero(states == k)]
+        have = "has" if len(names) == 1 else "have"
         lines.append(
-            f"{_listed(names)} {'has' if len(names) == 1 else 'have'} {k} states of {most}: the "
-            "data do not tell more apart there"
+            f"{listed(names, SHOWN)} {have} {k} states of {most}: the data do not tell more apart "
+            "there"
         )
     return lines
-
-
-def _listed(names: list[str]) -> str:
-    """ "h1", "h1 and h2", "h1, h2, h3 and 4 others"."""
-    left = len(names) - SHOWN
-    shown = names if left <= 0 else [*names[:SHOWN], f"{left} other{'s' if left > 1 else ''}"]
-    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"

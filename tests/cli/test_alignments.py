@@ -62,7 +62,7 @@ def test_alignment(alignment: Path, tmp_path: Path) -> None:
     assert rows == [["C", "C", "A", "A"]]
 
 
-def test_proteins_have_two_states(tmp_path: Path) -> None:
+def test_states_of_proteins_are_found(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     first = rng.integers(0, 20, 500)
     letters = np.array(list("ACDEFGHIKLMNPQRSTVWY"))
@@ -70,9 +70,11 @@ def test_proteins_have_two_states(tmp_path: Path) -> None:
     path, out = tmp_path / "p.fasta", tmp_path / "model.ltree"
     path.write_text("".join(f">{n}\n{''.join(letters[x])}\n" for n, x in enumerate(taxa)))
     output = accepted("fit", path, "-o", out, "--seed", "0", "--verbose")
-    assert "hidden variables have 2 states, fewer than there are amino acids; --states" in output
+    assert "nucleotides" not in output
     assert "seconds" in output
-    assert lt.load(out).n_states == 2
+    model = lt.load(out)
+    assert model.n_states == "auto"
+    assert model.diagnostics_.n_states > 2
 
 
 def test_wrong_alignments(tmp_path: Path) -> None:

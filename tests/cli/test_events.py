@@ -108,8 +108,10 @@ def test_binary_codes_and_roll_up(events: Path, tmp_path: Path) -> None:
 
 
 def test_codes_that_the_model_does_not_know(events: Path, tmp_path: Path) -> None:
-    """Parents and codes in one file: without the map, which has both, the codes are unknown."""
-    model, out = tmp_path / "model.ltree", tmp_path / "posterior.csv"
+    """Parents and codes in one file: without the map, which has both, the codes are unknown.
+
+    Even and odd codes make up for each other: groups are independent, and no node is hidden."""
+    model, out = tmp_path / "model.ltree", tmp_path / "scores.csv"
     names = [f"G{j}{k}" for j in range(3) for k in range(3)]
     header, rows = read_csv(events.parent / "events.csv")
     some = [[patient, f"G{code[:2]}", date] for patient, code, date in rows[::2]]
@@ -119,16 +121,16 @@ def test_codes_that_the_model_does_not_know(events: Path, tmp_path: Path) -> Non
     options = ["--no-search", "--no-refine", "--threads", "1"]
     accepted("fit", both, "--events", "-o", model, "--roll-up", parents, *options)
     for file in (both, events):  # of the second no code is known
-        result = run("transform", model, file, "--events", "-o", out)
+        result = run("score", model, file, "--events", "-o", out)
         assert result.exit_code == 1
         assert re.search(r"error: [\d,]+ of [\d,]+ occurrences \(\d+%\) have codes", result.stderr)
         assert "most often '" in result.stderr
         assert f"fitted with --events --roll-up {parents}: give --roll-up" in result.stderr
         assert "--unknown drop" in result.stderr
         assert not out.exists()
-    output = accepted("transform", model, both, "--events", "-o", out, "--unknown", "drop")
+    output = accepted("score", model, both, "--events", "-o", out, "--unknown", "drop")
     assert "codes that the model does not know left out" in output
-    accepted("transform", model, both, "--events", "-o", out, "--roll-up", parents)
+    accepted("score", model, both, "--events", "-o", out, "--roll-up", parents)
 
 
 def test_groups_are_given_again(events: Path, tmp_path: Path) -> None:

@@ -202,7 +202,7 @@ def gaussian(numbers: Path) -> Path:
 
 def test_gaussian_tree(numbers: Path, gaussian: Path, tmp_path: Path) -> None:
     assert groups_of(gaussian) == {frozenset(f"{g}{i}" for i in range(3)) for g in "abc"}
-    assert "hidden variables of 1 dimension," in accepted("show", gaussian)
+    assert "hidden variables with 1 dimension," in accepted("show", gaussian)
     assert "slopes of a0 on h0" in accepted("show", gaussian, "--node", "h0")
     assert "4 posterior values" in accepted(
         "transform", gaussian, numbers, "-o", tmp_path / "t.csv"

@@ -9,6 +9,7 @@ import pytest
 from tests.cli.commands import (
     NAMES,
     TREE,
+    accepted,
     bits,
     refused,
     run,
@@ -25,7 +26,8 @@ def test_fit(table: Path, tmp_path: Path) -> None:
     result = run("fit", table, "-o", out, "--seed", "0", "--threads", "1", "--plot", picture)
     assert result.exit_code == 0, result.output + result.stderr
     assert "4,000 samples of 9 variables" in result.output
-    assert "9 observed variables" in result.output
+    assert "9 observed variables, 4 hidden variables with 2 states, 12 edges" in result.output
+    assert "internal edges (share of 25 trees of random halves of the samples): " in result.output
     assert picture.read_bytes().startswith(b"\x89PNG")
     saved = load_tree(out)
     for group in "abc":
@@ -59,6 +61,32 @@ def test_fit_hands_its_options_on(table: Path, tmp_path: Path) -> None:
     assert chosen == (False, None, 0.5, "most_probable", 3)
     assert model.max_iter == 7
     assert run("fit", table, "-o", out, "--max-iter", "0").exit_code == 2
+
+
+def test_fit_hands_on_how_support_is_estimated(table: Path, tmp_path: Path) -> None:
+    out = tmp_path / "model.ltree"
+    quick = ["--states", "2", "--no-search", "--no-refine"]
+    accepted("fit", table, "-o", out, *quick, "--support", "bootstrap", "--resamples", "3")
+    report = lt.load(out).diagnostics_
+    assert (report.support_method, report.n_resamples) == ("bootstrap", 3)
+    accepted("fit", table, "-o", out, *quick, "--support", "model")
+    report = lt.load(out).diagnostics_
+    assert (report.support_method, report.n_resamples) == ("model", 0)
+
+
+def test_fit_finds_the_number_of_states_if_it_is_left_out(
+    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[object] = []
+
+    def learn(*_: object, n_states: object, **__: object) -> None:
+        given.append(n_states)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(fit, "learn", learn)
+    for options in ([], ["--states", "auto"], ["--states", "16"]):
+        run("fit", table, "-o", tmp_path / "tree.json", *options)
+    assert given == ["auto", "auto", 16]
 
 
 def test_fit_says_on_one_line_that_refinement_was_cut_short(table: Path, tmp_path: Path) -> None:
@@ -113,7 +141,13 @@ def test_fit_checks_before_it_works(
 ) -> None:
     monkeypatch.setattr(fit, "learn", lambda *_, **__: pytest.fail("the work has begun"))
     out = tmp_path / "tree.json"
-    assert "--states is '1'; pass 'auto'" in refused("fit", table, "-o", out, "--states", "1")
+    for states in ("1", "-2", "2.5", "many"):
+        line = refused("fit", table, "-o", out, "--states", states)
+        assert f"--states is '{states}'; pass 'auto' or a whole number from 2 on" in line
+    line = refused("fit", table, "-o", out, "--support", "model", "--resamples", "9")
+    assert "--resamples is 9, but --support model learns no further trees; leave out" in line
+    assert run("fit", table, "-o", out, "--resamples", "0").exit_code == 2
+    assert run("fit", table, "-o", out, "--support", "jackknife").exit_code == 2
     assert "end it in .json" in refused("fit", table, "-o", tmp_path / "tree.xml")
     assert "does not exist" in refused("fit", table, "-o", tmp_path / "no" / "tree.json")
     assert "no file" in refused("fit", tmp_path / "none.csv", "-o", out)

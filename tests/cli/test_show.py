@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tests.cli.commands import (
     TREE,
@@ -14,7 +15,7 @@ from tests.cli.commands import (
 )
 
 import latenttree as lt
-from latenttree.io.treefile import save_tree
+from latenttree.io.treefile import SavedTree, save_tree
 from latenttree.tree import Tree
 
 
@@ -27,6 +28,16 @@ def test_show(tmp_path: Path, suffix: str) -> None:
     assert "4 observed variables, 2 hidden variables" in result.output
     assert TREE.draw() in result.output
     assert re.search(r"h1 +2 +c  \[d\]", result.output)
+
+
+def test_show_says_what_the_support_is_and_how_many_states_there_are(tmp_path: Path) -> None:
+    support = np.ones(TREE.n_edges)
+    support[TREE.internal_edges()] = 0.75
+    report = SavedTree(TREE, support, {}, 16, (), (4, 16), "bootstrap", 7)
+    save_tree(tmp_path / "tree.json", TREE, report)
+    output = accepted("show", tmp_path / "tree.json")
+    assert "4 observed variables, 2 hidden variables with 4 to 16 states, 5 edges" in output
+    assert "support of 1 internal edge (share of 7 trees of bootstrap samples): median" in output
 
 
 def test_show_draws_large_trees_only_on_request(tmp_path: Path) -> None:
@@ -59,7 +70,8 @@ def test_show_draws_the_support(fitted: Path) -> None:
     result = run("show", fitted)
     model = lt.load(fitted)
     assert f"a whole model: {model.model_.n_parameters} parameters" in result.output
-    assert len(re.findall(r"h\d \[1\.00\]", result.output)) == 3
+    # all of 25 resamples have the edge, which is (25 + 1) / (25 + 2) under a uniform prior
+    assert len(re.findall(r"h\d \[0\.96\]", result.output)) == 3
     assert "in brackets: support of the edge above" in result.output
 
 

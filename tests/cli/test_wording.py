@@ -30,9 +30,12 @@ SOURCE = Path(latenttree.__file__).parent
         (Option("n_states"), "--states"),
         (Option("n_states", 3), "--states 3"),
         (Option("n_states", "auto"), "--states auto"),
+        (Option("support", "model"), "--support model"),
+        (Option("n_resamples", 5), "--resamples 5"),
         (Option("drop_constant", True), "--drop-constant"),
         (Option("search", False), "--no-search"),
         (Option("refine", None), "--no-refine"),
+        (Option("refine", "em"), "--refine"),
         (Option("family", {"age": "poisson"}), "--family age=poisson"),
         (Option("family", {"a": "x", "b": "y"}), "--family a=x --family b=y"),
         (Option("family", {"his kids'": "poisson"}), "--family 'his kids'\"'\"'=poisson'"),
@@ -95,7 +98,6 @@ LIBRARY_ONLY = {
     "standard_errors",
     "structure",
     "style",
-    "support",
 }
 """Parameters that only Python has."""
 

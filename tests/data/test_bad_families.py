@@ -187,11 +187,6 @@ BAD: dict[str, tuple[Any, dict[str, Any], Refused]] = {
         {"hidden": "gaussian", "n_states": 2},
         refused("'x0' has 1 free dimension", option="n_states", value=2),
     ),
-    "more states than a group of codes tells apart": (
-        sparse.csr_array(np.column_stack([codes(), codes()[:, :2]])),
-        {"groups": [0, 0, 1, 1, 2, 2], "n_states": 5},
-        refused("fewer than", option="n_states", value=5),
-    ),
     "an unknown kind of hidden variables": (
         NUMBERS,
         {"hidden": "normal"},

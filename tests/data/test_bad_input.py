@@ -209,16 +209,6 @@ BAD_DATA: dict[str, tuple[Any, dict[str, Any], Refused]] = {
         {},
         refused("'a' has 9, 'b' has 8; align", column="b", value=8),
     ),
-    "more states than categories": (
-        codes(),
-        {"n_states": 3},
-        refused("'x0' has 2 categories", option="n_states", value=3),
-    ),
-    "more states than dimensions": (
-        [np.eye(2)[codes()[:, i]] for i in range(4)],
-        {"n_states": 3},
-        refused("'x0' has 2 categories", option="n_states", value=3),
-    ),
     "fewer samples than states": (
         codes(3, 4, 9, seed=1),
         {"n_states": 4},

@@ -44,7 +44,14 @@ def test_directions_follow_from_states(
         table = as_table([data.X[:, [i, i + 1]].astype(float) for i in range(0, 8, 2)], scores=True)
     states = count_states(table, FitConfig(**options))
     assert (states.n_states, states.n_directions) == (n_states, n_directions)
-    assert (states.evidence is None) == (options.get("n_states") != "auto")
+    counted = options.get("n_states", "auto") == "auto" and "hidden" not in options
+    assert (states.evidence is not None) == counted
+
+
+@pytest.mark.parametrize("n_states", [1, 2.5, True, None, "many"])
+def test_what_is_no_number_of_states_is_refused(data: Any, n_states: Any) -> None:
+    with pytest.raises(DataError, match=f"must be an integer >= 2 or 'auto', got {n_states!r}"):
+        count_states(as_table(data.X), FitConfig(n_states=n_states))
 
 
 def test_auto_leaves_one_state_more_to_bic(data: Any) -> None:

@@ -178,6 +178,18 @@ def test_outliers_are_no_noise() -> None:
     assert 0.7 < np.median(ratio) < 1.5
 
 
+@pytest.mark.parametrize("hidden", ["categorical", "gaussian"])
+def test_vectors_that_are_independent(hidden: Any) -> None:
+    """Blocks without dependence have means that differ in no direction; each still has a score."""
+    blocks = [np.random.default_rng(i).normal(size=(300, 2)) for i in range(3)]
+    model = lt.LatentTree(1 + (hidden == "categorical"), hidden=hidden, random_state=0).fit(blocks)
+    report = model.diagnostics_
+    assert report.n_components == 3
+    assert report.independent == [*model.tree_.observed_names]
+    assert report.fit is not None
+    assert np.isnan(report.fit.explained)
+
+
 def test_nearest_variables_of_each_branch() -> None:
     near = nearest_by_branch(small_tree(), np.array([0, 2, 3]))
     assert sorted(near[0]) in ([0, 2], [0, 3])

@@ -130,6 +130,7 @@ def test_it_is_also_a_tree_file(path: Path) -> None:
     assert saved.tree == example().model.tree
     np.testing.assert_array_equal(saved.support, example().support)
     assert (saved.n_states, saved.messages) == (2, ("two pairs unmeasurable",))
+    assert (saved.hidden_states, saved.support_method) == ((2, 2), "")
     assert saved.stage_seconds == {"distances": 0.25}
 
 

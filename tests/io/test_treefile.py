@@ -36,6 +36,9 @@ class Diagnostics:
     stage_seconds: dict[str, float] = field(default_factory=lambda: {"distances": 0.25})
     n_states: int = 3
     messages: list[str] = field(default_factory=lambda: ["two pairs unmeasurable"])
+    hidden_states: Any = field(default_factory=lambda: np.array([3, 2]))
+    support_method: str = "subsample"
+    n_resamples: int = 25
 
 
 def diagnostics() -> Diagnostics:
@@ -55,6 +58,8 @@ def test_everything_comes_back(tmp_path: Path, suffix: str) -> None:
     np.testing.assert_array_equal(saved.support, diagnostics().support)
     assert saved.stage_seconds == {"distances": 0.25}
     assert (saved.n_states, saved.messages) == (3, ("two pairs unmeasurable",))
+    assert (saved.hidden_states, saved.support_method) == ((3, 2), "subsample")
+    assert saved.n_resamples == 25
 
 
 @pytest.mark.parametrize("suffix", [".json", ".ltree", ".nwk", ".newick", ".NWK"])

@@ -19,6 +19,7 @@ SOURCE = Path(__file__).parents[2] / "src" / "latenttree"
 # it.
 ORDER = (
     "errors",
+    "phrases",
     "tree",
     "engine",
     "config",

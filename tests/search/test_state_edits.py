@@ -185,3 +185,7 @@ def test_sentences() -> None:
         "h2 has 3 states of 4: the data do not tell more apart there",
         "h0, h1, h4 and 2 others have 2 states of 4: the data do not tell more apart there",
     ]
+    assert states_summary(with_states([2, 4, 3, 16, 9])) == [
+        "the 5 hidden variables have 2 to 16 states, 4 in the median; see "
+        "diagnostics_.hidden_states"
+    ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -9,7 +11,11 @@ from hypothesis import given
 from tests.reference.random_trees import trees
 
 from latenttree.structure.learn import Structure
-from latenttree.structure.summary import effective_depth, samples_needed
+from latenttree.structure.summary import (
+    effective_depth,
+    independent_variables,
+    samples_needed,
+)
 from latenttree.tree import Tree
 
 
@@ -22,6 +28,23 @@ def test_depth_is_the_farthest_nearest_leaf(tree: Tree) -> None:
         expected = max(expected, min(lengths[v] for v in range(p)))
     # every edge is longer by 1e-12 in the graph
     assert effective_depth(tree) == pytest.approx(expected, abs=1e-9)
+
+
+def test_independent_variables_are_those_without_a_supported_edge() -> None:
+    """
+    a       d - e
+     h0 --- |         - is an edge of support 1, the others have support 0
+    b  |    f
+       c
+    """
+    edges = [(0, 6), (1, 6), (2, 6), (3, 6), (3, 4), (3, 5)]
+    tree = Tree.build(list("abcdef"), edges, np.ones(6))
+    loose = {(2, 6), (3, 6), (3, 5)}
+    support = np.array([0.0 if tuple(sorted(e)) in loose else 1.0 for e in tree.edges.tolist()])
+    structure = replace(Structure.of_tree(tree), support=support)
+    assert independent_variables(structure) == ["c", "f"]
+    assert independent_variables(Structure.of_tree(tree)) == []
+    assert independent_variables(Structure.of_tree(Tree.build(["only"], [], []))) == []
 
 
 def quartet(inner: float, error: float) -> Structure:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 def run(asked: Fit) -> None:
     """Read the file, learn, print and save."""
     learning, n_states = asked.learning, asked.learning.n_states()
+    learning.check()
     check_tree_path(asked.out)
     check_picture_path(asked.picture.plot)
     table = read_training(
@@ -33,8 +34,7 @@ def run(asked: Fit) -> None:
     )
     console = new_console()
     _print_table(console, table, asked.file)
-    if n_states is None:
-        n_states = _states_of_letters(console, table, asked.file)
+    n_states = n_states or _default_states(console, table, asked.file)
     record = record_of(asked.events, asked.reading)
     table = table.replace(notes=(*table.notes, *record))
     model = learn(table, learning.threads, n_states=n_states, **learning.arguments())
@@ -50,21 +50,19 @@ def _print_table(console: Console, table: Table, file: Path) -> None:
     print_notes(console, notes)  # the others are warnings of the fit
 
 
-def _states_of_letters(console: Console, table: Table, file: Path) -> int | None:
-    """States of the hidden letters of an alignment, which a note names; None for other files.
+def _default_states(console: Console, table: Table, file: Path) -> int | str:
+    """States of hidden variables where ``--states`` is left out: "auto", but as many as there are
+    nucleotides in an alignment of these, which a note says.
 
-    All nucleotides that occur, but not all amino acids, whose conditional distributions would have
-    hundreds of parameters each.
+    Hidden nodes of such a tree are ancestors. With more states they would tell fast sites from slow
+    ones as well, and the tree would be less accurate.
     """
-    if not is_fasta(file):
-        return None
-    letters = table.categories[0]
-    assert letters is not None
-    n_states, reason = 2, "fewer than there are amino acids"
-    if set(letters.tolist()) <= set("ACGT"):
-        n_states, reason = max(2, len(letters)), "as many as there are nucleotides"
-    states = f"{n_states} states, {reason}"
-    print_notes(console, [f"hidden variables have {states}; --states asks for another number"])
+    letters = table.categories[0] if is_fasta(file) else None
+    if letters is None or not set(letters.tolist()) <= set("ACGT"):
+        return "auto"
+    n_states = max(2, len(letters))
+    note = f"hidden variables have {n_states} states, as many as there are nucleotides"
+    print_notes(console, [f"{note}; --states asks for another number"])
     return n_states
 
 

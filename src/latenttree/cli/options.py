@@ -127,8 +127,10 @@ class LearningOptions:
     states: Annotated[
         str | None,
         typer.Option(
-            help="States of a hidden variable, or 'auto'; 2 if left out, 4 for nucleotides. Its "
-            "dimensions, 1 if left out, where it is gaussian."
+            metavar="NUMBER|auto",
+            show_default="auto; 4 for nucleotides",
+            help="States of a hidden variable: a number, or 'auto' for as many as held-out samples "
+            "support, two for words and codes. Where it is gaussian, its dimensions.",
         ),
     ] = None
     hidden: Annotated[
@@ -136,8 +138,26 @@ class LearningOptions:
         typer.Option(help="Hidden variables with states, or real ones: a Gaussian tree."),
     ] = "categorical"
     min_support: Annotated[
-        float, typer.Option(min=0, max=1, help="Contract edges with less support than this.")
+        float,
+        typer.Option(
+            min=0, max=1, help="Contract edges with a smaller posterior probability than this."
+        ),
     ] = 0.5
+    support: Annotated[
+        Literal["subsample", "bootstrap", "model"],
+        typer.Option(
+            help="Of an edge: how often it comes back in trees of halves of the samples, or of "
+            "bootstrap samples; or its posterior probability, at no cost."
+        ),
+    ] = "subsample"
+    resamples: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            show_default="25; fewer beyond 750 variables",
+            help="Trees that are learned for the support.",
+        ),
+    ] = None
     tree: Annotated[
         Literal["majority", "most_probable"],
         typer.Option(help="Every edge more likely real than not, or the tree of best BIC."),
@@ -169,7 +189,8 @@ class LearningOptions:
         return self.hidden == "gaussian"
 
     def n_states(self) -> int | str | None:
-        """The number that ``--states`` gives, "auto", or None where it is left out."""
+        """The number that ``--states`` gives, "auto", or None where it is left out: the file
+        decides."""
         least = 1 if self.gaussian else 2
         if self.states is None or self.states == "auto":
             return self.states
@@ -181,9 +202,20 @@ class LearningOptions:
 
     def arguments(self) -> dict[str, Any]:
         """Arguments of `LatentTree` but for the number of states."""
-        own = {"states", "threads", "seed"}
+        own = {"states", "threads", "seed", "resamples"}
         same = {name: value for name, value in vars(self).items() if name not in own}
-        return same | {"refine": "em" if self.refine else None, "random_state": self.seed}
+        return same | {
+            "refine": "em" if self.refine else None,
+            "n_resamples": self.resamples,
+            "random_state": self.seed,
+        }
+
+    def check(self) -> None:
+        """``--resamples`` is only given where trees are learned for the support."""
+        if self.resamples is not None and self.support == "model":
+            what = f"--resamples is {self.resamples}, but --support model learns no further trees"
+            remedy = "leave out --resamples, or pass --support subsample"
+            raise DataError(what, remedy, value=self.resamples, option="n_resamples")
 
 
 def _of_events(help: str, *flags: str, metavar: str | None = None) -> Any:

@@ -50,7 +50,7 @@ def run(asked: Show) -> None:
 def _print_tree(console: Console, saved: SavedTree, whole: Saved | None, verbose: bool) -> None:
     """All but the drawing."""
     gaussian = whole is not None and whole.params.get("hidden") == "gaussian"
-    print_summary(console, saved.tree, saved.support, saved.n_states, gaussian)
+    print_summary(console, saved.tree, saved, gaussian)
     if whole is not None:
         console.print(f"a whole model: {whole.model.n_parameters:,} parameters")
         _print_fit_of_pairs(console, whole)

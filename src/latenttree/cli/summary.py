@@ -10,11 +10,13 @@ from rich.console import Console
 from rich.markup import escape
 
 from latenttree.cli.printing import new_table, print_notes
-from latenttree.engine.arrays import Floats
+from latenttree.phrases import counted, sizes_in_words, support_in_words
 from latenttree.tree import Tree
 
 if TYPE_CHECKING:
     from latenttree.estimator import LatentTree
+    from latenttree.io.treefile import SavedTree
+    from latenttree.report import Diagnostics
 
 MAX_ROWS = 12  # in the table of neighbours
 MAX_NAMES = 12  # names in a row of it
@@ -26,8 +28,7 @@ def print_fit(
     """What a fit has learned, `verbose` with its times; without notes that are `printed`
     already."""
     report = model.diagnostics_
-    gaussian = model.hidden == "gaussian"
-    print_summary(console, model.tree_, report.support, report.n_states, gaussian)
+    print_summary(console, model.tree_, report, model.hidden == "gaussian")
     print_neighbours(console, model.tree_)
     if verbose:
         print_stages(console, report.stage_seconds)
@@ -35,21 +36,25 @@ def print_fit(
 
 
 def print_summary(
-    console: Console, tree: Tree, support: Floats, n_states: int | None, gaussian: bool = False
+    console: Console, tree: Tree, report: Diagnostics | SavedTree, gaussian: bool = False
 ) -> None:
-    """Numbers of variables, states and edges, and the support of the internal edges."""
-    unit = "states" if not gaussian else "dimension" if n_states == 1 else "dimensions"
-    states = f" of {n_states} {unit}" if n_states and tree.n_hidden else ""
+    """Numbers of variables, states and edges, and the support of the internal edges, without those
+    that join independent parts."""
+    hidden = counted(tree.n_hidden, "hidden variable")
+    sizes = report.hidden_states if len(report.hidden_states) else [report.n_states or 0]
+    if tree.n_hidden and max(sizes) > 0:
+        hidden += f" with {sizes_in_words(sizes, 'dimension' if gaussian else 'state')}"
     console.print(
-        f"[bold]{tree.n_observed:,} observed variables, "
-        f"{tree.n_hidden:,} hidden variables{states}[/bold], {tree.n_edges:,} edges",
+        f"[bold]{counted(tree.n_observed, 'observed variable')}, {hidden}[/bold], "
+        f"{counted(tree.n_edges, 'edge')}",
         highlight=False,
     )
-    known = support[tree.internal_edges()]
-    known = known[~np.isnan(known)]
+    known = report.support[tree.internal_edges()]
+    known = known[known > 0]
     if known.size:
+        method = support_in_words(report.support_method, report.n_resamples)
         console.print(
-            f"support of the {known.size:,} internal edges: "
+            f"support of {counted(known.size, 'internal edge')}{method and f' ({method})'}: "
             f"median {np.median(known):.2f}, weakest {known.min():.2f}"
         )
 

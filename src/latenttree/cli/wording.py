@@ -15,10 +15,11 @@ from latenttree.errors import NO_VALUE, DataError, Option, Phrase, render
 SAME_NAMES = (
     "code delimiter drop_constant family groups handle_unknown hidden ignore layout max_iter "
     "max_lines memory_limit method min_count min_support refine roll_up sample search since "
-    "smoothing time tree until vocab weights"
+    "smoothing support time tree until vocab weights"
 )
 FLAGS: Mapping[str, str] = {name: f"--{name.replace('_', '-')}" for name in SAME_NAMES.split()} | {
     "n_jobs": "--threads",
+    "n_resamples": "--resamples",
     "n_samples": "-n",
     "n_states": "--states",
     "random_state": "--seed",
@@ -28,6 +29,7 @@ FLAGS: Mapping[str, str] = {name: f"--{name.replace('_', '-')}" for name in SAME
 
 SPECIAL: Mapping[tuple[str, Any], str] = {
     ("delimiter", "\t"): "--delimiter tab",
+    ("refine", "em"): "--refine",
     ("scores", True): "--hidden gaussian",
 }
 """Options that the command line writes in its own way, by name and value."""

@@ -74,8 +74,15 @@ def choose_states(
         basis = first_coordinates(learn, m)
     s, n = _held_out_correlations(learn, test, basis, jobs)
     share = (s > _noise(n)).mean(axis=0)
-    kept = min(_leading(share >= HALF), int(free.min()))
-    return StatesEvidence(max(kept, 1) + 1, np.column_stack([np.median(s, axis=0), share]))
+    directions = np.column_stack([np.median(s, axis=0), share])
+    kept = min(states_shown(directions) - 1, int(free.min()))
+    return StatesEvidence(max(kept, 1) + 1, directions)
+
+
+def states_shown(directions: Floats) -> int:
+    """1 + directions (see `StatesEvidence`) that show in half the variables, even where the
+    narrowest variable has fewer."""
+    return 1 + _leading(directions[:, 1] >= HALF)
 
 
 def _leading(holds: Bools) -> int:

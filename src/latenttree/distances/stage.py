@@ -91,8 +91,7 @@ def count_states(table: Table, config: FitConfig) -> States:
     The structure and the first model take no more states than the variables distinguish. A column
     of a sparse matrix says that a word or a code is there, and "auto" gives hidden variables of
     such columns two states: a topic that is there or not."""
-    asked = "auto" if config.n_states is None else config.n_states
-    asked = check_n_states(table, asked, config.gaussian, bounded=config.gaussian)
+    asked = check_n_states(table, config.n_states, config.gaussian, bounded=config.gaussian)
     fewest = int(free_dimensions(table).min())
     if asked == "auto":
         return _counted_states(table, fewest, config)

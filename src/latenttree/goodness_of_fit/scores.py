@@ -217,7 +217,8 @@ def _linear_score(
     v: int, node: int, centre: Floats, variance: Floats, between: Floats, root: Floats
 ) -> Score | None:
     """Columns of numbers `x` with `E[x | node] - centre = between`: the only one of a scalar, the
-    directions of a vector in which `between` is largest, in units of the deviations."""
+    directions of a vector in which `between` is largest, in units of the deviations; one of them
+    where the vector is independent of all others."""
     if not (variance > 0).any():
         return None
     unit = 1 / np.sqrt(np.where(variance > 0, variance, np.inf))
@@ -226,6 +227,7 @@ def _linear_score(
     else:
         left, size, _ = np.linalg.svd(between * unit[:, None] * root, full_matrices=False)
         kept = size[:VECTOR_DIRECTIONS] > 1e-9 * max(float(size[0]), SMALLEST)
+        kept[0] = True
         weights = unit[:, None] * left[:, : len(kept)][:, kept]
     return Score(v, weights, centre, node, weights.T @ between, len(unit) == 1)
 

@@ -113,13 +113,16 @@ def jsonable(params: Mapping[str, Any]) -> dict[str, Any]:
 def _saved_tree(saved: Saved) -> SavedTree:
     """What ``tree.json`` keeps of a model and its diagnostics."""
     report, tree = saved.diagnostics, saved.model.tree
-    n_states = int(saved.model.dims[tree.n_observed :].max(initial=0))
+    hidden_states = saved.model.dims[tree.n_observed :]
     return SavedTree(
         tree,
         np.asarray(saved.support),
         report.get("stage_seconds", {}),
-        report.get("n_states", n_states),
+        report.get("n_states", int(hidden_states.max(initial=0))),
         tuple(report.get("messages", ())),
+        tuple(hidden_states.tolist()),
+        report.get("support_method", ""),
+        report.get("n_resamples", 0),
     )
 
 

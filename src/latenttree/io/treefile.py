@@ -41,13 +41,17 @@ MAX_JSON_BYTES = 2**27
 
 @dataclass(frozen=True)
 class SavedTree:
-    """A tree from a file. ``support`` is ``(E,)``, NaN where an edge has none."""
+    """A tree from a file. ``support`` is ``(E,)``, NaN where an edge has none; the other fields are
+    those of `report.Diagnostics`, empty where a file has none."""
 
     tree: Tree
     support: Floats
     stage_seconds: dict[str, float] = field(default_factory=dict)
     n_states: int | None = None
     messages: tuple[str, ...] = ()
+    hidden_states: tuple[int, ...] = ()
+    support_method: str = ""
+    n_resamples: int = 0
 
 
 def check_tree_path(path: str | os.PathLike[str]) -> Path:
@@ -61,7 +65,7 @@ def save_tree(
 ) -> None:
     """Write ``tree`` as the suffix of ``path`` says; the file appears whole or not at all.
 
-    Of ``report`` it keeps ``support``, ``stage_seconds``, ``n_states`` and ``messages``."""
+    Of ``report`` it keeps what `SavedTree` has."""
     target = check_tree_path(path)
     suffix = target.suffix.lower()
     if suffix in NEWICK_SUFFIXES:
@@ -125,6 +129,9 @@ def _to_record(tree: Tree, report: Diagnostics | SavedTree | None) -> dict[str, 
         "support": _without_nan(check_support(report.support, tree.n_edges)),
         "stage_seconds": {k: float(v) for k, v in report.stage_seconds.items()},
         "n_states": report.n_states and int(report.n_states),
+        "hidden_states": [int(k) for k in report.hidden_states],
+        "support_method": str(report.support_method),
+        "n_resamples": int(report.n_resamples),
         "messages": list(report.messages),
         **({"message_parts": parts} if parts else {}),
     }
@@ -169,6 +176,9 @@ def _from_record(record: Any) -> SavedTree:
         _seconds(record),
         field_of(record, "n_states", int) if record.get("n_states") is not None else None,
         _messages(record),
+        tuple(_list({"hidden_states": []} | record, "hidden_states", int)),
+        field_of({"support_method": ""} | record, "support_method", str),
+        field_of({"n_resamples": 0} | record, "n_resamples", int),
     )
 
 

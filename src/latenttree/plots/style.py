@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from latenttree.engine.arrays import Floats, Ints
-from latenttree.errors import DataError, Option, Text
+from latenttree.errors import DataError
 from latenttree.plots.layout import RootedLayout, groups
 from latenttree.tree import Tree
 
@@ -64,7 +64,7 @@ def _widths(tree: Tree, support: ArrayLike) -> Floats:
     """(E,) `support_width` of every edge; `NO_SUPPORT_WIDTH` where the support is NaN."""
     values = np.asarray(support, dtype=float)
     if values.shape != (tree.n_edges,):
-        what = Text(Option("support"), f" has shape {values.shape} for {tree.n_edges} edges")
+        what = f"support has shape {values.shape} for {tree.n_edges} edges"
         remedy = "pass one value for each row of tree.edges"
         raise DataError(what, remedy, value=values.shape, option="support")
     return np.where(np.isnan(values), NO_SUPPORT_WIDTH, support_width(values))

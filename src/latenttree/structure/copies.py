@@ -20,6 +20,7 @@ from latenttree.distances.similarity import Similarity
 from latenttree.distances.spanning_tree import minimum_spanning_tree
 from latenttree.engine import Summed, blocks
 from latenttree.moments.contingency import MAX_CATEGORIES
+from latenttree.structure.independence import dependent_links, parts_of
 from latenttree.structure.leaf_variables import as_leaves
 from latenttree.structure.learn import Structure
 from latenttree.tree import Tree
@@ -37,18 +38,34 @@ LEAST_SIMILARITY = 1e-3
 """Smaller similarities count as this, so that edges have finite lengths."""
 
 
-def hidden_chow_liu(similarity: Similarity, table: Table, n_jobs: int = 1) -> Structure:
+def hidden_chow_liu(
+    similarity: Similarity, table: Table, n_jobs: int = 1, *, separate: bool = True
+) -> Structure:
     """The hidden Chow-Liu tree of a table.
 
     Where variables are numbers, or have many categories, the spanning tree is that of the
-    similarities. Edges have the lengths of the information distances."""
-    edges = similarity.mst
+    similarities. Edges have the lengths of the information distances. Those between parts that the
+    data do not show to be dependent have support 0, unless all are one part (not `separate`)."""
+    edges, part = similarity.mst, np.zeros(table.n_vars, dtype=np.int64)
+    if separate:
+        part = parts_of(edges[dependent_links(similarity)], table.n_vars)
     if can_count(table):
         information = mutual_information(table, n_jobs)
-        edges = minimum_spanning_tree(information.max() - information)
+        most = float(information.max())
+        between = part[:, None] != part  # such edges come last
+        edges = minimum_spanning_tree(most - information + 2 * (most + 1) * between)
     rho = np.maximum(np.abs(similarity.of_pairs(edges)), LEAST_SIMILARITY)
     tree = Tree.build(table.names, edges, -np.log(rho) * similarity.distance_scale)
-    return replace(hidden_copies(Structure.of_tree(tree)), shape="hidden Chow-Liu")
+    a, b = tree.edges.T
+    within = part[a] == part[b]
+    structure = replace(
+        Structure.of_tree(tree),
+        support=np.where(within, 1.0, 0.0),
+        standard_errors=np.where(within, 0.0, np.inf),
+        n_components=int(part.max()) + 1,
+        shape="hidden Chow-Liu",
+    )
+    return hidden_copies(structure)
 
 
 def hidden_copies(structure: Structure) -> Structure:

@@ -57,7 +57,8 @@ def _rejoined(structure: Structure, leaves: Collection[int]) -> Structure:
     `leaves` needs one only to be joined to others.
 
     All parts are joined to one: the first with a hidden node, else with another variable than
-    `leaves`, else with several variables; to a new hidden node where all are single `leaves`."""
+    `leaves`, else with several variables, where one of several neighbours gets a hidden node
+    anyway; to a new hidden node where all are single `leaves`."""
     tree, real = structure.tree, structure.support > 0
     is_leaf = np.zeros(tree.n_nodes, dtype=np.bool_)
     is_leaf[list(leaves)] = True
@@ -66,11 +67,12 @@ def _rejoined(structure: Structure, leaves: Collection[int]) -> Structure:
     part = parts_of(tree.edges[real], tree.n_nodes)
     degree = np.bincount(tree.edges[real].ravel(), minlength=tree.n_nodes)
     node = np.arange(tree.n_nodes)
-    rank = np.select([node >= tree.n_observed, ~is_leaf, degree > 0], [0, 1, 2], 3)
+    kinds = [node >= tree.n_observed, ~is_leaf, degree > 1, degree > 0]
+    rank = np.select(kinds, [0, 1, 2, 3], 4)
     order = np.lexsort((node, rank))
     _, first = np.unique(part[order], return_index=True)
     chosen = order[first]  # the node of each part that joins it to others
-    host = int(order[0]) if rank[order[0]] < 3 else tree.n_nodes
+    host = int(order[0]) if rank[order[0]] < 4 else tree.n_nodes
     joined = np.array([v for v in chosen.tolist() if v != host and part[v] != _label(part, host)])
     between = np.ones(len(joined))
     length = np.full(len(joined), tree.lengths[~real].mean())

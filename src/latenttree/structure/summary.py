@@ -6,6 +6,7 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import dijkstra
 
+from latenttree.structure.independence import parts_of
 from latenttree.structure.learn import Structure
 from latenttree.tree import Tree
 
@@ -22,6 +23,16 @@ def effective_depth(tree: Tree) -> float:
     graph = coo_array((tree.lengths + 1e-12, (a, b)), shape=(tree.n_nodes,) * 2)
     distance = dijkstra(graph, directed=False, indices=np.arange(tree.n_observed), min_only=True)
     return float(distance[tree.n_observed :].max())
+
+
+def independent_variables(structure: Structure) -> list[str]:
+    """Names of the variables that depend on no other one: edges of support 0 alone join them."""
+    tree = structure.tree
+    if tree.n_observed < 2:
+        return []
+    part = parts_of(tree.edges[structure.support > 0], tree.n_nodes)[: tree.n_observed]
+    alone = np.flatnonzero(np.bincount(part)[part] == 1)
+    return [tree.names[v] for v in alone]
 
 
 def samples_needed(structure: Structure, n_samples: float) -> int:
