@@ -22,7 +22,7 @@ GAUSSIANS = ("gaussian_spherical", "gaussian_diagonal", "gaussian_full", "gaussi
 
 
 def learn(X: Any, weights: Any = None, **options: Any) -> lt.LatentTree:
-    settings = {"random_state": 0, "n_jobs": 1} | options
+    settings = {"random_state": 0, "n_jobs": 1, "n_states": 2} | options
     return lt.LatentTree(**settings).fit(X, sample_weight=weights)
 
 

@@ -78,7 +78,7 @@ MAX_WORK = 3e10
 PASSES_WORK = 1.5e11
 """Multiply-adds of the further passes of a candidate."""
 
-VALUES_WORK = 6e5
+VALUES_WORK = 3e6
 """Multiply-adds in whose time the values of a column are gone through in a batch."""
 
 START_WORK, MOST_STARTS = 1e9, 6
