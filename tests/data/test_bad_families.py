@@ -22,7 +22,8 @@ GAUSSIANS = ("gaussian_spherical", "gaussian_diagonal", "gaussian_full", "gaussi
 
 
 def learn(X: Any, weights: Any = None, **options: Any) -> lt.LatentTree:
-    settings = {"random_state": 0, "n_jobs": 1, "n_states": 2} | options
+    n_states = "auto" if options.get("hidden") == "gaussian" else 2
+    settings = {"random_state": 0, "n_jobs": 1, "n_states": n_states} | options
     return lt.LatentTree(**settings).fit(X, sample_weight=weights)
 
 
