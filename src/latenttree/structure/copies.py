@@ -20,6 +20,7 @@ from latenttree.distances.similarity import Similarity
 from latenttree.distances.spanning_tree import minimum_spanning_tree
 from latenttree.engine import Summed, blocks
 from latenttree.moments.contingency import MAX_CATEGORIES
+from latenttree.structure.independence import dependent_links, parts_of
 from latenttree.structure.leaf_variables import as_leaves
 from latenttree.structure.learn import Structure
 from latenttree.tree import Tree
@@ -37,18 +38,33 @@ LEAST_SIMILARITY = 1e-3
 """Smaller similarities count as this, so that edges have finite lengths."""
 
 
-def hidden_chow_liu(similarity: Similarity, table: Table, n_jobs: int = 1) -> Structure:
+def hidden_chow_liu(
+    similarity: Similarity, table: Table, n_jobs: int = 1, *, resolved: bool = False
+) -> Structure:
     """The hidden Chow-Liu tree of a table.
 
     Where variables are numbers, or have many categories, the spanning tree is that of the
-    similarities. Edges have the lengths of the information distances."""
+    similarities. Edges have the lengths of the information distances. Parts that the data do not
+    show to be dependent (`dependent_links`) have spanning trees of their own, joined by edges of
+    support 0; `resolved`: all is one part."""
+    part = np.zeros(table.n_vars, dtype=np.int64)
+    if not resolved:
+        part = parts_of(similarity.mst[dependent_links(similarity)], table.n_vars)
     edges = similarity.mst
     if can_count(table):
         information = mutual_information(table, n_jobs)
-        edges = minimum_spanning_tree(information.max() - information)
+        most = information.max()
+        edges = minimum_spanning_tree(most - information + (most + 1) * (part[:, None] != part))
     rho = np.maximum(np.abs(similarity.of_pairs(edges)), LEAST_SIMILARITY)
     tree = Tree.build(table.names, edges, -np.log(rho) * similarity.distance_scale)
-    return replace(hidden_copies(Structure.of_tree(tree)), shape="hidden Chow-Liu")
+    is_join = part[tree.edges[:, 0]] != part[tree.edges[:, 1]]
+    structure = replace(
+        Structure.of_tree(tree),
+        support=np.where(is_join, 0.0, 1.0),
+        standard_errors=np.where(is_join, np.inf, 0.0),
+        n_components=int(part.max()) + 1,
+    )
+    return replace(hidden_copies(structure), shape="hidden Chow-Liu")
 
 
 def hidden_copies(structure: Structure) -> Structure:

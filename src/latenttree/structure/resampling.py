@@ -99,11 +99,11 @@ def learn_uncontracted(table: Table, states: States, config: FitConfig) -> Tree:
 
 
 def learn_chow_liu(table: Table, states: States, config: FitConfig) -> Tree:
-    """The hidden Chow-Liu tree of a table."""
+    """The hidden Chow-Liu tree of a table, in one part."""
     quiet = replace(config, keep_distances=False, progress=Progress())
     measured = measure(table, states, quiet, check=False)
     assert measured.similarity is not None
-    return hidden_chow_liu(measured.similarity, table, config.n_jobs).tree
+    return hidden_chow_liu(measured.similarity, table, config.n_jobs, resolved=True).tree
 
 
 # ---- samples -------------------------------------------------------------------------------------
