@@ -19,6 +19,7 @@ from latenttree.data import as_table
 from latenttree.data.distinct_rows import distinct_rows
 from latenttree.distances.stage import count_states
 from latenttree.distances.stage import measure as measure_distances
+from latenttree.model.inference import Evidence
 from latenttree.search.growth import grow_shapes
 from latenttree.search.stage import tree_model
 from latenttree.structure.copies import hidden_chow_liu
@@ -110,7 +111,7 @@ def copies(train: NDArray[Any], test: NDArray[Any], n_states: int, seed: int) ->
     shape = hidden_chow_liu(measured.similarity, table)
     learned = grow_shapes([shape], n_states, distinct_rows(table), states, measured.basis, config)
     assert learned.fitted is not None
-    return float(tree_model(learned.fitted).log_likelihood(test).mean())
+    return float(tree_model(learned.fitted).log_likelihood(Evidence(test)).mean())
 
 
 def _verdict(row: dict[str, Any]) -> str | None:

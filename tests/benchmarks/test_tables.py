@@ -88,7 +88,18 @@ def corpora(tmp_path_factory: pytest.TempPathFactory) -> Path:
     content = {"documents": sparse.csc_matrix(words.T.astype(float)), "wordlist": names}
     savemat(folder / "news20" / "20news_w100.mat", content)
     write_groups(folder)
+    write_bits(folder, words)
     return folder
+
+
+def write_bits(folder: Path, words: Any) -> None:
+    """The words of documents as a set for density estimation: packed bits of three parts, with a
+    column that is constant in the training rows."""
+    (folder / "debd").mkdir()
+    bits = np.column_stack([words[:, :8], np.arange(600) > 590]).astype(np.uint8)
+    parts = {"train": bits[:400], "valid": bits[400:450], "test": bits[450:]}
+    packed = {name: np.packbits(rows, axis=1) for name, rows in parts.items()}
+    np.savez(folder / "debd" / "nltcs.npz", n_vars=9, **packed)
 
 
 def write_groups(folder: Path) -> None:
@@ -162,11 +173,12 @@ SMALL: dict[str, list[str]] = {
     "pgmpy": [],
     "first-fit": [],
     "memory-limit": ["--row", "wide", "--row", "docword", "--set", "limits=200MiB,4GiB"],
+    "density": [],
     "streaming": ["--row", "events", "--row", "memmap", "--set", "megabytes=2"],
 }
 """Options that make every table small enough for a test."""
 
-QUICK = ("exact", "synthetic")
+QUICK = ("density", "exact", "synthetic")
 """Tables that run in seconds; the others are tested by `make test-slow`."""
 
 

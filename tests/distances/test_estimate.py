@@ -327,9 +327,9 @@ def test_all_forms_of_one_table_give_the_same_distances() -> None:
         X.astype(np.uint8),
         X.tolist(),
         words[X],
-        pd.DataFrame(X, columns=names),
+        pd.DataFrame(X, columns=names).astype("category"),
         pd.DataFrame(words[X], columns=names).astype("category"),
-        pl.DataFrame(dict(zip(names, X.T, strict=True))),
+        pl.DataFrame(dict(zip(names, words[X].T, strict=True))),
         list(X.T),
     ):
         values, standard_errors = lt.information_distances(same, 3, random_state=0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -148,6 +149,17 @@ def test_many_samples_are_a_part_of_them(
     assert log_likelihood(start_of(start, table), table) > independent(table)
 
 
+@pytest.mark.parametrize("start", STARTS)
+def test_empty_clusters_are_no_warning(start: Any) -> None:
+    """On threads neither, whose filters of warnings are shared."""
+    table = table_of("binary")
+    basis = view_basis(table, 2, None, FitConfig())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(5):
+            start(tree_of(table), Samples(table), np.full(4, 200), basis, 0, 4)
+
+
 def test_more_states_than_samples() -> None:
     table = table_of("binary")
     model = start_of(cluster_start, table, keep=np.arange(N) < 6)
@@ -180,6 +192,7 @@ def test_nodes_are_clustered_by_the_variables_near_them() -> None:
             np.testing.assert_allclose(weights[h], np.exp(-expected[near[h]]), rtol=1e-5)
 
 
+@pytest.mark.filterwarnings("ignore:One of the clusters is empty")
 def test_clusters_far_apart_are_found() -> None:
     """k-means from 3 random samples misses one of 3 equal clusters in most seeds, but never joins
     what is one: samples of a cluster that it finds alone are all there is in it."""

@@ -265,3 +265,27 @@ def test_states_of_half_a_sample_stay() -> None:
         np.testing.assert_allclose(one, other, atol=1e-12)
     least = without_unused_states(wide, 1e-9)
     np.testing.assert_array_equal(least.dims[12:], np.full(model.tree.n_hidden, 2))
+
+
+# ---- independent columns -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_states", [5, "auto"])
+def test_noise_stays_apart_in_every_shape(n_states: Any) -> None:
+    """A block of four states and six columns of noise, in which a hidden node may be left that
+    only joins these: they are joined by edges of support 0, and independent of all else. A link is
+    false in a twentieth of tables at most; here none of 18 was."""
+    apart = 0
+    for seed in (4, 6):
+        noise = np.random.default_rng(seed).integers(0, 2, (2_000, 6))
+        model = learn(
+            np.column_stack([binary_blocks(seed, 2_000, 1, 4, 10), noise]), n_states=n_states
+        )
+        edges, is_join = model.tree_.edges, model.diagnostics_.support == 0
+        apart += bool(is_join.sum() == 6 and not np.isin(np.arange(10, 16), edges[~is_join]).any())
+        assert hidden_states(model).max() >= 4
+        assert model.diagnostics_.n_components == is_join.sum() + 1
+        for a, b in edges[is_join].tolist():
+            joint = model.model_.joint(a, b)
+            np.testing.assert_allclose(joint, np.outer(joint.sum(1), joint.sum(0)), atol=1e-12)
+    assert apart >= 1

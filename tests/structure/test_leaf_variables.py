@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.reference import tree as slow
 from tests.reference.random_trees import random_tree, trees
 
+from latenttree.structure.independence import parts_of
 from latenttree.structure.leaf_variables import SHORT, as_leaves
 from latenttree.structure.learn import Structure
 from latenttree.tree import Tree
@@ -105,3 +108,60 @@ def test_one_or_two_variables_are_left_alone() -> None:
     two = Structure.of_tree(Tree.build(["x", "y"], np.array([[0, 1]]), [0.5]))
     assert as_leaves(one, [0]) is one
     assert as_leaves(two, [0, 1]) is two
+
+
+@settings(max_examples=300, deadline=None)
+@given(trees(min_observed=3, max_observed=14), st.integers(0, 2**32 - 1), st.floats(0, 1))
+def test_parts_stay_whatever_joins_them(tree: Tree, seed: int, share: float) -> None:
+    """Any edges may join parts, so that hidden nodes have any number of edges within theirs: the
+    variables of a part stay together, and the splits of it stay."""
+    rng = np.random.default_rng(seed)
+    structure = structure_of(tree, seed)
+    support = np.where(rng.random(tree.n_edges) < share, 0.0, structure.support)
+    structure = replace(structure, support=support)
+    result = as_leaves(structure, range(tree.n_observed))
+    assert (result.tree.degree()[: tree.n_observed] == 1).all()
+    assert (result.tree.degree()[tree.n_observed :] >= 3).all()
+    before, after = parts_and_splits(structure), parts_and_splits(result)
+    assert before.keys() == after.keys()
+    for part, splits in before.items():
+        assert splits <= after[part]
+
+
+def parts_and_splits(structure: Structure) -> dict[frozenset[str], set[frozenset[str]]]:
+    """For the variables of each part the sets of two or more that an edge within it cuts off."""
+    tree, within = structure.tree, structure.support > 0
+    part = parts_of(tree.edges[within], tree.n_nodes)[: tree.n_observed]
+    found = {}
+    for label in np.unique(part).tolist():
+        members = frozenset(tree.names[v] for v in np.flatnonzero(part == label).tolist())
+        splits: set[frozenset[str]] = set()
+        for (one, other), real in zip(slow.splits(tree), within.tolist(), strict=True):
+            sides = {one & members, other & members}
+            if real and min(map(len, sides)) > 1:
+                splits |= sides
+        found[members] = splits
+    return found
+
+
+def test_a_node_that_only_joins_parts_goes() -> None:
+    r"""The search may leave a hidden node in the middle of joins (dotted):
+
+        a          e           a
+         \         :            \
+          h0 --- h1 --- d   =>    h0 --- d     and c, e, f joined to h0
+         /  :      :             /
+        b    c     f           b
+    """
+    tree = Tree.build(
+        list("abcdef"),
+        np.array([[0, 6], [1, 6], [2, 6], [3, 7], [4, 7], [5, 7], [6, 7]]),
+        np.arange(1.0, 8.0),
+    )
+    support = np.array([1.0, 1.0, 0.0, 1.0, 1.0, 0.0, 0.2])
+    thin = replace(Structure.of_tree(tree), support=support)
+    assert as_leaves(thin, range(6)).tree.n_hidden == 2  # three edges within the part at each
+    found = as_leaves(replace(thin, support=support * [1, 1, 1, 1, 0, 1, 1]), range(6))
+    assert found.tree.n_hidden == 1
+    assert found.support.tolist() == [1.0, 1.0, 0.0, 1.0, 0.0, 0.0]
+    assert found.tree.lengths[[0, 1, 3]].tolist() == [1.0, 2.0, 11.0]  # 4 and 7 are one edge

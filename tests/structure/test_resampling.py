@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
+import pytest
 from tests.reference.resampling import slow_split_counts
 
 import latenttree as lt
+from latenttree.config import FitConfig
+from latenttree.data import Table, as_table
+from latenttree.distances.stage import States, count_states, measure
 from latenttree.evaluation.datasets import make_latent_tree
+from latenttree.search.growth import grow_shapes
+from latenttree.structure import resampling
+from latenttree.structure.copies import hidden_chow_liu
 from latenttree.structure.learn import Structure
 from latenttree.structure.resampling import (
     count_splits,
+    estimate_support,
     inner_splits,
+    learn_chow_liu,
     part_splits,
+    resamples,
     smoothed_frequencies,
 )
 from latenttree.tree import Tree
@@ -59,3 +72,92 @@ def test_the_same_seed_gives_the_same_support() -> None:
         for n in (1, 2)
     )
     np.testing.assert_array_equal(one.diagnostics_.support, other.diagnostics_.support)
+
+
+# ---- the hidden Chow-Liu tree --------------------------------------------------------------------
+
+
+def chain(n: int, p: int = 8, seed: int = 0) -> Any:
+    """A chain of binary variables, each equal to the one before with probability 0.9: its
+    Chow-Liu tree is the chain, and a hidden copy of it at every inner variable."""
+    rng = np.random.default_rng(seed)
+    flips = rng.random((n, p)) < 0.1
+    flips[:, 0] = rng.random(n) < 0.5
+    return np.cumsum(flips, axis=1) % 2
+
+
+def chow_liu_of(X: Any, **options: Any) -> tuple[Structure, Table, States, FitConfig]:
+    config = FitConfig(seed=0, n_jobs=1, n_states=2, **options)
+    table = as_table(X)
+    states = count_states(table, config)
+    similarity = measure(table, states, config).similarity
+    assert similarity is not None
+    return hidden_chow_liu(similarity, table), table, states, config
+
+
+@pytest.mark.parametrize("support", ["subsample", "bootstrap"])
+def test_a_hidden_chow_liu_tree_is_learned_again_as_one(
+    support: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """
+        x0 - h - h - h - h - h - h - x7
+             |   |   |   |   |   |
+             x1  x2  x3  x4  x5  x6
+
+    Every resample of a strong chain has this tree: inner edges have 6 of 7 by the uniform prior.
+    """
+    structure, table, states, config = chow_liu_of(chain(500), support=support, n_resamples=5)
+    assert structure.shape == "hidden Chow-Liu"
+    seen: list[Tree] = []
+
+    def learned(*arguments: Any) -> Tree:
+        seen.append(learn_chow_liu(*arguments))
+        return seen[-1]
+
+    monkeypatch.setattr(resampling, "learn_chow_liu", learned)
+    monkeypatch.setattr(resampling, "learn_uncontracted", None)
+    found = estimate_support(structure, table, states, config)
+    assert len(seen) == found.n_resamples == 5
+    assert all(tree.same_topology(structure.tree) for tree in seen)
+    inner = structure.tree.internal_edges()
+    expected = np.ones(structure.tree.n_edges)
+    expected[inner] = 6 / 7
+    np.testing.assert_allclose(found.values, expected)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_supports_of_doubtful_copies_are_shares_of_trees(seed: int) -> None:
+    """40 samples of a weak chain: some edges come back, some do not."""
+    X = chain(40, 10, seed) ^ (np.random.default_rng(seed + 100).random((40, 10)) < 0.15)
+    structure, table, states, config = chow_liu_of(X, n_resamples=12)
+    found = estimate_support(structure, table, states, config).values
+    assert ((found >= 0) & (found <= 1)).all()
+    inner = np.zeros(structure.tree.n_edges, dtype=bool)
+    inner[structure.tree.internal_edges()] = True
+    assert (found[~inner] == 1).all()
+    assert found[inner].min() < 0.7
+    trees = [
+        learn_chow_liu(sample, states, config) for sample in resamples(table, "subsample", 12, 0)
+    ]
+    counts = slow_split_counts(structure.tree, trees)
+    share = (counts + 1) / 14  # the uniform prior of few edges
+    np.testing.assert_allclose(found[inner], share[inner], atol=1e-12)
+
+
+def test_copies_that_grew_are_still_copies() -> None:
+    """The shape is that of the structure, whatever became of its states."""
+    structure, table, states, config = chow_liu_of(chain(500), n_resamples=3)
+    states = replace(states, goal=3)
+    learned = grow_shapes([structure], 3, table, states, None, config)
+    assert learned.structure.shape == "hidden Chow-Liu"
+    found = estimate_support(learned.structure, table, states, config)
+    assert ((found.values > 0.7) & (found.values <= 1)).all()  # 4 of 5 by the uniform prior
+
+
+def test_a_whole_fit_of_more_states_has_support() -> None:
+    """Whichever shape is the best: every edge of a strong chain comes back."""
+    model = lt.LatentTree(n_states=3, random_state=0, n_jobs=1, n_resamples=4).fit(chain(1_000))
+    report = model.diagnostics_
+    assert (report.support_method, report.n_resamples) == ("subsample", 4)
+    assert report.support.shape == (model.tree_.n_edges,)
+    assert ((report.support > 0.7) & (report.support <= 1)).all()

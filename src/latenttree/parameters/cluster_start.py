@@ -11,6 +11,8 @@ start: they are estimated from more.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -66,7 +68,8 @@ def cluster_start(
             for h in range(start, stop)
         ]
 
-    found = [x for part in parallel(labels, tree.n_hidden, n_jobs, 1) for x in part]
+    with _empty_clusters():
+        found = [x for part in parallel(labels, tree.n_hidden, n_jobs, 1) for x in part]
     return counted_model(tree, samples.table, some, found, n_states, KEPT_NEAR)
 
 
@@ -76,7 +79,9 @@ def common_start(
     """As `cluster_start`, with the same clusters at every hidden node, by all variables alike.
     Where a node has fewer states than there are clusters, several clusters are one state."""
     some = _some(samples)
-    labels = clusters(standard_features(some, basis, n_jobs), int(n_states.max()), seed)
+    features = standard_features(some, basis, n_jobs)
+    with _empty_clusters():
+        labels = clusters(features, int(n_states.max()), seed)
     found = [labels % int(k) for k in n_states]
     return counted_model(tree, samples.table, some, found, n_states, KEPT_COMMON)
 
@@ -114,10 +119,17 @@ def nearby(tree: Tree) -> tuple[Ints, Float32]:
 def clusters(features: Float32, k: int, seed: int) -> Ints:
     """(n,) the cluster of every sample, by k-means from random samples; some may be empty."""
     points = features.reshape(len(features), -1)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # an empty cluster is an unused state
-        _, labels = kmeans2(points, min(k, len(points)), iter=N_STEPS, minit="points", seed=seed)
+    _, labels = kmeans2(points, min(k, len(points)), iter=N_STEPS, minit="points", seed=seed)
     return np.asarray(labels, dtype=np.int64)
+
+
+@contextmanager
+def _empty_clusters() -> Iterator[None]:
+    """No warnings of empty clusters, which are unused states. Around all threads: filters of
+    warnings are those of the process."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        yield
 
 
 def counted_model(

@@ -39,33 +39,32 @@ LEAST_SIMILARITY = 1e-3
 
 
 def hidden_chow_liu(
-    similarity: Similarity, table: Table, n_jobs: int = 1, *, separate: bool = True
+    similarity: Similarity, table: Table, n_jobs: int = 1, *, resolved: bool = False
 ) -> Structure:
     """The hidden Chow-Liu tree of a table.
 
     Where variables are numbers, or have many categories, the spanning tree is that of the
-    similarities. Edges have the lengths of the information distances. Those between parts that the
-    data do not show to be dependent have support 0, unless all are one part (not `separate`)."""
-    edges, part = similarity.mst, np.zeros(table.n_vars, dtype=np.int64)
-    if separate:
-        part = parts_of(edges[dependent_links(similarity)], table.n_vars)
+    similarities. Edges have the lengths of the information distances. Parts that the data do not
+    show to be dependent (`dependent_links`) have spanning trees of their own, joined by edges of
+    support 0; `resolved`: all is one part."""
+    part = np.zeros(table.n_vars, dtype=np.int64)
+    if not resolved:
+        part = parts_of(similarity.mst[dependent_links(similarity)], table.n_vars)
+    edges = similarity.mst
     if can_count(table):
         information = mutual_information(table, n_jobs)
-        most = float(information.max())
-        between = part[:, None] != part  # such edges come last
-        edges = minimum_spanning_tree(most - information + 2 * (most + 1) * between)
+        most = information.max()
+        edges = minimum_spanning_tree(most - information + (most + 1) * (part[:, None] != part))
     rho = np.maximum(np.abs(similarity.of_pairs(edges)), LEAST_SIMILARITY)
     tree = Tree.build(table.names, edges, -np.log(rho) * similarity.distance_scale)
-    a, b = tree.edges.T
-    within = part[a] == part[b]
+    is_join = part[tree.edges[:, 0]] != part[tree.edges[:, 1]]
     structure = replace(
         Structure.of_tree(tree),
-        support=np.where(within, 1.0, 0.0),
-        standard_errors=np.where(within, 0.0, np.inf),
+        support=np.where(is_join, 0.0, 1.0),
+        standard_errors=np.where(is_join, np.inf, 0.0),
         n_components=int(part.max()) + 1,
-        shape="hidden Chow-Liu",
     )
-    return hidden_copies(structure)
+    return replace(hidden_copies(structure), shape="hidden Chow-Liu")
 
 
 def hidden_copies(structure: Structure) -> Structure:

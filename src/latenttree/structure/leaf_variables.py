@@ -57,33 +57,54 @@ def _rejoined(structure: Structure, leaves: Collection[int]) -> Structure:
     `leaves` needs one only to be joined to others.
 
     All parts are joined to one: the first with a hidden node, else with another variable than
-    `leaves`, else with several variables, where one of several neighbours gets a hidden node
-    anyway; to a new hidden node where all are single `leaves`."""
+    `leaves`, else with several variables; to a new hidden node where all are single `leaves`."""
     tree, real = structure.tree, structure.support > 0
     is_leaf = np.zeros(tree.n_nodes, dtype=np.bool_)
     is_leaf[list(leaves)] = True
     if not is_leaf[tree.edges[~real]].any():
         return structure
-    part = parts_of(tree.edges[real], tree.n_nodes)
-    degree = np.bincount(tree.edges[real].ravel(), minlength=tree.n_nodes)
-    node = np.arange(tree.n_nodes)
-    kinds = [node >= tree.n_observed, ~is_leaf, degree > 1, degree > 0]
-    rank = np.select(kinds, [0, 1, 2, 3], 4)
-    order = np.lexsort((node, rank))
+    edges, lengths, kept = _within_parts(structure)
+    part = parts_of(edges, tree.n_nodes)
+    degree = np.bincount(edges.ravel(), minlength=tree.n_nodes)
+    node = np.flatnonzero((degree > 0) | (np.arange(tree.n_nodes) < tree.n_observed))
+    rank = np.select([node >= tree.n_observed, ~is_leaf[node], degree[node] > 0], [0, 1, 2], 3)
+    order = node[np.lexsort((node, rank))]
     _, first = np.unique(part[order], return_index=True)
     chosen = order[first]  # the node of each part that joins it to others
-    host = int(order[0]) if rank[order[0]] < 4 else tree.n_nodes
+    host = int(order[0]) if rank.min() < 3 else tree.n_nodes
     joined = np.array([v for v in chosen.tolist() if v != host and part[v] != _label(part, host)])
     between = np.ones(len(joined))
     length = np.full(len(joined), tree.lengths[~real].mean())
     builder = TreeBuilder(
         tree.n_observed,
-        np.concatenate([tree.edges[real], np.column_stack([joined, host * between.astype(int)])]),
-        np.concatenate([tree.lengths[real], length]),
-        np.concatenate([structure.standard_errors[real], np.inf * between]),
-        np.concatenate([structure.support[real], 0 * between]),
+        np.concatenate([edges, np.column_stack([joined, host * between.astype(int)])]),
+        np.concatenate([lengths, length]),
+        np.concatenate([structure.standard_errors[kept], np.inf * between]),
+        np.concatenate([structure.support[kept], 0 * between]),
     )
     return _with_builder(structure, builder)
+
+
+def _within_parts(
+    structure: Structure,
+) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
+    """Ends and lengths of the edges within parts, and which edges of the tree they are.
+
+    A hidden node at which fewer than three of them meet, the others there being joins between
+    parts, is contracted into the neighbour that it has least support against."""
+    tree, kept = structure.tree, np.flatnonzero(structure.support > 0)
+    ends, lengths = tree.edges[kept], tree.lengths[kept]
+    while True:
+        degree = np.bincount(ends.ravel(), minlength=tree.n_nodes)[tree.n_observed :]
+        thin = tree.n_observed + np.flatnonzero((degree == 1) | (degree == 2))
+        if not len(thin):
+            return ends, lengths, kept
+        own = np.flatnonzero((ends == thin[0]).any(axis=1))
+        least = own[np.argmin(structure.support[kept[own]])]
+        lengths[own[own != least]] += lengths[least]
+        into = ends[least].sum() - thin[0]
+        ends = np.delete(np.where(ends == thin[0], into, ends), least, axis=0)
+        lengths, kept = np.delete(lengths, least), np.delete(kept, least)
 
 
 def _label(part: NDArray[np.int64], node: int) -> int:

@@ -103,7 +103,7 @@ def learn_chow_liu(table: Table, states: States, config: FitConfig) -> Tree:
     quiet = replace(config, keep_distances=False, progress=Progress())
     measured = measure(table, states, quiet, check=False)
     assert measured.similarity is not None
-    return hidden_chow_liu(measured.similarity, table, config.n_jobs, separate=False).tree
+    return hidden_chow_liu(measured.similarity, table, config.n_jobs, resolved=True).tree
 
 
 # ---- samples -------------------------------------------------------------------------------------
