@@ -92,7 +92,7 @@ def chow_liu_of(X: Any, **options: Any) -> tuple[Structure, Table, States, FitCo
     states = count_states(table, config)
     similarity = measure(table, states, config).similarity
     assert similarity is not None
-    return hidden_chow_liu(similarity, table), table, states, config
+    return hidden_chow_liu(similarity, table, resolved=True), table, states, config
 
 
 @pytest.mark.parametrize("support", ["subsample", "bootstrap"])
@@ -161,3 +161,18 @@ def test_a_whole_fit_of_more_states_has_support() -> None:
     assert (report.support_method, report.n_resamples) == ("subsample", 4)
     assert report.support.shape == (model.tree_.n_edges,)
     assert ((report.support > 0.7) & (report.support <= 1)).all()
+
+
+def test_joins_of_copies_have_no_support() -> None:
+    """Two chains, independent of each other: the edge between them tells nothing, all others come
+    back in the trees of halves."""
+    X = np.column_stack([chain(500, 6, 0), chain(500, 6, 1)])
+    _, table, states, config = chow_liu_of(X, n_resamples=5)
+    similarity = measure(table, states, config).similarity
+    assert similarity is not None
+    structure = hidden_chow_liu(similarity, table)
+    found = estimate_support(structure, table, states, config).values
+    assert structure.n_components == 2
+    np.testing.assert_array_equal(found == 0, structure.support == 0)
+    assert (found == 0).sum() == 1
+    assert (found[found > 0] > 0.7).all()
