@@ -20,7 +20,7 @@ from latenttree.data.stage import read
 from latenttree.distances.detection import check_enough_samples
 from latenttree.distances.estimate import Distances
 from latenttree.distances.memory_plan import check_least
-from latenttree.distances.stage import Measured, States, count_states, measure
+from latenttree.distances.stage import Measured, States, count_states, measure_shown
 from latenttree.engine import resolve_jobs, single_threaded_blas
 from latenttree.engine.memory import first_fit_done, give_back_freed, memory_bytes, memory_within
 from latenttree.errors import DataError
@@ -262,7 +262,7 @@ class LatentTree(PartialFitMixin, QueryMixin, BaseEstimator):
         table = read(X, sample_weight, config, reserved)
         states = count_states(table, config)
         with resources(table, states, config) as compiler:
-            measured = measure(table, states, config)
+            states, measured = measure_shown(table, states, config)
             compiler.wait("structure")
             structure = learn_structure(measured, table, config)
             rivals = (

@@ -25,6 +25,7 @@ from latenttree.data import read_table
 from latenttree.distances.detection import DetectionLimitError
 from latenttree.errors import DataError
 from latenttree.evaluation.datasets import make_latent_tree
+from latenttree.evaluation.metrics import robinson_foulds
 
 
 def codes(n: int = 200, p: int = 4, d: int = 2, seed: int = 0) -> NDArray[np.int64]:
@@ -272,8 +273,11 @@ def test_more_states_than_the_data_show() -> None:
     data = make_latent_tree(9, 2, 10, n_samples=10_000, random_state=1)
     message = r"n_states=4, but the data show 2.*use n_states=2 or n_states='auto'"
     with pytest.raises(DetectionLimitError, match=message) as caught:
-        learn(data.X, n_states=4)
+        learn(data.X, n_states=4, refine=None)
     check_fields(caught.value, refused("", option="n_states", value=4))
+    grown = learn(data.X, n_states=4)
+    assert grown.model_.dims[9:].max() == 4
+    assert robinson_foulds(grown.tree_.collapse(0.5), data.tree) == 0
 
 
 def test_below_the_detection_limit() -> None:
@@ -287,7 +291,7 @@ def test_below_the_detection_limit() -> None:
 
 def test_a_fit_that_fails_late_leaves_nothing_behind() -> None:
     data = make_latent_tree(9, 2, 10, n_samples=2000, random_state=1)
-    model = lt.LatentTree(n_states=4, random_state=0, n_jobs=1)
+    model = lt.LatentTree(n_states=4, refine=None, random_state=0, n_jobs=1)
     with pytest.raises(DetectionLimitError):
         model.fit(data.X)
     assert [name for name in vars(model) if name.endswith("_")] == []

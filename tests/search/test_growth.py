@@ -132,7 +132,7 @@ def test_passes_that_end_by_themselves_need_no_more_steps() -> None:
         assert learn(X, n_states=5).diagnostics_.converged
     model = make_latent_tree(4, 2, n_samples=2, random_state=0).model
     short = Fitted(model, np.ones(2), np.ones(2), [-9.0], [-3.0, -2.0, -1.0], converged=False)
-    assert "still gaining after 3 steps" in str(_not_converged(short))
+    assert "still rising after 3 passes" in str(_not_converged(short))
 
 
 # ---- the stage -----------------------------------------------------------------------------------

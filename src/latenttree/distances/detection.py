@@ -24,6 +24,12 @@ class DetectionLimitError(DataError):
     """The dependence between the variables is too weak for this many samples."""
 
 
+class TooManyStatesError(DetectionLimitError):
+    """Pairs of variables show fewer states than were asked for, `enough` of them."""
+
+    enough: int = 2
+
+
 def check_enough_samples(sizes: Sizes | None) -> None:
     """Raise where samples are too few for even 0/1 variables to differ, before wide data are
     read."""
@@ -75,7 +81,7 @@ def _check_fewer_states(
     fewer = estimate_distances(table, shown + 1, random_state=seed, n_jobs=n_jobs)
     if _without_neighbour(fewer).mean() <= 0.5:
         given, enough = (n_directions, shown) if gaussian else (n_directions + 1, shown + 1)
-        raise DetectionLimitError(
+        error = TooManyStatesError(
             Text(
                 Option("n_states", given),
                 f", but the data show {enough}: with {given} {lost} have no measurable distance "
@@ -85,6 +91,8 @@ def _check_fewer_states(
             value=given,
             option="n_states",
         )
+        error.enough = enough
+        raise error
 
 
 def _without_neighbour(distances: Distances) -> Bools:

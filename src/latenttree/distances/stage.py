@@ -9,7 +9,7 @@ from typing import Literal
 from latenttree.config import FitConfig
 from latenttree.data import Table, check_n_states, free_dimensions
 from latenttree.distances.counted_similarity import counted_similarity, stored_similarity
-from latenttree.distances.detection import check_detection
+from latenttree.distances.detection import TooManyStatesError, check_detection
 from latenttree.distances.estimate import Distances, estimate_distances, pairwise_distances
 from latenttree.distances.memory_plan import MemoryPlan, limit_too_small, plan_memory
 from latenttree.distances.number_of_states import choose_states
@@ -119,6 +119,19 @@ def _counted_states(table: Table, fewest: int, config: FitConfig) -> States:
     if evidence.n_states <= fewest:
         most = max(most, evidence.n_states + 1)  # one more, for BIC to decide
     return States(evidence.n_states, evidence.n_states - 1, most, evidence.directions, "auto")
+
+
+def measure_shown(table: Table, states: States, config: FitConfig) -> tuple[States, Measured]:
+    """As `measure`, with as many states as pairs show where these are fewer than asked for; the
+    stage `grow` then reaches the number that was asked for. Without it, the error of `measure`."""
+    try:
+        return states, measure(table, states, config)
+    except TooManyStatesError as error:
+        if config.gaussian or config.refine is None:
+            raise
+        goal = states.n_states if states.goal is None else states.goal
+        shown = States(error.enough, error.enough - 1, goal=goal)
+    return shown, measure(table, shown, config)
 
 
 def measure(table: Table, states: States, config: FitConfig, *, check: bool = True) -> Measured:

@@ -251,8 +251,12 @@ class _Growth:
 
     def shaped(self, trials: Sequence[Candidate], n_states: int) -> Candidate:
         """The best of some shapes and starts at a number of states. Shapes are compared after few
-        passes from near clusters, `trials`; then other starts are tried with the best."""
-        best = self.continued(max(trials, key=self._score))
+        passes from near clusters, `trials`, the first of which stays where none is clearly
+        better; then other starts are tried with the best."""
+        best = trials[0]
+        for other in trials[1:]:
+            best = other if self._clearly_better(other, best) else best
+        best = self.continued(best)
         for start in self._starts(best.structure, n_states)[1:]:
             best = self._better(best, self.full(best.structure, n_states, start))
         return best
