@@ -47,19 +47,23 @@ if TYPE_CHECKING:
 FEWEST_STATES = 2
 """States of a hidden variable, at least."""
 
+SHOWN_SUPPORT = 0.5
+"""Inner edges of less support are contracted in pictures."""
+
 
 class LatentTree(PartialFitMixin, QueryMixin, BaseEstimator):
     """Learn the hidden variables behind a table, and the tree that connects all variables.
 
     Parameters
     ----------
-    n_states : "auto" (default) or int
+    n_states : "auto" (default), "bic" or int
         Number of states of the hidden variables. A number, 2 or more, goes with any columns; more
         states than the columns have categories take `refine="em"`. "auto": the structure is learned
         from as many directions as pairs of variables show (`diagnostics_.n_states_evidence`), and
         hidden variables get as many states as the likelihood of held-out samples supports, up to
-        64. With columns of a sparse matrix (words, codes) "auto" means two: a topic that is there
-        or not. A hidden variable never has more states than its branches have configurations;
+        64. "bic": the most parsimonious model, with as many of the states that pairs show as BIC
+        supports. With columns of a sparse matrix (words, codes) both mean two: a topic that is
+        there or not. A hidden variable never has more states than its branches have configurations;
         `diagnostics_.hidden_states` has the numbers. Where there are many states, every observed
         variable is a leaf, and the tree may be a Chow-Liu tree with hidden variables in the places
         of the observed ones.
@@ -194,7 +198,7 @@ class LatentTree(PartialFitMixin, QueryMixin, BaseEstimator):
 
     def __init__(
         self,
-        n_states: int | Literal["auto"] = "auto",
+        n_states: int | Literal["auto", "bic"] = "auto",
         *,
         hidden: Literal["categorical", "gaussian"] = "categorical",
         structure: str = "lrg",
@@ -350,18 +354,25 @@ class LatentTree(PartialFitMixin, QueryMixin, BaseEstimator):
             model.feature_names_in_ = np.asarray(schema.input_names, dtype=object)
         return model
 
-    def plot(self, layout: Literal["radial", "top_down"] = "radial", **options: Any) -> Any:
+    def plot(
+        self,
+        layout: Literal["radial", "top_down"] = "radial",
+        *,
+        min_support: float = SHOWN_SUPPORT,
+        **options: Any,
+    ) -> Any:
         """Draw the tree with matplotlib, edge width by support, negative edges dashed; returns the
-        axes."""
+        axes. Inner edges of less support than `min_support` are contracted; 0 draws all."""
         check_is_fitted(self, "tree_")
         from latenttree.plots.tree_figure import plot_tree
 
-        return plot_tree(self.tree_, layout, support=self.diagnostics_.support, **options)
+        return plot_tree(self.tree_.collapse(min_support), layout, **options)
 
-    def to_newick(self, *, signs: bool = False) -> str:
-        """The tree as Newick text; with `signs`, the comment `[&sign=-1]` marks negative edges."""
+    def to_newick(self, *, signs: bool = False, min_support: float = 0.0) -> str:
+        """The tree as Newick text, without inner edges of less support than `min_support`; with
+        `signs`, the comment `[&sign=-1]` marks negative edges."""
         check_is_fitted(self, "tree_")
-        return self.tree_.to_newick(signs=signs)
+        return self.tree_.collapse(min_support).to_newick(signs=signs)
 
     def to_networkx(self) -> Any:
         """The tree as a NetworkX graph, with lengths, signs and supports."""

@@ -231,7 +231,7 @@ def test_gaussian_trees_read_numbers(tmp_path: Path) -> None:
     assert "column 'b' holds text" in message
     assert "hidden=" not in message
     message = refused("fit", path, "-o", tmp_path / "x.ltree", "--states", "1")
-    assert "pass 'auto' or a whole number from 2 on" in message
+    assert "pass 'auto', 'bic' or a whole number from 2 on" in message
 
 
 # ---- families -------------------------------------------------------------------------

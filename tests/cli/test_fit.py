@@ -102,7 +102,7 @@ def test_fit_keeps_the_tree_alone_where_there_are_no_probabilities(
     class Bare:
         """What a fit without parameters leaves: a tree, and no `model_`."""
 
-        hidden = "categorical"
+        hidden, min_support = "categorical", 0.5
         tree_ = TREE
         diagnostics_ = lt.LatentTree(2, random_state=0).fit(bits(50)[:, :4]).diagnostics_
 
@@ -143,7 +143,7 @@ def test_fit_checks_before_it_works(
     out = tmp_path / "tree.json"
     for states in ("1", "-2", "2.5", "many"):
         line = refused("fit", table, "-o", out, "--states", states)
-        assert f"--states is '{states}'; pass 'auto' or a whole number from 2 on" in line
+        assert f"--states is '{states}'; pass 'auto', 'bic' or a whole number from 2 on" in line
     line = refused("fit", table, "-o", out, "--support", "model", "--resamples", "9")
     assert "--resamples is 9, but --support model learns no further trees; leave out" in line
     assert run("fit", table, "-o", out, "--resamples", "0").exit_code == 2

@@ -590,7 +590,7 @@ def test_n_states_that_fit(n_states: Any) -> None:
 
 @pytest.mark.parametrize("n_states", [1, 0, -3, 2.0, "three", None, True])
 def test_n_states_that_make_no_sense(n_states: Any) -> None:
-    with pytest.raises(DataError, match=re.escape(f">= 2 or 'auto', got {n_states!r}")):
+    with pytest.raises(DataError, match=re.escape(f">= 2, 'auto' or 'bic', got {n_states!r}")):
         check_n_states(as_table(CODES), n_states)
 
 

@@ -461,7 +461,7 @@ X_SMALL = np.random.default_rng(0).integers(0, 3, (50, 4))
 @pytest.mark.parametrize(
     ("X", "options", "message"),
     [
-        (X_SMALL, {"n_states": 1}, "n_states must be an integer >= 2 or 'auto', got 1"),
+        (X_SMALL, {"n_states": 1}, "n_states must be an integer >= 2, 'auto' or 'bic', got 1"),
         (X_SMALL, {"n_states": 4}, "fewer than n_states=4"),
         (X_SMALL, {"n_states": "auto"}, "n_states='auto' is for LatentTree"),
         (X_SMALL, {"method": "fast"}, "method='fast' is unknown; choose 'pooled' or 'pairwise'"),

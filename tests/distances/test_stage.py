@@ -50,8 +50,21 @@ def test_directions_follow_from_states(
 
 @pytest.mark.parametrize("n_states", [1, 2.5, True, None, "many"])
 def test_what_is_no_number_of_states_is_refused(data: Any, n_states: Any) -> None:
-    with pytest.raises(DataError, match=f"must be an integer >= 2 or 'auto', got {n_states!r}"):
+    wanted = f"must be an integer >= 2, 'auto' or 'bic', got {n_states!r}"
+    with pytest.raises(DataError, match=wanted):
         count_states(as_table(data.X), FitConfig(n_states=n_states))
+
+
+def test_bic_takes_the_states_that_pairs_show_and_no_more(data: Any) -> None:
+    table = as_table(data.X)
+    auto, bic = (count_states(table, FitConfig(n_states=kind)) for kind in ("auto", "bic"))
+    assert (auto.goal, bic.goal) == ("auto", None)
+    assert (auto.n_states, auto.most_states) == (bic.n_states, bic.most_states)
+
+
+def test_bic_is_not_for_gaussian_hidden_variables(data: Any) -> None:
+    with pytest.raises(DataError, match="must be an integer >= 1 or 'auto', got 'bic'"):
+        count_states(as_table(data.X), FitConfig(n_states="bic", hidden="gaussian"))
 
 
 def test_auto_leaves_one_state_more_to_bic(data: Any) -> None:

@@ -90,6 +90,12 @@ class Show:
         int, typer.Option(min=2, help="Most lines of the drawing; what is left out is counted.")
     ] = 1000
     lengths: Annotated[bool, typer.Option("--lengths", help="Write the edge lengths.")] = False
+    min_support: Annotated[
+        float,
+        typer.Option(
+            min=0, max=1, help="Contract inner edges of less support in what is drawn; 0 draws all."
+        ),
+    ] = 0.5
     verbose: Verbose = False
 
 

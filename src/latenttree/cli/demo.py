@@ -81,12 +81,11 @@ def _intro(data: Digits) -> str:
 def _figure(model: LatentTree, data: Digits) -> Figure:
     from latenttree.plots.pixel_figure import plot_pixel_tree
 
-    tree = model.tree_
+    tree = model.tree_.collapse(model.min_support)
     return plot_pixel_tree(
         tree,
         data.cells,
         shape=SHAPE,
-        support=model.diagnostics_.support,
         title="The tree behind handwritten digits",
         subtitle=(
             f"{tree.n_observed} pixels of {len(data.codes):,} digits, {tree.n_hidden} hidden "

@@ -127,10 +127,11 @@ class LearningOptions:
     states: Annotated[
         str | None,
         typer.Option(
-            metavar="NUMBER|auto",
+            metavar="NUMBER|auto|bic",
             show_default="auto; 4 for nucleotides",
-            help="States of a hidden variable: a number, or 'auto' for as many as held-out samples "
-            "support, two for words and codes. Where it is gaussian, its dimensions.",
+            help="States of a hidden variable: a number, 'auto' for as many as held-out samples "
+            "support, two for words and codes, or 'bic' for the most parsimonious model. Where it "
+            "is gaussian, its dimensions.",
         ),
     ] = None
     hidden: Annotated[
@@ -189,14 +190,14 @@ class LearningOptions:
         return self.hidden == "gaussian"
 
     def n_states(self) -> int | str | None:
-        """The number that ``--states`` gives, "auto", or None where it is left out: the file
-        decides."""
+        """The number that ``--states`` gives, "auto" or "bic", or None where it is left out: the
+        file decides."""
         least = 1 if self.gaussian else 2
-        if self.states is None or self.states == "auto":
+        if self.states is None or self.states in ("auto", "bic"):
             return self.states
         if not self.states.isascii() or not self.states.isdigit() or int(self.states) < least:
             what = f"--states is {self.states!r}"
-            remedy = f"pass 'auto' or a whole number from {least} on"
+            remedy = f"pass 'auto', 'bic' or a whole number from {least} on"
             raise DataError(what, remedy, value=self.states, option="n_states")
         return int(self.states)
 

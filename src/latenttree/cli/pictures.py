@@ -5,12 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
 from rich.console import Console
 
 from latenttree.cli.options import PictureOptions
 from latenttree.cli.printing import print_file
-from latenttree.engine.arrays import Floats
 from latenttree.io.atomic import check_target, replacing
 from latenttree.plots.canvas import import_matplotlib
 from latenttree.tree import Tree
@@ -36,15 +34,12 @@ def save_figure(console: Console, figure: Figure, path: Path) -> None:
     print_file(console, "picture", path)
 
 
-def save_tree_picture(
-    console: Console, tree: Tree, support: Floats, options: PictureOptions
-) -> None:
+def save_tree_picture(console: Console, tree: Tree, options: PictureOptions) -> None:
     """Draw a tree into the file that ``--plot`` names, if it names one."""
     if options.plot is None:
         return
 
     from latenttree.plots.tree_figure import new_axes, plot_tree
 
-    known = None if np.all(np.isnan(support)) else support
-    axes = plot_tree(tree, options.layout, support=known, ax=new_axes(tree, options.layout))
+    axes = plot_tree(tree, options.layout, ax=new_axes(tree, options.layout))
     save_figure(console, axes.figure, options.plot)  # type: ignore[arg-type]

@@ -14,12 +14,12 @@ from rich.table import Table
 from latenttree.cli.commands import Show
 from latenttree.cli.pictures import check_picture_path, save_tree_picture
 from latenttree.cli.printing import new_console, new_table, print_notes
-from latenttree.cli.summary import print_neighbours, print_stages, print_summary
+from latenttree.cli.summary import print_neighbours, print_stages, print_summary, supported
 from latenttree.cli.terminal import can_print
-from latenttree.engine.arrays import Floats
 from latenttree.errors import DataError
 from latenttree.io.treefile import SavedTree, load_tree
 from latenttree.io.zip_archive import ZipReader
+from latenttree.phrases import counted
 from latenttree.tree import Tree
 
 if TYPE_CHECKING:
@@ -40,21 +40,28 @@ def run(asked: Show) -> None:
     if asked.node is not None:
         _print_node(console, _with_probabilities(asked.file, whole), asked.node)
         return
-    _print_tree(console, saved, whole, asked.verbose)
-    if saved.tree.n_nodes <= MAX_DRAWN if asked.draw is None else asked.draw:
+    shown = supported(saved.tree, asked.min_support)
+    _print_tree(console, saved, whole, shown, asked.verbose)
+    if shown.n_nodes <= MAX_DRAWN if asked.draw is None else asked.draw:
         # Plain print: rich would wrap the lines and read names in brackets as markup.
-        print("\n" + _drawing(saved.tree, saved.support, asked.lengths, asked.max_lines))
-    save_tree_picture(console, saved.tree, saved.support, asked.picture)
+        print("\n" + _drawing(shown, asked.lengths, asked.max_lines))
+    save_tree_picture(console, shown, asked.picture)
 
 
-def _print_tree(console: Console, saved: SavedTree, whole: Saved | None, verbose: bool) -> None:
+def _print_tree(
+    console: Console, saved: SavedTree, whole: Saved | None, shown: Tree, verbose: bool
+) -> None:
     """All but the drawing."""
     gaussian = whole is not None and whole.params.get("hidden") == "gaussian"
     print_summary(console, saved.tree, saved, gaussian)
     if whole is not None:
         console.print(f"a whole model: {whole.model.n_parameters:,} parameters")
         _print_fit_of_pairs(console, whole)
-    print_neighbours(console, saved.tree)
+    print_neighbours(console, shown)
+    n_left_out = saved.tree.n_hidden - shown.n_hidden
+    if n_left_out:
+        some = counted(n_left_out, "inner edge")
+        console.print(f"shown without {some} of little support; --min-support 0 shows all")
     if verbose:
         print_stages(console, saved.stage_seconds)
     print_notes(console, saved.messages)
@@ -90,8 +97,9 @@ def _with_probabilities(file: Path, whole: Saved | None) -> Saved:
 # ---- the drawing ----------------------------------------------------------------------
 
 
-def _drawing(tree: Tree, support: Floats, lengths: bool, max_lines: int) -> str:
+def _drawing(tree: Tree, lengths: bool, max_lines: int) -> str:
     """The tree as text; inner nodes are followed by the support of the edge above them."""
+    support = np.full(tree.n_edges, np.nan) if tree.support is None else tree.support
     shown = support == 0
     shown[tree.internal_edges()] = True
     shown &= ~np.isnan(support)

@@ -22,6 +22,11 @@ MAX_ROWS = 12  # in the table of neighbours
 MAX_NAMES = 12  # names in a row of it
 
 
+def supported(tree: Tree, min_support: float) -> Tree:
+    """The tree without inner edges of less support; as it is where support is unknown."""
+    return tree if tree.support is None else tree.collapse(min_support)
+
+
 def print_fit(
     console: Console, model: LatentTree, printed: Collection[str] = (), verbose: bool = False
 ) -> None:
@@ -29,7 +34,7 @@ def print_fit(
     already."""
     report = model.diagnostics_
     print_summary(console, model.tree_, report, model.hidden == "gaussian")
-    print_neighbours(console, model.tree_)
+    print_neighbours(console, supported(model.tree_, model.min_support))
     if verbose:
         print_stages(console, report.stage_seconds)
     print_notes(console, [note for note in report.messages if note not in printed])

@@ -294,18 +294,21 @@ def constant_column(name: str, only: OnlyValue, n: int) -> DataError:
 
 def check_n_states(
     table: Table, n_states: int | str, gaussian: bool = False, bounded: bool = True
-) -> int | Literal["auto"]:
-    """`n_states` as an integer that this table supports, or "auto".
+) -> int | Literal["auto", "bic"]:
+    """`n_states` as an integer that this table supports, or "auto" or "bic".
 
     A variable with `f` free dimensions (`free_dimensions`) distinguishes at most `f + 1` states,
     which counts where `bounded`: distances and moments are then taken in `n_states - 1` directions.
     `gaussian` hidden variables, of `n_states` >= 1 dimensions, need as many in every variable."""
     if isinstance(n_states, str) and n_states == "auto":
         return "auto"
+    if isinstance(n_states, str) and n_states == "bic" and not gaussian:
+        return "bic"
     least = 1 if gaussian else 2
     whole = isinstance(n_states, int | np.integer) and not isinstance(n_states, bool)
     if not whole or int(n_states) < least:
-        what = f" must be an integer >= {least} or 'auto', got {n_states!r}"
+        words = " or 'auto'" if gaussian else ", 'auto' or 'bic'"
+        what = f" must be an integer >= {least}{words}, got {n_states!r}"
         raise option_error("n_states", what, value=n_states)
     k = int(n_states)
     if table.total_weight < k:

@@ -225,9 +225,9 @@ def information_distances(
     """
     table = as_table(X, groups=groups, family=family, sample_weight=sample_weight)
     k = check_n_states(table, n_states)
-    if k == "auto":
+    if isinstance(k, str):
         raise DataError(
-            Text(Option("n_states", "auto"), " is for LatentTree"),
+            Text(Option("n_states", k), " is for LatentTree"),
             "give information_distances a number",
             value=n_states,
             option="n_states",

@@ -36,7 +36,7 @@ class States:
         the dimensions of a Gaussian.
     most_states : the most states that a hidden variable may get by BIC; None where all get
         `n_states`.
-    evidence : (directions, 2) with `n_states="auto"`, see `StatesEvidence`; else None.
+    evidence : (directions, 2) where pairs were asked, see `StatesEvidence`; else None.
     goal : states that hidden variables are to have in the end, where these are more than moments
         determine; "auto": as many as held-out samples support; None: `n_states`.
     """
@@ -86,15 +86,16 @@ class Measured:
 
 
 def count_states(table: Table, config: FitConfig) -> States:
-    """The number of states asked for, checked, or with "auto" the number that the data show.
+    """The number of states asked for, checked, or with "auto" or "bic" the number that pairs show.
 
     The structure and the first model take no more states than the variables distinguish. A column
-    of a sparse matrix says that a word or a code is there, and "auto" gives hidden variables of
-    such columns two states: a topic that is there or not."""
+    of a sparse matrix says that a word or a code is there, and hidden variables of such columns
+    get two states unless more are asked for: a topic that is there or not."""
     asked = check_n_states(table, config.n_states, config.gaussian, bounded=config.gaussian)
     fewest = int(free_dimensions(table).min())
-    if asked == "auto":
-        return _counted_states(table, fewest, config)
+    if isinstance(asked, str):
+        states = _counted_states(table, fewest, config)
+        return replace(states, goal=None) if asked == "bic" else states
     if config.gaussian:
         return States(asked, asked)
     n_states = min(asked, fewest + 1)

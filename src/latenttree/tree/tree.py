@@ -351,7 +351,8 @@ class Tree:
     def contract(self, edge_ids: ArrayLike) -> Tree:
         """Merge the two ends of each given edge; the result is canonical.
 
-        A hidden node merges into an observed one. Two observed nodes cannot merge. The signs of
+        Hidden nodes keep their names; of those that merge, the first one's stays. A hidden node
+        merges into an observed one. Two observed nodes cannot merge. The signs of
         paths stay: a node that merges over a negative edge is turned round first.
         """
         drop = np.zeros(self.n_edges, dtype=bool)
@@ -369,7 +370,11 @@ class Tree:
         merged = merged_nodes(self.n_nodes, self.n_observed, self.edges[drop], refuse)
         lengths, _, support = self._of_edges(~drop)
         signs = contracted_signs(self._root0, self.edges, self.signs, merged)[~drop]
-        return Tree.build(self.observed_names, merged[self.edges[~drop]], lengths, signs, support)
+        kept, places = np.unique(merged, return_inverse=True)
+        names = tuple(self.names[v] for v in kept)
+        edges = places[self.edges[~drop]]
+        contracted = Tree(names, self.n_observed, edges, lengths, signs, support)
+        return contracted.canonical(keep_names=True)
 
     def collapse(self, min_support: float, support: ArrayLike | None = None) -> Tree:
         """The tree without the inner edges whose support is below ``min_support``.
@@ -377,8 +382,8 @@ class Tree:
         An inner edge has at least two observed nodes on both sides; contracting it removes its
         split and leaves all others. Edges of leaves stay, and so do edges of unknown support (NaN)
         and edges between two observed nodes, which cannot merge: where contracting all edges of a
-        path would merge its two observed ends, the one of most support stays. Signs of paths stay
-        as they are, see `contract`.
+        path would merge its two observed ends, the one of most support stays. Signs of paths and
+        names of hidden nodes stay as they are, see `contract`.
 
         Parameters
         ----------

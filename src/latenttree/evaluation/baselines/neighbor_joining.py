@@ -113,7 +113,7 @@ def _join(D: Floats) -> tuple[Ints, Floats]:
 def contract_short_edges(tree: Tree, threshold: float) -> Tree:
     """Contract every edge between two hidden nodes whose length is below `threshold`."""
     contractible = _hidden_edges(tree)
-    return tree.contract(contractible[tree.lengths[contractible] < threshold])
+    return tree.contract(contractible[tree.lengths[contractible] < threshold]).canonical()
 
 
 def best_contraction(tree: Tree, truth: Tree) -> tuple[Tree, float, float]:
@@ -146,7 +146,7 @@ def best_contraction(tree: Tree, truth: Tree) -> tuple[Tree, float, float]:
     thresholds = np.append(tree.lengths[order], np.inf)
     possible = np.concatenate(([True], thresholds[1:] > thresholds[:-1]))
     best = int(np.argmin(np.where(possible, rf, np.inf)))
-    return tree.contract(order[:best]), float(thresholds[best]), float(rf[best])
+    return tree.contract(order[:best]).canonical(), float(thresholds[best]), float(rf[best])
 
 
 def _hidden_edges(tree: Tree) -> Ints:
