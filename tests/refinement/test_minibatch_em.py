@@ -18,7 +18,14 @@ from latenttree.model.likelihood import total_log_likelihood
 from latenttree.model.samples import Samples, marginals
 from latenttree.model.tree_model import TreeModel
 from latenttree.refinement import minibatch_em
-from latenttree.refinement.minibatch_em import DECAY, DELAY, averaged_em, batch_em, batch_smoothing
+from latenttree.refinement.minibatch_em import (
+    DECAY,
+    DELAY,
+    averaged_em,
+    batch_em,
+    batch_smoothing,
+    rows_of_a_pass,
+)
 from latenttree.refinement.tree_problem import OPENING
 
 SMALL = 10
@@ -231,4 +238,43 @@ def test_batches_lose_little(seed: int) -> None:
 
 def test_pseudo_samples_are_shared_by_the_states() -> None:
     truth, _ = data_of(0, 2, p=6)
-    assert [batch_smoothing(many_states(truth, k), 3.0) for k in (1, 2, 8)] == [3.0, 1.5, 0.375]
+    shared = [batch_smoothing(many_states(truth, k), 3.0) for k in (1, 2, 8, 16, 32)]
+    assert shared == [3.0, 1.5, 0.375, 0.1875, 0.1875]
+
+
+@pytest.mark.usefixtures("small_batches")
+@pytest.mark.parametrize(("first", "more"), [(1, 3), (3, 2)])
+def test_passes_go_on_where_they_were_left(first: int, more: int) -> None:
+    """Passes in two parts are those in one, to the last bit."""
+    truth, codes = data_of(1, 1_055, p=6)
+    train, held_out = (Samples(as_table(x)) for x in (codes[:55], codes[55:]))
+    start, shares = many_states(truth, 2), marginals(train.table)
+    begun = batch_em(start, train, held_out, max_passes=first, marginals=shares)
+    parts = batch_em(begun.model, train, held_out, max_passes=more, marginals=shares, before=begun)
+    whole = batch_em(start, train, held_out, max_passes=first + more, marginals=shares)
+    assert parts.held_out == whole.held_out
+    assert parts.n_passes == whole.n_passes
+    check_same(parts.model, whole.model, atol=0)
+
+
+def test_passes_that_have_ended_do_not_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(minibatch_em, "PATIENCE", 2)
+    truth, codes = data_of(0, 1_150, p=6)
+    train, held_out = (Samples(as_table(x)) for x in (codes[:150], codes[150:]))
+    ended = batch_em(many_states(truth, 8), train, held_out, max_passes=60, smoothing=0.01)
+    again = batch_em(ended.model, train, held_out, max_passes=9, smoothing=0.01, before=ended)
+    assert again.held_out == ended.held_out
+
+
+def test_rows_of_a_pass() -> None:
+    """A row of weight w is in a batch unless none of its draws is; rows without weights once."""
+    rng = np.random.default_rng(0)
+    weights = rng.integers(1, 400, 60).astype(float)
+    table = as_table(rng.integers(0, 2, (60, 4)))
+    assert rows_of_a_pass(Samples(table)) == 60
+    samples = Samples(table, weights=weights)
+    draws = samples.draws()
+    n_batches = len(draws) // minibatch_em.BATCH
+    parts = np.array_split(rng.permutation(draws), n_batches)
+    counted = sum(len(np.unique(part)) for part in parts)
+    assert rows_of_a_pass(samples) == pytest.approx(counted, rel=0.05)

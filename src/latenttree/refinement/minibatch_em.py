@@ -39,6 +39,9 @@ batch as in a large one."""
 PATIENCE = 6
 """Passes without a gain on held-out samples after which EM ends."""
 
+SHARING = 16
+"""States that share the pseudo-samples of one."""
+
 UNAVERAGED = 0.25
 """Share of the passes that average in which the model stays as it is, so that the mean is over
 many batches when the model first follows it."""
@@ -53,12 +56,14 @@ class BatchFit:
     held_out : mean log-likelihood of the held-out samples after each pass; empty without any.
     n_passes : passes up to the model, the best one for the held-out samples.
     converged : whether the last pass was not the best for the held-out samples.
+    last : parameters and mean statistics after the last pass, from which more passes go on.
     """
 
     model: TreeModel
     held_out: list[float] = field(default_factory=list)
     n_passes: int = 0
     converged: bool = True
+    last: tuple[Floats, ExpectedSums] | None = field(default=None, repr=False)
 
 
 def batch_em(
@@ -71,13 +76,22 @@ def batch_em(
     marginals: Sequence[Floats] = (),
     seed: int = 0,
     n_jobs: int = 1,
+    before: BatchFit | None = None,
 ) -> BatchFit:
-    """Passes from `model`; the model that is best for the held-out samples, or the last."""
+    """Passes from `model`; the model that is best for the held-out samples, or the last.
+
+    `before`: passes with the same samples that were made already, after which these go on."""
     problem = TreeProblem(model, samples, batch_smoothing(model, smoothing), marginals, n_jobs)
     batches = _Batches(samples, MOST_OF_VALUES if model.emissions else MOST_BATCHES, seed)
     theta, mean = problem.opened(), None
     best, scores = theta, list[float]()
-    for number in range(max_passes):
+    if before is not None and before.last is not None:
+        theta, mean = before.last
+        best, scores = problem.of_model(before.model), list(before.held_out)
+        batches.skip(len(scores))
+    for number in range(len(scores), len(scores) + max_passes):
+        if scores and len(scores) - 1 - int(np.argmax(scores)) >= PATIENCE:
+            break
         for t, batch in enumerate(batches.one_pass(), start=1):
             found = batches.sums(problem, theta, batch)
             mean = _moved(mean, found, (number + t / batches.n_batches + DELAY) ** -DECAY)
@@ -89,11 +103,10 @@ def batch_em(
         scores.append(score / held_out.n_samples)
         if scores[-1] >= max(scores):
             best = theta
-        if len(scores) - 1 - int(np.argmax(scores)) >= PATIENCE:
-            break
     n_passes = max_passes if held_out is None else int(np.argmax(scores)) + 1
     converged = held_out is None or len(scores) > n_passes
-    return BatchFit(_checked(problem.as_model(best)), scores, n_passes, converged)
+    last = None if mean is None else (theta, mean)
+    return BatchFit(_checked(problem.as_model(best)), scores, n_passes, converged, last)
 
 
 def averaged_em(
@@ -119,13 +132,34 @@ def averaged_em(
     return _checked(problem.as_model(theta))
 
 
+def rows_of_a_pass(samples: Samples) -> float:
+    """How many rows a pass in batches goes through, as expected: a row of weight w counts once in
+    every batch that has any of its w draws."""
+    weights = samples.weights if samples.weights is not None else samples.table.weights
+    if weights is None:
+        return float(len(samples))
+    own = weights if samples.keep is None else weights[samples.keep]
+    total = float(own.sum())
+    n_batches = _number_of_batches(int(total), MOST_BATCHES)
+    return float(n_batches * -np.expm1(-own / n_batches).sum())
+
+
+def _number_of_batches(n_draws: int, most: int) -> int:
+    return min(max(n_draws // BATCH, 1), most)
+
+
 class _Batches:
     """The batches of samples, in another order in every pass."""
 
     def __init__(self, samples: Samples, most: int, seed: int) -> None:
         self.samples, self.draws = samples, samples.draws()
-        self.n_batches = min(max(len(self.draws) // BATCH, 1), most)
+        self.n_batches = _number_of_batches(len(self.draws), most)
         self._rng = np.random.default_rng(seed)
+
+    def skip(self, n_passes: int) -> None:
+        """Leave out the orders of some passes."""
+        for _ in range(n_passes):
+            self._rng.permutation(self.draws)
 
     def one_pass(self) -> Iterator[Samples]:
         for places in np.array_split(self._rng.permutation(self.draws), self.n_batches):
@@ -147,7 +181,7 @@ def _moved(mean: ExpectedSums | None, found: ExpectedSums, step: float) -> Expec
 
 
 def batch_smoothing(model: TreeModel, smoothing: float) -> float:
-    """Pseudo-samples for every state of a parent: `smoothing` for all states together, since with
-    many states each has few samples."""
+    """Pseudo-samples for every state of a parent: `smoothing` for `SHARING` states together, since
+    with many states each has few samples."""
     most = int(model.dims[model.tree.n_observed :].max(initial=1))
-    return smoothing / most
+    return smoothing / min(most, SHARING)

@@ -38,6 +38,7 @@ from latenttree.refinement.minibatch_em import (
     BatchFit,
     averaged_em,
     batch_em,
+    rows_of_a_pass,
 )
 from latenttree.search.stage import Learned, tree_model
 from latenttree.structure.copies import hidden_copies
@@ -75,14 +76,19 @@ of states, must be better on held-out samples."""
 MAX_WORK = 3e10
 """Multiply-adds of a pass with which "auto" tries a number of states: a second or a few."""
 
-PASSES_WORK = 1.5e11
+PASSES_WORK = 1e11
 """Multiply-adds of the further passes of a candidate."""
 
 VALUES_WORK = 3e6
 """Multiply-adds in whose time the values of a column are gone through in a batch."""
 
 START_WORK, MOST_STARTS = 1e9, 6
-"""Multiply-adds of one pass of all starts, of which there are two at least."""
+"""Multiply-adds of one pass of all starts, of which there are one of near clusters, and one of
+common clusters where these help, at least."""
+
+MANY_PER_STATE, FEWEST_PER_STATE = 600, 50
+"""With more samples for each state, common clusters are no better a start than near ones; with
+fewer, "auto" does not try as many states."""
 
 UNUSED = 0.5
 """States of fewer expected samples are left out."""
@@ -109,12 +115,15 @@ class Split(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A structure with a model of it, and the log-likelihood of every held-out sample."""
+    """A structure with a model of it, and the log-likelihood of every held-out sample.
+
+    `gained`: what the passes after the first ones gained, of all held-out samples."""
 
     structure: Structure
     fit: BatchFit
     scores: Floats
     start: Start | None = None
+    gained: float = 0.0
 
 
 def grow(
@@ -207,20 +216,27 @@ class _Growth:
         fit = self._passes(model, TRIAL_PASSES, seed)
         return Candidate(structure, fit, self._scores(fit.model), start)
 
-    def continued(self, trial: Candidate) -> Candidate:
-        """The candidate after more passes, or as it is where these gain nothing."""
-        assert trial.start is not None
+    def continued(self, trial: Candidate, done: int = 0) -> Candidate:
+        """The candidate after more passes, of which some were `done` before, or as it is where
+        these gain nothing."""
         n_states = int(trial.fit.model.dims.max())
-        passes = self._most_passes(trial.structure, n_states)
-        fit = self._passes(trial.fit.model, passes, trial.start.seed)
+        left = self._most_passes(trial.structure, n_states) - done
+        return self._after(trial, left) if left > 0 else trial
+
+    def _after(self, trial: Candidate, passes: int) -> Candidate:
+        assert trial.start is not None
+        fit = self._passes(trial.fit.model, passes, trial.start.seed, trial.fit)
         more = Candidate(trial.structure, fit, self._scores(fit.model), trial.start)
-        return self._better(trial, more)
+        gained = max(self._score(more) - self._score(trial), 0.0)
+        return replace(self._better(trial, more), gained=gained)
 
     def full(self, structure: Structure, n_states: int, start: Start) -> Candidate:
         """The candidate of a structure after all passes."""
         return self.continued(self.started(structure, n_states, start))
 
-    def _passes(self, model: TreeModel, most: int, seed: int) -> BatchFit:
+    def _passes(
+        self, model: TreeModel, most: int, seed: int, before: BatchFit | None = None
+    ) -> BatchFit:
         return batch_em(
             model,
             self.split.train,
@@ -230,6 +246,7 @@ class _Growth:
             marginals=self.split.marginals,
             seed=seed,
             n_jobs=self.config.n_jobs,
+            before=before,
         )
 
     def _averaged(self, model: TreeModel, samples: Samples, passes: int) -> TreeModel:
@@ -253,29 +270,50 @@ class _Growth:
         """The best of some shapes and starts at a number of states. Shapes are compared after few
         passes from near clusters, `trials`, the first of which stays where none is clearly
         better; then other starts are tried with the best."""
-        best = trials[0]
-        for other in trials[1:]:
-            best = other if self._clearly_better(other, best) else best
-        best = self.continued(best)
+        best = self.continued(self._best_shape(trials))
         for start in self._starts(best.structure, n_states)[1:]:
             best = self._better(best, self.full(best.structure, n_states, start))
         return best
+
+    def _best_shape(self, trials: Sequence[Candidate]) -> Candidate:
+        """The first of some shapes, or one that is clearly better."""
+        best = trials[0]
+        for other in trials[1:]:
+            best = other if self._clearly_better(other, best) else best
+        return best
+
+    def with_more(self, found: Candidate, shapes: Sequence[Structure], n_states: int) -> Candidate:
+        """The best of the shape that was `found` with few states and the last of `shapes`, with
+        more states, from the start that was found. Trials that are not further behind than what
+        more passes gained with few states get as many passes again."""
+        assert found.start is not None
+        rival = shapes[-1]
+        tried = [found.structure] if rival is found.structure else [found.structure, rival]
+        trials = [self.started(shape, n_states, found.start) for shape in tried]
+        bar = max(map(self._score, trials)) - found.gained
+        going_on = [trial for trial in trials if self._score(trial) >= bar]
+        if len(going_on) == 1:
+            return self.continued(going_on[0])
+        best = max((self._after(trial, TRIAL_PASSES) for trial in going_on), key=self._score)
+        return self.continued(best, TRIAL_PASSES)
 
     def _starts(self, structure: Structure, n_states: int) -> list[Start]:
         """Starts from near and from common clusters, as many as `START_WORK` allows; that of the
         trials is the first."""
         n_starts = round(START_WORK / self._work(structure, n_states))
         seeds = range(self.config.seed, self.config.seed + max(1, min(n_starts, MOST_STARTS) // 2))
-        return [Start(kind, seed) for seed in seeds for kind in (cluster_start, common_start)]
+        common = self._samples_per_state(n_states) < MANY_PER_STATE
+        kinds = (cluster_start, common_start) if common else (cluster_start,)
+        return [Start(kind, seed) for seed in seeds for kind in kinds]
+
+    def _samples_per_state(self, n_states: int) -> float:
+        return self.split.train.n_samples / n_states
 
     def asked(self, shapes: Sequence[Structure], n_states: int) -> Candidate:
         """The model with a number of states that was asked for."""
         first = min(n_states, FIRST)
         found = self.shaped([self.started(shape, first, self._near()) for shape in shapes], first)
-        if n_states <= FIRST:
-            return found
-        assert found.start is not None
-        return self.full(found.structure, n_states, found.start)
+        return found if n_states <= FIRST else self.with_more(found, shapes, n_states)
 
     def supported(self, base: Candidate, shapes: Sequence[Structure]) -> Candidate | None:
         """The model with as many states as held-out samples support; None: those of `base`."""
@@ -291,9 +329,9 @@ class _Growth:
         best = self.shaped(trials, first)
         if not self._clearly_better(best, base):
             return None
-        if self._work(best.structure, MORE) <= MAX_WORK:
-            assert best.start is not None
-            more = self.full(best.structure, MORE, best.start)
+        enough = self._samples_per_state(MORE) >= FEWEST_PER_STATE
+        if enough and self._work(best.structure, MORE) <= MAX_WORK:
+            more = self.with_more(best, shapes, MORE)
             best = more if self._clearly_better(more, best) else best
         return best
 
@@ -338,7 +376,7 @@ class _Growth:
         tree = structure.tree
         sizes = np.concatenate([self.dims, most_states(tree, self.dims, n_states)])
         a, b = tree.edges.T
-        n, n_values = len(self.split.train), int((self.dims == 0).sum())
+        n, n_values = rows_of_a_pass(self.split.train), int((self.dims == 0).sum())
         products = 3.0 * n * float((np.maximum(sizes[a], 1) * sizes[b]).sum())
         return products + VALUES_WORK * n_values * min(n / BATCH, MOST_OF_VALUES)
 
