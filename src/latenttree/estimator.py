@@ -28,17 +28,17 @@ from latenttree.evaluation.baselines import BASELINES
 from latenttree.goodness_of_fit.stage import judge_fit
 from latenttree.model.gaussian import GaussianTreeModel
 from latenttree.model.tree_model import TreeModel
-from latenttree.parameters.stage import estimate_parameters
 from latenttree.partial_fit import PartialFitMixin
 from latenttree.queries import QueryMixin
 from latenttree.refinement.stage import refine
 from latenttree.report import Diagnostics, diagnose
 from latenttree.search.annotation import annotate
+from latenttree.search.edges_that_pay import choose_structure
 from latenttree.search.growth import grow, grows
 from latenttree.search.stage import Learned, search
-from latenttree.structure.learn import Structure
+from latenttree.structure.learn import Structure, Structures
 from latenttree.structure.resampling import estimate_support
-from latenttree.structure.stage import learn_structure, rival_structures
+from latenttree.structure.stage import learn_structures, rival_structures
 from latenttree.tree import Tree
 
 if TYPE_CHECKING:
@@ -268,14 +268,16 @@ class LatentTree(PartialFitMixin, QueryMixin, BaseEstimator):
         with resources(table, states, config) as compiler:
             states, measured = measure_shown(table, states, config)
             compiler.wait("structure")
-            structure = learn_structure(measured, table, config)
+            structures = learn_structures(measured, table, config)
             rivals = (
-                rival_structures(measured, table, config) if grows(table, states, config) else []
+                rival_structures(structures, measured, table, config)
+                if grows(table, states, config)
+                else []
             )
             measured = measured.without_pairs(config.keep_distances)
             give_back_freed()
             compiler.wait("model")
-            learned = learn_model(structure, rivals, table, states, measured, config)
+            learned = learn_model(structures, rivals, table, states, measured, config)
             support = estimate_support(learned.structure, table, states, config)
             learned = annotate(learned, support.values, table)
             fit = judge_fit(table, learned, config)
@@ -410,22 +412,22 @@ class LatentTree(PartialFitMixin, QueryMixin, BaseEstimator):
 
 
 def learn_model(
-    structure: Structure,
+    structures: Structures,
     rivals: Sequence[Structure],
     table: Table,
     states: States,
     measured: Measured,
     config: FitConfig,
 ) -> Learned:
-    """The stages from a tree to its model: parameters, `refine`, `search`, `grow`.
+    """The stages from a tree to its model: `choose_structure`, `refine`, `search`, `grow`.
 
     Where many rows are equal, each is used once with a weight, see `distinct_rows`, unless samples
     are held out. There is no model of one or two variables where one has numbers: their tree
     has no hidden node, and an emission is a distribution given the states of one."""
     if table.n_vars < 3 and table.has_numbers and not config.gaussian:
-        return Learned(structure)
+        return Learned(structures.supported)
     rows = table if config.validation_fraction else distinct_rows(table)
-    start = estimate_parameters(structure, rows, states, measured, config)
+    structure, start = choose_structure(structures, rows, states, measured, config)
     fitted = refine(start, rows, config)
     learned = search(structure, fitted, rows, states, measured, config)
     return grow(learned, rivals, rows, states, measured.basis, config)

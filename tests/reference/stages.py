@@ -16,7 +16,7 @@ from latenttree.refinement.fitted import Fitted
 from latenttree.refinement.gaussian.fitting import refine_gaussian
 from latenttree.refinement.stage import refine_fully
 from latenttree.search.stage import Learned
-from latenttree.structure.stage import learn_structure
+from latenttree.structure.stage import learn_structures
 from latenttree.tree import Tree
 
 
@@ -48,5 +48,5 @@ def fit_table(table: Table, **options: Any) -> Learned:
     config = FitConfig(**options)
     states = count_states(table, config)
     measured = measure(table, states, config)
-    structure = learn_structure(measured, table, config)
-    return learn_model(structure, [], table, states, measured, config)
+    structures = learn_structures(measured, table, config)
+    return learn_model(structures, [], table, states, measured, config)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -18,13 +17,18 @@ from numpy.typing import NDArray
 
 from latenttree.config import FitConfig
 from latenttree.data import Table
-from latenttree.data.chunk import Chunk
 from latenttree.distances.stage import States
-from latenttree.engine import Gathered
-from latenttree.model.held_out import split_samples
+from latenttree.model.held_out import (
+    FEW_SAMPLES,
+    HELD_OUT,
+    clearly_better,
+    sample_scores,
+    sample_weights,
+    split_samples,
+)
 from latenttree.model.independence import independent_across
 from latenttree.model.likelihood import total_log_likelihood
-from latenttree.model.samples import Samples, evidence_of, marginals, model_dims
+from latenttree.model.samples import Samples, marginals, model_dims
 from latenttree.model.signs import ordered_variables
 from latenttree.model.state_bounds import most_states
 from latenttree.model.tree_model import TreeModel, normalised
@@ -47,12 +51,6 @@ from latenttree.tree import Tree
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-
-HELD_OUT = 0.1
-"""Share of the samples that candidates are compared on."""
-
-FEW_SAMPLES = 200
-"""With fewer samples, a tenth of them tells candidates apart no longer."""
 
 FIRST, LESS, MORE = 16, 4, 64
 """States that "auto" tries: `FIRST`, then `MORE` where that gains and `LESS` where it does not."""
@@ -261,8 +259,7 @@ class _Growth:
         )
 
     def _scores(self, model: TreeModel) -> Floats:
-        parts = self.split.held_out.run(Gathered(partial(_log_likelihoods, model)), 1)
-        return np.concatenate(parts)
+        return sample_scores(model, self.split.held_out)
 
     # ---- choices ----------------------------------------------------------------------
 
@@ -353,15 +350,10 @@ class _Growth:
 
     def _clearly_better(self, one: Candidate, other: Candidate) -> bool:
         """Whether the mean difference on held-out samples is `CLEAR` standard errors above 0."""
-        weights = self._weights()
-        difference = one.scores - other.scores
-        mean = float(difference @ weights) / self.split.held_out.n_samples
-        spread = float(weights @ (difference - mean) ** 2)
-        return mean * self.split.held_out.n_samples > CLEAR * np.sqrt(spread)
+        return clearly_better(one.scores, other.scores, self._weights(), CLEAR)
 
     def _weights(self) -> Floats:
-        parts = self.split.held_out.run(Gathered(_weights_of), 1)
-        return np.concatenate(parts)
+        return sample_weights(self.split.held_out)
 
     def _affordable(self, shapes: Sequence[Structure]) -> int:
         """The largest power of 2, at most `FIRST`, whose passes cost no more than `MAX_WORK`."""
@@ -419,11 +411,3 @@ def without_unused_states(model: TreeModel, n_samples: float) -> TreeModel:
         for v, e in model.emissions.items()
     }
     return TreeModel(model.tree, model.root, tuple(cpts), emissions)
-
-
-def _log_likelihoods(model: TreeModel, chunk: Chunk, n_jobs: int) -> Floats:
-    return model.log_likelihood(evidence_of(chunk, model, n_jobs), n_jobs)
-
-
-def _weights_of(chunk: Chunk, n_jobs: int) -> Floats:
-    return np.ones(len(chunk)) if chunk.weights is None else chunk.weights

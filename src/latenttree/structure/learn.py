@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,6 +54,14 @@ class Structure:
         return cls(tree, np.ones(n_edges), np.zeros(n_edges), none, [])
 
 
+class Structures(NamedTuple):
+    """The tree of the supported edges; and the same with no edge contracted, None where none was
+    or where it was not asked for."""
+
+    supported: Structure
+    whole: Structure | None = None
+
+
 @dataclass
 class _Part:
     """A connected part of the variables and its tree; `members` in global numbers."""
@@ -75,7 +84,33 @@ def structure_of_similarities(
     n_jobs: int = 1,
     progress: Progress | None = None,
 ) -> Structure:
-    """The tree over variables with the given similarities.
+    """The tree over variables with the given similarities, see `structures_of_similarities`."""
+    return structures_of_similarities(
+        whole,
+        names,
+        sweeps=sweeps,
+        min_support=min_support,
+        epsilon=epsilon,
+        resolved=resolved,
+        n_jobs=n_jobs,
+        progress=progress,
+    ).supported
+
+
+def structures_of_similarities(
+    whole: Similarity,
+    names: Sequence[str],
+    *,
+    sweeps: bool = True,
+    min_support: float = 0.5,
+    epsilon: float | None = None,
+    resolved: bool = False,
+    with_whole: bool = False,
+    n_jobs: int = 1,
+    progress: Progress | None = None,
+) -> Structures:
+    """The tree over variables with the given similarities; `with_whole`: also with no edge
+    contracted, where any was.
 
     Parts that the data do not show to be dependent (`dependent_links`) get trees of their own,
     joined by edges of support 0 that have no hidden nodes of their own. `resolved`: one tree of
@@ -84,6 +119,7 @@ def structure_of_similarities(
     Exact similarities need no sweeps and no support: grouping and merging alone are exact.
     """
     progress = progress or Progress()
+    uncontracted: list[_Part] = []
     kept, copies, mst = _duplicates(whole)
     reduced = component(replace(whole, mst=mst), kept) if len(copies) else whole
     parts, joins = _components(reduced, not resolved)
@@ -101,20 +137,37 @@ def structure_of_similarities(
         if sweeps:
             _sweep(large, resolved, n_jobs, progress)
         if not resolved:
+            uncontracted = [_copied(part) for part in parts] if with_whole else []
             _contract(large, min_support, n_jobs, progress)
-    builder = _assemble(parts, joins, kept, copies, reduced)
-    tree, edge = builder.canonical(names, whole.distance_scale)
-    support = builder.support[edge]
     sizes = sorted((len(group.members) for own in groups for group in own), reverse=True)
-    return Structure(
-        tree,
-        support,
-        builder.standard_error[edge] * whole.distance_scale,
-        np.array(sizes, dtype=int),
-        [part.changes for part in parts if part.changes],
-        _count_parts(tree, support),
-        len(copies),
-    )
+
+    def structure(own: list[_Part]) -> Structure:
+        builder = _assemble(own, joins, kept, copies, reduced)
+        tree, edge = builder.canonical(names, whole.distance_scale)
+        support = builder.support[edge]
+        return Structure(
+            tree,
+            support,
+            builder.standard_error[edge] * whole.distance_scale,
+            np.array(sizes, dtype=int),
+            [part.changes for part in own if part.changes],
+            _count_parts(tree, support),
+            len(copies),
+        )
+
+    supported = structure(parts)
+    if sum(len(part.tree.ends) for part in uncontracted) <= sum(len(p.tree.ends) for p in parts):
+        return Structures(supported)
+    _contract([part for part in uncontracted if len(part.members) > 2], 0.0, n_jobs, progress)
+    return Structures(supported, structure(uncontracted))
+
+
+def _copied(part: _Part) -> _Part:
+    """A part with a copy of its tree."""
+    own = replace(part)
+    own.tree, own.changes = deepcopy(part.tree), part.changes
+    own.agreement = None if part.agreement is None else part.agreement.copy()
+    return own
 
 
 def _sweep(parts: list[_Part], resolved: bool, n_jobs: int, progress: Progress) -> None:

@@ -9,10 +9,9 @@ import numpy as np
 from latenttree.config import FitConfig
 from latenttree.data import Table
 from latenttree.distances.stage import Measured
-from latenttree.engine import Progress
 from latenttree.structure.copies import hidden_chow_liu, hidden_copies
 from latenttree.structure.leaf_variables import as_leaves
-from latenttree.structure.learn import Structure, structure_of_similarities
+from latenttree.structure.learn import Structure, Structures, structures_of_similarities
 from latenttree.tree import Tree
 
 
@@ -20,45 +19,57 @@ def learn_structure(
     measured: Measured, table: Table, config: FitConfig, *, resolved: bool = False
 ) -> Structure:
     """The tree over the variables of a table; `resolved`: with nothing contracted and no support,
-    see `structure_of_similarities`.
+    see `structures_of_similarities`."""
+    return learn_structures(measured, table, config, resolved=resolved).supported
+
+
+def learn_structures(
+    measured: Measured, table: Table, config: FitConfig, *, resolved: bool = False
+) -> Structures:
+    """`learn_structure`, and the same tree with no edge contracted where any was.
 
     Variables that are not categorical have no states for others to depend on: they become leaves,
     unless all hidden variables are real vectors themselves."""
     if table.n_vars < 3:
-        return _of_one_or_two(measured, table)
-    structure = _learn(measured, table, config, resolved)
+        return Structures(_of_one_or_two(measured, table))
+    found = _learn(measured, table, config, resolved)
     if config.gaussian or table.values is None:
-        return structure
-    return as_leaves(structure, tuple(table.values.arrays))
+        return found
+    numbers = tuple(table.values.arrays)
+    whole = None if found.whole is None else as_leaves(found.whole, numbers)
+    return Structures(as_leaves(found.supported, numbers), whole)
 
 
-def rival_structures(measured: Measured, table: Table, config: FitConfig) -> list[Structure]:
+def rival_structures(
+    found: Structures, measured: Measured, table: Table, config: FitConfig
+) -> list[Structure]:
     """Other shapes that may suit a model of many states: the same tree with no edge contracted, and
     hidden copies of the Chow-Liu tree. All observed nodes are leaves."""
     if measured.similarity is None or table.n_vars < 3:
         return []
-    quiet = replace(config, progress=Progress())
-    whole = _learn(measured, table, replace(quiet, min_support=0.0), resolved=False)
-    return [hidden_copies(whole), hidden_chow_liu(measured.similarity, table, config.n_jobs)]
+    whole = [] if found.whole is None else [hidden_copies(found.whole)]
+    return [*whole, hidden_chow_liu(measured.similarity, table, config.n_jobs)]
 
 
-def _learn(measured: Measured, table: Table, config: FitConfig, resolved: bool) -> Structure:
+def _learn(measured: Measured, table: Table, config: FitConfig, resolved: bool) -> Structures:
     similarity, distances = measured.similarity, measured.distances
     if similarity is None:
         assert distances is not None
         assert config.baseline is not None
         with config.progress.stage(config.structure):
             values = distances.values.astype(np.float64)
-            return Structure.of_tree(config.baseline(values, distances.n_samples, table.names))
+            tree = config.baseline(values, distances.n_samples, table.names)
+            return Structures(Structure.of_tree(tree))
     if not config.hidden_features:
         similarity = replace(similarity, feature_leaves=1)
-    return structure_of_similarities(
+    return structures_of_similarities(
         similarity,
         table.names,
         sweeps=config.sweeps,
         min_support=config.min_support,
         epsilon=config.epsilon,
         resolved=resolved,
+        with_whole=not resolved,
         n_jobs=config.n_jobs,
         progress=config.progress,
     )
