@@ -38,6 +38,7 @@ MODULE_OF = {
     "ablation": "ablation",
     "deep": "deep",
     "harder": "harder",
+    "coherence": "coherence",
     "density": "density",
     "replication": "replication",
     "independent": "independent",

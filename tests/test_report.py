@@ -102,7 +102,8 @@ def test_text_names_states_and_support() -> None:
     report.support_method = "subsample"
     text = str(report)
     assert text.startswith("4 to 16 states; ")
-    assert "support of an edge: share of 25 trees of random halves of the samples" in text
+    what = "chance to come back in other samples, by 25 trees of random thirds"
+    assert f"support of an edge: {what}" in text
     report.support_method = "none"
     assert "support of an edge" not in str(report)
 

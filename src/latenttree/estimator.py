@@ -87,12 +87,12 @@ class LatentTree(PartialFitMixin, QueryMixin, BaseEstimator):
         Edges with a smaller posterior probability are contracted. Among the shapes that are tried
         with many states is one with all edges; `tree_.collapse` contracts those of little support.
     support : "subsample" (default), "bootstrap" or "model"
-        What `diagnostics_.support` is. "subsample": how often an edge comes back in trees of random
-        halves of the samples. "bootstrap": in trees of as many samples, drawn with replacement;
-        takes twice as long. "model": the posterior probability of the edge if the data come from a
-        tree, at no cost; too high where they do not. In all of them an edge that joins parts
-        without dependence has support 0: it has no hidden node of its own, and the model is one of
-        independence across it.
+        What `diagnostics_.support` is. "subsample": the probability that an edge comes back in
+        other samples like these, by trees of random thirds of them. "bootstrap": how often it is in
+        trees of as many samples, drawn with replacement; takes longer. "model": the posterior
+        probability of the edge if the data come from a tree, at no cost; too high where they do
+        not. In all of them an edge that joins parts without dependence has support 0: it has no
+        hidden node of its own, and the model is one of independence across it.
     n_resamples : int, optional
         Number of such trees; by default 25, and fewer beyond 750 variables, at least 3.
     search : bool, default=True

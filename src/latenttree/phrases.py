@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 SUPPORTS = {
-    "subsample": "share of {} trees of random halves of the samples",
+    "subsample": "chance to come back in other samples, by {} trees of random thirds",
     "bootstrap": "share of {} trees of bootstrap samples",
     "model": "posterior probability",
 }

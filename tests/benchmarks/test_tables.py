@@ -173,6 +173,7 @@ SMALL: dict[str, list[str]] = {
     "pgmpy": [],
     "first-fit": [],
     "memory-limit": ["--row", "wide", "--row", "docword", "--set", "limits=200MiB,4GiB"],
+    "coherence": [],
     "density": [],
     "streaming": ["--row", "events", "--row", "memmap", "--set", "megabytes=2"],
 }

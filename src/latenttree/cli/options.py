@@ -147,8 +147,9 @@ class LearningOptions:
     support: Annotated[
         Literal["subsample", "bootstrap", "model"],
         typer.Option(
-            help="Of an edge: how often it comes back in trees of halves of the samples, or of "
-            "bootstrap samples; or its posterior probability, at no cost."
+            help="Of an edge: the chance that it comes back in other samples, by trees of thirds "
+            "of these; how often it is in trees of bootstrap samples; or its posterior "
+            "probability, at no cost."
         ),
     ] = "subsample"
     resamples: Annotated[

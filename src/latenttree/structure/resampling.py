@@ -1,10 +1,12 @@
-"""The stage `estimate_support`: how often an edge comes back in samples like these.
+"""The stage `estimate_support`: the probability that an edge comes back in other samples.
 
 The posterior probability of an edge (`support`) supposes that the data come from a tree. Where they
 do not, errors of the model are larger than sampling noise, and only learning again shows what
-stays. A random half of the samples, drawn without replacement, differs from all of them by as much
-as a bootstrap sample does, `Var = sigma^2 / n`, takes half the time, and no sample is there twice,
-so that cross-fitting keeps its two parts apart.
+stays. An estimate from n other samples differs from that of these n by the noise of both,
+`Var = 2 sigma^2 / n`. So does one from a random third of these, drawn without replacement,
+`sigma^2 (3 / n - 1 / n)`. (One from a bootstrap sample, or from a half, differs by half of that:
+it tells how sure this tree is of its samples, not what others would say.) A third also takes less
+time, and no sample is there twice, so that cross-fitting keeps its two parts apart.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri
 
 from latenttree.config import FitConfig
 from latenttree.data import Table
@@ -40,6 +43,10 @@ GROUPS = (0.9, 0.99)
 FEW_EDGES = 10
 """Edges from which on a distribution of frequencies is learned from them."""
 
+LEAST_TRUST, RAREST = 0.5, 0.002
+"""Weight of an edge's own frequency against that of all edges, at least; and the frequencies, of
+edges that are nearly never or nearly always found, that others count as."""
+
 DOUBT = 0.5
 """Edges of a smaller posterior probability have less support than their frequency: a node that is
 unresolved in truth is resolved in the same way by samples that share their noise."""
@@ -60,8 +67,9 @@ def estimate_support(
     """The support of each edge of a learned tree.
 
     How often its split is among those of trees learned from resamples, in which nothing is
-    contracted, smoothed over the edges (`smoothed_frequencies`), and times twice the posterior
-    probability of the edge where that is below a half. Splits are those of the part of the tree in
+    contracted, smoothed over the edges (`smoothed_frequencies`), for other samples of the same size
+    (`replication_probabilities`, not with "bootstrap"), and times twice the posterior probability
+    of the edge where that is below a half. Splits are those of the part of the tree in
     which the edge lies: where independent parts are joined tells nothing. An edge that cuts off one
     variable of its part has support 1, an edge that joins independent parts 0."""
     if config.support == "model" or table.n_vars < 4:
@@ -82,6 +90,8 @@ def estimate_support(
         found = count_splits(parts, map(learner, samples), len(values))
     posterior = structure.support[inner]
     frequency = smoothed_frequencies(found[inner], n_resamples, posterior)
+    if config.support == "subsample":
+        frequency = replication_probabilities(frequency)
     values[inner] = frequency * np.minimum(posterior / DOUBT, 1.0)
     return Support(values, config.support, n_resamples)
 
@@ -110,15 +120,15 @@ def learn_chow_liu(table: Table, states: States, config: FitConfig) -> Tree:
 
 
 def resamples(table: Table, method: str, n_resamples: int, seed: int) -> Iterator[Table]:
-    """Tables of resampled rows: half of the draws without replacement, or (method "bootstrap") as
-    many with replacement. A sample of weight w stands for w draws."""
-    draw = _bootstrap_weights if method == "bootstrap" else _half_weights
+    """Tables of resampled rows: a third of the draws without replacement, or (method "bootstrap")
+    as many with replacement. A sample of weight w stands for w draws."""
+    draw = _bootstrap_weights if method == "bootstrap" else _third_weights
     for i in range(n_resamples):
         yield weighted_table(table, draw(table, np.random.default_rng([seed, i])))
 
 
-def _half_weights(table: Table, rng: np.random.Generator) -> Floats:
-    return draw_weights(table, -(-n_draws(table) // 2), rng)
+def _third_weights(table: Table, rng: np.random.Generator) -> Floats:
+    return draw_weights(table, -(-n_draws(table) // 3), rng)
 
 
 def _bootstrap_weights(table: Table, rng: np.random.Generator) -> Floats:
@@ -217,6 +227,25 @@ def smoothed_frequencies(found: Ints, n_resamples: int, posterior: Floats) -> Fl
         one, other = _beta_of(found[own], n_resamples)
         out[own] = (found[own] + one) / (n_resamples + one + other)
     return out
+
+
+def replication_probabilities(frequency: Floats) -> Floats:
+    """(m,) the probability that the tree of other samples has each edge, by its frequency in trees
+    of thirds.
+
+    With `frequency = Phi(z / sqrt 2)`, z is by how many standard errors the samples prefer the
+    edge: what all samples would say, plus noise of variance 1. Over the edges of the tree, which
+    are there because these samples prefer them, the first part has mean `m` and variance
+    `A = var(z) - 1`; for one edge, given z, it has mean `m + b (z - m)` and variance
+    `b = A / (A + 1)` (Efron and Morris 1973). Other samples add noise of variance 1 to it, and so
+    have the edge with probability `Phi((m + b (z - m)) / sqrt(1 + b))`. Of few edges b is 1, and
+    this is their frequency."""
+    if len(frequency) < FEW_EDGES:
+        return frequency
+    z = np.sqrt(2) * ndtri(np.clip(frequency, RAREST, 1 - RAREST))
+    spread = max(float(z.var()) - 1, 0.0)
+    trust = max(spread / (spread + 1), LEAST_TRUST)
+    return np.asarray(ndtr((z.mean() + trust * (z - z.mean())) / np.sqrt(1 + trust)))
 
 
 def _beta_of(found: Ints, n: int) -> tuple[float, float]:
