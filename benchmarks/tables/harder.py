@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import pairwise, product
 from typing import Any, NamedTuple
 
@@ -22,6 +23,7 @@ from latenttree.data import as_table
 from latenttree.distances.detection import DetectionLimitError, check_detection
 from latenttree.distances.estimate import Distances, estimate_distances, pairwise_distances
 from latenttree.distances.similarity import estimated_similarity, mark_copies
+from latenttree.distances.stage import count_states
 from latenttree.evaluation.baselines import best_contraction, clrg, neighbor_joining
 from latenttree.evaluation.datasets import make_latent_tree
 from latenttree.evaluation.metrics import robinson_foulds
@@ -36,6 +38,7 @@ from latenttree.search.topology_edits import (
     search_tree,
 )
 from latenttree.structure.learn import Structure, structure_of_similarities
+from latenttree.structure.resampling import estimate_support
 from latenttree.tree import Tree
 
 ABOUT = """Every method sees the same samples; all but `pairwise` see the same distances. `ours`:
@@ -51,9 +54,13 @@ detection limit) has no tree and counts as 1. Ours is best or equal in a row whe
 column that does not know the truth, the mean over seeds of ours minus that column is at most one
 standard error of this paired difference. Below: how often the BIC of `probable` is at or above that
 of the true tree, both refined to convergence; and how many of ours' inner edges are true, by their
-stated support."""
+stated support (of the default, resampling) and by their posterior probability (support="model")."""
 METHODS = ("ours", "probable", "off", "clrg", "merge", "pairwise", "nj_oracle")
 COUNTED = ("off", "clrg", "merge", "pairwise")
+CALIBRATED = {
+    "subsample": "Inner edges of ours: stated support and truth",
+    "model": 'Inner edges of ours: posterior probability (support="model") and truth',
+}
 LARGE = 2_000
 """Samples beyond which the most probable tree is searched only where ours is not the true one."""
 EQUAL_BIC = 0.1
@@ -143,7 +150,7 @@ class OurStages:
             self.run["rf"]["ours"], result, model = 0.0, first, None  # nothing to search
         else:
             result, model = self._take("ours", lambda: self._search(first))
-        edges = stated_support(result, self.truth)
+        edges = {how: self._stated(result, how) for how in CALIBRATED}
         if result.tree.same_topology(self.truth) and self.cell.n > LARGE:
             self.run["rf"]["probable"] = None  # slow; and BIC only grows from the true tree's
             return {"edges": edges, "bic": [0.0] * 3}
@@ -155,6 +162,12 @@ class OurStages:
         )
         models = [model, probable, self._parameters(self.truth)]
         return {"edges": edges, "bic": converged_bics(models, self.samples)}
+
+    def _stated(self, result: Structure, method: str) -> list[tuple[float, bool]]:
+        config = FitConfig(n_states=self.cell.k, support=method, n_jobs=1)  # type: ignore[arg-type]
+        states = count_states(self.data, config)
+        support = estimate_support(result, self.data, states, config).values
+        return stated_support(replace(result, support=support), self.truth)
 
     def _structure(self) -> Structure:
         whole = mark_copies(estimated_similarity(self.found), self.data)
@@ -296,7 +309,8 @@ def body(record: Mapping[str, Any]) -> list[Grid | str]:
         "two means."
     )
     parts: list[Grid | str] = [make_grid(rows, COLUMNS), said, shares_grid(rows)]
-    return [*parts, bic_sentence(runs), calibration_grid(runs)] if runs else parts
+    grids = [calibration_grid(runs, method) for method in CALIBRATED] if runs else []
+    return [*parts, bic_sentence(runs), *grids] if runs else parts
 
 
 def shares_grid(rows: list[Row]) -> Grid:
@@ -320,9 +334,10 @@ def bic_sentence(runs: list[Run]) -> str:
     )
 
 
-def calibration_grid(runs: list[Run]) -> Grid:
+def calibration_grid(runs: list[Run], method: str) -> Grid:
     """Share of true edges among ours' inner edges, by stated support."""
-    pairs = np.array([edge for run in runs for edge in run["edges"]], dtype=float).reshape(-1, 2)
+    edges = [edge for run in runs for edge in run["edges"][method]]
+    pairs = np.array(edges, dtype=float).reshape(-1, 2)
     cells = []
     for low, high in pairwise(BINS):
         last = high == BINS[-1]
@@ -331,8 +346,7 @@ def calibration_grid(runs: list[Run]) -> Grid:
             stated, true = pairs[inside].mean(axis=0)
             text = [f"{low:g} to {high:g}", f"{inside.sum():,}", f"{stated:.3f}", f"{true:.3f}"]
             cells.append(text)
-    title = "Inner edges of ours: stated support and truth"
-    return Grid(["support", "edges", "mean", "true"], cells, title)
+    return Grid(["support", "edges", "mean", "true"], cells, CALIBRATED[method])
 
 
 TABLES = (

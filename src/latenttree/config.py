@@ -15,6 +15,9 @@ from latenttree.engine.memory import memory_bytes
 from latenttree.errors import check_option
 from latenttree.tree import Tree
 
+HALF = 0.5
+"""Edges that are more probably absent than real are contracted by default."""
+
 Baseline = Callable[..., Tree]
 """A structure learner `(D, n_samples, names) -> Tree`."""
 
@@ -33,7 +36,7 @@ class FitConfig:
     sweeps: bool = True
     distances: Literal["pooled", "pairwise"] = "pooled"
     epsilon: float | None = None
-    min_support: float = 0.5
+    min_support: float | Literal["auto"] = "auto"
     support: Literal["subsample", "bootstrap", "model"] = "subsample"
     n_resamples: int | None = None
     search: bool = True
@@ -62,7 +65,7 @@ class FitConfig:
         check_choice("handle_unknown", self.handle_unknown, ("missing", "error"))
         check_choice("tree", self.tree, ("majority", "most_probable"))
         check_choice("support", self.support, ("subsample", "bootstrap", "model"))
-        check_structure_options(self.min_support, self.epsilon)
+        check_structure_options(self.min_support, self.epsilon, automatic=True)
         check_resamples(self.n_resamples)
         memory_bytes(self.memory_limit)
         check_refinement_options(self.max_iter, self.tol, self.smoothing, self.validation_fraction)
@@ -81,6 +84,11 @@ class FitConfig:
         )
 
     @property
+    def least_posterior(self) -> float:
+        """Edges of a smaller posterior probability are contracted."""
+        return HALF if self.min_support == "auto" else float(self.min_support)
+
+    @property
     def gaussian(self) -> bool:
         """Whether hidden variables are real vectors."""
         return self.hidden == "gaussian"
@@ -97,12 +105,13 @@ def check_choice(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
     check_option(name, value, value in allowed, f"choose one of {list(allowed)}", " is unknown")
 
 
-def check_structure_options(min_support: Any, epsilon: Any) -> None:
-    """Raise where an option of structure learning is out of range."""
+def check_structure_options(min_support: Any, epsilon: Any, *, automatic: bool = False) -> None:
+    """Raise where an option of structure learning is out of range; `automatic`: `min_support` may
+    be "auto"."""
     possible = isinstance(min_support, Real) and 0 <= float(min_support) <= 1
-    check_option(
-        "min_support", min_support, possible, "give a number from 0 to 1", " is no probability"
-    )
+    possible |= automatic and isinstance(min_support, str) and min_support == "auto"
+    remedy = "give a number from 0 to 1" + (", or 'auto'" if automatic else "")
+    check_option("min_support", min_support, possible, remedy, " is no probability")
     possible = epsilon is None or (isinstance(epsilon, Real) and float(epsilon) > 0)
     check_option("epsilon", epsilon, possible, "give a number above 0, or None", " is no distance")
 

@@ -40,15 +40,13 @@ from latenttree.structure.learn import Structure, Structures
 from latenttree.structure.resampling import estimate_support
 from latenttree.structure.stage import learn_structures, rival_structures
 from latenttree.tree import Tree
+from latenttree.tree.collapsing import SHOWN_SUPPORT
 
 if TYPE_CHECKING:
     from latenttree.io.archive import Saved
 
 FEWEST_STATES = 2
 """States of a hidden variable, at least."""
-
-SHOWN_SUPPORT = 0.5
-"""Inner edges of less support are contracted in pictures."""
 
 
 class LatentTree(PartialFitMixin, QueryMixin, BaseEstimator):
@@ -83,9 +81,10 @@ class LatentTree(PartialFitMixin, QueryMixin, BaseEstimator):
         One cross-fitted subspace for each variable, or the paper's SVD for every pair (slow).
     epsilon : float, optional
         The paper's fixed threshold for local grouping, in place of noise-aware joining.
-    min_support : float in [0, 1], default=0.5
-        Edges with a smaller posterior probability are contracted. Among the shapes that are tried
-        with many states is one with all edges; `tree_.collapse` contracts those of little support.
+    min_support : "auto" (default) or float in [0, 1]
+        A number: edges with a smaller posterior probability are contracted. "auto": those that are
+        more probably absent than real, unless held-out samples are clearly better described with
+        all edges. `tree_.collapse` contracts those of little support.
     support : "subsample" (default), "bootstrap" or "model"
         What `diagnostics_.support` is. "subsample": the probability that an edge comes back in
         other samples like these, by trees of random thirds of them. "bootstrap": how often it is in
@@ -205,7 +204,7 @@ class LatentTree(PartialFitMixin, QueryMixin, BaseEstimator):
         sweeps: bool = True,
         distances: Literal["pooled", "pairwise"] = "pooled",
         epsilon: float | None = None,
-        min_support: float = 0.5,
+        min_support: float | Literal["auto"] = "auto",
         support: Literal["subsample", "bootstrap", "model"] = "subsample",
         n_resamples: int | None = None,
         search: bool = True,

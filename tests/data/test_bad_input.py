@@ -230,7 +230,7 @@ def test_bad_data_are_named_and_leave_nothing_behind(case: str) -> None:
 BAD_OPTIONS: dict[str, tuple[str, Any, str]] = {
     "n_states 1": ("n_states", 1, "must be an integer >= 2, 'auto' or 'bic', got 1"),
     "n_states 2.5": ("n_states", 2.5, "must be an integer >= 2, 'auto' or 'bic', got 2.5"),
-    "n_states text": ("n_states", "many", "must be an integer >= 2 or 'auto'"),
+    "n_states text": ("n_states", "many", "must be an integer >= 2, 'auto' or 'bic'"),
     "structure": ("structure", "upgma", "is unknown; choose one of ['lrg', 'chow_liu'"),
     "structure None": ("structure", None, "is unknown; choose one of"),
     "distances": ("distances", "euclid", "is unknown; choose one of"),

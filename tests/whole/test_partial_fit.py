@@ -363,7 +363,7 @@ def test_an_interrupted_search_keeps_the_batches(monkeypatch: pytest.MonkeyPatch
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(estimator, "learn_structure", stop)
+        patch.setattr(estimator, "learn_structures", stop)
         with pytest.raises(KeyboardInterrupt):
             model.finalize()
     assert "tree_" not in vars(model)
@@ -376,7 +376,7 @@ def test_an_attribute_error_inside_is_not_hidden(monkeypatch: pytest.MonkeyPatch
     def broken(*_: Any, **__: Any) -> Any:
         raise AttributeError("a mistake")
 
-    monkeypatch.setattr(estimator, "learn_structure", broken)
+    monkeypatch.setattr(estimator, "learn_structures", broken)
     with pytest.raises(RuntimeError, match="learning from batches failed: a mistake"):
         hasattr(model, "tree_")
 

@@ -19,6 +19,7 @@ from latenttree.cli.summary import print_fit
 from latenttree.engine.arrays import Bools, Floats, Ints
 from latenttree.estimator import LatentTree
 from latenttree.tree import Tree
+from latenttree.tree.collapsing import SHOWN_SUPPORT
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -81,7 +82,7 @@ def _intro(data: Digits) -> str:
 def _figure(model: LatentTree, data: Digits) -> Figure:
     from latenttree.plots.pixel_figure import plot_pixel_tree
 
-    tree = model.tree_.collapse(model.min_support)
+    tree = model.tree_.collapse(SHOWN_SUPPORT)
     return plot_pixel_tree(
         tree,
         data.cells,

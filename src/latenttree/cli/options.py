@@ -139,11 +139,14 @@ class LearningOptions:
         typer.Option(help="Hidden variables with states, or real ones: a Gaussian tree."),
     ] = "categorical"
     min_support: Annotated[
-        float,
+        float | None,
         typer.Option(
-            min=0, max=1, help="Contract edges with a smaller posterior probability than this."
+            min=0,
+            max=1,
+            show_default="0.5, unless held-out samples ask for all edges",
+            help="Contract edges with a smaller posterior probability than this.",
         ),
-    ] = 0.5
+    ] = None
     support: Annotated[
         Literal["subsample", "bootstrap", "model"],
         typer.Option(
@@ -207,6 +210,7 @@ class LearningOptions:
         own = {"states", "threads", "seed", "resamples"}
         same = {name: value for name, value in vars(self).items() if name not in own}
         return same | {
+            "min_support": "auto" if self.min_support is None else self.min_support,
             "refine": "em" if self.refine else None,
             "n_resamples": self.resamples,
             "random_state": self.seed,

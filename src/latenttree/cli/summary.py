@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from rich.console import Console
@@ -12,6 +12,7 @@ from rich.markup import escape
 from latenttree.cli.printing import new_table, print_notes
 from latenttree.phrases import counted, sizes_in_words, support_in_words
 from latenttree.tree import Tree
+from latenttree.tree.collapsing import SHOWN_SUPPORT
 
 if TYPE_CHECKING:
     from latenttree.estimator import LatentTree
@@ -22,9 +23,11 @@ MAX_ROWS = 12  # in the table of neighbours
 MAX_NAMES = 12  # names in a row of it
 
 
-def supported(tree: Tree, min_support: float) -> Tree:
-    """The tree without inner edges of less support; as it is where support is unknown."""
-    return tree if tree.support is None else tree.collapse(min_support)
+def supported(tree: Tree, min_support: float | Literal["auto"] | None) -> Tree:
+    """The tree without inner edges of less support, by default `SHOWN_SUPPORT`; as it is where
+    support is unknown."""
+    level = min_support if isinstance(min_support, float) else SHOWN_SUPPORT
+    return tree if tree.support is None else tree.collapse(level)
 
 
 def print_fit(

@@ -3,6 +3,9 @@
 If the data come from a tree, an edge that is contracted is probably not in it. Data that come from
 no tree may still be better described with it. So the tree with all edges is taken where samples
 that are held out are clearly more probable under it.
+
+Only tables of categories are judged so. With values a hidden node more is a richer mixture: it is
+gained wherever their distribution given a state is not quite of the family, whatever the tree.
 """
 
 from __future__ import annotations
@@ -60,11 +63,12 @@ def choose_structure(
 
 
 def _compares(table: Table, measured: Measured, config: FitConfig) -> bool:
-    """Whether there are samples enough to hold some out, and memory for all pairs: where there is
-    none the structure takes minutes, and so would another model."""
+    """Whether edges may come back (`min_support="auto"`), all variables are categories, there are
+    samples enough to hold some out, and memory for all pairs: where there is none the structure
+    takes minutes, and so would another model."""
     planned = measured.plan is None or measured.plan.mode != "on demand"
-    states = config.refine is not None and not config.gaussian
-    return states and planned and table.total_weight >= FEW_SAMPLES
+    asked = config.min_support == "auto" and config.refine is not None and not config.gaussian
+    return asked and planned and not table.has_numbers and table.total_weight >= FEW_SAMPLES
 
 
 class _Trial(NamedTuple):

@@ -67,9 +67,10 @@ MOST_PASSES = 40
 LAST_PASSES = 2
 """Passes with all samples at the end, which average."""
 
-CLEAR = 2.0
-"""Standard errors of the mean difference by which more states, or another tree at the same number
-of states, must be better on held-out samples."""
+CLEAR, SHAPE_CLEAR = 2.0, 1.0
+"""Standard errors of the mean difference by which more states, and another tree at the same number
+of states, must be better on held-out samples. Both trees are as rich, so that for them the usual
+one-standard-error rule decides."""
 
 MAX_WORK = 3e10
 """Multiply-adds of a pass with which "auto" tries a number of states: a second or a few."""
@@ -263,20 +264,37 @@ class _Growth:
 
     # ---- choices ----------------------------------------------------------------------
 
-    def shaped(self, trials: Sequence[Candidate], n_states: int) -> Candidate:
-        """The best of some shapes and starts at a number of states. Shapes are compared after few
-        passes from near clusters, `trials`, the first of which stays where none is clearly
-        better; then other starts are tried with the best."""
-        best = self.continued(self._best_shape(trials))
-        for start in self._starts(best.structure, n_states)[1:]:
+    def shaped(
+        self, first: Sequence[Candidate], shapes: Sequence[Structure], n_states: int
+    ) -> Candidate:
+        """The best of some shapes and starts at a number of states; `first` are trials of the first
+        shape. Every shape goes on from the best of its starts, unless it is further behind than
+        what more passes gained for the one in front. The first shape stays where no other is better
+        by `SHAPE_CLEAR` standard errors. Other starts are tried with the best one."""
+        trials = [self._best_start(first, shapes[0], n_states)]
+        trials += [self._best_start((), shape, n_states) for shape in shapes[1:]]
+        order = sorted(trials, key=self._score, reverse=True)
+        done = [self.continued(order[0])]
+        bar = self._score(order[0]) - done[0].gained
+        done += [self.continued(trial) for trial in order[1:] if self._score(trial) >= bar]
+        best = self._best_shape(sorted(done, key=lambda one: one.structure is not shapes[0]))
+        for start in self._other_starts(best.structure, n_states):
             best = self._better(best, self.full(best.structure, n_states, start))
         return best
 
-    def _best_shape(self, trials: Sequence[Candidate]) -> Candidate:
+    def _best_start(self, tried: Sequence[Candidate], shape: Structure, n_states: int) -> Candidate:
+        """The best trial of a shape from near clusters and, with few samples, from common ones."""
+        known = {trial.start: trial for trial in tried}
+        starts = self._first_starts(n_states)
+        trials = [known.get(start) or self.started(shape, n_states, start) for start in starts]
+        return max(trials, key=self._score)
+
+    def _best_shape(self, found: Sequence[Candidate]) -> Candidate:
         """The first of some shapes, or one that is clearly better."""
-        best = trials[0]
-        for other in trials[1:]:
-            best = other if self._clearly_better(other, best) else best
+        best = found[0]
+        for other in found[1:]:
+            better = clearly_better(other.scores, best.scores, self._weights(), SHAPE_CLEAR)
+            best = other if better else best
         return best
 
     def with_more(self, found: Candidate, shapes: Sequence[Structure], n_states: int) -> Candidate:
@@ -294,14 +312,21 @@ class _Growth:
         best = max((self._after(trial, TRIAL_PASSES) for trial in going_on), key=self._score)
         return self.continued(best, TRIAL_PASSES)
 
-    def _starts(self, structure: Structure, n_states: int) -> list[Start]:
-        """Starts from near and from common clusters, as many as `START_WORK` allows; that of the
-        trials is the first."""
-        n_starts = round(START_WORK / self._work(structure, n_states))
-        seeds = range(self.config.seed, self.config.seed + max(1, min(n_starts, MOST_STARTS) // 2))
-        common = self._samples_per_state(n_states) < MANY_PER_STATE
-        kinds = (cluster_start, common_start) if common else (cluster_start,)
-        return [Start(kind, seed) for seed in seeds for kind in kinds]
+    def _first_starts(self, n_states: int) -> list[Start]:
+        """Starts that are tried with every shape: near clusters, and common ones where these may be
+        better."""
+        kinds = (cluster_start, common_start) if self._few_samples(n_states) else (cluster_start,)
+        return [Start(kind, self.config.seed) for kind in kinds]
+
+    def _other_starts(self, structure: Structure, n_states: int) -> list[Start]:
+        """The same from other seeds, as many as `START_WORK` allows."""
+        n_starts = min(round(START_WORK / self._work(structure, n_states)), MOST_STARTS)
+        kinds = [start.clustering for start in self._first_starts(n_states)]
+        more = range(self.config.seed + 1, self.config.seed + n_starts // 2)
+        return [Start(kind, seed) for seed in more for kind in kinds]
+
+    def _few_samples(self, n_states: int) -> bool:
+        return self._samples_per_state(n_states) < MANY_PER_STATE
 
     def _samples_per_state(self, n_states: int) -> float:
         return self.split.train.n_samples / n_states
@@ -309,7 +334,7 @@ class _Growth:
     def asked(self, shapes: Sequence[Structure], n_states: int) -> Candidate:
         """The model with a number of states that was asked for."""
         first = min(n_states, FIRST)
-        found = self.shaped([self.started(shape, first, self._near()) for shape in shapes], first)
+        found = self.shaped((), shapes, first)
         return found if n_states <= FIRST else self.with_more(found, shapes, n_states)
 
     def supported(self, base: Candidate, shapes: Sequence[Structure]) -> Candidate | None:
@@ -322,8 +347,7 @@ class _Growth:
             few = self.started(shapes[0], LESS, self._near())
             few = few if self._better(base, few) is base else self.continued(few)
             return few if self._clearly_better(few, base) else None
-        trials += [self.started(shape, first, self._near()) for shape in shapes[1:]]
-        best = self.shaped(trials, first)
+        best = self.shaped(trials, shapes, first)
         if not self._clearly_better(best, base):
             return None
         enough = self._samples_per_state(MORE) >= FEWEST_PER_STATE

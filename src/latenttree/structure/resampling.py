@@ -47,6 +47,11 @@ LEAST_TRUST, RAREST = 0.5, 0.002
 """Weight of an edge's own frequency against that of all edges, at least; and the frequencies, of
 edges that are nearly never or nearly always found, that others count as."""
 
+LARGEST = 0.98
+"""Largest support of an inner edge by trees of thirds. These share what is peculiar to their
+samples: of the edges of real tables that all of them have, one in fifty is not in the tree of other
+samples (`make bench TABLE=replication`)."""
+
 DOUBT = 0.5
 """Edges of a smaller posterior probability have less support than their frequency: a node that is
 unresolved in truth is resolved in the same way by samples that share their noise."""
@@ -91,7 +96,7 @@ def estimate_support(
     posterior = structure.support[inner]
     frequency = smoothed_frequencies(found[inner], n_resamples, posterior)
     if config.support == "subsample":
-        frequency = replication_probabilities(frequency)
+        frequency = np.minimum(replication_probabilities(frequency), LARGEST)
     values[inner] = frequency * np.minimum(posterior / DOUBT, 1.0)
     return Support(values, config.support, n_resamples)
 

@@ -43,11 +43,13 @@ def learn_structures(
 def rival_structures(
     found: Structures, measured: Measured, table: Table, config: FitConfig
 ) -> list[Structure]:
-    """Other shapes that may suit a model of many states: the same tree with no edge contracted, and
-    hidden copies of the Chow-Liu tree. All observed nodes are leaves."""
+    """Other shapes that may suit a model of many states: hidden copies of the Chow-Liu tree and,
+    where variables have values and edges that pay are not searched for, the same tree with no edge
+    contracted. All observed nodes are leaves."""
     if measured.similarity is None or table.n_vars < 3:
         return []
-    whole = [] if found.whole is None else [hidden_copies(found.whole)]
+    judged = config.min_support != "auto" or not table.has_numbers
+    whole = [] if found.whole is None or judged else [hidden_copies(found.whole)]
     return [*whole, hidden_chow_liu(measured.similarity, table, config.n_jobs)]
 
 
@@ -66,7 +68,7 @@ def _learn(measured: Measured, table: Table, config: FitConfig, resolved: bool) 
         similarity,
         table.names,
         sweeps=config.sweeps,
-        min_support=config.min_support,
+        min_support=config.least_posterior,
         epsilon=config.epsilon,
         resolved=resolved,
         with_whole=not resolved,

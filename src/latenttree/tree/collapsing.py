@@ -9,6 +9,9 @@ from latenttree.errors import DataError, check_option
 from latenttree.tree.numbering import merged_nodes
 from latenttree.tree.rooting import IntArray
 
+SHOWN_SUPPORT = 0.5
+"""Inner edges of less support are contracted in what is shown."""
+
 
 def checked_support(min_support: float, support: NDArray[np.float64] | None) -> NDArray[np.float64]:
     """The support; raises where there is none, or where the bound is not in [0, 1]."""
