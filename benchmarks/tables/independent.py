@@ -67,7 +67,8 @@ def fit(case: Noise, seed: int) -> Run:
 
 
 def apart(X: NDArray[Any], Y: NDArray[Any], kind: str) -> float:
-    """Mean log-likelihood of Y by the marginal distributions of X, with one pseudo-sample."""
+    """Mean log-likelihood of Y by the marginal distributions of X: their shares, as those that
+    are compared with. A level without any has one pseudo-sample."""
     if kind == "gaussian":
         variance = X.var(axis=0)
         square = (Y - X.mean(axis=0)) ** 2
@@ -75,7 +76,8 @@ def apart(X: NDArray[Any], Y: NDArray[Any], kind: str) -> float:
     d = int(X.max()) + 1
     total = 0.0
     for x, y in zip(X.T, Y.T, strict=True):
-        share = (np.bincount(x, minlength=d) + 1 / d) / (len(x) + 1)
+        counts = np.bincount(x, minlength=d).astype(float)
+        share = counts / len(x) if counts.all() else (counts + 1 / d) / (len(x) + 1)
         total += float(np.log(share[y]).mean())
     return total
 

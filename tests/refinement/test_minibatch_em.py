@@ -240,6 +240,7 @@ def test_pseudo_samples_are_shared_by_the_states() -> None:
     truth, _ = data_of(0, 2, p=6)
     shared = [batch_smoothing(many_states(truth, k), 3.0) for k in (1, 2, 8, 16, 32)]
     assert shared == [3.0, 1.5, 0.375, 0.1875, 0.1875]
+    assert [batch_smoothing(many_states(truth, k), 3.0, 4) for k in (2, 8)] == [1.5, 0.75]
 
 
 @pytest.mark.usefixtures("small_batches")
@@ -257,11 +258,13 @@ def test_passes_go_on_where_they_were_left(first: int, more: int) -> None:
     check_same(parts.model, whole.model, atol=0)
 
 
+@pytest.mark.usefixtures("small_batches")
 def test_passes_that_have_ended_do_not_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(minibatch_em, "PATIENCE", 2)
     truth, codes = data_of(0, 1_150, p=6)
     train, held_out = (Samples(as_table(x)) for x in (codes[:150], codes[150:]))
     ended = batch_em(many_states(truth, 8), train, held_out, max_passes=60, smoothing=0.01)
+    assert len(ended.held_out) < 60
     again = batch_em(ended.model, train, held_out, max_passes=9, smoothing=0.01, before=ended)
     assert again.held_out == ended.held_out
 

@@ -53,6 +53,22 @@ def test_independent_columns_have_no_hidden_node(p: int) -> None:
         np.testing.assert_allclose(joint, np.outer(joint.sum(1), joint.sum(0)), atol=1e-12)
 
 
+def test_a_variable_alone_has_its_shares() -> None:
+    """EM mixes pseudo-samples into the CPTs; what is alone has no CPT that needs any."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 3, (90, 6)).astype(float)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    weights = rng.integers(1, 4, 90)
+    model = lt.LatentTree(random_state=0, n_jobs=1).fit(X, sample_weight=weights)
+    held = model.tree_.edges[model.diagnostics_.support > 0]
+    alone = sorted(set(range(6)) - set(held.ravel().tolist()))
+    assert len(alone) >= 4
+    for v in alone:
+        known = np.isfinite(X[:, v])
+        counts = np.bincount(X[known, v].astype(int), weights[known], minlength=3)
+        np.testing.assert_allclose(model.model_.marginals[v], counts / counts.sum(), rtol=1e-12)
+
+
 @pytest.mark.parametrize(("p", "n_categories"), [(8, 2), (30, 2), (30, 3)])
 def test_independent_columns_have_no_hidden_node_at_the_default(p: int, n_categories: int) -> None:
     """In 200 tables each two links met in none of binary columns, and in two of three categories:

@@ -11,14 +11,15 @@ import numpy as np
 from latenttree.data import Table
 from latenttree.engine.arrays import Floats, Ints
 from latenttree.model.gaussian import GaussianTreeModel
+from latenttree.model.samples import marginals
 from latenttree.model.tree_model import TreeModel
 
 
 @singledispatch
 def independent_across(model: Any, edges: Ints, table: Table) -> Any:
     """The model with the same distribution on either side of `edges` (numbers of the tree's edges),
-    and none of the dependence across them. A number that such an edge cuts off is fitted to the
-    samples as it is, in one state."""
+    and none of the dependence across them. What such edges leave alone is fitted to the samples as
+    it is: categories by their shares, a number in one state."""
     raise TypeError(f"a model of type {type(model).__name__}")
 
 
@@ -30,6 +31,10 @@ def _of_states(model: TreeModel, edges: Ints, table: Table) -> TreeModel:
             emissions[v] = emissions[v].fitted_to(table.numbers(v), table.weights)
         else:
             cpts[v] = np.repeat(model.marginals[v][:, None], cpts[v].shape[1], axis=1)
+    alone = [v for v in _alone(model, edges) if v not in emissions]
+    shares = marginals(table) if alone else []
+    for v in alone:
+        cpts[v] = np.repeat(shares[v][:, None], cpts[v].shape[1], axis=1)
     return replace(model, cpts=tuple(cpts), emissions=emissions)
 
 
@@ -53,6 +58,13 @@ def _covariances(model: GaussianTreeModel) -> list[Floats]:
         if u >= 0:
             found[v] = found[v] + model.loadings[v] @ found[u] @ model.loadings[v].T
     return found
+
+
+def _alone(model: TreeModel, edges: Ints) -> list[int]:
+    """Observed nodes all of whose edges are among `edges`."""
+    p = model.tree.n_observed
+    cut = np.bincount(model.tree.edges[edges].ravel(), minlength=model.tree.n_nodes)
+    return np.flatnonzero((cut[:p] > 0) & (cut[:p] == model.tree.degree()[:p])).tolist()
 
 
 def _children(model: TreeModel | GaussianTreeModel, edges: Ints) -> list[int]:

@@ -26,7 +26,7 @@ from latenttree.refinement.tree_problem import TreeProblem
 
 Floats = NDArray[np.float64]
 
-DECAY, DELAY = 0.6, 2.0
+DECAY, DELAY = 0.75, 2.0
 """Power by which the steps get smaller, and passes by which they start smaller."""
 
 BATCH, MOST_BATCHES = 125, 128
@@ -40,7 +40,7 @@ PATIENCE = 6
 """Passes without a gain on held-out samples after which EM ends."""
 
 SHARING = 16
-"""States that share the pseudo-samples of one."""
+"""States that share the pseudo-samples of one, where nothing else is said."""
 
 UNAVERAGED = 0.25
 """Share of the passes that average in which the model stays as it is, so that the mean is over
@@ -73,6 +73,7 @@ def batch_em(
     *,
     max_passes: int,
     smoothing: float = 1.0,
+    sharing: int = SHARING,
     marginals: Sequence[Floats] = (),
     seed: int = 0,
     n_jobs: int = 1,
@@ -80,8 +81,10 @@ def batch_em(
 ) -> BatchFit:
     """Passes from `model`; the model that is best for the held-out samples, or the last.
 
+    `sharing`: how many states share `smoothing` pseudo-samples.
     `before`: passes with the same samples that were made already, after which these go on."""
-    problem = TreeProblem(model, samples, batch_smoothing(model, smoothing), marginals, n_jobs)
+    pseudo = batch_smoothing(model, smoothing, sharing)
+    problem = TreeProblem(model, samples, pseudo, marginals, n_jobs)
     batches = _Batches(samples, MOST_OF_VALUES if model.emissions else MOST_BATCHES, seed)
     theta, mean = problem.opened(), None
     best, scores = theta, list[float]()
@@ -115,12 +118,14 @@ def averaged_em(
     *,
     passes: int = 1,
     smoothing: float = 1.0,
+    sharing: int = SHARING,
     marginals: Sequence[Floats] = (),
     seed: int = 0,
     n_jobs: int = 1,
 ) -> TreeModel:
     """The model after passes of online EM whose statistics are the mean over all batches so far."""
-    problem = TreeProblem(model, samples, batch_smoothing(model, smoothing), marginals, n_jobs)
+    pseudo = batch_smoothing(model, smoothing, sharing)
+    problem = TreeProblem(model, samples, pseudo, marginals, n_jobs)
     batches = _Batches(samples, MOST_OF_VALUES if model.emissions else MOST_BATCHES, seed)
     theta, mean, t = problem.of_model(model), None, 0
     for _ in range(passes):
@@ -180,8 +185,8 @@ def _moved(mean: ExpectedSums | None, found: ExpectedSums, step: float) -> Expec
     return found if mean is None else mean.times(1 - step).plus(found.times(step))
 
 
-def batch_smoothing(model: TreeModel, smoothing: float) -> float:
-    """Pseudo-samples for every state of a parent: `smoothing` for `SHARING` states together, since
+def batch_smoothing(model: TreeModel, smoothing: float, sharing: int = SHARING) -> float:
+    """Pseudo-samples for every state of a parent: `smoothing` for `sharing` states together, since
     with many states each has few samples."""
     most = int(model.dims[model.tree.n_observed :].max(initial=1))
-    return smoothing / min(most, SHARING)
+    return smoothing / min(most, sharing)

@@ -81,13 +81,20 @@ PASSES_WORK = 1e11
 VALUES_WORK = 3e6
 """Multiply-adds in whose time the values of a column are gone through in a batch."""
 
-START_WORK, MOST_STARTS = 1e9, 6
-"""Multiply-adds of one pass of all starts, of which there are one of near clusters, and one of
-common clusters where these help, at least."""
+START_WORK, MOST_STARTS = 2.5e9, 6
+"""Multiply-adds of one pass of all seeds of the best shape, and seeds at most."""
+
+MADE_UP = 0.5
+"""Trials that are further behind the best one than this share of what more passes gained for it
+are given up."""
 
 MANY_PER_STATE, FEWEST_PER_STATE = 600, 50
 """With more samples for each state, common clusters are no better a start than near ones; with
 fewer, "auto" does not try as many states."""
+
+SHARING, MORE_SHARING, NO_SHARING = 4, 16, 1
+"""States that share the pseudo-samples of one; with few samples fewer and more pseudo-samples are
+tried too."""
 
 UNUSED = 0.5
 """States of fewer expected samples are left out."""
@@ -98,9 +105,10 @@ Clustering = Callable[[Tree, Samples, Ints, NDArray[np.floating], int, int], Tre
 
 
 class Start(NamedTuple):
-    """How a candidate begins."""
+    """How a candidate begins, and how many states share the pseudo-samples of one."""
 
     clustering: Clustering
+    sharing: int
     seed: int
 
 
@@ -116,13 +124,15 @@ class Split(NamedTuple):
 class Candidate:
     """A structure with a model of it, and the log-likelihood of every held-out sample.
 
-    `gained`: what the passes after the first ones gained, of all held-out samples."""
+    `gained`: what the passes after the first ones gained, of all held-out samples; `rivals`: shapes
+    that are not clearly worse with as many states."""
 
     structure: Structure
     fit: BatchFit
     scores: Floats
     start: Start | None = None
     gained: float = 0.0
+    rivals: tuple[Structure, ...] = ()
 
 
 def grow(
@@ -203,16 +213,16 @@ class _Growth:
 
     def base(self, model: TreeModel) -> tuple[BatchFit, Floats]:
         """The model of few states, after passes without the held-out samples."""
-        fit = BatchFit(self._averaged(model, self.split.train, BASE_PASSES))
+        fit = BatchFit(self._averaged(model, self.split.train, BASE_PASSES, SHARING))
         return fit, self._scores(fit.model)
 
     def started(self, structure: Structure, n_states: int, start: Start) -> Candidate:
         """The candidate of a structure after few passes, with up to `n_states` at every hidden
         node."""
         sizes = most_states(structure.tree, self.dims, n_states)
-        tree, (clustering, seed) = structure.tree, start
-        model = clustering(tree, self.split.train, sizes, self.basis, seed, self.config.n_jobs)
-        fit = self._passes(model, TRIAL_PASSES, seed)
+        tree, n_jobs = structure.tree, self.config.n_jobs
+        model = start.clustering(tree, self.split.train, sizes, self.basis, start.seed, n_jobs)
+        fit = self._passes(model, TRIAL_PASSES, start)
         return Candidate(structure, fit, self._scores(fit.model), start)
 
     def continued(self, trial: Candidate, done: int = 0) -> Candidate:
@@ -224,7 +234,7 @@ class _Growth:
 
     def _after(self, trial: Candidate, passes: int) -> Candidate:
         assert trial.start is not None
-        fit = self._passes(trial.fit.model, passes, trial.start.seed, trial.fit)
+        fit = self._passes(trial.fit.model, passes, trial.start, trial.fit)
         more = Candidate(trial.structure, fit, self._scores(fit.model), trial.start)
         gained = max(self._score(more) - self._score(trial), 0.0)
         return replace(self._better(trial, more), gained=gained)
@@ -234,7 +244,7 @@ class _Growth:
         return self.continued(self.started(structure, n_states, start))
 
     def _passes(
-        self, model: TreeModel, most: int, seed: int, before: BatchFit | None = None
+        self, model: TreeModel, most: int, start: Start, before: BatchFit | None = None
     ) -> BatchFit:
         return batch_em(
             model,
@@ -242,18 +252,20 @@ class _Growth:
             self.split.held_out,
             max_passes=most,
             smoothing=self.config.smoothing,
+            sharing=start.sharing,
             marginals=self.split.marginals,
-            seed=seed,
+            seed=start.seed,
             n_jobs=self.config.n_jobs,
             before=before,
         )
 
-    def _averaged(self, model: TreeModel, samples: Samples, passes: int) -> TreeModel:
+    def _averaged(self, model: TreeModel, samples: Samples, passes: int, sharing: int) -> TreeModel:
         return averaged_em(
             model,
             samples,
             passes=passes,
             smoothing=self.config.smoothing,
+            sharing=sharing,
             marginals=self.split.marginals,
             seed=self.config.seed,
             n_jobs=self.config.n_jobs,
@@ -268,26 +280,42 @@ class _Growth:
         self, first: Sequence[Candidate], shapes: Sequence[Structure], n_states: int
     ) -> Candidate:
         """The best of some shapes and starts at a number of states; `first` are trials of the first
-        shape. Every shape goes on from the best of its starts, unless it is further behind than
-        what more passes gained for the one in front. The first shape stays where no other is better
-        by `SHAPE_CLEAR` standard errors. Other starts are tried with the best one."""
-        trials = [self._best_start(first, shapes[0], n_states)]
-        trials += [self._best_start((), shape, n_states) for shape in shapes[1:]]
+        shape. All shapes go on from the start of the best trial, unless they are clearly further
+        behind than more passes make up for. The first shape stays where no other is better by
+        `SHAPE_CLEAR` standard errors. Other seeds are tried with the best one."""
+        trials = self._best_trials(first, shapes, n_states)
         order = sorted(trials, key=self._score, reverse=True)
         done = [self.continued(order[0])]
-        bar = self._score(order[0]) - done[0].gained
+        bar = self._score(order[0]) - MADE_UP * done[0].gained
         done += [self.continued(trial) for trial in order[1:] if self._score(trial) >= bar]
         best = self._best_shape(sorted(done, key=lambda one: one.structure is not shapes[0]))
-        for start in self._other_starts(best.structure, n_states):
-            best = self._better(best, self.full(best.structure, n_states, start))
-        return best
+        others = [one for one in done if one is not best and not self._clearly_better(best, one)]
+        own = next(trial for trial in trials if trial.structure is best.structure)
+        found = self._better(best, self._other_seeds(own))
+        return replace(found, rivals=tuple(one.structure for one in others))
 
-    def _best_start(self, tried: Sequence[Candidate], shape: Structure, n_states: int) -> Candidate:
-        """The best trial of a shape from near clusters and, with few samples, from common ones."""
-        known = {trial.start: trial for trial in tried}
-        starts = self._first_starts(n_states)
-        trials = [known.get(start) or self.started(shape, n_states, start) for start in starts]
-        return max(trials, key=self._score)
+    def _other_seeds(self, trial: Candidate) -> Candidate:
+        """The best of trials from other seeds after all passes, or the trial if none is better."""
+        assert trial.start is not None
+        structure, n_states = trial.structure, int(trial.fit.model.dims.max())
+        n_starts = min(round(START_WORK / self._work(structure, n_states)), MOST_STARTS)
+        best = trial
+        for seed in range(self.config.seed + 1, self.config.seed + n_starts):
+            start = trial.start._replace(seed=seed)
+            best = self._better(best, self.started(structure, n_states, start))
+        return best if best is trial else self.continued(best)
+
+    def _best_trials(
+        self, first: Sequence[Candidate], shapes: Sequence[Structure], n_states: int
+    ) -> list[Candidate]:
+        """Trials of all shapes from the start of the best one. With a start of their own, shapes
+        would differ by the noise of the starts too."""
+        known = {trial.start: trial for trial in first}
+        found = []
+        for start in self._first_starts(n_states):
+            own = known.get(start) or self.started(shapes[0], n_states, start)
+            found.append([own, *(self.started(shape, n_states, start) for shape in shapes[1:])])
+        return max(found, key=lambda trials: max(map(self._score, trials)))
 
     def _best_shape(self, found: Sequence[Candidate]) -> Candidate:
         """The first of some shapes, or one that is clearly better."""
@@ -297,15 +325,14 @@ class _Growth:
             best = other if better else best
         return best
 
-    def with_more(self, found: Candidate, shapes: Sequence[Structure], n_states: int) -> Candidate:
-        """The best of the shape that was `found` with few states and the last of `shapes`, with
-        more states, from the start that was found. Trials that are not further behind than what
-        more passes gained with few states get as many passes again."""
+    def with_more(self, found: Candidate, n_states: int) -> Candidate:
+        """The best of the shape that was `found` with few states and its rivals, with more states,
+        from the start that was found. Trials that are not clearly further behind than more passes
+        make up for get as many passes again."""
         assert found.start is not None
-        rival = shapes[-1]
-        tried = [found.structure] if rival is found.structure else [found.structure, rival]
+        tried = [found.structure, *found.rivals]
         trials = [self.started(shape, n_states, found.start) for shape in tried]
-        bar = max(map(self._score, trials)) - found.gained
+        bar = max(map(self._score, trials)) - MADE_UP * found.gained
         going_on = [trial for trial in trials if self._score(trial) >= bar]
         if len(going_on) == 1:
             return self.continued(going_on[0])
@@ -313,17 +340,15 @@ class _Growth:
         return self.continued(best, TRIAL_PASSES)
 
     def _first_starts(self, n_states: int) -> list[Start]:
-        """Starts that are tried with every shape: near clusters, and common ones where these may be
-        better."""
-        kinds = (cluster_start, common_start) if self._few_samples(n_states) else (cluster_start,)
-        return [Start(kind, self.config.seed) for kind in kinds]
+        """Starts that are tried with every shape."""
+        return [Start(*kind, self.config.seed) for kind in self._kinds(n_states)]
 
-    def _other_starts(self, structure: Structure, n_states: int) -> list[Start]:
-        """The same from other seeds, as many as `START_WORK` allows."""
-        n_starts = min(round(START_WORK / self._work(structure, n_states)), MOST_STARTS)
-        kinds = [start.clustering for start in self._first_starts(n_states)]
-        more = range(self.config.seed + 1, self.config.seed + n_starts // 2)
-        return [Start(kind, seed) for seed in more for kind in kinds]
+    def _kinds(self, n_states: int) -> list[tuple[Clustering, int]]:
+        """Clusters to start from, and states that share the pseudo-samples of one."""
+        near = (cluster_start, SHARING)
+        if not self._few_samples(n_states):
+            return [near]
+        return [near, (common_start, MORE_SHARING), (common_start, NO_SHARING)]
 
     def _few_samples(self, n_states: int) -> bool:
         return self._samples_per_state(n_states) < MANY_PER_STATE
@@ -335,7 +360,7 @@ class _Growth:
         """The model with a number of states that was asked for."""
         first = min(n_states, FIRST)
         found = self.shaped((), shapes, first)
-        return found if n_states <= FIRST else self.with_more(found, shapes, n_states)
+        return found if n_states <= FIRST else self.with_more(found, n_states)
 
     def supported(self, base: Candidate, shapes: Sequence[Structure]) -> Candidate | None:
         """The model with as many states as held-out samples support; None: those of `base`."""
@@ -352,13 +377,13 @@ class _Growth:
             return None
         enough = self._samples_per_state(MORE) >= FEWEST_PER_STATE
         if enough and self._work(best.structure, MORE) <= MAX_WORK:
-            more = self.with_more(best, shapes, MORE)
+            more = self.with_more(best, MORE)
             best = more if self._clearly_better(more, best) else best
         return best
 
     def _near(self) -> Start:
         """The start of all trials."""
-        return Start(cluster_start, self.config.seed)
+        return Start(cluster_start, SHARING, self.config.seed)
 
     def _most_passes(self, structure: Structure, n_states: int) -> int:
         """Further passes of a candidate: `MOST_PASSES`, or as many as `PASSES_WORK` allows."""
@@ -401,7 +426,8 @@ class _Growth:
     def finished(self, found: Candidate) -> Fitted:
         """The model after passes over all samples, without unused states, in canonical order."""
         everything = Samples(self.table)
-        averaged = self._averaged(found.fit.model, everything, LAST_PASSES)
+        sharing = SHARING if found.start is None else found.start.sharing
+        averaged = self._averaged(found.fit.model, everything, LAST_PASSES, sharing)
         joins = np.flatnonzero(found.structure.support == 0)
         apart = independent_across(averaged, joins, self.table)
         used = without_unused_states(apart, everything.n_samples)
