@@ -152,12 +152,14 @@ def grow(
     structure, model = learned.structure, tree_model(learned.fitted)
     with config.progress.stage("more states"):
         shapes = [hidden_copies(structure), *rivals]
+        growth = _Growth.of(table, states, basis, config)
+        base = Candidate(structure, *growth.base(model))
         if states.goal == "auto":
-            growth = _Growth.of(table, states, basis, config)
-            found = growth.supported(Candidate(structure, *growth.base(model)), shapes)
+            found = growth.supported(base, shapes)
             return Learned(found.structure, growth.finished(found)) if found else learned
         assert isinstance(states.goal, int)
-        return grow_shapes(shapes, states.goal, table, states, basis, config)
+        found = growth.asked(shapes, states.goal, base)
+        return Learned(found.structure, growth.finished(found))
 
 
 def grow_shapes(
@@ -228,8 +230,7 @@ class _Growth:
     def continued(self, trial: Candidate, done: int = 0) -> Candidate:
         """The candidate after more passes, of which some were `done` before, or as it is where
         these gain nothing."""
-        n_states = int(trial.fit.model.dims.max())
-        left = self._most_passes(trial.structure, n_states) - done
+        left = self._most_passes(trial.structure, hidden_states(trial.fit.model)) - done
         return self._after(trial, left) if left > 0 else trial
 
     def _after(self, trial: Candidate, passes: int) -> Candidate:
@@ -297,7 +298,7 @@ class _Growth:
     def _other_seeds(self, trial: Candidate) -> Candidate:
         """The best of trials from other seeds after all passes, or the trial if none is better."""
         assert trial.start is not None
-        structure, n_states = trial.structure, int(trial.fit.model.dims.max())
+        structure, n_states = trial.structure, hidden_states(trial.fit.model)
         n_starts = min(round(START_WORK / self._work(structure, n_states)), MOST_STARTS)
         best = trial
         for seed in range(self.config.seed + 1, self.config.seed + n_starts):
@@ -356,10 +357,16 @@ class _Growth:
     def _samples_per_state(self, n_states: int) -> float:
         return self.split.train.n_samples / n_states
 
-    def asked(self, shapes: Sequence[Structure], n_states: int) -> Candidate:
-        """The model with a number of states that was asked for."""
+    def asked(
+        self, shapes: Sequence[Structure], n_states: int, base: Candidate | None = None
+    ) -> Candidate:
+        """The model with a number of states that was asked for. Where more states than those of
+        `base` gain nothing, its tree describes the data, and no other shape is tried."""
         first = min(n_states, FIRST)
-        found = self.shaped((), shapes, first)
+        trials = [self.started(shapes[0], first, start) for start in self._first_starts(first)]
+        if base is not None and not any(self._clearly_better(one, base) for one in trials):
+            shapes = shapes[:1]
+        found = self.shaped(trials, shapes, first)
         return found if n_states <= FIRST else self.with_more(found, n_states)
 
     def supported(self, base: Candidate, shapes: Sequence[Structure]) -> Candidate | None:
@@ -438,6 +445,11 @@ class _Growth:
         well, held_out = np.ones(model.tree.n_hidden), found.fit.held_out
         converged = found.fit.converged or len(held_out) < self.config.max_iter
         return Fitted(model, well, samples, [value], held_out, converged)
+
+
+def hidden_states(model: TreeModel) -> int:
+    """The most states of a hidden node."""
+    return int(model.dims[model.tree.n_observed :].max())
 
 
 def without_unused_states(model: TreeModel, n_samples: float) -> TreeModel:
