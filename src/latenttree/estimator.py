@@ -277,6 +277,7 @@ class LatentTree(PartialFitMixin, QueryMixin, BaseEstimator):
             give_back_freed()
             compiler.wait("model")
             learned = learn_model(structures, rivals, table, states, measured, config)
+            give_back_freed()
             support = estimate_support(learned.structure, table, states, config)
             learned = annotate(learned, support.values, table)
             fit = judge_fit(table, learned, config)

@@ -49,7 +49,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("terminal")
     rng = np.random.default_rng(0)
     hidden = rng.integers(0, 2, (400, 2))
-    hidden[:, 1] ^= hidden[:, 0] & (rng.random(400) < 0.7)
+    hidden[:, 1] = np.where(rng.random(400) < 0.7, hidden[:, 0], hidden[:, 1])
     bits = hidden[:, [0, 0, 0, 1, 1, 1]] ^ (rng.random((400, 6)) < 0.1)
     rows: list[list[object]] = [[("nein", "jä")[r[0]], *r[1:]] for r in bits.tolist()]
     write(path / "table.csv", rows)

@@ -265,6 +265,23 @@ def test_only_wide_nodes_are_fitted_again() -> None:
     assert set(builder.length.tolist()) == {1.0}
 
 
+def test_exact_lengths_of_more_branches_than_are_fitted_together() -> None:
+    """A hidden node, two pairs beyond hidden nodes of their own, and 600 leaves."""
+    rng = np.random.default_rng(0)
+    p = 604
+    ends = [*((v, p) for v in range(600)), (600, p + 1), (601, p + 1), (602, p + 2), (603, p + 2)]
+    ends += [(p, p + 1), (p, p + 2)]
+    true = rng.uniform(0.2, 0.8, len(ends))
+    whole = exact(TreeBuilder(p, ends, true.tolist()))
+    builder = TreeBuilder(p, ends, [1.0] * len(ends))
+    refit_lengths(builder, whole)
+    found = builder.tree([str(v) for v in range(p)]).path_lengths()
+    leaves = np.arange(600)
+    expected = np.add.outer(true[:600], true[:600])
+    np.fill_diagonal(expected, 0.0)
+    np.testing.assert_allclose(found[np.ix_(leaves, leaves)], expected, atol=1e-3)
+
+
 def test_lengths_around_an_observed_node_are_measured_from_it() -> None:
     """0 and 4 become one node, whose distance to 1 was 2: the contracted length is not lost."""
     builder = quartet()

@@ -193,7 +193,7 @@ def _sparse(path: Path) -> Path:
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="peaks are read from /proc")
 @pytest.mark.parametrize(
-    ("kind", "write", "room"), [("codes", _tall, 96), ("codes", _wide, 64), ("sparse", _sparse, 96)]
+    ("kind", "write", "room"), [("codes", _tall, 96), ("codes", _wide, 80), ("sparse", _sparse, 96)]
 )
 def test_a_fresh_process_holds_to_its_limit(
     tmp_path: Path, kind: str, write: Any, room: int

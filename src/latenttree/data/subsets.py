@@ -166,12 +166,15 @@ def draw_weights(
     n = n_draws(table)
     if table.weights is not None and n > max_draws:
         return _thinned(table.weights, m / n, rng)
-    chosen = rng.permutation(n) < m
+    order = np.arange(n, dtype=np.min_scalar_type(n))
+    rng.shuffle(order)
+    chosen = order < m
     if table.weights is None:
         return chosen.astype(np.float64)
-    ends = np.concatenate([[0.0], np.cumsum(table.weights)])
-    before = np.concatenate([[0], np.cumsum(chosen)])
-    return np.asarray(np.diff(np.interp(ends, np.arange(len(before)), before)))
+    before: Floats = np.cumsum(chosen, dtype=order.dtype) - chosen
+    ends = np.minimum(np.concatenate([[0.0], np.cumsum(table.weights)]), n)
+    last = np.minimum(ends.astype(np.int64), n - 1)
+    return np.asarray(np.diff(before[last] + (ends - last) * chosen[last]))
 
 
 def reweighted(table: Table, weights: Floats) -> TableSubset:

@@ -137,7 +137,7 @@ def measure_shown(table: Table, states: States, config: FitConfig) -> tuple[Stat
 
 def measure(table: Table, states: States, config: FitConfig, *, check: bool = True) -> Measured:
     """Similarities of all pairs of variables, with their minimum spanning tree; with `check`,
-    `DataError` where the data cannot show a tree.
+    `DataError` where the data cannot show a tree or memory is too small.
 
     Matrices of all pairs where they fit in `memory_limit`, else what the structure needs of them.
     One or two variables have no spanning tree, only the distance between them."""
@@ -146,7 +146,7 @@ def measure(table: Table, states: States, config: FitConfig, *, check: bool = Tr
     plan = None
     with config.progress.stage("distances"):
         if config.distances == "pooled":
-            plan = _plan(table, states, config)
+            plan = _plan(table, states, config, check)
             if plan.mode != "matrices":
                 return measure_counts(table, plan, config.n_jobs)
         distances = _all_pairs(table, states, config)
@@ -184,11 +184,11 @@ def measure_counts(table: Table, plan: MemoryPlan, n_jobs: int) -> Measured:
     return Measured(mark_copies(similarity, table), None, basis, plan, n_unmeasurable)
 
 
-def _plan(table: Table, states: States, config: FitConfig) -> MemoryPlan:
-    """How distances fit in memory; `DataError` where they do not, before any work."""
+def _plan(table: Table, states: States, config: FitConfig, check: bool) -> MemoryPlan:
+    """How distances fit in memory; with `check`, `DataError` where they do not, before any work."""
     matrices = bool(_matrices_asked(config))
     plan = plan_memory(table, states.n_directions + 1, config.memory_limit, config.n_jobs, matrices)
-    if plan.mode == "on demand":
+    if check and plan.mode == "on demand":
         _check_on_demand(plan, table, config)
     return plan
 

@@ -70,8 +70,14 @@ class SparseTriplePass:
         for part in chunk.parts(min(max(MIN_CHUNK, MAX_VALUES // width), MAX_CHUNK)):
             w = np.ones(len(part)) if part.weights is None else part.weights
             total.n_samples[0] += w.sum()
-            y = self.features.of(part, n_jobs)
-            _add(y, part.columns, w.astype(np.float32), self.layout, total, n_jobs)
+            _add(
+                self.features.of(part, n_jobs),
+                part.columns,
+                w.astype(np.float32),
+                self.layout,
+                total,
+                n_jobs,
+            )
 
 
 def sparse_triple_moments(

@@ -333,18 +333,9 @@ def feature_correlations(branches, features, source, n):  # type: ignore[no-unty
     block = np.empty((width, width))
     r = np.eye(m)
     for i in range(m):
-        a = branches[i]
         for j in range(i):
-            b = branches[j]
-            cross_block(source, leaf[a, : size[a]], leaf[b, : size[b]], block)
-            total = 0.0
-            for x in range(size[a]):
-                part = 0.0
-                for y in range(size[b]):
-                    part += weight[b, y] * abs(block[x, y])
-                total += weight[a, x] * part
-            r[i, j] = total
-            r[j, i] = total
+            r[i, j] = feature_correlation(branches[i], branches[j], features, source, block)
+            r[j, i] = r[i, j]
     leading = np.empty(m, dtype=np.int64)
     for i in range(m):
         d, best = branches[i], 0
@@ -353,6 +344,21 @@ def feature_correlations(branches, features, source, n):  # type: ignore[no-unty
                 best = q
         leading[i] = leaf[d, best]
     return r, effective_pair_samples(source, n, leading)
+
+
+@subroutine
+def feature_correlation(a, b, features, source, block):  # type: ignore[no-untyped-def]
+    """Correlation `alpha^T |rho| beta` of the features of two directed edges; `block` is working
+    memory `(width, width)`."""
+    leaf, weight, size = features.leaf, features.weight, features.size
+    cross_block(source, leaf[a, : size[a]], leaf[b, : size[b]], block)
+    total = 0.0
+    for x in range(size[a]):
+        part = 0.0
+        for y in range(size[b]):
+            part += weight[b, y] * abs(block[x, y])
+        total += weight[a, x] * part
+    return total
 
 
 @subroutine

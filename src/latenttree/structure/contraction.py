@@ -16,17 +16,23 @@ from latenttree.engine import parallel
 from latenttree.engine.kernels import kernel, subroutine
 from latenttree.structure.branch_features import (
     branch_features,
+    feature_correlation,
     feature_correlations,
 )
 from latenttree.structure.builder import REMOVED, Incidence, TreeBuilder
 from latenttree.structure.edge_evidence import EdgeTester, EdgeTests
-from latenttree.structure.lengths import fit_unresolved_node
+from latenttree.structure.lengths import fit_unresolved_node, pair_distance
 from latenttree.structure.support import SupportModel
 
 WIDE_DEGREE = 5
 """A node of this degree hardly moves when one more edge is contracted into it."""
 
 MAX_ROUNDS = 100
+
+FITTED_TOGETHER = 256
+"""Branches of a node whose lengths are fitted together, at most; the others are measured from
+these. Memory and time of all pairs would be those of the whole table around a node that joins
+thousands of variables without dependence."""
 
 
 def contract_unsupported(
@@ -172,10 +178,35 @@ def _refit(nodes, incidence, n_observed, features, source, n, lengths):  # type:
         if v < n_observed:
             x = _distances_from_observed(v, branches, features, source, n)
         else:
-            x = fit_unresolved_node(*feature_correlations(branches, features, source, n))
+            x = _distances_from_hidden(branches, features, source, n)
         for i in range(len(branches)):
             d = branches[i]
             lengths[d] = max(x[i] + np.log(features.load[d]), 0.0)
+
+
+@subroutine
+def _distances_from_hidden(branches, features, source, n):  # type: ignore[no-untyped-def]
+    """Distances of features from the hidden node in which they meet."""
+    m = len(branches)
+    if m <= FITTED_TOGETHER:
+        return fit_unresolved_node(*feature_correlations(branches, features, source, n))
+    some = np.arange(FITTED_TOGETHER) * m // FITTED_TOGETHER
+    r, n_pair = feature_correlations(branches[some], features, source, n)
+    known = fit_unresolved_node(r, n_pair)
+    width = features.leaf.shape[1]
+    block, x = np.empty((width, width)), np.empty(m)
+    for i in range(m):
+        top, bottom = 0.0, 0.0
+        for j in range(FITTED_TOGETHER):
+            if some[j] != i:
+                r_ij = feature_correlation(branches[i], branches[some[j]], features, source, block)
+                distance, weight = pair_distance(r_ij, n_pair)
+                top += weight * (distance - known[j])
+                bottom += weight
+        x[i] = max(top / bottom, 0.0)
+    for j in range(FITTED_TOGETHER):
+        x[some[j]] = known[j]
+    return x
 
 
 @subroutine

@@ -215,6 +215,14 @@ def _scoring(r, n, paths, sigma, inverse, info, gradient):  # type: ignore[no-un
 
 
 @subroutine
+def pair_distance(r, n):  # type: ignore[no-untyped-def]
+    """Distance of two features with correlation r in n samples, not beyond what noise shows, and
+    its weight."""
+    c = min(max(r, 0.5 / np.sqrt(n)), 1.0)
+    return -np.log(c), c * c / ((1 - c * c) ** 2 + 1e-3)
+
+
+@subroutine
 def fit_unresolved_node(r, n):  # type: ignore[no-untyped-def]
     """Distances `x >= 0` `(m,)` of m features from the one node in which they meet.
 
@@ -222,16 +230,13 @@ def fit_unresolved_node(r, n):  # type: ignore[no-untyped-def]
     a time until x converges. O(rounds m^2).
     """
     m = r.shape[0]
-    floor = 0.5 / np.sqrt(n)
     distance, weight = np.zeros((m, m)), np.zeros((m, m))
     x = np.zeros(m)
     for i in range(m):
         nearest = np.inf
         for j in range(m):
             if i != j:
-                c = min(max(r[i, j], floor), 1.0)
-                distance[i, j] = -np.log(c)
-                weight[i, j] = c * c / ((1 - c * c) ** 2 + 1e-3)
+                distance[i, j], weight[i, j] = pair_distance(r[i, j], n)
                 nearest = min(nearest, distance[i, j])
         x[i] = 0.5 * nearest
     for _ in range(100):

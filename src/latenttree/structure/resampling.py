@@ -21,10 +21,11 @@ from scipy.special import ndtr, ndtri
 
 from latenttree.config import FitConfig
 from latenttree.data import Table
-from latenttree.data.subsets import draw_weights, n_draws
+from latenttree.data.subsets import TableSubset, draw_weights, n_draws, reweighted
 from latenttree.distances.stage import States, measure
 from latenttree.engine import Progress
 from latenttree.engine.arrays import Bools, Floats, Ints
+from latenttree.engine.memory import give_back_freed
 from latenttree.structure.copies import hidden_chow_liu
 from latenttree.structure.independence import parts_of
 from latenttree.structure.learn import Structure
@@ -126,7 +127,7 @@ def learn_chow_liu(table: Table, states: States, config: FitConfig) -> Tree:
 
 def resamples(table: Table, method: str, n_resamples: int, seed: int) -> Iterator[Table]:
     """Tables of resampled rows: a third of the draws without replacement, or (method "bootstrap")
-    as many with replacement. A sample of weight w stands for w draws."""
+    as many with replacement. A sample of weight w stands for w draws. Nothing is copied."""
     draw = _bootstrap_weights if method == "bootstrap" else _third_weights
     for i in range(n_resamples):
         yield weighted_table(table, draw(table, np.random.default_rng([seed, i])))
@@ -146,10 +147,10 @@ def _bootstrap_weights(table: Table, rng: np.random.Generator) -> Floats:
 def weighted_table(table: Table, weights: Floats) -> Table:
     """The samples of a table with other weights. Whole weights of a table without any become rows,
     which are counted faster than weights are added."""
-    if table.weights is None:
-        return table.subset_rows(np.repeat(np.arange(len(weights)), weights.astype(np.int64)))
-    used = np.flatnonzero(weights > 0)
-    return table.subset_rows(used).replace(weights=weights[used])
+    if table.weights is not None:
+        return reweighted(table, weights)
+    drawn = np.flatnonzero(weights)
+    return TableSubset(table, np.repeat(drawn, weights[drawn].astype(np.int64)))
 
 
 # ---- splits --------------------------------------------------------------------------------------
@@ -187,6 +188,7 @@ def count_splits(parts: list[PartSplits], trees: Iterable[Tree], n_edges: int) -
     for tree in trees:
         for members, edges, keys in parts:
             found[edges] += np.isin(keys, part_splits(tree, members)[0])
+        give_back_freed()
     return found
 
 
