@@ -20,7 +20,6 @@ from latenttree.structure import resampling
 from latenttree.structure.copies import hidden_chow_liu
 from latenttree.structure.learn import Structure
 from latenttree.structure.resampling import (
-    count_splits,
     estimate_support,
     inner_splits,
     learn_chow_liu,
@@ -28,6 +27,7 @@ from latenttree.structure.resampling import (
     replication_probabilities,
     resamples,
     smoothed_frequencies,
+    splits_found,
 )
 from latenttree.tree import Tree
 
@@ -40,7 +40,7 @@ def test_counts_of_splits_are_those_of_sets() -> None:
     ]
     structure = Structure.of_tree(trees[0])
     parts = inner_splits(structure)
-    found = count_splits(parts, trees, trees[0].n_edges)
+    found = sum(splits_found(parts, tree, trees[0].n_edges).astype(int) for tree in trees)
     inner = np.concatenate([part.edges for part in parts])
     np.testing.assert_array_equal(found[inner], slow_split_counts(trees[0], trees)[inner])
 
@@ -66,6 +66,17 @@ def test_strong_edges_come_back() -> None:
     report = model.diagnostics_
     assert (report.support_method, report.n_resamples) == ("subsample", 5)
     assert (report.support > 0.7).all()
+
+
+@pytest.mark.parametrize(("n_samples", "n_trees"), [(5_000, 8), (300, 25)])
+def test_where_no_edge_is_in_doubt_fewer_trees_are_learned(n_samples: int, n_trees: int) -> None:
+    data = make_latent_tree(27, n_samples=n_samples, random_state=0)
+    report = lt.LatentTree(n_states=2, random_state=0, refine=None).fit(data.X).diagnostics_
+    assert report.n_resamples == n_trees
+    all_of_them = lt.LatentTree(n_states=2, random_state=0, refine=None, n_resamples=25)
+    support = all_of_them.fit(data.X).diagnostics_.support
+    # with 8 of 8 and 25 of 25 trees it is at the upper bound; else nothing differs
+    np.testing.assert_allclose(report.support, support, atol=0.02)
 
 
 def test_the_same_seed_gives_the_same_support() -> None:

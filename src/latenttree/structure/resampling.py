@@ -11,7 +11,7 @@ time, and no sample is there twice, so that cross-fitting keeps its two parts ap
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -37,6 +37,9 @@ Learner = Callable[[Table], Tree]
 
 RESAMPLES, FEWEST_RESAMPLES, MANY_VARIABLES = 25, 3, 750
 """Trees that are learned by default, at least and beyond how many variables fewer."""
+
+ENOUGH_WITHOUT_DOUBT = 8
+"""Trees of thirds after which, by default, no more are learned if all have every inner edge."""
 
 GROUPS = (0.9, 0.99)
 """Edges with posterior probabilities between these are taken as alike."""
@@ -91,9 +94,16 @@ def estimate_support(
     parts = inner_splits(structure)
     inner = np.sort(np.concatenate([part.edges for part in parts], dtype=np.int64))
     n_resamples = config.n_resamples or default_resamples(table.n_vars) if len(inner) else 0
+    settles = config.support == "subsample" and not config.n_resamples and len(inner) >= FEW_EDGES
     with config.progress.stage("resampled support"):
         samples = resamples(table, config.support, n_resamples, config.seed)
-        found = count_splits(parts, map(learner, samples), len(values))
+        found = np.zeros(len(values), dtype=np.int64)
+        for done, tree in enumerate(map(learner, samples), start=1):
+            found += splits_found(parts, tree, len(values))
+            give_back_freed()
+            if settles and done == ENOUGH_WITHOUT_DOUBT and (found[inner] == done).all():
+                n_resamples = done
+                break
     posterior = structure.support[inner]
     frequency = smoothed_frequencies(found[inner], n_resamples, posterior)
     if config.support == "subsample":
@@ -181,14 +191,12 @@ def inner_splits(structure: Structure) -> list[PartSplits]:
     return found or [PartSplits(np.empty(0, bool), np.empty(0, int), np.empty(0, np.uint64))]
 
 
-def count_splits(parts: list[PartSplits], trees: Iterable[Tree], n_edges: int) -> Ints:
-    """`(n_edges,)` in how many trees the split of each inner edge is found, among the variables of
-    its part."""
-    found = np.zeros(n_edges, dtype=np.int64)
-    for tree in trees:
-        for members, edges, keys in parts:
-            found[edges] += np.isin(keys, part_splits(tree, members)[0])
-        give_back_freed()
+def splits_found(parts: list[PartSplits], tree: Tree, n_edges: int) -> Bools:
+    """`(n_edges,)` which inner edges have a split that another tree has too, among the variables of
+    their part."""
+    found = np.zeros(n_edges, dtype=np.bool_)
+    for members, edges, keys in parts:
+        found[edges] = np.isin(keys, part_splits(tree, members)[0])
     return found
 
 
