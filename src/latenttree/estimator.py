@@ -93,7 +93,8 @@ class LatentTree(PartialFitMixin, QueryMixin, BaseEstimator):
         not. In all of them an edge that joins parts without dependence has support 0: it has no
         hidden node of its own, and the model is one of independence across it.
     n_resamples : int, optional
-        Number of such trees; by default 25, and fewer beyond 750 variables, at least 3.
+        Number of such trees; by default 25, or 8 of thirds if all of them have every inner edge,
+        and fewer beyond 750 variables, at least 3.
     search : bool, default=True
         Improve doubtful regions of the tree by the likelihood of the model.
     tree : "majority" (default) or "most_probable"
