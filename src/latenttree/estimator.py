@@ -279,7 +279,7 @@ class LatentTree(PartialFitMixin, QueryMixin, BaseEstimator):
             compiler.wait("model")
             learned = learn_model(structures, rivals, table, states, measured, config)
             give_back_freed()
-            support = estimate_support(learned.structure, table, states, config)
+            support = estimate_support(learned.structure, table, states, config, measured.basis)
             learned = annotate(learned, support.values, table)
             fit = judge_fit(table, learned, config)
         report = diagnose(table, states, measured, learned, config.progress.seconds, support, fit)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from tests.reference import moments as slow
@@ -20,7 +22,13 @@ from latenttree.data import as_table
 from latenttree.data.checks import free_dimensions
 from latenttree.engine import BLOCK
 from latenttree.evaluation.datasets import make_latent_tree
-from latenttree.moments import cross_moments, full_subspaces, pooled_subspaces, subspace
+from latenttree.moments import (
+    continued_subspaces,
+    cross_moments,
+    full_subspaces,
+    pooled_subspaces,
+    subspace,
+)
 from latenttree.moments.coordinates import coordinate_moments
 
 
@@ -170,3 +178,17 @@ def test_chunks_and_threads_do_not_change_a_bit(
     for other in results[1:]:
         np.testing.assert_array_equal(results[0].basis, other.basis)
         np.testing.assert_array_equal(results[0].strengths, other.strengths)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_one_round_from_directions_of_more_samples_is_enough(seed: int) -> None:
+    """Directions of a third of the samples: those of a search of their own are as long, and span
+    the same space, within the noise of its samples (a sine of the largest angle below 0.2)."""
+    data = make_latent_tree(9, 3, 20, edge_length=0.5, n_samples=30_000, random_state=seed)
+    table, part = as_table(data.X), as_table(data.X[:10_000])
+    start = pooled_subspaces(table, 2, np.random.default_rng(0), 1).basis
+    found = continued_subspaces(part, start, 2, 1).basis
+    own = pooled_subspaces(part, 2, np.random.default_rng(0), 1).basis
+    for a, b in pairwise(table.offsets.tolist()):
+        one, other = np.linalg.qr(found[a:b])[0], np.linalg.qr(own[a:b])[0]
+        assert np.linalg.norm(other - one @ (one.T @ other), 2) < 0.2

@@ -330,10 +330,9 @@ def free_dimensions(table: Table) -> NDArray[np.int64]:
     if table.kind == "sparse_binary":
         return np.ones(table.n_vars, dtype=np.int64)
     lost = np.ones(table.n_vars, dtype=np.int64)
-    if table.kind == "blocks" and table.values is not None:
-        for v, x in table.values.arrays.items():
-            d = 1 if x.ndim == 1 else x.shape[1]
-            lost[v] = _n_sums(table.values.families[v], d, int(table.dims[v]))
+    if table.kind == "blocks":
+        for v, d in table.block_widths.items():
+            lost[v] = _n_sums(table.families[v], d, int(table.dims[v]))
     return table.widths - lost
 
 

@@ -88,6 +88,20 @@ class TableSubset(Table):
         """(p,) the family of every variable."""
         return self.whole.families
 
+    @property
+    def n_stored(self) -> int | None:
+        """Stored coordinates, as many for each sample as in the whole table: about right, without
+        reading any."""
+        whole = self.whole.n_stored
+        if whole is None:
+            return None
+        return -(-whole * self.n_samples // max(self.whole.n_samples, 1))
+
+    @property
+    def block_widths(self) -> dict[int, int]:
+        """Those of the whole table."""
+        return self.whole.block_widths
+
     @cached_property
     def has_missing(self) -> bool:
         """Whether the whole table has missing values."""

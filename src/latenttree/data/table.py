@@ -125,6 +125,12 @@ class Table:
         return None if self.matrix is None else int(self.matrix.nnz)
 
     @property
+    def block_widths(self) -> dict[int, int]:
+        """Columns of each variable that is not of categories: 1 of a number, d of a block."""
+        arrays = {} if self.values is None else self.values.arrays
+        return {v: 1 if x.ndim == 1 else x.shape[1] for v, x in arrays.items()}
+
+    @property
     def has_vectors(self) -> bool:
         """Whether coordinates are vectors, not all of them one category of a variable."""
         return self.kind == "blocks" and self.has_values
@@ -146,7 +152,7 @@ class Table:
     @property
     def has_numbers(self) -> bool:
         """Whether variables are not all categories, ordered or not: some have numbers."""
-        return self.values is not None and bool(self.values.arrays)
+        return bool(self.block_widths)
 
     @property
     def kernels(self) -> str:

@@ -33,7 +33,12 @@ from latenttree.data.subsets import halves, without_unused
 from latenttree.engine import BLOCK, Gathered, resolve_jobs, single_threaded_blas
 from latenttree.engine.arrays import Bools, Float32, Floats
 from latenttree.errors import DataError, Option, Text
-from latenttree.moments import Subspaces, full_subspaces, pooled_subspaces
+from latenttree.moments import (
+    Subspaces,
+    continued_subspaces,
+    full_subspaces,
+    pooled_subspaces,
+)
 from latenttree.moments.coordinates import coordinate_moments, feature_means, weighted_features
 from latenttree.moments.pairs import PairDeterminants, all_pairs
 
@@ -104,15 +109,21 @@ def estimate_distances(
     *,
     random_state: int | np.random.Generator | None = None,
     n_jobs: int | None = None,
+    start: Float32 | None = None,
 ) -> Distances:
-    """Distances by pooled subspaces; cross-fitted unless every variable is used whole."""
+    """Distances by pooled subspaces; cross-fitted unless every variable is used whole.
+
+    `start` `(coordinates, n_directions)`: directions of a larger sample that this one is part of,
+    from which one power round is enough."""
     rng = np.random.default_rng(random_state)
     n_directions, jobs = n_states - 1, resolve_jobs(n_jobs)
     whole = full_subspaces(table, n_directions)
     if whole is not None:
         return _distances(all_pairs(table, whole.basis, jobs), table.total_weight, whole)
     small, used = without_unused(table, n_directions)
-    distances = _cross_fitted(small, n_directions, int(rng.integers(2**63)), jobs)
+    if start is not None and used is not None:
+        start = start[used]
+    distances = _cross_fitted(small, n_directions, int(rng.integers(2**63)), jobs, start)
     if used is None:
         return distances
     basis = np.zeros((int(table.offsets[-1]), n_directions), dtype=np.float32)
@@ -120,12 +131,18 @@ def estimate_distances(
     return replace(distances, basis=basis)
 
 
-def _cross_fitted(table: Table, n_directions: int, seed: int, jobs: int) -> Distances:
+def _cross_fitted(
+    table: Table, n_directions: int, seed: int, jobs: int, start: Float32 | None
+) -> Distances:
     """The subspace from one half, the moments from the other: neither fits the other's noise."""
+
+    def subspaces(half: Table) -> Subspaces:
+        if start is not None:
+            return continued_subspaces(half, start, n_directions, jobs)
+        return pooled_subspaces(half, n_directions, np.random.default_rng(seed), jobs)
+
     parts = halves(table)
-    one, other = (
-        pooled_subspaces(half, n_directions, np.random.default_rng(seed), jobs) for half in parts
-    )
+    one, other = map(subspaces, parts)
     first = all_pairs(parts[1], one.basis, jobs)
     second = all_pairs(parts[0], other.basis, jobs)
     sign = _relative_signs(table, one.basis, other.basis, jobs)

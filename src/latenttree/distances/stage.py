@@ -99,7 +99,7 @@ def count_states(table: Table, config: FitConfig) -> States:
     if config.gaussian:
         return States(asked, asked)
     n_states = min(asked, fewest + 1)
-    if n_states > 2 and table.values is not None:
+    if n_states > 2 and table.has_values:
         evidence = choose_states(table, config.seed, config.n_jobs)
         n_states = min(n_states, evidence.most_states)
     return States(n_states, n_states - 1, goal=asked if asked > n_states else None)
@@ -135,12 +135,20 @@ def measure_shown(table: Table, states: States, config: FitConfig) -> tuple[Stat
     return shown, measure(table, shown, config)
 
 
-def measure(table: Table, states: States, config: FitConfig, *, check: bool = True) -> Measured:
+def measure(
+    table: Table,
+    states: States,
+    config: FitConfig,
+    *,
+    check: bool = True,
+    start: Float32 | None = None,
+) -> Measured:
     """Similarities of all pairs of variables, with their minimum spanning tree; with `check`,
     `DataError` where the data cannot show a tree or memory is too small.
 
     Matrices of all pairs where they fit in `memory_limit`, else what the structure needs of them.
-    One or two variables have no spanning tree, only the distance between them."""
+    `start`: directions of a larger sample that this one is part of, see `estimate_distances`. One
+    or two variables have no spanning tree, only the distance between them."""
     if table.n_vars < 3:
         return Measured(distances=_all_pairs(table, states, config) if table.n_vars == 2 else None)
     plan = None
@@ -149,7 +157,7 @@ def measure(table: Table, states: States, config: FitConfig, *, check: bool = Tr
             plan = _plan(table, states, config, check)
             if plan.mode != "matrices":
                 return measure_counts(table, plan, config.n_jobs)
-        distances = _all_pairs(table, states, config)
+        distances = _all_pairs(table, states, config, start)
     if check:
         check_detection(distances, table, config.gaussian, config.seed, config.n_jobs)
     if config.baseline is not None:
@@ -165,12 +173,13 @@ def similarity_of(distances: Distances, table: Table) -> Similarity:
     return mark_copies(estimated_similarity(distances, rarely_known(table)), table)
 
 
-def _all_pairs(table: Table, states: States, config: FitConfig) -> Distances:
+def _all_pairs(
+    table: Table, states: States, config: FitConfig, start: Float32 | None = None
+) -> Distances:
     if config.distances == "pairwise" and table.n_vars > 2:
         return pairwise_distances(table, states.n_directions + 1)
-    return estimate_distances(
-        table, states.n_directions + 1, random_state=config.seed, n_jobs=config.n_jobs
-    )
+    n_states, n_jobs = states.n_directions + 1, config.n_jobs
+    return estimate_distances(table, n_states, random_state=config.seed, n_jobs=n_jobs, start=start)
 
 
 def measure_counts(table: Table, plan: MemoryPlan, n_jobs: int) -> Measured:

@@ -9,6 +9,11 @@ coordinates (`coordinates`), directions (`subspace`), determinants of all pairs 
 parameters start. Read `coordinates.py` and `pairs.py` first.
 """
 
-from latenttree.moments.subspace import Subspaces, full_subspaces, pooled_subspaces
+from latenttree.moments.subspace import (
+    Subspaces,
+    continued_subspaces,
+    full_subspaces,
+    pooled_subspaces,
+)
 
-__all__ = ["Subspaces", "full_subspaces", "pooled_subspaces"]
+__all__ = ["Subspaces", "continued_subspaces", "full_subspaces", "pooled_subspaces"]

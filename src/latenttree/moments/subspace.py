@@ -257,6 +257,19 @@ def pooled_subspaces(
     return Subspaces(basis, strengths, n_rounds)
 
 
+def continued_subspaces(table: Table, start: Float32, n_directions: int, n_jobs: int) -> Subspaces:
+    """One power round from the directions `start` of a larger sample, which are near already."""
+    probe = table.thinned(PROBE)
+    mean, scale = _scaling(table, n_jobs)
+    basis = start.copy()
+    features = standardise(probe, basis, mean, n_jobs)
+    near = nearest_variables(features, min(N_NEAR, table.n_vars - 1), n_jobs)
+    basis, strengths, _ = _power_round(
+        table, probe, basis, near, (mean, scale), n_directions, n_jobs
+    )
+    return Subspaces(basis, strengths, 1)
+
+
 def _power_round(
     table: Table,
     probe: Table,

@@ -32,8 +32,13 @@ from latenttree.parameters.stage import Start, estimate_parameters
 from latenttree.refinement.tree_em import run_em
 from latenttree.structure.learn import Structure, Structures
 
-MOST_SAMPLES, STEPS = 1 << 15, 20
-"""Samples, and steps of EM with nine tenths of them, by which trees are compared, at most."""
+MOST_SAMPLES, MOST_VALUES, STEPS = 1 << 15, 1 << 25, 20
+"""Samples, values of samples, and steps of EM with nine tenths of them, by which trees are
+compared, at most."""
+
+FEWEST_PER_CELL = 100
+"""Samples for each cell of the largest CPT, at least. With fewer, the tree with all edges is ahead
+because more hidden nodes smooth more, whatever the tree."""
 
 CLEAR = 3.0
 """Standard errors by which the tree with all edges must be better."""
@@ -52,7 +57,7 @@ def choose_structure(
     """The tree of the supported edges, or the one with all edges where these pay on held-out
     samples. Cost: moments of both, and EM with a bounded number of samples."""
     start = estimate_parameters(found.supported, table, states, measured, config)
-    if found.whole is None or not _compares(table, measured, config):
+    if found.whole is None or not _compares(table, states, measured, config):
         return Chosen(found.supported, start)
     whole = estimate_parameters(found.whole, table, states, measured, config)
     with config.progress.stage("edges that pay"):
@@ -62,13 +67,20 @@ def choose_structure(
     return Chosen(found.supported, start)
 
 
-def _compares(table: Table, measured: Measured, config: FitConfig) -> bool:
+def _compares(table: Table, states: States, measured: Measured, config: FitConfig) -> bool:
     """Whether edges may come back (`min_support="auto"`), all variables are categories, there are
-    samples enough to hold some out, and memory for all pairs: where there is none the structure
-    takes minutes, and so would another model."""
+    samples enough to hold some out and to learn every CPT from, and memory for all pairs: where
+    there is none the structure takes minutes, and so would another model."""
     planned = measured.plan is None or measured.plan.mode != "on demand"
     asked = config.min_support == "auto" and config.refine is not None and not config.gaussian
-    return asked and planned and not table.has_numbers and table.total_weight >= FEW_SAMPLES
+    if not asked or not planned or table.has_numbers or table.total_weight < FEW_SAMPLES:
+        return False
+    n_train = (1 - HELD_OUT) * min(table.total_weight, _most_samples(table))
+    return n_train >= FEWEST_PER_CELL * int(table.dims.max()) * (states.n_directions + 1)
+
+
+def _most_samples(table: Table) -> int:
+    return max(FEW_SAMPLES, min(MOST_SAMPLES, MOST_VALUES // table.n_vars))
 
 
 class _Trial(NamedTuple):
@@ -82,7 +94,7 @@ class _Trial(NamedTuple):
     @classmethod
     def of(cls, table: Table, config: FitConfig) -> _Trial:
         share = config.validation_fraction or HELD_OUT
-        some = Samples(table).subsample(MOST_SAMPLES)
+        some = Samples(table).subsample(_most_samples(table))
         options = replace(config, validation_fraction=share, progress=Progress())
         train, held_out = split_samples(some.table, options)
         assert held_out is not None

@@ -77,7 +77,7 @@ def can_count(table: Table) -> bool:
     """Whether contingency tables of all pairs are counted: all variables are categories, and the
     cost of it is bounded."""
     width = int(table.dims.sum())
-    coded = table.values is None and not table.has_sparse_columns
+    coded = not table.has_values and not table.has_sparse_columns
     coded &= all(family in CODED for family in table.families)
     return coded and width <= MAX_CATEGORIES and table.n_samples * width**2 <= MAX_WORK
 

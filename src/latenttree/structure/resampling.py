@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ from latenttree.data import Table
 from latenttree.data.subsets import TableSubset, draw_weights, n_draws, reweighted
 from latenttree.distances.stage import States, measure
 from latenttree.engine import Progress
-from latenttree.engine.arrays import Bools, Floats, Ints
+from latenttree.engine.arrays import Bools, Float32, Floats, Ints
 from latenttree.engine.memory import give_back_freed
 from latenttree.structure.copies import hidden_chow_liu
 from latenttree.structure.independence import parts_of
@@ -71,7 +71,11 @@ class Support:
 
 
 def estimate_support(
-    structure: Structure, table: Table, states: States, config: FitConfig
+    structure: Structure,
+    table: Table,
+    states: States,
+    config: FitConfig,
+    basis: Float32 | None = None,
 ) -> Support:
     """The support of each edge of a learned tree.
 
@@ -80,15 +84,17 @@ def estimate_support(
     (`replication_probabilities`, not with "bootstrap"), and times twice the posterior probability
     of the edge where that is below a half. Splits are those of the part of the tree in
     which the edge lies: where independent parts are joined tells nothing. An edge that cuts off one
-    variable of its part has support 1, an edge that joins independent parts 0."""
+    variable of its part has support 1, an edge that joins independent parts 0.
+
+    `basis`: the directions of the variables in all samples, from which those in resamples go on."""
     if config.support == "model" or table.n_vars < 4:
         method = "none" if config.baseline is not None else "model"
         return Support(structure.support, method)
 
     def learner(sample: Table) -> Tree:
         if structure.shape == "hidden Chow-Liu":
-            return learn_chow_liu(sample, states, config)
-        return learn_uncontracted(sample, states, config)
+            return learn_chow_liu(sample, states, config, basis)
+        return learn_uncontracted(sample, states, config, basis)
 
     values = np.where(structure.support > 0, 1.0, 0.0)
     parts = inner_splits(structure)
@@ -117,17 +123,21 @@ def default_resamples(n_vars: int) -> int:
     return max(FEWEST_RESAMPLES, RESAMPLES * MANY_VARIABLES // max(n_vars, MANY_VARIABLES))
 
 
-def learn_uncontracted(table: Table, states: States, config: FitConfig) -> Tree:
+def learn_uncontracted(
+    table: Table, states: States, config: FitConfig, basis: Float32 | None = None
+) -> Tree:
     """The tree of a table with every edge that can be told, in one part."""
     quiet = replace(config, keep_distances=False, progress=Progress())
-    measured = measure(table, states, quiet, check=False)
+    measured = measure(table, states, quiet, check=False, start=basis)
     return learn_structure(measured, table, quiet, resolved=True).tree
 
 
-def learn_chow_liu(table: Table, states: States, config: FitConfig) -> Tree:
+def learn_chow_liu(
+    table: Table, states: States, config: FitConfig, basis: Float32 | None = None
+) -> Tree:
     """The hidden Chow-Liu tree of a table, in one part."""
     quiet = replace(config, keep_distances=False, progress=Progress())
-    measured = measure(table, states, quiet, check=False)
+    measured = measure(table, states, quiet, check=False, start=basis)
     assert measured.similarity is not None
     return hidden_chow_liu(measured.similarity, table, config.n_jobs, resolved=True).tree
 
@@ -205,25 +215,20 @@ def part_splits(tree: Tree, members: Bools) -> tuple[NDArray[np.uint64], Ints]:
     in all trees, and how many of them are on one side, `(E,)` each. O(n).
 
     The key of a set is the sum of random numbers of its members; of the two sides of a split the
-    smaller key counts."""
+    smaller key counts. Sums of a side are differences of sums along a depth-first order."""
     numbers = np.random.default_rng(0).integers(0, 2**63, tree.n_observed, dtype=np.uint64)
-    parents, order = tree.rooted(0)
-    via = tree.parent_edges(0)
-    below = np.zeros((tree.n_nodes, 2), dtype=np.uint64)
-    below[: tree.n_observed, 0] = np.where(members, numbers, np.uint64(0))
-    below[: tree.n_observed, 1] = members
-    sums = below.tolist()
-    for v in order.tolist()[:0:-1]:
-        key, size = sums[v]
-        above = sums[parents[v]]
-        above[0] = (above[0] + key) & 0xFFFFFFFFFFFFFFFF
-        above[1] += size
-    total = np.uint64(sums[0][0])
-    child = np.flatnonzero(via >= 0)
-    keys, sizes = np.empty(tree.n_edges, dtype=np.uint64), np.empty(tree.n_edges, dtype=np.int64)
-    filled = np.array(sums, dtype=np.uint64).reshape(-1, 2)
-    keys[via[child]], sizes[via[child]] = filled[child, 0], filled[child, 1]
+    observed, begin, end = tree.edge_intervals()
+    inside = members[observed]
+    keys = _sums_of(np.where(inside, numbers[observed], np.uint64(0)), begin, end)
+    sizes = _sums_of(inside.astype(np.int64), begin, end)
+    total = numbers[members].sum(dtype=np.uint64)
     return np.minimum(keys, total - keys), sizes
+
+
+def _sums_of(values: NDArray[Any], begin: Ints, end: Ints) -> NDArray[Any]:
+    """Sums of the values `begin:end`; those of unsigned integers modulo 2^64."""
+    before = np.concatenate([np.zeros(1, values.dtype), np.cumsum(values, dtype=values.dtype)])
+    return np.asarray(before[end] - before[begin])
 
 
 # ---- from counts to probabilities ----------------------------------------------------------------

@@ -33,9 +33,9 @@ def learn_structures(
     if table.n_vars < 3:
         return Structures(_of_one_or_two(measured, table))
     found = _learn(measured, table, config, resolved)
-    if config.gaussian or table.values is None:
+    if config.gaussian or not table.has_values:
         return found
-    numbers = tuple(table.values.arrays)
+    numbers = tuple(table.block_widths)
     whole = None if found.whole is None else as_leaves(found.whole, numbers)
     return Structures(as_leaves(found.supported, numbers), whole)
 

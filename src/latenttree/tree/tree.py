@@ -292,12 +292,21 @@ class Tree:
 
     def split_sizes(self) -> IntArray:
         """Number of observed nodes that each edge cuts off from node 0, ``(E,)``. ``O(n)``."""
-        _, begin, end = branch_intervals(self._root0, self.n_observed)
-        size = np.array(end, dtype=np.int64) - np.array(begin, dtype=np.int64)
-        sizes = np.zeros(self.n_edges, dtype=np.int64)
-        below_root = self._root0.order[1:]
-        sizes[self._root0.edges[below_root]] = size[below_root]
-        return sizes
+        _, begin, end = self._edge_intervals
+        return end - begin
+
+    def edge_intervals(self) -> tuple[IntArray, IntArray, IntArray]:
+        """The observed nodes in a depth-first order ``(p,)``, and for each edge the interval
+        ``begin:end`` of that order, ``(E,)`` each, that it cuts off from node 0. ``O(n)``, once."""
+        return self._edge_intervals
+
+    @cached_property
+    def _edge_intervals(self) -> tuple[IntArray, IntArray, IntArray]:
+        place, begin, end = branch_intervals(self._root0, self.n_observed)
+        child = self._root0.order[1:]
+        edge = np.argsort(self._root0.edges[child])
+        ends = (np.array(a, dtype=np.int64)[child][edge] for a in (begin, end))
+        return np.argsort(place), *ends
 
     def internal_edges(self) -> IntArray:
         """Edges with at least two observed nodes on both sides."""
