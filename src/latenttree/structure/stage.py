@@ -10,6 +10,7 @@ from latenttree.config import FitConfig
 from latenttree.data import Table
 from latenttree.distances.stage import Measured
 from latenttree.structure.copies import hidden_chow_liu, hidden_copies
+from latenttree.structure.given import given_structure
 from latenttree.structure.leaf_variables import as_leaves
 from latenttree.structure.learn import Structure, Structures, structures_of_similarities
 from latenttree.tree import Tree
@@ -30,6 +31,8 @@ def learn_structures(
 
     Variables that are not categorical have no states for others to depend on: they become leaves,
     unless all hidden variables are real vectors themselves."""
+    if config.given is not None:
+        return Structures(given_structure(config.given, table, config.gaussian))
     if table.n_vars < 3:
         return Structures(_of_one_or_two(measured, table))
     found = _learn(measured, table, config, resolved)
