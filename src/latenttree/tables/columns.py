@@ -26,7 +26,7 @@ from latenttree.tables.items import (
 )
 from latenttree.tables.labels import coordinates_of, dimensions_of, states_of
 from latenttree.tables.numbers import check_numbers, covariance_of, is_number, values_of
-from latenttree.tables.risks import in_other_states, risks_of
+from latenttree.tables.risks import WITH_CODES, in_other_states, risks_of
 
 Columns = dict[Any, Any]
 
@@ -63,7 +63,7 @@ def _rows_given(model: TreeModel, schema: Schema, v: int, u: int) -> tuple[list[
     if v not in model.emissions:
         return states_of(model, schema, v), transition(model, v, u)
     labels, values = _expected(model, schema, v, u)
-    if schema.families[v] in ("multihot", "multinomial"):
+    if schema.families[v] in WITH_CODES:
         return labels, values
     deviations = np.sqrt(moments_given(model, v, u).variance)
     if len(labels) == 1:
@@ -78,8 +78,8 @@ def _expected(model: TreeModel, schema: Schema, v: int, u: int) -> tuple[list[An
     found = moments_given(model, v, u).mean
     if schema.families[v] == "multinomial":
         found = found / found.sum(axis=0)
-    grouped = schema.form_of(v) != "vector"
-    return schema.codes_of(v) if grouped else coordinates_of(schema, v), found
+    codes = schema.families[v] in WITH_CODES
+    return schema.codes_of(v) if codes else coordinates_of(schema, v), found
 
 
 def quantity(model: Model, schema: Schema, v: int, u: int) -> Floats:
@@ -93,16 +93,15 @@ def quantity(model: Model, schema: Schema, v: int, u: int) -> Floats:
 
 def intervals(model: Model, schema: Schema, v: int, u: int, ends: tuple[Floats, Floats]) -> Columns:
     """The columns of `LatentTree.intervals`, from the lower and upper ends."""
+    coded = isinstance(model, TreeModel) and v not in model.emissions
     if isinstance(model, GaussianTreeModel):
         rows, columns = dimensions_of(model, schema, v), dimensions_of(model, schema, u)
     else:
         columns = states_of(model, schema, u)
-        coded = v not in model.emissions
         rows = states_of(model, schema, v) if coded else _expected(model, schema, v, u)[0]
     estimate, (lower, upper) = quantity(model, schema, v, u), ends
-    if isinstance(model, TreeModel) and (v not in model.emissions or estimate.max() <= 1):
-        shares = v not in model.emissions or schema.families[v] in ("multihot", "multinomial")
-        lower, upper = (np.clip(x, 0, 1) for x in ends) if shares else ends
+    if isinstance(model, TreeModel) and (coded or schema.families[v] in WITH_CODES):
+        lower, upper = (np.clip(x, 0, 1) for x in ends)
     node, given = model.tree.names[v], model.tree.names[u]
     row, column = np.indices(estimate.shape)
     return {
