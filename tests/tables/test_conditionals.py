@@ -108,7 +108,7 @@ def test_polars_has_labels_as_first_column() -> None:
     assert isinstance(table, pl.DataFrame)
     assert table.columns == ["fruit", "0", "1"]
     assert table["fruit"].to_list() == ["apple", "fig", "pear"]
-    groups = model.groups(2)
+    groups = model.variable_groups(2)
     assert groups.columns == ["variable", "group"]
     assert groups["variable"].to_list() == list(NAMES)
     assert model.edges().shape == (6, 7)

@@ -85,7 +85,7 @@ def test_a_questionnaire_is_read_as_scales(questionnaire: Any) -> None:
     assert table["reversed"].sum() in (1, 3)
     assert (table["loading"] > 0.5).all()
     assert (table["item_rest"] > 0.5).all()
-    reliable = model.reliability(X, model.groups(2, signed=False))
+    reliable = model.reliability(X, model.variable_groups(2, signed=False))
     assert reliable["items"].tolist() == [4, 4]
     assert (reliable[["alpha", "standardized_alpha", "omega"]] > 0.75).all().all()
     around = model.reliability(X)

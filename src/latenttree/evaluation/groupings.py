@@ -33,7 +33,7 @@ class Grouping:
             return self
         if other.tree is not None:
             what = "both groupings are trees"
-            remedy = "cut one of them: pass its groups(k), or tree.cut(k)"
+            remedy = "cut one of them: pass variable_groups(k) of the model, or tree.cut(k)"
             raise DataError(what, remedy, value=self.tree)
         k = min(len(set(_codes(other.labels).tolist())), self.tree.n_observed)
         return replace(self, labels=tuple(self.tree.cut(k).tolist()), tree=None)

@@ -224,7 +224,7 @@ def _reliability(
 
 
 def members_by_label(groups: Any) -> dict[Any, list[str]]:
-    """The variables of each label of what `LatentTree.groups` returns."""
+    """The variables of each label of what `LatentTree.variable_groups` returns."""
     if hasattr(groups, "columns") and len(groups.columns) == 2:  # of polars
         names, labels = (groups[c].to_list() for c in groups.columns)
         pairs: Iterable[tuple[Any, Any]] = zip(names, labels, strict=True)
@@ -232,7 +232,7 @@ def members_by_label(groups: Any) -> dict[Any, list[str]]:
         pairs = groups.items()
     else:
         what = f"groups is {described(groups)}"
-        remedy = "pass what groups(k) returns, or a dict from labels to lists of variables"
+        remedy = "pass what variable_groups(k) returns, or a dict from labels to lists of variables"
         raise DataError(what, remedy, value=groups, option="groups")
     found: dict[Any, list[str]] = {}
     for name, label in pairs:

@@ -37,7 +37,7 @@ class TableMixin:
     random_state: Any
     smoothing: float
 
-    def groups(self, k: int, min_size: int = 1, signed: bool = True) -> Any:
+    def variable_groups(self, k: int, min_size: int = 1, signed: bool = True) -> Any:
         """Labels 0, 1, ... of `k` groups of the variables, cut from the tree, see `Tree.cut`.
 
         Parameters
@@ -143,7 +143,7 @@ class TableMixin:
         Parameters
         ----------
         X : samples, as `fit` takes them.
-        groups : what `groups` returns, or a dict from labels to lists of variables; by default the
+        groups : what `variable_groups` returns, or a dict from labels to lists of variables; by default the
             variables around each hidden node. Groups of fewer than two items are left out, and so
             are variables that are no numbers and have no order.
 

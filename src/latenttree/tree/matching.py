@@ -52,8 +52,8 @@ def tree_over(value: Any, names: Sequence[str]) -> Tree:
         raise DataError(
             f"the observed nodes of structure are not the variables of the table: "
             f"{' and '.join(parts)}",
-            "name every column once in the tree, and no other observed node; the inner nodes of Newick "
-            "text are hidden in Tree.from_newick(text, observed=columns)",
+            "name every column once in the tree, and no other observed node; "
+            "Tree.from_newick(text, observed=columns) takes all other inner nodes for hidden",
             value=missing or unknown,
             option="structure",
         )
