@@ -61,7 +61,7 @@ def _learn(measured: Measured, table: Table, config: FitConfig, resolved: bool) 
     if similarity is None:
         assert distances is not None
         assert config.baseline is not None
-        with config.progress.stage(config.structure):
+        with config.progress.stage(str(config.structure)):
             values = distances.values.astype(np.float64)
             tree = config.baseline(values, distances.n_samples, table.names)
             return Structures(Structure.of_tree(tree))

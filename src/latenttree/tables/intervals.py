@@ -82,10 +82,11 @@ def _refit_states(
     model: TreeModel, rows: Rows, smoothing: float, n_jobs: int, weights: Floats
 ) -> TreeModel:
     used = np.flatnonzero(weights)
-    whole = rows.matrix is not None and (rows.matrix.data > 0).all()  # -1 is missing
-    codes = (rows.matrix if whole else rows.take(0, rows.n_samples))[used]
+    codes: Any = rows.matrix
+    if codes is None or (codes.data < 0).any():  # of a matrix, -1 is missing
+        codes = rows.take(0, rows.n_samples)
     arrays = {v: values[used] for v, values in rows.arrays.items()}
-    samples = InMemory([Chunk(codes, arrays, weights[used])])
+    samples = InMemory([Chunk(codes[used], arrays, weights[used])])
     return run_em(
         model,
         samples,

@@ -143,9 +143,9 @@ class TableMixin:
         Parameters
         ----------
         X : samples, as `fit` takes them.
-        groups : what `variable_groups` returns, or a dict from labels to lists of variables; by default the
-            variables around each hidden node. Groups of fewer than two items are left out, and so
-            are variables that are no numbers and have no order.
+        groups : what `variable_groups` returns, or a dict from labels to lists of variables; by
+            default the variables around each hidden node. Groups of fewer than two items are left
+            out, and so are variables that are no numbers and have no order.
 
         Returns
         -------
@@ -243,7 +243,7 @@ class TableMixin:
         """The items of a scale, and the hidden node of their loadings."""
         model, schema = self.model_, self.schema_
         if isinstance(items, str | int | np.integer):
-            h = self._node_of(items)
+            h = self._node_of(items if isinstance(items, str) else int(items))
             variables = made.items_around(model, schema, h)
         else:
             variables = node_indices(model, list(items), "items", schema)
@@ -268,5 +268,5 @@ class TableMixin:
     def _covariances(self, correlations: bool) -> Any:
         self._check_tables()
         names, values = made.covariances(self.model_, self.schema_, correlations)
-        columns = dict(zip(names, values.T, strict=True))
+        columns: dict[Any, Any] = dict(zip(names, values.T, strict=True))
         return table_of(columns, self._library(), labels=names, labels_name="variable")

@@ -66,7 +66,8 @@ def linkage_of(adjacency: Adjacency, lengths: FloatArray, n_observed: int) -> Fl
     children = children_of(rooted)
     children[top].remove(below)
     above = np.append(lengths, 0.0)[rooted.edges].tolist()
-    merges, known = Merges(n_observed, []), {}
+    merges = Merges(n_observed, [])
+    known: dict[int, Branch] = {}
     for v in rooted.order[::-1].tolist():
         branches = [_moved(known.pop(c), above[c]) for c in children[v]]
         if v < n_observed:
