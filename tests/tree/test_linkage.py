@@ -95,23 +95,26 @@ def test_any_tree_is_a_valid_monotone_linkage(seed: int, p: int, inside: float) 
 
 @given(st.integers(0, 10_000), st.integers(3, 15))
 @settings(max_examples=30, deadline=None)
-def test_heights_are_mean_path_lengths_raised_to_those_below(seed: int, p: int) -> None:
-    rng = np.random.default_rng(seed)
-    tree = random_tree(rng, p, max_degree=3)
-    linkage, paths = tree.to_linkage(), tree.path_lengths()
+def test_heights_are_twice_the_distance_to_the_farthest_below(seed: int, p: int) -> None:
+    tree = random_tree(np.random.default_rng(seed), p, max_degree=3)
+    linkage, d = tree.to_linkage(), tree.path_lengths()
     found = clades(linkage, p)
-    height = [0.0] * p
-    for a, b, h, n in linkage.tolist():
-        pairs = [paths[i, j] for i in found[int(a)] for j in found[int(b)]]
-        assert h == pytest.approx(max(np.mean(pairs), height[int(a)], height[int(b)]), rel=1e-9)
-        assert n == len(found[len(height)])
-        height.append(h)
+    for i, (a, b, height, n) in enumerate(linkage.tolist()):
+        sides = found[int(a)], found[int(b)]
+        assert n == len(found[p + i])
+        if n == p:
+            assert height == pytest.approx(d.max(), rel=1e-9)
+            continue
+        out = min(frozenset(range(p)) - found[p + i])  # three points meet at the node of the clade
+        pairs = [(x, y) for s, t in (sides, sides[::-1]) for x in s for y in t]
+        depths = [(d[x, y] + d[x, out] - d[y, out]) / 2 for x, y in pairs]
+        assert height == pytest.approx(2 * max(depths), rel=1e-9)
 
 
 def test_an_observed_inner_node_is_a_leaf_at_its_place() -> None:
-    #   a - 1 - b - 1 - c    and b is nearer to both than they are to each other
+    #   a - 1 - b - 1.5 - c, hung from the middle between a and c
     tree = Tree.build("abc", [(0, 1), (1, 2)], [1.0, 1.5])
-    assert tree.to_linkage().tolist() == [[0, 1, 1, 2], [3, 2, 2, 3]]
+    assert tree.to_linkage().tolist() == [[0, 1, 2, 2], [3, 2, 2.5, 3]]
 
 
 def test_the_tree_is_cut_first_in_the_middle_of_its_longest_path() -> None:

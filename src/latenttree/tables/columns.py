@@ -21,7 +21,6 @@ from latenttree.tables.items import (
     cronbach_alpha,
     loadings,
     mcdonald_omega,
-    pair_covariance,
     scale_of,
 )
 from latenttree.tables.labels import coordinates_of, dimensions_of, states_of
@@ -210,14 +209,12 @@ def _reliability(
 ) -> tuple[Any, ...]:
     values = values_of(schema, rows, variables)
     found = scale_of(values, loadings(model, schema, variables, h))
-    sign = np.where(found.turned, -1.0, 1.0)
-    C = pair_covariance(values) * np.outer(sign, sign)
     return (
         model.tree.names[h],
         len(variables),
         int(found.turned.sum()),
-        cronbach_alpha(C),
-        cronbach_alpha(correlation_of(C)),
+        cronbach_alpha(found.covariance),
+        cronbach_alpha(correlation_of(found.covariance)),
         mcdonald_omega(found.loading),
         float(found.item_rest.mean()),
     )

@@ -14,9 +14,11 @@ from latenttree.tables.numbers import standard_effects
 
 
 class Scale(NamedTuple):
-    """What is known of the items of a scale, `(m,)` each, turned round where `turned`."""
+    """What is known of the items of a scale, `(m,)` each, turned round where `turned`, and their
+    covariance `(m, m)`."""
 
     turned: Bools
+    covariance: Floats
     loading: Floats
     item_rest: Floats
     alpha_without: Floats
@@ -46,16 +48,17 @@ def best_node(model: Model, schema: Schema, items: list[int]) -> int:
 
 
 def scale_of(values: Floats, loading: Floats) -> Scale:
-    """The scale of some items with `values` `(n, m)`, NaN where missing, and their loadings; an
-    item of negative loading is turned round. Moments of a pair are taken over the samples that
-    have both.
+    """The scale of some items with `values` `(n, m)`, NaN where missing, and their loadings.
+    Moments of a pair are taken over the samples that have both; items are turned round by
+    `against_the_others`.
 
-    The item-rest correlation is that with the sum of the other items, `(C_ii` is left out`)`
+    The item-rest correlation is that with the sum of the other items,
 
         r_i = sum_{j != i} C_ij / sqrt(C_ii sum_{j, k != i} C_jk),    C their covariance."""
-    turned = loading < 0
+    C = pair_covariance(values)
+    turned = against_the_others(C, loading)
     sign = np.where(turned, -1.0, 1.0)
-    C = pair_covariance(values) * np.outer(sign, sign)
+    C = C * np.outer(sign, sign)
     own = np.diag(C)
     rest = C.sum(axis=1) - own
     others = np.maximum(C.sum() - 2 * rest - own, 0.0)
@@ -67,13 +70,22 @@ def scale_of(values: Floats, loading: Floats) -> Scale:
     known = ~np.isnan(values)
     return Scale(
         turned,
-        np.abs(loading),
+        C,
+        loading * sign,
         item_rest,
         without,
         np.nanmean(values, axis=0),
         np.sqrt(own),
         1 - known.mean(axis=0),
     )
+
+
+def against_the_others(C: Floats, loading: Floats) -> Bools:
+    """(m,) which items to turn round: those of negative weight in the first principal component of
+    the observed correlations, whose direction is that of the loadings. Where the tree has an item
+    at a wrong place, its loading may have another sign than its correlations."""
+    weight = np.linalg.eigh(np.nan_to_num(correlation_of(C)))[1][:, -1]
+    return np.asarray(weight * np.sign(weight @ loading) < 0)
 
 
 def pair_covariance(values: Floats) -> Floats:

@@ -124,12 +124,13 @@ class TableMixin:
         Returns
         -------
         A row for each item: `reversed`, whether it was turned round because it goes against the
-        others; `loading`, its correlation with the hidden node as the model implies it;
-        `item_rest`, its correlation with the sum of the other items; `alpha_without`, Cronbach's
-        alpha of the others; its mean, standard deviation and share of missing values as they are
-        in `X`. Loadings and correlations are those of the turned items. Values that are missing
-        are left out pair by pair. Levels count as numbers: labels that are numbers as these, others
-        as 0, 1, ... `reliability` has alpha and omega of the whole."""
+        others (by the first principal component of their correlations); `loading`, its correlation
+        with the hidden node as the model implies it; `item_rest`, its correlation with the sum of
+        the other items; `alpha_without`, Cronbach's alpha of the others; its mean, standard
+        deviation and share of missing values as they are in `X`. Loadings and correlations are
+        those of the turned items. Values that are missing are left out pair by pair. Levels count
+        as numbers: labels that are numbers as these, others as 0, 1, ... `reliability` has alpha
+        and omega of the whole."""
         self._check_tables()
         variables, h = self._scale(items, node)
         rows = self.schema_.rows(X)

@@ -15,12 +15,11 @@ FloatArray = NDArray[np.float64]
 
 class Branch(NamedTuple):
     """The observed nodes of a branch as seen from a node: their cluster, by number; how many they
-    are; the sum of their distances to the node; the height of the cluster; the smallest number."""
+    are; the distance of the farthest; the smallest number."""
 
     cluster: int
     size: int
-    reach: float
-    height: float
+    depth: float
     smallest: int
 
 
@@ -36,14 +35,13 @@ class Merges:
         if len(branches) == 1:
             return branches[0]
         branches = sorted(branches, key=lambda branch: branch.smallest)
-        height = max(mean_between(branches), max(branch.height for branch in branches))
+        depth = max(branch.depth for branch in branches)
         cluster, size = branches[0].cluster, branches[0].size
         for branch in branches[1:]:
             size += branch.size
-            self.rows.append((height, cluster, branch.cluster, size))
+            self.rows.append((2 * depth, cluster, branch.cluster, size))
             cluster = self.n_observed + len(self.rows) - 1
-        reach = sum(branch.reach for branch in branches)
-        return Branch(cluster, size, reach, height, branches[0].smallest)
+        return Branch(cluster, size, depth, branches[0].smallest)
 
     def sorted(self) -> FloatArray:
         """The linkage: merges by height, clusters numbered in this order."""
@@ -61,7 +59,7 @@ def linkage_of(adjacency: Adjacency, lengths: FloatArray, n_observed: int) -> Fl
     see `Tree.to_linkage`. ``O(n log n)``."""
     if n_observed == 1:
         return np.empty((0, 4))
-    top, below = middle_edge(adjacency, lengths, n_observed)
+    (top, below), middle = middle_edge(adjacency, lengths, n_observed)
     rooted = breadth_first(adjacency, top)
     children = children_of(rooted)
     children[top].remove(below)
@@ -71,35 +69,27 @@ def linkage_of(adjacency: Adjacency, lengths: FloatArray, n_observed: int) -> Fl
     for v in rooted.order[::-1].tolist():
         branches = [_moved(known.pop(c), above[c]) for c in children[v]]
         if v < n_observed:
-            branches.append(Branch(v, 1, 0.0, 0.0, v))
+            branches.append(Branch(v, 1, 0.0, v))
         known[v] = merges.of(branches)
-    merges.of([known[top], _moved(known[below], above[below])])
+    merges.of([known[top]._replace(depth=middle), known[below]._replace(depth=middle)])
     return merges.sorted()
 
 
-def mean_between(branches: list[Branch]) -> float:
-    """Mean length of the paths between observed nodes of different branches,
-    `sum_ij (S_i n_j + S_j n_i) / sum_ij n_i n_j` over pairs i < j, with `S` the sums of distances
-    to the node where they meet."""
-    sizes, reach = [b.size for b in branches], [b.reach for b in branches]
-    n = sum(sizes)
-    total = sum(s * (n - m) for s, m in zip(reach, sizes, strict=True))
-    return total / ((n * n - sum(m * m for m in sizes)) / 2)
-
-
-def middle_edge(adjacency: Adjacency, lengths: FloatArray, n_observed: int) -> tuple[int, int]:
+def middle_edge(
+    adjacency: Adjacency, lengths: FloatArray, n_observed: int
+) -> tuple[tuple[int, int], float]:
     """The two ends of the edge in which the middle of the longest path between observed nodes
-    lies."""
+    lies, and half the length of this path."""
     start, _ = _distances(adjacency, lengths, 0)
     one = int(np.argmax(start[:n_observed]))
     distance, rooted = _distances(adjacency, lengths, one)
     v = int(np.argmax(distance[:n_observed]))
     if v == one:  # all lengths are zero
         v = int(rooted.order[1])
-    middle = distance[v] / 2
+    middle = float(distance[v]) / 2
     while distance[rooted.parents[v]] > middle:
         v = int(rooted.parents[v])
-    return int(rooted.parents[v]), v
+    return (int(rooted.parents[v]), v), middle
 
 
 def _distances(
@@ -116,4 +106,4 @@ def _distances(
 
 def _moved(branch: Branch, length: float) -> Branch:
     """A branch as seen from the other end of an edge."""
-    return branch._replace(reach=branch.reach + branch.size * length)
+    return branch._replace(depth=branch.depth + length)

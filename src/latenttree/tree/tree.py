@@ -337,10 +337,11 @@ class Tree:
         other libraries; leaf ``i`` is observed node ``i``.
 
         The tree is hung from the middle of the longest path between observed nodes; an observed
-        inner node is a leaf at its place. Branches that meet at a node merge at the mean length of
-        the paths between their observed nodes (average linkage), or at the height of the highest of
-        them where that is more; three or more branches merge at the same height. If all observed
-        nodes are as far from the root (an ultrametric tree), heights are the lengths of the paths.
+        inner node is a leaf at its place. Branches that meet at a node merge at twice the distance
+        from it to the farthest observed node below; three or more branches at the same height. So
+        every clade is higher than those in it by twice the length of an edge or more, and if all
+        observed nodes are as far from the root (an ultrametric tree), heights are the lengths of
+        the paths.
 
         Parameters
         ----------
