@@ -44,7 +44,7 @@ class Labelled(NamedTuple):
 
 
 def conditional(model: Model, schema: Schema, v: int, u: int) -> Labelled:
-    """The columns of `LatentTree.conditional_table`."""
+    """The columns of `TableMixin.conditional_table`."""
     node, given = model.tree.names[v], model.tree.names[u]
     if isinstance(model, GaussianTreeModel):
         found = regression(model, v, u)
@@ -91,7 +91,7 @@ def quantity(model: Model, schema: Schema, v: int, u: int) -> Floats:
 
 
 def intervals(model: Model, schema: Schema, v: int, u: int, ends: tuple[Floats, Floats]) -> Columns:
-    """The columns of `LatentTree.intervals`, from the lower and upper ends."""
+    """The columns of `TableMixin.intervals`, from the lower and upper ends."""
     coded = isinstance(model, TreeModel) and v not in model.emissions
     if isinstance(model, GaussianTreeModel):
         rows, columns = dimensions_of(model, schema, v), dimensions_of(model, schema, u)
@@ -116,7 +116,7 @@ def intervals(model: Model, schema: Schema, v: int, u: int, ends: tuple[Floats, 
 
 
 def risks(model: TreeModel, schema: Schema, u: int, state: Any, most: int | None) -> Columns:
-    """The columns of `LatentTree.relative_risks`."""
+    """The columns of `TableMixin.relative_risks`."""
     states = states_of(model, schema, u)
     name = model.tree.names[u]
     known = state is None or state in states
@@ -181,7 +181,7 @@ def scales(
 
 
 def items(model: Model, schema: Schema, variables: list[int], h: int, rows: Rows) -> Columns:
-    """The columns of `LatentTree.item_table`."""
+    """The columns of `TableMixin.item_table`."""
     values = values_of(schema, rows, variables)
     found = scale_of(values, loadings(model, schema, variables, h))
     return {
@@ -198,7 +198,7 @@ def items(model: Model, schema: Schema, variables: list[int], h: int, rows: Rows
 def reliabilities(
     model: Model, schema: Schema, scales: list[tuple[list[int], int]], rows: Rows
 ) -> Columns:
-    """The columns of `LatentTree.reliability`."""
+    """The columns of `TableMixin.reliability`."""
     lines = [_reliability(model, schema, variables, h, rows) for variables, h in scales]
     names = ("node", "items", "reversed", "alpha", "standardized_alpha", "omega", "item_rest")
     return {name: np.array([line[i] for line in lines]) for i, name in enumerate(names)}
@@ -221,7 +221,7 @@ def _reliability(
 
 
 def members_by_label(groups: Any) -> dict[Any, list[str]]:
-    """The variables of each label of what `LatentTree.variable_groups` returns."""
+    """The variables of each label of what `TableMixin.variable_groups` returns."""
     if hasattr(groups, "columns") and len(groups.columns) == 2:  # of polars
         names, labels = (groups[c].to_list() for c in groups.columns)
         pairs: Iterable[tuple[Any, Any]] = zip(names, labels, strict=True)
