@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
 from typing import Any, Literal
 
@@ -14,6 +14,16 @@ from latenttree.engine import Progress, resolve_jobs
 from latenttree.engine.memory import memory_bytes
 from latenttree.errors import check_option
 from latenttree.tree import Tree
+from latenttree.tree.matching import is_newick, tree_over
+
+FLAGS = ("sweeps", "search", "hidden_features", "drop_constant", "keep_distances")
+"""Options that are True or False."""
+
+OWN_TREE = {
+    "structure": "a tree: a Tree, Newick text that ends in ';', or lt.tree_from_distances(D)",
+    "distances": "structure=lt.tree_from_distances(D, names=...) for distances of your own",
+}
+"""What else options of fixed values may be meant to be."""
 
 HALF = 0.5
 """Edges that are more probably absent than real are contracted by default."""
@@ -27,12 +37,14 @@ class FitConfig:
     """Options of a fit, under the names and with the meaning that `LatentTree` documents.
 
     `seed`, `n_jobs` and `progress` are what `random_state`, `n_jobs` and `verbose` come to.
-    `baseline` is the structure learner that `structure` names, None for latenttree's own."""
+    `baseline` is the structure learner that `structure` names, None for latenttree's own; `given`
+    the tree that `structure` is, over the variables of the table, see `over`."""
 
     n_states: Any = "auto"
     hidden: Literal["categorical", "gaussian"] = "categorical"
-    structure: str = "lrg"
+    structure: str | Tree = "lrg"
     baseline: Baseline | None = None
+    given: Tree | None = None
     sweeps: bool = True
     distances: Literal["pooled", "pairwise"] = "pooled"
     epsilon: float | None = None
@@ -65,6 +77,9 @@ class FitConfig:
         check_choice("handle_unknown", self.handle_unknown, ("missing", "error"))
         check_choice("tree", self.tree, ("majority", "most_probable"))
         check_choice("support", self.support, ("subsample", "bootstrap", "model"))
+        for name in FLAGS:
+            possible = isinstance(getattr(self, name), bool | int | np.bool_)
+            check_option(name, getattr(self, name), possible, "give True or False")
         check_structure_options(self.min_support, self.epsilon, automatic=True)
         check_resamples(self.n_resamples)
         memory_bytes(self.memory_limit)
@@ -73,15 +88,25 @@ class FitConfig:
     @classmethod
     def from_params(cls, params: dict[str, Any], baselines: dict[str, Baseline]) -> FitConfig:
         """The configuration of an estimator with these parameters (`get_params`)."""
-        chosen = dict(params)
-        check_choice("structure", chosen["structure"], ("lrg", *baselines))
+        chosen, structure = dict(params), params["structure"]
+        if is_newick(structure):
+            Tree.from_newick(structure)  # raises where the text is damaged, before any work
+        elif not isinstance(structure, Tree):
+            check_choice("structure", structure, ("lrg", *baselines))
         return cls(
-            baseline=baselines.get(chosen["structure"]),
+            baseline=baselines.get(structure) if isinstance(structure, str) else None,
             seed=seed_of(chosen.pop("random_state")),
             n_jobs=resolve_jobs(chosen.pop("n_jobs")),
             progress=Progress(chosen.pop("verbose")),
             **chosen,
         )
+
+    def over(self, names: Sequence[str]) -> FitConfig:
+        """The configuration of a fit to these variables: a tree that is given has them as its
+        observed nodes, in this order. Raises `DataError` where it has others."""
+        if isinstance(self.structure, Tree) or is_newick(self.structure):
+            return replace(self, given=tree_over(self.structure, names))
+        return self
 
     @property
     def least_posterior(self) -> float:
@@ -95,14 +120,19 @@ class FitConfig:
 
     @property
     def searches(self) -> bool:
-        """Whether likelihood may change the tree. Trees of baselines and Gaussian trees stay."""
-        learned = self.baseline is None and not self.gaussian
+        """Whether likelihood may change the tree. Trees of baselines, given trees and Gaussian
+        trees stay."""
+        learned = self.baseline is None and self.given is None and not self.gaussian
         return self.search and learned and self.refine is not None
 
 
 def check_choice(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
     """Raise where an option is none of those allowed."""
-    check_option(name, value, value in allowed, f"choose one of {list(allowed)}", " is unknown")
+    remedy = f"choose one of {list(allowed)}"
+    if name in OWN_TREE:
+        remedy += f", or pass {OWN_TREE[name]}"
+    possible = (value is None or isinstance(value, str)) and value in allowed
+    check_option(name, value, possible, remedy, " is unknown")
 
 
 def check_structure_options(min_support: Any, epsilon: Any, *, automatic: bool = False) -> None:

@@ -167,10 +167,23 @@ class DataError(ValueError):
         return f"{what}; {remedy}" if remedy else what
 
 
+def described(value: Any) -> str:
+    """A value in a few words: a text or a number itself, of others the type and the shape."""
+    if value is None or isinstance(value, str | int | float):
+        return repr(value)
+    kind, shape = type(value).__name__, getattr(value, "shape", None)
+    return f"{kind} of shape {shape}" if shape else kind
+
+
 def check_option(name: str, value: Any, is_valid: bool, remedy: str, problem: str = "") -> None:
-    """Raise where an option has a value that it cannot have: "name=value problem; remedy"."""
-    if not is_valid:
-        raise DataError(Text(Option(name, value), problem), remedy, value=value, option=name)
+    """Raise where an option has a value that it cannot have: "name=value problem; remedy"; of an
+    array "name is ndarray of shape (3, 3); remedy"."""
+    if is_valid:
+        return
+    what = Text(Option(name, value), problem)
+    if getattr(value, "shape", None):
+        what = Text(Option(name), f" is {described(value)}")
+    raise DataError(what, remedy, value=value, option=name)
 
 
 def _with_row(text: str, old: int, new: int) -> Text:

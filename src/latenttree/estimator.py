@@ -39,6 +39,7 @@ from latenttree.search.stage import Learned, search
 from latenttree.structure.learn import Structure, Structures
 from latenttree.structure.resampling import estimate_support
 from latenttree.structure.stage import learn_structures, rival_structures
+from latenttree.tables import TableMixin
 from latenttree.tree import Tree
 from latenttree.tree.collapsing import SHOWN_SUPPORT
 
@@ -49,7 +50,7 @@ FEWEST_STATES = 2
 """States of a hidden variable, at least."""
 
 
-class LatentTree(PartialFitMixin, QueryMixin, BaseEstimator):
+class LatentTree(PartialFitMixin, QueryMixin, TableMixin, BaseEstimator):
     """Learn the hidden variables behind a table, and the tree that connects all variables.
 
     Parameters
@@ -72,8 +73,11 @@ class LatentTree(PartialFitMixin, QueryMixin, BaseEstimator):
         Hidden variables with states, or real vectors: a linear Gaussian tree, for which all
         variables are read as numbers (ordered categories by their rank).
     structure : "lrg" (default) or a baseline: "neighbor_joining", "clrg", "clnj", "chow_liu",
-        "recursive_grouping"
+        "recursive_grouping"; or a tree
         How the tree is learned: local recursive grouping, or another method on the same distances.
+        A `Tree`, Newick text, or what `latenttree.tree_from_distances(D, names=...)` returns: the
+        tree stays as it is, with the names of its hidden nodes, and its probabilities and the
+        lengths of its edges are learned. Its observed nodes must be the columns.
     sweeps : bool, default=True
         Re-solve small regions of the merged tree until it no longer changes. False: the paper's
         method.
@@ -201,7 +205,7 @@ class LatentTree(PartialFitMixin, QueryMixin, BaseEstimator):
         n_states: int | Literal["auto", "bic"] = "auto",
         *,
         hidden: Literal["categorical", "gaussian"] = "categorical",
-        structure: str = "lrg",
+        structure: str | Tree = "lrg",
         sweeps: bool = True,
         distances: Literal["pooled", "pairwise"] = "pooled",
         epsilon: float | None = None,
@@ -264,6 +268,7 @@ class LatentTree(PartialFitMixin, QueryMixin, BaseEstimator):
         config = FitConfig.from_params(self.get_params(deep=False), BASELINES)
         reserved = memory_to_reserve(X, config)
         table = read(X, sample_weight, config, reserved)
+        config = config.over(table.names)
         states = count_states(table, config)
         with resources(table, states, config) as compiler:
             states, measured = measure_shown(table, states, config)
@@ -326,7 +331,10 @@ class LatentTree(PartialFitMixin, QueryMixin, BaseEstimator):
                 "this tree has no probabilities to save; save the tree itself with "
                 "latenttree.io.treefile.save_tree(path, model.tree_)"
             )
-        params = jsonable(self.get_params(deep=False))
+        params = self.get_params(deep=False)
+        if isinstance(self.structure, Tree):
+            params["structure"] = self.structure.to_newick(signs=True)
+        params = jsonable(params)
         schema = self.schema_.to_json()
         save_archive(path, Saved(self.model_, schema, params, report, self.diagnostics_.support))
 
@@ -447,7 +455,8 @@ def memory_to_reserve(X: Any, config: FitConfig) -> int:
 @contextmanager
 def resources(table: Table, states: States, config: FitConfig) -> Iterator[Compiler]:
     """Bounded memory, BLAS on one thread, and a compiler of the kernels that the fit will need."""
-    stages = ["structure"] if table.n_vars >= 3 and config.baseline is None else []
+    learned = config.baseline is None and config.given is None
+    stages = ["structure"] if table.n_vars >= 3 and learned else []
     stages += [] if config.gaussian else ["model"]
     with (
         config.progress.announcing_compilation(),

@@ -62,7 +62,7 @@ class Diagnostics:
         that the search made: the share of likelihood of those topologies of its region that contain
         it.
     support_method : "subsample", "bootstrap" or "model"; "none" where a tree was learned without
-        either.
+        either, or given.
     n_resamples : trees that were learned for the support.
     standard_errors : (E,) of the edge lengths; infinite between parts at infinite distance, zero
         where not estimated.
@@ -269,7 +269,7 @@ def _goal_messages(states: States, fitted: Fitted | None) -> list[str]:
 
 def _structure_messages(structure: Structure) -> list[str]:
     """Independent parts and copied variables."""
-    messages = []
+    messages = list(structure.notes)
     if structure.n_components > 1:
         messages.append(
             f"the data show {structure.n_components} parts without dependence between them; the "

@@ -21,8 +21,11 @@ def similarities(tree: Tree, signed: bool) -> NDArray[np.float64]:
     return found
 
 
-def possible_splits(tree: Tree, group: NDArray[np.bool_], signed: bool) -> list[NDArray[np.bool_]]:
-    """One half of each split of a group: at every edge, and by the signs of paths."""
+def possible_splits(
+    tree: Tree, group: NDArray[np.bool_], signed: bool, size: int = 1
+) -> list[NDArray[np.bool_]]:
+    """One half of each split of a group: at every edge, and by the signs of paths; both halves have
+    `size` members or more."""
     p = tree.n_observed
     sides = [
         np.isin(np.arange(p), list(reference.walk(tree, int(b), cut=e)))
@@ -31,7 +34,7 @@ def possible_splits(tree: Tree, group: NDArray[np.bool_], signed: bool) -> list[
     if signed:
         sides.append(similarities(tree, True)[0] > 0)
     halves = [side & group for side in sides]
-    return [half for half in halves if half.any() and (group & ~half).any()]
+    return [half for half in halves if min(half.sum(), (group & ~half).sum()) >= size]
 
 
 def score(labels: NDArray[np.int64], similarity: NDArray[np.float64]) -> float:
@@ -44,11 +47,12 @@ def score(labels: NDArray[np.int64], similarity: NDArray[np.float64]) -> float:
     return float(total)
 
 
-def best_next_score(tree: Tree, labels: NDArray[np.int64], signed: bool) -> float:
-    """The largest score with one group more, of all splits of all groups."""
+def best_next_score(tree: Tree, labels: NDArray[np.int64], signed: bool, size: int = 1) -> float:
+    """The largest score with one group more, of all splits of all groups; -inf without any."""
     similarity, new = similarities(tree, signed), int(labels.max()) + 1
-    return max(
+    scores = (
         score(np.where(half, new, labels), similarity)
         for g in range(new)
-        for half in possible_splits(tree, labels == g, signed)
+        for half in possible_splits(tree, labels == g, signed, size)
     )
+    return max(scores, default=-np.inf)

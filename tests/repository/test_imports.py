@@ -34,6 +34,7 @@ ORDER = (
     "goodness_of_fit",
     "report",
     "queries",
+    "tables",
     "evaluation",
     "io",
     "plots",

@@ -56,11 +56,32 @@ def test_every_split_is_the_best_of_all(seed: int, p: int, signed: bool) -> None
         before = after
 
 
-@pytest.mark.parametrize("n_groups", [0, 4, 1.5, True, "2"])
-def test_impossible_numbers_are_refused(n_groups: object) -> None:
+@given(st.integers(0, 10_000), st.integers(4, 12), st.integers(1, 4), st.booleans())
+@settings(max_examples=40, deadline=None)
+def test_no_group_is_smaller_than_asked(seed: int, p: int, size: int, signed: bool) -> None:
+    rng = np.random.default_rng(seed)
+    tree = random_tree(rng, p, max_degree=5, internal_observed_fraction=0.2)
+    tree = tree.with_evidence(signs=rng.integers(-1, 2, tree.n_edges))
+    before = tree.cut(1, signed=signed)
+    while True:
+        after = tree.cut(min(int(before.max()) + 2, p), min_size=size, signed=signed)
+        assert np.bincount(after).min() >= size
+        best = reference.best_next_score(tree, before, signed, size)
+        if after.max() == before.max():
+            assert best == -np.inf
+            return
+        found = reference.score(after, reference.similarities(tree, signed))
+        assert found == pytest.approx(best, rel=1e-9, abs=1e-9)  # sums in another order
+        before = after
+
+
+@pytest.mark.parametrize("wrong", [0, 4, 1.5, True, "2"])
+def test_impossible_numbers_are_refused(wrong: object) -> None:
     tree = Tree.build("abc", [(0, 3), (1, 3), (2, 3)], np.ones(3))
-    with pytest.raises(DataError, match="n_groups"):
-        tree.cut(n_groups)  # type: ignore[arg-type]
+    with pytest.raises(DataError, match="k="):
+        tree.cut(wrong)  # type: ignore[arg-type]
+    with pytest.raises(DataError, match="min_size="):
+        tree.cut(2, min_size=wrong)  # type: ignore[arg-type]
 
 
 def test_a_deep_tree_of_many_variables() -> None:

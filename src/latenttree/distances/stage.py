@@ -99,7 +99,8 @@ def count_states(table: Table, config: FitConfig) -> States:
     if config.gaussian:
         return States(asked, asked)
     n_states = min(asked, fewest + 1)
-    if n_states > 2 and table.has_values:
+    given = config.given is not None and config.refine is not None  # no distances will show it
+    if n_states > 2 and (table.has_values or given):
         evidence = choose_states(table, config.seed, config.n_jobs)
         n_states = min(n_states, evidence.most_states)
     return States(n_states, n_states - 1, goal=asked if asked > n_states else None)
@@ -148,9 +149,14 @@ def measure(
 
     Matrices of all pairs where they fit in `memory_limit`, else what the structure needs of them.
     `start`: directions of a larger sample that this one is part of, see `estimate_distances`. One
-    or two variables have no spanning tree, only the distance between them."""
+    or two variables have no spanning tree, only the distance between them. Of a given tree nothing
+    is measured, unless distances are to be kept."""
     if table.n_vars < 3:
         return Measured(distances=_all_pairs(table, states, config) if table.n_vars == 2 else None)
+    if config.given is not None:
+        return Measured(
+            distances=_all_pairs(table, states, config) if config.keep_distances else None
+        )
     plan = None
     with config.progress.stage("distances"):
         if config.distances == "pooled":

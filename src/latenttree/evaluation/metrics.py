@@ -1,6 +1,8 @@
 """How far an estimated tree, or its parameters, are from the true ones.
 
-All comparisons match observed nodes by name and do not depend on the names of hidden nodes.
+All comparisons match observed nodes by name and do not depend on the names of hidden nodes. A tree
+is a `Tree`, anything that has one (a fitted `LatentTree`, a model, what `make_latent_tree`
+returns), or Newick text that ends in ';'.
 """
 
 from __future__ import annotations
@@ -13,10 +15,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from latenttree.engine.arrays import Floats, Ints
+from latenttree.evaluation.groupings import as_grouping, matched_labels
 from latenttree.evaluation.simulation import LatentTreeData
 from latenttree.model.tree_model import TreeModel
 from latenttree.tree import Tree
+from latenttree.tree.matching import as_tree, is_newick
 from latenttree.tree.split_keys import split_keys
+
+AnyTree = Any
+"""A `Tree`, an object that has one, or Newick text."""
 
 
 class SplitErrors(NamedTuple):
@@ -26,7 +33,7 @@ class SplitErrors(NamedTuple):
     false: int
 
 
-def robinson_foulds(a: Tree, b: Tree, normalized: bool = False) -> float:
+def robinson_foulds(a: AnyTree, b: AnyTree, normalized: bool = False) -> float:
     """Number of splits that one of the two trees has and the other has not.
 
     The split of an edge is the bipartition of all observed nodes, internal ones too, that
@@ -39,6 +46,7 @@ def robinson_foulds(a: Tree, b: Tree, normalized: bool = False) -> float:
     least two observed nodes on both sides in either tree, and the pendant ones that do
     differ; 0 when there are none. ``O(n log n)``.
     """
+    a, b = _as_trees(a, b)
     shared, pendant_shared = _compare(a, b)
     distance = a.n_edges + b.n_edges - 2 * shared
     if not normalized:
@@ -47,13 +55,14 @@ def robinson_foulds(a: Tree, b: Tree, normalized: bool = False) -> float:
     return distance / largest if largest else 0.0
 
 
-def split_errors(truth: Tree, estimate: Tree) -> SplitErrors:
+def split_errors(truth: AnyTree, estimate: AnyTree) -> SplitErrors:
     """Counts of missing and of false splits; they sum to the Robinson-Foulds distance."""
+    truth, estimate = _as_trees(truth, estimate)
     shared = _compare(truth, estimate).shared
     return SplitErrors(truth.n_edges - shared, estimate.n_edges - shared)
 
 
-def structure_error(truth: Tree, estimate: Tree) -> float:
+def structure_error(truth: AnyTree, estimate: AnyTree) -> float:
     """The paper's structure recovery error, in [0, 1].
 
     ``mean_i min_j |Ghat_i \\ G_j| / |Ghat_i|`` over the groups ``Ghat`` of the estimate and
@@ -62,6 +71,7 @@ def structure_error(truth: Tree, estimate: Tree) -> float:
     that use `robinson_foulds`. Without groups in the estimate it is 0 if the truth has none
     either, else 1.
     """
+    truth, estimate = _as_trees(truth, estimate)
     _check_names(truth, estimate)
     groups, true_groups = _groups(estimate), _groups(truth)
     if not groups or not true_groups:
@@ -78,7 +88,7 @@ def structure_error(truth: Tree, estimate: Tree) -> float:
     return float(np.mean(errors))
 
 
-def group_rand_index(a: Tree, b: Tree) -> float:
+def group_rand_index(a: AnyTree, b: AnyTree) -> float:
     """Adjusted Rand index of the groups of observed nodes around hidden nodes; 1 is best.
 
     An observed node belongs to its hidden neighbour; if it has several, to the first in
@@ -86,10 +96,30 @@ def group_rand_index(a: Tree, b: Tree) -> float:
     """
     from sklearn.metrics import adjusted_rand_score
 
+    a, b = _as_trees(a, b)
     _check_names(a, b)
     names = sorted(a.observed_names)
     labels = [_group_labels(tree.reorder(names)) for tree in (a, b)]
     return float(adjusted_rand_score(*labels))
+
+
+def group_agreement(a: Any, b: Any) -> float:
+    """Adjusted Rand index of two groupings of the same variables (Hubert and Arabie 1985): 1 where
+    they are the same, about 0 where they agree no more than by chance.
+
+    Each is a Series or a dict from variables to labels, an array or list of labels, or a tree (see
+    above), which is cut into as many groups as the other grouping has. What has names is matched by
+    them; two arrays, or an array and a tree, by position. Variables without a label (None, NaN)
+    are groups of their own.
+
+    >>> group_agreement({"a": 0, "b": 0, "c": 1}, {"c": "x", "a": "y", "b": "y"})
+    1.0
+    """
+    from sklearn.metrics import adjusted_rand_score
+
+    first, second = as_grouping(a), as_grouping(b)
+    first, second = first.cut_like(second), second.cut_like(first)
+    return float(adjusted_rand_score(*matched_labels(first, second)))
 
 
 # ---- parameters -------------------------------------------------------------------------
@@ -325,6 +355,16 @@ def _group_labels(tree: Tree) -> Ints:
     p = tree.n_observed
     near = (tree.neighbors(v) for v in range(p))
     return np.array([next((u for u in us.tolist() if u >= p), v) for v, us in enumerate(near)])
+
+
+def _as_trees(a: AnyTree, b: AnyTree) -> tuple[Tree, Tree]:
+    """Both trees. Newick text does not say which labelled inner nodes are observed; the other tree
+    does."""
+    if is_newick(a) and not is_newick(b):
+        second, first = _as_trees(b, a)
+        return first, second
+    first = as_tree(a)
+    return first, as_tree(b, first.observed_names)
 
 
 def _check_names(a: Tree, b: Tree) -> None:

@@ -52,7 +52,7 @@ SHORTEST = 0.05
 def cluster_start(
     tree: Tree, samples: Samples, n_states: Ints, basis: NDArray[Any], seed: int, n_jobs: int
 ) -> TreeModel:
-    """A model of `tree`, all of whose observed nodes are leaves, with `n_states` `(n_hidden,)`.
+    """A model of `tree` with `n_states` `(n_hidden,)`; observed nodes with numbers are leaves.
 
     `basis` are the directions of the distances: a sample is clustered by its coordinates in these,
     each divided by its standard deviation and weighted by `exp(-distance)` to the node.
@@ -144,11 +144,12 @@ def counted_model(
     codes = np.concatenate(some.run(Gathered(_codes), 1))
     shares = marginals(whole)
     numbers = set() if whole.values is None else set(whole.values.arrays)
-    k_above = [1 if u < 0 else int(n_states[u - p]) for u in parents]
+    sizes = [*map(len, shares), *n_states.tolist()]
+    k_above = [1 if u < 0 else sizes[u] for u in parents]
     nothing = np.zeros(len(weights), dtype=np.int64)
     cpts: list[Floats] = []
     for v, u in enumerate(parents):
-        above = nothing if u < 0 else labels[u - p]
+        above = nothing if u < 0 else labels[u - p] if u >= p else codes[:, u].astype(np.int64)
         if v in numbers:
             cpts.append(np.ones((1, k_above[v])))
         elif v < p:
@@ -171,8 +172,8 @@ def _counted(
     own: NDArray[Any], above: Ints, weights: Floats, k_above: int, marginal: Floats, kept: float
 ) -> Floats:
     """A CPT by counting, mixed with the marginal; samples whose own state is unknown, -1, are left
-    out."""
-    known, d = own >= 0, len(marginal)
+    out, as are those whose state above is."""
+    known, d = (own >= 0) & (above >= 0), len(marginal)
     cells = own[known].astype(np.int64) * k_above + above[known]
     counts = np.bincount(cells, weights[known], d * k_above).astype(np.float64)
     counts = counts.reshape(d, k_above)

@@ -146,12 +146,13 @@ def grow(
     """The structure and the model with more states, where `states.goal` asks for them and, with
     "auto", held-out samples support them; else as they are.
 
-    `rivals` are other shapes of the tree. All have their observed nodes as leaves."""
+    `rivals` are other shapes of the tree. All have their observed nodes as leaves, but for a tree
+    that is given, which stays."""
     if not grows(table, states, config) or not learned.structure.tree.n_hidden:
         return learned
     structure, model = learned.structure, tree_model(learned.fitted)
     with config.progress.stage("more states"):
-        shapes = [hidden_copies(structure), *rivals]
+        shapes = [structure if structure.shape == "given" else hidden_copies(structure), *rivals]
         growth = _Growth.of(table, states, basis, config)
         base = Candidate(structure, *growth.base(model))
         if states.goal == "auto":

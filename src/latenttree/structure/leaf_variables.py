@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from latenttree.structure.builder import TreeBuilder
 from latenttree.structure.independence import parts_of
 from latenttree.structure.learn import Structure
+from latenttree.tree import Tree
 
 SHORT = 0.05
 """Length of the edge from a variable to the hidden node that takes its place in the tree."""
@@ -29,7 +30,7 @@ def as_leaves(structure: Structure, leaves: Collection[int]) -> Structure:
         return structure
     structure = _rejoined(structure, leaves)
     tree = structure.tree
-    moved = _misplaced(structure, leaves)
+    moved = misplaced(tree, leaves)
     if not len(moved):
         return structure
     place = np.arange(tree.n_nodes)
@@ -123,10 +124,9 @@ def _with_builder(structure: Structure, builder: TreeBuilder) -> Structure:
     )
 
 
-def _misplaced(structure: Structure, leaves: Collection[int]) -> NDArray[np.int64]:
+def misplaced(tree: Tree, leaves: Collection[int]) -> NDArray[np.int64]:
     """Observed nodes to be turned into leaves, ascending: those asked for that have several
     neighbours, and those next to one that is asked for."""
-    tree = structure.tree
     asked = np.zeros(tree.n_nodes, dtype=np.bool_)
     asked[list(leaves)] = True
     observed = (tree.edges < tree.n_observed).all(axis=1)

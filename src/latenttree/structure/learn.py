@@ -44,7 +44,8 @@ class Structure:
     n_components: int = 1
     n_duplicates: int = 0
     search: list[list[float]] = field(default_factory=list)
-    shape: Literal["latent tree", "hidden Chow-Liu"] = "latent tree"
+    shape: Literal["latent tree", "hidden Chow-Liu", "given"] = "latent tree"
+    notes: tuple[str, ...] = ()
 
     @classmethod
     def of_tree(cls, tree: Tree) -> Structure:

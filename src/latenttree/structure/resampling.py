@@ -84,9 +84,12 @@ def estimate_support(
     (`replication_probabilities`, not with "bootstrap"), and times twice the posterior probability
     of the edge where that is below a half. Splits are those of the part of the tree in
     which the edge lies: where independent parts are joined tells nothing. An edge that cuts off one
-    variable of its part has support 1, an edge that joins independent parts 0.
+    variable of its part has support 1, an edge that joins independent parts 0. That of the edges of
+    a given tree is unknown, NaN.
 
     `basis`: the directions of the variables in all samples, from which those in resamples go on."""
+    if structure.shape == "given":
+        return Support(np.full(len(structure.support), np.nan), "none")
     if config.support == "model" or table.n_vars < 4:
         method = "none" if config.baseline is not None else "model"
         return Support(structure.support, method)

@@ -10,6 +10,7 @@ from latenttree.config import FitConfig
 from latenttree.data import Table
 from latenttree.distances.stage import Measured
 from latenttree.structure.copies import hidden_chow_liu, hidden_copies
+from latenttree.structure.given import given_structure
 from latenttree.structure.leaf_variables import as_leaves
 from latenttree.structure.learn import Structure, Structures, structures_of_similarities
 from latenttree.tree import Tree
@@ -30,6 +31,8 @@ def learn_structures(
 
     Variables that are not categorical have no states for others to depend on: they become leaves,
     unless all hidden variables are real vectors themselves."""
+    if config.given is not None:
+        return Structures(given_structure(config.given, table, config.gaussian))
     if table.n_vars < 3:
         return Structures(_of_one_or_two(measured, table))
     found = _learn(measured, table, config, resolved)
@@ -58,7 +61,7 @@ def _learn(measured: Measured, table: Table, config: FitConfig, resolved: bool) 
     if similarity is None:
         assert distances is not None
         assert config.baseline is not None
-        with config.progress.stage(config.structure):
+        with config.progress.stage(str(config.structure)):
             values = distances.values.astype(np.float64)
             tree = config.baseline(values, distances.n_samples, table.names)
             return Structures(Structure.of_tree(tree))

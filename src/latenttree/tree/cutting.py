@@ -77,16 +77,21 @@ def edge_weights(
     return Weights(parents, np.where(negative, -size, size).tolist(), side)
 
 
-def cut_groups(weights: Weights, order: IntArray, n_observed: int, n_groups: int) -> IntArray:
-    """(p,) the group of every observed node, numbered in order of their first members."""
+def cut_groups(
+    weights: Weights, order: IntArray, n_observed: int, n_groups: int, min_size: int = 1
+) -> IntArray:
+    """(p,) the group of every observed node, numbered in order of their first members; fewer than
+    `n_groups` where more would have less than `min_size` members."""
     members = bytearray(v < n_observed for v in range(len(order)))
     whole = Group(order.tolist(), members)
-    groups: list[tuple[Group, Split | None]] = [(whole, best_split(weights, whole))]
+    groups: list[tuple[Group, Split | None]] = [(whole, best_split(weights, whole, min_size))]
     while len(groups) < n_groups:
         at = max(range(len(groups)), key=lambda g: _gain(groups[g][1]))
-        _, split = groups.pop(at)
-        assert split is not None  # a group of two or more can be split
-        groups += [(half, best_split(weights, half)) for half in split.halves]
+        split = groups[at][1]
+        if split is None:
+            break
+        del groups[at]
+        groups += [(half, best_split(weights, half, min_size)) for half in split.halves]
     label = np.zeros(n_observed, dtype=np.int64)
     for g, (group, _) in enumerate(groups):
         label[np.flatnonzero(np.frombuffer(group.members, dtype=np.uint8)[:n_observed])] = g
@@ -98,20 +103,20 @@ def _gain(split: Split | None) -> float:
     return -np.inf if split is None else split.gain
 
 
-def best_split(weights: Weights, group: Group) -> Split | None:
-    """The split of a group that gains most; None of a single member."""
+def best_split(weights: Weights, group: Group, min_size: int = 1) -> Split | None:
+    """The split of a group that gains most; None where halves would be smaller than `min_size`."""
     sums = _sums(weights, group)
     root = group.nodes[0]
     n, whole = sums.size[root], sums.within[root]
-    if n < 2:
+    if n < 2 * min_size:
         return None
-    gain, child = _best_edge(weights, group, sums)
+    gain, child = _best_edge(weights, group, sums, min_size)
     by_sign = [_of_side(weights, group, side) for side in (1, -1)]
-    if all(any(half.members) for half in by_sign):
+    if all(sum(half.members) >= min_size for half in by_sign):
         apart = sum(_mean_similarity(weights, half) for half in by_sign) - whole / n
         if apart > gain:
             return Split(apart, (by_sign[0], by_sign[1]))
-    return Split(gain, _halves(weights, group, child))
+    return None if child == root else Split(gain, _halves(weights, group, child))
 
 
 def _mean_similarity(weights: Weights, group: Group) -> float:
@@ -140,8 +145,9 @@ def _sums(weights: Weights, group: Group) -> _Sums:
     return _Sums(reach, within, count)
 
 
-def _best_edge(weights: Weights, group: Group, sums: _Sums) -> tuple[float, int]:
-    """The largest gain of cutting an edge of the group's part, and the node below that edge.
+def _best_edge(weights: Weights, group: Group, sums: _Sums, min_size: int) -> tuple[float, int]:
+    """The largest gain of cutting an edge of the group's part, and the node below that edge; the
+    root where no edge leaves halves of `min_size`.
 
     Top down: `total[v]` is the similarity of all members to `v`, so the pairs across the edge above
     `v` are `w_v reach[v] (total[parent] - w_v reach[v])`."""
@@ -154,7 +160,7 @@ def _best_edge(weights: Weights, group: Group, sums: _Sums) -> tuple[float, int]
         outside = total[parents[v]] - up
         total[v] = sums.reach[v] + weight[v] * outside
         m = sums.size[v]
-        if 0 < m < n:
+        if min_size <= m <= n - min_size:
             rest = whole - sums.within[v] - up * outside
             gain = sums.within[v] / m + rest / (n - m) - whole / n
             if gain > best[0]:

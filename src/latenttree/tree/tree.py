@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,7 +28,9 @@ from latenttree.tree.checks import (
 from latenttree.tree.collapsing import checked_support, contractible
 from latenttree.tree.cutting import cut_groups, edge_weights
 from latenttree.tree.drawing import Style, draw_text
+from latenttree.tree.frames import table_of
 from latenttree.tree.graph import graph_of
+from latenttree.tree.linkage import linkage_of
 from latenttree.tree.names import check_node_names, check_same_names, hidden_names
 from latenttree.tree.newick import parse_newick, write_newick
 from latenttree.tree.numbering import canonical_numbers, compact_hidden, merged_nodes
@@ -313,8 +315,9 @@ class Tree:
         sizes = self.split_sizes()
         return np.flatnonzero((sizes >= 2) & (self.n_observed - sizes >= 2))
 
-    def cut(self, n_groups: int, *, signed: bool = True) -> IntArray:
-        """``(p,)`` labels 0, 1, ... of ``n_groups`` groups of the observed nodes.
+    def cut(self, k: int, *, min_size: int = 1, signed: bool = True) -> IntArray:
+        """``(p,)`` labels 0, 1, ... of ``k`` groups of the observed nodes; of fewer where there are
+        no more of at least ``min_size`` members.
 
         Groups are chosen for a large mean similarity within them, where two nodes are as similar as
         `exp(-d / 2)` with `d` the length of the path between them less the edges of leaves, so that
@@ -322,21 +325,72 @@ class Tree:
         ``signed`` the similarity has the sign of the path: variables that exclude each other go to
         different groups, also where they hang from one hidden node. Without, a variable and its
         opposite are alike. Greedy, from one group on; see `latenttree.tree.cutting`.
-        ``O(n n_groups)`` at most, no matrix of pairs.
+        ``O(n k)`` at most, no matrix of pairs.
 
         >>> edges = [(0, 4), (1, 4), (2, 4), (3, 4)]
         >>> tree = Tree.build("abcd", edges, [1, 1, 1, 1], [1, -1, 1, -1])
         >>> tree.cut(2).tolist(), tree.cut(2, signed=False).tolist()
         ([0, 1, 0, 1], [0, 1, 1, 1])
         """
-        whole = isinstance(n_groups, int | np.integer) and not isinstance(n_groups, bool)
-        possible = whole and 1 <= n_groups <= self.n_observed
         remedy = f"give a whole number from 1 to the {self.n_observed} observed nodes"
-        check_option("n_groups", n_groups, possible, remedy)
+        for name, value in (("k", k), ("min_size", min_size)):
+            whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+            check_option(name, value, whole and 1 <= value <= self.n_observed, remedy)
         signs = self.signs if signed else np.ones_like(self.signs)
         leaf = (self.degree() == 1)[self.edges].any(axis=1)
         weights = edge_weights(self._root0, self.lengths, signs, leaf)
-        return cut_groups(weights, self._root0.order, self.n_observed, int(n_groups))
+        return cut_groups(weights, self._root0.order, self.n_observed, int(k), int(min_size))
+
+    def to_linkage(self, scale: Literal["length", "correlation"] = "length") -> FloatArray:
+        """``(p - 1, 4)`` the tree as a linkage of SciPy, for its dendrograms and for heat maps of
+        other libraries; leaf ``i`` is observed node ``i``.
+
+        The tree is hung from the middle of the longest path between observed nodes; an observed
+        inner node is a leaf at its place. Branches that meet at a node merge at twice the distance
+        from it to the farthest observed node below; three or more branches at the same height. So
+        every clade is higher than those in it by twice the length of an edge or more, and if all
+        observed nodes are as far from the root (an ultrametric tree), heights are the lengths of
+        the paths.
+
+        Parameters
+        ----------
+        scale : "length"; or "correlation": heights are ``1 - exp(-height)``, from 0 to 1. Where
+            lengths are ``-log |correlation|``, as of binary and real variables, this is
+            1 - |correlation|.
+
+        ``O(n log n)``.
+
+        >>> edges = [(0, 4), (1, 4), (2, 5), (3, 5), (4, 5)]
+        >>> Tree.build("abcd", edges, [1, 1, 2, 2, 2]).to_linkage().tolist()
+        [[0.0, 1.0, 2.0, 2.0], [2.0, 3.0, 4.0, 2.0], [4.0, 5.0, 5.0, 4.0]]
+        """
+        possible = isinstance(scale, str) and scale in ("length", "correlation")
+        check_option("scale", scale, possible, "choose 'length' or 'correlation'")
+        linkage = linkage_of(self._adjacency, self.lengths, self.n_observed)
+        if scale == "correlation":
+            linkage[:, 2] = -np.expm1(-linkage[:, 2])
+        return linkage
+
+    def to_frame(self, library: Literal["pandas", "polars"] = "pandas") -> Any:
+        """The edges as a DataFrame of pandas or polars, one row each in the order of `edges`:
+        names of the two ends, length, sign (0 where it has none), support (NaN where unknown), and
+        whether it is an inner edge, with two or more observed nodes on both sides."""
+        return table_of(self.edge_columns(), library)
+
+    def edge_columns(self) -> dict[Any, Any]:
+        """The columns of `to_frame`, by name."""
+        inner = np.zeros(self.n_edges, dtype=np.bool_)
+        inner[self.internal_edges()] = True
+        support = np.full(self.n_edges, np.nan) if self.support is None else self.support
+        names = np.array(self.names, dtype=object)
+        return {
+            "node_a": names[self.edges[:, 0]],
+            "node_b": names[self.edges[:, 1]],
+            "length": self.lengths,
+            "sign": self.signs.astype(np.int64),
+            "support": support,
+            "inner": inner,
+        }
 
     # ---- changed copies -------------------------------------------------------------
 

@@ -17,6 +17,9 @@ from latenttree.data.columns.vectors import Column
 from latenttree.data.containers.interface import Container, InputColumn, first_known
 from latenttree.errors import DataError
 
+TABLES = ("pandas", "polars")
+"""Libraries in whose DataFrames answers come."""
+
 FRAMES = ("pandas", "polars", "pyarrow", "modin", "cudf")
 
 
@@ -127,6 +130,15 @@ def frame_of(
         return _library("polars").DataFrame([_polars_series(v, c) for v, c in pairs])
     values = dict(zip(names, vectors, strict=True))
     return nw.from_dict(values, backend=library).to_native()
+
+
+def output_library(estimator: Any) -> str | None:
+    """The library of DataFrames that `set_output`, or scikit-learn's configuration, asks for; None
+    where neither asks for one."""
+    from sklearn.utils._set_output import _get_output_config
+
+    dense = _get_output_config("transform", estimator)["dense"]
+    return dense if dense in TABLES else None
 
 
 def _read_as(series: nw.Series[Any], levels: Any) -> bool:
