@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from benchmarks.data.corpora import CORPORA
 from benchmarks.data.counts import Counts, read_counts, split
@@ -26,8 +27,8 @@ WORDS_PER_TOPIC = 10
 
 ABOUT = f"""Four fifths of the documents are learned from, one fifth is held out. Words in more than
 half of the documents to learn from, and in fewer than two, are left out; of the others the most
-frequent are used, by all methods alike: counts by LDA and hLDA, tf-idf by NMF, presence by CorEx and
-latenttree. NPMI: the mean normalised pointwise mutual information of the {N_WORDS} first words of a
+frequent are used, by all methods alike: counts by LDA and hLDA, tf-idf by NMF, presence by CorEx
+and latenttree. NPMI: the mean normalised pointwise mutual information of the {N_WORDS} first words of a
 topic, pair by pair, in the documents that are held out (Bouma 2009; -1: never together, 0:
 independent, 1: always together), over all topics. "Different": the share of the words listed that
 are listed for the first time, since good topics that are repeated would score well too. Seconds are
@@ -130,8 +131,6 @@ def corex(train: Counts, sizes: list[int], seed: int) -> Lists:
     new = import_module("corextopic.corextopic").Corex
     lists = {}
     for n in sizes:
-        from scipy import sparse
-
         found = new(n_hidden=n, seed=seed).fit(sparse.csr_matrix(train.presence))
         listed = found.get_topics(n_words=N_WORDS)
         lists[n] = [[int(word[0]) for word in topic] for topic in listed if len(topic) > 1]
