@@ -117,7 +117,7 @@ class Description:
         """Rows of the table as texts, labels and states beyond those shown left out."""
         shown = self.states[:SHOWN_STATES]
         if not self.related:
-            return []
+            return [["no other variable tells anything about it"]]
         rows = [["variable", "bits", "label", *(f"in {state}" for state in shown)]]
         for each in self.related:
             spread = [np.ptp(row) if len(row) else 0.0 for row in each.values]
@@ -129,7 +129,7 @@ class Description:
         return rows
 
     def _repr_html_(self) -> str:
-        heading, *rows = self._cells() or [[]]
+        heading, *rows = self._cells()
         head = "".join(f"<th>{escape(cell)}</th>" for cell in heading)
         body = "".join(
             "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows

@@ -198,7 +198,7 @@ def search_all(
 
 @subroutine
 def _entropy(kind: Any, weight: Any) -> Any:
-    """Bits of a node with states, which bound what any other tells about it; infinite of numbers."""
+    """Bits of a node with states, which bound what others tell about it; infinite of numbers."""
     if kind != STATES:
         return np.inf
     total = 0.0

@@ -1,7 +1,7 @@
 """Topics: hidden nodes to read a whole model by, at levels of detail that nest.
 
 The hidden nodes of a level are a greedy cover of the variables (`covering.py`): each next one adds
-most to what the nearest of them tells about every variable. Those of a coarse level are thus the
+most to what the best of them tells about every variable. Those of a coarse level are thus the
 first of every finer one. A variable belongs to the hidden node of the finest level that tells most
 about it, a topic to the one of the level above that tells most about it, and a coarse topic has the
 variables of all the topics in it.
@@ -19,11 +19,11 @@ import numpy as np
 
 from latenttree.data import Schema
 from latenttree.data.containers import table_of
-from latenttree.engine.arrays import Ints
+from latenttree.engine.arrays import Floats, Ints
 from latenttree.errors import check_option, is_count
 from latenttree.interpretation.channels import STATES, Channels
 from latenttree.interpretation.covering import greedy_cover
-from latenttree.interpretation.information import Informative, most_informative
+from latenttree.interpretation.information import LEAST_BITS, Informative, most_informative
 from latenttree.interpretation.labels import item_name, marked
 from latenttree.phrases import counted
 from latenttree.tree import Tree
@@ -37,6 +37,15 @@ suits."""
 
 CONSIDERED = 64
 """Variables of a hidden node that count when topics are chosen: those it tells most about."""
+
+ENTROPY_POWER = 0.75
+"""What is told about a variable counts by its entropy to the power of minus this. With 0 the topics
+are those of frequent words, since these have most entropy; with 1 rare words count as much as
+frequent ones, and names of publishers become topics as soon as what the documents are about."""
+
+LISTED = 0.25
+"""A variable is listed for a topic to which it tells at least this share of what it tells about
+another topic of the same level."""
 
 LINES = 80
 """Lines of the text of topics; finer levels that do not fit are left out, and it says so."""
@@ -199,7 +208,8 @@ def topics_of(
         if i + 1 < len(sizes):
             own = np.where(own >= 0, parents[i][own], -1)
         above = parents[i - 1][: sizes[i]] if i else None
-        found = _Level(tree, channels, schema, chosen[: sizes[i]], told, own, above)
+        most = _most(told, sizes[i])
+        found = _Level(tree, channels, schema, chosen[: sizes[i]], told, own, most, above)
         levels.append(found.topics(n_words))
     return Topics(tuple(reversed(levels)), library)
 
@@ -230,8 +240,19 @@ def choose_nodes(tree: Tree, channels: Channels, n_topics: int, n_jobs: int = 1)
     """Hidden nodes in the order in which a greedy cover takes them."""
     hidden = np.arange(tree.n_observed, tree.n_nodes)
     near = most_informative(channels, hidden, CONSIDERED, n_jobs=n_jobs)
-    rows = greedy_cover(near.nodes, near.bits, len(channels.kinds), n_topics)
+    gains = near.bits / entropies(channels)[near.nodes] ** ENTROPY_POWER
+    rows = greedy_cover(near.nodes, gains, len(channels.kinds), n_topics)
     return [int(hidden[row]) for row in rows]
+
+
+def entropies(channels: Channels) -> Floats:
+    """(nodes of the channels,) bits of each node with states; 1 for a number, which has no bound
+    (a hidden node that explains three quarters of its variance tells one bit)."""
+    found = np.ones(len(channels.kinds))
+    for v in np.flatnonzero(channels.is_item & (channels.kinds == STATES)).tolist():
+        own = channels.of_own(v)
+        found[v] = max(-float(own @ np.log2(np.maximum(own, 1e-300))), LEAST_BITS)
+    return found
 
 
 def _told(channels: Channels, chosen: Sequence[int], n_jobs: int) -> Informative:
@@ -247,6 +268,14 @@ def _owners(told: Informative) -> Ints:
     own = np.full(int(nodes.max(initial=-1)) + 1, -1, dtype=np.int64)
     own[nodes[order]] = rows[order]
     return own
+
+
+def _most(told: Informative, n_coarse: int) -> Floats:
+    """(nodes of the channels,) the most that each tells about one of the first chosen nodes."""
+    nodes = told.nodes[:n_coarse]
+    found = np.zeros(int(told.nodes.max(initial=-1)) + 1)
+    np.maximum.at(found, nodes[nodes >= 0], told.bits[:n_coarse][nodes >= 0])
+    return found
 
 
 def _parents(
@@ -282,8 +311,8 @@ def _nearest(tree: Tree, marked_nodes: Sequence[int]) -> list[int]:
 
 @dataclass(frozen=True)
 class _Level:
-    """The topics of a level in the making: chosen nodes, what all variables tell about them, and
-    the topic that every variable belongs to."""
+    """The topics of a level in the making: chosen nodes, what all variables tell about them, the
+    topic that every variable belongs to, and the most that it tells about one of the level."""
 
     tree: Tree
     channels: Channels
@@ -291,6 +320,7 @@ class _Level:
     chosen: Sequence[int]
     told: Informative
     own: Ints
+    most: Floats
     above: Ints | None
 
     def topics(self, n_words: int) -> tuple[Topic, ...]:
@@ -299,14 +329,14 @@ class _Level:
         return tuple(sorted(found, key=lambda topic: -topic.n_variables))
 
     def _topic(self, i: int, n_words: int) -> Topic:
-        nodes = self.told.nodes[i]
-        at = np.flatnonzero((nodes >= 0) & (self.own[nodes] == i))[:n_words]
+        nodes, bits = self.told.nodes[i], self.told.bits[i]
+        at = np.flatnonzero((nodes >= 0) & (bits >= LISTED * self.most[nodes]))[:n_words]
         members = np.flatnonzero(self.own == i)
         return Topic(
             self.tree.names[self.chosen[i]],
             None if self.above is None else self.tree.names[self.chosen[self.above[i]]],
             tuple(item_name(self.schema, self.channels, v) for v in nodes[at].tolist()),
-            tuple(self.told.bits[i, at].tolist()),
+            tuple(bits[at].tolist()),
             tuple(self.told.directions[i, at].tolist()),
             highest_share(self.channels, self.chosen[i]),
             len(np.unique(self.channels.variables[members])),
