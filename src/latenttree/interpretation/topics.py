@@ -137,7 +137,8 @@ class Topics(Sequence[Topic]):
         return table_of({n: list(c) for n, c in zip(names, columns, strict=True)}, self.library)
 
     def inside(self, topic: Topic, level: int) -> list[Topic]:
-        """The topics of a level (from 0) that lie in a topic of the level above."""
+        """The topics of a level (from 0) that lie in a topic of the level above; one of them
+        is of the same hidden node, and texts do not repeat it."""
         return [other for other in self.levels[level] if other.parent == topic.name]
 
     def __str__(self) -> str:
@@ -152,9 +153,10 @@ class Topics(Sequence[Topic]):
 
     def _lines(self, topic: Topic, level: int, n_shown: int) -> list[str]:
         found = ["    " * level + str(topic)]
-        if level + 1 < n_shown:
-            for other in self.inside(topic, level + 1):
-                found += self._lines(other, level + 1, n_shown)
+        while level + 1 < n_shown:
+            level += 1
+            for other in self.inside(topic, level):
+                found += [] if other.name == topic.name else self._lines(other, level, n_shown)
         return found
 
     def __repr__(self) -> str:
@@ -170,10 +172,14 @@ class Topics(Sequence[Topic]):
         words = ", ".join(map(escape, topic.marked_words))
         known = escape(str(topic).rsplit("  [", 1)[-1].removesuffix("]"))
         line = f"{words} <small style='opacity:.6'>{known}</small>"
-        finer = self.inside(topic, level + 1) if level + 1 < len(self.levels) else []
-        if not finer:
+        inner = "".join(
+            self._html(other, finer)
+            for finer in range(level + 1, len(self.levels))
+            for other in self.inside(topic, finer)
+            if other.name != topic.name
+        )
+        if not inner:
             return f"<div style='margin-left:1.2em'>{line}</div>"
-        inner = "".join(self._html(other, level + 1) for other in finer)
         return f"<details style='margin-left:1.2em'><summary>{line}</summary>{inner}</details>"
 
 
