@@ -40,7 +40,7 @@ def checked_names(tree: Tree, names: Mapping[int, Any]) -> Tree:
         if taken != v:
             what = f"the name {name!r} belongs to another node"
             raise DataError(what, "choose a name that no node has", value=name, option="name")
-    return tree.rename(names)
+    return tree.rename({v: str(name) for v, name in names.items()})
 
 
 def names_by_words(

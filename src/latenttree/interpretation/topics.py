@@ -205,7 +205,7 @@ def topics_of(
     chosen = choose_nodes(tree, channels, max(sizes, default=0), n_jobs)
     if not chosen:
         return Topics((), library)
-    sizes = sorted({min(size, len(chosen)) for size in sizes})
+    sizes = tuple(sorted({min(size, len(chosen)) for size in sizes}))
     told = _told(channels, chosen, n_jobs)
     parents = [_parents(tree, channels, chosen, size, n_jobs) for size in sizes[:-1]]
     own = _owners(told)
