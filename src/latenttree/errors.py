@@ -19,6 +19,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from numbers import Integral
 from typing import Any, Self
 
 
@@ -184,6 +185,11 @@ def check_option(name: str, value: Any, is_valid: bool, remedy: str, problem: st
     if getattr(value, "shape", None):
         what = Text(Option(name), f" is {described(value)}")
     raise DataError(what, remedy, value=value, option=name)
+
+
+def is_count(value: Any) -> bool:
+    """Whether a value is a whole number from 1 on."""
+    return not isinstance(value, bool) and isinstance(value, Integral) and int(value) >= 1
 
 
 def _with_row(text: str, old: int, new: int) -> Text:

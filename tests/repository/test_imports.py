@@ -35,6 +35,7 @@ ORDER = (
     "report",
     "queries",
     "tables",
+    "interpretation",
     "evaluation",
     "io",
     "plots",

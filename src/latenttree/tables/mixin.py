@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from latenttree.data import Schema, check_weights
-from latenttree.data.containers.frames import output_library
+from latenttree.data.containers import library_of_tables
 from latenttree.engine import resolve_jobs
 from latenttree.errors import DataError, check_option
 from latenttree.model.tree_model import TreeModel
@@ -229,7 +229,7 @@ class TableMixin:
     # --- small helpers -----------------------------------------------------------------
 
     def _library(self) -> str | None:
-        return output_library(self)
+        return library_of_tables(self)
 
     def _check_tables(self) -> None:
         if hasattr(self, "tree_") and not hasattr(self, "model_"):

@@ -16,6 +16,7 @@ from latenttree.data.containers.frames import (
     as_frame,
     frame_of,
     levels_of,
+    library_of_tables,
 )
 from latenttree.data.containers.interface import Container, InputColumn, block_form, dtype_name
 
@@ -33,4 +34,5 @@ __all__ = [
     "dtype_name",
     "frame_of",
     "levels_of",
+    "library_of_tables",
 ]

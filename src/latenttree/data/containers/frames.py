@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
+from sklearn import get_config
 
 from latenttree.data.checks import resolve_names
 from latenttree.data.columns.codes import objects
@@ -132,15 +134,6 @@ def frame_of(
     return nw.from_dict(values, backend=library).to_native()
 
 
-def output_library(estimator: Any) -> str | None:
-    """The library of DataFrames that `set_output`, or scikit-learn's configuration, asks for; None
-    where neither asks for one."""
-    from sklearn.utils._set_output import _get_output_config
-
-    dense = _get_output_config("transform", estimator)["dense"]
-    return dense if dense in TABLES else None
-
-
 def _read_as(series: nw.Series[Any], levels: Any) -> bool:
     """Whether values read as these categories do: dates, for example, become numbers in NumPy."""
     known = set(levels.to_numpy().tolist())
@@ -244,3 +237,14 @@ def _check_levels(columns: Any) -> None:
         what += ", a variable has one name"
         remedy = "join them: X.columns = ['/'.join(map(str, c)) for c in X.columns]"
         raise DataError(what, remedy, value=first)
+
+
+def library_of_tables(estimator: Any) -> str:
+    """The library of the tables that an estimator returns: "polars" after
+    `set_output(transform="polars")`, for it or in the configuration of scikit-learn; else "pandas",
+    or "polars" where pandas is not installed."""
+    chosen = getattr(estimator, "_sklearn_output_config", {}).get("transform")
+    chosen = chosen or get_config()["transform_output"]
+    if chosen in ("pandas", "polars"):
+        return str(chosen)
+    return "polars" if not find_spec("pandas") and find_spec("polars") else "pandas"
