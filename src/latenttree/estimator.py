@@ -29,6 +29,7 @@ from latenttree.goodness_of_fit.stage import judge_fit
 from latenttree.model.gaussian import GaussianTreeModel
 from latenttree.model.tree_model import TreeModel
 from latenttree.partial_fit import PartialFitMixin
+from latenttree.plots.mixin import PlotMixin
 from latenttree.queries import QueryMixin
 from latenttree.refinement.stage import refine
 from latenttree.report import Diagnostics, diagnose
@@ -40,7 +41,6 @@ from latenttree.structure.learn import Structure, Structures
 from latenttree.structure.resampling import estimate_support
 from latenttree.structure.stage import learn_structures, rival_structures
 from latenttree.tree import Tree
-from latenttree.tree.collapsing import SHOWN_SUPPORT
 
 if TYPE_CHECKING:
     from latenttree.io.archive import Saved
@@ -49,7 +49,7 @@ FEWEST_STATES = 2
 """States of a hidden variable, at least."""
 
 
-class LatentTree(PartialFitMixin, QueryMixin, BaseEstimator):
+class LatentTree(PartialFitMixin, QueryMixin, PlotMixin, BaseEstimator):
     """Learn the hidden variables behind a table, and the tree that connects all variables.
 
     Parameters
@@ -356,20 +356,6 @@ class LatentTree(PartialFitMixin, QueryMixin, BaseEstimator):
         if schema.named:
             model.feature_names_in_ = np.asarray(schema.input_names, dtype=object)
         return model
-
-    def plot(
-        self,
-        layout: Literal["radial", "top_down"] = "radial",
-        *,
-        min_support: float = SHOWN_SUPPORT,
-        **options: Any,
-    ) -> Any:
-        """Draw the tree with matplotlib, edge width by support, negative edges dashed; returns the
-        axes. Inner edges of less support than `min_support` are contracted; 0 draws all."""
-        check_is_fitted(self, "tree_")
-        from latenttree.plots.tree_figure import plot_tree
-
-        return plot_tree(self.tree_.collapse(min_support), layout, **options)
 
     def to_newick(self, *, signs: bool = False, min_support: float = 0.0) -> str:
         """The tree as Newick text, without inner edges of less support than `min_support`; with

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from latenttree.cli.commands import Fit
-from latenttree.cli.pictures import check_picture_path, save_tree_picture
+from latenttree.cli.pictures import save_tree_picture
 from latenttree.cli.printing import new_console, print_file, print_notes
 from latenttree.cli.summary import print_fit, supported
 from latenttree.cli.training_data import read_training, record_of
@@ -18,6 +18,7 @@ from latenttree.data import Table
 from latenttree.data.files.fasta import is_fasta
 from latenttree.errors import Caution
 from latenttree.io.treefile import check_tree_path, save_tree
+from latenttree.plots.canvas import check_picture_path
 
 if TYPE_CHECKING:
     from latenttree.estimator import LatentTree

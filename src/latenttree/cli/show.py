@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from latenttree.cli.commands import Show
-from latenttree.cli.pictures import check_picture_path, save_tree_picture
+from latenttree.cli.pictures import save_tree_picture
 from latenttree.cli.printing import new_console, new_table, print_notes
 from latenttree.cli.summary import print_neighbours, print_stages, print_summary, supported
 from latenttree.cli.terminal import can_print
@@ -20,6 +20,7 @@ from latenttree.errors import DataError
 from latenttree.io.treefile import SavedTree, load_tree
 from latenttree.io.zip_archive import ZipReader
 from latenttree.phrases import counted
+from latenttree.plots.canvas import check_picture_path
 from latenttree.tree import Tree
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ def _drawing(tree: Tree, lengths: bool, max_lines: int) -> str:
     shown = support == 0
     shown[tree.internal_edges()] = True
     shown &= ~np.isnan(support)
-    above = tree.parent_edges(min(tree.n_observed, tree.n_nodes - 1)).tolist()
+    above = tree.parent_edges(tree.centre()).tolist()
     notes = {v: f"[{support[e]:.2f}]" for v, e in enumerate(above) if e >= 0 and shown[e]}
     style: Literal["unicode", "ascii"] = (
         "unicode" if can_print("\u251c\u2500\u2514\u2502") else "ascii"

@@ -29,6 +29,7 @@ from latenttree.tree.collapsing import checked_support, contractible
 from latenttree.tree.cutting import cut_groups, edge_weights
 from latenttree.tree.drawing import Style, draw_text
 from latenttree.tree.graph import graph_of
+from latenttree.tree.layout import centre_of
 from latenttree.tree.names import check_node_names, check_same_names, hidden_names
 from latenttree.tree.newick import parse_newick, write_newick
 from latenttree.tree.numbering import canonical_numbers, compact_hidden, merged_nodes
@@ -243,6 +244,11 @@ class Tree:
     def _root0(self) -> ParentEdges:
         return breadth_first(self._adjacency, 0)
 
+    def centre(self) -> int:
+        """The middle node of a longest path, counted in edges: where drawings hang the tree from.
+        ``O(n)``."""
+        return centre_of(self._adjacency)
+
     def path(self, a: str | int, b: str | int) -> list[int]:
         """The nodes from ``a`` to ``b``, both included."""
         parents = self._root0.parents
@@ -448,8 +454,8 @@ class Tree:
         max_depth: int | None = 100,
         notes: Mapping[int, str] | None = None,
     ) -> str:
-        """A text drawing, hung from ``root`` (the first hidden node unless given). Behind a name,
-        ``(-)`` marks a negative edge above it.
+        """A text drawing, hung from ``root`` (the `centre` of the tree unless given). Behind a
+        name, ``(-)`` marks a negative edge above it.
 
         Parameters
         ----------
@@ -465,7 +471,7 @@ class Tree:
         ├── b
         └── c
         """
-        rooted = self._rooted(self._text_root() if root is None else root)
+        rooted = self._rooted(self.centre() if root is None else root)
         labels = list(self.names)
         for v in rooted.order[1:].tolist():
             labels[v] += NEGATIVE if self.signs[rooted.edges[v]] < 0 else ""
@@ -522,5 +528,5 @@ class Tree:
         return graph_of(self.names, self.n_observed, self.edges, self.lengths, self.signs, known)
 
     def _text_root(self) -> int:
-        """The node that texts hang the tree from: the first hidden one, if there is one."""
+        """The node that Newick text hangs the tree from: the first hidden one, if there is one."""
         return min(self.n_observed, self.n_nodes - 1)
