@@ -74,6 +74,7 @@ class FitConfig:
     def from_params(cls, params: dict[str, Any], baselines: dict[str, Baseline]) -> FitConfig:
         """The configuration of an estimator with these parameters (`get_params`)."""
         chosen = dict(params)
+        check_verbose(chosen["verbose"])
         check_choice("structure", chosen["structure"], ("lrg", *baselines))
         return cls(
             baseline=baselines.get(chosen["structure"]),
@@ -103,6 +104,14 @@ class FitConfig:
 def check_choice(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
     """Raise where an option is none of those allowed."""
     check_option(name, value, value in allowed, f"choose one of {list(allowed)}", " is unknown")
+
+
+def check_verbose(verbose: Any) -> None:
+    """Raise where `verbose` says nothing."""
+    known = (
+        verbose == "auto" if isinstance(verbose, str) else isinstance(verbose, Integral | np.bool_)
+    )
+    check_option("verbose", verbose, known, "choose 'auto', True or False", " is unknown")
 
 
 def check_structure_options(min_support: Any, epsilon: Any, *, automatic: bool = False) -> None:

@@ -156,8 +156,9 @@ class LatentTree(PartialFitMixin, QueryMixin, PlotMixin, BaseEstimator):
         order of the rows.
     n_jobs : int or None
         Number of threads; None uses all cores.
-    verbose : bool, default=False
-        Show the stages and their times while they run.
+    verbose : "auto" (default) or bool
+        "auto": after two seconds one line shows the running stage, at terminals and in notebooks
+        only. True shows all stages and their times, False nothing.
 
     Attributes
     ----------
@@ -225,7 +226,7 @@ class LatentTree(PartialFitMixin, QueryMixin, PlotMixin, BaseEstimator):
         memory_limit: int | str | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
-        verbose: bool = False,
+        verbose: bool | Literal["auto"] = "auto",
     ) -> None:
         self.n_states = n_states
         self.hidden = hidden

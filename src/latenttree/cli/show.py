@@ -127,7 +127,7 @@ def _print_node(console: Console, saved: Saved, name: str) -> None:
     hidden = v >= model.tree.n_observed
     values = values_of(model, schema, v)
     kind = "hidden" if hidden else "observed"
-    size = f"{len(values.texts)} states" if values.sums_to_one else values.family
+    size = counted(len(values.texts), "state") if values.sums_to_one else values.family
     console.print(f"[bold]{escape(name)}[/bold], {kind}, {size}", highlight=False)
     table = new_table("value", values.symbol, header_style="bold")
     _add_values(table, values, model.marginal(v)[:, None])

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from numpy.typing import NDArray
+from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_is_fitted
 
 from latenttree.data import Schema
@@ -245,3 +246,16 @@ class PlotMixin:
         panels = plot_diagnostics(self.tree_, self.diagnostics_, figsize)
         save_figure(panels[0].figure, path)
         return panels
+
+    # --- notebooks ---------------------------------------------------------------------
+
+    def _repr_html_(self) -> str:
+        """What was learned; scikit-learn's diagram before the fit."""
+        if not hasattr(self, "tree_"):
+            return str(estimator_html_repr(self))
+        from latenttree.plots.notebook import model_html
+
+        return model_html(repr(self), self.tree_, self.diagnostics_)
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        return {"text/plain": repr(self), "text/html": self._repr_html_()}

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from latenttree.errors import DataError, check_option
+from latenttree.phrases import counted
 from latenttree.tree.checks import (
     as_edges,
     as_lengths,
@@ -29,7 +30,7 @@ from latenttree.tree.collapsing import checked_support, contractible
 from latenttree.tree.cutting import cut_groups, edge_weights
 from latenttree.tree.drawing import Style, draw_text
 from latenttree.tree.graph import graph_of
-from latenttree.tree.layout import centre_of
+from latenttree.tree.layout import centre_of, layout_of
 from latenttree.tree.names import check_node_names, check_same_names, hidden_names
 from latenttree.tree.newick import parse_newick, write_newick
 from latenttree.tree.numbering import canonical_numbers, compact_hidden, merged_nodes
@@ -45,6 +46,7 @@ from latenttree.tree.rooting import (
     path_to_root,
 )
 from latenttree.tree.signs import SignArray, contracted_signs, path_signs, signs_agree
+from latenttree.tree.svg import MOST_NODES, tree_svg
 
 if TYPE_CHECKING:
     import networkx
@@ -443,6 +445,18 @@ class Tree:
     def __repr__(self) -> str:
         shown = ", ".join(self.observed_names[:3]) + (", ..." if self.n_observed > 3 else "")
         return f"Tree({self.n_observed} observed ({shown}), {self.n_hidden} hidden)"
+
+    def _repr_svg_(self) -> str | None:
+        """A small picture for notebooks; None where the tree is too large for one."""
+        if self.n_nodes > MOST_NODES:
+            return None
+        layout = layout_of(self._rooted(self.centre()), self.n_observed)
+        return tree_svg(layout, self.names, self.n_observed, self.edges, self.signs)
+
+    def _repr_html_(self) -> str:
+        """What notebooks show: the sizes of the tree, and its small picture."""
+        sizes = f"{counted(self.n_observed, 'observed node')}, {self.n_hidden:,} hidden"
+        return f"<div>Tree: {sizes}</div>{self._repr_svg_() or ''}"
 
     def draw(
         self,
