@@ -108,9 +108,8 @@ def check_choice(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
 
 def check_verbose(verbose: Any) -> None:
     """Raise where `verbose` says nothing."""
-    known = (
-        verbose == "auto" if isinstance(verbose, str) else isinstance(verbose, Integral | np.bool_)
-    )
+    known = isinstance(verbose, Integral | np.bool_)
+    known |= isinstance(verbose, str) and verbose == "auto"
     check_option("verbose", verbose, known, "choose 'auto', True or False", " is unknown")
 
 

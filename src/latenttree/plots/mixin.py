@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from numpy.typing import NDArray
+from sklearn import get_config
 from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_is_fitted
 
@@ -258,4 +259,5 @@ class PlotMixin:
         return model_html(repr(self), self.tree_, self.diagnostics_)
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        return {"text/plain": repr(self), "text/html": self._repr_html_()}
+        html = {"text/html": self._repr_html_()} if get_config()["display"] == "diagram" else {}
+        return {"text/plain": repr(self)} | html
