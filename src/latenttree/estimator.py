@@ -26,6 +26,7 @@ from latenttree.engine.memory import first_fit_done, give_back_freed, memory_byt
 from latenttree.errors import DataError
 from latenttree.evaluation.baselines import BASELINES
 from latenttree.goodness_of_fit.stage import judge_fit
+from latenttree.interpretation.mixin import InterpretationMixin
 from latenttree.model.gaussian import GaussianTreeModel
 from latenttree.model.tree_model import TreeModel
 from latenttree.partial_fit import PartialFitMixin
@@ -49,7 +50,7 @@ FEWEST_STATES = 2
 """States of a hidden variable, at least."""
 
 
-class LatentTree(PartialFitMixin, QueryMixin, PlotMixin, BaseEstimator):
+class LatentTree(PartialFitMixin, InterpretationMixin, QueryMixin, PlotMixin, BaseEstimator):
     """Learn the hidden variables behind a table, and the tree that connects all variables.
 
     Parameters

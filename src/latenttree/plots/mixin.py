@@ -195,6 +195,37 @@ class PlotMixin:
         save_figure(axes.figure, path)  # type: ignore[arg-type]
         return axes
 
+    def plot_topics(
+        self,
+        level: int | None = None,
+        *,
+        n_words: int = 8,
+        figsize: Size = None,
+        max_label: int = 22,
+        path: Path = None,
+    ) -> NDArray[Any]:
+        """Draw the topics of a level, a panel each; returns an array of their axes.
+
+        The bars are the information, in bits, of the variables that tell most about a topic; pale
+        ones are of variables that its samples have less of. The titles have the share of samples
+        in the highest state. A note says how many topics are left out.
+
+        Parameters
+        ----------
+        level : number of topics, as for `topics`; None for the coarsest level.
+        n_words : variables of each topic.
+        max_label : most characters of a name.
+        figsize, path : as in `plot`.
+        """
+        check_figsize(figsize)
+        check_picture_path(path)
+        from latenttree.plots.topics_figure import plot_topics
+
+        topics = self.topics(n_words, level)  # type: ignore[attr-defined]  # a method of another base
+        panels = plot_topics(topics.levels[0] if topics.levels else (), figsize, max_label)
+        save_figure(panels[0].figure, path)
+        return panels
+
     def plot_heatmap(
         self,
         X: Any = None,
