@@ -259,6 +259,6 @@ def rgb(color: str) -> Floats:
     return np.array([int(color[i : i + 2], 16) for i in (1, 3, 5)]) / 255
 
 
-def faded(colors: Floats, share: float = 0.72) -> Floats:
+def faded(colors: Floats, share: float = 0.62) -> Floats:
     """Colours mixed with white."""
     return np.asarray((1 - share) * colors + share)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from latenttree.plots.canvas import literal, shortened, widest
 from latenttree.plots.colors import EDGE, INK, Coloring, color_map
 from latenttree.plots.style import support_width
@@ -15,19 +17,31 @@ if TYPE_CHECKING:
 DASHES = (0, (2.2, 1.4))
 """Of negative edges: told apart without colour."""
 
-FONT = 7.5  # points
+FONT = 7.5  # points, in figures of up to `PLAIN` inches; larger figures are shown smaller
+PLAIN, LARGEST_FONT = 9.0, 15.0
 MOST_CHARACTERS = 44  # of an entry
 BAR = 70.0  # points that a colour bar takes, with its numbers
 
 
-def legend_width(coloring: Coloring) -> float:
-    """Points that a legend beside a picture takes; 0 where colours need none."""
+def font_in(inches: float) -> float:
+    """Size in points of the font of legends in a figure of so many inches."""
+    return float(np.clip(FONT * inches / PLAIN, FONT, LARGEST_FONT))
+
+
+def _font(ax: Axes) -> float:
+    box = ax.get_window_extent()
+    return font_in(min(box.width, box.height) / ax.figure.dpi)
+
+
+def legend_width(coloring: Coloring, inches: float) -> float:
+    """Points that a legend beside a picture of `inches` takes; 0 where colours need none."""
+    font = font_in(inches) + 1
     if coloring.scale:
         return BAR
     if not coloring.entries:
         return 0.0
     texts = [shortened(text, MOST_CHARACTERS) for text, _ in coloring.entries]
-    return widest([*texts, coloring.title], FONT + 1) + 40
+    return widest([*texts, coloring.title], font) + 5 * font
 
 
 def draw_key(ax: Axes, *, support: bool, signs: bool, above: bool = False) -> None:
@@ -47,18 +61,14 @@ def draw_key(ax: Axes, *, support: bool, signs: bool, above: bool = False) -> No
         texts,
         title="support" if support else None,
         **_placed("right", above, len(texts)),
-        **_LOOK,
+        **_look(_font(ax)),
         handlelength=2.2 if signs else 1.6,
     )
 
 
-_LOOK: dict[str, Any] = {
-    "frameon": False,
-    "fontsize": FONT,
-    "title_fontsize": FONT,
-    "labelcolor": INK,
-    "borderaxespad": 0.1,
-}
+def _look(font: float) -> dict[str, Any]:
+    plain = {"frameon": False, "labelcolor": INK, "borderaxespad": 0.1}
+    return plain | {"fontsize": font, "title_fontsize": font}
 
 
 def _placed(side: str, above: bool, n_columns: int) -> dict[str, Any]:
@@ -85,7 +95,7 @@ def draw_colors(ax: Axes, coloring: Coloring, *, beside: bool, above: bool = Fal
     place = _placed("left", above, _columns(ax, coloring) if above else 1)
     if beside:
         place = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)}
-    look = _LOOK | {"fontsize": FONT + 1, "title_fontsize": FONT + 1}
+    look = _look(_font(ax) + 1)
     key = ax.get_legend()
     ax.legend(
         marks, texts, title=literal(coloring.title) or None, **place, **look, handletextpad=0.2
@@ -99,17 +109,20 @@ def draw_colors(ax: Axes, coloring: Coloring, *, beside: bool, above: bool = Fal
 def _columns(ax: Axes, coloring: Coloring) -> int:
     """Entries that fit side by side above the axes, with room for the key."""
     inch = ax.get_window_extent().width / ax.figure.dpi
+    return _columns_in(coloring, 72 * inch)
+
+
+def _columns_in(coloring: Coloring, width: float) -> int:
     texts = [shortened(text, MOST_CHARACTERS) for text, _ in coloring.entries]
-    return max(1, int((72 * inch - 180) / (widest(texts, FONT + 1) + 30)))
+    return max(1, int((width - 180) / (widest(texts, FONT + 1) + 30)))
 
 
 def rows_above(coloring: Coloring, width: float) -> int:
     """Lines of the legend above axes of `width` points."""
     if not coloring.entries:
         return 2
-    texts = [shortened(text, MOST_CHARACTERS) for text, _ in coloring.entries]
-    columns = max(1, int((width - 180) / (widest(texts, FONT + 1) + 30)))
-    return max(2, -(-len(texts) // columns) + bool(coloring.title))
+    rows = -(-len(coloring.entries) // _columns_in(coloring, width))
+    return max(2, rows + bool(coloring.title))
 
 
 def _draw_bar(ax: Axes, coloring: Coloring, *, beside: bool) -> None:
@@ -123,8 +136,9 @@ def _draw_bar(ax: Axes, coloring: Coloring, *, beside: bool) -> None:
     inset = ax.inset_axes(place)
     bar = ax.figure.colorbar(values, cax=inset, orientation="vertical" if beside else "horizontal")
     bar.outline.set_visible(False)
-    inset.tick_params(labelsize=FONT, length=2, color=INK, labelcolor=INK)
-    inset.set_title(literal(coloring.title), fontsize=FONT + 1, color=INK, loc="left")
+    font = _font(ax)
+    inset.tick_params(labelsize=font, length=2, color=INK, labelcolor=INK)
+    inset.set_title(literal(coloring.title), fontsize=font + 1, color=INK, loc="left")
 
 
 def draw_note(ax: Axes, sentences: Sequence[str]) -> None:
@@ -137,6 +151,6 @@ def draw_note(ax: Axes, sentences: Sequence[str]) -> None:
             transform=ax.transAxes,
             ha="left",
             va="bottom",
-            fontsize=FONT,
+            fontsize=_font(ax),
             color="#7a818c",
         )

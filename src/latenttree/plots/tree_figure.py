@@ -32,7 +32,14 @@ from latenttree.plots.labels import (
     node_texts,
 )
 from latenttree.plots.layout import children_and_parents, rooted_layout
-from latenttree.plots.legends import draw_colors, draw_key, draw_note, legend_width, rows_above
+from latenttree.plots.legends import (
+    draw_colors,
+    draw_key,
+    draw_note,
+    font_in,
+    legend_width,
+    rows_above,
+)
 from latenttree.plots.marks import (
     draw_edges,
     draw_hanging_names,
@@ -51,6 +58,7 @@ if TYPE_CHECKING:
 TreeLayout = Literal["radial", "top_down"]
 
 FONT_RANGE = (4.0, 10.0)  # points
+INNER_FONT_RANGE = (6.0, 10.0)
 INNER = 0.62
 """Names of observed nodes nearer to the middle than this stand beside them, where they fit."""
 NOTE_LINE = 11.0  # points
@@ -138,7 +146,8 @@ def plot_tree(
     _explain(axes, picture, coloring, layout, widths is not None, own=ax is None)
     if title:
         pad = 12 if layout == "radial" else 12 + NOTE_LINE * _rows(axes, coloring)
-        axes.set_title(literal(title), color=INK, fontsize=13, fontweight="bold", pad=pad)
+        font = 1.7 * font_in(min(size_in_points(axes)) / 72)
+        axes.set_title(literal(title), color=INK, fontsize=font, fontweight="bold", pad=pad)
     save_figure(axes.figure, path)  # type: ignore[arg-type]
     return axes
 
@@ -199,7 +208,9 @@ def new_axes(
     as soon as nobody holds it.
     """
     width, height = figsize or _natural_size(tree, layout)
-    beside = legend_width(coloring) / 72 if coloring is not None and layout == "radial" else 0.0
+    beside = 0.0
+    if coloring is not None and layout == "radial":
+        beside = legend_width(coloring, min(width, height)) / 72
     total = width if figsize else width + beside
     figure = new_figure((total, height), pyplot)
     if layout == "radial":
@@ -239,7 +250,8 @@ def draw_radial(ax: Axes, picture: TreePicture, notes: Sequence[str] = ()) -> No
     ax.set_xlim(-width / 2 / reach, width / 2 / reach)
     ax.set_ylim(-height / 2 / reach, height / 2 / reach)
     draw_edges(ax, tree, style, _radial_curves(tree, rooted, angle, radius), reach)
-    inner, boxes = _inner_names(picture, xy * reach, radius, font)
+    inner_font = float(np.clip(1.5 * font, *INNER_FONT_RANGE))
+    inner, boxes = _inner_names(picture, xy * reach, radius, inner_font)
     n_named = len(inner)
     if picture.labels:
         rest = style.priority[~np.isin(style.priority, inner)]
@@ -248,8 +260,8 @@ def draw_radial(ax: Axes, picture: TreePicture, notes: Sequence[str] = ()) -> No
         draw_leaders(ax, angle[shown], radius[shown], style.node_colors[shown])
         draw_radial_names(ax, picture.texts, shown, angle, font, 6 / reach, style)
         n_named += len(shown)
-    hidden = _hidden_names(picture, xy * reach, boxes, font)
-    draw_inner_names(ax, picture.texts, [*inner, *hidden], xy, font, style, tree.n_observed)
+    hidden = _hidden_names(picture, xy * reach, boxes, inner_font)
+    draw_inner_names(ax, picture.texts, [*inner, *hidden], xy, inner_font, style, tree.n_observed)
     draw_nodes(ax, tree, xy, style, 2 * np.pi * reach / tree.n_observed)
     draw_note(ax, [*notes, *_names_left_out(picture, n_named, len(hidden))])
     ax.set_aspect("equal")
