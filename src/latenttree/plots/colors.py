@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from latenttree.engine.arrays import Floats, Ints
 from latenttree.errors import DataError, Option, Text
+from latenttree.plots.canvas import shortened
 from latenttree.plots.layout import groups
 from latenttree.tree import Tree
 from latenttree.tree.layout import RootedLayout
@@ -34,8 +35,8 @@ PALETTE = (
 )
 """Told apart with any colour vision (Okabe and Ito; Tol)."""
 
-N_TYPICAL = 3
-"""Variables that stand for a group in a legend."""
+N_TYPICAL, MAX_NAME = 3, 14
+"""Variables that stand for a group in a legend, and characters of each."""
 
 
 @dataclass(frozen=True)
@@ -191,7 +192,7 @@ def _by_groups(tree: Tree, label: Ints) -> Coloring:
     n_groups = int(label.max()) + 1
     for g in range(n_groups):
         members = order[label[order] == g]
-        typical = ", ".join(tree.names[v] for v in members[:N_TYPICAL])
+        typical = ", ".join(shortened(tree.names[v], MAX_NAME) for v in members[:N_TYPICAL])
         more = len(members) - N_TYPICAL
         text = typical + (f" and {more} more" if more > 0 else "")
         entries.append((text, tuple(_group_color(g, n_groups))))

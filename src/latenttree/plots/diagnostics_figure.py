@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 N_WORST = 8  # pairs that are named
 MAX_NAME = 18
 MOST_STAGES = 10
+WIDE = 100.0
+"""A larger ratio of numbers takes a logarithmic axis."""
 
 
 def plot_diagnostics(
@@ -59,7 +61,9 @@ def _draw_trace(ax: Axes, tree: Tree, report: Diagnostics) -> None:
     trace, held_out = np.array(report.log_likelihood_trace), np.array(report.held_out_trace)
     done = "converged" if report.converged else "stopped before it converged"
     if len(trace) > 2:
-        ax.semilogy(np.maximum(trace[-1] - trace[:-1], 1e-6), color=PALETTE[0], lw=1.6)
+        left = np.maximum(trace[-1] - trace[:-1], 1e-6)
+        ax.plot(left, color=PALETTE[0], lw=1.6)
+        ax.set_yscale("log" if left.max() > WIDE * left.min() else "linear")
         ax.set_title(f"log-likelihood still to gain at each EM step; {done}")
         ax.set_xlabel("step", fontsize=8.5, color=INK)
     elif len(held_out) > 1:

@@ -193,7 +193,7 @@ def _explain(figure: Figure, ax: Axes, image: Any, observed: bool) -> None:
     bar.tick_params(labelsize=7.5, length=2, labelcolor=INK, color=INK)
     text = "correlation that the tree implies"
     if observed:
-        text = "correlation: above the diagonal as the tree implies, below as observed"
+        text = "correlation above the diagonal: as the tree implies\nbelow: as observed"
     figure.text(
-        box.x0 + 1.35 / width, box.y1 + 0.06 / height, text, fontsize=8.5, color=INK, va="bottom"
+        box.x0 + 1.35 / width, box.y1 + 0.06 / height, text, fontsize=7.5, color=INK, va="bottom"
     )

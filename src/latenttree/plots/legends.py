@@ -19,7 +19,7 @@ DASHES = (0, (2.2, 1.4))
 
 FONT = 7.5  # points, in figures of up to `PLAIN` inches; larger figures are shown smaller
 PLAIN, LARGEST_FONT = 9.0, 15.0
-MOST_CHARACTERS = 44  # of an entry
+MOST_CHARACTERS = 60  # of an entry
 BAR = 70.0  # points that a colour bar takes, with its numbers
 
 
