@@ -14,6 +14,7 @@ from latenttree.model.pair_moments import Model, implied_covariance
 from latenttree.plots.canvas import literal, new_figure, shortened, widest
 from latenttree.plots.colors import INK
 from latenttree.plots.layout import children_and_parents, rooted_layout
+from latenttree.plots.parts import without_small_parts
 from latenttree.tree import Tree
 from latenttree.tree.layout import RootedLayout
 
@@ -87,7 +88,6 @@ def _by_variable(values: Floats, scores: list[Score]) -> Floats:
 
 
 def plot_heatmap(
-    tree: Tree,
     model: Model,
     families: Any,
     rows: Rows | None = None,
@@ -97,21 +97,24 @@ def plot_heatmap(
     title: str | None = None,
 ) -> Axes:
     """See `PlotMixin.plot_heatmap`."""
+    tree = without_small_parts(model.tree)
     rooted = rooted_layout(tree)
-    order = ordered_variables(tree, rooted)
-    scores = scores_of(model, families, order)
+    order = [model.tree.index(tree.names[v]) for v in ordered_variables(tree, rooted)]
+    scores = scores_of(model, families, np.array(order))
     shown = np.array([score.variable for score in scores], dtype=np.int64)
     values = implied_correlations(model, scores)
     if rows is not None:
         lower = np.tril_indices(len(values), -1)
         values[lower] = observed_correlations(scores, rows)[lower]
-    texts = [shortened(tree.names[v], max_label) for v in shown.tolist()]
+    texts = [shortened(model.tree.names[v], max_label) for v in shown.tolist()]
     figure, left, main = _axes(texts, figsize)
     _draw_dendrogram(left, tree, rooted)
     image = _draw_matrix(main, values, texts)
     _explain(figure, main, image, rows is not None)
-    if len(shown) < tree.n_observed:
-        note = f"{len(shown):,} of {tree.n_observed:,} variables, evenly along the tree"
+    if len(shown) < model.tree.n_observed:
+        note = f"{len(shown):,} of {model.tree.n_observed:,} variables, evenly along the tree"
+        if tree is not model.tree:
+            note += "; none of those that depend on no other"
         figure.text(0.01, 0.005, note, fontsize=7.5, color="#7a818c", va="bottom")
     if title:
         figure.suptitle(literal(title), color=INK, fontsize=13, fontweight="bold")
@@ -156,7 +159,7 @@ def _draw_dendrogram(ax: Axes, tree: Tree, rooted: RootedLayout) -> None:
         ],
         axis=1,
     )
-    width = float(np.clip(60 / tree.n_observed, 0.3, 1.0))
+    width = float(np.clip(150 / tree.n_observed, 0.08, 1.0))
     ax.add_collection(LineCollection(list(corners), colors=INK, linewidths=width))
     ax.set_xlim(-0.02, 1.02)
     ax.set_ylim(tree.n_observed, 0)

@@ -27,7 +27,7 @@ def draw_edges(ax: Axes, tree: Tree, style: TreeStyle, curves: Floats, reach: fl
     radius ``reach``."""
     from matplotlib.collections import LineCollection
 
-    crowd = float(np.clip(3 * reach / tree.n_observed / 4, 0.45, 1.0))
+    crowd = float(np.clip(3 * reach / tree.n_observed / 4, 0.2, 1.0))
     for chosen, line in ((tree.signs >= 0, "-"), (tree.signs < 0, DASHES)):
         if chosen.any():
             ax.add_collection(

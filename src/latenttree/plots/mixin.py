@@ -53,6 +53,7 @@ class PlotMixin:
         max_label: int = 28,
         lengths: bool = False,
         min_support: float = SHOWN_SUPPORT,
+        independent: bool | None = None,
         title: str | None = None,
         ax: Axes | None = None,
         path: Path = None,
@@ -79,6 +80,8 @@ class PlotMixin:
         max_label : most characters of a name.
         lengths : place nodes by the lengths of edges instead of by their number.
         min_support : inner edges of less support are contracted; 0 draws all.
+        independent : whether to draw variables that depend on no other, or on a single one; by
+            default in trees of up to 200 variables.
         title : above the picture.
         ax : matplotlib axes to draw into; a new figure otherwise.
         path : also write the figure to this file: .png, .svg or .pdf.
@@ -99,6 +102,7 @@ class PlotMixin:
             max_label=max_label,
             lengths=lengths,
             min_support=min_support,
+            independent=independent,
             title=title,
             ax=ax,
             path=path,
@@ -255,7 +259,6 @@ class PlotMixin:
 
         rows = None if X is None else self.schema_.rows(X, handle_unknown=self.handle_unknown)
         axes = plot_heatmap(
-            self.model_.tree,
             self.model_,
             self.schema_.families,
             rows,

@@ -58,6 +58,8 @@ def tree_style(
     grey = np.tile(rgb(HIDDEN), (tree.n_hidden, 1))
     nodes = np.vstack([coloring.colors, grey])
     edges = _edge_colors(tree, rooted, coloring)
+    if tree.support is not None:  # no dependence
+        edges[tree.support == 0] = faded(rgb(EDGE), 0.4)
     pendant = (tree.edges < tree.n_observed).any(axis=1)
     widths = np.where(pendant, 1.1, 1.5) if support is None else _widths(tree, support)
     order = naming_order(tree, coloring.group)

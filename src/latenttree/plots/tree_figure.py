@@ -48,6 +48,7 @@ from latenttree.plots.marks import (
     draw_nodes,
     draw_radial_names,
 )
+from latenttree.plots.parts import MOST_DRAWN, without_small_parts
 from latenttree.plots.style import TreeStyle, tree_style
 from latenttree.tree import Tree
 from latenttree.tree.layout import RootedLayout, angles, polar_to_xy, radii
@@ -96,6 +97,7 @@ def plot_tree(
     max_label: int = 28,
     lengths: bool = False,
     min_support: float = 0.0,
+    independent: bool | None = None,
     title: str | None = None,
     ax: Axes | None = None,
     path: str | os.PathLike[str] | None = None,
@@ -120,6 +122,8 @@ def plot_tree(
     max_label : most characters of a name.
     lengths : place nodes by edge lengths instead of by number of edges.
     min_support : inner edges of less support are contracted; a note says how many.
+    independent : whether to draw variables that depend on no other, or on a single one; by default
+        in trees of up to 200 variables.
     title : above the picture.
     ax : where to draw; a new figure otherwise.
     path : also write the figure to this file: .png, .svg or .pdf.
@@ -128,8 +132,8 @@ def plot_tree(
     check_figsize(figsize)
     check_picture_path(path)
     given = None if isinstance(support, bool | np.bool_) else np.asarray(support, dtype=float)
-    whole, known = tree, _with_support(tree, given)
-    tree = known if known.support is None or not min_support else known.collapse(min_support)
+    whole = _with_support(tree, given)
+    tree, notes = _shown(whole, min_support, independent)
     rooted = rooted_layout(
         tree, lengths=lengths, root=None if root is None else node_number(tree, root, "root")
     )
@@ -140,7 +144,6 @@ def plot_tree(
     texts = node_texts(tree, labels, max_label)
     picture = TreePicture(tree, rooted, style, texts, labels is not False, hidden_labels, lengths)
     axes = ax or new_axes(tree, layout, coloring, figsize, title=bool(title), pyplot=True)
-    notes = _contracted(whole, tree, min_support)
     draw = draw_radial if layout == "radial" else draw_top_down
     draw(axes, picture, notes)
     _explain(axes, picture, coloring, layout, widths is not None, own=ax is None)
@@ -169,10 +172,22 @@ def _with_support(tree: Tree, support: Floats | None) -> Tree:
     return tree.with_evidence(support=support)
 
 
-def _contracted(whole: Tree, shown: Tree, min_support: float) -> list[str]:
-    """How many edges are not drawn, in a sentence."""
+def _shown(tree: Tree, min_support: float, independent: bool | None) -> tuple[Tree, list[str]]:
+    """The part of a tree that is drawn, and sentences on what is not."""
+    notes = []
+    whole = tree
+    if not independent:
+        whole = without_small_parts(tree, MOST_DRAWN if independent is None else 0)
+    n = tree.n_observed - whole.n_observed
+    if n:
+        notes.append(f"{counted(n, 'variable')} that depend on none or one other left out")
+    if whole.support is None or not min_support:
+        return whole, notes
+    shown = whole.collapse(min_support)
     n = whole.n_edges - shown.n_edges
-    return [f"{counted(n, 'edge')} of support below {min_support:g} contracted"] if n else []
+    if n:
+        notes.append(f"{counted(n, 'edge')} of support below {min_support:g} contracted")
+    return shown, notes
 
 
 def _explain(

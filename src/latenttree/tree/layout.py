@@ -115,13 +115,14 @@ def _slots(rooted: ParentEdges, n_observed: int) -> tuple[FloatArray, IntArray]:
     children = children_by_smallest(rooted, [*range(p), *[p] * n_hidden])
     start, slots = np.zeros(len(parents)), np.zeros(len(parents))
     for node in order.tolist():
-        cursor, half = start[node], len(children[node]) // 2
-        for i, child in enumerate([*children[node], -1]):
-            if i == half and node < p:
-                slots[node] = cursor + 0.5
-                cursor += 1
-            if child >= 0:
-                start[child] = cursor
-                cursor += size[child]
+        cursor, middle = start[node], start[node] + (size[node] - 1) / 2
+        waits = node < p
+        for child in children[node]:
+            if waits and cursor + size[child] / 2 >= middle:
+                slots[node], cursor, waits = cursor + 0.5, cursor + 1, False
+            start[child] = cursor
+            cursor += size[child]
+        if waits:
+            slots[node] = cursor + 0.5
     slots[p:] = (start + size / 2)[p:]
     return slots, size
