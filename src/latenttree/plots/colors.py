@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -68,7 +67,7 @@ def colored_by(tree: Tree, rooted: RootedLayout, color_by: Any) -> Coloring:
     if color_by is None:
         group = groups(tree, rooted)
         return Coloring(_walk_colors(group, rooted.slots), group)
-    if isinstance(color_by, Integral) and not isinstance(color_by, bool):
+    if isinstance(color_by, int | np.integer) and not isinstance(color_by, bool):
         return _by_groups(tree, _cut(tree, int(color_by)))
     values, title = values_by_variable(tree, color_by, "color_by")
     numbers = _as_numbers(values)

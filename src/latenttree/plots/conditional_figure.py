@@ -78,8 +78,9 @@ def plot_around(
     panels = [figure.add_subplot(rows, columns, i + 1) for i in range(len(shown))]
     for i, (u, ax) in enumerate(zip(shown, panels, strict=True)):
         plot_conditional(model, schema, u, v, ax, max_label)
-        if i and ax.get_legend() is not None:
-            ax.get_legend().remove()
+        legend = ax.get_legend()
+        if i and legend is not None:
+            legend.remove()
     left = f", {len(near) - len(shown)} more neighbours" if len(near) > len(shown) else ""
     title = f"given {literal(tree.names[v])}{left}"
     figure.suptitle(title, color=INK, fontsize=11, fontweight="bold")

@@ -47,7 +47,7 @@ def _draw_support(ax: Axes, tree: Tree, report: Diagnostics) -> None:
     if not known.size:
         _say(ax, "no inner edges")
         return
-    ax.hist(known, bins=np.linspace(0, 1, 21), color=PALETTE[0], rwidth=0.92)
+    ax.hist(known, bins=20, range=(0, 1), color=PALETTE[0], rwidth=0.92)
     median = float(np.median(known))
     ax.axvline(median, color=INK, lw=1, ls=(0, (3, 2)))
     ax.text(median, 0.98, f" {median:.2f} ", transform=ax.get_xaxis_transform(), va="top",

@@ -101,7 +101,7 @@ def draw_colors(ax: Axes, coloring: Coloring, *, beside: bool, above: bool = Fal
         marks, texts, title=literal(coloring.title) or None, **place, **look, handletextpad=0.2
     )
     colors = ax.get_legend()
-    if key is not None:
+    if key is not None and colors is not None:
         ax.add_artist(colors)
         ax.legend_ = key
 

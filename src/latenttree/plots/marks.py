@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -167,7 +167,7 @@ def halo(width: float = 2.0) -> list[object]:
     return [withStroke(linewidth=width, foreground="white")]
 
 
-def _emphasis(style: TreeStyle, node: int) -> dict[str, str]:
+def _emphasis(style: TreeStyle, node: int) -> dict[str, Any]:
     """Dark text; where some nodes are highlighted those are bold and the others pale."""
     if not style.highlight:
         return {"color": INK}

@@ -202,7 +202,11 @@ def _draw_names(
 ) -> None:
     """Names beyond the ends of branches along the ray, above inner nodes horizontally."""
     for i, text in enumerate(texts):
-        look = {"color": HIDDEN if hidden[i] else INK, "zorder": 5, "path_effects": halo(2.5)}
+        look: dict[str, Any] = {
+            "color": HIDDEN if hidden[i] else INK,
+            "zorder": 5,
+            "path_effects": halo(2.5),
+        }
         if inner[i]:
             weight = "bold" if i == 0 else "normal"
             x, y = xy[i] + np.array([0, 9 / reach])

@@ -80,13 +80,13 @@ def _with_enough_neighbours(n_observed: int, edges: list[_Edge]) -> list[_Edge]:
     todo = [v for v in near if v >= n_observed]
     while todo:
         v = todo.pop()
-        if len(near[v]) == 1:
+        if len(near.get(v, ())) == 1:
             (i,) = near.pop(v)
             u = found[i].a + found[i].b - v
             del found[i]
             near[u].discard(i)
             todo += [u] if u >= n_observed else []
-        elif len(near[v]) == 2:
+        elif len(near.get(v, ())) == 2:
             i, j = near.pop(v)
             one, other = found[i], found.pop(j)
             u, w = one.a + one.b - v, other.a + other.b - v
