@@ -22,12 +22,18 @@ def save_picture(console: Console, figure: Figure, path: Path) -> None:
     print_file(console, "picture", path)
 
 
-def save_tree_picture(console: Console, tree: Tree, options: PictureOptions) -> None:
-    """Draw a tree into the file that ``--plot`` names, if it names one."""
+def save_tree_picture(
+    console: Console, tree: Tree, options: PictureOptions, min_support: float
+) -> None:
+    """Draw a tree, without inner edges of less support, into the file that ``--plot`` names, if it
+    names one."""
     if options.plot is None:
         return
 
-    from latenttree.plots.tree_figure import new_axes, plot_tree
+    from matplotlib import pyplot
 
-    axes = plot_tree(tree, options.layout, ax=new_axes(tree, options.layout))
-    save_picture(console, axes.figure, options.plot)  # type: ignore[arg-type]
+    from latenttree.plots.tree_figure import plot_tree
+
+    axes = plot_tree(tree, options.layout, min_support=min_support, path=options.plot)
+    pyplot.close(axes.figure)  # type: ignore[arg-type]
+    print_file(console, "picture", options.plot)

@@ -14,7 +14,13 @@ from rich.table import Table
 from latenttree.cli.commands import Show
 from latenttree.cli.pictures import save_tree_picture
 from latenttree.cli.printing import new_console, new_table, print_notes
-from latenttree.cli.summary import print_neighbours, print_stages, print_summary, supported
+from latenttree.cli.summary import (
+    print_neighbours,
+    print_stages,
+    print_summary,
+    shown_support,
+    supported,
+)
 from latenttree.cli.terminal import can_print
 from latenttree.errors import DataError
 from latenttree.io.treefile import SavedTree, load_tree
@@ -46,7 +52,7 @@ def run(asked: Show) -> None:
     if shown.n_nodes <= MAX_DRAWN if asked.draw is None else asked.draw:
         # Plain print: rich would wrap the lines and read names in brackets as markup.
         print("\n" + _drawing(shown, asked.lengths, asked.max_lines))
-    save_tree_picture(console, shown, asked.picture)
+    save_tree_picture(console, saved.tree, asked.picture, shown_support(asked.min_support))
 
 
 def _print_tree(
