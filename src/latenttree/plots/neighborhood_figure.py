@@ -100,7 +100,7 @@ def plot_neighborhood(
     draw_dots(axes, xy[1:], colors[1:], size=7, rim=0.8, zorder=3)
     draw_dots(axes, xy[:1], colors[:1], size=12, rim=1.5, rim_color=INK, zorder=4)
     _draw_names(axes, texts, inner, shown.nodes >= tree.n_observed, angle, xy, reach)
-    _note(axes, tree, shown, int(radius))
+    _note(axes, shown)
     if title:
         axes.set_title(literal(title), color=INK, fontsize=13, fontweight="bold")
     axes.set_aspect("equal")
@@ -230,9 +230,10 @@ def _draw_names(
         )
 
 
-def _note(ax: Axes, tree: Tree, shown: Neighborhood, radius: int) -> None:
+def _note(ax: Axes, shown: Neighborhood) -> None:
     n_left = int(shown.beyond.sum())
     if not n_left:
         return
-    far = counted(radius, "edge")
-    draw_note(ax, [f"{counted(n_left, 'more variable')} beyond the dotted ends ({far} shown)"])
+    left = counted(n_left, "more variable")
+    far = counted(int(shown.depths.max()), "edge")
+    draw_note(ax, [f"{left} beyond the dotted ends; nodes up to {far} away"])
