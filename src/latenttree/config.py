@@ -89,6 +89,7 @@ class FitConfig:
     def from_params(cls, params: dict[str, Any], baselines: dict[str, Baseline]) -> FitConfig:
         """The configuration of an estimator with these parameters (`get_params`)."""
         chosen, structure = dict(params), params["structure"]
+        check_verbose(chosen["verbose"])
         if is_newick(structure):
             Tree.from_newick(structure)  # raises where the text is damaged, before any work
         elif not isinstance(structure, Tree):
@@ -133,6 +134,13 @@ def check_choice(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
         remedy += f", or pass {OWN_TREE[name]}"
     possible = (value is None or isinstance(value, str)) and value in allowed
     check_option(name, value, possible, remedy, " is unknown")
+
+
+def check_verbose(verbose: Any) -> None:
+    """Raise where `verbose` says nothing."""
+    known = isinstance(verbose, Integral | np.bool_)
+    known |= isinstance(verbose, str) and verbose == "auto"
+    check_option("verbose", verbose, known, "choose 'auto', True or False", " is unknown")
 
 
 def check_structure_options(min_support: Any, epsilon: Any, *, automatic: bool = False) -> None:

@@ -74,7 +74,11 @@ class Caution(Text):
 
 
 class DataWarning(UserWarning):
-    """Data that can be used, but are read in a way that may surprise."""
+    """Data that can be used, but are read in a way that may surprise.
+
+    All warnings about data are of this class. `warnings.simplefilter("ignore", DataWarning)`
+    silences them, `simplefilter("error", DataWarning)` makes them errors.
+    """
 
 
 def render(text: str, words: Callable[[Option | Phrase], str]) -> str:

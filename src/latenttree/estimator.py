@@ -30,6 +30,7 @@ from latenttree.interpretation.mixin import InterpretationMixin
 from latenttree.model.gaussian import GaussianTreeModel
 from latenttree.model.tree_model import TreeModel
 from latenttree.partial_fit import PartialFitMixin
+from latenttree.plots.mixin import PlotMixin
 from latenttree.queries import QueryMixin
 from latenttree.refinement.stage import refine
 from latenttree.report import Diagnostics, diagnose
@@ -42,7 +43,6 @@ from latenttree.structure.resampling import estimate_support
 from latenttree.structure.stage import learn_structures, rival_structures
 from latenttree.tables import TableMixin
 from latenttree.tree import Tree
-from latenttree.tree.collapsing import SHOWN_SUPPORT
 
 if TYPE_CHECKING:
     from latenttree.io.archive import Saved
@@ -51,7 +51,9 @@ FEWEST_STATES = 2
 """States of a hidden variable, at least."""
 
 
-class LatentTree(PartialFitMixin, QueryMixin, TableMixin, InterpretationMixin, BaseEstimator):
+class LatentTree(
+    PartialFitMixin, QueryMixin, TableMixin, InterpretationMixin, PlotMixin, BaseEstimator
+):
     """Learn the hidden variables behind a table, and the tree that connects all variables.
 
     Parameters
@@ -161,8 +163,9 @@ class LatentTree(PartialFitMixin, QueryMixin, TableMixin, InterpretationMixin, B
         order of the rows.
     n_jobs : int or None
         Number of threads; None uses all cores.
-    verbose : bool, default=False
-        Show the stages and their times while they run.
+    verbose : "auto" (default) or bool
+        "auto": after two seconds one line shows the running stage, at terminals and in notebooks
+        only. True shows all stages and their times, False nothing.
 
     Attributes
     ----------
@@ -230,7 +233,7 @@ class LatentTree(PartialFitMixin, QueryMixin, TableMixin, InterpretationMixin, B
         memory_limit: int | str | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
-        verbose: bool = False,
+        verbose: bool | Literal["auto"] = "auto",
     ) -> None:
         self.n_states = n_states
         self.hidden = hidden
@@ -365,20 +368,6 @@ class LatentTree(PartialFitMixin, QueryMixin, TableMixin, InterpretationMixin, B
         if schema.named:
             model.feature_names_in_ = np.asarray(schema.input_names, dtype=object)
         return model
-
-    def plot(
-        self,
-        layout: Literal["radial", "top_down"] = "radial",
-        *,
-        min_support: float = SHOWN_SUPPORT,
-        **options: Any,
-    ) -> Any:
-        """Draw the tree with matplotlib, edge width by support, negative edges dashed; returns the
-        axes. Inner edges of less support than `min_support` are contracted; 0 draws all."""
-        check_is_fitted(self, "tree_")
-        from latenttree.plots.tree_figure import plot_tree
-
-        return plot_tree(self.tree_.collapse(min_support), layout, **options)
 
     def to_newick(self, *, signs: bool = False, min_support: float = 0.0) -> str:
         """The tree as Newick text, without inner edges of less support than `min_support`; with

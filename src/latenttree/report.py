@@ -6,6 +6,7 @@ import warnings
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from latenttree.engine.memory import peak_memory
 from latenttree.errors import Option, Text
 from latenttree.goodness_of_fit import TreeFit
 from latenttree.model.tree_model import TreeModel
-from latenttree.phrases import listed, sizes_in_words, support_in_words
+from latenttree.phrases import counted, listed, sizes_in_words, support_in_words
 from latenttree.refinement.fitted import Fitted
 from latenttree.search.stage import Learned
 from latenttree.structure.learn import Structure
@@ -41,13 +42,14 @@ MANY_NUMBERS = 4
 """Different numbers of states from which on these are only summarised."""
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Diagnostics:
     """Evidence behind a learned tree.
 
     Attributes
     ----------
     n_states : the most states, or dimensions, of a hidden variable.
+    gaussian : whether hidden variables are real vectors, with dimensions instead of states.
     hidden_states : (n_hidden,) number of states, or dimensions, of every hidden variable; less than
         `n_states` where the data support fewer, or its branches have fewer configurations.
     n_states_evidence : with `n_states="auto"`, one row for each possible direction: held-out
@@ -95,6 +97,7 @@ class Diagnostics:
     """
 
     n_states: int
+    gaussian: bool = False
     hidden_states: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     n_states_evidence: NDArray[Any] | None = None
     support: Floats = field(default_factory=lambda: np.empty(0))
@@ -147,11 +150,42 @@ class Diagnostics:
         """Number of sweeps of the component that took most."""
         return max((len(changes) for changes in self.sweeps), default=0)
 
-    def __str__(self) -> str:
+    @property
+    def sizes(self) -> str:
+        """Numbers of states, or dimensions, in words."""
         sizes = self.hidden_states if len(self.hidden_states) else [self.n_states]
+        return sizes_in_words(sizes, "dimension" if self.gaussian else "state")
+
+    def __repr__(self) -> str:
+        return f"Diagnostics({'; '.join(self.headlines())})"
+
+    def headlines(self) -> list[str]:
+        """What was learned, in a few phrases."""
+        lines = [f"{counted(len(self.hidden_states), 'hidden variable')} of {self.sizes}"]
+        uncertain = self.support[(self.support > 0) & (self.support < 1)]
+        if uncertain.size:
+            lines.append(f"median support of uncertain edges {np.median(uncertain):.2f}")
+        if self.fit is not None:
+            lines.append(self.fit.summary())
+        lines.append(f"{sum(self.stage_seconds.values()):.1f} s")
+        if self.messages:
+            lines.append(counted(len(self.messages), "message"))
+        return lines
+
+    def _repr_html_(self) -> str:
+        """What notebooks show: phrases, messages, and the rest folded."""
+        lines = "".join(f"<li>{escape(line)}</li>" for line in self.headlines())
+        notes = "".join(f"<li>{escape(note)}</li>" for note in self.messages)
+        return (
+            f"<div><b>Diagnostics</b><ul>{lines}</ul>"
+            + (f"<b>Messages</b><ul>{notes}</ul>" if notes else "")
+            + f"<details><summary>more</summary><pre>{escape(str(self))}</pre></details></div>"
+        )
+
+    def __str__(self) -> str:
         support = support_in_words(self.support_method, self.n_resamples)
         lines = [
-            f"{sizes_in_words(sizes)}; {self.n_unmeasurable:,} of {self.n_pairs:,} pairs "
+            f"{self.sizes}; {self.n_unmeasurable:,} of {self.n_pairs:,} pairs "
             f"unmeasurable; {len(self.group_sizes):,} groups of up to "
             f"{max(self.group_sizes, default=0)}; "
             f"{self.n_sweeps} sweeps",
@@ -215,6 +249,7 @@ def diagnose(
 def _describe_model(report: Diagnostics, fitted: Fitted) -> None:
     """Fill in what is known of the parameters; warn where EM did not converge."""
     report.condition, report.effective_samples = fitted.condition, fitted.effective_samples
+    report.gaussian = not isinstance(fitted.model, TreeModel)
     report.hidden_states = np.asarray(fitted.model.dims[fitted.model.tree.n_observed :])
     report.n_states = int(report.hidden_states.max(initial=report.n_states))
     report.log_likelihood_trace, report.held_out_trace = fitted.trace, fitted.held_out
@@ -353,7 +388,7 @@ def states_summary(model: TreeModel) -> list[str]:
         names = [model.tree.names[model.tree.n_observed + i] for i in np.flatnonzero(states == k)]
         have = "has" if len(names) == 1 else "have"
         lines.append(
-            f"{listed(names, SHOWN)} {have} {k} states of {most}: the data do not tell more apart "
-            "there"
+            f"{listed(names, SHOWN)} {have} {counted(k, 'state')} of {most}: the data do not "
+            "tell more apart there"
         )
     return lines

@@ -18,7 +18,7 @@ def test_centre_is_the_middle_of_a_longest_path(tree: Tree) -> None:
     hops = np.array(
         [[len(tree.path(a, b)) - 1 for b in range(tree.n_nodes)] for a in range(tree.n_nodes)]
     )
-    assert hops[layout.centre(tree)].max() == (hops.max() + 1) // 2
+    assert hops[tree.centre()].max() == (hops.max() + 1) // 2
 
 
 @given(trees)

@@ -16,9 +16,9 @@ from tests.plots.pictures import check_edges_meet_nodes, check_no_overlap, dots,
 from tests.plots.trees import STAR, random_tree
 
 from latenttree.errors import DataError
+from latenttree.plots.colors import FAINT
 from latenttree.plots.layout import anchored
 from latenttree.plots.pixel_figure import plot_pixel_tree
-from latenttree.plots.style import FAINT
 
 CELLS = np.column_stack(np.unravel_index(np.arange(60), (8, 8)))
 

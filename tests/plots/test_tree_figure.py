@@ -11,6 +11,9 @@ import pytest
 
 mpl.use("Agg")
 
+import itertools
+
+from matplotlib import pyplot
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from tests.plots.pictures import (
     check_edges_meet_nodes,
@@ -24,6 +27,7 @@ from tests.reference import layouts
 
 from latenttree.errors import DataError
 from latenttree.plots import layout
+from latenttree.plots.style import edges_between
 from latenttree.plots.tree_figure import new_axes, plot_tree
 from latenttree.tree import Tree
 
@@ -61,6 +65,16 @@ def test_names_stand_beyond_their_nodes() -> None:
         assert np.hypot(*place) > 1
         # A leaf lies on the unit circle, so its ray has its own coordinates as direction.
         np.testing.assert_allclose(place / np.hypot(*place), node, atol=1e-9)
+
+
+@pytest.mark.parametrize("how", ["radial", "top_down"])
+def test_any_node_may_be_the_root(how: Any) -> None:
+    tree = random_tree(30, 1)
+    ax = plot_tree(tree, how, root="variable 7", ax=new_axes(tree, how))
+    xy = dots(ax, tree)[tree.index("variable 7")]
+    middle = [0.0, 0.0] if how == "radial" else [xy[0], 0.0]
+    np.testing.assert_allclose(xy, middle, atol=1e-9)
+    check_edges_meet_nodes(ax, tree)
 
 
 def test_a_thousand_variables_lose_names_not_large_groups() -> None:
@@ -136,6 +150,57 @@ def test_names_can_be_left_out() -> None:
     assert not plot_tree(STAR, labels=False, ax=new_axes(STAR, "radial")).texts
 
 
+def test_names_in_other_words() -> None:
+    shown = {"a": "apples", "nobody": "x"}
+    ax = plot_tree(STAR, labels=shown, ax=new_axes(STAR, "radial"))
+    assert sorted(text.get_text() for text in ax.texts) == ["apples", "b", "c", "d", "e"]
+    ax = plot_tree(STAR, labels=str.upper, ax=new_axes(STAR, "top_down"))
+    assert sorted(text.get_text() for text in ax.texts) == list("ABCDE")
+
+
+def test_dollars_are_no_formulas(tmp_path: Path) -> None:
+    tree = Tree.build(["$a", "b$", "$x^$"], [(0, 3), (1, 3), (2, 3)], [1.0, 1.0, 1.0])
+    ax = plot_tree(tree, path=tmp_path / "dollars.svg", ax=new_axes(tree, "radial"))
+    assert sorted(text.get_text() for text in ax.texts) == [r"\$a", r"\$x^\$", r"b\$"]
+
+
+def test_hidden_names_and_highlighted_nodes() -> None:
+    tree = random_tree(30, 1)
+    ax = plot_tree(tree, hidden_labels=True, ax=new_axes(tree, "radial"))
+    texts = {text.get_text() for text in ax.texts}
+    assert len(texts & set(tree.hidden_names)) > tree.n_hidden / 2
+    ax = plot_tree(tree, highlight=["h3", "variable 2"], ax=new_axes(tree, "radial"))
+    bold = {text.get_text() for text in ax.texts if text.get_weight() == "bold"}
+    assert bold == {"h3", "variable 2"}
+
+
+def test_edges_between_highlighted_nodes_stand_out() -> None:
+    tree = random_tree(30, 1)
+    chosen = np.zeros(tree.n_nodes, dtype=bool)
+    chosen[[2, 9, 17]] = True
+    ends = [tree.path(a, b) for a, b in ((2, 9), (2, 17), (9, 17))]
+    on_paths = {frozenset(pair) for path in ends for pair in itertools.pairwise(path)}
+    expected = [frozenset(edge) in on_paths for edge in tree.edges.tolist()]
+    assert edges_between(tree, chosen).tolist() == expected
+
+
+def test_contracted_edges_and_names_left_out_are_said() -> None:
+    tree = random_tree(1000, 0)
+    support = np.ones(tree.n_edges)
+    support[tree.internal_edges()[:5]] = 0.1
+    ax = plot_tree(tree.with_evidence(support=support), min_support=0.5, figsize=(6, 6))
+    notes = next(text.get_text() for text in ax.texts if "contracted" in text.get_text())
+    assert "5 edges of support below 0.5 contracted" in notes
+    assert "of 1,000 names fit" in notes
+    pyplot.close(ax.figure)
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
+def test_the_picture_is_written(suffix: str, tmp_path: Path) -> None:
+    plot_tree(STAR, ax=new_axes(STAR, "radial"), path=tmp_path / f"tree.{suffix}")
+    assert (tmp_path / f"tree.{suffix}").stat().st_size > 1000
+
+
 def test_long_names_are_cut() -> None:
     names = ["a" * 28, "b" * 29, "c"]
     tree = Tree.build(names, [(0, 3), (1, 3), (2, 3)], [1.0, 1.0, 1.0])
@@ -144,8 +209,6 @@ def test_long_names_are_cut() -> None:
 
 
 def test_without_axes_there_is_a_new_figure() -> None:
-    from matplotlib import pyplot
-
     ax = plot_tree(STAR)
     assert ax.figure.number in pyplot.get_fignums()
     pyplot.close(ax.figure)
@@ -155,6 +218,23 @@ def test_bad_arguments() -> None:
     with pytest.raises(DataError, match="pass 'radial' or 'top_down'") as caught:
         plot_tree(STAR, "spiral")  # type: ignore[arg-type]
     assert (caught.value.place.option, caught.value.value) == ("layout", "spiral")
+    for option, value in (
+        ("root", "nobody"),
+        ("highlight", ["a", "nobody"]),
+        ("labels", {"nobody": "x"}),
+        ("labels", 3),
+        ("max_label", 1),
+        ("figsize", 8),
+        ("color_by", [1, 2]),
+        ("color_by", {"nobody": 1}),
+        ("color_by", 9),
+        ("color_by", "red"),
+    ):
+        with pytest.raises(DataError) as caught:
+            plot_tree(STAR, **{option: value})
+        assert caught.value.place.option == option
     with pytest.raises(DataError, match=r"has shape \(2,\) for 5 edges") as caught:
         plot_tree(STAR, support=[1, 1])
     assert (caught.value.place.option, caught.value.value) == ("support", (2,))
+    with pytest.raises(DataError, match="no picture file"):
+        plot_tree(STAR, path="tree.txt")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from latenttree.engine.arrays import Floats
-from latenttree.plots.layout import angles, polar_to_xy, radii, rooted_layout
+from latenttree.plots.layout import rooted_layout
 from latenttree.tree import Tree
+from latenttree.tree.layout import angles, polar_to_xy, radii
 
 
 def radial(tree: Tree, *, lengths: bool = False) -> Floats:

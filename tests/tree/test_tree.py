@@ -130,14 +130,14 @@ def test_contract_refuses_to_merge_observed_nodes(tree: Tree, edges: list[int]) 
 
 
 def test_draw(tree: Tree) -> None:
-    assert tree.draw().splitlines() == [
-        "h0",
-        "├── a",
-        "├── b",
-        "└── h1",
-        "    ├── c",
-        "    └── e",
-        "        └── d",
+    assert tree.draw().splitlines() == [  # the longest path is a, h0, h1, e, d
+        "h1",
+        "├── c",
+        "├── e",
+        "│   └── d",
+        "└── h0",
+        "    ├── a",
+        "    └── b",
     ]
     assert tree.draw(lengths=True, root="c").splitlines() == [
         "c",

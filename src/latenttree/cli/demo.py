@@ -13,11 +13,12 @@ from sklearn.metrics import mutual_info_score
 
 from latenttree.cli.commands import Demo
 from latenttree.cli.fit import learn
-from latenttree.cli.pictures import check_picture_path, save_figure
+from latenttree.cli.pictures import save_picture
 from latenttree.cli.printing import new_console
 from latenttree.cli.summary import print_fit
 from latenttree.engine.arrays import Bools, Floats, Ints
 from latenttree.estimator import LatentTree
+from latenttree.plots.canvas import check_picture_path
 from latenttree.tree import Tree
 from latenttree.tree.collapsing import SHOWN_SUPPORT
 
@@ -55,7 +56,7 @@ def run(asked: Demo) -> None:
     console.print(_neighbours_line(model.tree_, data.cells))
     console.print(_hidden_line(model, data), highlight=False)
     console.print(_held_out_line(data, asked.threads), highlight=False)
-    save_figure(console, _figure(model, data), asked.out)
+    save_picture(console, _figure(model, data), asked.out)
 
 
 def _load() -> Digits:

@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from latenttree.cli.commands import Fit
-from latenttree.cli.pictures import check_picture_path, save_tree_picture
+from latenttree.cli.pictures import save_tree_picture
 from latenttree.cli.printing import new_console, print_file, print_notes
-from latenttree.cli.summary import print_fit, supported
+from latenttree.cli.summary import print_fit, shown_support
 from latenttree.cli.training_data import read_training, record_of
 from latenttree.data import Table
 from latenttree.data.files.fasta import is_fasta
 from latenttree.errors import Caution
 from latenttree.io.treefile import check_tree_path, save_tree
+from latenttree.plots.canvas import check_picture_path
 
 if TYPE_CHECKING:
     from latenttree.estimator import LatentTree
@@ -40,8 +41,8 @@ def run(asked: Fit) -> None:
     model = learn(table, learning.threads, n_states=n_states, **learning.arguments())
     print_fit(console, model, table.notes, asked.verbose)
     _save(console, model, asked.out)
-    shown = supported(model.tree_, asked.learning.min_support)
-    save_tree_picture(console, shown, asked.picture)
+    shown = shown_support(asked.learning.min_support)
+    save_tree_picture(console, model.tree_, asked.picture, shown)
 
 
 def _print_table(console: Console, table: Table, file: Path) -> None:

@@ -12,14 +12,21 @@ from rich.markup import escape
 from rich.table import Table
 
 from latenttree.cli.commands import Show
-from latenttree.cli.pictures import check_picture_path, save_tree_picture
+from latenttree.cli.pictures import save_tree_picture
 from latenttree.cli.printing import new_console, new_table, print_notes
-from latenttree.cli.summary import print_neighbours, print_stages, print_summary, supported
+from latenttree.cli.summary import (
+    print_neighbours,
+    print_stages,
+    print_summary,
+    shown_support,
+    supported,
+)
 from latenttree.cli.terminal import can_print
 from latenttree.errors import DataError
 from latenttree.io.treefile import SavedTree, load_tree
 from latenttree.io.zip_archive import ZipReader
 from latenttree.phrases import counted
+from latenttree.plots.canvas import check_picture_path
 from latenttree.tree import Tree
 
 if TYPE_CHECKING:
@@ -45,7 +52,7 @@ def run(asked: Show) -> None:
     if shown.n_nodes <= MAX_DRAWN if asked.draw is None else asked.draw:
         # Plain print: rich would wrap the lines and read names in brackets as markup.
         print("\n" + _drawing(shown, asked.lengths, asked.max_lines))
-    save_tree_picture(console, shown, asked.picture)
+    save_tree_picture(console, saved.tree, asked.picture, shown_support(asked.min_support))
 
 
 def _print_tree(
@@ -103,7 +110,7 @@ def _drawing(tree: Tree, lengths: bool, max_lines: int) -> str:
     shown = support == 0
     shown[tree.internal_edges()] = True
     shown &= ~np.isnan(support)
-    above = tree.parent_edges(min(tree.n_observed, tree.n_nodes - 1)).tolist()
+    above = tree.parent_edges(tree.centre()).tolist()
     notes = {v: f"[{support[e]:.2f}]" for v, e in enumerate(above) if e >= 0 and shown[e]}
     style: Literal["unicode", "ascii"] = (
         "unicode" if can_print("\u251c\u2500\u2514\u2502") else "ascii"
@@ -126,7 +133,7 @@ def _print_node(console: Console, saved: Saved, name: str) -> None:
     hidden = v >= model.tree.n_observed
     values = values_of(model, schema, v)
     kind = "hidden" if hidden else "observed"
-    size = f"{len(values.texts)} states" if values.sums_to_one else values.family
+    size = counted(len(values.texts), "state") if values.sums_to_one else values.family
     console.print(f"[bold]{escape(name)}[/bold], {kind}, {size}", highlight=False)
     table = new_table("value", values.symbol, header_style="bold")
     _add_values(table, values, model.marginal(v)[:, None])

@@ -26,8 +26,12 @@ MAX_NAMES = 12  # names in a row of it
 def supported(tree: Tree, min_support: float | Literal["auto"] | None) -> Tree:
     """The tree without inner edges of less support, by default `SHOWN_SUPPORT`; as it is where
     support is unknown."""
-    level = min_support if isinstance(min_support, float) else SHOWN_SUPPORT
-    return tree if tree.support is None else tree.collapse(level)
+    return tree if tree.support is None else tree.collapse(shown_support(min_support))
+
+
+def shown_support(min_support: float | Literal["auto"] | None) -> float:
+    """The least support of inner edges that are shown, by default `SHOWN_SUPPORT`."""
+    return min_support if isinstance(min_support, float) else SHOWN_SUPPORT
 
 
 def print_fit(

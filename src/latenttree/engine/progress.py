@@ -8,7 +8,9 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, Literal
+
+from latenttree.engine.progress_line import ProgressLine, someone_looks
 
 COMPILING = "compiling, once for this machine and this kind of table: later fits start at once"
 SECONDS, SECONDS_APART = 0.2, 10.0
@@ -16,7 +18,8 @@ SECONDS, SECONDS_APART = 0.2, 10.0
 
 
 class Progress:
-    """Times every stage; shows them live with rich when `verbose`.
+    """Times every stage; shows them live with rich when `verbose`. With "auto" one line shows the
+    running stage of what takes long, where someone looks: at a terminal or in a notebook.
 
     >>> progress = Progress(verbose=False)
     >>> with progress.stage("distances"):
@@ -25,10 +28,11 @@ class Progress:
     ['distances']
     """
 
-    def __init__(self, verbose: bool = False) -> None:
+    def __init__(self, verbose: bool | Literal["auto"] = False) -> None:
         self.seconds: dict[str, float] = {}
         self._console: Any = None
-        if verbose:
+        self._line = ProgressLine() if verbose == "auto" and someone_looks() else None
+        if verbose and verbose != "auto":
             from rich.console import Console
 
             self._console = Console(stderr=True)
@@ -38,15 +42,25 @@ class Progress:
         """Time what happens inside; stages of one name add up."""
         start = time.perf_counter()
         try:
-            if self._console is None:
+            with self._shown(name):
                 yield
-            else:
-                with _status(self._console, f"{name} ...") as status, _watching(self, name, status):
-                    yield
         finally:
             self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
         if self._console is not None:
             self._console.print(f"{name:<16} {self.seconds[name]:8.2f} s", highlight=False)
+
+    @contextmanager
+    def _shown(self, name: str) -> Iterator[None]:
+        """Show a stage while it runs."""
+        if self._line is not None:
+            with self._line.running(name), _watching(_LineStage(self._line)):
+                yield
+        elif self._console is not None:
+            status = _status(self._console, f"{name} ...")
+            with status, _watching(_ShownStage(self, name, status)):
+                yield
+        else:
+            yield
 
     def note(self, text: str) -> None:
         """A line under the running stage, when verbose."""
@@ -64,7 +78,7 @@ class Progress:
         also how many and for how long."""
         from numba.core import event
 
-        with _Announcement(self._console) as announcement:
+        with _Announcement(self._console, self._line) as announcement:
             listener = _listener(announcement)
             with event.install_listener("numba:compile", listener):
                 yield
@@ -73,13 +87,14 @@ class Progress:
 # ---- progress of a stage ------------------------------------------------------------------
 
 
-class _ShownStage:
-    """The running stage of a verbose fit."""
+class _Stage:
+    """A running stage that shows how far it is, at most every `wait` seconds."""
 
-    def __init__(self, progress: Progress, name: str, status: Any) -> None:
-        self._progress, self._name, self._status = progress, name, status
-        self._wait = SECONDS if progress.on_terminal else SECONDS_APART
-        self._last = time.perf_counter()
+    def __init__(self, wait: float) -> None:
+        self._wait, self._last = wait, time.perf_counter()
+
+    def show(self, text: str) -> None:
+        """Show how far the stage is."""
 
     def due(self) -> bool:
         """Whether it is time for an update."""
@@ -89,6 +104,26 @@ class _ShownStage:
         self._last = now
         return True
 
+
+class _LineStage(_Stage):
+    """The stage that the line of a fit without `verbose` shows."""
+
+    def __init__(self, line: ProgressLine) -> None:
+        super().__init__(SECONDS)
+        self._line = line
+
+    def show(self, text: str) -> None:
+        """Show how far the stage is."""
+        self._line.tell(text)
+
+
+class _ShownStage(_Stage):
+    """The running stage of a verbose fit."""
+
+    def __init__(self, progress: Progress, name: str, status: Any) -> None:
+        super().__init__(SECONDS if progress.on_terminal else SECONDS_APART)
+        self._progress, self._name, self._status = progress, name, status
+
     def show(self, text: str) -> None:
         """Show how far the stage is."""
         if self._progress.on_terminal:
@@ -97,12 +132,12 @@ class _ShownStage:
             self._progress.note(text)
 
 
-_watched: ContextVar[_ShownStage | None] = ContextVar("stage that is watched", default=None)
+_watched: ContextVar[_Stage | None] = ContextVar("stage that is watched", default=None)
 
 
 @contextmanager
-def _watching(progress: Progress, name: str, status: Any) -> Iterator[None]:
-    before = _watched.set(_ShownStage(progress, name, status))
+def _watching(stage: _Stage) -> Iterator[None]:
+    before = _watched.set(stage)
     try:
         yield
     finally:
@@ -134,8 +169,8 @@ def _status(console: Any, text: str) -> Any:
 class _Announcement:
     """Messages about compilation; none until the first kernel is compiled."""
 
-    def __init__(self, console: Any) -> None:
-        self._console = console
+    def __init__(self, console: Any, line: ProgressLine | None = None) -> None:
+        self._console, self._line = console, line
         self._status: Any = None
         self._lock, self._count = threading.Lock(), 0
         self._start = self._last = 0.0
@@ -144,6 +179,9 @@ class _Announcement:
         return self
 
     def __exit__(self, *_: object) -> None:
+        if self._line is not None:
+            self._line.compiling = False
+            return
         if self._status is not None:
             self._status.stop()
         elif self._console is None and self._last > self._start:
@@ -153,6 +191,9 @@ class _Announcement:
         """Count a kernel whose compilation begins."""
         with self._lock:
             self._count += 1
+            if self._line is not None:
+                self._line.compiling = True
+                return
             if self._count == 1:
                 self._begin()
             elif self._status is not None:

@@ -1,6 +1,8 @@
-"""Pictures of trees with matplotlib: a `Tree` in, axes or a figure out.
+"""Pictures with matplotlib: a `Tree` or a fitted model in, axes out.
 
-`tree_figure.plot_tree` draws any tree (read it first), `pixel_figure.plot_pixel_tree` a tree over
-the pixels of an image. `layout` computes where nodes go, `style` their colours and widths, `marks`
-draws the pieces, `canvas` makes figures. Nothing here imports matplotlib before it is called.
+`mixin.py` has the methods of the estimator. `tree_figure.plot_tree` draws any tree (read it first),
+`pixel_figure.plot_pixel_tree` a tree over the pixels of an image; there is one file for each other
+figure. `colors` reads `color_by`, `style` and `labels` say how nodes and edges look, `marks` and
+`legends` draw the pieces, `canvas` makes and writes figures. Nothing here imports matplotlib before
+it is called; `notebook` writes HTML without it.
 """

@@ -1,16 +1,20 @@
-"""Figures and sizes: where a picture is drawn, and how much room text takes."""
+"""Figures, files and sizes: where a picture is drawn, and how much room text takes."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from latenttree.tree import Tree
+from latenttree.errors import check_option
+from latenttree.io.atomic import check_target, replacing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-MAX_NAME = 28  # characters of a name that are drawn
+SUFFIXES = (".png", ".pdf", ".svg")
+DPI = 160  # of files of pixels
 
 
 def import_matplotlib() -> Any:
@@ -22,6 +26,32 @@ def import_matplotlib() -> Any:
             "pictures need matplotlib, which is not installed; pip install 'latenttree[plot]'"
         ) from error
     return matplotlib
+
+
+def check_picture_path(path: str | os.PathLike[str] | None) -> None:
+    """Raise, before the work is done, where a picture cannot be written."""
+    if path is None:
+        return
+    check_target(path, SUFFIXES, "{} is no picture file", "end it in .png, .pdf or .svg")
+    import_matplotlib()
+
+
+def save_figure(figure: Figure, path: str | os.PathLike[str] | None) -> None:
+    """Write a figure where there is a path; the file appears whole or not at all."""
+    if path is None:
+        return
+    with replacing(path) as partial:
+        figure.savefig(partial, dpi=DPI, facecolor="white")
+
+
+def check_figsize(figsize: Any) -> None:
+    """Raise where a size is not two numbers of inches."""
+    possible = figsize is None or (
+        isinstance(figsize, Sequence)
+        and len(figsize) == 2
+        and all(isinstance(side, int | float) and 0 < side < 500 for side in figsize)
+    )
+    check_option("figsize", figsize, possible, "pass width and height in inches, such as (10, 10)")
 
 
 def new_figure(size: tuple[float, float], pyplot: bool = False) -> Figure:
@@ -43,15 +73,20 @@ def size_in_points(ax: Axes) -> tuple[float, float]:
     return box.width * inch, box.height * inch
 
 
-def longest_name(tree: Tree, font: float) -> float:
-    """Width in points of the widest observed name."""
+def widest(texts: Iterable[str], font: float) -> float:
+    """Width in points of the widest text, one of the eight with the most characters."""
     from matplotlib.textpath import TextPath
 
-    names = sorted((shortened(name) for name in tree.observed_names), key=len)[-8:]
-    widths = [TextPath((0, 0), n, size=font).get_extents().width for n in names if n.strip()]
+    longest = sorted((text.replace("$", "S") for text in texts), key=len)[-8:]
+    widths = [TextPath((0, 0), t, size=font).get_extents().width for t in longest if t.strip()]
     return max(widths, default=0.0)
 
 
-def shortened(name: str) -> str:
-    """A name of at most `MAX_NAME` characters; longer ones end in an ellipsis."""
-    return name if len(name) <= MAX_NAME else name[: MAX_NAME - 1] + "…"
+def shortened(text: str, most: int) -> str:
+    """A text of at most `most` characters; longer ones end in an ellipsis."""
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def literal(text: str) -> str:
+    """A text in which matplotlib sees no formula: it reads what stands between two $."""
+    return text.replace("$", r"\$")

@@ -1,23 +1,25 @@
-"""Pieces of a drawing: edges, nodes, names and the key of support and signs."""
+"""Pieces of a drawing: edges, nodes and names."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from latenttree.engine.arrays import Floats, Ints
-from latenttree.plots.canvas import shortened
-from latenttree.plots.layout import polar_to_xy
-from latenttree.plots.style import EDGE, INK, TreeStyle, support_width
+from latenttree.engine.arrays import Floats
+from latenttree.plots.canvas import literal
+from latenttree.plots.colors import HIDDEN, INK
+from latenttree.plots.legends import DASHES
+from latenttree.plots.style import TreeStyle
 from latenttree.tree import Tree
+from latenttree.tree.layout import polar_to_xy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-DASHES = (0, (2.2, 1.4))
-"""Of negative edges: told apart without colour."""
+LEAST_SLOT = 2.0
+"""Points of a slot below which hidden nodes have no dots."""
 
 
 def draw_edges(ax: Axes, tree: Tree, style: TreeStyle, curves: Floats, reach: float) -> None:
@@ -25,7 +27,7 @@ def draw_edges(ax: Axes, tree: Tree, style: TreeStyle, curves: Floats, reach: fl
     radius ``reach``."""
     from matplotlib.collections import LineCollection
 
-    crowd = float(np.clip(3 * reach / tree.n_observed / 4, 0.45, 1.0))
+    crowd = float(np.clip(3 * reach / tree.n_observed / 4, 0.2, 1.0))
     for chosen, line in ((tree.signs >= 0, "-"), (tree.signs < 0, DASHES)):
         if chosen.any():
             ax.add_collection(
@@ -41,11 +43,18 @@ def draw_edges(ax: Axes, tree: Tree, style: TreeStyle, curves: Floats, reach: fl
 
 
 def draw_nodes(ax: Axes, tree: Tree, xy: Floats, style: TreeStyle, slot: float) -> None:
-    """Observed dots nearly as wide as their slot (in points), hidden ones half as wide."""
+    """Observed dots nearly as wide as their slot (in points), hidden ones half as wide; highlighted
+    nodes larger, with a dark rim."""
     size = float(np.clip(0.55 * slot, 1.2, 7.0))
     p = tree.n_observed
     edge = 0.6 if size > 3 else 0.0
-    draw_dots(ax, xy[p:], style.node_colors[p:], size=0.7 * size, rim=edge, zorder=3)
+    if slot >= LEAST_SLOT:
+        draw_dots(ax, xy[p:], style.node_colors[p:], size=0.7 * size, rim=edge, zorder=3)
+    if style.highlight:
+        some = sorted(style.highlight)
+        colors = style.node_colors[some]
+        size_there = max(1.3 * size, 4.0)
+        draw_dots(ax, xy[some], colors, size=size_there, rim=1.0, rim_color=INK, zorder=5)
     draw_dots(ax, xy[:p], style.node_colors[:p], size=size, rim=edge, zorder=4)
 
 
@@ -78,7 +87,13 @@ def draw_leaders(ax: Axes, angle: Floats, radius: Floats, colors: Floats) -> Non
 
 
 def draw_radial_names(
-    ax: Axes, tree: Tree, shown: Ints, angle: Floats, font: float, gap: float
+    ax: Axes,
+    texts: Sequence[str],
+    shown: Iterable[int],
+    angle: Floats,
+    font: float,
+    gap: float,
+    style: TreeStyle,
 ) -> None:
     """Names along the rays, turned on the left half so that none is upside down."""
     for node in shown:
@@ -88,68 +103,72 @@ def draw_radial_names(
         ax.text(
             x,
             y,
-            shortened(tree.names[node]),
+            literal(texts[node]),
             rotation=degrees - 180 if left else degrees,
             rotation_mode="anchor",
             ha="right" if left else "left",
             va="center",
-            color=INK,
             fontsize=font,
+            **_emphasis(style, node),
         )
 
 
-def draw_hanging_names(ax: Axes, tree: Tree, shown: Ints, xy: Floats, font: float) -> None:
+def draw_hanging_names(
+    ax: Axes, texts: Sequence[str], shown: Iterable[int], xy: Floats, font: float, style: TreeStyle
+) -> None:
     """Names downwards below their nodes, with a halo where an observed node has edges there."""
-    from matplotlib.patheffects import withStroke
-
     for node in shown:
         ax.annotate(
-            shortened(tree.names[node]),
+            literal(texts[node]),
             xy[node],
             xytext=(0, -6),
             textcoords="offset points",
             rotation=90,
             ha="center",
             va="top",
-            color=INK,
             fontsize=font,
-            path_effects=[withStroke(linewidth=2, foreground="white")],
+            path_effects=halo(),
+            **_emphasis(style, node),
         )
 
 
-def draw_key(ax: Axes, *, support: bool, signs: bool) -> None:
-    """The widths of three values of the support, and the dashes of negative edges."""
-    from matplotlib.lines import Line2D
+def draw_inner_names(
+    ax: Axes,
+    texts: Sequence[str],
+    shown: Iterable[int],
+    xy: Floats,
+    font: float,
+    style: TreeStyle,
+    n_observed: int,
+) -> None:
+    """Horizontal names above nodes inside the tree, those of hidden nodes grey."""
+    for node in shown:
+        look = _emphasis(style, node)
+        if node >= n_observed and node not in style.highlight:
+            look["color"] = HIDDEN
+        ax.annotate(
+            literal(texts[node]),
+            xy[node],
+            xytext=(0, 0.8 * font),
+            textcoords="offset points",
+            ha="center",
+            va="center",
+            fontsize=font,
+            path_effects=halo(),
+            zorder=6,
+            **look,
+        )
 
-    lines, texts = [], []
-    if support:
-        texts += ["0.5", "0.75", "1"]
-        lines += [Line2D([], [], color=EDGE, lw=float(support_width(s))) for s in (0.5, 0.75, 1.0)]
-    if signs:
-        texts.append("negative")
-        lines.append(Line2D([], [], color=INK, lw=1.3, ls=DASHES))
-    ax.legend(
-        lines,
-        texts,
-        title="support" if support else None,
-        loc="upper right",
-        frameon=False,
-        fontsize=7.5,
-        title_fontsize=7.5,
-        labelcolor=INK,
-        handlelength=2.2 if signs else 1.6,
-        borderaxespad=0.1,
-    )
+
+def halo(width: float = 2.0) -> list[object]:
+    """A white rim around text."""
+    from matplotlib.patheffects import withStroke
+
+    return [withStroke(linewidth=width, foreground="white")]
 
 
-def names_that_fit(places: Floats, priority: Sequence[int] | Ints, gap: float) -> Ints:
-    """Nodes whose names fit with ``gap`` between them, taken in order of ``priority``."""
-    taken: list[float] = []
-    shown: list[int] = []
-    for node in priority:
-        place = float(places[node])
-        at = int(np.searchsorted(taken, place))
-        if all(abs(t - place) >= gap for t in taken[max(at - 1, 0) : at + 1]):
-            taken.insert(at, place)
-            shown.append(int(node))
-    return np.array(sorted(shown), dtype=np.int64)
+def _emphasis(style: TreeStyle, node: int) -> dict[str, Any]:
+    """Dark text; where some nodes are highlighted those are bold and the others pale."""
+    if not style.highlight:
+        return {"color": INK}
+    return {"color": INK, "weight": "bold"} if node in style.highlight else {"color": "#a0a6b0"}

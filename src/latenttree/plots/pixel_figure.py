@@ -10,15 +10,19 @@ from numpy.typing import ArrayLike
 from latenttree.engine.arrays import Floats
 from latenttree.errors import DataError, Option, Text
 from latenttree.plots.canvas import new_figure
+from latenttree.plots.colors import FAINT, INK, colored_by
+from latenttree.plots.labels import node_texts
 from latenttree.plots.layout import anchored, rooted_layout
 from latenttree.plots.marks import draw_dots
-from latenttree.plots.style import FAINT, INK, TreeStyle, tree_style
-from latenttree.plots.tree_figure import draw_radial
+from latenttree.plots.style import TreeStyle, tree_style
+from latenttree.plots.tree_figure import TreePicture, draw_radial
 from latenttree.tree import Tree
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+MAX_LABEL = 28  # characters of a name
 
 
 def plot_pixel_tree(
@@ -43,9 +47,10 @@ def plot_pixel_tree(
     left, right = fig.subplots(1, 2, width_ratios=[1, 1.12])
     fig.subplots_adjust(left=0.02, right=0.985, bottom=0.03, top=0.86, wspace=0.04)
     rooted = rooted_layout(tree)
-    style = tree_style(tree, rooted, tree.support if support is None else support)
+    coloring = colored_by(tree, rooted, None)
+    style = tree_style(tree, rooted, coloring, tree.support if support is None else support)
     _draw_grid(left, tree, cells, shape, style)
-    draw_radial(right, tree, rooted, style, lengths=False, labels=True)
+    draw_radial(right, TreePicture(tree, rooted, style, node_texts(tree, True, MAX_LABEL)))
     if title:
         fig.suptitle(title, x=0.03, y=0.975, ha="left", va="top", color=INK, size=17, weight="bold")
     if subtitle:

@@ -1,57 +1,88 @@
-"""Colours and line widths of a drawn tree.
+"""Colours and line widths of the nodes and edges of a drawn tree.
 
-Colour shows where in the tree a variable hangs: the hue follows the walk around the tree, so
-neighbouring groups have similar hues, and lightness alternates, so that they can be told apart.
-Observed nodes take the colour of their group, hidden nodes are grey; the width of an edge between
-hidden nodes is its support.
+Observed nodes have the colours of a `Coloring`, hidden nodes are grey. An edge takes the colour of
+the branch beyond it, seen from the root, where that has one colour; its width is its support.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from latenttree.engine.arrays import Floats, Ints
+from latenttree.engine.arrays import Bools, Floats, Ints
 from latenttree.errors import DataError
-from latenttree.plots.layout import RootedLayout, groups
+from latenttree.plots.colors import (
+    EDGE,
+    HIDDEN,
+    Coloring,
+    faded,
+    naming_order,
+    rgb,
+    walk_color,
+)
+from latenttree.plots.layout import children_and_parents
 from latenttree.tree import Tree
-
-INK = "#2b2f36"
-HIDDEN = "#59606b"
-EDGE = "#a3aab5"
-FAINT = "#eef0f3"
+from latenttree.tree.layout import RootedLayout
 
 LEAST_WIDTH, MOST_WIDTH = 0.4, 3.4  # points, at support 0 and 1
 NO_SUPPORT_WIDTH = 1.1
+
+WIDE_BRANCH = 0.25
+"""Branches of a larger share of the variables have no hue of their own."""
 
 
 @dataclass(frozen=True)
 class TreeStyle:
     """Colours and widths of every node and edge, and which names matter most."""
 
-    node_colors: Floats  # (n_nodes, 3); the group's colour, grey for hidden nodes
+    node_colors: Floats  # (n_nodes, 3); grey for hidden nodes
     edge_colors: Floats  # (E, 3)
     edge_widths: Floats  # (E,) points, for a tree of moderate size
     priority: Ints  # observed nodes, the one to name first in front
+    highlight: frozenset[int] = frozenset()  # nodes that stand out
 
 
-def tree_style(tree: Tree, rooted: RootedLayout, support: ArrayLike | None) -> TreeStyle:
-    """The style of a tree; edges between hidden nodes are as wide as their `support` (E,) says."""
-    group = groups(tree, rooted)
-    colors = _group_colors(group, rooted.slots)
-    grey, ink = _rgb(HIDDEN), _rgb(EDGE)
-    node_colors = np.vstack([colors, np.tile(grey, (tree.n_hidden, 1))])
-    low, high = np.sort(tree.edges, axis=1).T
-    # An edge between an observed and a hidden node takes the colour, softened.
-    pendant = low < tree.n_observed
-    edge_colors = np.tile(ink, (tree.n_edges, 1))
-    edge_colors[pendant] = 0.75 * colors[low[pendant]] + 0.25
-    inner = high[pendant] < tree.n_observed
-    edge_colors[np.flatnonzero(pendant)[inner]] = ink
+def tree_style(
+    tree: Tree,
+    rooted: RootedLayout,
+    coloring: Coloring,
+    support: ArrayLike | None,
+    highlight: Collection[int] = (),
+) -> TreeStyle:
+    """The style of a tree; edges between hidden nodes are as wide as their `support` (E,) says.
+    Everything but the nodes of `highlight` and the edges between them is faded, if there are any.
+    """
+    grey = np.tile(rgb(HIDDEN), (tree.n_hidden, 1))
+    nodes = np.vstack([coloring.colors, grey])
+    edges = _edge_colors(tree, rooted, coloring)
+    if tree.support is not None:  # no dependence
+        edges[tree.support == 0] = faded(rgb(EDGE), 0.4)
+    pendant = (tree.edges < tree.n_observed).any(axis=1)
     widths = np.where(pendant, 1.1, 1.5) if support is None else _widths(tree, support)
-    return TreeStyle(node_colors, edge_colors, widths, _naming_order(tree, group))
+    order = naming_order(tree, coloring.group)
+    if highlight:
+        chosen = np.zeros(tree.n_nodes, dtype=np.bool_)
+        chosen[list(highlight)] = True
+        nodes[~chosen] = faded(nodes[~chosen])
+        beside = ~edges_between(tree, chosen)
+        edges[beside] = faded(edges[beside])
+        order = order[np.argsort(~chosen[order], kind="stable")]
+    return TreeStyle(nodes, edges, widths, order, frozenset(highlight))
+
+
+def edges_between(tree: Tree, chosen: Bools) -> Bools:
+    """(E,) whether an edge lies between two chosen nodes, or, of a single one, at it."""
+    if chosen.sum() == 1:
+        return np.asarray(chosen[tree.edges].any(axis=1))
+    parents, order = tree.rooted(0)
+    below = chosen.astype(np.int64)
+    for v in order[:0:-1].tolist():
+        below[parents[v]] += below[v]
+    child, _ = children_and_parents(tree, parents)
+    return np.asarray((below[child] > 0) & (below[child] < below[order[0]]))
 
 
 def support_width(support: ArrayLike) -> Floats:
@@ -61,59 +92,45 @@ def support_width(support: ArrayLike) -> Floats:
 
 
 def _widths(tree: Tree, support: ArrayLike) -> Floats:
-    """(E,) `support_width` of every edge; `NO_SUPPORT_WIDTH` where the support is NaN."""
+    """(E,) `support_width` of every edge; `NO_SUPPORT_WIDTH` where the support is NaN, and at
+    leaves, which every tree has."""
     values = np.asarray(support, dtype=float)
     if values.shape != (tree.n_edges,):
         what = f"support has shape {values.shape} for {tree.n_edges} edges"
         remedy = "pass one value for each row of tree.edges"
         raise DataError(what, remedy, value=values.shape, option="support")
-    return np.where(np.isnan(values), NO_SUPPORT_WIDTH, support_width(values))
+    leaf = (tree.degree() == 1)[tree.edges].any(axis=1)
+    sure = leaf & (values == 1)
+    return np.where(np.isnan(values) | sure, NO_SUPPORT_WIDTH, support_width(values))
 
 
-def _group_colors(group: Ints, slots: Floats) -> Floats:
-    """One colour for each observed node, hue by the mean slot of its group, ``(p, 3)``."""
-    _, member = np.unique(group, return_inverse=True)
-    counts = np.bincount(member)
-    where = np.bincount(member, weights=slots[: len(group)]) / counts
-    rank = np.argsort(np.argsort(where, kind="stable"))
-    hue = 2 * np.pi * where / len(group) + 0.45
-    light = np.where(rank % 2 == 0, 0.61, 0.72)
-    return _oklch(light, np.full(len(hue), 0.135), hue)[member]
+def _edge_colors(tree: Tree, rooted: RootedLayout, coloring: Coloring) -> Floats:
+    """(E, 3) the colour of the branch beyond each edge, softened; grey where it has several."""
+    child, _ = children_and_parents(tree, rooted.parents)
+    if coloring.entries or coloring.scale:
+        group = _branch_groups(tree, rooted, coloring)
+        own = np.where(child < tree.n_observed, child, group[child])
+        uniform = group[child] >= 0
+        colors = np.where(uniform[:, None], coloring.colors[np.maximum(own, 0)], rgb(EDGE))
+        return np.asarray(0.8 * colors + 0.2)
+    share = rooted.spans[child] / tree.n_observed
+    place = rooted.slots[child] / tree.n_observed
+    chroma = 0.12 * np.clip(1 - share / WIDE_BRANCH, 0.08, 1)
+    colors = walk_color(place, np.full(len(child), 0.74), chroma)
+    leaf = child < tree.n_observed
+    colors[leaf] = 0.8 * coloring.colors[child[leaf]] + 0.2
+    return colors
 
 
-def _oklch(light: Floats, chroma: Floats, hue: Floats) -> Floats:
-    """sRGB in [0, 1] from Oklab lightness, chroma and hue: even steps look even."""
-    a, b = chroma * np.cos(hue), chroma * np.sin(hue)
-    lms = np.stack(
-        [
-            light + 0.3963377774 * a + 0.2158037573 * b,
-            light - 0.1055613458 * a - 0.0638541728 * b,
-            light - 0.0894841775 * a - 1.2914855480 * b,
-        ],
-        axis=-1,
-    )
-    to_rgb = np.array(
-        [
-            [4.0767416621, -3.3077115913, 0.2309699292],
-            [-1.2684380046, 2.6097574011, -0.3413193965],
-            [-0.0041960863, -0.7034186147, 1.7076147010],
-        ]
-    )
-    linear = np.clip(lms**3 @ to_rgb.T, 0, 1)
-    return np.where(linear <= 0.0031308, 12.92 * linear, 1.055 * linear ** (1 / 2.4) - 0.055)
-
-
-def _rgb(color: str) -> Floats:
-    return np.array([int(color[i : i + 2], 16) for i in (1, 3, 5)]) / 255
-
-
-def _naming_order(tree: Tree, group: Ints) -> Ints:
-    """Observed nodes, most typical (shortest edge) of every group first, large groups first."""
-    p = tree.n_observed
-    reach = np.full(tree.n_nodes, np.inf)
-    np.minimum.at(reach, tree.edges.ravel(), np.repeat(tree.lengths, 2))
-    order = np.lexsort((reach[:p], group))
-    _, first, size = np.unique(group[order], return_index=True, return_counts=True)
-    place = np.arange(p) - np.repeat(first, size)  # 0 for the most typical of its group
-    sizes = np.repeat(size, size)
-    return order[np.lexsort((-sizes, place))]
+def _branch_groups(tree: Tree, rooted: RootedLayout, coloring: Coloring) -> Ints:
+    """(n_nodes,) an observed node of the branch at each node whose colour all of it has; -1 where
+    it has several, or colours are numbers and the node is hidden."""
+    colors = [tuple(color) for color in coloring.colors.tolist()]
+    found = [*range(tree.n_observed), *[-2] * tree.n_hidden]  # -2: nothing yet
+    for v in rooted.order[:0:-1].tolist():
+        u, here = int(rooted.parents[v]), found[v]
+        if found[u] == -2:
+            found[u] = here
+        elif here < 0 or (found[u] >= 0 and colors[found[u]] != colors[here]):
+            found[u] = -1
+    return np.array(found, dtype=np.int64)

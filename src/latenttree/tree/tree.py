@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from latenttree.errors import DataError, check_option
+from latenttree.phrases import counted
 from latenttree.tree.checks import (
     as_edges,
     as_lengths,
@@ -30,6 +31,7 @@ from latenttree.tree.cutting import cut_groups, edge_weights
 from latenttree.tree.drawing import Style, draw_text
 from latenttree.tree.frames import table_of
 from latenttree.tree.graph import graph_of
+from latenttree.tree.layout import centre_of, layout_of
 from latenttree.tree.linkage import linkage_of
 from latenttree.tree.names import check_node_names, check_same_names, hidden_names
 from latenttree.tree.newick import parse_newick, write_newick
@@ -46,6 +48,7 @@ from latenttree.tree.rooting import (
     path_to_root,
 )
 from latenttree.tree.signs import SignArray, contracted_signs, path_signs, signs_agree
+from latenttree.tree.svg import MOST_NODES, tree_svg
 
 if TYPE_CHECKING:
     import networkx
@@ -244,6 +247,11 @@ class Tree:
     @cached_property
     def _root0(self) -> ParentEdges:
         return breadth_first(self._adjacency, 0)
+
+    def centre(self) -> int:
+        """The middle node of a longest path, counted in edges: where drawings hang the tree from.
+        ``O(n)``."""
+        return centre_of(self._adjacency)
 
     def path(self, a: str | int, b: str | int) -> list[int]:
         """The nodes from ``a`` to ``b``, both included."""
@@ -512,6 +520,18 @@ class Tree:
         shown = ", ".join(self.observed_names[:3]) + (", ..." if self.n_observed > 3 else "")
         return f"Tree({self.n_observed} observed ({shown}), {self.n_hidden} hidden)"
 
+    def _repr_svg_(self) -> str | None:
+        """A small picture for notebooks; None where the tree is too large for one."""
+        if self.n_nodes > MOST_NODES:
+            return None
+        layout = layout_of(self._rooted(self.centre()), self.n_observed)
+        return tree_svg(layout, self.names, self.n_observed, self.edges, self.signs)
+
+    def _repr_html_(self) -> str:
+        """What notebooks show: the sizes of the tree, and its small picture."""
+        sizes = f"{counted(self.n_observed, 'observed node')}, {self.n_hidden:,} hidden"
+        return f"<div>Tree: {sizes}</div>{self._repr_svg_() or ''}"
+
     def draw(
         self,
         lengths: bool = False,
@@ -522,8 +542,8 @@ class Tree:
         max_depth: int | None = 100,
         notes: Mapping[int, str] | None = None,
     ) -> str:
-        """A text drawing, hung from ``root`` (the first hidden node unless given). Behind a name,
-        ``(-)`` marks a negative edge above it.
+        """A text drawing, hung from ``root`` (the `centre` of the tree unless given). Behind a
+        name, ``(-)`` marks a negative edge above it.
 
         Parameters
         ----------
@@ -539,7 +559,7 @@ class Tree:
         ├── b
         └── c
         """
-        rooted = self._rooted(self._text_root() if root is None else root)
+        rooted = self._rooted(self.centre() if root is None else root)
         labels = list(self.names)
         for v in rooted.order[1:].tolist():
             labels[v] += NEGATIVE if self.signs[rooted.edges[v]] < 0 else ""
@@ -596,5 +616,5 @@ class Tree:
         return graph_of(self.names, self.n_observed, self.edges, self.lengths, self.signs, known)
 
     def _text_root(self) -> int:
-        """The node that texts hang the tree from: the first hidden one, if there is one."""
+        """The node that Newick text hangs the tree from: the first hidden one, if there is one."""
         return min(self.n_observed, self.n_nodes - 1)

@@ -99,11 +99,6 @@ class SchemaFields:
         """ "vector", or "dense" or "sparse" where the variable was a block."""
         return self.columns[self.index[variable]].form
 
-    def codes_of(self, variable: int) -> list[str]:
-        """Names of the numbers of a group; their positions where they have none."""
-        levels = self.columns[self.index[variable]].levels
-        return [str(x) for x in (range(int(self.dims[variable])) if levels is None else levels)]
-
     def shape_of(self, variable: int) -> tuple[int, ...]:
         """The shape of one value of a variable that is not categorical: (), or (d,) of a block."""
         return self.variables[variable].shape

@@ -19,7 +19,7 @@ from latenttree.data.containers import Container, Matrix, container_of
 from latenttree.data.schema.fields import SchemaFields
 from latenttree.data.schema.lookup import MISSING
 from latenttree.data.schema.unseen import Unseen
-from latenttree.errors import DataError
+from latenttree.errors import DataError, DataWarning
 
 MODEL = "LatentTree"  # in the words that scikit-learn's checks look for
 
@@ -178,7 +178,7 @@ class Reader:
             raise DataError(what, remedy, value=n_columns)
         if self.schema.named:
             what = f"X does not have valid feature names, but {MODEL} was fitted with feature names"
-            warnings.warn(what, UserWarning, stacklevel=2)
+            warnings.warn(what, DataWarning, stacklevel=2)
 
     def _match(self, container: Container, kept: NDArray[np.int64]) -> NDArray[np.int64]:
         """The columns of the variables by name; by position where training had no names."""
@@ -196,7 +196,7 @@ class Reader:
         self._check_count(container)
         if any(isinstance(name, str) for name in names) or container.name == "dict":
             what = f"X has feature names, but {MODEL} was fitted without feature names"
-            warnings.warn(what, UserWarning, stacklevel=2)
+            warnings.warn(what, DataWarning, stacklevel=2)
         return kept
 
 
