@@ -52,7 +52,7 @@ FEWEST_STATES = 2
 
 
 class LatentTree(
-    PartialFitMixin, QueryMixin, TableMixin, InterpretationMixin, PlotMixin, BaseEstimator
+    PartialFitMixin, InterpretationMixin, TableMixin, PlotMixin, QueryMixin, BaseEstimator
 ):
     """Learn the hidden variables behind a table, and the tree that connects all variables.
 
