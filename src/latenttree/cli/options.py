@@ -39,7 +39,13 @@ Weights = Annotated[
     typer.Option(metavar="COLUMN", help="The column that says how often each row counts."),
 ]
 Vocabulary = Annotated[Path | None, typer.Option(help="Names of variables, one a line.")]
-Delimiter = Annotated[str, typer.Option(help="Between the cells of a .csv; 'tab' for a tab.")]
+Delimiter = Annotated[
+    str | None,
+    typer.Option(
+        show_default="a comma; a tab in a .tsv",
+        help="Between the cells of a .csv or .tsv; 'tab' for a tab.",
+    ),
+]
 Ignored = Annotated[
     list[str] | None,
     typer.Option(
@@ -67,12 +73,15 @@ class TableOptions:
     """How the cells of a file become samples: shared by `fit` and the commands on new data."""
 
     vocab: Vocabulary = None
-    delimiter: Delimiter = ","
+    delimiter: Delimiter = None
     ignore: Ignored = None
 
     @property
-    def separator(self) -> str:
-        """The character between cells that ``--delimiter`` names."""
+    def separator(self) -> str | None:
+        """The character between cells that ``--delimiter`` names; None where the name of the file
+        decides."""
+        if self.delimiter is None:
+            return None
         mark = "\t" if self.delimiter in ("tab", "\\t") else self.delimiter
         if len(mark) != 1:
             what = f"--delimiter is {self.delimiter!r}"

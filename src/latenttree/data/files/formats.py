@@ -23,7 +23,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -84,6 +84,7 @@ _CSV = FileFormat(
     sizes.sizes_of_csv,
     header=csv_header,
 )
+_TSV = replace(_CSV, name=".tsv")
 _PARQUET = FileFormat(
     ".parquet",
     tables.read_parquet,
@@ -122,6 +123,7 @@ _FASTA = FileFormat(".fasta", tables.read_alignment, samples=tables.samples_of_a
 FORMATS: Mapping[str, FileFormat] = MappingProxyType(
     {
         ".csv": _CSV,
+        ".tsv": _TSV,
         ".parquet": _PARQUET,
         ".npy": _NPY,
         ".npz": _NPZ,
@@ -131,8 +133,13 @@ FORMATS: Mapping[str, FileFormat] = MappingProxyType(
 )
 """The format of files by the suffix of their names, in the order of help texts."""
 
-EVENT_DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": ","}
-"""Between the cells of texts with a row for each event, by the suffix of their names."""
+DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": ","}
+"""Between the cells of texts, by the suffix of their names; .txt only with a row for each event."""
+
+
+def cell_delimiter(path: Path, asked: str | None = None) -> str:
+    """What stands between the cells of a text: what was asked for, else what its name tells."""
+    return DELIMITERS.get(suffix_of(path), ",") if asked is None else asked
 
 
 def file_format_of(path: Path) -> FileFormat | None:
@@ -170,9 +177,7 @@ KNOWN_FILES = f"{', '.join(_names(FORMATS.values()))} (also .csv.gz, docword.NAM
 COLUMN_FILES = _either(_names(f for f in FORMATS.values() if f.has_columns))
 """The files whose columns may be ignored, or hold weights."""
 
-EVENT_FILES = ", ".join(
-    [".csv", ".tsv", *_names(f for f in FORMATS.values() if f.frame is not None)]
-)
+EVENT_FILES = ", ".join(_names(f for f in FORMATS.values() if f.has_columns))
 """The files that `read_events` reads, which may also be compressed text."""
 
 
@@ -182,13 +187,13 @@ EVENT_FILES = ", ".join(
 def memory_needed(path: Path) -> int:
     """Bytes that reading a file at once takes, roughly; 0 where it is always read so."""
     suffix = suffix_of(path)
-    if suffix in EVENT_DELIMITERS:
+    if suffix in DELIMITERS:
         return sizes.memory_of_text(path)
     file_format = FORMATS.get(suffix)
     return 0 if file_format is None or file_format.memory is None else file_format.memory(path)
 
 
-def sizes_of(X: Any, delimiter: str = ",") -> Sizes | None:
+def sizes_of(X: Any, delimiter: str | None = None) -> Sizes | None:
     """The sizes that an input declares, without reading it; None where they are unknown
     or wrong."""
     if isinstance(X, Table):
@@ -196,7 +201,8 @@ def sizes_of(X: Any, delimiter: str = ",") -> Sizes | None:
     if isinstance(X, str | os.PathLike):
         with suppress(Exception):  # what is wrong with a file is told where it is read
             file_format = known_format(Path(X))
-            return file_format.sizes and file_format.sizes(Path(X), delimiter)
+            mark = cell_delimiter(Path(X), delimiter)
+            return file_format.sizes and file_format.sizes(Path(X), mark)
         return None
     shape = getattr(X, "shape", None)
     if not isinstance(shape, tuple) or len(shape) != 2:

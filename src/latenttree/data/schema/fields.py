@@ -5,6 +5,7 @@ Reading new data, decoding and files build on it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -115,6 +116,34 @@ class SchemaFields:
         sizes = np.where(self.coded, self.dims, 0).tolist()
         labels = zip(sizes, self.categories, strict=True)
         return tuple(np.arange(d) if own is None else own for d, own in labels)
+
+    @cached_property
+    def code_places(self) -> Mapping[str, tuple[int, int]]:
+        """Variable and position of every code of a group, by "group:code"; also by the code alone
+        where no other group and no variable is called so."""
+        places: dict[str, tuple[int, int]] = {}
+        alone: dict[str, tuple[int, int]] = {}
+        twice: set[str] = set(self.names)
+        for v in range(self.n_vars):
+            for j, code in enumerate(self._codes_of(v)):
+                places[f"{self.names[v]}:{code}"] = (v, j)
+                twice |= {code} & alone.keys()
+                alone[code] = (v, j)
+        return {code: place for code, place in alone.items() if code not in twice} | places
+
+    def _codes_of(self, variable: int) -> list[str]:
+        """The codes of a group; none of another variable."""
+        if not self.has_blocks or not (self.coded[variable] or self.is_group(variable)):
+            return []
+        levels = self.columns[self.index[variable]].levels
+        if self.coded[variable]:
+            levels = self.labels[variable]
+        known = range(int(self.dims[variable])) if levels is None else levels.tolist()
+        return list(map(str, known))
+
+    def is_group(self, variable: int) -> bool:
+        """Whether a variable is a group of codes that are there or not."""
+        return self.families[variable] == "multihot"
 
     @property
     def code_dtype(self) -> Any:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import warnings
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,51 +18,15 @@ from latenttree.data.columns.blocks import canonical_csr, split_gaps
 from latenttree.data.columns.codes import stack_columns
 from latenttree.data.columns.vectors import Column
 from latenttree.data.containers import Container, Matrix, container_of
+from latenttree.data.files.boundary import reading
 from latenttree.data.schema.fields import SchemaFields
 from latenttree.data.schema.lookup import MISSING
+from latenttree.data.schema.new_files import CsvCells, rows_of_cells, samples_in
+from latenttree.data.schema.rows import Rows
 from latenttree.data.schema.unseen import Unseen
 from latenttree.errors import DataError
 
 MODEL = "LatentTree"  # in the words that scikit-learn's checks look for
-
-
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """New samples as codes and numbers, read a range at a time.
-
-    Attributes
-    ----------
-    n_samples : n.
-    codes : (n, p) signed codes, -1 where missing and for variables that are not categorical; None
-        where `matrix` is used, or where no variable has codes.
-    matrix : (n, p) CSR of sparse binary data, 1, or -1 where missing; used instead of `codes` for
-        sparse input, whose dense form may not fit in memory.
-    skip : with `matrix`: variables that are not used.
-    arrays : values of the variables that are not categorical, as in `values.Values`; those that are
-        not used have none.
-    n_vars : p."""
-
-    n_samples: int
-    codes: NDArray[Any] | None = None
-    matrix: sparse.csr_array | None = None
-    skip: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
-    arrays: Mapping[int, Any] = field(default_factory=dict)
-    n_vars: int = 0
-
-    def take(self, start: int, stop: int) -> NDArray[Any]:
-        """(stop - start, p) codes, -1 where missing; a view where they are stored."""
-        if self.codes is not None:
-            return self.codes[start:stop]
-        if self.matrix is None:
-            n = len(range(*slice(start, stop).indices(self.n_samples)))
-            return np.full((n, self.n_vars), MISSING, dtype=np.int8)
-        codes = np.asarray(self.matrix[start:stop].toarray())
-        codes[:, self.skip] = MISSING
-        return codes
-
-    def arrays_at(self, start: int, stop: int) -> dict[int, Any]:
-        """Values of samples start:stop by variable; views of dense arrays."""
-        return {v: values[start:stop] for v, values in self.arrays.items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,9 +41,29 @@ class Reader:
 
     def read(self, X: Any) -> Rows:
         """The samples of any input that `fit` takes."""
-        rows = self._rows(X)
+        rows = self._file(Path(X)) if isinstance(X, str | os.PathLike) else self._rows(X)
         self.unseen.warn()
         return rows
+
+    def _file(self, path: Path) -> Rows:
+        """The samples in a file."""
+        with reading(path):
+            samples = samples_in(path, self.schema.input_names)
+            if not isinstance(samples, CsvCells):
+                return self._rows(samples)
+            check_shape((samples.n_samples, len(samples.header)), self.n_min)
+            self._check_names(samples.header)
+            return rows_of_cells(samples, self.schema, path.name, self.unseen, self.unused)
+
+    def _check_names(self, names: Sequence[str]) -> None:
+        """Raise unless columns with names are those of the variables that are used."""
+        schema = self.schema
+        used = (schema.columns[j].name for j in schema.index.tolist())
+        pairs = zip(schema.names, used, strict=True)
+        absent = {name for v, name in pairs if v not in self.unused} - set(names)
+        unknown = set(names) - set(schema.input_names)
+        if absent or unknown:
+            raise _wrong_names(sorted(unknown), sorted(absent))
 
     def _rows(self, X: Any) -> Rows:
         schema = self.schema

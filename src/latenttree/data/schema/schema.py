@@ -30,7 +30,8 @@ from latenttree.data.containers import (
 from latenttree.data.schema.decode import decoded
 from latenttree.data.schema.fields import SchemaFields, is_whole
 from latenttree.data.schema.json_form import schema_from_json, schema_to_json
-from latenttree.data.schema.new_data import Reader, Rows
+from latenttree.data.schema.new_data import Reader
+from latenttree.data.schema.rows import Rows
 from latenttree.data.schema.unseen import HandleUnknown, Unseen
 from latenttree.data.table import Table
 from latenttree.data.values import CODED
