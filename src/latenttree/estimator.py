@@ -302,8 +302,8 @@ class LatentTree(PartialFitMixin, QueryMixin, BaseEstimator):
         if fitted is not None:
             self.model_ = fitted.model
             self.n_iter_ = max(1, len(fitted.trace) - 1)
-        if hasattr(X, "columns") and all(isinstance(c, str) for c in X.columns):
-            self.feature_names_in_ = np.asarray(list(X.columns), dtype=object)
+        if self.schema_.named:
+            self.feature_names_in_ = np.asarray(self.schema_.input_names, dtype=object)
         if measured.distances is not None:
             self.distances_ = measured.distances
 

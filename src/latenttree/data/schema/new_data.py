@@ -26,6 +26,9 @@ from latenttree.data.schema.rows import Rows
 from latenttree.data.schema.unseen import Unseen
 from latenttree.errors import DataError
 
+MATRICES = ("array", "sparse array", "sparse matrix")
+"""Containers without names of their own, whose samples come without names too."""
+
 MODEL = "LatentTree"  # in the words that scikit-learn's checks look for
 
 
@@ -162,7 +165,7 @@ class Reader:
             remedy = "without names, columns are found by position"
             remedy += ": pass all of them in the order of training"
             raise DataError(what, remedy, value=n_columns)
-        if self.schema.named:
+        if self.schema.named and self.schema.container not in MATRICES:
             what = f"X does not have valid feature names, but {MODEL} was fitted with feature names"
             warnings.warn(what, UserWarning, stacklevel=2)
 

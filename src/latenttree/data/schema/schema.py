@@ -57,7 +57,7 @@ class Schema(SchemaFields):
     index : (p,) column of each variable.
     container : "array", "sparse array", "sparse matrix", "dict", "list", "table", or the
         library of the DataFrame ("pandas", "polars", ...).
-    named : whether the input had names of its own, as a DataFrame or a dict has.
+    named : whether the input had names of its own, as a DataFrame or a dict has, or was given some.
     whole_names : whether the names were integers, as pandas gives them by default.
     members : for a matrix with `groups`: the matrix columns of each of `columns`.
     families : (p,) the family of each variable, one of `TABLE_FAMILIES`; all
@@ -112,7 +112,7 @@ class Schema(SchemaFields):
             tuple(columns),
             index,
             container.name,
-            named=own_names and not whole,
+            named=names is not None or (own_names and not whole),
             whole_names=whole,
             members=container.members,
             families=table.families,
