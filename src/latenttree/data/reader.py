@@ -53,8 +53,9 @@ def read_table(
     """The table in a file; its name says what it is.
 
     - ``.csv`` and ``.tsv``, also ``.csv.gz`` and ``.csv.xz``: a line of names, then a line for
-      each sample. Columns of integers and of text are categorical, few evenly spaced whole numbers ordinal (see
-      `data.columns.scales`), columns with decimals real; True and False (or true, TRUE, ...)
+      each sample. Columns of integers and of text are categorical, few evenly spaced whole
+      numbers ordinal (see `data.columns.scales`), columns with decimals real; True and False (or
+      true, TRUE, ...)
       are booleans; integers that differ in leading zeros alone ("01" and "1") are text, and two
       labels. Empty cells, NA, N/A, NaN, null, None and ? are
       missing values.
