@@ -26,6 +26,7 @@ from latenttree.engine.memory import first_fit_done, give_back_freed, memory_byt
 from latenttree.errors import DataError
 from latenttree.evaluation.baselines import BASELINES
 from latenttree.goodness_of_fit.stage import judge_fit
+from latenttree.io.mixin import ExportMixin
 from latenttree.model.gaussian import GaussianTreeModel
 from latenttree.model.tree_model import TreeModel
 from latenttree.partial_fit import PartialFitMixin
@@ -49,7 +50,7 @@ FEWEST_STATES = 2
 """States of a hidden variable, at least."""
 
 
-class LatentTree(PartialFitMixin, QueryMixin, BaseEstimator):
+class LatentTree(PartialFitMixin, QueryMixin, ExportMixin, BaseEstimator):
     """Learn the hidden variables behind a table, and the tree that connects all variables.
 
     Parameters
@@ -370,36 +371,6 @@ class LatentTree(PartialFitMixin, QueryMixin, BaseEstimator):
         from latenttree.plots.tree_figure import plot_tree
 
         return plot_tree(self.tree_.collapse(min_support), layout, **options)
-
-    def to_newick(self, *, signs: bool = False, min_support: float = 0.0) -> str:
-        """The tree as Newick text, without inner edges of less support than `min_support`; with
-        `signs`, the comment `[&sign=-1]` marks negative edges."""
-        check_is_fitted(self, "tree_")
-        return self.tree_.collapse(min_support).to_newick(signs=signs)
-
-    def to_networkx(self) -> Any:
-        """The tree as a NetworkX graph, with lengths, signs and supports."""
-        check_is_fitted(self, "tree_")
-        return self.tree_.to_networkx(self.diagnostics_.support)
-
-    def to_graphml(self) -> str:
-        """The tree as GraphML text, with lengths, signs and supports."""
-        check_is_fitted(self, "tree_")
-        from latenttree.io.graphml import to_graphml
-
-        return to_graphml(self.tree_, self.diagnostics_.support)
-
-    def to_pgmpy(self) -> Any:
-        """The model as a Bayesian network of pgmpy; all variables must be categorical."""
-        check_is_fitted(self, "model_")
-        from latenttree.io.pgmpy import to_pgmpy
-
-        if not isinstance(self.model_, TreeModel) or self.model_.emissions:
-            raise DataError(
-                "to_pgmpy is for models whose variables are all categorical; this one has numbers"
-            )
-        names = {name: self.classes_of(name).tolist() for name in self.tree_.observed_names}
-        return to_pgmpy(self.model_, names)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -218,10 +218,10 @@ class QueryMixin(TransformerMixin):
             name; they may give hidden nodes too, states or, in a Gaussian tree, values.
         method : "mode" puts into each gap, given all that is known of its row, the most probable
             category, the posterior median of an ordinal variable (the first level at which half of
-            the probability is reached), the expected number (rounded where a table has whole
-            numbers there: columns keep their types; records and `return_proba` have it as it is),
-            the codes that are more likely there than not; "sample" draws all the gaps of a row
-            together from the model.
+            the probability is reached), the expected number (rounded if it is a count, or its
+            column holds integers: the result is a table of the same kind; `return_proba` has it as
+            it is), the codes that are more likely there than not; "sample" draws all the gaps of a
+            row together from the model.
         random_state : for "sample"; None uses the estimator's own.
         return_proba : also return the distributions of all missing values.
 
@@ -299,7 +299,8 @@ class QueryMixin(TransformerMixin):
             return f"predict_proba({record}, query={node!r})"
         if schema.is_group(v):
             return f"predict_proba({record}, query='{schema.names[v]}:CODE')"
-        return f"impute({record})[{schema.names[v]!r}], its expectation"
+        name = schema.names[v]
+        return f"impute({record}, return_proba=True)[1][{name!r}].mean, its expectation"
 
     # --- small helpers -----------------------------------------------------------------
 

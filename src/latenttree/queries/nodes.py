@@ -122,8 +122,8 @@ def _instead_of_classes(schema: Schema, v: int) -> str:
         code = code if code.startswith(f"{name}:") else f"{name}:{code}"
         return f"ask for one of its codes, as {code!r}"
     return (
-        f"impute({{name: value}})[{name!r}] gives its expectation given what is known (impute(X) "
-        "for a table), marginal and conditional give expectations"
+        f"impute({{name: value}}, return_proba=True)[1][{name!r}].mean is its expectation given "
+        "what is known, marginal and conditional give expectations too"
     )
 
 
