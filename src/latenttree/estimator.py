@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from latenttree.compilation import Compiler
 from latenttree.config import FitConfig, seed_of
 from latenttree.data import Schema, Table
+from latenttree.data.checks import names_of
 from latenttree.data.distinct_rows import distinct_rows
 from latenttree.data.files.formats import sizes_of
 from latenttree.data.stage import read
@@ -106,6 +107,9 @@ class LatentTree(PartialFitMixin, QueryMixin, ExportMixin, BaseEstimator):
     hidden_features : bool, default=True
         Represent a branch above the first level by the message out of it, not by its nearest
         observed variable.
+    observed_as_leaves : bool, default=False
+        Every observed variable is a leaf, as in a phylogeny: one that would join others hangs from
+        a hidden variable in its place.
     max_iter : int, default=200
         Largest number of EM steps.
     tol : float, default=1e-7
@@ -133,9 +137,9 @@ class LatentTree(PartialFitMixin, QueryMixin, ExportMixin, BaseEstimator):
         a `latenttree.errors.DataWarning`.
     groups : optional
         For a sparse matrix: the variable of each column, or a mapping from names to columns.
-    names : sequence of str, optional
-        Names of the variables, for arrays and sparse matrices (for example
-        `vectorizer.get_feature_names_out()`); a DataFrame brings its own.
+    names : sequence of str, or fitted object with `get_feature_names_out`, optional
+        Names of the variables, for arrays and sparse matrices, for example those of a vectorizer; a
+        DataFrame brings its own. In a pipeline, `latenttree.text.Words` hands the words on.
     drop_constant : bool, default=False
         Leave out variables that have a single value instead of raising an error.
     handle_unknown : "missing" (default) or "error"
@@ -213,13 +217,14 @@ class LatentTree(PartialFitMixin, QueryMixin, ExportMixin, BaseEstimator):
         tree: Literal["majority", "most_probable"] = "majority",
         refine: Literal["em"] | None = "em",
         hidden_features: bool = True,
+        observed_as_leaves: bool = False,
         max_iter: int = 200,
         tol: float = 1e-7,
         smoothing: float = 1.0,
         validation_fraction: float = 0.0,
         family: Any = "auto",
         groups: Any = None,
-        names: Sequence[str] | None = None,
+        names: Any = None,
         drop_constant: bool = False,
         handle_unknown: Literal["missing", "error"] = "missing",
         keep_distances: bool = False,
@@ -241,6 +246,7 @@ class LatentTree(PartialFitMixin, QueryMixin, ExportMixin, BaseEstimator):
         self.tree = tree
         self.refine = refine
         self.hidden_features = hidden_features
+        self.observed_as_leaves = observed_as_leaves
         self.max_iter = max_iter
         self.tol = tol
         self.smoothing = smoothing
@@ -262,7 +268,8 @@ class LatentTree(PartialFitMixin, QueryMixin, ExportMixin, BaseEstimator):
         Missing values are left out of the moments, pair by pair, and marginalised in the
         likelihood, which is correct where they are missing completely at random. `sample_weight`
         `(n,)` are frequencies: a row of weight 3 counts as three such rows."""
-        config = FitConfig.from_params(self.get_params(deep=False), BASELINES)
+        params = self.get_params(deep=False)
+        config = FitConfig.from_params(params | {"names": names_of(self.names)}, BASELINES)
         reserved = memory_to_reserve(X, config)
         table = read(X, sample_weight, config, reserved)
         states = count_states(table, config)
@@ -284,18 +291,24 @@ class LatentTree(PartialFitMixin, QueryMixin, ExportMixin, BaseEstimator):
             learned = annotate(learned, support.values, table)
             fit = judge_fit(table, learned, config)
         report = diagnose(table, states, measured, learned, config.progress.seconds, support, fit)
-        self._set_fitted(X, table, learned, measured, report)
+        self._set_fitted(X, table, learned, measured, report, config.names)
         first_fit_done()
         return self
 
     def _set_fitted(
-        self, X: Any, table: Table, learned: Learned, measured: Measured, report: Diagnostics
+        self,
+        X: Any,
+        table: Table,
+        learned: Learned,
+        measured: Measured,
+        report: Diagnostics,
+        names: Sequence[str] | None,
     ) -> None:
         """Set the fitted attributes, all at the end, so that a failed fit leaves none behind."""
         fitted = learned.fitted
         self._forget_batches()
         self.tree_, self.diagnostics_ = learned.structure.tree, report
-        self.schema_ = Schema.of(X, table, groups=self.groups, names=self.names)
+        self.schema_ = Schema.of(X, table, groups=self.groups, names=names)
         self.n_features_in_ = self.schema_.n_features
         for stale in ("model_", "feature_names_in_", "distances_"):
             if hasattr(self, stale):

@@ -251,20 +251,14 @@ def _check_unknown(report: Mapping[str, Any], model: LatentTree, options: NewEve
 
 def _codes(schema: Schema) -> tuple[list[str], dict[str, slice] | None]:
     """The codes that a model knows, and those of each group; None where it has no groups."""
-    if schema.is_sparse_binary:
-        return list(schema.names), None
-    codes: list[str] = []
-    groups = {}
-    for v, name in enumerate(schema.names):
-        levels = schema.labels[v] if schema.coded[v] else schema.columns[schema.index[v]].levels
-        is_number = not schema.coded[v] and schema.form_of(v) == "vector"
-        if is_number or levels is None or not schema.has_blocks:
-            raise DataError(
-                "--events is for models that were learned with --events, of codes that are there "
-                f"or not; in this one {name!r} is something else",
-                "name a file with a row for each sample",
-                node=name,
-            )
-        groups[name] = slice(len(codes), len(codes) + len(levels))
-        codes += [str(level) for level in levels.tolist()]
-    return codes, groups
+    found = schema.event_codes()
+    if found is not None:
+        return found
+    names = (name for v, name in enumerate(schema.names) if not schema.codes_of(v))
+    name = next(names)
+    raise DataError(
+        "--events is for models that were learned with --events, of codes that are there "
+        f"or not; in this one {name!r} is something else",
+        "name a file with a row for each sample",
+        node=name,
+    )

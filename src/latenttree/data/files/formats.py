@@ -35,6 +35,7 @@ from latenttree.data.files.parquet import parquet_batches, parquet_frame, parque
 from latenttree.data.files.sizes import Sizes
 from latenttree.data.files.tables import ReadOptions
 from latenttree.data.files.text import suffix_of
+from latenttree.data.found_events import Events
 from latenttree.data.table import Table
 from latenttree.errors import DataError
 
@@ -198,6 +199,7 @@ def sizes_of(X: Any, delimiter: str | None = None) -> Sizes | None:
     or wrong."""
     if isinstance(X, Table):
         return sizes.sizes_of_table(X)
+    X = X.matrix if isinstance(X, Events) else X
     if isinstance(X, str | os.PathLike):
         with suppress(Exception):  # what is wrong with a file is told where it is read
             file_format = known_format(Path(X))

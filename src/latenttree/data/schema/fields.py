@@ -125,13 +125,13 @@ class SchemaFields:
         alone: dict[str, tuple[int, int]] = {}
         twice: set[str] = set(self.names)
         for v in range(self.n_vars):
-            for j, code in enumerate(self._codes_of(v)):
+            for j, code in enumerate(self.codes_of(v)):
                 places[f"{self.names[v]}:{code}"] = (v, j)
                 twice |= {code} & alone.keys()
                 alone[code] = (v, j)
         return {code: place for code, place in alone.items() if code not in twice} | places
 
-    def _codes_of(self, variable: int) -> list[str]:
+    def codes_of(self, variable: int) -> list[str]:
         """The codes of a group; none of another variable."""
         if not self.has_blocks or not (self.coded[variable] or self.is_group(variable)):
             return []
@@ -140,6 +140,21 @@ class SchemaFields:
             levels = self.labels[variable]
         known = range(int(self.dims[variable])) if levels is None else levels.tolist()
         return list(map(str, known))
+
+    def event_codes(self) -> tuple[list[str], dict[str, slice] | None] | None:
+        """The codes of a model of events, and those of each group, None where it has no groups;
+        None where variables are something else."""
+        if self.is_sparse_binary:
+            return list(self.names), None
+        codes: list[str] = []
+        groups = {}
+        for v, name in enumerate(self.names):
+            own = self.codes_of(v)
+            if not own:
+                return None
+            groups[name] = slice(len(codes), len(codes) + len(own))
+            codes += own
+        return codes, groups
 
     def is_group(self, variable: int) -> bool:
         """Whether a variable is a group of codes that are there or not."""

@@ -27,6 +27,7 @@ from latenttree.data.containers import (
     block_form,
     container_of,
 )
+from latenttree.data.found_events import Events
 from latenttree.data.schema.decode import decoded
 from latenttree.data.schema.fields import SchemaFields, is_whole
 from latenttree.data.schema.json_form import schema_from_json, schema_to_json
@@ -85,8 +86,8 @@ class Schema(SchemaFields):
         names: Sequence[Any] | None = None,
     ) -> Schema:
         """The schema of `X`, given `table = as_table(X, groups, names, ...)`; that of the table
-        itself where `X` is the path of a file."""
-        if isinstance(X, str | os.PathLike):
+        itself where `X` is the path of a file, or events."""
+        if isinstance(X, str | os.PathLike | Events):
             X, groups, names = table, None, None
         container = container_of(X, groups)
         columns = described(container, table)
@@ -95,7 +96,7 @@ class Schema(SchemaFields):
         position = {name: j for j, name in enumerate(resolved)}
         index = np.array([position[name] for name in table.names], dtype=np.int64)
         frame = isinstance(container, Frame)
-        own_names = frame or container.name in ("dict", "table")
+        own_names = container.own_names is not None and container.members is None
         whole = frame and all(map(is_whole, container.own_names or ()))
         if not own_names:  # names= are all the names there are
             columns = [replace(column, name=n) for column, n in zip(columns, resolved, strict=True)]
