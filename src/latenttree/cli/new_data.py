@@ -27,6 +27,7 @@ from latenttree.data.files.csv_batches import (
 )
 from latenttree.data.files.csv_cells import Roles, weights_of_texts
 from latenttree.data.files.formats import COLUMN_FILES, FileFormat, cell_delimiter, known_format
+from latenttree.data.files.standard_input import stored
 from latenttree.data.files.text import check_file
 from latenttree.data.schema.new_files import CsvCells, read_cells, rows_of_cells
 from latenttree.data.schema.rows import Rows
@@ -88,6 +89,7 @@ def read_new_data(
 
     `weights` names the column that says how often each row counts.
     """
+    path = stored(path)
     check_file(path)
     is_events = events is not None and events.events
     file_format = None if is_events else known_format(path)

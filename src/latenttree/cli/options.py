@@ -19,9 +19,11 @@ from latenttree.errors import DataError
 PictureLayout = Literal["radial", "top_down"]
 
 # What `data.files.formats` lists; here too, because --help must not import the data room.
-DATA_FILES = ".csv, .parquet, .npy, .npz, docword.NAME.txt[.gz], .fasta"
-COLUMN_FILES = ".csv or .parquet"
-EVENT_FILES = ".csv, .tsv, .parquet"
+DATA_FILES = (
+    ".csv, .tsv, .parquet, .feather, .xlsx, .npy, .npz, .mtx, .h5ad, docword.NAME.txt[.gz], .fasta"
+)
+COLUMN_FILES = ".csv, .tsv, .parquet, .feather or .xlsx"
+EVENT_FILES = ".csv, .tsv, .parquet, .feather, .xlsx"
 
 ModelFile = Annotated[Path, typer.Argument(help="A model that `fit` wrote: .ltree.")]
 DataFile = Annotated[

@@ -11,6 +11,7 @@ from latenttree.cli.options import TrainingEvents, TrainingTable
 from latenttree.data import Table, read_table
 from latenttree.data.checks import listing
 from latenttree.data.files.formats import COLUMN_FILES, cell_delimiter, known_format
+from latenttree.data.files.standard_input import stored
 from latenttree.data.files.text import check_file
 from latenttree.errors import DataError
 
@@ -26,6 +27,7 @@ def read_training(
 ) -> Table:
     """The table to learn from; `gaussian` reads every variable as a number."""
     events.check()
+    file = stored(file)
     family, delimiter = parse_families(table.family or ()), table.separator
     if events.events:
         _check_event_table(table, gaussian)

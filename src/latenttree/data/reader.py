@@ -24,6 +24,7 @@ from latenttree.data.files.formats import (
     known_format,
     memory_needed,
 )
+from latenttree.data.files.standard_input import stored
 from latenttree.data.files.tables import ReadOptions, table_of_source
 from latenttree.data.files.text import check_file
 from latenttree.data.streaming.assemble import ReadPlan
@@ -59,12 +60,16 @@ def read_table(
       are booleans; integers that differ in leading zeros alone ("01" and "1") are text, and two
       labels. Empty cells, NA, N/A, NaN, null, None and ? are
       missing values.
-    - ``.parquet``: columns as those of a DataFrame.
+    - ``.parquet``, ``.feather`` and ``.arrow``, and the first sheet of an ``.xlsx``: columns as
+      those of a DataFrame.
     - ``.npz``: a SciPy sparse matrix (`scipy.sparse.save_npz`) or a single 2-D array;
       ``.npy``: a 2-D array.
     - ``docword.NAME.txt[.gz]``: lines D, W, NNZ, then "document word count", numbered from
       1; a word is 1 where its count is positive. Names come from ``vocab.NAME.txt`` beside it.
+    - ``.mtx``: a matrix of Matrix Market, names of its columns in ``NAME.columns.txt`` beside it,
+      or in the ``features.tsv`` of 10x Genomics; ``.h5ad``: the matrix of an AnnData.
     - ``.fasta``, ``.fa``, ``.fas``: an alignment, see `read_fasta`.
+    - ``-``: standard input, a .csv, .tsv or .parquet.
 
     Parameters
     ----------
@@ -92,7 +97,7 @@ def read_table(
     DataError : whatever is wrong with the file, with its name. What a file declares about its size
         is compared with what it holds before anything is allocated.
     """
-    path = Path(path)
+    path = stored(path)
     check_file(path)
     if min_count < 1:
         raise option_error("min_count", f" must be >= 1, got {min_count}", value=min_count)

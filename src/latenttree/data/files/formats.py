@@ -29,12 +29,15 @@ from types import MappingProxyType
 from typing import Any
 
 from latenttree.data.files import fasta, sizes, tables
+from latenttree.data.files.arrow import arrow_frame
 from latenttree.data.files.csv_batches import csv_header
 from latenttree.data.files.docword import DOCWORD
+from latenttree.data.files.matrices import NamedMatrix, annotated_matrix, market_matrix
 from latenttree.data.files.parquet import parquet_batches, parquet_frame, parquet_header
 from latenttree.data.files.sizes import Sizes
 from latenttree.data.files.tables import ReadOptions
 from latenttree.data.files.text import suffix_of
+from latenttree.data.files.xlsx import xlsx_frame
 from latenttree.data.found_events import Events
 from latenttree.data.table import Table
 from latenttree.errors import DataError
@@ -78,6 +81,28 @@ class FileFormat:
         return self.header is not None
 
 
+def _frame_format(name: str, frame: Callable[[Path], Any]) -> FileFormat:
+    """A format whose files are read as one pyarrow table."""
+
+    def batches(path: Path, columns: Sequence[str], n_rows: int) -> Iterator[Any]:
+        table = frame(path).select(list(columns))
+        for start in range(0, len(table), n_rows):
+            yield table.slice(start, n_rows)
+
+    def header(path: Path, delimiter: str) -> list[str]:
+        return list(frame(path).column_names)
+
+    return FileFormat(name, tables.frame_reader(frame), header=header, frame=frame, batches=batches)
+
+
+def _matrix_format(
+    name: str, load: Callable[[Path], NamedMatrix], needs_names: bool = False
+) -> FileFormat:
+    """A format whose files are a matrix, perhaps with names."""
+    read, samples = tables.matrix_reader(load), tables.matrix_samples(load)
+    return FileFormat(name, read, samples=samples, needs_names=needs_names)
+
+
 _CSV = FileFormat(
     ".csv",
     tables.read_csv,
@@ -95,6 +120,10 @@ _PARQUET = FileFormat(
     frame=parquet_frame,
     batches=parquet_batches,
 )
+_ARROW = _frame_format(".feather", arrow_frame)
+_XLSX = _frame_format(".xlsx", xlsx_frame)
+_MTX = _matrix_format(".mtx", market_matrix, needs_names=True)
+_H5AD = _matrix_format(".h5ad", annotated_matrix)
 _NPY = FileFormat(
     ".npy",
     tables.read_npy,
@@ -126,8 +155,13 @@ FORMATS: Mapping[str, FileFormat] = MappingProxyType(
         ".csv": _CSV,
         ".tsv": _TSV,
         ".parquet": _PARQUET,
+        ".feather": _ARROW,
+        ".arrow": _ARROW,
+        ".xlsx": _XLSX,
         ".npy": _NPY,
         ".npz": _NPZ,
+        ".mtx": _MTX,
+        ".h5ad": _H5AD,
         ".txt": _DOCWORD,
         **dict.fromkeys(fasta.SUFFIXES, _FASTA),
     }

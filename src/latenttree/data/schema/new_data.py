@@ -19,6 +19,7 @@ from latenttree.data.columns.codes import stack_columns
 from latenttree.data.columns.vectors import Column
 from latenttree.data.containers import Container, Matrix, container_of
 from latenttree.data.files.boundary import reading
+from latenttree.data.files.standard_input import stored
 from latenttree.data.found_events import Events
 from latenttree.data.schema.fields import SchemaFields
 from latenttree.data.schema.lookup import MISSING
@@ -47,7 +48,7 @@ class Reader:
     def read(self, X: Any) -> Rows:
         """The samples of any input that `fit` takes."""
         if isinstance(X, str | os.PathLike):
-            rows = self._file(Path(X))
+            rows = self._file(stored(Path(X)))
         else:
             rows = self._rows(self._of_events(X) if isinstance(X, Events) else X)
         self.unseen.warn()
