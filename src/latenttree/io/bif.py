@@ -11,14 +11,16 @@ import numpy as np
 from latenttree.engine.arrays import Floats
 from latenttree.io.exported import Exported
 
+TAB = "\t"
+
 
 def to_bif(exported: Exported) -> str:
     """BIF text of a model whose variables are all categorical, an arrow from every node to its
     children.
 
     Names and labels become words of letters, digits and underscores, all different; those that
-    change are kept as JSON in the properties `name` and `labels` of the variable. Probabilities are
-    written in full."""
+    change are kept as JSON strings in the properties `name` and `labels` (with tabs between them)
+    of the variable. Probabilities are written in full."""
     model, tree = exported.categorical("BIF"), exported.tree
     words = _words(tree.names)
     states = [exported.labels_of(v, len(cpt)) for v, cpt in enumerate(model.cpts)]
@@ -30,7 +32,7 @@ def to_bif(exported: Exported) -> str:
         if words[v] != name:
             lines += [f"  property name = {_escaped(name)} ;"]
         if labels[v] != list(map(str, states[v])):
-            lines += [f"  property labels = {_escaped(list(map(str, states[v])))} ;"]
+            lines += [f"  property labels = {_escaped(TAB.join(map(str, states[v])))} ;"]
         lines += ["}"]
     for v in model.order.tolist():
         u = int(model.parents[v])
@@ -70,6 +72,8 @@ def _words(texts: Iterable[str], numbers: bool = False) -> list[str]:
     return found
 
 
-def _escaped(value: object) -> str:
-    """JSON without the characters that end a property or begin a comment."""
-    return re.sub(r"[;={}/]", lambda found: f"\\u{ord(found.group()):04x}", json.dumps(value))
+def _escaped(text: str) -> str:
+    """A JSON string without the characters that readers of properties stumble over."""
+    inner = json.dumps(text)[1:-1].replace('\\"', "\\u0022")
+    found = re.sub(r"[;={}/]", lambda match: f"\\u{ord(match.group()):04x}", inner)
+    return f'"{found}"'

@@ -20,6 +20,7 @@ from latenttree.engine import resolve_jobs
 from latenttree.engine.arrays import Floats
 from latenttree.errors import DataError, check_option
 from latenttree.model.gaussian import GaussianTreeModel
+from latenttree.model.tree_model import TreeModel
 from latenttree.queries.answers import Answers, answers_of
 from latenttree.queries.evidence import SampleEvidence, no_evidence, read_samples, read_to_fill
 from latenttree.queries.filling import Filled, MissingCells, filled_records
@@ -292,7 +293,9 @@ class QueryMixin(TransformerMixin):
     def _advice(self, node: Node, given: Node) -> str:
         """The query for a node given another that is no neighbour."""
         asked, schema = self._asked(node), self.schema_
-        v, record = asked.node, f"{{{given!r}: value}}"
+        v, u = asked.node, self._node(given)
+        has_labels = isinstance(self.model_, TreeModel) and u not in self.model_.emissions
+        record = f"{{{given!r}: {'label' if has_labels else 'value'}}}"
         if v >= schema.n_vars and isinstance(self.model_, GaussianTreeModel):
             return f"transform({record}), the expectations of all hidden nodes"
         if v >= schema.n_vars or schema.coded[v] or asked.code is not None:

@@ -45,10 +45,9 @@ def container_of(X: Any, groups: Groups | None = None) -> Container:
 def _sparse_of_frame(X: Any) -> Any:
     """The CSR of a pandas DataFrame whose columns are all sparse, with the names of its columns;
     any other input as it is."""
-    dtypes = getattr(X, "dtypes", None)
-    if not hasattr(X, "iloc") or not len(X.columns):
+    if not hasattr(X, "iloc") or not hasattr(X, "columns") or not len(X.columns):
         return X
-    if not all(hasattr(dtype, "fill_value") and dtype.fill_value == 0 for dtype in dtypes):
+    if not all(hasattr(dtype, "fill_value") and dtype.fill_value == 0 for dtype in X.dtypes):
         return X
     names = as_frame(X[:0])  # raises where names are not usable
     assert names is not None
