@@ -181,6 +181,10 @@ class LearningOptions:
     search: Annotated[
         bool, typer.Option(help="Decide doubtful regions of the tree by likelihood.")
     ] = True
+    observed_as_leaves: Annotated[
+        bool,
+        typer.Option("--observed-as-leaves", help="Every variable of the table is a leaf."),
+    ] = False
     refine: Annotated[
         bool, typer.Option(help="Improve the probabilities by EM; without it search is off too.")
     ] = True
