@@ -67,7 +67,7 @@ def read_table(
     - ``docword.NAME.txt[.gz]``: lines D, W, NNZ, then "document word count", numbered from
       1; a word is 1 where its count is positive. Names come from ``vocab.NAME.txt`` beside it.
     - ``.mtx``: a matrix of Matrix Market, names of its columns in ``NAME.columns.txt`` beside it,
-      or in the ``features.tsv`` of 10x Genomics; ``.h5ad``: the matrix of an AnnData.
+      or in the file of features of 10x Genomics; ``.h5ad``: the matrix of an AnnData.
     - ``.fasta``, ``.fa``, ``.fas``: an alignment, see `read_fasta`.
     - ``-``: standard input, a .csv, .tsv or .parquet.
 

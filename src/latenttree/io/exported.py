@@ -65,7 +65,9 @@ def distributions(exported: Exported) -> Iterator[dict[str, Any]]:
     `variance` (coordinates, states of the parent). Gaussian trees: `mean` (d,), `loading`
     (d, d of the parent) and `noise`, a covariance or its diagonal."""
     model, names = exported.model, exported.tree.names
-    for v in [] if model is None else model.order.tolist():
+    if model is None:
+        return
+    for v in model.order.tolist():
         u = int(model.parents[v])
         record = {"node": names[v], "parent": names[u] if u >= 0 else None}
         if isinstance(model, GaussianTreeModel):

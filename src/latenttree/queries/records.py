@@ -50,8 +50,7 @@ def read_records(
                 continue
             if code is not None:
                 _check_value(name, value, v in queried)
-                present = _present(name, value)
-                of_groups.setdefault(v, {}).setdefault(row, {})[code] = present
+                of_groups.setdefault(v, {}).setdefault(row, {})[code] = _present(name, value)
                 continue
             if v < schema.n_vars and not schema.coded[v]:
                 value = codes_present(schema, v, value)

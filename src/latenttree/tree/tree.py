@@ -513,7 +513,7 @@ class Tree:
 
         >>> tree = Tree.build("abcd", [(0, 4), (1, 4), (2, 5), (3, 5), (4, 5)], [1, 1, 1, 1, 2])
         >>> tree.to_newick(root=["c", "d"])
-        '((c:1.0,d:1.0)h1:1.0,(a:1.0,b:1.0)h0:1.0);'
+        '((a:1.0,b:1.0)h0:1.0,(c:1.0,d:1.0)h1:1.0);'
         """
         check_option("support", support, support in (None, "label", "comment"), SUPPORT_REMEDY)
         if support is not None and self.support is None:

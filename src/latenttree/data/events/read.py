@@ -155,12 +155,12 @@ def _codes_of_model(codes: Any) -> Sequence[Any] | None:
     """The codes of a fitted model; others as they are."""
     schema = getattr(codes, "schema_", None)
     if schema is None:
-        return codes  # type: ignore[no-any-return]
+        return codes
     found = schema.event_codes()
     if found is None:
         what = "the model was not learned from events, of codes that are there or not"
         raise DataError(what, "pass codes=names", option="codes")
-    return found[0]  # type: ignore[no-any-return]
+    return found[0]
 
 
 class _Window(NamedTuple):

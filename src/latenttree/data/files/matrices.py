@@ -26,8 +26,8 @@ class NamedMatrix(NamedTuple):
 
 def market_matrix(path: Path) -> NamedMatrix:
     """The matrix of a .mtx. Names of its columns are in `NAME.columns.txt` beside it, one a line;
-    or those of its rows in the `features.tsv` of 10x Genomics, where cells are columns: then it is
-    turned round."""
+    or those of its rows in the file of features of 10x Genomics, where cells are columns: then it
+    is turned round."""
     from scipy.io import mmread
 
     with reading(path):
