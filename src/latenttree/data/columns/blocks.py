@@ -54,8 +54,10 @@ def table_from_sparse(X: Any, names: Sequence[Any] | None, drop_constant: bool) 
     return sparse_binary_table(labels, matrix, dropped=dropped)
 
 
-def counts_note(values: NDArray[Any]) -> tuple[Caution, ...]:
+def counts_note(matrix: Any) -> tuple[Caution, ...]:
     """The note on stored values other than 0 and 1, which are read as 1; none without such."""
+    stored = matrix if matrix.format in ("csr", "csc", "coo", "bsr") else sparse.csr_array(matrix)
+    values = stored.data
     largest = values.max(initial=0)
     if not ((values != 0) & (values != 1)).any():
         return ()

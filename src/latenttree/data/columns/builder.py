@@ -70,7 +70,7 @@ class TableBuilder:
         if container.ones is not None and not self.scores:
             self._check_binary(names)
             table = table_from_sparse(container.ones, names, self.drop_constant)
-            notes = counts_note(container.ones.data) if self.family == AUTO else ()
+            notes = counts_note(container.ones) if self.family == AUTO else ()
             return table.replace(weights=self.weights, notes=(*table.notes, *notes))
         if container.ones is not None:
             container = Matrix(sparse_block(container.ones, names, "gaussian"))

@@ -78,7 +78,7 @@ def numbers_or_texts(texts: Sequence[str]) -> NDArray[Any]:
     """Numbers where all texts are numbers, booleans where all are those, else the texts; texts too
     where two of them, "01" and "1" or "True" and "true", would become one."""
     booleans = [BOOLEANS.get(text) for text in texts]
-    if texts and None not in booleans and len(set(booleans)) == len(texts):
+    if texts and None not in booleans and len(set(booleans)) == len(set(texts)):
         return np.array(booleans)
     numbers = all_numbers(texts)
     if numbers is None or (numbers.dtype.kind != "f" and _fewer(numbers, texts)):

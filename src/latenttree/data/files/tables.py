@@ -178,7 +178,7 @@ def matrix_reader(load: Callable[[Path], NamedMatrix]) -> Callable[[Path, ReadOp
         rows = np.repeat(np.arange(matrix.shape[0]), np.diff(ones.indptr))
         pairs = iter([(rows, ones.indices)])
         table = _binary_table(pairs, matrix.shape[0], names, options.min_count, plan)
-        notes = counts_note(ones.data) if plan.family == AUTO else ()
+        notes = counts_note(ones) if plan.family == AUTO else ()
         return table.replace(notes=(*table.notes, *notes))
 
     return read
