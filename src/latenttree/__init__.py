@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from latenttree import data, errors, text
     from latenttree.distances.estimate import information_distances
     from latenttree.estimator import LatentTree, load
     from latenttree.evaluation import baselines, datasets, metrics
@@ -27,10 +28,13 @@ __all__ = [
     "Tree",
     "__version__",
     "baselines",
+    "data",
     "datasets",
+    "errors",
     "information_distances",
     "load",
     "metrics",
+    "text",
     "tree_from_distances",
 ]
 
@@ -41,12 +45,15 @@ _HOME = {
     "load": "latenttree.estimator",
     "tree_from_distances": "latenttree.structure.from_distances",
 }
-_EVALUATION = frozenset({"baselines", "datasets", "metrics"})
+_MODULES = {
+    **{name: f"latenttree.evaluation.{name}" for name in ("baselines", "datasets", "metrics")},
+    **{name: f"latenttree.{name}" for name in ("data", "errors", "text")},
+}
 
 
 def __getattr__(name: str) -> Any:
-    if name in _EVALUATION:
-        return import_module(f"latenttree.evaluation.{name}")
+    if name in _MODULES:
+        return import_module(_MODULES[name])
     if name in _HOME:
         value = getattr(import_module(_HOME[name]), name)
         globals()[name] = value  # the next access does not come here

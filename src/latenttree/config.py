@@ -55,6 +55,7 @@ class FitConfig:
     tree: Literal["majority", "most_probable"] = "majority"
     refine: Literal["em"] | None = "em"
     hidden_features: bool = True
+    observed_as_leaves: bool = False
     max_iter: int = 200
     tol: float = 1e-7
     smoothing: float = 1.0

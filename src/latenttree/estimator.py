@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from latenttree.compilation import Compiler
 from latenttree.config import FitConfig, seed_of
 from latenttree.data import Schema, Table
+from latenttree.data.checks import names_of
 from latenttree.data.distinct_rows import distinct_rows
 from latenttree.data.files.formats import sizes_of
 from latenttree.data.stage import read
@@ -27,6 +28,7 @@ from latenttree.errors import DataError
 from latenttree.evaluation.baselines import BASELINES
 from latenttree.goodness_of_fit.stage import judge_fit
 from latenttree.interpretation.mixin import InterpretationMixin
+from latenttree.io.mixin import ExportMixin
 from latenttree.model.gaussian import GaussianTreeModel
 from latenttree.model.tree_model import TreeModel
 from latenttree.partial_fit import PartialFitMixin
@@ -52,7 +54,13 @@ FEWEST_STATES = 2
 
 
 class LatentTree(
-    PartialFitMixin, InterpretationMixin, TableMixin, PlotMixin, QueryMixin, BaseEstimator
+    PartialFitMixin,
+    InterpretationMixin,
+    TableMixin,
+    PlotMixin,
+    QueryMixin,
+    ExportMixin,
+    BaseEstimator,
 ):
     """Learn the hidden variables behind a table, and the tree that connects all variables.
 
@@ -112,6 +120,9 @@ class LatentTree(
     hidden_features : bool, default=True
         Represent a branch above the first level by the message out of it, not by its nearest
         observed variable.
+    observed_as_leaves : bool, default=False
+        Every observed variable is a leaf, as in a phylogeny: one that would join others hangs from
+        a hidden variable in its place.
     max_iter : int, default=200
         Largest number of EM steps.
     tol : float, default=1e-7
@@ -139,9 +150,9 @@ class LatentTree(
         a `latenttree.errors.DataWarning`.
     groups : optional
         For a sparse matrix: the variable of each column, or a mapping from names to columns.
-    names : sequence of str, optional
-        Names of the variables, for arrays and sparse matrices (for example
-        `vectorizer.get_feature_names_out()`); a DataFrame brings its own.
+    names : sequence of str, or fitted object with `get_feature_names_out`, optional
+        Names of the variables, for arrays and sparse matrices, for example those of a vectorizer; a
+        DataFrame brings its own. In a pipeline, `latenttree.text.Words` hands the words on.
     drop_constant : bool, default=False
         Leave out variables that have a single value instead of raising an error.
     handle_unknown : "missing" (default) or "error"
@@ -220,13 +231,14 @@ class LatentTree(
         tree: Literal["majority", "most_probable"] = "majority",
         refine: Literal["em"] | None = "em",
         hidden_features: bool = True,
+        observed_as_leaves: bool = False,
         max_iter: int = 200,
         tol: float = 1e-7,
         smoothing: float = 1.0,
         validation_fraction: float = 0.0,
         family: Any = "auto",
         groups: Any = None,
-        names: Sequence[str] | None = None,
+        names: Any = None,
         drop_constant: bool = False,
         handle_unknown: Literal["missing", "error"] = "missing",
         keep_distances: bool = False,
@@ -248,6 +260,7 @@ class LatentTree(
         self.tree = tree
         self.refine = refine
         self.hidden_features = hidden_features
+        self.observed_as_leaves = observed_as_leaves
         self.max_iter = max_iter
         self.tol = tol
         self.smoothing = smoothing
@@ -269,7 +282,8 @@ class LatentTree(
         Missing values are left out of the moments, pair by pair, and marginalised in the
         likelihood, which is correct where they are missing completely at random. `sample_weight`
         `(n,)` are frequencies: a row of weight 3 counts as three such rows."""
-        config = FitConfig.from_params(self.get_params(deep=False), BASELINES)
+        params = self.get_params(deep=False)
+        config = FitConfig.from_params(params | {"names": names_of(self.names)}, BASELINES)
         reserved = memory_to_reserve(X, config)
         table = read(X, sample_weight, config, reserved)
         config = config.over(table.names)
@@ -292,18 +306,24 @@ class LatentTree(
             learned = annotate(learned, support.values, table)
             fit = judge_fit(table, learned, config)
         report = diagnose(table, states, measured, learned, config.progress.seconds, support, fit)
-        self._set_fitted(X, table, learned, measured, report)
+        self._set_fitted(X, table, learned, measured, report, config.names)
         first_fit_done()
         return self
 
     def _set_fitted(
-        self, X: Any, table: Table, learned: Learned, measured: Measured, report: Diagnostics
+        self,
+        X: Any,
+        table: Table,
+        learned: Learned,
+        measured: Measured,
+        report: Diagnostics,
+        names: Sequence[str] | None,
     ) -> None:
         """Set the fitted attributes, all at the end, so that a failed fit leaves none behind."""
         fitted = learned.fitted
         self._forget_batches()
         self.tree_, self.diagnostics_ = learned.structure.tree, report
-        self.schema_ = Schema.of(X, table, groups=self.groups, names=self.names)
+        self.schema_ = Schema.of(X, table, groups=self.groups, names=names)
         self.n_features_in_ = self.schema_.n_features
         for stale in ("model_", "feature_names_in_", "distances_"):
             if hasattr(self, stale):
@@ -311,8 +331,8 @@ class LatentTree(
         if fitted is not None:
             self.model_ = fitted.model
             self.n_iter_ = max(1, len(fitted.trace) - 1)
-        if hasattr(X, "columns") and all(isinstance(c, str) for c in X.columns):
-            self.feature_names_in_ = np.asarray(list(X.columns), dtype=object)
+        if self.schema_.named:
+            self.feature_names_in_ = np.asarray(self.schema_.input_names, dtype=object)
         if measured.distances is not None:
             self.distances_ = measured.distances
 
@@ -368,36 +388,6 @@ class LatentTree(
         if schema.named:
             model.feature_names_in_ = np.asarray(schema.input_names, dtype=object)
         return model
-
-    def to_newick(self, *, signs: bool = False, min_support: float = 0.0) -> str:
-        """The tree as Newick text, without inner edges of less support than `min_support`; with
-        `signs`, the comment `[&sign=-1]` marks negative edges."""
-        check_is_fitted(self, "tree_")
-        return self.tree_.collapse(min_support).to_newick(signs=signs)
-
-    def to_networkx(self) -> Any:
-        """The tree as a NetworkX graph, with lengths, signs and supports."""
-        check_is_fitted(self, "tree_")
-        return self.tree_.to_networkx(self.diagnostics_.support)
-
-    def to_graphml(self) -> str:
-        """The tree as GraphML text, with lengths, signs and supports."""
-        check_is_fitted(self, "tree_")
-        from latenttree.io.graphml import to_graphml
-
-        return to_graphml(self.tree_, self.diagnostics_.support)
-
-    def to_pgmpy(self) -> Any:
-        """The model as a Bayesian network of pgmpy; all variables must be categorical."""
-        check_is_fitted(self, "model_")
-        from latenttree.io.pgmpy import to_pgmpy
-
-        if not isinstance(self.model_, TreeModel) or self.model_.emissions:
-            raise DataError(
-                "to_pgmpy is for models whose variables are all categorical; this one has numbers"
-            )
-        names = {name: self.classes_of(name).tolist() for name in self.tree_.observed_names}
-        return to_pgmpy(self.model_, names)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

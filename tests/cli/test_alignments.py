@@ -48,7 +48,7 @@ def test_alignment(alignment: Path, tmp_path: Path) -> None:
     out = tmp_path / "model.ltree"
     output = accepted("fit", alignment, "-o", out, "--seed", "0")
     assert "hidden variables have 4 states, as many as there are nucleotides" in output
-    assert lt.load(out).n_states == 4
+    assert set(lt.load(out).diagnostics_.hidden_states) == {4}
     assert "3,000 samples of 4 variables" in output
     assert output.count("alignment of nucleotides: 10.") == 1
     assert groups_of(out) == {frozenset("ab"), frozenset("cd")}

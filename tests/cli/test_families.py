@@ -221,7 +221,9 @@ def test_query_a_gaussian_tree(gaussian: Path) -> None:
     # The correlation is 0.8 and the spreads are equal; standard errors are below 0.05.
     assert given == pytest.approx(1.6, abs=0.2)
     assert without == pytest.approx(0, abs=0.1)
-    assert "no states" in refused("query", gaussian, "a1", "--given", "h0=1")
+    output = accepted("query", gaussian, "a1", "--given", "h0=1")
+    assert "log-likelihood of what is given: -1.4" in output
+    assert "is a number" in refused("query", gaussian, "a1", "--given", "h0=yes")
 
 
 def test_gaussian_trees_read_numbers(tmp_path: Path) -> None:

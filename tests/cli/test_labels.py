@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from latenttree.cli.labels import StateLabels
+from latenttree.data.schema.state_labels import StateLabels
 
 
 def test_numbers_are_read_as_numbers() -> None:

@@ -520,7 +520,7 @@ DAMAGED = refused("is cut or damaged")
         ("e.csv.xz", lzma.compress(b"id,code\n1,a\n" * 99)[:-20], DAMAGED),
         ("e.csv.bz2", bz2.compress(b"id,code\n1,a\n" * 99)[:-20], DAMAGED),
         ("e.csv.bz2", b"BZh9" + b"x" * 99, DAMAGED),
-        ("e.xlsx", b"PK", refused("known are .csv")),
+        ("e.ods", b"PK", refused("known are .csv")),
     ],
 )
 def test_bad_files(tmp_path: Path, name: str, content: bytes, expected: Refused) -> None:

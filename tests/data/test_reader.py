@@ -380,7 +380,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     with refusing(refused("no file", path=str(tmp_path))):
         read_table(tmp_path)
     (tmp_path / "x.xyz").write_text("1")
-    words = "known are .csv, .parquet, .npy, .npz"
+    words = "known are .csv, .tsv, .parquet, .feather"
     with refusing(refused(words, path=str(tmp_path / "x.xyz"))):
         read_table(tmp_path / "x.xyz")
     (tmp_path / "x.csv").touch()

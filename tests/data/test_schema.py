@@ -426,7 +426,7 @@ def test_an_unseen_category_is_named() -> None:
         (pd.Series([1, 2]), refused("single series", value=2)),
         (pl.LazyFrame({"x0": [1]}), refused("call .collect", value="LazyFrame")),
         (None, refused("X is None; pass a table")),
-        ("x.csv", refused("pass a table, not a path", value="x.csv")),
+        ("x.csv", refused("no file 'x.csv'", path="x.csv")),
     ],
 )
 def test_bad_values_in_a_table_of_integers(X: Any, expected: Refused) -> None:

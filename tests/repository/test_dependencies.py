@@ -12,7 +12,7 @@ from tools.lower_bounds import lower_bounds, numbers
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-OPTIONAL = {"matplotlib", "networkx", "pandas", "polars", "pyarrow"}
+OPTIONAL = {"anndata", "matplotlib", "networkx", "openpyxl", "pandas", "polars", "pyarrow"}
 """Imported where they are asked for, with an error that says how to install them."""
 
 

@@ -24,6 +24,7 @@ ORDER = (
     "engine",
     "config",
     "data",
+    "text",
     "moments",
     "distances",
     "structure",

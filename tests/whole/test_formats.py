@@ -8,8 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from scipy import sparse
+from scipy.io import mmwrite
 from tests.cli.commands import NAMES, accepted, bits, read_csv, refused
 from tests.cli.conftest import _wide  # noqa: F401
 
@@ -41,18 +43,41 @@ def _write_alignment(path: Path, frame: pd.DataFrame) -> None:
     )
 
 
+def _write_stream(path: Path, frame: pd.DataFrame) -> None:
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+
+
+def _write_market(path: Path, frame: pd.DataFrame) -> None:
+    mmwrite(path, sparse.csr_array(frame.to_numpy()))
+    path.with_name(f"{path.stem}.columns.txt").write_text("\n".join(frame))
+
+
+def _write_annotated(path: Path, frame: pd.DataFrame) -> None:
+    anndata = pytest.importorskip("anndata", reason="anndata is not installed")
+    matrix = sparse.csr_matrix(frame.to_numpy().astype(float))
+    anndata.AnnData(matrix, var=pd.DataFrame(index=list(frame))).write_h5ad(path)
+
+
 Writer = Callable[[Path, pd.DataFrame], None]
 WRITERS: dict[str, Writer] = {
     ".csv": lambda path, frame: frame.to_csv(path, index=False),
+    ".tsv": lambda path, frame: frame.to_csv(path, index=False, sep="\t"),
     ".parquet": lambda path, frame: frame.to_parquet(path, index=False),
+    ".feather": lambda path, frame: frame.to_feather(path),
+    ".arrow": _write_stream,
+    ".xlsx": lambda path, frame: frame.to_excel(path, index=False),
     ".npy": lambda path, frame: np.save(path, frame.to_numpy()),
     ".npz": lambda path, frame: sparse.save_npz(path, sparse.csr_array(frame.to_numpy())),
+    ".mtx": _write_market,
+    ".h5ad": _write_annotated,
     ".txt": _write_docword,
     **dict.fromkeys(SUFFIXES, _write_alignment),
 }
 NAMED = [suffix for suffix, known in FORMATS.items() if known.has_columns]
 UNNAMED = [suffix for suffix, known in FORMATS.items() if not known.has_columns]
-DIFFERENT = [s for s in FORMATS if s not in SUFFIXES[1:]]  # for what takes long
+DIFFERENT = [s for s in FORMATS if s not in (*SUFFIXES[1:], ".arrow")]  # for what takes long
 
 
 def plain() -> pd.DataFrame:
@@ -153,7 +178,7 @@ def test_sizes_before_reading(tmp_path: Path, suffix: str) -> None:
     assert sizes is not None
     assert sizes.n_vars == 9
     # The rows of a long text are estimated, low enough.
-    assert N / 3 <= sizes.n_samples <= N if suffix == ".csv" else sizes.n_samples == N
+    assert N / 3 <= sizes.n_samples <= N if suffix in (".csv", ".tsv") else sizes.n_samples == N
 
 
 @pytest.mark.parametrize("limit", [None, LIMIT])
@@ -174,10 +199,10 @@ def test_roles_of_columns(tmp_path: Path, suffix: str, limit: str | None) -> Non
 @pytest.mark.parametrize("suffix", UNNAMED)
 def test_no_roles_without_names(tmp_path: Path, suffix: str) -> None:
     path = written(tmp_path, suffix, plain())
-    with pytest.raises(DataError, match=r"names a column of a \.csv or \.parquet") as error:
+    with pytest.raises(DataError, match=r"names a column of a \.csv, \.tsv, .* or \.xlsx") as error:
         read_table(path, weights="w")
     assert error.value.place.option == "weights"
-    with pytest.raises(DataError, match=r"names a column of a \.csv or \.parquet") as error:
+    with pytest.raises(DataError, match=r"names a column of a \.csv, \.tsv, .* or \.xlsx") as error:
         read_table(path, ignore=["id"])
     assert error.value.place.option == "ignore"
 
@@ -194,9 +219,9 @@ def test_fit_and_score(tmp_path: Path, suffix: str) -> None:
         return
     for flag in ("--ignore", "--weights"):
         line = refused("fit", path, "-o", model, flag, "x", *FIT)
-        assert f"{flag} names a column of a .csv or .parquet" in line
+        assert f"{flag} names a column of a .csv, .tsv" in line
         line = refused("score", model, path, flag, "x")
-        assert f"{flag} names a column of a .csv or .parquet" in line
+        assert f"{flag} names a column of a .csv, .tsv" in line
 
 
 def test_files_of_named_columns_are_alike(tmp_path: Path) -> None:

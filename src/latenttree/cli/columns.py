@@ -28,7 +28,7 @@ def column_names(schema: Schema) -> list[str]:
         if schema.coded[v] or schema.form_of(v) == "vector":
             names.append(name)
         else:
-            names += [f"{name}[{code}]" for code in schema.codes_of(v)]
+            names += [f"{name}[{code}]" for code in schema.coordinate_names(v)]
     return names
 
 

@@ -15,7 +15,6 @@ from latenttree.cli.printing import new_console, print_file, print_notes
 from latenttree.cli.summary import print_fit, shown_support
 from latenttree.cli.training_data import read_training, record_of
 from latenttree.data import Table
-from latenttree.data.files.fasta import is_fasta
 from latenttree.errors import Caution
 from latenttree.io.treefile import check_tree_path, save_tree
 from latenttree.plots.canvas import check_picture_path
@@ -35,10 +34,11 @@ def run(asked: Fit) -> None:
     )
     console = new_console()
     _print_table(console, table, asked.file)
-    n_states = n_states or _default_states(console, table, asked.file)
+    if n_states is None and not learning.gaussian:
+        _note_states(console, table)
     record = record_of(asked.events, asked.reading)
     table = table.replace(notes=(*table.notes, *record))
-    model = learn(table, learning.threads, n_states=n_states, **learning.arguments())
+    model = learn(table, learning.threads, n_states=n_states or "auto", **learning.arguments())
     print_fit(console, model, table.notes, asked.verbose)
     _save(console, model, asked.out)
     shown = shown_support(asked.learning.min_support)
@@ -52,20 +52,14 @@ def _print_table(console: Console, table: Table, file: Path) -> None:
     print_notes(console, notes)  # the others are warnings of the fit
 
 
-def _default_states(console: Console, table: Table, file: Path) -> int | str:
-    """States of hidden variables where ``--states`` is left out: "auto", but as many as there are
-    nucleotides in an alignment of these, which a note says.
+def _note_states(console: Console, table: Table) -> None:
+    """Say how many states hidden variables have where the data decide it."""
+    from latenttree.distances.stage import nucleotides  # loads much
 
-    Hidden nodes of such a tree are ancestors. With more states they would tell fast sites from slow
-    ones as well, and the tree would be less accurate.
-    """
-    letters = table.categories[0] if is_fasta(file) else None
-    if letters is None or not set(letters.tolist()) <= set("ACGT"):
-        return "auto"
-    n_states = max(2, len(letters))
-    note = f"hidden variables have {n_states} states, as many as there are nucleotides"
-    print_notes(console, [f"{note}; --states asks for another number"])
-    return n_states
+    letters = nucleotides(table)
+    if letters is not None:
+        note = f"hidden variables have {letters} states, as many as there are nucleotides"
+        print_notes(console, [f"{note}; --states asks for another number"])
 
 
 def learn(table: Any, threads: int | None, **options: Any) -> LatentTree:

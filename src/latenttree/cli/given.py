@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from latenttree.cli.labels import StateLabels, parse_number
 from latenttree.cli.node_values import parse_value
+from latenttree.data.schema.state_labels import StateLabels, parse_number
 from latenttree.errors import DataError
 from latenttree.estimator import LatentTree
+from latenttree.model.tree_model import TreeModel
 from latenttree.queries import answers_of, node_index
 
 
@@ -61,7 +62,8 @@ def _no_pair(model: LatentTree, text: str) -> DataError:
 
 def _value(model: LatentTree, name: str, text: str) -> Any:
     v = model.tree_.index(name)
-    if v < model.schema_.n_vars and not model.schema_.coded[v]:
+    gaussian = not isinstance(model.model_, TreeModel)
+    if gaussian or (v < model.schema_.n_vars and not model.schema_.coded[v]):
         return parse_value(model, v, text)
     labels = _labels_of(model, v)
     code = labels.code(text)

@@ -36,6 +36,7 @@ def _fill(model: LatentTree, data: NewData, asked: Impute) -> Filled:
     n_jobs = resolve_jobs(model.n_jobs)
     with new_progress().stage("filling"):
         answers = answers_of(model.model_, model.schema_)
-        refuse_impossible(answers.log_likelihoods(SampleEvidence(data.rows), n_jobs))
+        known = SampleEvidence(data.rows)
+        refuse_impossible(answers.log_likelihoods(known, n_jobs))
         rng = as_generator(asked.seed) if asked.method == "sample" else None
-        return answers.filled(data.rows, rng, n_jobs)
+        return answers.filled(known, rng, n_jobs)

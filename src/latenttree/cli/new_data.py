@@ -9,45 +9,37 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.cli.labels import StateLabels, parse_number
 from latenttree.cli.options import NewEvents, NewTable
-from latenttree.cli.training_data import check_excluded, event_delimiter, recorded
+from latenttree.cli.training_data import check_excluded, recorded
 from latenttree.data import Schema
-from latenttree.data.checks import N_SHOWN, check_shape, listing, resolve_names
-from latenttree.data.columns.scales import on_levels
-from latenttree.data.columns.vectors import Column
+from latenttree.data.checks import N_SHOWN, listing
 from latenttree.data.files import docword
 from latenttree.data.files.boundary import reading
 from latenttree.data.files.csv_batches import (
-    checked_header,
     coded_texts,
-    csv_batches,
-    joined_texts,
     text_array,
 )
-from latenttree.data.files.csv_cells import MISSING_CELLS, Roles, weights_of_texts
-from latenttree.data.files.formats import COLUMN_FILES, FileFormat, known_format
+from latenttree.data.files.csv_cells import Roles, weights_of_texts
+from latenttree.data.files.formats import COLUMN_FILES, FileFormat, cell_delimiter, known_format
+from latenttree.data.files.standard_input import stored
 from latenttree.data.files.text import check_file
-from latenttree.data.schema.lookup import MISSING
-from latenttree.data.schema.new_data import Rows
+from latenttree.data.schema.new_files import CsvCells, read_cells, rows_of_cells
+from latenttree.data.schema.rows import Rows
 from latenttree.data.schema.unseen import HandleUnknown, Unseen
 from latenttree.data.table import Table, sparse_binary_table
 from latenttree.data.weights import check_weights
-from latenttree.engine.arrays import Floats, Ints
+from latenttree.engine.arrays import Floats
 from latenttree.errors import DataError
 
 if TYPE_CHECKING:
     from latenttree.estimator import LatentTree
 
-Codes = NDArray[np.int32]
-UNKNOWN = -2
 MOST_UNKNOWN = 0.1  # share of the occurrences whose codes a model may not know
 
 
@@ -55,21 +47,6 @@ class UnknownCodes(DataError):
     """Too many events have codes that the model does not know: a command ends with exit code 1."""
 
     exit_code = 1
-
-
-@dataclass(frozen=True, eq=False)
-class CsvCells:
-    """A .csv as it stands, or a table as a .csv would have it: for each column its distinct texts,
-    and the code of each row's text."""
-
-    header: tuple[str, ...]
-    texts: Sequence[Sequence[str]]
-    codes: Sequence[Codes]
-
-    @property
-    def n_samples(self) -> int:
-        """Number of rows below the header."""
-        return len(self.codes[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,6 +89,7 @@ def read_new_data(
 
     `weights` names the column that says how often each row counts.
     """
+    path = stored(path)
     check_file(path)
     is_events = events is not None and events.events
     file_format = None if is_events else known_format(path)
@@ -140,7 +118,9 @@ def _read_samples(
     if file_format.frame is not None:
         return _read_frame(file_format.frame(path), schema, path.name, roles, handle_unknown)
     if file_format.has_columns:
-        return _read_csv(path, schema, table.separator, roles, Unseen(handle_unknown))
+        return _read_csv(
+            path, schema, cell_delimiter(path, table.separator), roles, Unseen(handle_unknown)
+        )
     assert file_format.samples is not None
     names = None if table.vocab is None else docword.read_vocabulary(table.vocab)
     samples = file_format.samples(path, names)
@@ -192,43 +172,17 @@ def _cells_of_frame(frame: Any) -> CsvCells:
 # ---- comma-separated text --------------------------------------------------------------
 
 
-def _read_cells(path: Path, delimiter: str) -> CsvCells:
-    header = checked_header(path, delimiter)
-    batches = list(csv_batches(path, delimiter, range(len(header))))
-    check_shape((sum(len(columns[0]) for columns in batches), len(header)), 1)
-    names = tuple(resolve_names(None, len(header), header))
-    columns = [joined_texts(parts) for parts in zip(*batches, strict=True)]
-    return CsvCells(names, *zip(*columns, strict=True))
-
-
 def _read_csv(path: Path, schema: Schema, delimiter: str, roles: Roles, unseen: Unseen) -> NewData:
-    cells = _read_cells(path, delimiter)
+    cells = read_cells(path, delimiter)
     _variables(cells.header, schema, path.name, roles)
     counts = None
     if roles.weights is not None:
         j = cells.header.index(roles.weights)
         counts = weights_of_texts(cells.texts[j], cells.codes[j], roles.weights)
         counts = check_weights(counts, cells.n_samples)
-    rows = _rows_of_cells(cells, schema, path.name, unseen)
+    rows = rows_of_cells(cells, schema, path.name, unseen)
     unseen.warn()
     return NewData(rows, cells, weights=counts)
-
-
-def _rows_of_cells(cells: CsvCells, schema: Schema, file: str, unseen: Unseen) -> Rows:
-    position = {name: j for j, name in enumerate(cells.header)}
-    codes = np.full((cells.n_samples, schema.n_vars), MISSING, dtype=schema.code_dtype)
-    arrays: dict[int, Any] = {}
-    for i, column in enumerate(schema.index.tolist()):
-        j = position[schema.columns[column].name]
-        if schema.coded[i]:
-            labels = StateLabels(schema.labels[i], schema.is_sparse_binary)
-            if schema.families[i] == "ordinal":
-                cells = _rounded(cells, j, schema.labels[i], unseen)
-            codes[:, i] = _column_codes(cells, j, labels, file, unseen)
-        else:
-            numbers = _column_numbers(cells, j, schema, i, file)
-            arrays[i] = schema.variables[i].encode(Column(numbers), unseen)
-    return Rows(len(codes), codes, arrays=arrays, n_vars=schema.n_vars)
 
 
 def _check_names(header: Sequence[str], schema: Schema, file: str) -> None:
@@ -249,86 +203,19 @@ def _check_names(header: Sequence[str], schema: Schema, file: str) -> None:
         raise DataError(what, remedy, column=unknown[0], path=file)
 
 
-def _rounded(cells: CsvCells, j: int, labels: NDArray[Any], unseen: Unseen) -> CsvCells:
-    """Cells whose fractions in column j are rounded to the labels, as in training."""
-    parsed = [parse_number(text.strip()) for text in cells.texts[j]]
-    numbers = np.array([np.nan if x is None else x for x in parsed], dtype=np.float64)
-    rounded = on_levels(numbers, labels)
-    if rounded is None:
-        return cells
-    unseen.rounded.append(cells.header[j])
-    pairs = zip(cells.texts[j], numbers.tolist(), rounded.tolist(), strict=True)
-    texts = [text if x != x or x == y else str(y) for text, x, y in pairs]
-    return replace(cells, texts=[*cells.texts[:j], texts, *cells.texts[j + 1 :]])
-
-
-def _column_codes(cells: CsvCells, j: int, labels: StateLabels, file: str, unseen: Unseen) -> Ints:
-    """(n,) codes of a column, -1 where its cell is empty or says that it is missing."""
-    code_of_text = np.array([_code(labels, text) for text in cells.texts[j]], dtype=np.int64)
-    codes = code_of_text[cells.codes[j]]
-    unknown = codes == UNKNOWN
-    if unknown.any() and unseen.missing:
-        found = np.unique(cells.codes[j][unknown]).tolist()
-        unseen.add(cells.header[j], [cells.texts[j][code] for code in found])
-        codes[unknown] = MISSING
-    elif unknown.any():
-        problem = f"did not occur in training, where it was one of {labels.listing()}"
-        remedy = "use one of these, or leave the cell empty"
-        raise _wrong_cell(cells, j, int(unknown.argmax()), file, "the value ", problem, remedy)
-    return codes
-
-
-def _wrong_cell(
-    cells: CsvCells, j: int, row: int, file: str, article: str, problem: str, remedy: str
-) -> DataError:
-    name, value = cells.header[j], cells.texts[j][cells.codes[j][row]]
-    what = f"{file}, sample {row + 1}, column {name!r}: {article}{value!r} {problem}"
-    return DataError(what, remedy, value=value, column=name, row=row, path=file)
-
-
-def _code(labels: StateLabels, text: str) -> int:
-    code = labels.code(text)
-    if code is not None:
-        return code
-    return MISSING if text.strip() in MISSING_CELLS else UNKNOWN
-
-
-def _column_numbers(cells: CsvCells, j: int, schema: Schema, i: int, file: str) -> NDArray[Any]:
-    """(n,) numbers of a column, NaN where its cell is empty; labels that stand for ranks stay
-    texts, None where empty."""
-    name, texts, codes = cells.header[j], cells.texts[j], cells.codes[j]
-    if schema.form_of(i) != "vector":
-        what = (
-            f"{file}: {name!r} is a group of {int(schema.dims[i])} numbers in the model, which a "
-            ".csv with a row for each sample does not hold"
-        )
-        raise DataError(what, "ask from Python", column=name, path=file)
-    missing = [text.strip() in MISSING_CELLS for text in texts]
-    if schema.ranked(i):
-        pairs = zip(texts, missing, strict=True)
-        labels = np.array([None if gap else text.strip() for text, gap in pairs], dtype=object)
-        return labels[codes]
-    pairs = zip(texts, missing, strict=True)
-    numbers = [float("nan") if gap else parse_number(text) for text, gap in pairs]
-    if None in numbers:
-        row = int((codes == numbers.index(None)).argmax())
-        remedy = "correct it, or leave the cell empty"
-        problem = "is no number, as it was in training"
-        raise _wrong_cell(cells, j, row, file, "", problem, remedy)
-    return np.asarray(numbers, dtype=np.float64)[codes]
-
-
 # ---- events ----------------------------------------------------------------------------
 
 
-def _read_events(path: Path, model: LatentTree, options: NewEvents, separator: str) -> NewData:
+def _read_events(
+    path: Path, model: LatentTree, options: NewEvents, separator: str | None
+) -> NewData:
     """Events in the codes of a model; codes that it does not know are counted and left out."""
     from latenttree.data.events.read import read_events  # loads much
     from latenttree.data.events.report import NothingLeft
 
     schema = model.schema_
     codes, groups = _codes(schema)
-    arguments = options.arguments() | {"delimiter": event_delimiter(separator)}
+    arguments = options.arguments() | {"delimiter": separator}
     try:
         events = read_events(path, codes=codes, **arguments)
     except NothingLeft as error:
@@ -366,20 +253,14 @@ def _check_unknown(report: Mapping[str, Any], model: LatentTree, options: NewEve
 
 def _codes(schema: Schema) -> tuple[list[str], dict[str, slice] | None]:
     """The codes that a model knows, and those of each group; None where it has no groups."""
-    if schema.is_sparse_binary:
-        return list(schema.names), None
-    codes: list[str] = []
-    groups = {}
-    for v, name in enumerate(schema.names):
-        levels = schema.labels[v] if schema.coded[v] else schema.columns[schema.index[v]].levels
-        is_number = not schema.coded[v] and schema.form_of(v) == "vector"
-        if is_number or levels is None or not schema.has_blocks:
-            raise DataError(
-                "--events is for models that were learned with --events, of codes that are there "
-                f"or not; in this one {name!r} is something else",
-                "name a file with a row for each sample",
-                node=name,
-            )
-        groups[name] = slice(len(codes), len(codes) + len(levels))
-        codes += [str(level) for level in levels.tolist()]
-    return codes, groups
+    found = schema.event_codes()
+    if found is not None:
+        return found
+    names = (name for v, name in enumerate(schema.names) if not schema.codes_of(v))
+    name = next(names)
+    raise DataError(
+        "--events is for models that were learned with --events, of codes that are there "
+        f"or not; in this one {name!r} is something else",
+        "name a file with a row for each sample",
+        node=name,
+    )

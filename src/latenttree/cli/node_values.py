@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from latenttree.cli.labels import StateLabels, parse_number
 from latenttree.data import Schema
+from latenttree.data.schema.state_labels import StateLabels, parse_number
 from latenttree.engine.arrays import Floats
 from latenttree.errors import DataError
 from latenttree.model.tree_model import TreeModel
@@ -76,7 +76,7 @@ def values_of(model: Any, schema: Schema, v: int) -> NodeValues:
         return NodeValues([str(label) for label in schema.labels[v].tolist()], "states", family)
     if schema.form_of(v) == "vector":
         return NodeValues(["mean"], "number", family)
-    codes = schema.codes_of(v)
+    codes = schema.coordinate_names(v)
     if family == "multihot":
         return NodeValues([NONE, *codes], "group", family)
     return NodeValues(codes, "vector", family)
@@ -91,7 +91,7 @@ def expectation(model: LatentTree, record: Mapping[str, Any], v: int) -> Floats:
         posterior = answers.probabilities(evidence, [parent])[0][0]
         return np.asarray(answers.conditional(v, parent) @ posterior)
     if v < schema.n_vars:
-        return np.ravel(answers.filled(evidence.rows, None).arrays[v])
+        return np.ravel(answers.filled(evidence, None).arrays[v])
     start = int(fitted.dims[schema.n_vars : v].sum())
     return answers.hidden(evidence)[0, start : start + int(fitted.dims[v])]
 
@@ -100,7 +100,7 @@ def parse_value(model: LatentTree, v: int, text: str) -> Any:
     """The value that a text gives a node that is not categorical: a number, or (d,) 0/1 for the
     codes of a group."""
     name, values = model.tree_.names[v], values_of(model.model_, model.schema_, v)
-    if values.kind == "number":
+    if values.kind == "number" or values.texts == ["mean"]:
         value = parse_number(text)
         if value is None:
             what = f"--given {name}={text}: {name!r} is a number"

@@ -19,9 +19,11 @@ from latenttree.errors import DataError
 PictureLayout = Literal["radial", "top_down"]
 
 # What `data.files.formats` lists; here too, because --help must not import the data room.
-DATA_FILES = ".csv, .parquet, .npy, .npz, docword.NAME.txt[.gz], .fasta"
-COLUMN_FILES = ".csv or .parquet"
-EVENT_FILES = ".csv, .tsv, .parquet"
+DATA_FILES = (
+    ".csv, .tsv, .parquet, .feather, .xlsx, .npy, .npz, .mtx, .h5ad, docword.NAME.txt[.gz], .fasta"
+)
+COLUMN_FILES = ".csv, .tsv, .parquet, .feather or .xlsx"
+EVENT_FILES = ".csv, .tsv, .parquet, .feather, .xlsx"
 
 ModelFile = Annotated[Path, typer.Argument(help="A model that `fit` wrote: .ltree.")]
 DataFile = Annotated[
@@ -39,7 +41,13 @@ Weights = Annotated[
     typer.Option(metavar="COLUMN", help="The column that says how often each row counts."),
 ]
 Vocabulary = Annotated[Path | None, typer.Option(help="Names of variables, one a line.")]
-Delimiter = Annotated[str, typer.Option(help="Between the cells of a .csv; 'tab' for a tab.")]
+Delimiter = Annotated[
+    str | None,
+    typer.Option(
+        show_default="a comma; a tab in a .tsv",
+        help="Between the cells of a .csv or .tsv; 'tab' for a tab.",
+    ),
+]
 Ignored = Annotated[
     list[str] | None,
     typer.Option(
@@ -67,12 +75,15 @@ class TableOptions:
     """How the cells of a file become samples: shared by `fit` and the commands on new data."""
 
     vocab: Vocabulary = None
-    delimiter: Delimiter = ","
+    delimiter: Delimiter = None
     ignore: Ignored = None
 
     @property
-    def separator(self) -> str:
-        """The character between cells that ``--delimiter`` names."""
+    def separator(self) -> str | None:
+        """The character between cells that ``--delimiter`` names; None where the name of the file
+        decides."""
+        if self.delimiter is None:
+            return None
         mark = "\t" if self.delimiter in ("tab", "\\t") else self.delimiter
         if len(mark) != 1:
             what = f"--delimiter is {self.delimiter!r}"
@@ -170,6 +181,10 @@ class LearningOptions:
     search: Annotated[
         bool, typer.Option(help="Decide doubtful regions of the tree by likelihood.")
     ] = True
+    observed_as_leaves: Annotated[
+        bool,
+        typer.Option("--observed-as-leaves", help="Every variable of the table is a leaf."),
+    ] = False
     refine: Annotated[
         bool, typer.Option(help="Improve the probabilities by EM; without it search is off too.")
     ] = True

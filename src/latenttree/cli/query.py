@@ -51,6 +51,8 @@ def _is_soft(value: Any) -> bool:
 
 def _evidence_line(model: LatentTree, record: dict[str, Any]) -> str:
     """The probability of what is given; an impossible one is an error."""
+    from latenttree.model.tree_model import TreeModel  # loads much
+
     log = float(model.score_samples(record)[0])
     if np.isneginf(log):
         raise DataError(
@@ -60,7 +62,9 @@ def _evidence_line(model: LatentTree, record: dict[str, Any]) -> str:
     if any(map(_is_soft, record.values())):
         return f"log of the weighted probability of what is given: {log:.6g}"
     coded = model.schema_.coded
-    if any(v < len(coded) and not coded[v] for v in map(model.tree_.index, record)):
+    nodes = map(model.tree_.index, record)
+    gaussian = not isinstance(model.model_, TreeModel)  # whose hidden nodes have densities too
+    if gaussian or any(v < len(coded) and not coded[v] for v in nodes):
         return f"log-likelihood of what is given: {log:.6g}"
     return f"probability of what is given: {np.exp(log):.4g} (log {log:.6g})"
 

@@ -10,7 +10,8 @@ from pathlib import Path
 from latenttree.cli.options import TrainingEvents, TrainingTable
 from latenttree.data import Table, read_table
 from latenttree.data.checks import listing
-from latenttree.data.files.formats import COLUMN_FILES, known_format
+from latenttree.data.files.formats import COLUMN_FILES, cell_delimiter, known_format
+from latenttree.data.files.standard_input import stored
 from latenttree.data.files.text import check_file
 from latenttree.errors import DataError
 
@@ -26,6 +27,7 @@ def read_training(
 ) -> Table:
     """The table to learn from; `gaussian` reads every variable as a number."""
     events.check()
+    file = stored(file)
     family, delimiter = parse_families(table.family or ()), table.separator
     if events.events:
         _check_event_table(table, gaussian)
@@ -46,7 +48,11 @@ def read_training(
 
 
 def _read_events(
-    file: Path, events: TrainingEvents, min_count: int, delimiter: str, memory_limit: str | None
+    file: Path,
+    events: TrainingEvents,
+    min_count: int,
+    delimiter: str | None,
+    memory_limit: str | None,
 ) -> Table:
     """The table of a file of events: binary codes, or a multi-hot variable for each group."""
     from latenttree.data.events.read import read_events  # loads much
@@ -54,16 +60,11 @@ def _read_events(
     counted = read_events(
         file,
         min_count=min_count,
-        delimiter=event_delimiter(delimiter),
+        delimiter=delimiter,
         memory_limit=memory_limit,
         **events.arguments(),
     )
     return (replace(counted, groups=None) if events.binary else counted).table()
-
-
-def event_delimiter(separator: str) -> str | None:
-    """None for the default, so that the name of the file decides."""
-    return None if separator == "," else separator
 
 
 def _check_event_table(table: TrainingTable, gaussian: bool) -> None:
@@ -80,12 +81,12 @@ def _check_event_table(table: TrainingTable, gaussian: bool) -> None:
         raise DataError(f"{wrong} does not go with --events", "leave it out")
 
 
-def _check_columns(file: Path, ignore: Sequence[str], delimiter: str) -> None:
+def _check_columns(file: Path, ignore: Sequence[str], delimiter: str | None) -> None:
     """The columns to leave out are in the file, which must have names of columns."""
     check_file(file)
     header = known_format(file).header
     if header is not None:
-        check_excluded(header(file, delimiter), ignore, file.name)
+        check_excluded(header(file, cell_delimiter(file, delimiter)), ignore, file.name)
     elif ignore:
         what = f"--ignore names a column of a {COLUMN_FILES}, but the file is {file.name!r}"
         raise DataError(what, "leave it out", option="ignore", path=file.name)

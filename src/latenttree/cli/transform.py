@@ -15,7 +15,7 @@ from latenttree.cli.output_tables import (
     table_writer,
 )
 from latenttree.cli.printing import new_console, new_progress, print_file, print_notes
-from latenttree.data.schema.new_data import Rows
+from latenttree.data.schema.rows import Rows
 from latenttree.engine import resolve_jobs
 from latenttree.engine.arrays import Floats
 from latenttree.errors import DataError

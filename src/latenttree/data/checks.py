@@ -382,3 +382,19 @@ def first_few(
 
 def _with_values(names: Sequence[str], values: Sequence[OnlyValue]) -> str:
     return first_few([f"{a!r} ({b.text})" for a, b in zip(names, values, strict=True)])
+
+
+def names_of(names: Any) -> Any:
+    """The names that a fitted object gives its output, as a vectorizer its words; sequences and
+    None as they are."""
+    if not hasattr(names, "get_feature_names_out"):
+        return names
+    from sklearn.exceptions import NotFittedError
+
+    try:
+        return [str(name) for name in names.get_feature_names_out()]
+    except NotFittedError as error:
+        kind = type(names).__name__
+        remedy = "fit it before, or in a pipeline let latenttree.text.Words hand its words on"
+        what = Text(Option("names"), f" is a {kind} that is not fitted, so it knows no names")
+        raise DataError(what, remedy, value=names, option="names") from error

@@ -17,6 +17,7 @@ from latenttree.data.checks import option_error
 from latenttree.data.columns.builder import table_in_memory, table_of_scores
 from latenttree.data.columns.families import AUTO, Family
 from latenttree.data.columns.groups import Groups
+from latenttree.data.found_events import Events
 from latenttree.data.reader import mapped_table, read_table
 from latenttree.data.streaming.assemble import ReadPlan
 from latenttree.data.streaming.scratch import map_of
@@ -47,7 +48,9 @@ def as_table(
         those of a MultiIndex to names first), (n, p) array of numbers, booleans or strings, SciPy
         sparse matrix, list or dict of blocks, or a Table. A list of plain lists is read as rows; a
         list of arrays as blocks. NaN, None, pandas.NA and what a masked array masks are missing
-        values. Also the path of a file that `read_table` reads.
+        values. Also the path of a file that `read_table` reads, and what `read_events` returns. A
+        sparse matrix may bring names as its attribute `feature_names`, and a pandas DataFrame whose
+        columns are all sparse is a sparse matrix with names.
     groups : for a sparse or numeric matrix, a label for each column, or group name to column
         numbers: the columns of a group are one vector variable.
     names : names of the variables; from the DataFrame or dict, or x0, x1, ..., if not given.
@@ -66,6 +69,7 @@ def as_table(
     ------
     DataError : says what is wrong, where, with the value, and what to do.
     """
+    X = X.table() if isinstance(X, Events) else X
     if isinstance(X, Table):
         return _table_again(X, groups, names, family, sample_weight, scores)
     options = {"names": names, "family": family, "drop_constant": drop_constant}

@@ -18,7 +18,13 @@ from latenttree.data.columns.groups import Groups
 from latenttree.data.files.boundary import reading
 from latenttree.data.files.csv_cells import Roles
 from latenttree.data.files.docword import read_vocabulary
-from latenttree.data.files.formats import COLUMN_FILES, known_format, memory_needed
+from latenttree.data.files.formats import (
+    COLUMN_FILES,
+    cell_delimiter,
+    known_format,
+    memory_needed,
+)
+from latenttree.data.files.standard_input import stored
 from latenttree.data.files.tables import ReadOptions, table_of_source
 from latenttree.data.files.text import check_file
 from latenttree.data.streaming.assemble import ReadPlan
@@ -37,7 +43,7 @@ def read_table(
     groups: Groups | None = None,
     names: Sequence[Any] | None = None,
     drop_constant: bool = False,
-    delimiter: str = ",",
+    delimiter: str | None = None,
     family: Family = AUTO,
     scores: bool = False,
     weights: str | None = None,
@@ -47,17 +53,23 @@ def read_table(
 ) -> Table:
     """The table in a file; its name says what it is.
 
-    - ``.csv``, also ``.csv.gz`` and ``.csv.xz``: a line of names, then a line for each sample.
-      Columns of integers and of text are categorical, few evenly spaced whole numbers ordinal (see
-      `data.columns.scales`), columns with decimals real; integers that differ in leading zeros
-      alone ("01" and "1") are text, and two labels. Empty cells, NA, N/A, NaN, null, None and ? are
+    - ``.csv`` and ``.tsv``, also ``.csv.gz`` and ``.csv.xz``: a line of names, then a line for
+      each sample. Columns of integers and of text are categorical, few evenly spaced whole
+      numbers ordinal (see `data.columns.scales`), columns with decimals real; True and False (or
+      true, TRUE, ...)
+      are booleans; integers that differ in leading zeros alone ("01" and "1") are text, and two
+      labels. Empty cells, NA, N/A, NaN, null, None and ? are
       missing values.
-    - ``.parquet``: columns as those of a DataFrame.
+    - ``.parquet``, ``.feather`` and ``.arrow``, and the first sheet of an ``.xlsx``: columns as
+      those of a DataFrame.
     - ``.npz``: a SciPy sparse matrix (`scipy.sparse.save_npz`) or a single 2-D array;
       ``.npy``: a 2-D array.
     - ``docword.NAME.txt[.gz]``: lines D, W, NNZ, then "document word count", numbered from
       1; a word is 1 where its count is positive. Names come from ``vocab.NAME.txt`` beside it.
+    - ``.mtx``: a matrix of Matrix Market, names of its columns in ``NAME.columns.txt`` beside it,
+      or in the file of features of 10x Genomics; ``.h5ad``: the matrix of an AnnData.
     - ``.fasta``, ``.fa``, ``.fas``: an alignment, see `read_fasta`.
+    - ``-``: standard input, a .csv, .tsv or .parquet.
 
     Parameters
     ----------
@@ -67,7 +79,7 @@ def read_table(
         `Table.notes` says how many.
     groups, names, drop_constant, family, scores : as in `as_table`. A docword file, and a sparse
         matrix without groups, are binary whatever their counts.
-    delimiter : between the cells of a .csv.
+    delimiter : between the cells of a .csv or .tsv; a comma, or a tab for .tsv, if left out.
     weights : name of the column of a .csv or .parquet that says how often each row counts.
     ignore : columns of a .csv or .parquet that are no variables: identifiers, dates.
     memory_limit : bytes that the process may hold, or text like "500MB" or "8GiB"; most of the
@@ -85,7 +97,7 @@ def read_table(
     DataError : whatever is wrong with the file, with its name. What a file declares about its size
         is compared with what it holds before anything is allocated.
     """
-    path = Path(path)
+    path = stored(path)
     check_file(path)
     if min_count < 1:
         raise option_error("min_count", f" must be >= 1, got {min_count}", value=min_count)
@@ -100,7 +112,8 @@ def read_table(
     limit = memory_bytes(memory_limit)
     plan = ReadPlan(limit, names, family, drop_constant, scratch, scores=scores)
     roles = Roles(weights, ignore)
-    options = ReadOptions(plan, groups, min_count, delimiter, roles)
+    mark = cell_delimiter(path, delimiter)
+    options = ReadOptions(plan, groups, min_count, mark, roles)
     with reading(path), roles.naming_weights():
         return _read_file(path, options)
 

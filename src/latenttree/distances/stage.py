@@ -6,6 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
+import numpy as np
+
 from latenttree.config import FitConfig
 from latenttree.data import Table, check_n_states, free_dimensions
 from latenttree.distances.counted_similarity import counted_similarity, stored_similarity
@@ -90,7 +92,11 @@ def count_states(table: Table, config: FitConfig) -> States:
 
     The structure and the first model take no more states than the variables distinguish. A column
     of a sparse matrix says that a word or a code is there, and hidden variables of such columns
-    get two states unless more are asked for: a topic that is there or not."""
+    get two states unless more are asked for: a topic that is there or not. With "auto" those of an
+    alignment of nucleotides have as many as there are nucleotides."""
+    letters = nucleotides(table)
+    if letters and config.n_states == "auto" and not config.gaussian:
+        config = replace(config, n_states=letters)
     asked = check_n_states(table, config.n_states, config.gaussian, bounded=config.gaussian)
     fewest = int(free_dimensions(table).min())
     if isinstance(asked, str):
@@ -104,6 +110,18 @@ def count_states(table: Table, config: FitConfig) -> States:
         evidence = choose_states(table, config.seed, config.n_jobs)
         n_states = min(n_states, evidence.most_states)
     return States(n_states, n_states - 1, goal=asked if asked > n_states else None)
+
+
+def nucleotides(table: Table) -> int | None:
+    """How many nucleotides an alignment has, at least 2; None where variables are something else.
+
+    Hidden nodes of such a tree are ancestors. With more states they would tell fast sites from slow
+    ones as well, and the tree would be less accurate."""
+    labels = table.categories[0]
+    if labels is None or not 3 <= len(labels) <= 4 or not set(labels.tolist()) <= set("ACGT"):
+        return None
+    alike = (x is not None and np.array_equal(x, labels) for x in table.categories)
+    return len(labels) if table.values is None and all(alike) else None
 
 
 def _counted_states(table: Table, fewest: int, config: FitConfig) -> States:

@@ -13,7 +13,7 @@ def item_name(schema: Schema, channels: Channels, node: int) -> str:
     """The name of a variable, or "group[code]" of a coordinate."""
     v, c = int(channels.variables[node]), int(channels.coordinates[node])
     name = schema.names[v]
-    return name if c < 0 else f"{name}[{schema.codes_of(v)[c]}]"
+    return name if c < 0 else f"{name}[{schema.coordinate_names(v)[c]}]"
 
 
 def marked(name: str, direction: int) -> str:

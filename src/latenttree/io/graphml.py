@@ -19,12 +19,17 @@ def to_graphml(tree: Tree, support: ArrayLike | None = None) -> str:
     Nodes ``0, 1, ...`` carry ``name`` and ``observed``, edges carry ``length``, ``sign`` and
     ``support``.
     """
+    check_xml_names(tree)
+    graph = tree.to_networkx(support)
+    import networkx
+
+    return "\n".join(networkx.generate_graphml(graph)) + "\n"
+
+
+def check_xml_names(tree: Tree) -> None:
+    """Raise where a name has a character that XML cannot hold."""
     for name in tree.names:
         match = _NOT_XML.search(name)
         if match is not None:
             what = f"the name {name!r} has the character {match.group()!r}, which XML cannot hold"
             raise DataError(what, "rename the variable", value=match.group(), node=name)
-    graph = tree.to_networkx(support)
-    import networkx
-
-    return "\n".join(networkx.generate_graphml(graph)) + "\n"

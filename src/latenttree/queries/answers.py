@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.data import Schema
-from latenttree.data.schema.new_data import Rows
 from latenttree.engine.arrays import Floats
 from latenttree.errors import DataError
 from latenttree.model.gaussian import GaussianTreeModel
@@ -134,16 +133,20 @@ class TreeAnswers:
         }
         return Filled(states[:, :p], arrays), states[:, p:]
 
-    def filled(self, rows: Rows, rng: np.random.Generator | None, n_jobs: int = 1) -> Filled:
+    def filled(
+        self, evidence: SampleEvidence, rng: np.random.Generator | None, n_jobs: int = 1
+    ) -> Filled:
         """Samples without gaps: modes (medians of ordinal variables), or with `rng` draws."""
         if rng is None:
-            return fill_by_modes(self.model, rows, n_jobs, self._ordinal)
-        return fill_by_draws(self.model, rows, rng, n_jobs)
+            return fill_by_modes(self.model, evidence, n_jobs, self._ordinal)
+        return fill_by_draws(self.model, evidence, rng, n_jobs)
 
-    def distributions(self, rows: Rows, n_jobs: int = 1) -> tuple[Filled, dict[int, MissingCells]]:
+    def distributions(
+        self, evidence: SampleEvidence, n_jobs: int = 1
+    ) -> tuple[Filled, dict[int, MissingCells]]:
         """Samples without gaps, as `filled` without `rng` gives them, and by variable the
         distributions of its gaps."""
-        filled, cells = fill_with_distributions(self.model, rows, n_jobs, self._ordinal)
+        filled, cells = fill_with_distributions(self.model, evidence, n_jobs, self._ordinal)
         for v in np.flatnonzero(self.schema.coded).tolist():
             if v in cells:
                 cells[v] = replace(cells[v], classes=self.classes(v))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from latenttree.data import Schema
 from latenttree.data.checks import listing
-from latenttree.data.schema.new_data import Rows
+from latenttree.data.schema.rows import Rows
 from latenttree.data.schema.unseen import HandleUnknown
 from latenttree.engine import blocks
 from latenttree.engine.arrays import Floats
@@ -35,10 +35,12 @@ class SampleEvidence:
     ----------
     rows : codes and numbers of the observed variables; -1 and NaN where a value is missing.
     soft : node -> (n, dims[v]) weights over its states (soft evidence).
+    hidden : hidden node of a Gaussian tree -> (n, dims[v]) values, NaN where they are not known.
     """
 
     rows: Rows
     soft: Mapping[int, Floats] = field(default_factory=dict)
+    hidden: Mapping[int, Floats] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return self.rows.n_samples
@@ -47,12 +49,7 @@ class SampleEvidence:
         """The evidence of samples start:stop, as inference takes it."""
         codes, arrays = self.rows.take(start, stop), self.rows.arrays_at(start, stop)
         soft = {v: weights[start:stop] for v, weights in self.soft.items()}
-        with no_overflow_warnings():
-            if not soft:
-                return evidence_of(Chunk(codes, arrays), model)
-            if not arrays:
-                return Evidence(codes, soft)
-            return _with_weights(model, codes, arrays, soft)
+        return joint_evidence(model, codes, arrays, soft)
 
     def ranges(self, model: TreeModel, width: int) -> Iterator[tuple[int, int, Evidence]]:
         """Ranges of samples whose working arrays, `width` numbers each, fit in memory."""
@@ -68,6 +65,18 @@ def no_overflow_warnings() -> np.errstate:
 def sample_ranges(n: int, width: int) -> Iterator[tuple[int, int]]:
     """Ranges of n samples whose working arrays, `width` numbers a sample, fit in memory."""
     yield from blocks(n, max(64, CHUNK_BYTES // (8 * max(width, 1))))
+
+
+def joint_evidence(
+    model: TreeModel, codes: NDArray[Any], arrays: Mapping[int, Any], soft: Mapping[int, Floats]
+) -> Evidence:
+    """The evidence of codes, numbers and weights of the same samples."""
+    with no_overflow_warnings():
+        if not soft:
+            return evidence_of(Chunk(codes, arrays), model)
+        if not arrays:
+            return Evidence(codes, soft)
+        return _with_weights(model, codes, arrays, soft)
 
 
 class _SoftEmission:
@@ -155,16 +164,8 @@ def read_to_fill(model: FittedModel, schema: Schema, X: Any) -> SampleEvidence |
     records = _as_records(schema, X, ())
     if records is None:
         return None
-    rows, soft = read_records(model, schema, records, (), None)
-    if soft:
-        names = [model.tree.names[v] for v in soft]
-        raise DataError(
-            f"the record has weights or hidden states, of {listing(names)}, which cannot be filled "
-            "in from",
-            "give values of observed variables, or ask predict_proba",
-            node=names[0],
-        )
-    return SampleEvidence(replace(rows, arrays=_with_gaps(schema, rows)))
+    rows, soft, hidden = read_records(model, schema, records, (), None)
+    return SampleEvidence(replace(rows, arrays=_with_gaps(schema, rows)), soft, hidden)
 
 
 def _with_gaps(schema: Schema, rows: Rows) -> dict[int, Any]:

@@ -11,13 +11,16 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from latenttree.data.schema.decode import Known
-from latenttree.data.schema.new_data import Rows
 from latenttree.data.schema.schema import Schema
 from latenttree.engine.arrays import Bools, Floats, Ints
 from latenttree.model.inference import Evidence
-from latenttree.model.samples import Chunk, evidence_of
 from latenttree.model.tree_model import TreeModel
-from latenttree.queries.evidence import check_possible, no_overflow_warnings, sample_ranges
+from latenttree.queries.evidence import (
+    SampleEvidence,
+    check_possible,
+    joint_evidence,
+    sample_ranges,
+)
 
 ROUNDING = 1e-12  # by which a sum of halves may fall short of 1/2
 
@@ -53,23 +56,23 @@ class Filled(NamedTuple):
 
 
 def fill_by_modes(
-    model: TreeModel, rows: Rows, n_jobs: int = 1, ordinal: Collection[int] = ()
+    model: TreeModel, evidence: SampleEvidence, n_jobs: int = 1, ordinal: Collection[int] = ()
 ) -> Filled:
     """The most probable category in each gap by itself, the median of variables that are `ordinal`,
     the expectation of variables that are not categorical."""
-    gaps = Gaps(model, rows)
+    gaps = Gaps(model, evidence)
     for chosen, posterior in gaps.posteriors(n_jobs):
         gaps.put_modes(chosen, posterior, ordinal)
     return gaps.filled()
 
 
 def fill_with_distributions(
-    model: TreeModel, rows: Rows, n_jobs: int = 1, ordinal: Collection[int] = ()
+    model: TreeModel, evidence: SampleEvidence, n_jobs: int = 1, ordinal: Collection[int] = ()
 ) -> tuple[Filled, dict[int, MissingCells]]:
     """`fill_by_modes`, and by variable the distributions of its gaps, in one pass over the samples.
 
     Memory: what is returned, one number for each label of each gap."""
-    gaps = Gaps(model, rows)
+    gaps = Gaps(model, evidence)
     parts: dict[int, list[MissingCells]] = {
         v: [] for v in (*gaps.columns.tolist(), *gaps.emissions)
     }
@@ -102,20 +105,20 @@ def medians(posterior: Floats) -> Ints:
 
 
 def fill_by_draws(
-    model: TreeModel, rows: Rows, rng: np.random.Generator, n_jobs: int = 1
+    model: TreeModel, evidence: SampleEvidence, rng: np.random.Generator, n_jobs: int = 1
 ) -> Filled:
     """All the gaps of a sample drawn together.
 
     First all categories and states, then the numbers that depend on them, so that draws do not
     depend on the ranges that samples are read in.
     """
-    gaps = Gaps(model, rows)
+    gaps = Gaps(model, evidence)
     states = np.empty((len(gaps.rows), len(gaps.parents)), dtype=np.int32)
     for start, stop in sample_ranges(len(gaps.rows), 2 * model.tree.n_nodes):
         chosen = gaps.rows[start:stop]
-        evidence = gaps.evidence(chosen)
-        check_possible(model.log_likelihood(evidence, n_jobs), chosen)
-        drawn = model.sample(len(chosen), rng, evidence)
+        known = gaps.evidence(chosen)
+        check_possible(model.log_likelihood(known, n_jobs), chosen)
+        drawn = model.sample(len(chosen), rng, known)
         states[start:stop] = drawn[:, gaps.parents]
         for v in gaps.columns.tolist():
             gaps.put_codes(v, chosen, drawn[:, v])
@@ -137,8 +140,8 @@ class Gaps:
     parents : nodes that those depend on.
     """
 
-    def __init__(self, model: TreeModel, rows: Rows) -> None:
-        self.model = model
+    def __init__(self, model: TreeModel, evidence: SampleEvidence) -> None:
+        self.model, self.soft, rows = model, evidence.soft, evidence.rows
         self.codes = rows.take(0, rows.n_samples).copy()
         self.arrays = dict(rows.arrays)
         self._coded = self.codes < 0
@@ -192,8 +195,8 @@ class Gaps:
     def evidence(self, chosen: Ints) -> Evidence:
         """What is known of the chosen samples."""
         arrays = {v: values[chosen] for v, values in self.arrays.items()}
-        with no_overflow_warnings():
-            return evidence_of(Chunk(self.codes[chosen], arrays), self.model)
+        soft = {v: weights[chosen] for v, weights in self.soft.items()}
+        return joint_evidence(self.model, self.codes[chosen], arrays, soft)
 
     def numbers_of(self, v: int, chosen: Ints) -> Ints:
         """Which of the chosen samples have a gap in variable `v`."""

@@ -16,14 +16,22 @@ from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from latenttree.data import Schema, check_weights
-from latenttree.data.schema.new_data import Rows
 from latenttree.engine import resolve_jobs
 from latenttree.engine.arrays import Floats
 from latenttree.errors import DataError, check_option
+from latenttree.model.gaussian import GaussianTreeModel
+from latenttree.model.tree_model import TreeModel
 from latenttree.queries.answers import Answers, answers_of
 from latenttree.queries.evidence import SampleEvidence, no_evidence, read_samples, read_to_fill
 from latenttree.queries.filling import Filled, MissingCells, filled_records
-from latenttree.queries.nodes import Node, node_index, node_indices
+from latenttree.queries.nodes import (
+    Asked,
+    Node,
+    asked_of,
+    node_index,
+    node_indices,
+    several_asked,
+)
 
 
 class QueryMixin(TransformerMixin):
@@ -34,7 +42,9 @@ class QueryMixin(TransformerMixin):
     with gaps wherever values are missing; also one sample as a record `{name: value}`, or a list of
     records. A record names what is known and no more: a label, a number, a vector for a block; or
     weights over the labels as `{label: weight}` (soft evidence), also on hidden nodes, whose labels
-    are 0..k-1. A dict that has a vector for every column is a table, not a record.
+    are 0..k-1, or that have a number in a Gaussian tree; of a group of codes the set of those that
+    are there, or single codes as `{"group:code": 1}`, whatever the others are. A dict that has a
+    vector for every column is a table, not a record.
 
     A node is given by its name or number. Where the columns of training had integers as names, an
     integer that is one of them is that name; any other is a number.
@@ -93,9 +103,10 @@ class QueryMixin(TransformerMixin):
     ) -> Any:
         """Exact conditional probabilities of any nodes given any others.
 
-        Only of nodes that have states: of numbers, counts and groups of codes `impute` gives the
-        expectation (`impute({name: value})` for one sample), and a Gaussian tree has no states at
-        all.
+        Only of nodes that have states: of numbers and counts `impute` gives the expectation
+        (`impute({name: value})` for one sample), and a Gaussian tree has no states at all. Of a
+        group of codes ask for a code: "group:code", or the code alone where it is unique, has the
+        states 0 and 1.
 
         Parameters
         ----------
@@ -114,25 +125,31 @@ class QueryMixin(TransformerMixin):
         a list a dict from its items to such arrays; for None the array that `transform` gives.
         """
         self._check_model()
-        model, answers, hidden = self.model_, self._answers(), query is None
-        nodes = [] if hidden else node_indices(model, query, "query", self.schema_)
-        if not hidden and not nodes:
+        model, answers = self.model_, self._answers()
+        if query is None:
+            for v in range(model.tree.n_observed, model.tree.n_nodes):
+                answers.classes(v)  # raises for nodes without states
+            return answers.hidden(self._evidence(X, [], evidence), self._threads())
+        asked = several_asked(model, query, "query", self.schema_)
+        if not asked:
             remedy = "name a node, or pass None for hidden nodes"
             raise DataError("query is an empty list", remedy, value=query, option="query")
-        for v in range(model.tree.n_observed, model.tree.n_nodes) if hidden else nodes:
-            answers.classes(v)  # raises for nodes without states
-        samples = self._evidence(X, nodes, evidence)
-        if hidden:
-            return answers.hidden(samples, self._threads())
-        parts = answers.probabilities(samples, nodes, self._threads())
+        nodes = list(dict.fromkeys(part.source(model) for part in asked))
+        for v in (part.node for part in asked if part.code is None):
+            answers.classes(v)
+        samples = self._evidence(X, [part.node for part in asked], evidence)
+        found = dict(
+            zip(nodes, answers.probabilities(samples, nodes, self._threads()), strict=True)
+        )
+        parts = [part.probabilities(model, found[part.source(model)]) for part in asked]
         if isinstance(query, str | int | np.integer):
             return parts[0]
-        return dict(zip(query or (), parts, strict=True))
+        return dict(zip(query, parts, strict=True))
 
     def classes_of(self, node: Node) -> NDArray[Any]:
         """Labels of the states of a node, in the order of the columns of `predict_proba`."""
-        v = self._node(node)
-        return self._answers().classes(v)
+        asked = self._asked(node)
+        return self._answers().classes(asked.node) if asked.code is None else np.arange(2)
 
     def score_samples(self, X: Any) -> Floats:
         """(n_samples,) log-likelihood of each sample, of what is known of it; -inf where the
@@ -199,11 +216,13 @@ class QueryMixin(TransformerMixin):
         ----------
         X : a table with missing values (NaN, None, masked); or one sample as a record
             `{name: value}`, or a list of records, whose gaps are all variables that they do not
-            name.
+            name; they may give hidden nodes too, states or, in a Gaussian tree, values.
         method : "mode" puts into each gap, given all that is known of its row, the most probable
             category, the posterior median of an ordinal variable (the first level at which half of
-            the probability is reached), the expected number, the codes that are more likely there
-            than not; "sample" draws all the gaps of a row together from the model.
+            the probability is reached), the expected number (rounded if it is a count, or its
+            column holds integers: the result is a table of the same kind; `return_proba` has it as
+            it is), the codes that are more likely there than not; "sample" draws all the gaps of a
+            row together from the model.
         random_state : for "sample"; None uses the estimator's own.
         return_proba : also return the distributions of all missing values.
 
@@ -219,58 +238,72 @@ class QueryMixin(TransformerMixin):
             (`handle_unknown`). Ordered categories of a Gaussian tree are numbers, their positions.
         """
         self._check_model()
-        known = method in ("mode", "sample")
-        check_option("method", method, known, "choose 'mode' or 'sample'", " is unknown")
+        possible = method in ("mode", "sample")
+        check_option("method", method, possible, "choose 'mode' or 'sample'", " is unknown")
         rng = self._generator(random_state) if method == "sample" else None
-        evidence = read_to_fill(self.model_, self.schema_, X)
-        if evidence is None:
-            rows = self.schema_.rows(X, handle_unknown=self.handle_unknown)
-        else:
-            rows = evidence.rows
-        filled, cells = self._filled(rows, rng, return_proba)
+        records = read_to_fill(self.model_, self.schema_, X)
+        known = self._samples(X) if records is None else records
+        filled, cells = self._filled(known, rng, return_proba)
         result: Any
-        if evidence is None:
+        if records is None:
             result = self.schema_.decode(*filled, like=X)
         else:
-            records = filled_records(self.schema_, filled)
-            result = records[0] if isinstance(X, Mapping) else records
+            result = filled_records(self.schema_, filled)
+            result = result[0] if isinstance(X, Mapping) else result
         if not return_proba:
             return result
         return result, {self.schema_.names[v]: found for v, found in cells.items()}
 
     def _filled(
-        self, rows: Rows, rng: np.random.Generator | None, return_proba: bool
+        self, known: SampleEvidence, rng: np.random.Generator | None, return_proba: bool
     ) -> tuple[Filled, dict[int, MissingCells]]:
         """Samples without gaps, and where asked the distributions of the gaps by variable."""
         answers, n_jobs = self._answers(), self._threads()
         if not return_proba:
-            return answers.filled(rows, rng, n_jobs), {}
-        filled, cells = answers.distributions(rows, n_jobs)
-        return (filled if rng is None else answers.filled(rows, rng, n_jobs)), cells
+            return answers.filled(known, rng, n_jobs), {}
+        filled, cells = answers.distributions(known, n_jobs)
+        return (filled if rng is None else answers.filled(known, rng, n_jobs)), cells
 
     def marginal(self, node: Node) -> Floats:
         """`P(node)`, in the order of `classes_of(node)`; the expectation `(d,)` of a variable that
         is not categorical."""
-        v = self._node(node)
-        return np.asarray(self.model_.marginal(v))
+        asked = self._asked(node)
+        if asked.code is None:
+            return np.asarray(self.model_.marginal(asked.node))
+        posterior = np.asarray(self.model_.marginal(asked.source(self.model_)))
+        return asked.probabilities(self.model_, posterior[None])[0]
 
     def conditional(self, node: Node, given: Node) -> Floats:
         """`P(node | given)` of the two ends of an edge, `(states of node, states of given)`,
         columns on the simplex; `E[node | given]`, `(d, states of given)`, of a variable that is not
-        categorical. In a Gaussian tree the matrix `L` of `E[node | given] = mean + L (given - its
+        categorical; of a code of a group, "group:code", the probabilities that it is not there and
+        that it is. In a Gaussian tree the matrix `L` of `E[node | given] = mean + L (given - its
         mean)`. For other pairs use `predict_proba`."""
-        v, u = self._node(node), self._node(given)
+        asked, u = self._asked(node), self._node(given)
+        v = asked.node
         if u not in self.model_.tree.neighbors(v):
             what = f"{node!r} and {given!r} are not the ends of an edge"
             raise DataError(what, f"for any pair ask {self._advice(node, given)}", node=str(node))
-        return self._answers().conditional(v, u)
+        found = self._answers().conditional(v, u)
+        if asked.code is None:
+            return found
+        ends = np.eye(found.shape[1]) if v in self.model_.emissions else found.T
+        return asked.probabilities(self.model_, ends).T
 
     def _advice(self, node: Node, given: Node) -> str:
         """The query for a node given another that is no neighbour."""
-        v, n_vars = self._node(node), self.schema_.n_vars
-        if v < n_vars and not self.schema_.coded[v]:
-            return f"impute({{{given!r}: value}})[{self.schema_.names[v]!r}], its expectation"
-        return f"predict_proba({{{given!r}: label}}, query={node!r})"
+        asked, schema = self._asked(node), self.schema_
+        v, u = asked.node, self._node(given)
+        has_labels = isinstance(self.model_, TreeModel) and u not in self.model_.emissions
+        record = f"{{{given!r}: {'label' if has_labels else 'value'}}}"
+        if v >= schema.n_vars and isinstance(self.model_, GaussianTreeModel):
+            return f"transform({record}), the expectations of all hidden nodes"
+        if v >= schema.n_vars or schema.coded[v] or asked.code is not None:
+            return f"predict_proba({record}, query={node!r})"
+        if schema.is_group(v):
+            return f"predict_proba({record}, query='{schema.names[v]}:CODE')"
+        name = schema.names[v]
+        return f"impute({record}, return_proba=True)[1][{name!r}].mean, its expectation"
 
     # --- small helpers -----------------------------------------------------------------
 
@@ -285,6 +318,10 @@ class QueryMixin(TransformerMixin):
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = []  # probabilities are float64, whatever X is
         return tags
+
+    def _asked(self, node: Node) -> Asked:
+        self._check_model()
+        return asked_of(self.model_, node, self.schema_)
 
     def _node(self, node: Node) -> int:
         self._check_model()

@@ -5,13 +5,14 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from latenttree.data import Schema
 from latenttree.data.checks import listing
+from latenttree.engine.arrays import Floats
 from latenttree.errors import DataError
 from latenttree.model.gaussian import GaussianTreeModel
 from latenttree.model.tree_model import TreeModel
@@ -46,6 +47,48 @@ def node_index(model: FittedModel, node: Node, schema: Schema | None = None) -> 
         ) from None
 
 
+class Asked(NamedTuple):
+    """What a query names: a node, or one code of the group that is node `node`."""
+
+    node: int
+    code: int | None = None
+
+    def source(self, model: TreeModel) -> int:
+        """The node whose posterior has the answer."""
+        in_group = self.code is not None and self.node in model.emissions
+        return int(model.parents[self.node]) if in_group else self.node
+
+    def probabilities(self, model: TreeModel, posterior: Floats) -> Floats:
+        """The answer `(n, states)` in the posterior `(n, states of source)`; of a code the
+        probabilities that it is not there, and that it is."""
+        if self.code is None:
+            return posterior
+        emission = model.emissions.get(self.node)
+        if emission is None:
+            there = posterior[:, self.code]
+        else:
+            there = posterior @ emission.mean()[1 + self.code]
+        return np.stack([1 - there, there], axis=1)
+
+
+def asked_of(model: FittedModel, node: Node, schema: Schema) -> Asked:
+    """The node, or the code of a group ("group:code", or the code alone), that a name means."""
+    place = schema.code_places.get(node) if isinstance(node, str) else None
+    if place is not None and isinstance(model, TreeModel) and node not in model.tree.hidden_names:
+        return Asked(*place)
+    return Asked(node_index(model, node, schema))
+
+
+def several_asked(model: FittedModel, nodes: Any, role: str, schema: Schema) -> list[Asked]:
+    """`asked_of` several names, all different; `role` is what an error calls them."""
+    if isinstance(nodes, str) or not isinstance(nodes, Iterable):
+        nodes = [nodes]
+    asked = [asked_of(model, node, schema) for node in nodes]
+    if len(set(asked)) != len(asked):
+        raise DataError(f"{role} names a node twice: {list(nodes)!r}", "name it once", value=nodes)
+    return asked
+
+
 def node_indices(
     model: FittedModel, nodes: Any, role: str, schema: Schema | None = None
 ) -> list[int]:
@@ -66,11 +109,22 @@ def classes_of(model: TreeModel, schema: Schema, v: int) -> NDArray[Any]:
         raise DataError(
             f"{schema.names[v]!r} is of family {schema.families[v]!r} and has no list of values, "
             "so there are no probabilities of them",
-            f"impute({{name: value}})[{schema.names[v]!r}] gives its expectation given what is "
-            "known (impute(X) for a table), marginal and conditional give expectations",
+            _instead_of_classes(schema, v),
             node=schema.names[v],
         )
     return schema.labels[v]
+
+
+def _instead_of_classes(schema: Schema, v: int) -> str:
+    name = schema.names[v]
+    if schema.is_group(v):
+        code = next(code for code, (group, _) in schema.code_places.items() if group == v)
+        code = code if code.startswith(f"{name}:") else f"{name}:{code}"
+        return f"ask for one of its codes, as {code!r}"
+    return (
+        f"impute({{name: value}}, return_proba=True)[1][{name!r}].mean is its expectation given "
+        "what is known, marginal and conditional give expectations too"
+    )
 
 
 def hidden_names_out(model: TreeModel) -> NDArray[Any]:

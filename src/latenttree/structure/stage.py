@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
 import numpy as np
@@ -30,17 +31,21 @@ def learn_structures(
     """`learn_structure`, and the same tree with no edge contracted where any was.
 
     Variables that are not categorical have no states for others to depend on: they become leaves,
-    unless all hidden variables are real vectors themselves."""
+    unless all hidden variables are real vectors themselves; so do all with `observed_as_leaves`."""
     if config.given is not None:
         return Structures(given_structure(config.given, table, config.gaussian))
     if table.n_vars < 3:
         return Structures(_of_one_or_two(measured, table))
     found = _learn(measured, table, config, resolved)
-    if config.gaussian or not table.has_values:
+    leaves: Collection[int] = ()
+    if config.observed_as_leaves:
+        leaves = range(table.n_vars)
+    elif not config.gaussian:
+        leaves = tuple(table.block_widths)
+    if not leaves:
         return found
-    numbers = tuple(table.block_widths)
-    whole = None if found.whole is None else as_leaves(found.whole, numbers)
-    return Structures(as_leaves(found.supported, numbers), whole)
+    whole = None if found.whole is None else as_leaves(found.whole, leaves)
+    return Structures(as_leaves(found.supported, leaves), whole)
 
 
 def rival_structures(

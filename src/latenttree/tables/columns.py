@@ -78,7 +78,7 @@ def _expected(model: TreeModel, schema: Schema, v: int, u: int) -> tuple[list[An
     if schema.families[v] == "multinomial":
         found = found / found.sum(axis=0)
     codes = schema.families[v] in WITH_CODES
-    return schema.codes_of(v) if codes else coordinates_of(schema, v), found
+    return schema.coordinate_names(v) if codes else coordinates_of(schema, v), found
 
 
 def quantity(model: Model, schema: Schema, v: int, u: int) -> Floats:

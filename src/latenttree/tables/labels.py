@@ -23,7 +23,7 @@ def coordinates_of(schema: Schema, v: int) -> list[str]:
     name = schema.names[v]
     if schema.form_of(v) == "vector":
         return [name]
-    return [f"{name}[{code}]" for code in schema.codes_of(v)]
+    return [f"{name}[{code}]" for code in schema.coordinate_names(v)]
 
 
 def dimensions_of(model: GaussianTreeModel, schema: Schema, v: int) -> list[str]:

@@ -40,7 +40,7 @@ def risks_of(model: TreeModel, schema: Schema, u: int) -> dict[int, Risks]:
             found[v] = Risks(labels[shown], given[shown], told)
         elif schema.families[v] in WITH_CODES:
             labels, given = (
-                schema.codes_of(v),
+                schema.coordinate_names(v),
                 _code_shares(model, v) @ known[int(model.parents[v])],
             )
             bits = (np.stack([1 - p, p]) for p in given)

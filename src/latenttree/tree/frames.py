@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -14,7 +14,7 @@ LIBRARIES = ("pandas", "polars")
 
 
 def table_of(
-    columns: Mapping[Hashable, Any],
+    columns: Mapping[Any, Any],
     library: str | None = None,
     *,
     labels: Sequence[Any] | None = None,

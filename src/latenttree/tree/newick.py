@@ -1,7 +1,7 @@
-"""Trees as Newick text.
+"""Trees from Newick text; `newick_writing` writes it.
 
-Every node is labelled, hidden ones too, so nothing is lost between writing and reading. Observed
-nodes that are not leaves are labelled internal nodes.
+Every node is labelled there, hidden ones too, so nothing is lost between writing and reading.
+Observed nodes that are not leaves are labelled internal nodes.
 """
 
 from __future__ import annotations
@@ -17,62 +17,22 @@ from numpy.typing import NDArray
 
 from latenttree.errors import DataError
 from latenttree.tree.names import HIDDEN_PREFIXES, hidden_names
-from latenttree.tree.rooting import ParentEdges, children_of
 
-_PLAIN = re.compile(r"[^\s()\[\]{}'\",:;=_/\\]+")
 _HIDDEN = re.compile(rf"({'|'.join(HIDDEN_PREFIXES)})\d+")
 _TOKEN = re.compile(
-    r"(?P<blank>\s+|\[(?!&sign=[+-]?1\])[^\]]*\])"
-    r"|\[&sign=(?P<sign>[+-]?1)\]"
+    r"(?P<blank>\s+|\[(?!&)[^\]]*\])"
+    r"|\[&(?P<note>[^\]]*)\]"
     r"|(?P<mark>[(),:;])"
     r"|'(?P<quoted>(?:[^']|'')*)'"
     r"|(?P<word>[^\s()\[\]',:;]+)"
 )
 
 
-# ---- writing ----------------------------------------------------------------------------
+_ROOT, _REMOVED = -1, -2  # in place of a parent
 
 
-def write_newick(
-    rooted: ParentEdges,
-    names: Sequence[str],
-    lengths: Sequence[float],
-    signs: Sequence[int] = (),
-) -> str:
-    """The text of `Tree.to_newick`; ``lengths[v]`` is that of the edge above ``v``, ``signs[v]``
-    its sign where there are any."""
-    labels = [_quoted(name) for name in names]
-    for v in rooted.order[1:].tolist():
-        comment = f"[&sign={signs[v]}]" if signs and signs[v] else ""
-        labels[v] += f"{comment}:{lengths[v]!r}"
-    root = int(rooted.order[0])
-    return "".join(_pieces(root, children_of(rooted), labels)) + ";"
-
-
-def _pieces(root: int, children: list[list[int]], labels: list[str]) -> Iterator[str]:
-    """Text of the nodes in depth-first order; a stack, so that depth costs no recursion."""
-    stack: list[tuple[str, int]] = [("open", root)]
-    while stack:
-        step, v = stack.pop()
-        if step == "comma":
-            yield ","
-        elif step == "close" or not children[v]:
-            yield labels[v] if step == "open" else ")" + labels[v]
-        else:
-            yield "("
-            stack.append(("close", v))
-            for i, u in enumerate(reversed(children[v])):
-                stack.extend([("comma", u)] if i else [])
-                stack.append(("open", u))
-
-
-def _quoted(name: str) -> str:
-    if _PLAIN.fullmatch(name) and not _is_number(name):
-        return name
-    return "'" + name.replace("'", "''") + "'"
-
-
-def _is_number(text: str) -> bool:
+def is_number(text: str) -> bool:
+    """Whether a label reads as a number."""
     try:
         float(text)
     except ValueError:
@@ -80,14 +40,8 @@ def _is_number(text: str) -> bool:
     return True
 
 
-# ---- reading ----------------------------------------------------------------------------
-
-
-_ROOT, _REMOVED = -1, -2  # in place of a parent
-
-
 class _Token(NamedTuple):
-    kind: str  # "mark", "quoted", "word" or "sign"
+    kind: str  # "mark", "quoted", "word" or "note"
     text: str
     at: int
 
@@ -101,7 +55,8 @@ class _Nodes:
     length: list[float | None] = field(default_factory=list)
     at: list[int] = field(default_factory=list)
     sign: list[int] = field(default_factory=list)
-    support: set[int] = field(default_factory=set)  # nodes whose label may be a support value
+    support: list[float] = field(default_factory=list)  # NaN where unknown
+    numbered: set[int] = field(default_factory=set)  # nodes whose label may be a support value
 
     def add(self, parent: int, at: int) -> int:
         self.parent.append(parent)
@@ -109,7 +64,18 @@ class _Nodes:
         self.length.append(None)
         self.at.append(at)
         self.sign.append(0)
+        self.support.append(np.nan)
         return len(self.parent) - 1
+
+    def note(self, v: int, text: str) -> None:
+        """Keep the sign and the support that a comment ``[&sign=-1,support=0.9]`` gives the edge
+        above node ``v``; other programs write other things there."""
+        known = dict(part.split("=", 1) for part in text.split(",") if "=" in part)
+        if known.get("sign") in ("1", "+1", "-1"):
+            self.sign[v] = int(known["sign"])
+        support = known.get("support", "")
+        if is_number(support) and 0 <= float(support) <= 1:
+            self.support[v] = float(support)
 
 
 class ParsedTree(NamedTuple):
@@ -120,13 +86,14 @@ class ParsedTree(NamedTuple):
     edges: NDArray[np.int64]
     lengths: NDArray[np.float64]
     signs: NDArray[np.int8]
+    support: NDArray[np.float64] | None
 
 
 def parse_newick(text: str, observed: Sequence[str] | None = None) -> ParsedTree:
-    """Names, edges, lengths and signs of a tree in Newick text; see `Tree.from_newick`."""
+    """Names, edges, lengths, signs and support of a tree in Newick text; see `Tree.from_newick`."""
     nodes = _parse(text)
     wanted = set(() if observed is None else observed)
-    for v in nodes.support:
+    for v in nodes.numbered:
         if nodes.label[v] not in wanted:
             nodes.label[v] = None
     _check_labels(nodes)
@@ -138,12 +105,14 @@ def parse_newick(text: str, observed: Sequence[str] | None = None) -> ParsedTree
     number = {v: i for i, v in enumerate(chosen + hidden)}
     joined = [v for v in present if nodes.parent[v] != _ROOT]
     edges = [(number[nodes.parent[v]], number[v]) for v in joined]
+    support = np.array([nodes.support[v] for v in joined])
     return ParsedTree(
         _all_names(nodes, chosen, hidden),
         len(chosen),
         np.array(edges, dtype=np.int64).reshape(-1, 2),
         np.array(_lengths(nodes, joined)),
         np.array([nodes.sign[v] for v in joined], dtype=np.int8),
+        None if np.isnan(support).all() else support,
     )
 
 
@@ -177,15 +146,15 @@ def _parse(text: str) -> _Nodes:
     stage = "children"
     tokens = _tokens(text)
     for token in tokens:
-        if token.kind == "sign":
-            nodes.sign[current] = int(token.text)
+        if token.kind == "note":
+            nodes.note(current, token.text)
         elif token.kind != "mark":
             if stage not in ("children", "label"):
                 _fail(text, token.at, f"an unexpected {token.text!r}")
             is_quoted = token.kind == "quoted"
             nodes.label[current] = token.text.replace("''", "'") if is_quoted else token.text
-            if stage == "label" and not is_quoted and _is_number(token.text):
-                nodes.support.add(current)
+            if stage == "label" and not is_quoted and is_number(token.text):
+                nodes.numbered.add(current)
             stage = "length"
         elif token.text == "(" and stage == "children":
             current = nodes.add(current, token.at + 1)
@@ -196,7 +165,7 @@ def _parse(text: str) -> _Nodes:
             current = nodes.parent[current]
             stage = "label"
         elif token.text == ":" and stage != "done":
-            after_colon = (t for t in tokens if t.kind != "sign")
+            after_colon = (t for t in tokens if t.kind != "note")
             nodes.length[current] = _length(text, next(after_colon, None))
             stage = "done"
         elif token.text == ";" and current == 0:
@@ -211,7 +180,7 @@ def _parse(text: str) -> _Nodes:
 def _length(text: str, token: _Token | None) -> float:
     if token is None:
         _fail(text, len(text), "no length after ':'")
-    if token.kind != "word" or not _is_number(token.text):
+    if token.kind != "word" or not is_number(token.text):
         _fail(text, token.at, f"{token.text!r} in place of a length")
     return float(token.text)
 
@@ -244,6 +213,8 @@ def _suppress_root(nodes: _Nodes) -> None:
         _fail_length(nodes, first if one is None else second)
     nodes.length[second] = None if one is None or other is None else one + other
     nodes.sign[second] *= nodes.sign[first]
+    if np.isnan(nodes.support[second]):
+        nodes.support[second] = nodes.support[first]
     nodes.parent[second], nodes.parent[first], nodes.parent[0] = first, _ROOT, _REMOVED
 
 

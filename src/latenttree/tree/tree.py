@@ -34,7 +34,8 @@ from latenttree.tree.graph import graph_of
 from latenttree.tree.layout import centre_of, layout_of
 from latenttree.tree.linkage import linkage_of
 from latenttree.tree.names import check_node_names, check_same_names, hidden_names
-from latenttree.tree.newick import parse_newick, write_newick
+from latenttree.tree.newick import parse_newick
+from latenttree.tree.newick_writing import SupportStyle, write_newick, write_nexus
 from latenttree.tree.numbering import canonical_numbers, compact_hidden, merged_nodes
 from latenttree.tree.path_lengths import branch_intervals, path_lengths
 from latenttree.tree.rooting import (
@@ -49,11 +50,14 @@ from latenttree.tree.rooting import (
 )
 from latenttree.tree.signs import SignArray, contracted_signs, path_signs, signs_agree
 from latenttree.tree.svg import MOST_NODES, tree_svg
+from latenttree.tree.text_root import MIDPOINT, TextRoot, at_node, in_edge, midpoint, outgroup_edge
 
 if TYPE_CHECKING:
     import networkx
 
 FloatArray = NDArray[np.float64]
+
+SUPPORT_REMEDY = "choose 'label', 'comment' or None"
 
 NEGATIVE = " (-)"
 """Mark of a negative edge in a drawing."""
@@ -68,7 +72,12 @@ class Tree:
     names : names of all the nodes, observed first; unique.
     n_observed : number of observed nodes, at least 1.
     edges : ``(n_nodes - 1, 2)`` integers.
-    lengths : ``(n_nodes - 1,)`` finite and not negative.
+    lengths : ``(n_nodes - 1,)`` finite and not negative. Of a learned tree they are information
+        distances, ``-log |correlation|`` of the two ends of an edge where both have two states:
+        0 where one end determines the other, large where it says little, and correlations multiply
+        along paths while lengths add up. With more states it is ``-log |det C|``, the sum of
+        ``-log`` of all canonical correlations of the two ends; for DNA under the model of Jukes and
+        Cantor that is four times the expected number of substitutions for each site.
     signs : ``(n_nodes - 1,)`` +1 or -1, the sign of the correlation of the two ends of each edge; 0
         where they have none (one of them has values without an order, or the edge joins parts
         without dependence). The product along a path is the sign of the correlation of its ends.
@@ -315,8 +324,8 @@ class Tree:
         place, begin, end = branch_intervals(self._root0, self.n_observed)
         child = self._root0.order[1:]
         edge = np.argsort(self._root0.edges[child])
-        ends = (np.array(a, dtype=np.int64)[child][edge] for a in (begin, end))
-        return np.argsort(place), *ends
+        first, last = (np.array(a, dtype=np.int64)[child][edge] for a in (begin, end))
+        return np.argsort(place), first, last
 
     def internal_edges(self) -> IntArray:
         """Edges with at least two observed nodes on both sides."""
@@ -572,20 +581,74 @@ class Tree:
             rooted, self.names, labels, style=style, max_lines=max_lines, max_depth=max_depth
         )
 
-    def to_newick(self, *, signs: bool = False) -> str:
-        """Newick text, hung from the first hidden node; `from_newick` reads the same tree.
+    def to_newick(
+        self,
+        *,
+        signs: bool = False,
+        support: SupportStyle | None = None,
+        root: str | int | Sequence[str] | None = None,
+    ) -> str:
+        """Newick text; `from_newick` reads the same tree.
 
-        With ``signs``, the sign of the edge above a node stands behind its name as the comment
-        ``[&sign=-1]``, where it has one; other readers skip it.
+        Lengths are information distances, see the class, written in full, so reading them gives the
+        same floats. A name is quoted when it is a number (else readers may take an internal label
+        for a support value) or holds a character with a meaning in Newick, an underscore included.
 
-        Lengths are written in full, so reading them gives the same floats. A name is quoted
-        when it is a number (else readers may take an internal label for a support value) or
-        holds a character with a meaning in Newick, an underscore included.
+        Parameters
+        ----------
+        signs : write the sign of the edge above a node, where it has one, behind its name as the
+            comment ``[&sign=-1]``; other readers skip it.
+        support : "comment" writes the support of that edge as ``[&support=0.97]``, which FigTree
+            shows and `from_newick` reads; "label" in place of the names of hidden nodes, where
+            most programs look for it. None leaves it out.
+        root : the node to hang the tree from, the first hidden one if left out; "midpoint" for the
+            middle of the longest path; or a list of observed names, the outgroup, for the middle of
+            the edge that separates them from all others.
+
+        >>> tree = Tree.build("abcd", [(0, 4), (1, 4), (2, 5), (3, 5), (4, 5)], [1, 1, 1, 1, 2])
+        >>> tree.to_newick(root=["c", "d"])
+        '((a:1.0,b:1.0)h0:1.0,(c:1.0,d:1.0)h1:1.0);'
         """
-        rooted = self._rooted(self._text_root())
-        lengths = self.lengths[rooted.edges].tolist() if self.n_edges else []
-        above = self.signs[rooted.edges].tolist() if signs and self.n_edges else []
-        return write_newick(rooted, self.names, lengths, above)
+        check_option("support", support, support in (None, "label", "comment"), SUPPORT_REMEDY)
+        if support is not None and self.support is None:
+            what = "the tree has no support to write"
+            raise DataError(what, "leave out support=", value=support, option="support")
+        known = None if self.support is None else self.support.tolist()
+        edge_signs = self.signs.tolist() if signs else None
+        place = self._place_of_root(root)
+        return write_newick(self.names, self.n_observed, place, edge_signs, known, support)
+
+    def to_nexus(
+        self,
+        *,
+        signs: bool = False,
+        support: SupportStyle | None = None,
+        root: str | int | Sequence[str] | None = None,
+    ) -> str:
+        """NEXUS text with the observed nodes as taxa; options as in `to_newick`."""
+        newick = self.to_newick(signs=signs, support=support, root=root)
+        rooted = root is not None and not isinstance(root, int)
+        return write_nexus(newick, self.observed_names, rooted)
+
+    def _place_of_root(self, root: str | int | Sequence[str] | None) -> TextRoot:
+        """Where a text hangs the tree from, see `to_newick`."""
+        adjacency, lengths = self._adjacency, self.lengths
+        if self.n_nodes < 2 or root is None:
+            return at_node(adjacency, lengths, self._text_root())
+        if isinstance(root, int | np.integer) or (isinstance(root, str) and root != MIDPOINT):
+            return at_node(adjacency, lengths, self.index(root))
+        if isinstance(root, str):
+            above, below, share = midpoint(adjacency, lengths)
+            edge = next(int(e) for e, u in self._edges_of(above) if u == below)
+            return in_edge(adjacency, lengths, np.array([above, below]), edge, share)
+        edge = outgroup_edge(adjacency, self.names, self.n_observed, root)
+        return in_edge(adjacency, lengths, self.edges[edge], edge, 0.5)
+
+    def _edges_of(self, v: int) -> Iterable[tuple[int, int]]:
+        """The edges at a node, and the nodes that they lead to."""
+        indptr, indices, edge_ids = self._adjacency
+        at = slice(int(indptr[v]), int(indptr[v + 1]))
+        return zip(edge_ids[at].tolist(), indices[at].tolist(), strict=True)
 
     @classmethod
     def from_newick(cls, text: str, observed: Sequence[str] | None = None) -> Tree:
@@ -594,7 +657,7 @@ class Tree:
         Parameters
         ----------
         text : one tree, ended by a semicolon. Comments in square brackets are skipped, but for
-            the signs of ``to_newick(signs=True)``;
+            the signs and the support of ``to_newick(signs=True, support="comment")``;
             underscores stay underscores, and an internal label that is an unquoted number
             is taken for a support value and dropped, unless ``observed`` names it.
         observed : names of the observed nodes, in the order wanted. Default: all leaves and

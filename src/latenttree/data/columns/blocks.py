@@ -19,7 +19,7 @@ from latenttree.data.checks import (
     resolve_names,
 )
 from latenttree.data.table import Table, codes_of_one_hot, sparse_binary_table
-from latenttree.errors import DataError
+from latenttree.errors import Caution, DataError, Option
 
 NOT_FINITE = "NaN or infinity (value {})", "values must be finite: drop or fill it"
 NEGATIVE = (
@@ -52,6 +52,18 @@ def table_from_sparse(X: Any, names: Sequence[Any] | None, drop_constant: bool) 
         matrix.sort_indices()
         labels = [name for name, keep in zip(labels, varies, strict=True) if keep]
     return sparse_binary_table(labels, matrix, dropped=dropped)
+
+
+def counts_note(matrix: Any) -> tuple[Caution, ...]:
+    """The note on stored values other than 0 and 1, which are read as 1; none without such."""
+    stored = matrix if matrix.format in ("csr", "csc", "coo", "bsr") else sparse.csr_array(matrix)
+    values = stored.data
+    largest = values.max(initial=0)
+    if not ((values != 0) & (values != 1)).any():
+        return ()
+    text = f"all values of the sparse matrix above 0 (up to {largest:g}) are read as 1, present"
+    option = Option("family", "binary")
+    return (Caution(f"{text}; ", option, " says that this is meant, a dense array keeps numbers"),)
 
 
 def checked_csr(X: Any, names: Sequence[str], negative: bool = False) -> sparse.csr_array:

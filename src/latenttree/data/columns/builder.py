@@ -21,7 +21,7 @@ from latenttree.data.checks import (
     resolve_names,
 )
 from latenttree.data.columns.block_variables import dense_block, sparse_block, variable_of_block
-from latenttree.data.columns.blocks import table_from_sparse
+from latenttree.data.columns.blocks import counts_note, table_from_sparse
 from latenttree.data.columns.families import AUTO, Family, requested_families, wrong_family
 from latenttree.data.columns.groups import Groups, Members
 from latenttree.data.columns.variables import Variable, blocks_of_variables, codes_of_variables
@@ -70,7 +70,8 @@ class TableBuilder:
         if container.ones is not None and not self.scores:
             self._check_binary(names)
             table = table_from_sparse(container.ones, names, self.drop_constant)
-            return table.replace(weights=self.weights)
+            notes = counts_note(container.ones) if self.family == AUTO else ()
+            return table.replace(weights=self.weights, notes=(*table.notes, *notes))
         if container.ones is not None:
             container = Matrix(sparse_block(container.ones, names, "gaussian"))
         columns = (column for _, column in container.columns())

@@ -26,6 +26,7 @@ def container_of(X: Any, groups: Groups | None = None) -> Container:
     _reject_unreadable(X)
     if isinstance(X, Table):
         return TableInput(X)
+    X = _sparse_of_frame(X)
     if sparse.issparse(X):
         return matrix_of(X).grouped(groups)
     frame = as_frame(X)
@@ -39,6 +40,20 @@ def container_of(X: Any, groups: Groups | None = None) -> Container:
         remedy = Text("pass a matrix, or without ", Option("groups"), blocks)
         raise option_error("groups", what, remedy, type(X).__name__)
     return container
+
+
+def _sparse_of_frame(X: Any) -> Any:
+    """The CSR of a pandas DataFrame whose columns are all sparse, with the names of its columns;
+    any other input as it is."""
+    if not hasattr(X, "iloc") or not hasattr(X, "columns") or not len(X.columns):
+        return X
+    if not all(hasattr(dtype, "fill_value") and dtype.fill_value == 0 for dtype in X.dtypes):
+        return X
+    names = as_frame(X[:0])  # raises where names are not usable
+    assert names is not None
+    matrix = sparse.csr_array(X.sparse.to_coo())
+    matrix.feature_names = list(X.columns)
+    return matrix
 
 
 def _reject_unreadable(X: Any) -> None:

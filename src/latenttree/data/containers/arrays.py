@@ -64,6 +64,11 @@ class Matrix(Container):
         """See `Container.mapped`."""
         return Matrix(change(self.whole), self.own_names, self.members)
 
+    def select(self, names: Sequence[Any]) -> Matrix:
+        """See `Container.select`."""
+        position = {name: j for j, name in enumerate(self.own_names or ())}
+        return Matrix(self.array.tocsc()[:, [position[name] for name in names]], names)
+
     def concat(self, others: Sequence[Matrix]) -> Any:
         """See `Container.concat`; of sparse matrices a CSR of SciPy's kind of the first."""
         return _concatenated([self.whole, *(other.whole for other in others)])
@@ -181,7 +186,7 @@ def matrix_of(X: Any) -> Matrix:
     """The matrix of a rectangular table; a masked array stays masked."""
     if sparse.issparse(X):
         check_shape(X.shape, 0)
-        return Matrix(X)
+        return Matrix(X, getattr(X, "feature_names", None))
     try:
         array = np.ma.asarray(X) if isinstance(X, np.ma.MaskedArray) else np.asarray(X)
     except ValueError as error:

@@ -23,7 +23,7 @@ from latenttree.data.containers import as_frame
 from latenttree.data.files.boundary import reading
 from latenttree.data.files.csv_batches import csv_batches, rows_of_csv
 from latenttree.data.files.csv_cells import MISSING_CELLS, numbers_in
-from latenttree.data.files.formats import EVENT_DELIMITERS, EVENT_FILES, file_format_of
+from latenttree.data.files.formats import DELIMITERS, EVENT_FILES, file_format_of
 from latenttree.data.files.text import check_file, suffix_of
 from latenttree.data.streaming.sources import rows_in
 from latenttree.errors import DataError, Option, Text
@@ -119,13 +119,13 @@ def _blocks_of_file(
 def delimiter_of(path: Path, delimiter: str | None) -> str:
     """The delimiter of a text file: the given one, else that of its suffix."""
     suffix = suffix_of(path)
-    if suffix not in EVENT_DELIMITERS:
+    if suffix not in DELIMITERS:
         check_file(path)
         raise DataError(
             f"do not know how to read {path.name!r}",
             f"known are {EVENT_FILES}, and .csv.gz, .csv.xz",
         )
-    return delimiter or EVENT_DELIMITERS[suffix]
+    return delimiter or DELIMITERS[suffix]
 
 
 def _columns_of_arrays(

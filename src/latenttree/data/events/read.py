@@ -10,13 +10,11 @@ import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from latenttree.data.checks import listing, option_error
 from latenttree.data.events.columns import (
@@ -34,52 +32,12 @@ from latenttree.data.events.times import within
 from latenttree.data.files.boundary import reading
 from latenttree.data.files.formats import memory_needed
 from latenttree.data.files.text import check_file
-from latenttree.data.inputs import as_table
+from latenttree.data.found_events import Events
 from latenttree.data.streaming.assemble import ReadPlan, ending
 from latenttree.data.streaming.pairs import PairCollector, Pairs
 from latenttree.data.streaming.scratch import Arrays, ScratchFolder
-from latenttree.data.table import Table
 from latenttree.engine.memory import memory_bytes, room_for_reading
 from latenttree.errors import DataError, Option, Text
-
-
-@dataclass(frozen=True, eq=False)
-class Events:
-    """Which sample has which code.
-
-    Attributes
-    ----------
-    matrix : (n_samples, n_codes) CSR, 1 where a sample has a code.
-    samples : (n_samples,) identifiers of the samples, as they came.
-    names : (n_codes,) the codes.
-    groups : None, or the columns of each group, as `LatentTree(groups=...)` takes them.
-    report : what was read and what was left out, in numbers and examples.
-    notes : the same in sentences.
-    """
-
-    matrix: sparse.csr_array
-    samples: NDArray[Any]
-    names: tuple[str, ...]
-    groups: dict[str, IntArray] | None = None
-    report: dict[str, Any] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-
-    def __len__(self) -> int:
-        return int(self.matrix.shape[0])
-
-    def __repr__(self) -> str:
-        groups = "" if self.groups is None else f" in {len(self.groups):,} groups"
-        return f"Events({len(self):,} samples x {len(self.names):,} codes{groups})"
-
-    def table(self) -> Table:
-        """The table to fit: a binary variable for each code, or a multi-hot one for each group."""
-        if self.groups is None:
-            table = as_table(self.matrix, names=self.names)
-        else:
-            table = as_table(self.matrix, groups=self.groups)
-            codes = tuple(np.asarray(self.names)[columns] for columns in self.groups.values())
-            table = table.replace(categories=codes)
-        return table.replace(notes=(*self.notes, *table.notes))
 
 
 def read_events(
@@ -92,7 +50,7 @@ def read_events(
     until: Any = None,
     roll_up: Any = None,
     groups: Any = None,
-    codes: Sequence[Any] | None = None,
+    codes: Any = None,
     min_count: int = 2,
     all_samples: Sequence[Any] | NDArray[Any] | None = None,
     delimiter: str | None = None,
@@ -116,8 +74,9 @@ def read_events(
         Codes outside the map are dropped, and counted.
     groups : the group of each code, in the same forms; a code that occurs has one group. Codes
         outside the map are dropped, and counted; so are groups without members.
-    codes : the columns, in this order; for new events the `names` of the ones learned from. Other
-        codes are dropped, and counted; `min_count` then does not apply.
+    codes : the columns, in this order; for new events the model that they are for, or the `names`
+        of the events that it was learned from. Other codes are dropped, and counted; `min_count`
+        then does not apply.
     min_count : leave out codes that fewer samples have, and codes that all samples have.
     all_samples : identifiers of all samples, a row for each in this order, also for those without
         events; events of others are dropped, and counted. Left out: the samples that have an
@@ -143,6 +102,7 @@ def read_events(
     [[1, 1, 0], [1, 0, 1], [0, 0, 1]]
     """
     _check_min_count(min_count)
+    codes = _codes_of_model(codes)
     path = isinstance(events, str | os.PathLike)
     with reading(events) if path else nullcontext():
         report: dict[str, Any] = {}
@@ -189,6 +149,18 @@ def _reading(
     blocks = read_blocks(events, window.choose, delimiter, size)
     arrays = plan._replace(held=held).arrays()
     return arrays, PairCollector(ScratchFolder(scratch, held)), blocks
+
+
+def _codes_of_model(codes: Any) -> Sequence[Any] | None:
+    """The codes of a fitted model; others as they are."""
+    schema = getattr(codes, "schema_", None)
+    if schema is None:
+        return codes
+    found = schema.event_codes()
+    if found is None:
+        what = "the model was not learned from events, of codes that are there or not"
+        raise DataError(what, "pass codes=names", option="codes")
+    return found[0]
 
 
 class _Window(NamedTuple):

@@ -16,6 +16,11 @@ from latenttree.errors import DataError
 MISSING_CELLS = frozenset(["", "NA", "N/A", "NaN", "nan", "null", "None", "?"])
 """Texts of cells that are missing."""
 
+BOOLEANS = {form("true"): True for form in (str, str.title, str.upper)} | {
+    form("false"): False for form in (str, str.title, str.upper)
+}
+"""Texts of cells that are booleans, as pandas reads them."""
+
 MANY = 1000
 """Texts from which on it pays to load pyarrow's parser of numbers."""
 
@@ -70,8 +75,11 @@ def check_header(header: Sequence[str], path: Path) -> None:
 
 
 def numbers_or_texts(texts: Sequence[str]) -> NDArray[Any]:
-    """Numbers where all texts are numbers, else the texts; texts too where two integers, "01" and
-    "1", would become one."""
+    """Numbers where all texts are numbers, booleans where all are those, else the texts; texts too
+    where two of them, "01" and "1" or "True" and "true", would become one."""
+    booleans = [BOOLEANS.get(text) for text in texts]
+    if texts and None not in booleans and len(set(booleans)) == len(set(texts)):
+        return np.array(booleans)
     numbers = all_numbers(texts)
     if numbers is None or (numbers.dtype.kind != "f" and _fewer(numbers, texts)):
         return np.array(texts, dtype=object)

@@ -23,18 +23,22 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from latenttree.data.files import fasta, sizes, tables
+from latenttree.data.files.arrow import arrow_frame
 from latenttree.data.files.csv_batches import csv_header
 from latenttree.data.files.docword import DOCWORD
+from latenttree.data.files.matrices import NamedMatrix, annotated_matrix, market_matrix
 from latenttree.data.files.parquet import parquet_batches, parquet_frame, parquet_header
 from latenttree.data.files.sizes import Sizes
 from latenttree.data.files.tables import ReadOptions
 from latenttree.data.files.text import suffix_of
+from latenttree.data.files.xlsx import xlsx_frame
+from latenttree.data.found_events import Events
 from latenttree.data.table import Table
 from latenttree.errors import DataError
 
@@ -77,6 +81,28 @@ class FileFormat:
         return self.header is not None
 
 
+def _frame_format(name: str, frame: Callable[[Path], Any]) -> FileFormat:
+    """A format whose files are read as one pyarrow table."""
+
+    def batches(path: Path, columns: Sequence[str], n_rows: int) -> Iterator[Any]:
+        table = frame(path).select(list(columns))
+        for start in range(0, len(table), n_rows):
+            yield table.slice(start, n_rows)
+
+    def header(path: Path, delimiter: str) -> list[str]:
+        return list(frame(path).column_names)
+
+    return FileFormat(name, tables.frame_reader(frame), header=header, frame=frame, batches=batches)
+
+
+def _matrix_format(
+    name: str, load: Callable[[Path], NamedMatrix], needs_names: bool = False
+) -> FileFormat:
+    """A format whose files are a matrix, perhaps with names."""
+    read, samples = tables.matrix_reader(load), tables.matrix_samples(load)
+    return FileFormat(name, read, samples=samples, needs_names=needs_names)
+
+
 _CSV = FileFormat(
     ".csv",
     tables.read_csv,
@@ -84,6 +110,7 @@ _CSV = FileFormat(
     sizes.sizes_of_csv,
     header=csv_header,
 )
+_TSV = replace(_CSV, name=".tsv")
 _PARQUET = FileFormat(
     ".parquet",
     tables.read_parquet,
@@ -93,6 +120,10 @@ _PARQUET = FileFormat(
     frame=parquet_frame,
     batches=parquet_batches,
 )
+_ARROW = _frame_format(".feather", arrow_frame)
+_XLSX = _frame_format(".xlsx", xlsx_frame)
+_MTX = _matrix_format(".mtx", market_matrix, needs_names=True)
+_H5AD = _matrix_format(".h5ad", annotated_matrix)
 _NPY = FileFormat(
     ".npy",
     tables.read_npy,
@@ -122,17 +153,28 @@ _FASTA = FileFormat(".fasta", tables.read_alignment, samples=tables.samples_of_a
 FORMATS: Mapping[str, FileFormat] = MappingProxyType(
     {
         ".csv": _CSV,
+        ".tsv": _TSV,
         ".parquet": _PARQUET,
+        ".feather": _ARROW,
+        ".arrow": _ARROW,
+        ".xlsx": _XLSX,
         ".npy": _NPY,
         ".npz": _NPZ,
+        ".mtx": _MTX,
+        ".h5ad": _H5AD,
         ".txt": _DOCWORD,
         **dict.fromkeys(fasta.SUFFIXES, _FASTA),
     }
 )
 """The format of files by the suffix of their names, in the order of help texts."""
 
-EVENT_DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": ","}
-"""Between the cells of texts with a row for each event, by the suffix of their names."""
+DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": ","}
+"""Between the cells of texts, by the suffix of their names; .txt only with a row for each event."""
+
+
+def cell_delimiter(path: Path, asked: str | None = None) -> str:
+    """What stands between the cells of a text: what was asked for, else what its name tells."""
+    return DELIMITERS.get(suffix_of(path), ",") if asked is None else asked
 
 
 def file_format_of(path: Path) -> FileFormat | None:
@@ -170,9 +212,7 @@ KNOWN_FILES = f"{', '.join(_names(FORMATS.values()))} (also .csv.gz, docword.NAM
 COLUMN_FILES = _either(_names(f for f in FORMATS.values() if f.has_columns))
 """The files whose columns may be ignored, or hold weights."""
 
-EVENT_FILES = ", ".join(
-    [".csv", ".tsv", *_names(f for f in FORMATS.values() if f.frame is not None)]
-)
+EVENT_FILES = ", ".join(_names(f for f in FORMATS.values() if f.has_columns))
 """The files that `read_events` reads, which may also be compressed text."""
 
 
@@ -182,21 +222,23 @@ EVENT_FILES = ", ".join(
 def memory_needed(path: Path) -> int:
     """Bytes that reading a file at once takes, roughly; 0 where it is always read so."""
     suffix = suffix_of(path)
-    if suffix in EVENT_DELIMITERS:
+    if suffix in DELIMITERS:
         return sizes.memory_of_text(path)
     file_format = FORMATS.get(suffix)
     return 0 if file_format is None or file_format.memory is None else file_format.memory(path)
 
 
-def sizes_of(X: Any, delimiter: str = ",") -> Sizes | None:
+def sizes_of(X: Any, delimiter: str | None = None) -> Sizes | None:
     """The sizes that an input declares, without reading it; None where they are unknown
     or wrong."""
     if isinstance(X, Table):
         return sizes.sizes_of_table(X)
+    X = X.matrix if isinstance(X, Events) else X
     if isinstance(X, str | os.PathLike):
         with suppress(Exception):  # what is wrong with a file is told where it is read
             file_format = known_format(Path(X))
-            return file_format.sizes and file_format.sizes(Path(X), delimiter)
+            mark = cell_delimiter(Path(X), delimiter)
+            return file_format.sizes and file_format.sizes(Path(X), mark)
         return None
     shape = getattr(X, "shape", None)
     if not isinstance(shape, tuple) or len(shape) != 2:

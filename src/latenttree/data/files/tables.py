@@ -7,7 +7,7 @@ Functions that `formats.FORMATS` lists: ``(path, options) -> Table``, and for ne
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,13 +16,14 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from latenttree.data.checks import check_shape, resolve_names
-from latenttree.data.columns.blocks import canonical_csr
+from latenttree.data.columns.blocks import canonical_csr, counts_note
 from latenttree.data.columns.builder import table_in_memory, table_of_scores
 from latenttree.data.columns.families import AUTO, Family, requested_families
 from latenttree.data.columns.groups import Groups
 from latenttree.data.files.csv_cells import Roles
 from latenttree.data.files.docword import Lines, entries, entry_blocks, word_names
 from latenttree.data.files.fasta import read_fasta
+from latenttree.data.files.matrices import NamedMatrix
 from latenttree.data.files.npy import Npz, is_sparse
 from latenttree.data.files.parquet import parquet_frame
 from latenttree.data.files.sparse_npz import SparseFile, load_arrays, load_sparse
@@ -68,10 +69,22 @@ def read_csv(path: Path, options: ReadOptions) -> Table:
 
 def read_parquet(path: Path, options: ReadOptions) -> Table:
     """The table of a .parquet."""
-    roles = options.roles
     if not options.plan.held:
-        return table_of_source(parquet_source(path, roles), options.plan)
-    frame = parquet_frame(path)
+        return table_of_source(parquet_source(path, options.roles), options.plan)
+    return _of_frame(parquet_frame(path), options)
+
+
+def frame_reader(frame: Callable[[Path], Any]) -> Callable[[Path, ReadOptions], Table]:
+    """What reads the table of a file that is one pyarrow table in memory."""
+
+    def read(path: Path, options: ReadOptions) -> Table:
+        return _of_frame(frame(path), options)
+
+    return read
+
+
+def _of_frame(frame: Any, options: ReadOptions) -> Table:
+    roles = options.roles
     others = roles.variables(frame.column_names)
     counts = None if roles.weights is None else frame.column(roles.weights).to_numpy()
     return _in_memory(frame.select(others), None, counts, options)
@@ -148,6 +161,39 @@ def read_npz(path: Path, options: ReadOptions) -> Table:
     return _binary_table(blocks, file.shape[0], names, options.min_count, plan)
 
 
+# ---- matrices with names -----------------------------------------------------------------
+
+
+def matrix_reader(load: Callable[[Path], NamedMatrix]) -> Callable[[Path, ReadOptions], Table]:
+    """What reads the table of a file with a matrix: binary variables where it is sparse."""
+
+    def read(path: Path, options: ReadOptions) -> Table:
+        (matrix, own), plan = load(path), options.plan
+        plan = plan._replace(names=own if plan.names is None else plan.names)
+        if not sparse.issparse(matrix) or options.groups is not None or plan.scores:
+            return _in_memory(matrix, options.groups, None, options._replace(plan=plan))
+        check_shape(matrix.shape)
+        names = resolve_names(plan.names, matrix.shape[1])
+        ones = canonical_csr(matrix, names)
+        rows = np.repeat(np.arange(matrix.shape[0]), np.diff(ones.indptr))
+        pairs = iter([(rows, ones.indices)])
+        table = _binary_table(pairs, matrix.shape[0], names, options.min_count, plan)
+        notes = counts_note(ones) if plan.family == AUTO else ()
+        return table.replace(notes=(*table.notes, *notes))
+
+    return read
+
+
+def matrix_samples(load: Callable[[Path], NamedMatrix]) -> Callable[[Path, list[str] | None], Any]:
+    """What reads new samples from such a file."""
+
+    def read(path: Path, names: list[str] | None) -> Any:
+        matrix, own = load(path)
+        return _named_samples(matrix, names if own is None else own)
+
+    return read
+
+
 # ---- sparse binary tables --------------------------------------------------------------
 
 
@@ -217,7 +263,11 @@ def _check_binary(family: Family, names: Sequence[str]) -> None:
 
 def samples_of_arrays(path: Path, names: list[str] | None) -> Table | dict[str, Any]:
     """The matrix of a .npy or .npz by the names of its columns."""
-    content = load_arrays(path)
+    return _named_samples(load_arrays(path), names)
+
+
+def _named_samples(content: Any, names: Sequence[str] | None) -> Table | dict[str, Any]:
+    """Samples of a matrix by the names of its columns."""
     check_shape(content.shape, 1)
     columns = resolve_names(names, content.shape[1])
     if sparse.issparse(content):

@@ -6,7 +6,7 @@ In: `X` and its `Table` (`Schema.of`); later new data. Out: `Rows` of codes and 
 reads inputs, `decode.py` writes them, `json_form.py` saves.
 """
 
-from latenttree.data.schema.new_data import Rows
+from latenttree.data.schema.rows import Rows
 from latenttree.data.schema.schema import Schema
 
 __all__ = ["Rows", "Schema"]

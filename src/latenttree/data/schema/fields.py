@@ -5,6 +5,7 @@ Reading new data, decoding and files build on it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -116,10 +117,53 @@ class SchemaFields:
         labels = zip(sizes, self.categories, strict=True)
         return tuple(np.arange(d) if own is None else own for d, own in labels)
 
-    def codes_of(self, variable: int) -> list[str]:
+    def coordinate_names(self, variable: int) -> list[str]:
         """Names of the coordinates of a vector; their places where they have none."""
         levels = self.columns[self.index[variable]].levels
         return [str(x) for x in (range(int(self.dims[variable])) if levels is None else levels)]
+
+    @cached_property
+    def code_places(self) -> Mapping[str, tuple[int, int]]:
+        """Variable and position of every code of a group, by "group:code"; also by the code alone
+        where no other group and no variable is called so."""
+        places: dict[str, tuple[int, int]] = {}
+        alone: dict[str, tuple[int, int]] = {}
+        twice: set[str] = set(self.names)
+        for v in range(self.n_vars):
+            for j, code in enumerate(self.codes_of(v)):
+                places[f"{self.names[v]}:{code}"] = (v, j)
+                twice |= {code} & alone.keys()
+                alone[code] = (v, j)
+        return {code: place for code, place in alone.items() if code not in twice} | places
+
+    def codes_of(self, variable: int) -> list[str]:
+        """The codes of a group; none of another variable."""
+        if not self.has_blocks or not (self.coded[variable] or self.is_group(variable)):
+            return []
+        levels = self.columns[self.index[variable]].levels
+        if self.coded[variable]:
+            levels = self.labels[variable]
+        known = range(int(self.dims[variable])) if levels is None else levels.tolist()
+        return list(map(str, known))
+
+    def event_codes(self) -> tuple[list[str], dict[str, slice] | None] | None:
+        """The codes of a model of events, and those of each group, None where it has no groups;
+        None where variables are something else."""
+        if self.is_sparse_binary:
+            return list(self.names), None
+        codes: list[str] = []
+        groups = {}
+        for v, name in enumerate(self.names):
+            own = self.codes_of(v)
+            if not own:
+                return None
+            groups[name] = slice(len(codes), len(codes) + len(own))
+            codes += own
+        return codes, groups
+
+    def is_group(self, variable: int) -> bool:
+        """Whether a variable is a group of codes that are there or not."""
+        return self.families[variable] == "multihot"
 
     @property
     def code_dtype(self) -> Any:

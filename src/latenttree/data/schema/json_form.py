@@ -249,8 +249,6 @@ def _check_together(schema: SchemaFields) -> None:
         widths = [len(members[j]) for j in schema.index]
         what = "its groups do not have the dimensions of their variables"
         _require(widths == schema.dims.tolist(), what)
-    unnamed = not schema.named or container not in (*PLAIN, "list")
-    _require(unnamed, f"it has names from {container!r}, which has none")
 
 
 def _check_variable(schema: SchemaFields, i: int, column: InputColumn, coded: bool) -> None:

@@ -2,65 +2,37 @@
 
 from __future__ import annotations
 
+import os
 import warnings
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from latenttree.data.checks import N_SHOWN, check_shape
+from latenttree.data.checks import N_SHOWN, check_shape, first_few
 from latenttree.data.columns.blocks import canonical_csr, split_gaps
 from latenttree.data.columns.codes import stack_columns
 from latenttree.data.columns.vectors import Column
 from latenttree.data.containers import Container, Matrix, container_of
+from latenttree.data.files.boundary import reading
+from latenttree.data.files.standard_input import stored
+from latenttree.data.found_events import Events
 from latenttree.data.schema.fields import SchemaFields
 from latenttree.data.schema.lookup import MISSING
+from latenttree.data.schema.new_files import CsvCells, rows_of_cells, samples_in
+from latenttree.data.schema.rows import Rows
 from latenttree.data.schema.unseen import Unseen
+from latenttree.data.table import sparse_binary_table
 from latenttree.errors import DataError, DataWarning
 
+MATRICES = ("array", "sparse array", "sparse matrix")
+"""Containers without names of their own, whose samples come without names too."""
+
 MODEL = "LatentTree"  # in the words that scikit-learn's checks look for
-
-
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """New samples as codes and numbers, read a range at a time.
-
-    Attributes
-    ----------
-    n_samples : n.
-    codes : (n, p) signed codes, -1 where missing and for variables that are not categorical; None
-        where `matrix` is used, or where no variable has codes.
-    matrix : (n, p) CSR of sparse binary data, 1, or -1 where missing; used instead of `codes` for
-        sparse input, whose dense form may not fit in memory.
-    skip : with `matrix`: variables that are not used.
-    arrays : values of the variables that are not categorical, as in `values.Values`; those that are
-        not used have none.
-    n_vars : p."""
-
-    n_samples: int
-    codes: NDArray[Any] | None = None
-    matrix: sparse.csr_array | None = None
-    skip: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
-    arrays: Mapping[int, Any] = field(default_factory=dict)
-    n_vars: int = 0
-
-    def take(self, start: int, stop: int) -> NDArray[Any]:
-        """(stop - start, p) codes, -1 where missing; a view where they are stored."""
-        if self.codes is not None:
-            return self.codes[start:stop]
-        if self.matrix is None:
-            n = len(range(*slice(start, stop).indices(self.n_samples)))
-            return np.full((n, self.n_vars), MISSING, dtype=np.int8)
-        codes = np.asarray(self.matrix[start:stop].toarray())
-        codes[:, self.skip] = MISSING
-        return codes
-
-    def arrays_at(self, start: int, stop: int) -> dict[int, Any]:
-        """Values of samples start:stop by variable; views of dense arrays."""
-        return {v: values[start:stop] for v, values in self.arrays.items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,9 +47,71 @@ class Reader:
 
     def read(self, X: Any) -> Rows:
         """The samples of any input that `fit` takes."""
-        rows = self._rows(X)
+        if isinstance(X, str | os.PathLike):
+            rows = self._file(stored(Path(X)))
+        else:
+            rows = self._rows(self._of_events(X) if isinstance(X, Events) else X)
         self.unseen.warn()
         return rows
+
+    def _file(self, path: Path) -> Rows:
+        """The samples in a file."""
+        with reading(path):
+            samples = samples_in(path, self.schema.input_names)
+            if not isinstance(samples, CsvCells):
+                return self._rows(samples)
+            check_shape((samples.n_samples, len(samples.header)), self.n_min)
+            self._check_names(samples.header)
+            return rows_of_cells(samples, self.schema, path.name, self.unseen, self.unused)
+
+    def _of_events(self, events: Events) -> Any:
+        """The matrix of new events in the codes of the model: a code that no event has is in no
+        sample."""
+        found = self.schema.event_codes()
+        if found is None:
+            what = "X are events, but the model was not learned from codes that are there or not"
+            raise DataError(what, "pass a table with a row for each sample")
+        _check_complete(events)
+        codes, groups = found
+        self._tell_unknown_codes(events, codes)
+        position = {name: j for j, name in enumerate(events.names)}
+        places = np.array([position.get(code, -1) for code in codes])
+        matrix = sparse.csr_array(events.matrix[:, np.maximum(places, 0)])
+        matrix.data[places[matrix.indices] < 0] = 0
+        matrix.eliminate_zeros()
+        if groups is None:
+            return sparse_binary_table(codes, matrix)
+        return {name: matrix[:, columns] for name, columns in groups.items()}
+
+    def _tell_unknown_codes(self, events: Events, codes: Sequence[str]) -> None:
+        """Warn of codes that the model does not know, or raise as `unseen` says."""
+        known = set(codes)
+        counts = zip(events.names, np.diff(sparse.csc_array(events.matrix).indptr), strict=True)
+        unknown = {name: int(n) for name, n in counts if name not in known}
+        earlier = events.report.get("outside_codes", {"pairs": 0, "examples": {}})
+        n_pairs = sum(unknown.values()) + earlier["pairs"]
+        if not n_pairs:
+            return
+        total = events.matrix.nnz + earlier["pairs"]
+        most = first_few(
+            [f"{name!r} ({n:,})" for name, n in (earlier["examples"] | unknown).items()]
+        )
+        what = (
+            f"{n_pairs:,} of {total:,} occurrences have codes that the model does not know: {most}"
+        )
+        if not self.unseen.missing:
+            raise DataError(what, "leave these events out", value=next(iter(unknown), None))
+        warnings.warn(DataWarning(f"{what}; they are left out"), stacklevel=2)
+
+    def _check_names(self, names: Sequence[str]) -> None:
+        """Raise unless columns with names are those of the variables that are used."""
+        schema = self.schema
+        used = (schema.columns[j].name for j in schema.index.tolist())
+        pairs = zip(schema.names, used, strict=True)
+        absent = {name for v, name in pairs if v not in self.unused} - set(names)
+        unknown = set(names) - set(schema.input_names)
+        if absent or unknown:
+            raise _wrong_names(sorted(unknown), sorted(absent))
 
     def _rows(self, X: Any) -> Rows:
         schema = self.schema
@@ -176,7 +210,7 @@ class Reader:
             remedy = "without names, columns are found by position"
             remedy += ": pass all of them in the order of training"
             raise DataError(what, remedy, value=n_columns)
-        if self.schema.named:
+        if self.schema.named and self.schema.container not in MATRICES:
             what = f"X does not have valid feature names, but {MODEL} was fitted with feature names"
             warnings.warn(what, DataWarning, stacklevel=2)
 
@@ -214,6 +248,15 @@ def _wrong_names(unknown: Sequence[str], absent: Sequence[str]) -> DataError:
         column=sorted(unknown or absent)[0],
         value=(tuple(unknown), tuple(absent)),
     )
+
+
+def _check_complete(events: Events) -> None:
+    """Raise where reading new events left out codes that are rare among them, or everywhere."""
+    left_out = (events.report.get(why, {"codes": 0})["codes"] for why in ("rare", "everywhere"))
+    if sum(left_out):
+        what = "new events were read as those to learn from: codes that few of their samples have, "
+        what += "or all of them, were left out"
+        raise DataError(what, "read them again with read_events(..., codes=model)")
 
 
 def _bullets(names: Sequence[str]) -> str:

@@ -27,10 +27,12 @@ from latenttree.data.containers import (
     block_form,
     container_of,
 )
+from latenttree.data.found_events import Events
 from latenttree.data.schema.decode import decoded
 from latenttree.data.schema.fields import SchemaFields, is_whole
 from latenttree.data.schema.json_form import schema_from_json, schema_to_json
-from latenttree.data.schema.new_data import Reader, Rows
+from latenttree.data.schema.new_data import Reader
+from latenttree.data.schema.rows import Rows
 from latenttree.data.schema.unseen import HandleUnknown, Unseen
 from latenttree.data.table import Table
 from latenttree.data.values import CODED
@@ -56,7 +58,7 @@ class Schema(SchemaFields):
     index : (p,) column of each variable.
     container : "array", "sparse array", "sparse matrix", "dict", "list", "table", or the
         library of the DataFrame ("pandas", "polars", ...).
-    named : whether the input had names of its own, as a DataFrame or a dict has.
+    named : whether the input had names of its own, as a DataFrame or a dict has, or was given some.
     whole_names : whether the names were integers, as pandas gives them by default.
     members : for a matrix with `groups`: the matrix columns of each of `columns`.
     families : (p,) the family of each variable, one of `TABLE_FAMILIES`; all
@@ -84,8 +86,8 @@ class Schema(SchemaFields):
         names: Sequence[Any] | None = None,
     ) -> Schema:
         """The schema of `X`, given `table = as_table(X, groups, names, ...)`; that of the table
-        itself where `X` is the path of a file."""
-        if isinstance(X, str | os.PathLike):
+        itself where `X` is the path of a file, or events."""
+        if isinstance(X, str | os.PathLike | Events):
             X, groups, names = table, None, None
         container = container_of(X, groups)
         columns = described(container, table)
@@ -94,7 +96,7 @@ class Schema(SchemaFields):
         position = {name: j for j, name in enumerate(resolved)}
         index = np.array([position[name] for name in table.names], dtype=np.int64)
         frame = isinstance(container, Frame)
-        own_names = frame or container.name in ("dict", "table")
+        own_names = container.own_names is not None and container.members is None
         whole = frame and all(map(is_whole, container.own_names or ()))
         if not own_names:  # names= are all the names there are
             columns = [replace(column, name=n) for column, n in zip(columns, resolved, strict=True)]
@@ -111,7 +113,7 @@ class Schema(SchemaFields):
             tuple(columns),
             index,
             container.name,
-            named=own_names and not whole,
+            named=names is not None or (own_names and not whole),
             whole_names=whole,
             members=container.members,
             families=table.families,

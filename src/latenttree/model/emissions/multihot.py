@@ -88,6 +88,15 @@ class MultiHot(Emission):
         row, empty, codes = np.split(self.natural(), [1, 2])
         return np.asarray(x @ codes + whole[:, None] * row + none[:, None] * empty)
 
+    def chance_of(self, places: Ints, present: Floats) -> Floats:
+        """`P(x_c for c in places | state)`, `(k,)`, of some codes, whatever the others are;
+        `present` (m,) is 0 or 1."""
+        known = np.where(present[:, None] > 0, self.codes[places], 1 - self.codes[places])
+        some = known.prod(axis=0)
+        if present.any():
+            return np.asarray((1 - self.none) / self.some * some)
+        return np.asarray(self.none + (1 - self.none) / self.some * (some - 1 + self.some))
+
     def mean(self) -> Floats:
         """Of the vector (none, codes), `(d + 1, k)`."""
         given_some = self.codes * ((1 - self.none) / self.some)

@@ -1,4 +1,4 @@
-"""Labels of the states of a node, looked up by text."""
+"""Labels of the states of a node, looked up by text, as cells of a .csv and commands have them."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ class StateLabels:
     """The labels of a node's states, looked up by text.
 
     A text that equals a label names it. Otherwise numbers are compared as numbers, so that "1.0",
-    which other programs write into columns with missing values, is the label 1; ``true`` is True.
-    For sparse binary variables (`sparse_binary`) every number above zero means present.
+    which other programs write into columns with missing values, is the label 1; ``true`` and
+    ``TRUE`` are True. For sparse binary variables (`sparse_binary`) every number above zero means
+    present.
 
     >>> import numpy as np
     >>> labels = StateLabels(np.array([1, 2, 5]))
@@ -30,7 +31,8 @@ class StateLabels:
         self._by_number: dict[Any, int] = {}
         for i, value in enumerate(self.values):
             if isinstance(value, bool):
-                self._by_text.setdefault(str(value).lower(), i)
+                for text in (str(value).lower(), str(value).upper()):
+                    self._by_text.setdefault(text, i)
             if not isinstance(value, str | bytes):
                 self._by_number[value] = i
 
