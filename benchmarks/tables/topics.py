@@ -32,9 +32,11 @@ CorEx and latenttree. NPMI: the mean normalised pointwise mutual information of 
 words of a topic, pair by pair, in the documents that are held out (Bouma 2009; -1: never together,
 0: independent, 1: always together), over all topics. "Different": the share of the words listed
 that are listed for the first time, since good topics that are repeated would score well too.
-Seconds are of all sizes together; latenttree learns one tree for all of them. hLDA chooses its
-number of topics itself; those with most words are taken, all of them for the fewest topics. Rivals
-that are not installed are left out."""
+"Words": listed for a topic, in the mean; latenttree lists fewer than the others where a topic has
+no more of its own, and fewer words are easier to keep together. Seconds are of all sizes together;
+latenttree learns one tree for all of them. hLDA chooses its number of topics itself; those with
+most words are taken, all of them for the fewest topics. Rivals that are not installed are left
+out."""
 
 Lists = dict[int, list[list[int]]]
 """The words of the topics, best first, by number of topics."""
@@ -179,7 +181,11 @@ COLUMNS = (
     *(
         Column(heading.format(n), mean(f"{n}.{key}", digits))
         for n in SIZES
-        for heading, key, digits in (("NPMI of {}", "npmi", 3), ("different", "different", 2))
+        for heading, key, digits in (
+            ("NPMI of {}", "npmi", 3),
+            ("words", "words", 1),
+            ("different", "different", 2),
+        )
     ),
     Column("s", mean("seconds", 1)),
 )
