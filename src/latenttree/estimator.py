@@ -28,8 +28,8 @@ from latenttree.evaluation.baselines import BASELINES
 from latenttree.goodness_of_fit.stage import judge_fit
 from latenttree.model.gaussian import GaussianTreeModel
 from latenttree.model.tree_model import TreeModel
+from latenttree.page.mixin import PageMixin
 from latenttree.partial_fit import PartialFitMixin
-from latenttree.queries import QueryMixin
 from latenttree.refinement.stage import refine
 from latenttree.report import Diagnostics, diagnose
 from latenttree.search.annotation import annotate
@@ -49,7 +49,7 @@ FEWEST_STATES = 2
 """States of a hidden variable, at least."""
 
 
-class LatentTree(PartialFitMixin, QueryMixin, BaseEstimator):
+class LatentTree(PartialFitMixin, PageMixin, BaseEstimator):
     """Learn the hidden variables behind a table, and the tree that connects all variables.
 
     Parameters

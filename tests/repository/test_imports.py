@@ -37,6 +37,7 @@ ORDER = (
     "evaluation",
     "io",
     "plots",
+    "page",
     "compilation",
     "partial_fit",
     "estimator",

@@ -1,0 +1,223 @@
+"""Where the nodes of a tree go on the map: pure functions from a `Tree` to coordinates.
+
+A circle with all leaves on its rim wastes its inside: 12,000 names would need a rim of 12,000 slots.
+Here every branch gets an area that grows with its number of variables. Edges have fixed lengths, and
+only their directions are free: they start from equal angles (each branch has a wedge as wide as its
+share of the variables, in which nothing crosses) and turn until the nodes are spread evenly. Nodes
+repel each other; the forces on a branch turn it as a rigid body about the node it hangs from. All
+steps are sums over branches or along paths, which are cumulative sums over an Euler tour: ``O(n)``
+each, and ``O(c^2 log c)`` for the repulsion on a grid of c x c cells.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import fft
+
+from latenttree.engine.arrays import Floats, Ints
+from latenttree.plots.layout import angles, rooted_layout
+from latenttree.tree import Tree
+from latenttree.tree.rooting import children_by_smallest
+
+N_STEPS = 120
+LARGEST_GRID = 512
+GOLDEN = (np.sqrt(5) - 1) / 2
+
+
+@dataclass(frozen=True)
+class Tour:
+    """The nodes of a rooted tree in depth-first order, so that every branch is a range.
+
+    ``order[i]`` is the node at place i; the branch below the node at place i has the places
+    ``i .. stops[i] - 1``; ``above[i]`` is the place of its parent, 0 at the root.
+    """
+
+    order: Ints
+    stops: Ints
+    above: Ints
+
+    def branch_sums(self, values: Floats) -> Floats:
+        """Sums of ``values`` (n, ...) over the branch below each place, ``(n, ...)``."""
+        total = np.concatenate([np.zeros_like(values[:1]), np.cumsum(values, axis=0)])
+        return np.asarray(total[self.stops] - total[:-1])
+
+    def path_sums(self, values: Floats) -> Floats:
+        """Sums of ``values`` (n, ...) along the path from the root to each place, ``(n, ...)``.
+
+        Each value is added where its branch begins and taken away where it ends."""
+        steps = np.concatenate([values, np.zeros_like(values[:1])])
+        np.subtract.at(steps, self.stops, values)
+        return np.asarray(np.cumsum(steps, axis=0)[:-1])
+
+
+def map_layout(tree: Tree) -> Floats:
+    """Coordinates of all nodes, ``(n_nodes, 2)``: centred, a little wider than high, and in units
+    of about the distance between neighbours."""
+    if tree.n_nodes < 2:
+        return np.zeros((tree.n_nodes, 2))
+    rooted = rooted_layout(tree)
+    tour = depth_first_tour(tree)
+    angle = angles(rooted.slots, tree.n_observed)[tour.order]
+    lengths = edge_lengths(tree, tour)
+    charges = np.where(tour.order < tree.n_observed, 1.0, 0.4)
+    places = np.empty((tree.n_nodes, 2))
+    places[tour.order] = spread(tour, angle, lengths, charges)
+    return lying(places)
+
+
+def depth_first_tour(tree: Tree) -> Tour:
+    """The tour of a tree from its centre, branches in order of their smallest variables."""
+    rooted = rooted_layout(tree)
+    children = children_by_smallest(
+        tree.rooted(rooted.root), [*range(tree.n_observed), *[tree.n_observed] * tree.n_hidden]
+    )
+    order, stack = [], [rooted.root]
+    while stack:
+        node = stack.pop()
+        order.append(node)
+        stack.extend(reversed(children[node]))
+    place = np.empty(tree.n_nodes, dtype=np.int64)
+    place[order] = np.arange(tree.n_nodes)
+    above = np.maximum(place[rooted.parents[order]], 0)
+    above[0] = 0
+    size = np.ones(tree.n_nodes, dtype=np.int64)
+    for i in range(tree.n_nodes - 1, 0, -1):
+        size[above[i]] += size[i]
+    return Tour(np.array(order), np.arange(tree.n_nodes) + size, above)
+
+
+def edge_lengths(tree: Tree, tour: Tour) -> Floats:
+    """Length on the map of the edge above each place, ``(n,)``, 0 at the root.
+
+    Between two branches that go on, an edge makes room for what hangs off beside them: the square
+    root of its number of variables. The leaves of a node with many lie at several distances.
+    """
+    observed = (tour.order < tree.n_observed).astype(float)
+    size = tour.branch_sums(observed)
+    beside = _beside(tour, size)
+    below, outside = size[1:], size[0] - size[1:]
+    room = np.sqrt(np.minimum(below, beside[tour.above[1:]]))
+    room += np.sqrt(np.minimum(outside, beside[1:]))
+    lengths = np.concatenate([[0.0], np.maximum(0.75 * room, 0.6)])
+    is_leaf = tour.stops == np.arange(len(size)) + 1
+    n_leaves = np.bincount(tour.above[is_leaf], minlength=len(size))
+    crowd = np.sqrt(n_leaves[tour.above] / 7.0)
+    spiral = np.modf(np.arange(len(size)) * GOLDEN)[0]
+    crowded = is_leaf & (crowd > 1)
+    lengths[crowded] = (crowd * np.sqrt(0.15 + 0.85 * spiral))[crowded]
+    lengths[0] = 0.0
+    return lengths
+
+
+def _beside(tour: Tour, size: Floats) -> Floats:
+    """Variables in all branches around each place but the two largest, ``(n,)``."""
+    n = len(size)
+    largest, second = size[0] - size, np.zeros(n)  # the branch towards the root
+    for i in range(n - 1, 0, -1):
+        u, s = tour.above[i], size[i]
+        if s > largest[u]:
+            largest[u], second[u] = s, largest[u]
+        elif s > second[u]:
+            second[u] = s
+    return np.maximum(size[0] - largest - second, 0.0)
+
+
+def spread(tour: Tour, angle: Floats, lengths: Floats, charges: Floats) -> Floats:
+    """Places of the nodes, ``(n, 2)``, when every edge has turned away from its neighbours.
+
+    ``angle`` and ``lengths`` (n,) are the first direction and the length of the edge above each
+    place. In each step the repulsion turns the branch below an edge about the edge's upper end by
+    torque / moment of inertia; all turns are scaled so that no node moves farther than a bound that
+    shrinks from step to step.
+    """
+    n = len(angle)
+    places = _placed(tour, angle, lengths)
+    reach = np.ptp(places, axis=0).max()
+    finest = 2 ** int(np.clip(np.ceil(np.log2(4 * np.sqrt(n))), 5, np.log2(LARGEST_GRID)))
+    for step in range(N_STEPS):
+        share = step / N_STEPS
+        field = repulsion(places, charges, finest if share > 0.7 else max(32, finest // 2))
+        turns = _turns(tour, places, field * charges[:, None])
+        moved = _placed(tour, angle + tour.path_sums(turns), lengths)
+        most = np.sqrt(((moved - places) ** 2).sum(axis=1).max())
+        bound = 0.03 * reach * (1 - share) ** 2 + 0.02
+        angle = angle + tour.path_sums(turns * min(1.0, bound / max(most, 1e-12)))
+        places = _placed(tour, angle, lengths)
+    return places
+
+
+def _placed(tour: Tour, angle: Floats, lengths: Floats) -> Floats:
+    """Places from the direction and the length of the edge above each."""
+    return tour.path_sums(lengths[:, None] * np.stack([np.cos(angle), np.sin(angle)], axis=1))
+
+
+def _turns(tour: Tour, places: Floats, forces: Floats) -> Floats:
+    """Angle by which the forces turn the branch below each edge about its upper end, ``(n,)``.
+
+    With the sums over the branch of forces F, of torques x × F about the origin, of x and |x|²:
+    ``(sum x × F - u × sum F) / sum |x - u|²``.
+    """
+    x, y = places.T
+    own = np.stack(
+        [forces[:, 0], forces[:, 1], x * forces[:, 1] - y * forces[:, 0], x, y, x**2 + y**2], axis=1
+    )
+    f, g, torque, sx, sy, squares = tour.branch_sums(own).T
+    ux, uy = places[tour.above].T
+    size = tour.stops - np.arange(len(x))
+    inertia = squares - 2 * (ux * sx + uy * sy) + size * (ux**2 + uy**2)
+    turns = (torque - (ux * g - uy * f)) / np.maximum(inertia, 1e-9)
+    turns[0] = 0.0
+    return np.asarray(turns)
+
+
+def repulsion(places: Floats, charges: Floats, n_cells: int) -> Floats:
+    """The field of charges at ``places`` (n, 2), one over the squared distance, ``(n, 2)``.
+
+    Charges are shared among the four nearest points of a grid, the field of the grid is a
+    convolution, and its values are read back with the same weights. ``O(n + n_cells² log)``.
+    """
+    low = places.min(axis=0)
+    cell = max(float(np.ptp(places, axis=0).max()), 1e-9) / (n_cells - 1.001)
+    corner, weights = _grid_shares((places - low) / cell, n_cells)
+    density = np.bincount(
+        corner.ravel(), (weights * charges).ravel(), minlength=n_cells**2
+    ).reshape(n_cells, n_cells)
+    found = []
+    spectrum = fft.rfft2(density, s=(2 * n_cells, 2 * n_cells))
+    for kernel in _kernels(n_cells):
+        field = fft.irfft2(spectrum * kernel, s=(2 * n_cells, 2 * n_cells))[:n_cells, :n_cells]
+        found.append((field.ravel()[corner] * weights).sum(axis=0) / cell**2)
+    return np.stack(found, axis=1)
+
+
+def _grid_shares(at: Floats, n_cells: int) -> tuple[Ints, Floats]:
+    """The four grid points around each place, ``(4, n)``, and the share of each."""
+    low = np.clip(at.astype(np.int64), 0, n_cells - 2)
+    right, up = (at - low).T
+    first = low[:, 0] * n_cells + low[:, 1]
+    corner = first + np.array([[0], [1], [n_cells], [n_cells + 1]])
+    shares = [(1 - right) * (1 - up), (1 - right) * up, right * (1 - up), right * up]
+    return corner, np.stack(shares)
+
+
+def _kernels(n_cells: int) -> Floats:
+    """Transforms of the two components of ``d / |d|³``, softened within a cell."""
+    if n_cells not in _KERNELS:
+        steps = fft.fftfreq(2 * n_cells, 1 / (2 * n_cells))
+        x, y = steps[:, None], steps[None, :]
+        cubed = (x**2 + y**2 + 0.5) ** 1.5
+        _KERNELS[n_cells] = np.stack([fft.rfft2(x / cubed), fft.rfft2(y / cubed)])
+    return _KERNELS[n_cells]
+
+
+_KERNELS: dict[int, Floats] = {}
+
+
+def lying(places: Floats) -> Floats:
+    """The places turned so that they spread most from left to right, and centred."""
+    centred = places - places.mean(axis=0)
+    _, _, axes = np.linalg.svd(centred, full_matrices=False)
+    turned = centred @ axes.T
+    return np.asarray(turned - (turned.max(axis=0) + turned.min(axis=0)) / 2)
