@@ -39,6 +39,7 @@ MODULE_OF = {
     "deep": "deep",
     "harder": "harder",
     "coherence": "coherence",
+    "topics": "topics",
     "density": "density",
     "replication": "replication",
     "independent": "independent",

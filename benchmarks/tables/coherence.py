@@ -10,11 +10,12 @@ from scipy import sparse
 
 from benchmarks.data.corpora import CORPORA, read_documents
 from benchmarks.grids import LABEL, N_RUNS, Column, mean
+from benchmarks.npmi import npmi
 from benchmarks.registry import Table
 from benchmarks.runs import Run, run_cases
 from benchmarks.settings import Settings, data_file
 from benchmarks.stages import timed_fit
-from latenttree.model.tree_model import TreeModel
+from latenttree.interpretation import channels_of, most_informative
 
 ABOUT = """Documents are cut in nine tenths to learn from and one to judge by. Around every hidden
 variable are the words that say most about it: the five of largest mutual information. Coherence is
@@ -62,7 +63,7 @@ def fit(case: Words, seed: int) -> Run:
     options = {"n_states": case.n_states, "support": "model", "drop_constant": True}
     model, seconds = timed_fit(train, seed=seed, **options)
     tops = top_words(model)
-    scores = coherence(np.asarray(test.toarray(), dtype=np.float64), tops)
+    scores = npmi(test, tops.tolist())
     return {
         "coherence": float(scores.mean()),
         "different": len(np.unique(tops)) / tops.size,
@@ -74,41 +75,9 @@ def fit(case: Words, seed: int) -> Run:
 
 def top_words(model: Any) -> NDArray[np.int64]:
     """(n_hidden, TOP) the words of largest mutual information with each hidden variable."""
-    return np.argsort(-information(model.model_), axis=1, kind="stable")[:, :TOP]
-
-
-def information(model: TreeModel) -> NDArray[np.float64]:
-    """(n_hidden, p) mutual information of every hidden and every observed variable."""
-    tree = model.tree
-    given = {
-        (v, u): model.conditional(v, u) for a, b in tree.edges.tolist() for v, u in ((a, b), (b, a))
-    }
-    found = np.zeros((tree.n_hidden, tree.n_observed))
-    for h in range(tree.n_hidden):
-        root = tree.n_observed + h
-        known, todo = {root: np.eye(len(model.marginals[root]))}, [root]
-        for u in todo:
-            for v in tree.neighbors(u).tolist():
-                if v not in known:
-                    known[v] = given[v, u] @ known[u]  # P(v | h)
-                    todo.append(v)
-        for v in range(tree.n_observed):
-            joint = known[v] * model.marginals[root]
-            apart = np.outer(model.marginals[v], model.marginals[root])
-            found[h, v] = (joint * np.log(np.maximum(joint, 1e-300) / apart)).sum()
-    return found
-
-
-def coherence(present: NDArray[np.float64], tops: NDArray[np.int64]) -> NDArray[np.float64]:
-    """(n_hidden,) mean normalised pointwise mutual information of the pairs of top words."""
-    n = len(present)
-    both = present.T @ present / n
-    single = np.maximum(np.diag(both), 0.5 / n)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        npmi = np.log(both / np.outer(single, single)) / -np.log(both)
-    npmi = np.where(both > 0, npmi, -1.0)
-    rows, columns = np.triu_indices(tops.shape[1], 1)
-    return np.asarray(npmi[tops[:, rows], tops[:, columns]].mean(axis=1))
+    tree = model.model_.tree
+    channels = channels_of(model.model_, np.ones(tree.n_observed, dtype=bool))
+    return most_informative(channels, range(tree.n_observed, tree.n_nodes), TOP).nodes
 
 
 COLUMNS = (

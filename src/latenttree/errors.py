@@ -19,6 +19,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from numbers import Integral
 from typing import Any, Self
 
 
@@ -171,6 +172,11 @@ def check_option(name: str, value: Any, is_valid: bool, remedy: str, problem: st
     """Raise where an option has a value that it cannot have: "name=value problem; remedy"."""
     if not is_valid:
         raise DataError(Text(Option(name, value), problem), remedy, value=value, option=name)
+
+
+def is_count(value: Any) -> bool:
+    """Whether a value is a whole number from 1 on."""
+    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1
 
 
 def _with_row(text: str, old: int, new: int) -> Text:

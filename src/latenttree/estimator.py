@@ -26,6 +26,7 @@ from latenttree.engine.memory import first_fit_done, give_back_freed, memory_byt
 from latenttree.errors import DataError
 from latenttree.evaluation.baselines import BASELINES
 from latenttree.goodness_of_fit.stage import judge_fit
+from latenttree.interpretation.mixin import InterpretationMixin
 from latenttree.model.gaussian import GaussianTreeModel
 from latenttree.model.tree_model import TreeModel
 from latenttree.page.mixin import PageMixin
@@ -49,7 +50,7 @@ FEWEST_STATES = 2
 """States of a hidden variable, at least."""
 
 
-class LatentTree(PartialFitMixin, PageMixin, BaseEstimator):
+class LatentTree(PartialFitMixin, PageMixin, InterpretationMixin, BaseEstimator):
     """Learn the hidden variables behind a table, and the tree that connects all variables.
 
     Parameters

@@ -174,6 +174,7 @@ SMALL: dict[str, list[str]] = {
     "first-fit": [],
     "memory-limit": ["--row", "wide", "--row", "docword", "--set", "limits=200MiB,4GiB"],
     "coherence": [],
+    "topics": ["--row", "latenttree", "--row", "NMF"],
     "density": [],
     "streaming": ["--row", "events", "--row", "memmap", "--set", "megabytes=2"],
 }

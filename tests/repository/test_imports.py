@@ -34,6 +34,7 @@ ORDER = (
     "goodness_of_fit",
     "report",
     "queries",
+    "interpretation",
     "evaluation",
     "io",
     "plots",

@@ -28,14 +28,8 @@ def column_names(schema: Schema) -> list[str]:
         if schema.coded[v] or schema.form_of(v) == "vector":
             names.append(name)
         else:
-            names += [f"{name}[{code}]" for code in codes_of_group(schema, v)]
+            names += [f"{name}[{code}]" for code in schema.codes_of(v)]
     return names
-
-
-def codes_of_group(schema: Schema, v: int) -> list[str]:
-    """Names of the numbers of a group; their positions where they have none."""
-    levels = schema.columns[schema.index[v]].levels
-    return [str(x) for x in (range(int(schema.dims[v])) if levels is None else levels.tolist())]
 
 
 def columns_of(schema: Schema, filled: Filled) -> Columns:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from latenttree.cli.columns import codes_of_group
 from latenttree.cli.labels import StateLabels, parse_number
 from latenttree.data import Schema
 from latenttree.engine.arrays import Floats
@@ -77,7 +76,7 @@ def values_of(model: Any, schema: Schema, v: int) -> NodeValues:
         return NodeValues([str(label) for label in schema.labels[v].tolist()], "states", family)
     if schema.form_of(v) == "vector":
         return NodeValues(["mean"], "number", family)
-    codes = codes_of_group(schema, v)
+    codes = schema.codes_of(v)
     if family == "multihot":
         return NodeValues([NONE, *codes], "group", family)
     return NodeValues(codes, "vector", family)

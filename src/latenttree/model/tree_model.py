@@ -276,6 +276,10 @@ class TreeModel:
         vars(new).update(known, cpts=tuple(cpts), emissions=emissions or {})
         return new
 
+    def renamed(self, tree: Tree) -> TreeModel:
+        """The same model on the same tree with other names of nodes."""
+        return TreeModel.trusted(tree, self.root, self.cpts, self.emissions)
+
     def canonical(self) -> TreeModel:
         """The same model on the canonical tree, whose hidden nodes are named h0, h1, ... anew."""
         tree, number = self.tree.renumbered()

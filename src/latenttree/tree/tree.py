@@ -335,6 +335,17 @@ class Tree:
         """The same tree with other lengths, ``(E,)``."""
         return replace(self, lengths=np.asarray(lengths, float))
 
+    def rename(self, mapping: Mapping[str | int, str]) -> Tree:
+        """The same tree with other names, by the name or number of nodes; all stay unique.
+
+        >>> Tree.build("abc", [(0, 3), (1, 3), (2, 3)], [1, 1, 1]).rename({"h0": "size"}).names
+        ('a', 'b', 'c', 'size')
+        """
+        names = list(self.names)
+        for node, name in mapping.items():
+            names[self.index(node)] = name
+        return replace(self, names=tuple(names))
+
     def with_evidence(
         self, *, signs: ArrayLike | None = None, support: ArrayLike | None = None
     ) -> Tree:

@@ -16,6 +16,8 @@ from latenttree.data.containers.frames import (
     as_frame,
     frame_of,
     levels_of,
+    library_of_tables,
+    table_of,
 )
 from latenttree.data.containers.interface import Container, InputColumn, block_form, dtype_name
 
@@ -33,4 +35,6 @@ __all__ = [
     "dtype_name",
     "frame_of",
     "levels_of",
+    "library_of_tables",
+    "table_of",
 ]

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
+from sklearn import get_config
 
 from latenttree.data.checks import resolve_names
 from latenttree.data.columns.codes import objects
@@ -232,3 +234,26 @@ def _check_levels(columns: Any) -> None:
         what += ", a variable has one name"
         remedy = "join them: X.columns = ['/'.join(map(str, c)) for c in X.columns]"
         raise DataError(what, remedy, value=first)
+
+
+def library_of_tables(estimator: Any) -> str:
+    """The library of the tables that an estimator returns: "polars" after
+    `set_output(transform="polars")`, for it or in the configuration of scikit-learn; else "pandas",
+    or "polars" where pandas is not installed."""
+    chosen = getattr(estimator, "_sklearn_output_config", {}).get("transform")
+    chosen = chosen or get_config()["transform_output"]
+    if chosen in ("pandas", "polars"):
+        return str(chosen)
+    return "polars" if not find_spec("pandas") and find_spec("polars") else "pandas"
+
+
+def table_of(columns: Mapping[str, Any], library: str = "pandas") -> Any:
+    """A DataFrame of these columns, each a sequence or a NumPy array; of pandas with the numbers of
+    the rows as index."""
+    try:
+        return import_module(library).DataFrame(dict(columns))
+    except ModuleNotFoundError as error:
+        if error.name != library:
+            raise
+        what = f"tables are {library} DataFrames, and {library} is not installed"
+        raise ImportError(f"{what}; run: pip install {library}") from error

@@ -116,6 +116,11 @@ class SchemaFields:
         labels = zip(sizes, self.categories, strict=True)
         return tuple(np.arange(d) if own is None else own for d, own in labels)
 
+    def codes_of(self, variable: int) -> list[str]:
+        """Names of the coordinates of a vector; their places where they have none."""
+        levels = self.columns[self.index[variable]].levels
+        return [str(x) for x in (range(int(self.dims[variable])) if levels is None else levels)]
+
     @property
     def code_dtype(self) -> Any:
         """The smallest signed dtype that holds every code and -1."""

@@ -247,6 +247,10 @@ class GaussianDistribution:
             loadings[child], noise[child] = loading, _residual(own[child], loading, shared)
         return cls(tree, root, tuple(np.asarray(m) for m in means), tuple(loadings), tuple(noise))
 
+    def renamed(self, tree: Tree) -> Self:
+        """The same model on the same tree with other names of nodes."""
+        return replace(self, tree=tree)
+
     def rerooted(self, root: Node) -> Self:
         """The same distribution with edges directed from another root.
 
