@@ -187,9 +187,7 @@ class Page:
     out: Annotated[Path, _out("Web page: .html.")]
     color_by: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME", help="Colours at first: 'topic', or a column of --columns."
-        ),
+        typer.Option(metavar="NAME", help="Colours at first: 'topic', or a column of --columns."),
     ] = None
     columns: Annotated[
         Path | None,

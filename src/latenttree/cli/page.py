@@ -45,6 +45,4 @@ def read_columns_file(path: Path) -> Any:
 
     with csv.open_csv(path) as opened:
         first = opened.schema.names[0]
-    return csv.read_csv(
-        path, convert_options=csv.ConvertOptions(column_types={first: pa.string()})
-    )
+    return csv.read_csv(path, convert_options=csv.ConvertOptions(column_types={first: pa.string()}))

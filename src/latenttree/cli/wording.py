@@ -13,9 +13,9 @@ from typing import Any
 from latenttree.errors import NO_VALUE, DataError, Option, Phrase, render
 
 SAME_NAMES = (
-    "code color_by columns delimiter drop_constant family groups handle_unknown hidden ignore layout max_iter "
-    "max_lines memory_limit method min_count min_support refine roll_up sample search since "
-    "smoothing support time title tree until vocab weights"
+    "code color_by columns delimiter drop_constant family groups handle_unknown hidden ignore "
+    "layout max_iter max_lines memory_limit method min_count min_support refine roll_up "
+    "sample search since smoothing support time title tree until vocab weights"
 )
 FLAGS: Mapping[str, str] = {name: f"--{name.replace('_', '-')}" for name in SAME_NAMES.split()} | {
     "levels": "--topics",

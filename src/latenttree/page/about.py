@@ -1,4 +1,4 @@
-"""What the page says about itself: what was learned, how well it fits, what a tree does not tell."""
+"""What the page says of itself: what was learned, how well it fits, what a tree does not tell."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from latenttree.report import Diagnostics
 from latenttree.tree import Tree
 
 CAVEATS = (
-    "<b>No causes.</b> An edge says that two variables go together and that, given one end, the "
-    "other end tells nothing about what lies behind it. It has no direction.",
-    "<b>Hidden variables are summaries.</b> Each one stands for what its neighbours share. Its name "
-    "or its words are a reading of it; nobody measured it.",
+    "<b>No causes.</b> An edge says that two variables go together; it has no direction. What lies "
+    "behind a variable tells nothing more about those before it, once the variable is known.",
+    "<b>Hidden variables are summaries.</b> Each one stands for what its neighbours share. Its "
+    "name and its words are a reading of it; nobody measured it.",
     "<b>Only the strongest ties.</b> Between any two variables there is one path. Where variables "
     "hang together in more than one way, the tree shows one of them.",
     "<b>An estimate.</b> Other samples may give other edges; support is the chance that an edge "
     "comes back. Dotted edges have little.",
-    "<b>Distance on the map</b> has no meaning of its own; the length of an edge in the tables has: "
-    "the larger, the weaker the tie.",
+    "<b>Distance on the map</b> has no meaning of its own; the length of an edge in the tables "
+    "has: the larger, the weaker the tie.",
 )
 KEYS = (
     ("/", "search"),

@@ -13,7 +13,7 @@ from latenttree.model.tree_model import TreeModel
 from latenttree.tree import Tree
 
 MOST_ROWS, MOST_COLUMNS = 12, 12
-"""Of a conditional table; of larger ones the rows that differ most and the most frequent columns."""
+"""Of a table; of larger ones the rows that differ most, and the most frequent columns."""
 
 NONE_OF_THEM = "none"
 """The first entry of a group of codes."""
@@ -43,7 +43,7 @@ def node_parts(tree: Tree, schema: Schema, model: Any | None, parents: Ints) -> 
 
 
 def kind_of(schema: Schema, model: Any | None, v: int) -> str:
-    """ "states", "number", "group" (codes that are there or not, after none of them) or "vector"."""
+    """ "states", "number", "group" (none of the codes, then each of them) or "vector"."""
     if v >= schema.n_vars:
         return "states" if model is None or isinstance(model, TreeModel) else "vector"
     if model is not None and not isinstance(model, TreeModel):
@@ -72,8 +72,8 @@ def edge_table(model: Any, kinds: Sequence[str], v: int, u: int) -> dict[str, An
     """The distribution of node v given u, its parent on the map; of u given v where only v has
     states; None where neither has (of a model with states).
 
-    ``given``: the node that is conditioned on; ``values`` row by row; ``rows`` and ``columns``: which
-    are kept, None for all. Of probabilities of all states the first row is left out
+    ``given``: the node that is conditioned on; ``values`` row by row; ``rows`` and ``columns``:
+    which are kept, None for all. Of probabilities of all states the first row is left out
     (``completed``), since columns sum to one: of two states the one that is there."""
     if isinstance(model, TreeModel) and kinds[u] != "states":
         if kinds[v] != "states":

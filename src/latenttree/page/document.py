@@ -15,8 +15,6 @@ from importlib.resources import files
 from string import Template
 from typing import Any
 
-from latenttree import __version__
-
 MODULES = ("data", "colours", "flat", "gl", "view", "scene", "labels", "panel", "search", "main")
 """Scripts in `assets/`, each after those that it imports."""
 
@@ -31,7 +29,6 @@ def document(title: str, about: str, edge_key: str, content: Mapping[str, Any]) 
     text = json.dumps(content, separators=(",", ":"), allow_nan=False)
     packed = gzip.compress(text.encode(), 9, mtime=0)
     return Template(asset("page.html")).substitute(
-        version=escape(__version__),
         title=escape(title),
         about=about,
         edge_key=edge_key,

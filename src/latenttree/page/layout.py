@@ -1,17 +1,18 @@
 """Where the nodes of a tree go on the map: pure functions from a `Tree` to coordinates.
 
-A circle with all leaves on its rim wastes its inside: 12,000 names would need a rim of 12,000 slots.
-Here every branch gets an area that grows with its number of variables. Edges have fixed lengths, and
-only their directions are free: they start from equal angles (each branch has a wedge as wide as its
-share of the variables, in which nothing crosses) and turn until the nodes are spread evenly. Nodes
-repel each other; the forces on a branch turn it as a rigid body about the node it hangs from. All
-steps are sums over branches or along paths, which are cumulative sums over an Euler tour: ``O(n)``
-each, and ``O(c^2 log c)`` for the repulsion on a grid of c x c cells.
+A circle with all leaves on its rim wastes its inside. Here every branch gets an area that grows
+with its number of variables. Edges have fixed lengths, and only their directions are free: they
+start from equal angles (each branch has a wedge as wide as its share of the variables, in which nothing
+crosses) and turn until the nodes are spread evenly. Nodes repel each other; the forces on a branch
+turn it as a rigid body about the node it hangs from. All steps are sums over branches or along
+paths, which are cumulative sums over an Euler tour: ``O(n)`` each, and ``O(c^2 log c)`` for the
+repulsion on a grid of c x c cells.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from scipy import fft
@@ -202,17 +203,13 @@ def _grid_shares(at: Floats, n_cells: int) -> tuple[Ints, Floats]:
     return corner, np.stack(shares)
 
 
+@cache
 def _kernels(n_cells: int) -> Floats:
     """Transforms of the two components of ``d / |d|³``, softened within a cell."""
-    if n_cells not in _KERNELS:
-        steps = fft.fftfreq(2 * n_cells, 1 / (2 * n_cells))
-        x, y = steps[:, None], steps[None, :]
-        cubed = (x**2 + y**2 + 0.5) ** 1.5
-        _KERNELS[n_cells] = np.stack([fft.rfft2(x / cubed), fft.rfft2(y / cubed)])
-    return _KERNELS[n_cells]
-
-
-_KERNELS: dict[int, Floats] = {}
+    steps = fft.fftfreq(2 * n_cells, 1 / (2 * n_cells))
+    x, y = steps[:, None], steps[None, :]
+    cubed = (x**2 + y**2 + 0.5) ** 1.5
+    return np.stack([fft.rfft2(x / cubed), fft.rfft2(y / cubed)])
 
 
 def lying(places: Floats) -> Floats:

@@ -36,19 +36,16 @@ def map_levels(tree: Tree, topics: Topics, places: Floats) -> list[dict[str, Any
     return found[::-1]
 
 
-def map_level(
-    tree: Tree, level: Sequence[Topic], member: Ints, places: Floats
-) -> dict[str, Any]:
+def map_level(tree: Tree, level: Sequence[Topic], member: Ints, places: Floats) -> dict[str, Any]:
     """Topics of a level with the middle and the reach of their regions."""
     own = member[: tree.n_observed]
-    return {
-        "member": member.tolist(),
-        "topics": [
-            {"node": tree.index(topic.name), "words": topic.marked_words[:6], "label": _label(topic)}
-            | _region(places[: tree.n_observed][own == i], places[tree.index(topic.name)])
-            for i, topic in enumerate(level)
-        ],
-    }
+    topics = []
+    for i, topic in enumerate(level):
+        node = tree.index(topic.name)
+        region = _region(places[: tree.n_observed][own == i], places[node])
+        words = {"words": topic.words[:6], "label": _label(topic)}
+        topics.append({"node": node} | words | region)
+    return {"member": member.tolist(), "topics": topics}
 
 
 def _label(topic: Topic) -> str:
