@@ -20,11 +20,12 @@ from latenttree.evaluation.datasets import make_latent_tree
 from latenttree.report import Diagnostics
 
 ABOUT = """Pages (`model.to_html`) of trees of known parameters, two states, with topics and all
-conditional tables. Written: seconds of `to_html`, kernels compiled. Opened: from a file in headless
-Chromium, until the map is drawn. Pan: the median (and 95th percentile) milliseconds to draw a frame
-of 1,400 x 900 pixels while the map is panned, until the picture is complete, with the whole tree in
-view and from near. WebGL is computed on the processor (SwiftShader), which is the slowest case; 2D
-canvas is what browsers without it fall back to. Script: the part of it that is ours, without the picture. Errors in the console or requests to a network make the run fail."""
+conditional tables. Written: seconds of `to_html`, kernels compiled. Opened: from a file in
+headless Chromium, until the map is drawn. Pan: the median (and 95th percentile) milliseconds to
+draw a frame of 1,400 x 900 pixels while the map is panned, until the picture is complete, with
+the whole tree in view and from near. WebGL is computed on the processor (SwiftShader), which is
+the slowest case; 2D canvas is what browsers without it fall back to. Script: the part of it that
+is ours, without the picture. Errors in the console or requests to a network make the run fail."""
 NODES = (100, 2_000, 20_000)
 NEAR = "const v = latenttree.view; v.show({x: 0, y: 0, scale: 12});"
 FAR = "latenttree.view.show(latenttree.view.fitted());"
