@@ -6,7 +6,7 @@ start from equal angles (each branch has a wedge as wide as its share of the var
 nothing crosses) and turn until the nodes are spread evenly. Nodes repel each other; the forces on a
 branch turn it as a rigid body about the node it hangs from. All steps are sums over branches or
 along paths, which are cumulative sums over an Euler tour: ``O(n)`` each, and ``O(c^2 log c)`` for
-the repulsion on a grid of c x c cells. """
+the repulsion on a grid of c x c cells."""
 
 from __future__ import annotations
 

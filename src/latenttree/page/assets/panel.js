@@ -40,8 +40,8 @@ export class Panel {
     const { tree } = this;
     const states = tree.kinds[v] === "states" ? `, ${statesOf(tree, v).length} states` : "";
     const what = isHidden(tree, v) ? "hidden variable" : `observed, ${tree.families[v]}`;
-    const below = isHidden(tree, v) && tree.explained[v - tree.n_observed];
-    const fit = below === null || below === undefined || below === false ? "" : `; the tree explains ${percent(below)} of the dependence around it`;
+    const share = isHidden(tree, v) ? tree.explained[v - tree.n_observed] : null;
+    const fit = share === null ? "" : `; the tree explains ${percent(share)} of the dependence around it`;
     return what + states + fit;
   }
 
