@@ -63,7 +63,7 @@ def fit(case: Words, seed: int) -> Run:
     options = {"n_states": case.n_states, "support": "model", "drop_constant": True}
     model, seconds = timed_fit(train, seed=seed, **options)
     tops = top_words(model)
-    scores = npmi(test, tops.tolist())
+    scores = npmi(test, [[v for v in row if v >= 0] for row in tops.tolist()])
     return {
         "coherence": float(scores.mean()),
         "different": len(np.unique(tops)) / tops.size,

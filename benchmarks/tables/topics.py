@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from benchmarks.data.corpora import CORPORA
 from benchmarks.data.counts import Counts, read_counts, split
@@ -24,16 +25,16 @@ N_WORDS, HELD_OUT, MOST = 10, 0.2, 0.5
 SIZES = (10, 50, 200)
 WORDS_PER_TOPIC = 10
 
-ABOUT = f"""Four fifths of the documents are learned from, one fifth is held out. Words in more than
-half of the documents to learn from, and in fewer than two, are left out; of the others the most
-frequent are used, by all methods alike: counts by LDA and hLDA, tf-idf by NMF, presence by CorEx and
-latenttree. NPMI: the mean normalised pointwise mutual information of the {N_WORDS} first words of a
-topic, pair by pair, in the documents that are held out (Bouma 2009; -1: never together, 0:
-independent, 1: always together), over all topics. "Different": the share of the words listed that
-are listed for the first time, since good topics that are repeated would score well too. Seconds are
-of all sizes together; latenttree learns one tree for all of them. hLDA chooses its number of topics
-itself; those with most words are taken, where there are enough. Rivals that are not installed are
-left out."""
+ABOUT = f"""Four fifths of the documents are learned from, one fifth is held out. Words in more
+than half of the documents to learn from, and in fewer than two, are left out; of the others the
+most frequent are used, by all methods alike: counts by LDA and hLDA, tf-idf by NMF, presence by
+CorEx and latenttree. NPMI: the mean normalised pointwise mutual information of the {N_WORDS} first
+words of a topic, pair by pair, in the documents that are held out (Bouma 2009; -1: never together,
+0: independent, 1: always together), over all topics. "Different": the share of the words listed
+that are listed for the first time, since good topics that are repeated would score well too.
+Seconds are of all sizes together; latenttree learns one tree for all of them. hLDA chooses its
+number of topics itself; those with most words are taken, where there are enough. Rivals that are
+not installed are left out."""
 
 Lists = dict[int, list[list[int]]]
 """The words of the topics, best first, by number of topics."""
@@ -130,8 +131,6 @@ def corex(train: Counts, sizes: list[int], seed: int) -> Lists:
     new = import_module("corextopic.corextopic").Corex
     lists = {}
     for n in sizes:
-        from scipy import sparse
-
         found = new(n_hidden=n, seed=seed).fit(sparse.csr_matrix(train.presence))
         listed = found.get_topics(n_words=N_WORDS)
         lists[n] = [[int(word[0]) for word in topic] for topic in listed if len(topic) > 1]
