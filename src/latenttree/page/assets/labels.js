@@ -4,6 +4,7 @@ import { THEMES } from "./colours.js";
 
 const CELL = 48; // pixels; texts are looked up by the cells that they touch
 const MOST_NAMES = 260;
+const NEAR = 30; // pixels of a unit of the map
 const FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', sans-serif";
 
 export class Labels {
@@ -38,7 +39,10 @@ export class Labels {
     }
   }
 
-  topics(view, { levels, level, looks, shown }) {
+  // From near, names say more than topics: their texts fade out.
+  topics(view, { levels, level, shown }) {
+    const clear = Math.min(Math.max((NEAR - view.scale) / 8, 0), 1);
+    if (!clear) return;
     for (const finer of [0, 1]) {
       const at = levels[level + finer];
       if (!at || (finer && view.scale < 5)) continue;
@@ -48,18 +52,18 @@ export class Labels {
         const reach = topic.reach * view.scale; // pixels that the topic takes on the screen
         if (reach < 16 || (finer && reach > view.width)) continue;
         const size = Math.min(Math.max(reach / 6, 11), finer ? 15 : 22);
-        this.topic(topic, x, y, size, shown(topic.node));
+        this.topic(topic, x, y, size, clear * (shown(topic.node) ? 1 : 0.25));
       }
     }
   }
 
-  topic(topic, x, y, size, shown) {
+  topic(topic, x, y, size, alpha) {
     const words = topic.words.slice(0, 3);
     for (let n = words.length; n > 0; n--) {
       const text = words.slice(0, n).join(" · ");
       const width = this.width(text, size, 650);
       if (!this.take(x - width / 2 - 5, y - size * 0.7, width + 10, size * 1.4)) continue;
-      this.put(text, x - width / 2, y, size, 650, this.theme.ink, shown ? 1 : 0.25, 4);
+      this.put(text, x - width / 2, y, size, 650, this.theme.ink, alpha, 4);
       return;
     }
   }

@@ -14,6 +14,7 @@ const NARROW = 760; // pixels, below which the panel lies under the map
 
 class Page {
   constructor(tree) {
+    if (innerHeight > 1.2 * innerWidth) upright(tree);
     this.tree = tree;
     this.state = { theme: preferredTheme(), level: 0, column: -1, selected: null, hovered: null, key: undefined, least: 0.5 };
     this.renderer = glRenderer(find("map")) ?? flatRenderer(find("map"));
@@ -25,8 +26,9 @@ class Page {
     this.drawTimes = [];
     this.controls();
     this.resize();
-    this.view.show(this.view.fitted());
     this.restyle();
+    this.margins();
+    this.view.show(this.view.fitted());
   }
 
   // ---- state ----
@@ -144,6 +146,7 @@ class Page {
   restyle() {
     const { tree, state } = this;
     document.documentElement.dataset.theme = state.theme;
+    find("theme").textContent = state.theme === "dark" ? "Light" : "Dark";
     const level = tree.levels[state.level];
     if (state.column === null || (state.column < 0 && !level)) {
       this.looks = looksByColumn(tree, { kind: "labels", labels: [], values: tree.names.map(() => null) }, state.theme);
@@ -212,6 +215,7 @@ class Page {
   toggleLegend() {
     const folded = find("legend").classList.toggle("folded");
     find("legend-toggle").setAttribute("aria-expanded", String(!folded));
+    this.margins();
   }
 
   // ---- sizes ----
@@ -220,7 +224,9 @@ class Page {
     const narrow = innerWidth < NARROW;
     const panel = find("panel");
     const box = panel.hidden ? { width: 0, height: 0 } : panel.getBoundingClientRect();
-    this.view.margins = { left: 0, right: narrow ? 0 : box.width, top: 0, bottom: narrow ? box.height : 0 };
+    const legend = find("legend");
+    const left = innerWidth < 1000 || legend.classList.contains("folded") ? 0 : legend.offsetWidth;
+    this.view.margins = { left, right: narrow ? 0 : box.width, top: 0, bottom: narrow ? box.height : 0 };
   }
 
   resize() {
@@ -243,6 +249,13 @@ class Page {
       setTimeout(() => URL.revokeObjectURL(link.href), 1000);
     });
   }
+}
+
+// The map turned by a right angle, for screens that are higher than wide.
+function upright(tree) {
+  const turn = (thing) => Object.assign(thing, { x: thing.y, y: thing.x });
+  turn(tree);
+  tree.levels.forEach((level) => level.topics.forEach(turn));
 }
 
 function boundsOf(tree) {

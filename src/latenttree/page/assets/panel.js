@@ -61,7 +61,7 @@ export class Panel {
     if (!isHidden(this.tree, v) || !found || !found.length) return null;
     const most = found[0][1] || 1;
     const rows = found.map(([u, bits, direction, name]) =>
-      element("li", {}, this.link(u, name ?? undefined), element("span", { class: "mark", title: "less of it in higher states" }, direction < 0 ? "−" : ""), bar(bits / most), element("span", { class: "number" }, `${rounded(bits)} bits`)));
+      element("li", {}, this.link(u, name ?? undefined), element("span", { class: "less", title: "less of it in higher states" }, direction < 0 ? "−" : ""), bar(bits / most), element("span", { class: "number" }, `${rounded(bits)} bits`)));
     return section("Tells most about", element("ul", { class: "telling" }, ...rows));
   }
 

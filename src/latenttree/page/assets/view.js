@@ -28,7 +28,8 @@ export class View {
   fitted(bounds = this.bounds) {
     const { left, right, top, bottom } = this.margins;
     const [w, h] = [bounds[2] - bounds[0], bounds[3] - bounds[1]];
-    const [free, high] = [Math.max(this.width - left - right - 70, 60), Math.max(this.height - top - bottom - 56, 60)];
+    const names = Math.min(this.width * 0.12, 110); // room for names at both sides
+    const [free, high] = [Math.max(this.width - left - right - 2 * names, 60), Math.max(this.height - top - bottom - 56, 60)];
     const scale = Math.min(free / Math.max(w, 1), high / Math.max(h, 1), this.largestScale);
     return {
       scale,
