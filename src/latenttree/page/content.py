@@ -14,7 +14,7 @@ from latenttree.interpretation import Channels, most_informative
 from latenttree.interpretation.labels import item_name
 from latenttree.page.columns import MapColumn, map_column
 from latenttree.page.distributions import node_parts
-from latenttree.page.layout import Tour, depth_first_tour
+from latenttree.page.layout import Tour, depth_first_tour, formal_edges
 from latenttree.tree import Tree
 
 N_TELLING = 10
@@ -35,6 +35,7 @@ def tree_parts(tree: Tree, places: Floats, parents: Ints) -> dict[str, Any]:
         "signs": _of_edges(above, tree.signs, 0),
         "lengths": [round(x, 4) for x in _of_edges(above, tree.lengths, 0.0)],
         "support": _shares(_of_edges(above, support, np.nan)),
+        "apart": np.flatnonzero(np.append(formal_edges(tree), False)[above]).tolist(),
         "importance": importance(tree, depth_first_tour(tree)),
     }
 

@@ -27,7 +27,7 @@ def document(title: str, about: str, edge_key: str, content: Mapping[str, Any]) 
 
     Data is compressed JSON in base64, so that no name in it can end the script that holds it."""
     text = json.dumps(content, separators=(",", ":"), allow_nan=False)
-    packed = gzip.compress(text.encode(), 9, mtime=0)
+    packed = gzip.compress(text.encode(), 6, mtime=0)
     return Template(asset("page.html")).substitute(
         title=escape(title),
         about=about,

@@ -10,19 +10,22 @@ the repulsion on a grid of c x c cells."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from scipy import fft
+from scipy import fft, sparse
 
-from latenttree.engine.arrays import Floats, Ints
+from latenttree.engine.arrays import Bools, Floats, Ints
 from latenttree.plots.layout import angles, rooted_layout
 from latenttree.tree import Tree
 from latenttree.tree.rooting import children_by_smallest
 
 N_STEPS = 120
 LARGEST_GRID = 512
+GAP = 3.0
+"""Between parts of the tree, in units of the map."""
 GOLDEN = (np.sqrt(5) - 1) / 2
 
 
@@ -52,11 +55,46 @@ class Tour:
         return np.asarray(np.cumsum(steps, axis=0)[:-1])
 
 
+def formal_edges(tree: Tree) -> Bools:
+    """Which edges join parts without dependence, ``(E,)``: of support 0, between observed nodes."""
+    if tree.support is None:
+        return np.zeros(tree.n_edges, dtype=bool)
+    return np.asarray((tree.support == 0) & (tree.edges < tree.n_observed).all(axis=1))
+
+
 def map_layout(tree: Tree) -> Floats:
     """Coordinates of all nodes, ``(n_nodes, 2)``: centred, a little wider than high, and in units
-    of about the distance between neighbours."""
-    if tree.n_nodes < 2:
-        return np.zeros((tree.n_nodes, 2))
+    of about the distance between neighbours. Parts without dependence lie apart, and variables that
+    depend on no other in rows below all others."""
+    kept = tree.edges[~formal_edges(tree)]
+    graph = sparse.coo_array((np.ones(len(kept)), kept.T), shape=(tree.n_nodes, tree.n_nodes))
+    _, part = sparse.csgraph.connected_components(graph, directed=False)
+    order, sizes = np.argsort(part, kind="stable"), np.bincount(part)
+    parts = np.split(order, np.cumsum(sizes)[:-1])
+    places = np.zeros((tree.n_nodes, 2))
+    large = sorted((nodes for nodes in parts if len(nodes) > 1), key=len, reverse=True)
+    packed = in_rows([tree_layout(part_of(tree, nodes)) for nodes in large])
+    for nodes, at in zip(large, packed, strict=True):
+        places[nodes] = at
+    alone = np.array([nodes[0] for nodes in parts if len(nodes) == 1], dtype=np.int64)
+    reached = places[np.concatenate(large)] if large else np.zeros((0, 2))
+    places[np.sort(alone)] = rows_below(reached, len(alone))
+    return places - (places.max(axis=0) + places.min(axis=0)) / 2
+
+
+def part_of(tree: Tree, nodes: Ints) -> Tree:
+    """The tree of some of the nodes, which are connected, in their order."""
+    place = np.full(tree.n_nodes, -1)
+    place[nodes] = np.arange(len(nodes))
+    edges = place[tree.edges]
+    inside = (edges >= 0).all(axis=1) & ~formal_edges(tree)
+    names = tuple(tree.names[v] for v in nodes.tolist())
+    n_observed = int((nodes < tree.n_observed).sum())
+    return Tree(names, n_observed, edges[inside], tree.lengths[inside])
+
+
+def tree_layout(tree: Tree) -> Floats:
+    """Coordinates of the nodes of a tree without formal edges, ``(n_nodes, 2)``."""
     rooted = rooted_layout(tree)
     tour = depth_first_tour(tree)
     angle = angles(rooted.slots, tree.n_observed)[tour.order]
@@ -65,6 +103,31 @@ def map_layout(tree: Tree) -> Floats:
     places = np.empty((tree.n_nodes, 2))
     places[tour.order] = spread(tour, angle, lengths, charges)
     return lying(places)
+
+
+def in_rows(parts: Sequence[Floats]) -> list[Floats]:
+    """Drawings, the largest first, moved into rows as wide as the first, or as suits their area."""
+    boxes = [np.ptp(places, axis=0) + GAP for places in parts]
+    area = sum(float(box.prod()) for box in boxes)
+    widest = max([float(np.sqrt(1.6 * area)), *(float(box[0]) for box in boxes[:1])])
+    x, y, high, found = 0.0, 0.0, 0.0, []
+    for places, box in zip(parts, boxes, strict=True):
+        if x > 0 and x + box[0] > widest:
+            x, y, high = 0.0, y + high, 0.0
+        found.append(places - places.min(axis=0) + [x, y])
+        x, high = x + float(box[0]), max(high, float(box[1]))
+    return found
+
+
+def rows_below(places: Floats, count: int) -> Floats:
+    """Places for single nodes, ``(count, 2)``, in rows below others; close where there are many."""
+    step = 1.0 if count < 500 else 0.6
+    low = places.min(axis=0) if len(places) else np.zeros(2)
+    high = places.max(axis=0) if len(places) else np.zeros(2)
+    least = np.ceil(np.sqrt(3 * count))
+    n_columns = max(int((high[0] - low[0]) / step), int(least), 1)
+    row, column = np.divmod(np.arange(count), n_columns)
+    return np.stack([low[0] + step * column, high[1] + GAP + step * row], axis=1)
 
 
 def depth_first_tour(tree: Tree) -> Tour:

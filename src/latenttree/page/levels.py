@@ -10,6 +10,7 @@ import numpy as np
 
 from latenttree.engine.arrays import Floats, Ints
 from latenttree.interpretation.topics import Topic, Topics
+from latenttree.page.layout import formal_edges
 from latenttree.tree import Tree
 
 LONGEST = 3.0
@@ -21,8 +22,7 @@ def map_levels(tree: Tree, topics: Topics, places: Floats) -> list[dict[str, Any
     them, -1 for none.
 
     A node belongs to the topic of the finest level whose hidden node is nearest in the tree, and to
-    the topics above that one. Parts of the tree without dependence, which edges of support 0 join,
-    share no topic."""
+    the topics above that one. Parts without dependence, which formal edges join, share no topic."""
     if not topics.levels:
         return []
     finest = topics.levels[-1]
@@ -64,14 +64,13 @@ def _region(places: Floats, own: Floats) -> dict[str, Any]:
 
 def nearest_source(tree: Tree, sources: Sequence[int]) -> Ints:
     """Of every node the place in ``sources`` of the one at the shortest path, -1 where none is
-    reached without an edge of support 0. ``O(n log n)``."""
-    support = np.ones(tree.n_edges) if tree.support is None else tree.support
+    reached without a formal edge. ``O(n log n)``."""
     lengths = np.minimum(tree.lengths, LONGEST)
     around: list[list[tuple[int, float]]] = [[] for _ in range(tree.n_nodes)]
-    for (a, b), length, s in zip(tree.edges.tolist(), lengths.tolist(), support, strict=True):
-        if s != 0:
-            around[a].append((b, length))
-            around[b].append((a, length))
+    kept = ~formal_edges(tree)
+    for (a, b), length in zip(tree.edges[kept].tolist(), lengths[kept].tolist(), strict=True):
+        around[a].append((b, length))
+        around[b].append((a, length))
     nearest = np.full(tree.n_nodes, -1)
     heap = [(0.0, i, v) for i, v in enumerate(sources)]
     while heap:

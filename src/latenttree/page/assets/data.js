@@ -16,9 +16,11 @@ export function withTree(data) {
   const size = Array.from({ length: n }, (_, v) => (v < data.n_observed ? 1 : 0));
   for (let i = n - 1; i > 0; i--) size[data.parents[order[i]]] += size[order[i]];
   const total = size[data.root];
+  const apart = new Set(data.apart); // lower ends of edges that only join parts without dependence
   const isInner = (v) => size[v] >= 2 && total - size[v] >= 2;
-  const neighbours = (v) => (v === data.root ? children[v] : [data.parents[v], ...children[v]]);
-  return { ...data, n, children, order, size, isInner, neighbours };
+  const joined = children.map((all) => all.filter((u) => !apart.has(u)));
+  const neighbours = (v) => (v === data.root || apart.has(v) ? joined[v] : [data.parents[v], ...joined[v]]);
+  return { ...data, apart, n, children, order, size, isInner, neighbours };
 }
 
 // The node below the edge between two neighbours: it holds what is known of the edge.

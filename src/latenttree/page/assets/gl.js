@@ -1,5 +1,5 @@
-// The map in WebGL 2: edges are rectangles, nodes are points; both are drawn by one call each, and
-// moving the map changes three numbers only. `flat.js` draws the same where there is no WebGL.
+// The map in WebGL 2: edges are rectangles of four corners, nodes are points; both are drawn by one
+// call each, and moving the map changes three numbers only. `flat.js` draws the same where there is no WebGL.
 
 const EDGE = `#version 300 es
 in vec2 a; in vec2 b; in vec4 colour; in float width; in float dashed;
@@ -12,7 +12,7 @@ void main() {
   vec2 normal = vec2(-way.y, way.x) / reach;
   float w = max(width * ratio, 1.0);
   half_width = 0.5 * w;
-  vec2 corner = vec2(gl_VertexID & 1, gl_VertexID >> 1);
+  vec2 corner = vec2(gl_VertexID & 1, (gl_VertexID >> 1) & 1);
   across = (2.0 * corner.y - 1.0) * (half_width + 1.0);
   along = corner.x * reach / ratio;
   vec2 at = mix(p, q, corner.x) + normal * across;
@@ -69,8 +69,11 @@ export function glRenderer(canvas) {
   // Arrays of `scene.js`: places and widths, which stay, and colours, which change.
   function load(scene) {
     counts = { edges: scene.edges.widths.length, nodes: scene.nodes.radii.length };
-    edges.fill(gl, { a: [scene.edges.starts, 2], b: [scene.edges.ends, 2], width: [scene.edges.widths, 1], dashed: [scene.edges.dashes, 1], colour: [scene.edges.colours, 4] }, 1);
-    nodes.fill(gl, { place: [scene.nodes.places, 2], radius: [scene.nodes.radii, 1], shape: [scene.nodes.shapes, 1], colour: [scene.nodes.colours, 4] }, 0);
+    const { starts, ends, widths, dashes } = scene.edges;
+    const parts = { a: [starts, 2], b: [ends, 2], width: [widths, 1], dashed: [dashes, 1], colour: [scene.edges.colours, 4] };
+    for (const part of Object.values(parts)) part[0] = repeated(...part);
+    edges.fill(gl, parts, corners(counts.edges));
+    nodes.fill(gl, { place: [scene.nodes.places, 2], radius: [scene.nodes.radii, 1], shape: [scene.nodes.shapes, 1], colour: [scene.nodes.colours, 4] });
   }
 
   function draw(view, paper) {
@@ -85,7 +88,7 @@ export function glRenderer(canvas) {
       gl.uniform3f(made.at("view"), view.x, view.y, view.scale * ratio);
       gl.uniform1f(made.at("ratio"), ratio);
       if (made === edges) {
-        gl.drawArraysInstanced(gl.TRIANGLE_STRIP, 0, 4, count);
+        gl.drawElements(gl.TRIANGLES, 6 * count, gl.UNSIGNED_INT, 0);
       } else {
         gl.uniform1f(made.at("unit"), view.unit);
         gl.uniform3f(made.at("paper"), ...paper.map((x) => x / 255));
@@ -95,6 +98,24 @@ export function glRenderer(canvas) {
   }
 
   return { load, draw, kind: "WebGL 2", finish: () => gl.readPixels(0, 0, 1, 1, gl.RGBA, gl.UNSIGNED_BYTE, new Uint8Array(4)) };
+}
+
+// Each group of `n` values four times, once for each corner of an edge.
+function repeated(values, n) {
+  const found = new values.constructor(4 * values.length);
+  for (let i = 0; i < values.length; i += n) {
+    for (let corner = 0; corner < 4; corner++) {
+      for (let c = 0; c < n; c++) found[4 * i + corner * n + c] = values[i + c];
+    }
+  }
+  return found;
+}
+
+// The two triangles of each of so many edges.
+function corners(count) {
+  const found = new Uint32Array(6 * count);
+  for (let i = 0; i < count; i++) found.set([0, 1, 2, 2, 1, 3].map((c) => 4 * i + c), 6 * i);
+  return found;
 }
 
 function program(gl, vertex, pixel) {
@@ -116,7 +137,7 @@ function program(gl, vertex, pixel) {
       gl.useProgram(made);
       gl.bindVertexArray(arrays);
     },
-    fill(_, parts, divisor) {
+    fill(_, parts, indices) {
       gl.bindVertexArray(arrays);
       for (const [name, [values, n]] of Object.entries(parts)) {
         buffers[name] ??= gl.createBuffer();
@@ -126,8 +147,11 @@ function program(gl, vertex, pixel) {
         const bytes = values instanceof Uint8Array;
         gl.enableVertexAttribArray(place);
         gl.vertexAttribPointer(place, n, bytes ? gl.UNSIGNED_BYTE : gl.FLOAT, bytes, 0, 0);
-        gl.vertexAttribDivisor(place, divisor);
       }
+      if (!indices) return;
+      buffers.indices ??= gl.createBuffer();
+      gl.bindBuffer(gl.ELEMENT_ARRAY_BUFFER, buffers.indices);
+      gl.bufferData(gl.ELEMENT_ARRAY_BUFFER, indices, gl.STATIC_DRAW);
     },
   };
 }

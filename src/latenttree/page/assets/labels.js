@@ -89,7 +89,7 @@ export class Labels {
     const weight = forced ? 650 : 400;
     const width = this.width(text, size, weight);
     const gap = view.unit * (isHidden(tree, v) ? 0.5 : 1) + 3;
-    const right = tree.parents[v] < 0 || tree.x[v] >= tree.x[tree.parents[v]];
+    const right = tree.parents[v] < 0 || tree.apart.has(v) || tree.x[v] >= tree.x[tree.parents[v]];
     const left = right ? x + gap : x - gap - width;
     if (!this.take(left, y - size * 0.6, width, size * 1.2) && !forced) return 0;
     this.put(text, left, y, size, weight, isHidden(tree, v) && !forced ? theme.faint : theme.ink, 1, 3);

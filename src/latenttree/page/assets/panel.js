@@ -42,7 +42,8 @@ export class Panel {
     const what = isHidden(tree, v) ? "hidden variable" : `observed, ${tree.families[v]}`;
     const share = isHidden(tree, v) ? tree.explained[v - tree.n_observed] : null;
     const fit = share === null ? "" : `; the tree explains ${percent(share)} of the dependence around it`;
-    return what + states + fit;
+    const alone = tree.neighbours(v).length ? "" : "; it depends on no other";
+    return what + states + fit + alone;
   }
 
   topicLine(v, topicsOf) {
@@ -106,7 +107,7 @@ export class Panel {
     const e = lowerEnd(tree, v, u);
     const support = tree.isInner(e) ? tree.support[e] ?? 0.5 : 0.35;
     const negative = tree.signs[e] < 0 ? "5 4" : null;
-    return drawn("line", { x1: 0, y1: 0, x2: x, y2: y, "stroke-width": 0.8 + 3.4 * support, "stroke-dasharray": tree.support[e] === 0 ? "1 4" : negative });
+    return drawn("line", { x1: 0, y1: 0, x2: x, y2: y, "stroke-width": 0.8 + 3.4 * support, "stroke-dasharray": negative });
   }
 
   neighbour(u, [x, y]) {
@@ -173,11 +174,11 @@ export class Panel {
   edgeCells(v, u) {
     const { tree } = this;
     const e = lowerEnd(tree, v, u);
-    const support = tree.isInner(e) || tree.support[e] === 0 ? tree.support[e] : null;
+    const support = tree.isInner(e) ? tree.support[e] : null;
     const sign = tree.signs[e] > 0 ? "+" : tree.signs[e] < 0 ? "−" : "";
     return [
       element("td", { class: "edge" }, sign),
-      element("td", { class: "edge" }, tree.support[e] === 0 ? "" : rounded(tree.lengths[e])),
+      element("td", { class: "edge" }, rounded(tree.lengths[e])),
       element("td", { class: "edge" }, support === null || support === undefined ? "" : percent(support)),
     ];
   }

@@ -7,7 +7,7 @@ const LEAST_WIDTH = 0.5; // pixels, at support 0
 const MOST_WIDTH = 2.6; // and 1
 
 export function makeScene(tree) {
-  const below = tree.order.slice(1);
+  const below = tree.order.slice(1).filter((v) => !tree.apart.has(v));
   const ends = (of) => Float32Array.from(below.flatMap((v) => [tree.x[of(v)], tree.y[of(v)]]));
   const nodes = [...tree.order].sort((a, b) => isHidden(tree, b) - isHidden(tree, a)); // observed on top
   return {
@@ -30,7 +30,7 @@ export function makeScene(tree) {
 }
 
 function edgeWidth(tree, v) {
-  if (!tree.isInner(v)) return tree.support[v] === 0 ? LEAST_WIDTH : 1.1;
+  if (!tree.isInner(v)) return 1.1;
   const support = tree.support[v] ?? 0.5;
   return LEAST_WIDTH + (MOST_WIDTH - LEAST_WIDTH) * support;
 }
@@ -45,7 +45,7 @@ export function paint(scene, tree, looks, shown, least, theme) {
   };
   scene.below.forEach((v, i) => {
     const u = tree.parents[v];
-    const weak = (tree.isInner(v) || tree.support[v] === 0) && tree.support[v] !== null && tree.support[v] < Math.max(least, 1e-9);
+    const weak = tree.isInner(v) && tree.support[v] !== null && tree.support[v] < least;
     const alpha = (shown(v) && shown(u) ? 1 : FADED) * (weak ? 0.45 : 1);
     put(scene.edges.colours, i, edgeColour(tree, looks, u, v, grey), alpha);
     scene.edges.dashes[i] = weak ? 0.5 : tree.signs[v] < 0 ? 1 : 0;
