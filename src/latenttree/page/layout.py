@@ -23,6 +23,8 @@ from latenttree.tree import Tree
 from latenttree.tree.rooting import children_by_smallest
 
 N_STEPS = 120
+FEW_NODES = 8
+"""Equal angles are good enough for trees of so few."""
 LARGEST_GRID = 512
 GAP = 3.0
 """Between parts of the tree, in units of the map."""
@@ -56,10 +58,10 @@ class Tour:
 
 
 def formal_edges(tree: Tree) -> Bools:
-    """Which edges join parts without dependence, ``(E,)``: of support 0, between observed nodes."""
+    """Which edges only join parts without dependence, ``(E,)``: of support 0, without a sign."""
     if tree.support is None:
         return np.zeros(tree.n_edges, dtype=bool)
-    return np.asarray((tree.support == 0) & (tree.edges < tree.n_observed).all(axis=1))
+    return np.asarray((tree.support == 0) & (tree.signs == 0))
 
 
 def map_layout(tree: Tree) -> Floats:
@@ -73,7 +75,7 @@ def map_layout(tree: Tree) -> Floats:
     parts = np.split(order, np.cumsum(sizes)[:-1])
     places = np.zeros((tree.n_nodes, 2))
     large = sorted((nodes for nodes in parts if len(nodes) > 1), key=len, reverse=True)
-    packed = in_rows([tree_layout(part_of(tree, nodes)) for nodes in large])
+    packed = in_rows([part_layout(tree, nodes) for nodes in large])
     for nodes, at in zip(large, packed, strict=True):
         places[nodes] = at
     alone = np.array([nodes[0] for nodes in parts if len(nodes) == 1], dtype=np.int64)
@@ -82,15 +84,21 @@ def map_layout(tree: Tree) -> Floats:
     return places - (places.max(axis=0) + places.min(axis=0)) / 2
 
 
-def part_of(tree: Tree, nodes: Ints) -> Tree:
-    """The tree of some of the nodes, which are connected, in their order."""
+def part_layout(tree: Tree, nodes: Ints) -> Floats:
+    """Places of some of the nodes, which other edges than formal ones connect, ``(len(nodes), 2)``.
+
+    A hidden node that is left with two neighbours has a slot of its own, as observed ones have."""
     place = np.full(tree.n_nodes, -1)
     place[nodes] = np.arange(len(nodes))
     edges = place[tree.edges]
     inside = (edges >= 0).all(axis=1) & ~formal_edges(tree)
-    names = tuple(tree.names[v] for v in nodes.tolist())
-    n_observed = int((nodes < tree.n_observed).sum())
-    return Tree(names, n_observed, edges[inside], tree.lengths[inside])
+    degree = np.bincount(edges[inside].ravel(), minlength=len(nodes))
+    own_slot = (nodes < tree.n_observed) | (degree < 3)
+    order = np.argsort(~own_slot, kind="stable")
+    names = tuple(tree.names[v] for v in nodes[order].tolist())
+    renamed = np.argsort(order)[edges[inside]]
+    found = tree_layout(Tree(names, int(own_slot.sum()), renamed, tree.lengths[inside]))
+    return found[np.argsort(order)]
 
 
 def tree_layout(tree: Tree) -> Floats:
@@ -100,8 +108,9 @@ def tree_layout(tree: Tree) -> Floats:
     angle = angles(rooted.slots, tree.n_observed)[tour.order]
     lengths = edge_lengths(tree, tour)
     charges = np.where(tour.order < tree.n_observed, 1.0, 0.4)
+    n_steps = N_STEPS if tree.n_nodes > FEW_NODES else 0
     places = np.empty((tree.n_nodes, 2))
-    places[tour.order] = spread(tour, angle, lengths, charges)
+    places[tour.order] = spread(tour, angle, lengths, charges, n_steps)
     return lying(places)
 
 
@@ -187,7 +196,7 @@ def _beside(tour: Tour, size: Floats) -> Floats:
     return np.maximum(size[0] - largest - second, 0.0)
 
 
-def spread(tour: Tour, angle: Floats, lengths: Floats, charges: Floats) -> Floats:
+def spread(tour: Tour, angle: Floats, lengths: Floats, charges: Floats, n_steps: int) -> Floats:
     """Places of the nodes, ``(n, 2)``, when every edge has turned away from its neighbours.
 
     ``angle`` and ``lengths`` (n,) are the first direction and the length of the edge above each
@@ -199,8 +208,8 @@ def spread(tour: Tour, angle: Floats, lengths: Floats, charges: Floats) -> Float
     places = _placed(tour, angle, lengths)
     reach = np.ptp(places, axis=0).max()
     finest = 2 ** int(np.clip(np.ceil(np.log2(4 * np.sqrt(n))), 5, np.log2(LARGEST_GRID)))
-    for step in range(N_STEPS):
-        share = step / N_STEPS
+    for step in range(n_steps):
+        share = step / n_steps
         field = repulsion(places, charges, finest if share > 0.7 else max(32, finest // 2))
         turns = _turns(tour, places, field * charges[:, None])
         moved = _placed(tour, angle + tour.path_sums(turns), lengths)

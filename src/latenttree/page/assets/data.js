@@ -20,7 +20,8 @@ export function withTree(data) {
   const isInner = (v) => size[v] >= 2 && total - size[v] >= 2;
   const joined = children.map((all) => all.filter((u) => !apart.has(u)));
   const neighbours = (v) => (v === data.root || apart.has(v) ? joined[v] : [data.parents[v], ...joined[v]]);
-  return { ...data, apart, n, children, order, size, isInner, neighbours };
+  const alone = order.filter((v) => !neighbours(v).length && n > 1);
+  return { ...data, apart, alone, n, children, order, size, isInner, neighbours };
 }
 
 // The node below the edge between two neighbours: it holds what is known of the edge.

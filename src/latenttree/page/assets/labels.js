@@ -24,7 +24,19 @@ export class Labels {
     this.rings(view, state);
     for (const v of [state.hovered, state.selected]) if (v !== null) this.nameOf(view, v, 14, true);
     if (state.topics) this.topics(view, state);
+    this.noteOnAlone(view);
     this.names(view, state);
+  }
+
+  // Over the rows of variables that hang together with no other, how many these are.
+  noteOnAlone(view) {
+    const { tree } = this;
+    if (tree.alone.length < 3) return;
+    const least = (of) => tree.alone.reduce((low, v) => Math.min(low, of[v]), Infinity);
+    const [x, y] = view.toScreen(least(tree.x), least(tree.y) - 1);
+    const text = `${tree.alone.length.toLocaleString("en")} variables that depend on no other`;
+    this.take(x, y - 8, this.width(text, 13, 650), 16);
+    this.put(text, x, y - 2, 13, 650, this.theme.faint, 1, 3);
   }
 
   rings(view, { selected, hovered }) {

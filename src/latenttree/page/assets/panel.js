@@ -93,7 +93,7 @@ export class Panel {
     const drawing = drawn("svg", { viewBox: "-180 -112 360 224", class: "star", role: "img", "aria-label": `Neighbours of ${tree.names[v]}` });
     const places = shown.map((u, i) => {
       const turn = (2 * Math.PI * i) / shown.length + (shown.length > 1 ? angle(shown[0]) : 0);
-      return [Math.cos(turn) * 92, Math.sin(turn) * 84];
+      return [Math.cos(turn) * 86, Math.sin(turn) * 84];
     });
     shown.forEach((u, i) => drawing.append(this.spoke(v, u, places[i])));
     drawing.append(this.dot(v, 0, 0, 8));
@@ -116,7 +116,7 @@ export class Panel {
     const words = isHidden(tree, u) ? wordsOf(tree, u, 2) : "";
     const dx = side === "middle" ? 0 : x > 0 ? 9 : -9;
     const dy = side === "middle" ? (y > 0 ? 17 : -11) : 4;
-    const text = drawn("text", { x: x + dx, y: y + dy, "text-anchor": side }, shortened(words || tree.names[u], 17));
+    const text = drawn("text", { x: x + dx, y: y + dy, "text-anchor": side }, shortened(words || tree.names[u], 14));
     const group = drawn("g", { tabindex: 0, role: "link", class: "neighbour", "data-node": tree.names[u] }, this.dot(u, x, y, isHidden(tree, u) ? 5 : 6.5), text, drawn("title", {}, tree.names[u] + (words ? `: ${words}` : "")));
     group.addEventListener("click", () => this.choose(u));
     group.addEventListener("keydown", (event) => event.key === "Enter" && this.choose(u));
