@@ -204,7 +204,7 @@ def spread(tour: Tour, angle: Floats, lengths: Floats, charges: Floats, n_steps:
     torque / moment of inertia; all turns are scaled so that no node moves farther than a bound that
     shrinks from step to step.
     """
-    n = len(angle)
+    n, fan = len(angle), fan_of(tour)
     places = _placed(tour, angle, lengths)
     reach = np.ptp(places, axis=0).max()
     finest = 2 ** int(np.clip(np.ceil(np.log2(4 * np.sqrt(n))), 5, np.log2(LARGEST_GRID)))
@@ -216,8 +216,55 @@ def spread(tour: Tour, angle: Floats, lengths: Floats, charges: Floats, n_steps:
         most = np.sqrt(((moved - places) ** 2).sum(axis=1).max())
         bound = 0.03 * reach * (1 - share) ** 2 + 0.02
         angle = angle + tour.path_sums(turns * min(1.0, bound / max(most, 1e-12)))
+        angle = angle + tour.path_sums(fan.turns(angle))
         places = _placed(tour, angle, lengths)
     return places
+
+
+@dataclass(frozen=True)
+class Fan:
+    """The edges around each node in their order, which keeps them from folding up.
+
+    ``before[i]``, ``after[i]`` are the places of the branches beside the one at place i, -1 where
+    that is the branch towards the root; ``least[i]`` is the angle that should be between them.
+    """
+
+    tour: Tour
+    before: Ints
+    after: Ints
+    least: Floats
+
+    def turns(self, angle: Floats) -> Floats:
+        """Angles by which edges turn away from neighbours that are too near, ``(n,)``: a third of
+        what is missing."""
+        above = angle[self.tour.above] + np.pi
+        left = np.where(self.before < 0, above, angle[self.before]) - angle
+        right = angle - np.where(self.after < 0, above, angle[self.after])
+        missing = [np.maximum(self.least - _unwound(gap), 0.0) for gap in (left, right)]
+        turns = (missing[1] - missing[0]) / 3
+        turns[0] = 0.0
+        return np.asarray(turns)
+
+
+def _unwound(gap: Floats) -> Floats:
+    """Angles in [-1, 2 pi - 1): a small negative one is that of two edges in the wrong order."""
+    return np.asarray(np.mod(gap + 1.0, 2 * np.pi) - 1.0)
+
+
+def fan_of(tour: Tour) -> Fan:
+    """The edges around each node, in the order of the tour."""
+    n = len(tour.order)
+    before, after = np.full(n, -1), np.full(n, -1)
+    order = np.argsort(tour.above[1:], kind="stable") + 1
+    beside = tour.above[order[1:]] == tour.above[order[:-1]]
+    before[order[1:][beside]] = order[:-1][beside]
+    after[order[:-1][beside]] = order[1:][beside]
+    top = order[tour.above[order] == 0]
+    before[top[0]], after[top[-1]] = top[-1], top[0]  # around the root
+    degree = np.bincount(tour.above[1:], minlength=n) + 1
+    degree[0] -= 1
+    least = np.minimum(0.9, 0.9 * 2 * np.pi / degree)[tour.above]
+    return Fan(tour, before, after, least)
 
 
 def _placed(tour: Tour, angle: Floats, lengths: Floats) -> Floats:
