@@ -83,9 +83,10 @@ def _by_name(given: Any, names: Sequence[str], option: str) -> dict[str, dict[st
         return _of_frame({str(c): list(given[c]) for c in given.columns}, names, list(given.index))
     if isinstance(given, Mapping):
         return _of_mapping(given, names, option)
-    frame = as_frame(given)
+    frame = None if hasattr(given, "to_list") else as_frame(given)  # a Series of polars
     if frame is not None:
-        return _of_frame({c: frame.get_column(c).to_list() for c in frame.columns}, names, [])
+        columns = {c: frame.get_column(c).to_list() for c in frame.columns}
+        return _of_frame(columns, names, list(range(len(frame))))
     return {UNNAMED: _of_sequence(given, names, option)}
 
 
@@ -107,8 +108,8 @@ def _of_frame(columns: dict[str, list[Any]], names: Sequence[str], index: list[A
     if wanted & {str(x) for x in index}:
         return {name: _dict(index, values) for name, values in columns.items()}
     hits = {name: len(wanted & {str(x) for x in values}) for name, values in columns.items()}
-    key = max(hits, key=lambda name: hits[name], default=None)
-    keys = index if key is None or not hits[key] else columns[key]
+    key = max((name for name in hits if hits[name]), key=lambda name: hits[name], default=None)
+    keys = index if key is None else columns[key]
     return {name: _dict(keys, values) for name, values in columns.items() if name != key}
 
 

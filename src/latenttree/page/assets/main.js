@@ -45,7 +45,10 @@ class Page {
     find("colour-box").hidden = options.length < 2;
     state.column = tree.levels.length ? tree.color_by : Math.max(tree.color_by, 0);
     if (!options.length) state.column = null;
-    choice.addEventListener("change", () => this.set({ column: Number(choice.value), key: undefined }));
+    choice.addEventListener("change", () => {
+      choice.blur(); // keys are those of the map again
+      this.set({ column: Number(choice.value), key: undefined });
+    });
     const least = find("support");
     find("support-box").hidden = !tree.support.some((x, v) => x !== null && tree.isInner(v));
     least.addEventListener("input", () => this.set({ least: Number(least.value) / 100 }));
@@ -66,7 +69,7 @@ class Page {
   }
 
   key(event) {
-    if (event.target.matches("input, select") || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.target.matches("[type=search], select") || event.ctrlKey || event.metaKey || event.altKey) return;
     const pans = { ArrowLeft: [80, 0], ArrowRight: [-80, 0], ArrowUp: [0, 80], ArrowDown: [0, -80] };
     const actions = {
       "/": () => find("search").focus(),
@@ -78,8 +81,8 @@ class Page {
       "?": () => find("about").showModal(),
       d: () => find("theme").click(),
     };
-    const inPanel = find("panel").contains(event.target);
-    if (pans[event.key] && !inPanel) this.view.pan(...pans[event.key]);
+    const ownArrows = find("panel").contains(event.target) || event.target.matches("[type=range]");
+    if (pans[event.key] && !ownArrows) this.view.pan(...pans[event.key]);
     else if (actions[event.key]) actions[event.key]();
     else return;
     event.preventDefault();
