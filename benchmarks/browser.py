@@ -88,18 +88,19 @@ def browser(
         driver.quit()
 
 
-def open_page(driver: Any, path: Path, seconds: float = 30.0) -> None:
-    """Open a page from a file, and wait until it is drawn."""
+def open_page(driver: Any, path: Path, *, webgl: bool = True, seconds: float = 30.0) -> None:
+    """Open a page from a file, and wait until it is drawn, by WebGL even on the processor."""
     from selenium.webdriver.support.ui import WebDriverWait
 
-    driver.get(path.resolve().as_uri())
+    driver.get(path.resolve().as_uri() + "?draw=webgl" * webgl)
     ready = "return document.documentElement.dataset.ready === 'yes'"
     WebDriverWait(driver, seconds, 0.05).until(lambda d: d.execute_script(ready))
 
 
 def console_errors(driver: Any) -> list[str]:
     """What the page has written to the console."""
-    return [str(entry["message"]) for entry in driver.get_log("browser")]
+    texts = [str(entry["message"]) for entry in driver.get_log("browser")]
+    return [text for text in texts if "willReadFrequently" not in text]  # of `pan`, not the page
 
 
 def requests(driver: Any) -> list[str]:

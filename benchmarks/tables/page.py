@@ -74,7 +74,7 @@ def measure(settings: Settings) -> dict[str, Any]:
 def drive(path: Path, webgl: bool) -> dict[str, Any]:
     """Open and pan one page."""
     with browser(webgl=webgl) as driver:
-        opened = timed(lambda: open_page(driver, path)).seconds
+        opened = timed(lambda: open_page(driver, path, webgl=webgl)).seconds
         driver.execute_script(FAR)
         whole = pan(driver)
         driver.execute_script(NEAR)

@@ -145,8 +145,8 @@ def test_names_are_text_never_markup(tmp_path: Path, webgl: bool) -> None:
     X = survey().iloc[:, :6]
     X.columns = [*WICKED[:5], "plain"]
     fitted(X).to_html(tmp_path / "tree.html", color_by=dict.fromkeys(WICKED[:5], "<i>x</i>"))
-    with browser(webgl=webgl) as driver:
-        open_page(driver, tmp_path / "tree.html")
+    with browser() as driver:
+        open_page(driver, tmp_path / "tree.html", webgl=webgl)
         for name in X.columns:
             driver.execute_script(
                 "latenttree.select(latenttree.tree.names.indexOf(arguments[0]), false)", name

@@ -22,7 +22,7 @@ from latenttree.plots.layout import angles, rooted_layout
 from latenttree.tree import Tree
 from latenttree.tree.rooting import children_by_smallest
 
-N_STEPS = 120
+N_STEPS = 80
 FEW_NODES = 8
 """Equal angles are good enough for trees of so few."""
 LARGEST_GRID = 512
@@ -210,7 +210,7 @@ def spread(tour: Tour, angle: Floats, lengths: Floats, charges: Floats, n_steps:
     finest = 2 ** int(np.clip(np.ceil(np.log2(4 * np.sqrt(n))), 5, np.log2(LARGEST_GRID)))
     for step in range(n_steps):
         share = step / n_steps
-        field = repulsion(places, charges, finest if share > 0.7 else max(32, finest // 2))
+        field = repulsion(places, charges, finest if share > 0.8 else max(32, finest // 2))
         turns = _turns(tour, places, field * charges[:, None])
         moved = _placed(tour, angle + tour.path_sums(turns), lengths)
         most = np.sqrt(((moved - places) ** 2).sum(axis=1).max())

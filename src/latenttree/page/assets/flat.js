@@ -1,47 +1,83 @@
-// The map in a 2D canvas: the same picture as `gl.js`, for browsers without WebGL 2.
+// The map in a 2D canvas: the same picture as `gl.js`, where WebGL is missing
+// or computed on the processor, which is slower than this.
 
 export function flatRenderer(canvas) {
   const context = canvas.getContext("2d");
   let scene = null;
+  let edgeGroups = [];
+  let nodeGroups = [];
 
   const css = (colours, i) => `rgba(${colours[4 * i]},${colours[4 * i + 1]},${colours[4 * i + 2]},${colours[4 * i + 3] / 255})`;
+
+  // What looks alike is drawn by one call.
+  function load(given) {
+    scene = given;
+    const { edges, nodes } = scene;
+    edgeGroups = alike(edges.widths.length, (i) => ({ colour: css(edges.colours, i), width: Math.round(4 * edges.widths[i]) / 4, dash: edges.dashes[i] }));
+    nodeGroups = alike(nodes.radii.length, (i) => ({ colour: css(nodes.colours, i), radius: nodes.radii[i], shape: nodes.shapes[i] }));
+  }
 
   function draw(view, paper) {
     const [w, h] = [canvas.width, canvas.height];
     const scale = view.scale * view.ratio;
-    const x = (at) => (at - view.x) * scale + w / 2;
-    const y = (at) => (at - view.y) * scale + h / 2;
+    const [x0, y0] = [w / 2 - view.x * scale, h / 2 - view.y * scale];
     context.fillStyle = `rgb(${paper})`;
     context.fillRect(0, 0, w, h);
-    const { edges, nodes } = scene;
-    for (let i = 0; i < edges.widths.length; i++) {
-      const p = [x(edges.starts[2 * i]), y(edges.starts[2 * i + 1]), x(edges.ends[2 * i]), y(edges.ends[2 * i + 1])];
-      if (Math.max(p[0], p[2]) < 0 || Math.min(p[0], p[2]) > w || Math.max(p[1], p[3]) < 0 || Math.min(p[1], p[3]) > h) continue;
-      context.strokeStyle = css(edges.colours, i);
-      context.lineWidth = edges.widths[i] * view.ratio;
-      context.setLineDash(edges.dashes[i] ? [4 * edges.dashes[i], 3 * edges.dashes[i]] : []);
-      context.beginPath();
-      context.moveTo(p[0], p[1]);
-      context.lineTo(p[2], p[3]);
-      context.stroke();
-    }
-    for (let i = 0; i < nodes.radii.length; i++) {
-      const [px, py, r] = [x(nodes.places[2 * i]), y(nodes.places[2 * i + 1]), Math.max(nodes.radii[i] * view.unit * view.ratio, 0.7)];
-      if (px < -r || px > w + r || py < -r || py > h + r) continue;
-      context.fillStyle = css(nodes.colours, i);
-      shapePath(context, nodes.shapes[i], px, py, r);
-      context.fill();
-    }
+    for (const group of edgeGroups) drawEdges(group, scale, x0, y0, view.ratio);
+    for (const group of nodeGroups) drawNodes(group, scale, x0, y0, Math.max(group.radius * view.unit * view.ratio, 0.7));
   }
 
-  return { load: (given) => (scene = given), draw, kind: "2D canvas", finish: () => context.getImageData(0, 0, 1, 1) };
+  function drawEdges({ colour, width, dash, members }, scale, x0, y0, ratio) {
+    const { starts, ends } = scene.edges;
+    context.strokeStyle = colour;
+    context.lineWidth = width * ratio;
+    context.setLineDash(dash ? [4 * dash, 3 * dash] : []);
+    context.beginPath();
+    for (const i of members) {
+      const [px, py, qx, qy] = [starts[2 * i] * scale + x0, starts[2 * i + 1] * scale + y0, ends[2 * i] * scale + x0, ends[2 * i + 1] * scale + y0];
+      if (Math.max(px, qx) < 0 || Math.min(px, qx) > canvas.width || Math.max(py, qy) < 0 || Math.min(py, qy) > canvas.height) continue;
+      context.moveTo(px, py);
+      context.lineTo(qx, qy);
+    }
+    context.stroke();
+  }
+
+  function drawNodes({ colour, shape, members }, scale, x0, y0, r) {
+    const { places } = scene.nodes;
+    context.fillStyle = colour;
+    context.beginPath();
+    for (const i of members) {
+      const [px, py] = [places[2 * i] * scale + x0, places[2 * i + 1] * scale + y0];
+      if (px < -r || px > canvas.width + r || py < -r || py > canvas.height + r) continue;
+      if (r < 1.5) context.rect(px - r, py - r, 2 * r, 2 * r);
+      else addShape(context, shape, px, py, r);
+    }
+    context.fill();
+  }
+
+  return { load, draw, kind: "2D canvas", finish: () => context.getImageData(0, 0, 1, 1) };
+}
+
+// Groups of the numbers below `count` with equal looks: each look with its `members`.
+function alike(count, lookOf) {
+  const found = new Map();
+  for (let i = 0; i < count; i++) {
+    const look = lookOf(i);
+    const key = Object.values(look).join("|");
+    if (!found.has(key)) found.set(key, { ...look, members: [] });
+    found.get(key).members.push(i);
+  }
+  return [...found.values()];
 }
 
 // Circle, square, triangle, diamond.
-export function shapePath(context, shape, x, y, r) {
-  context.beginPath();
-  if (shape === 0) return context.arc(x, y, r, 0, 2 * Math.PI);
-  const corners = { 1: [[-0.86, -0.86], [0.86, -0.86], [0.86, 0.86], [-0.86, 0.86]], 2: [[0, -1.1], [1, 0.65], [-1, 0.65]], 3: [[0, -1.1], [1.1, 0], [0, 1.1], [-1.1, 0]] };
-  for (const [dx, dy] of corners[shape]) context.lineTo(x + dx * r, y + dy * r);
+function addShape(context, shape, x, y, r) {
+  if (shape === 0) {
+    context.moveTo(x + r, y);
+    context.arc(x, y, r, 0, 2 * Math.PI);
+    return;
+  }
+  const corners = { 1: [[-0.86, -0.86], [0.86, -0.86], [0.86, 0.86], [-0.86, 0.86]], 2: [[0, -1.1], [1, 0.65], [-1, 0.65]], 3: [[0, -1.1], [1.1, 0], [0, 1.1], [-1.1, 0]] }[shape];
+  corners.forEach(([dx, dy], i) => (i ? context.lineTo(x + dx * r, y + dy * r) : context.moveTo(x + dx * r, y + dy * r)));
   context.closePath();
 }

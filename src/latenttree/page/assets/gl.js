@@ -57,8 +57,9 @@ void main() {
   pixel = vec4(mix(shade.rgb, paper, rim) * shade.a * cover, shade.a * cover);
 }`;
 
-export function glRenderer(canvas) {
-  const gl = canvas.getContext("webgl2", { antialias: false, premultipliedAlpha: true, preserveDrawingBuffer: true });
+// Null where there is no graphics card, unless `forced`.
+export function glRenderer(canvas, forced) {
+  const gl = canvas.getContext("webgl2", { antialias: false, premultipliedAlpha: true, preserveDrawingBuffer: true, failIfMajorPerformanceCaveat: !forced });
   if (!gl) return null;
   gl.enable(gl.BLEND);
   gl.blendFunc(gl.ONE, gl.ONE_MINUS_SRC_ALPHA);

@@ -17,7 +17,7 @@ class Page {
     if (innerHeight > 1.2 * innerWidth) upright(tree);
     this.tree = tree;
     this.state = { theme: preferredTheme(), level: 0, column: -1, selected: null, hovered: null, key: undefined, least: 0.5 };
-    this.renderer = glRenderer(find("map")) ?? flatRenderer(find("map"));
+    this.renderer = glRenderer(find("map"), location.search === "?draw=webgl") ?? flatRenderer(find("map"));
     this.scene = makeScene(tree);
     this.view = new View(find("map"), boundsOf(tree), () => this.redraw());
     this.labels = new Labels(find("labels"), tree);
