@@ -36,8 +36,8 @@ def test_the_data_of_a_page(model: LatentTree) -> None:
             assert (table["given"], table["completed"]) == (u, True)
             # three digits
             np.testing.assert_allclose(table["values"], model.conditional(v, u)[1], rtol=6e-3)
-    for i, told in enumerate(data["telling"]):
-        found = model.describe(tree.n_observed + i)
+    for v, told in enumerate(data["telling"][tree.n_observed :], tree.n_observed):
+        found = model.describe(v)
         assert [tree.names[v] for v, _, _ in told[:3]] == list(found.table.iloc[:3, 0])
 
 

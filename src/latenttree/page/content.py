@@ -20,6 +20,9 @@ from latenttree.tree import Tree
 N_TELLING = 10
 """Variables that are listed for a hidden node."""
 
+N_RELATED = 6
+"""And for an observed one."""
+
 
 def tree_parts(tree: Tree, places: Floats, parents: Ints) -> dict[str, Any]:
     """The tree by nodes: what is known of an edge stands at its lower end."""
@@ -51,21 +54,22 @@ def known_parts(
 
 
 def telling(tree: Tree, schema: Schema, channels: Channels, n_jobs: int = 1) -> list[list[Any]]:
-    """For each hidden node the variables that tell most about it: (number, bits, direction), and
-    the name where it is a code of a group."""
-    found = most_informative(
-        channels, np.arange(tree.n_observed, tree.n_nodes), N_TELLING, n_jobs=n_jobs
-    )
-    rows = zip(found.nodes.tolist(), found.bits.tolist(), found.directions.tolist(), strict=True)
-    lists = []
-    for nodes, bits, directions in rows:
-        known = [each for each in zip(nodes, bits, directions, strict=True) if each[0] >= 0]
-        lists.append([_told(schema, channels, *each) for each in known])
+    """For each node the variables that tell most about it: (number, bits, direction), and the name
+    where it is a code of a group. None for variables that are vectors."""
+    hidden = np.arange(tree.n_observed, tree.n_nodes)
+    observed = np.flatnonzero(channels.is_item[: tree.n_observed])
+    lists: list[list[Any]] = [[] for _ in range(tree.n_nodes)]
+    for about, n in ((hidden, N_TELLING), (observed, N_RELATED)):
+        found = most_informative(channels, about, n, n_jobs=n_jobs)
+        rows = zip(about, found.nodes, found.bits, found.directions, strict=True)
+        for v, *told in rows:
+            known = [each for each in zip(*told, strict=True) if each[0] >= 0 and each[0] != v]
+            lists[v] = [_told(schema, channels, *each) for each in known[:n]]
     return lists
 
 
 def _told(schema: Schema, channels: Channels, node: int, bits: float, direction: int) -> list[Any]:
-    told = [int(channels.variables[node]), float(f"{bits:.3g}"), direction]
+    told = [int(channels.variables[node]), float(f"{bits:.3g}"), int(direction)]
     return told if channels.coordinates[node] < 0 else [*told, item_name(schema, channels, node)]
 
 

@@ -57,9 +57,19 @@ void main() {
   pixel = vec4(mix(shade.rgb, paper, rim) * shade.a * cover, shade.a * cover);
 }`;
 
-// Null where there is no graphics card, unless `forced`.
-export function glRenderer(canvas, forced) {
-  const gl = canvas.getContext("webgl2", { antialias: false, premultipliedAlpha: true, preserveDrawingBuffer: true, failIfMajorPerformanceCaveat: !forced });
+// Whether WebGL is there and computed by a graphics card.
+export function hasGraphicsCard() {
+  const gl = document.createElement("canvas").getContext("webgl2", { failIfMajorPerformanceCaveat: true });
+  if (!gl) return false;
+  const masked = gl.getParameter(gl.RENDERER) === "WebKit WebGL" && gl.getExtension("WEBGL_debug_renderer_info");
+  const name = gl.getParameter(masked ? masked.UNMASKED_RENDERER_WEBGL : gl.RENDERER);
+  gl.getExtension("WEBGL_lose_context")?.loseContext();
+  return !/swiftshader|llvmpipe|software|basic render/i.test(name);
+}
+
+// Null where there is no WebGL 2.
+export function glRenderer(canvas) {
+  const gl = canvas.getContext("webgl2", { antialias: false, premultipliedAlpha: true, preserveDrawingBuffer: true });
   if (!gl) return null;
   gl.enable(gl.BLEND);
   gl.blendFunc(gl.ONE, gl.ONE_MINUS_SRC_ALPHA);

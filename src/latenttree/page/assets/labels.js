@@ -64,16 +64,17 @@ export class Labels {
         const reach = topic.reach * view.scale; // pixels that the topic takes on the screen
         if (reach < 16 || (finer && reach > view.width)) continue;
         const size = Math.min(Math.max(reach / 6, 11), finer ? 15 : 22);
-        this.topic(topic, x, y, size, clear * (shown(topic.node) ? 1 : 0.25));
+        this.topic(topic, x, y, size, 1.3 * reach, clear * (shown(topic.node) ? 1 : 0.25));
       }
     }
   }
 
-  topic(topic, x, y, size, alpha) {
+  topic(topic, x, y, size, room, alpha) {
     const words = topic.words.slice(0, 3);
     for (let n = words.length; n > 0; n--) {
       const text = words.slice(0, n).join(" · ");
       const width = this.width(text, size, 650);
+      if ((n > 1 && width > room) || width > 2.2 * room) continue;
       if (!this.take(x - width / 2 - 5, y - size * 0.7, width + 10, size * 1.4)) continue;
       this.put(text, x - width / 2, y, size, 650, this.theme.ink, alpha, 4);
       return;

@@ -2,7 +2,7 @@
 import { inflated, isHidden, withTree } from "./data.js";
 import { looksByColumn, looksByTopic, numberRamp, rgb, SHAPES, THEMES } from "./colours.js";
 import { flatRenderer } from "./flat.js";
-import { glRenderer } from "./gl.js";
+import { glRenderer, hasGraphicsCard } from "./gl.js";
 import { Labels } from "./labels.js";
 import { element, Panel, percent, rounded } from "./panel.js";
 import { makeScene, paint } from "./scene.js";
@@ -17,7 +17,8 @@ class Page {
     if (innerHeight > 1.2 * innerWidth) upright(tree);
     this.tree = tree;
     this.state = { theme: preferredTheme(), level: 0, column: -1, selected: null, hovered: null, key: undefined, least: 0.5 };
-    this.renderer = glRenderer(find("map"), location.search === "?draw=webgl") ?? flatRenderer(find("map"));
+    const byCard = location.search === "?draw=webgl" || hasGraphicsCard();
+    this.renderer = (byCard && glRenderer(find("map"))) || flatRenderer(find("map"));
     this.scene = makeScene(tree);
     this.view = new View(find("map"), boundsOf(tree), () => this.redraw());
     this.labels = new Labels(find("labels"), tree);

@@ -58,12 +58,12 @@ export class Panel {
   }
 
   telling(v) {
-    const found = this.tree.telling[v - this.tree.n_observed];
-    if (!isHidden(this.tree, v) || !found || !found.length) return null;
+    const found = this.tree.telling[v];
+    if (!found?.length) return null;
     const most = found[0][1] || 1;
     const rows = found.map(([u, bits, direction, name]) =>
       element("li", {}, this.link(u, name ?? undefined), element("span", { class: "less", title: "less of it in higher states" }, direction < 0 ? "−" : ""), bar(bits / most), element("span", { class: "number" }, `${rounded(bits)} bits`)));
-    return section("Tells most about", element("ul", { class: "telling" }, ...rows));
+    return section(isHidden(this.tree, v) ? "Tells most about" : "Most related", element("ul", { class: "telling" }, ...rows));
   }
 
   distribution(v) {
@@ -90,10 +90,11 @@ export class Panel {
     const shown = [...all].sort((a, b) => sizeOf(b) - sizeOf(a)).slice(0, MOST_DRAWN);
     const angle = (u) => Math.atan2(tree.y[u] - tree.y[v], tree.x[u] - tree.x[v]);
     shown.sort((a, b) => angle(a) - angle(b));
-    const drawing = drawn("svg", { viewBox: "-180 -112 360 224", class: "star", role: "img", "aria-label": `Neighbours of ${tree.names[v]}` });
+    const high = shown.length > 2 ? 112 : 40;
+    const drawing = drawn("svg", { viewBox: `-180 ${-high} 360 ${2 * high}`, class: "star", role: "img", "aria-label": `Neighbours of ${tree.names[v]}` });
     const places = shown.map((u, i) => {
-      const turn = (2 * Math.PI * i) / shown.length + (shown.length > 1 ? angle(shown[0]) : 0);
-      return [Math.cos(turn) * 86, Math.sin(turn) * 84];
+      const turn = (2 * Math.PI * i) / shown.length + (shown.length > 2 ? angle(shown[0]) : 0);
+      return [Math.cos(turn) * 86, Math.sin(turn) * (high - 28)];
     });
     shown.forEach((u, i) => drawing.append(this.spoke(v, u, places[i])));
     drawing.append(this.dot(v, 0, 0, 8));
@@ -228,7 +229,7 @@ function valueCell(x, shaded) {
 }
 
 function wordsOf(tree, v, n) {
-  const found = tree.telling[v - tree.n_observed] ?? [];
+  const found = tree.telling[v] ?? [];
   return found.slice(0, n).map(([u, , , name]) => name ?? tree.names[u]).join(", ");
 }
 
