@@ -33,8 +33,8 @@ words of a topic, pair by pair, in the documents that are held out (Bouma 2009; 
 0: independent, 1: always together), over all topics. "Different": the share of the words listed
 that are listed for the first time, since good topics that are repeated would score well too.
 Seconds are of all sizes together; latenttree learns one tree for all of them. hLDA chooses its
-number of topics itself; those with most words are taken, where there are enough. Rivals that are
-not installed are left out."""
+number of topics itself; those with most words are taken, all of them for the fewest topics. Rivals
+that are not installed are left out."""
 
 Lists = dict[int, list[list[int]]]
 """The words of the topics, best first, by number of topics."""
@@ -149,7 +149,7 @@ def hierarchical_lda(train: Counts, sizes: list[int], seed: int) -> Lists:
     live = [k for k in range(model.k) if model.is_live_topic(k)]
     live.sort(key=lambda k: -model.get_count_by_topics()[k])
     lists = [[int(word) for word, _ in model.get_topic_words(k, top_n=N_WORDS)] for k in live]
-    return {n: lists[:n] for n in sizes if n <= len(lists)}
+    return {n: lists[:n] for n in sizes if n <= max(len(lists), sizes[0])}
 
 
 def first_words(weights: NDArray[np.float64]) -> list[list[int]]:

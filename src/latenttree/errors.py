@@ -176,7 +176,7 @@ def check_option(name: str, value: Any, is_valid: bool, remedy: str, problem: st
 
 def is_count(value: Any) -> bool:
     """Whether a value is a whole number from 1 on."""
-    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1
+    return not isinstance(value, bool) and isinstance(value, Integral) and int(value) >= 1
 
 
 def _with_row(text: str, old: int, new: int) -> Text:

@@ -44,6 +44,24 @@ class Related:
     labels: tuple[str, ...]
     values: Floats
 
+    def shown_rows(self) -> list[tuple[str, Floats]]:
+        """What texts show: of ordered numbers of more than two levels the mean in each state, else
+        the labels that differ most between states."""
+        levels = _numbers(self.labels)
+        if levels is not None and self.direction and self.values.size:
+            return [("mean", levels @ self.values)]
+        spread = [np.ptp(row) if len(row) else 0.0 for row in self.values]
+        order = np.argsort(-np.array(spread), kind="stable")[:SHOWN_LABELS]
+        return [(self.labels[i], self.values[i]) for i in sorted(order.tolist())]
+
+
+def _numbers(labels: tuple[str, ...]) -> Floats | None:
+    """The labels as numbers, where there are several and all are some."""
+    try:
+        return np.array([float(label) for label in labels]) if len(labels) > 1 else None
+    except ValueError:
+        return None
+
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Description:
@@ -117,19 +135,17 @@ class Description:
         """Rows of the table as texts, labels and states beyond those shown left out."""
         shown = self.states[:SHOWN_STATES]
         if not self.related:
-            return []
+            return [["no other variable tells anything about it"]]
         rows = [["variable", "bits", "label", *(f"in {state}" for state in shown)]]
         for each in self.related:
-            spread = [np.ptp(row) if len(row) else 0.0 for row in each.values]
-            order = np.argsort(-np.array(spread), kind="stable")[:SHOWN_LABELS]
-            for n, i in enumerate(sorted(order.tolist())):
-                first = [marked(each.name, each.direction), f"{each.bits:.3f}"]
-                values = [f"{x:.3g}" for x in each.values[i, : len(shown)]]
-                rows.append([*(first if n == 0 else ["", ""]), each.labels[i], *values])
+            first = [marked(each.name, each.direction), f"{each.bits:.3f}"]
+            for label, values in each.shown_rows():
+                rows.append([*first, label, *(f"{x:.3g}" for x in values[: len(shown)])])
+                first = ["", ""]
         return rows
 
     def _repr_html_(self) -> str:
-        heading, *rows = self._cells() or [[]]
+        heading, *rows = self._cells()
         head = "".join(f"<th>{escape(cell)}</th>" for cell in heading)
         body = "".join(
             "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows

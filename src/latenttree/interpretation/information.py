@@ -159,7 +159,7 @@ def search_all(
         passed = [first]
         passed_nodes = [h]
         visited, came, through = [h], [0], [0]
-        heap = [(-np.inf, 0)]
+        heap = [(-_entropy(kinds[h], weight), 0)]
         n_found = 0
         while len(heap) > 0 and n_found < nodes.shape[1]:
             minus, visit = heappop(heap)
@@ -194,6 +194,18 @@ def search_all(
                     visited.append(w)
                     came.append(place)
                     through.append(e)
+
+
+@subroutine
+def _entropy(kind: Any, weight: Any) -> Any:
+    """Bits of a node with states, which bound what others tell about it; infinite of numbers."""
+    if kind != STATES:
+        return np.inf
+    total = 0.0
+    for p in weight:
+        if p > 0:
+            total -= p * np.log2(p)
+    return total
 
 
 @subroutine

@@ -10,6 +10,7 @@ from latenttree.errors import DataError
 from latenttree.interpretation.channels import Channels
 from latenttree.interpretation.information import most_informative
 from latenttree.interpretation.labels import item_name
+from latenttree.interpretation.topics import LEVELS, choose_nodes
 from latenttree.tree import Tree
 
 SEPARATOR = "/"
@@ -39,7 +40,7 @@ def checked_names(tree: Tree, names: Mapping[int, Any]) -> Tree:
         if taken != v:
             what = f"the name {name!r} belongs to another node"
             raise DataError(what, "choose a name that no node has", value=name, option="name")
-    return tree.rename(names)
+    return tree.rename({v: str(name) for v, name in names.items()})
 
 
 def names_by_words(
@@ -48,13 +49,17 @@ def names_by_words(
     """A name for every hidden node: the `n_words` variables that tell most about it and that its
     higher states have more of, as "network/neural".
 
-    The node that its words tell most about has the first choice; others that have the same words
-    take up to `MORE_WORDS` more, then a number."""
+    Topics have the first choice, in the order in which they are chosen, then the nodes that their
+    words tell most about; others that have the same words take up to `MORE_WORDS` more, then a
+    number."""
     hidden = range(tree.n_observed, tree.n_nodes)
     best = most_informative(channels, hidden, 2 * (n_words + MORE_WORDS), n_jobs=n_jobs)
     told = best.bits[:, :n_words].sum(axis=1)
+    topics = choose_nodes(tree, channels, max(LEVELS), n_jobs)
+    rank = {v: i for i, v in enumerate(topics)}
     taken, found = set(tree.observed_names), {}
-    for row in sorted(range(len(hidden)), key=lambda i: (-told[i], i)):
+    order = sorted(hidden, key=lambda v: (rank.get(v, len(rank)), -told[v - hidden[0]], v))
+    for row in (v - hidden[0] for v in order):
         known = [
             (item_name(schema, channels, v), d)
             for v, d in zip(best.nodes[row].tolist(), best.directions[row].tolist(), strict=True)
