@@ -123,6 +123,7 @@ def test_dark_and_about(opened: Any) -> None:
     keys(opened, "d", "?")
     assert "What a tree does not tell" in find(opened, "#about").text
     keys(opened, "\ue00c")
+    assert not find(opened, "#about").is_displayed()
 
 
 def test_wheel_and_drag_move_the_map(opened: Any) -> None:

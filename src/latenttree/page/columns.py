@@ -34,7 +34,7 @@ class MapColumn:
     name: str
     kind: str
     labels: list[str]
-    values: list[int | float | None]
+    values: Sequence[int | float | None]
     range: tuple[float, float] | None = None
 
 

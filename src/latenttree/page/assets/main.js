@@ -70,7 +70,7 @@ class Page {
   }
 
   key(event) {
-    if (event.target.matches("[type=search], select") || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (find("about").open || event.target.matches("[type=search], select") || event.ctrlKey || event.metaKey || event.altKey) return;
     const pans = { ArrowLeft: [80, 0], ArrowRight: [-80, 0], ArrowUp: [0, 80], ArrowDown: [0, -80] };
     const actions = {
       "/": () => find("search").focus(),

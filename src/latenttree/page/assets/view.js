@@ -1,5 +1,7 @@
 // What part of the map is seen: `x`, `y` is the middle, `scale` the pixels of a unit of the map.
 
+const LARGEST = 220; // scale
+
 export class View {
   constructor(canvas, bounds, changed) {
     Object.assign(this, { canvas, bounds, changed, x: 0, y: 0, scale: 1, ratio: 1, width: 1, height: 1 });
@@ -30,16 +32,12 @@ export class View {
     const [w, h] = [bounds[2] - bounds[0], bounds[3] - bounds[1]];
     const names = Math.min(this.width * 0.12, 110); // room for names at both sides
     const [free, high] = [Math.max(this.width - left - right - 2 * names, 60), Math.max(this.height - top - bottom - 56, 60)];
-    const scale = Math.min(free / Math.max(w, 1), high / Math.max(h, 1), this.largestScale);
+    const scale = Math.min(free / Math.max(w, 1), high / Math.max(h, 1), LARGEST / 2);
     return {
       scale,
       x: (bounds[0] + bounds[2]) / 2 + (right - left) / 2 / scale,
       y: (bounds[1] + bounds[3]) / 2 + (bottom - top) / 2 / scale,
     };
-  }
-
-  get largestScale() {
-    return 110;
   }
 
   pan(dx, dy) {
@@ -53,7 +51,7 @@ export class View {
     this.flight = null;
     const [x, y] = this.toMap(px, py);
     const least = 0.5 * this.fitted().scale;
-    this.scale = Math.min(Math.max(this.scale * factor, least), this.largestScale);
+    this.scale = Math.min(Math.max(this.scale * factor, least), LARGEST);
     this.x = x - (px - this.width / 2) / this.scale;
     this.y = y - (py - this.height / 2) / this.scale;
     this.changed();
