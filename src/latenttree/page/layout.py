@@ -26,6 +26,9 @@ N_STEPS = 80
 FEW_NODES = 8
 """Equal angles are good enough for trees of so few."""
 LARGEST_GRID = 512
+FLATTENING = 0.45
+"""Power that keeps the longest edges of the map from becoming too long for the others."""
+
 GAP = 3.0
 """Between parts of the tree, in units of the map."""
 GOLDEN = (np.sqrt(5) - 1) / 2
@@ -163,8 +166,8 @@ def depth_first_tour(tree: Tree) -> Tour:
 def edge_lengths(tree: Tree, tour: Tour) -> Floats:
     """Length on the map of the edge above each place, ``(n,)``, 0 at the root.
 
-    Between two branches that go on, an edge makes room for what hangs off beside them: the square
-    root of its number of variables. The leaves of a node with many lie at several distances.
+    Between two branches that go on, an edge makes room for what hangs off beside them: it grows
+    with the square root of its number of variables, flattened. The leaves of a node with many lie at several distances.
     """
     observed = (tour.order < tree.n_observed).astype(float)
     size = tour.branch_sums(observed)
@@ -172,7 +175,7 @@ def edge_lengths(tree: Tree, tour: Tour) -> Floats:
     below, outside = size[1:], size[0] - size[1:]
     room = np.sqrt(np.minimum(below, beside[tour.above[1:]]))
     room += np.sqrt(np.minimum(outside, beside[1:]))
-    lengths = np.concatenate([[0.0], np.maximum(0.75 * room, 0.6)])
+    lengths = np.concatenate([[0.0], np.maximum((0.75 * room) ** FLATTENING, 0.6)])
     is_leaf = tour.stops == np.arange(len(size)) + 1
     n_leaves = np.bincount(tour.above[is_leaf], minlength=len(size))
     crowd = np.sqrt(n_leaves[tour.above] / 7.0)
@@ -226,22 +229,25 @@ class Fan:
     """The edges around each node in their order, which keeps them from folding up.
 
     ``before[i]``, ``after[i]`` are the places of the branches beside the one at place i, -1 where
-    that is the branch towards the root; ``least[i]`` is the angle that should be between them.
+    that is the branch towards the root; ``least[i]`` is the angle that should be between them, and
+    ``yields[:, i]`` the part of it that this branch turns away from each: the smaller of two turns
+    more.
     """
 
     tour: Tour
     before: Ints
     after: Ints
     least: Floats
+    yields: Floats
 
     def turns(self, angle: Floats) -> Floats:
-        """Angles by which edges turn away from neighbours that are too near, ``(n,)``: a third of
+        """Angles by which edges turn away from neighbours that are too near, ``(n,)``: half of
         what is missing."""
         above = angle[self.tour.above] + np.pi
         left = np.where(self.before < 0, above, angle[self.before]) - angle
         right = angle - np.where(self.after < 0, above, angle[self.after])
         missing = [np.maximum(self.least - _unwound(gap), 0.0) for gap in (left, right)]
-        turns = (missing[1] - missing[0]) / 3
+        turns = (self.yields[1] * missing[1] - self.yields[0] * missing[0]) / 2
         turns[0] = 0.0
         return np.asarray(turns)
 
@@ -264,7 +270,9 @@ def fan_of(tour: Tour) -> Fan:
     degree = np.bincount(tour.above[1:], minlength=n) + 1
     degree[0] -= 1
     least = np.minimum(0.9, 0.9 * 2 * np.pi / degree)[tour.above]
-    return Fan(tour, before, after, least)
+    size = (tour.stops - np.arange(n)).astype(float)
+    other = np.stack([np.where(at < 0, n - size, size[at]) for at in (before, after)])
+    return Fan(tour, before, after, least, other**2 / (other**2 + size**2))
 
 
 def _placed(tour: Tour, angle: Floats, lengths: Floats) -> Floats:
