@@ -167,7 +167,8 @@ def edge_lengths(tree: Tree, tour: Tour) -> Floats:
     """Length on the map of the edge above each place, ``(n,)``, 0 at the root.
 
     Between two branches that go on, an edge makes room for what hangs off beside them: it grows
-    with the square root of its number of variables, flattened. The leaves of a node with many lie at several distances.
+    with the square root of its number of variables, flattened. The leaves of a node with many lie
+    at several distances.
     """
     observed = (tour.order < tree.n_observed).astype(float)
     size = tour.branch_sums(observed)

@@ -57,8 +57,9 @@ def _region(places: Floats, own: Floats) -> dict[str, Any]:
     has no variables."""
     if not len(places):
         return {"size": 0, "x": round(float(own[0]), 2), "y": round(float(own[1]), 2), "reach": 1.0}
-    x, y = places.mean(axis=0).tolist()
-    reach = 2 * float(np.sqrt(places.var(axis=0).sum())) + 1.0
+    # medians: some variables of a topic may lie in another part of the tree
+    x, y = np.median(places, axis=0).tolist()
+    reach = 2 * float(np.median(np.hypot(*(places - [x, y]).T))) + 1.0
     return {"size": len(places), "x": round(x, 2), "y": round(y, 2), "reach": round(reach, 2)}
 
 
