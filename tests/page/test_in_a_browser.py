@@ -160,6 +160,7 @@ def test_names_are_text_never_markup(tmp_path: Path, webgl: bool) -> None:
         assert console_errors(driver) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [
