@@ -56,6 +56,7 @@ MODULE_OF = {
     "first-fit": "first_fit",
     "memory-limit": "memory",
     "streaming": "memory",
+    "page": "page",
 }
 """The file of each table."""
 

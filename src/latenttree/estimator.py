@@ -31,6 +31,7 @@ from latenttree.interpretation.mixin import InterpretationMixin
 from latenttree.io.mixin import ExportMixin
 from latenttree.model.gaussian import GaussianTreeModel
 from latenttree.model.tree_model import TreeModel
+from latenttree.page.mixin import PageMixin
 from latenttree.partial_fit import PartialFitMixin
 from latenttree.plots.mixin import PlotMixin
 from latenttree.queries import QueryMixin
@@ -55,11 +56,12 @@ FEWEST_STATES = 2
 
 class LatentTree(
     PartialFitMixin,
+    PageMixin,
     InterpretationMixin,
     TableMixin,
     PlotMixin,
-    QueryMixin,
     ExportMixin,
+    QueryMixin,
     BaseEstimator,
 ):
     """Learn the hidden variables behind a table, and the tree that connects all variables.

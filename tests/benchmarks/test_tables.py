@@ -17,6 +17,7 @@ from scipy.io import savemat
 
 from benchmarks import contest, fits, runs
 from benchmarks.__main__ import main
+from benchmarks.browser import missing
 from benchmarks.recording import check, file_of, plain, read, run_table, write_page
 from benchmarks.registry import MODULE_OF, find_table
 from benchmarks.settings import Choice, Settings, data_file, data_files, data_folder, with_choices
@@ -177,6 +178,7 @@ SMALL: dict[str, list[str]] = {
     "topics": ["--row", "latenttree", "--row", "NMF"],
     "density": [],
     "streaming": ["--row", "events", "--row", "memmap", "--set", "megabytes=2"],
+    "page": [],
 }
 """Options that make every table small enough for a test."""
 
@@ -199,6 +201,8 @@ def test_every_table_runs_and_leaves_json_markdown_and_a_figure(
 ) -> None:
     if name == "pgmpy":
         pytest.importorskip("pgmpy")
+    if name == "page" and missing() is not None:
+        pytest.skip(str(missing()))
     arguments = [name, "--quick", "--out", str(tmp_path), "--data", str(corpora)]
     assert main([*arguments, "--threads", "1", "--seeds", "1", *SMALL[name]]) == 0
     record = read(file_of(name, tmp_path, quick=True))

@@ -40,6 +40,7 @@ ORDER = (
     "evaluation",
     "io",
     "plots",
+    "page",
     "compilation",
     "partial_fit",
     "estimator",

@@ -179,6 +179,39 @@ class Sample:
 
 
 @dataclass(frozen=True)
+class Page:
+    """Write a model as a web page: a map of the tree with search, topics and all probabilities, in
+    one file that needs no network."""
+
+    model: ModelFile
+    out: Annotated[Path, _out("Web page: .html.")]
+    color_by: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Colours at first: 'topic', or a column of --columns."),
+    ] = None
+    columns: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Labels or numbers of the variables to colour by: a .csv or .parquet with their "
+            "names in the first column.",
+        ),
+    ] = None
+    title: Annotated[str | None, typer.Option(help="Of the page.")] = None
+    topics: Annotated[
+        list[int] | None,
+        typer.Option(
+            min=1,
+            metavar="NUMBER",
+            show_default="10, 50 and 200, as suits the size",
+            help="Topics that the variables are grouped into. May be repeated, for levels of "
+            "detail.",
+        ),
+    ] = None
+    threads: Threads = None
+
+
+@dataclass(frozen=True)
 class Compile:
     """Compile all kernels ahead: for an image, a class room, or a first fit without a wait."""
 
@@ -189,5 +222,5 @@ class Compile:
     threads: Threads = None
 
 
-COMMANDS = (Demo, Fit, Show, Query, Score, Transform, Impute, Sample, Compile)
+COMMANDS = (Demo, Fit, Show, Query, Score, Transform, Impute, Sample, Page, Compile)
 """In the order of ``--help``."""

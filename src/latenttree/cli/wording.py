@@ -13,11 +13,12 @@ from typing import Any
 from latenttree.errors import NO_VALUE, DataError, Option, Phrase, render
 
 SAME_NAMES = (
-    "code delimiter drop_constant family groups handle_unknown hidden ignore layout max_iter "
-    "max_lines memory_limit method min_count min_support refine roll_up sample search since "
-    "observed_as_leaves smoothing support time tree until vocab weights"
+    "code color_by columns delimiter drop_constant family groups handle_unknown hidden ignore "
+    "layout max_iter max_lines memory_limit method min_count min_support observed_as_leaves refine "
+    "roll_up sample search since smoothing support time title tree until vocab weights"
 )
 FLAGS: Mapping[str, str] = {name: f"--{name.replace('_', '-')}" for name in SAME_NAMES.split()} | {
+    "levels": "--topics",
     "n_jobs": "--threads",
     "n_resamples": "--resamples",
     "n_samples": "-n",
