@@ -18,8 +18,9 @@ import numpy as np
 from scipy import fft, sparse
 
 from latenttree.engine.arrays import Bools, Floats, Ints
-from latenttree.plots.layout import angles, rooted_layout
+from latenttree.plots.layout import rooted_layout
 from latenttree.tree import Tree
+from latenttree.tree.layout import angles
 from latenttree.tree.rooting import children_by_smallest
 
 N_STEPS = 80
