@@ -21,7 +21,7 @@ from latenttree.data.stage import read
 from latenttree.distances.detection import check_enough_samples
 from latenttree.distances.estimate import Distances
 from latenttree.distances.memory_plan import check_least
-from latenttree.distances.stage import Measured, States, count_states, measure_shown
+from latenttree.distances.stage import Measured, States, count_states
 from latenttree.engine import resolve_jobs, single_threaded_blas
 from latenttree.engine.memory import first_fit_done, give_back_freed, memory_bytes, memory_within
 from latenttree.errors import DataError
@@ -43,7 +43,11 @@ from latenttree.search.growth import grow, grows
 from latenttree.search.stage import Learned, search
 from latenttree.structure.learn import Structure, Structures
 from latenttree.structure.resampling import estimate_support
-from latenttree.structure.stage import learn_structures, rival_structures
+from latenttree.structure.stage import (
+    learn_structures,
+    measure_dependence,
+    rival_structures,
+)
 from latenttree.tables import TableMixin
 from latenttree.tree import Tree
 
@@ -291,7 +295,7 @@ class LatentTree(
         config = config.over(table.names)
         states = count_states(table, config)
         with resources(table, states, config) as compiler:
-            states, measured = measure_shown(table, states, config)
+            states, measured = measure_dependence(table, states, config)
             compiler.wait("structure")
             structures = learn_structures(measured, table, config)
             rivals = (

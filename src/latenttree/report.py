@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from html import escape
 from typing import Any
@@ -18,8 +18,9 @@ from latenttree.distances.number_of_states import states_shown
 from latenttree.distances.stage import Measured, States
 from latenttree.engine.arrays import Floats, Ints
 from latenttree.engine.memory import peak_memory
-from latenttree.errors import Option, Text
+from latenttree.errors import DataWarning, Option, Text
 from latenttree.goodness_of_fit import TreeFit
+from latenttree.model.state_bounds import most_states
 from latenttree.model.tree_model import TreeModel
 from latenttree.phrases import counted, listed, sizes_in_words, support_in_words
 from latenttree.refinement.fitted import Fitted
@@ -55,6 +56,10 @@ class Diagnostics:
     n_states_evidence : with `n_states="auto"`, one row for each possible direction: held-out
         canonical correlation (median over variables) and the share of variables in which it is
         significant.
+    states_tried : with "auto" or more states than moments determine, one dict for each number of
+        states and shape of the tree that were compared on held-out samples: "n_states", "shape",
+        "held_out" (mean log-likelihood of a sample), "gain" (over the model of few states, which
+        is the first) and its "standard_error".
     support : (E,) for each edge of `tree_` how often it comes back in samples like these; see
         `structure.resampling.estimate_support`. 1 for the edge to a leaf, which every tree has; 0
         for an edge that joins parts between which the data show no dependence. With
@@ -100,6 +105,7 @@ class Diagnostics:
     gaussian: bool = False
     hidden_states: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     n_states_evidence: NDArray[Any] | None = None
+    states_tried: list[dict[str, Any]] = field(default_factory=list)
     support: Floats = field(default_factory=lambda: np.empty(0))
     support_method: str = "model"
     n_resamples: int = 0
@@ -191,6 +197,7 @@ class Diagnostics:
             f"{self.n_sweeps} sweeps",
             *([f"support of an edge: {support}"] if support else []),
             *([] if self.fit is None else [self.fit.summary()]),
+            *tried_in_words(self.states_tried),
             *self.messages,
             *(f"{name:<18}{seconds:8.2f} s" for name, seconds in self.stage_seconds.items()),
         ]
@@ -214,6 +221,7 @@ def diagnose(
     report = Diagnostics(
         n_states=states.n_states,
         n_states_evidence=states.evidence,
+        states_tried=list(learned.tried),
         support=support.values,
         support_method=support.method,
         n_resamples=support.n_resamples,
@@ -243,6 +251,9 @@ def diagnose(
     )
     if fitted is not None:
         _describe_model(report, fitted)
+    if 2 < p == len(report.independent):
+        what = f"none of the {p} variables depends on another: the tree has no meaning"
+        warnings.warn(what, DataWarning, stacklevel=3)
     return report
 
 
@@ -256,6 +267,18 @@ def _describe_model(report: Diagnostics, fitted: Fitted) -> None:
     report.converged = fitted.converged
     if not fitted.converged and not _in_batches(fitted):
         warnings.warn(_not_converged(fitted), ConvergenceWarning, stacklevel=4)
+
+
+def tried_in_words(tried: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Which numbers of states were compared, a line each; none where nothing was compared."""
+    if not tried:
+        return []
+    lines = ["states compared on held-out samples, by log-likelihood of a sample:"]
+    for row in tried:
+        gain = f" ({row['gain']:+.3f} +- {row['standard_error']:.3f})"
+        states = f"{counted(row['n_states'], 'state')}, {row['shape']}"
+        lines.append(f"  {states}: {row['held_out']:.3f}{'' if row is tried[0] else gain}")
+    return lines
 
 
 def _data_messages(table: Table) -> list[str]:
@@ -374,18 +397,21 @@ def _memory_messages(measured: Measured) -> list[str]:
 
 def states_summary(model: TreeModel) -> list[str]:
     """Which hidden nodes have fewer states than the others, in sentences, one where they differ
-    much; none where all have as many."""
-    states = model.dims[model.tree.n_observed :]
+    much; none where all have as many as their branches have configurations."""
+    p = model.tree.n_observed
+    states = model.dims[p:]
     most = int(states.max(initial=0))
-    counts = Counter(states.tolist())
+    observed = np.array([0 if v in model.emissions else d for v, d in enumerate(model.dims[:p])])
+    fewer = states < most_states(model.tree, observed, most)
+    counts = Counter(states[fewer].tolist())
     if len(counts) >= MANY_NUMBERS:
         return [
             f"the {len(states):,} hidden variables have {sizes_in_words(states)}, "
             f"{np.median(states):g} in the median; see diagnostics_.hidden_states"
         ]
     lines = []
-    for k in sorted(counts, reverse=True)[1:]:
-        names = [model.tree.names[model.tree.n_observed + i] for i in np.flatnonzero(states == k)]
+    for k in sorted(counts, reverse=True):
+        names = [model.tree.names[p + i] for i in np.flatnonzero(fewer & (states == k))]
         have = "has" if len(names) == 1 else "have"
         lines.append(
             f"{listed(names, SHOWN)} {have} {counted(k, 'state')} of {most}: the data do not "

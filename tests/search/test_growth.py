@@ -289,3 +289,17 @@ def test_noise_stays_apart_in_every_shape(n_states: Any) -> None:
             joint = model.model_.joint(a, b)
             np.testing.assert_allclose(joint, np.outer(joint.sum(1), joint.sum(0)), atol=1e-12)
     assert apart >= 1
+
+
+def test_what_was_tried_is_reported() -> None:
+    """The chosen number of states is among those compared, and a file keeps them."""
+    X = make_latent_tree(9, 6, 6, n_samples=4_000, random_state=0).X
+    report = lt.LatentTree(random_state=0, support="model").fit(X[:, :]).diagnostics_
+    sizes = [row["n_states"] for row in report.states_tried]
+    assert report.states_tried[0]["gain"] == 0
+    assert len(sizes) > 1
+    assert report.n_states in sizes
+    assert "states compared on held-out samples" in str(report)
+    best = max(report.states_tried, key=lambda row: row["held_out"])
+    assert best["gain"] >= 0
+    assert best["standard_error"] >= 0

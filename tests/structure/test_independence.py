@@ -8,6 +8,7 @@ import networkx
 import numpy as np
 import pytest
 from scipy.stats import chi
+from sklearn.datasets import load_wine
 from tests.reference.random_trees import random_tree
 
 import latenttree as lt
@@ -15,6 +16,7 @@ from latenttree.config import FitConfig
 from latenttree.data import as_table
 from latenttree.distances.similarity import Similarity, similarity_from_distances
 from latenttree.distances.stage import count_states, measure
+from latenttree.errors import DataWarning
 from latenttree.evaluation.datasets import make_latent_tree
 from latenttree.structure.independence import (
     PAIR_LEVEL,
@@ -204,3 +206,19 @@ def test_parts_are_connected_components() -> None:
         part = parts_of(links, n)
         expected = {frozenset(c) for c in networkx.connected_components(graph)}
         assert {frozenset(np.flatnonzero(part == i).tolist()) for i in set(part)} == expected
+
+
+@pytest.mark.parametrize("n_states", [2, 3, 4])
+def test_more_states_make_no_variable_independent(n_states: int) -> None:
+    """Magnesium and proline of wines have a correlation of .39, 6 standard errors, in one direction
+    alone: with two directions their determinant is noise."""
+    model = learn(load_wine(as_frame=True).data, n_states=n_states)
+    assert model.diagnostics_.independent == []
+    assert model.diagnostics_.n_states == n_states
+
+
+def test_a_table_of_noise_is_warned_about() -> None:
+    X = np.random.default_rng(0).integers(0, 2, (500, 6))
+    with pytest.warns(DataWarning, match="none of the 6 variables depends on another"):
+        model = learn(X)
+    assert model.tree_.draw().count("(independent)") == 5

@@ -23,13 +23,14 @@ def annotate(learned: Learned, support: Floats, table: Table) -> Learned:
     structure, fitted = learned.structure, learned.fitted
     if fitted is None:
         tree = structure.tree.with_evidence(support=support)
-        return Learned(replace(structure, tree=tree))
+        return replace(learned, structure=replace(structure, tree=tree))
     ordered = ordered_variables(table.families, table.dims)
     signs = np.where(support != 0, edge_signs(fitted.model, ordered), 0)
     tree = structure.tree.with_evidence(signs=signs, support=support)
     if structure.shape == "given":
         tree = tree.with_lengths(implied_lengths(fitted.model))
-    return Learned(replace(structure, tree=tree), _on_tree(fitted, tree))
+    fitted = _on_tree(fitted, tree)
+    return replace(learned, structure=replace(structure, tree=tree), fitted=fitted)
 
 
 def _on_tree(fitted: Fitted, tree: Tree) -> Fitted:

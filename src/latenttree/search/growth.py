@@ -9,8 +9,8 @@ the tenth that is held out, sample by sample; the one that is chosen goes on wit
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -157,10 +157,12 @@ def grow(
         base = Candidate(structure, *growth.base(model))
         if states.goal == "auto":
             found = growth.supported(base, shapes)
-            return Learned(found.structure, growth.finished(found)) if found else learned
-        assert isinstance(states.goal, int)
-        found = growth.asked(shapes, states.goal, base)
-        return Learned(found.structure, growth.finished(found))
+            if found is None:
+                return replace(learned, tried=growth.account(base))
+        else:
+            assert isinstance(states.goal, int)
+            found = growth.asked(shapes, states.goal, base)
+        return Learned(found.structure, growth.finished(found), growth.account(base))
 
 
 def grow_shapes(
@@ -194,6 +196,7 @@ class _Growth:
     dims: Ints
     basis: NDArray[np.floating]
     config: FitConfig
+    tried: dict[tuple[int, str], Floats] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -226,7 +229,7 @@ class _Growth:
         tree, n_jobs = structure.tree, self.config.n_jobs
         model = start.clustering(tree, self.split.train, sizes, self.basis, start.seed, n_jobs)
         fit = self._passes(model, TRIAL_PASSES, start)
-        return Candidate(structure, fit, self._scores(fit.model), start)
+        return self._noted(Candidate(structure, fit, self._scores(fit.model), start))
 
     def continued(self, trial: Candidate, done: int = 0) -> Candidate:
         """The candidate after more passes, of which some were `done` before, or as it is where
@@ -239,7 +242,37 @@ class _Growth:
         fit = self._passes(trial.fit.model, passes, trial.start, trial.fit)
         more = Candidate(trial.structure, fit, self._scores(fit.model), trial.start)
         gained = max(self._score(more) - self._score(trial), 0.0)
-        return replace(self._better(trial, more), gained=gained)
+        return self._noted(replace(self._better(trial, more), gained=gained))
+
+    def _noted(self, candidate: Candidate) -> Candidate:
+        """The candidate; scores of the best one of each number of states and shape are kept for
+        `account`."""
+        key, w = (hidden_states(candidate.fit.model), candidate.structure.shape), self._weights()
+        if key not in self.tried or candidate.scores @ w >= self.tried[key] @ w:
+            self.tried[key] = candidate.scores
+        return candidate
+
+    def account(self, base: Candidate) -> tuple[dict[str, Any], ...]:
+        """What was compared: for each number of states and shape the mean log-likelihood of a
+        held-out sample, by how much that is above the model of few states, and the standard error
+        of the difference."""
+        first = (hidden_states(base.fit.model), base.structure.shape), base.scores
+        w = self._weights() / self._weights().sum()
+        n = float(self._weights().sum())
+        rows = []
+        for (n_states, shape), scores in [first, *sorted(self.tried.items())]:
+            gain = float((scores - base.scores) @ w)
+            variance = float((scores - base.scores - gain) ** 2 @ w)
+            rows.append(
+                {
+                    "n_states": n_states,
+                    "shape": shape,
+                    "held_out": float(scores @ w),
+                    "gain": gain,
+                    "standard_error": float(np.sqrt(variance / n)),
+                }
+            )
+        return tuple(rows)
 
     def full(self, structure: Structure, n_states: int, start: Start) -> Candidate:
         """The candidate of a structure after all passes."""
@@ -341,6 +374,10 @@ class _Growth:
         best = max((self._after(trial, TRIAL_PASSES) for trial in going_on), key=self._score)
         return self.continued(best, TRIAL_PASSES)
 
+    def _first_trials(self, shape: Structure, n_states: int) -> list[Candidate]:
+        """Trials of a shape from all first starts."""
+        return [self.started(shape, n_states, start) for start in self._first_starts(n_states)]
+
     def _first_starts(self, n_states: int) -> list[Start]:
         """Starts that are tried with every shape."""
         return [Start(*kind, self.config.seed) for kind in self._kinds(n_states)]
@@ -364,7 +401,7 @@ class _Growth:
         """The model with a number of states that was asked for. Where more states than those of
         `base` gain nothing, its tree describes the data, and no other shape is tried."""
         first = min(n_states, FIRST)
-        trials = [self.started(shapes[0], first, start) for start in self._first_starts(first)]
+        trials = self._first_trials(shapes[0], first)
         if base is not None and not any(self._clearly_better(one, base) for one in trials):
             shapes = shapes[:1]
         found = self.shaped(trials, shapes, first)
@@ -375,9 +412,9 @@ class _Growth:
         first = min(FIRST, self._affordable(shapes))
         if first < LESS:
             return None
-        trials = [self.started(shapes[0], first, self._near())]
-        if self._better(base, trials[0]) is base:
-            few = self.started(shapes[0], LESS, self._near())
+        trials = self._first_trials(shapes[0], first)
+        if max([base, *trials], key=self._score) is base:
+            few = max(self._first_trials(shapes[0], LESS), key=self._score)
             few = few if self._better(base, few) is base else self.continued(few)
             return few if self._clearly_better(few, base) else None
         best = self.shaped(trials, shapes, first)
@@ -388,10 +425,6 @@ class _Growth:
             more = self.with_more(best, MORE)
             best = more if self._clearly_better(more, best) else best
         return best
-
-    def _near(self) -> Start:
-        """The start of all trials."""
-        return Start(cluster_start, SHARING, self.config.seed)
 
     def _most_passes(self, structure: Structure, n_states: int) -> int:
         """Further passes of a candidate: `MOST_PASSES`, or as many as `PASSES_WORK` allows."""

@@ -31,10 +31,12 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Learned:
-    """The final tree, and its model; None where the variables have none."""
+    """The final tree, and its model; None where the variables have none. `tried`: the numbers of
+    states that were compared on held-out samples, see `Diagnostics.states_tried`."""
 
     structure: Structure
     fitted: Fitted | None = None
+    tried: tuple[dict[str, Any], ...] = ()
 
 
 def search(

@@ -74,6 +74,12 @@ def dependent_links(whole: Similarity) -> Bools:
     return kept
 
 
+def n_independent(whole: Similarity) -> int:
+    """How many variables no link joins to another."""
+    links = whole.mst[dependent_links(whole)]
+    return whole.n_variables - len(np.unique(links))
+
+
 def _weakly_dependent(whole: Similarity, kept: Bools) -> bool:
     """Whether variables that no kept link touches depend on others, most of them a little.
 

@@ -9,12 +9,33 @@ import numpy as np
 
 from latenttree.config import FitConfig
 from latenttree.data import Table
-from latenttree.distances.stage import Measured
+from latenttree.distances.stage import Measured, States, measure, measure_shown
 from latenttree.structure.copies import hidden_chow_liu, hidden_copies
 from latenttree.structure.given import given_structure
+from latenttree.structure.independence import n_independent
 from latenttree.structure.leaf_variables import as_leaves
 from latenttree.structure.learn import Structure, Structures, structures_of_similarities
 from latenttree.tree import Tree
+
+
+def measure_dependence(table: Table, states: States, config: FitConfig) -> tuple[States, Measured]:
+    """`measure_shown`; in one direction where fewer variables are then independent of all others.
+
+    Two variables that depend on each other in one direction alone have a determinant of several
+    directions that is noise."""
+    states, measured = measure_shown(table, states, config)
+    asked = config.refine is not None and not config.gaussian and measured.similarity is not None
+    if not asked or states.n_directions == 1:
+        return states, measured
+    assert measured.similarity is not None
+    n_alone = n_independent(measured.similarity)
+    if not n_alone:
+        return states, measured
+    goal = states.n_states if states.goal is None else states.goal
+    one = replace(states, n_states=2, n_directions=1, goal=goal)
+    other = measure(table, one, config)
+    assert other.similarity is not None
+    return (one, other) if n_independent(other.similarity) < n_alone else (states, measured)
 
 
 def learn_structure(

@@ -62,6 +62,9 @@ SUPPORT_REMEDY = "choose 'label', 'comment' or None"
 NEGATIVE = " (-)"
 """Mark of a negative edge in a drawing."""
 
+INDEPENDENT = " (independent)"
+"""Mark of an edge that joins parts without dependence."""
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Tree:
@@ -388,6 +391,13 @@ class Tree:
             linkage[:, 2] = -np.expm1(-linkage[:, 2])
         return linkage
 
+    def _mark(self, edge: int) -> str:
+        """What a drawing says of an edge."""
+        if self.signs[edge] < 0:
+            return NEGATIVE
+        joins = self.support is not None and self.support[edge] == 0 and self.signs[edge] == 0
+        return INDEPENDENT if joins else ""
+
     def to_frame(self, library: Literal["pandas", "polars"] = "pandas") -> Any:
         """The edges as a DataFrame of pandas or polars, one row each in the order of `edges`:
         names of the two ends, length, sign (0 where it has none), support (NaN where unknown), and
@@ -552,7 +562,8 @@ class Tree:
         notes: Mapping[int, str] | None = None,
     ) -> str:
         """A text drawing, hung from ``root`` (the `centre` of the tree unless given). Behind a
-        name, ``(-)`` marks a negative edge above it.
+        name, ``(-)`` marks a negative edge above it, ``(independent)`` one that joins parts without
+        dependence.
 
         Parameters
         ----------
@@ -571,7 +582,7 @@ class Tree:
         rooted = self._rooted(self.centre() if root is None else root)
         labels = list(self.names)
         for v in rooted.order[1:].tolist():
-            labels[v] += NEGATIVE if self.signs[rooted.edges[v]] < 0 else ""
+            labels[v] += self._mark(int(rooted.edges[v]))
         for v, note in (notes or {}).items():
             labels[v] += f" {note}"
         if lengths:
