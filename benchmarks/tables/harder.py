@@ -22,7 +22,7 @@ from latenttree.data import Table as DataTable
 from latenttree.data import as_table
 from latenttree.distances.detection import DetectionLimitError, check_detection
 from latenttree.distances.estimate import Distances, estimate_distances, pairwise_distances
-from latenttree.distances.similarity import estimated_similarity, mark_copies
+from latenttree.distances.similarity import Similarity, estimated_similarity, mark_copies
 from latenttree.distances.stage import count_states
 from latenttree.evaluation.baselines import best_contraction, clrg, neighbor_joining
 from latenttree.evaluation.datasets import make_latent_tree
@@ -39,6 +39,7 @@ from latenttree.search.topology_edits import (
 )
 from latenttree.structure.learn import Structure, structure_of_similarities
 from latenttree.structure.resampling import estimate_support
+from latenttree.structure.residuals import mean_squared_residual
 from latenttree.tree import Tree
 
 ABOUT = """Every method sees the same samples; all but `pairwise` see the same distances. `ours`:
@@ -54,11 +55,11 @@ detection limit) has no tree and counts as 1. Ours is best or equal in a row whe
 column that does not know the truth, the mean over seeds of ours minus that column is at most one
 standard error of this paired difference. Below: how often the BIC of `probable` is at or above that
 of the true tree, both refined to convergence; and how many of ours' inner edges are true, by their
-stated support (of the default, resampling) and by their posterior probability (support="model")."""
+stated support (of the default) and by their posterior probability (support="model")."""
 METHODS = ("ours", "probable", "off", "clrg", "merge", "pairwise", "nj_oracle")
 COUNTED = ("off", "clrg", "merge", "pairwise")
 CALIBRATED = {
-    "subsample": "Inner edges of ours: stated support and truth",
+    "auto": "Inner edges of ours: stated support and truth",
     "model": 'Inner edges of ours: posterior probability (support="model") and truth',
 }
 LARGE = 2_000
@@ -166,12 +167,17 @@ class OurStages:
     def _stated(self, result: Structure, method: str) -> list[tuple[float, bool]]:
         config = FitConfig(n_states=self.cell.k, support=method, n_jobs=1)  # type: ignore[arg-type]
         states = count_states(self.data, config)
-        support = estimate_support(result, self.data, states, config).values
+        residual = mean_squared_residual(self._similarity(), result.tree, self.cell.p)
+        support = estimate_support(
+            result, self.data, states, config, self.found.basis, residual
+        ).values
         return stated_support(replace(result, support=support), self.truth)
 
     def _structure(self) -> Structure:
-        whole = mark_copies(estimated_similarity(self.found), self.data)
-        return structure_of_similarities(whole, self.data.names)
+        return structure_of_similarities(self._similarity(), self.data.names)
+
+    def _similarity(self) -> Similarity:
+        return mark_copies(estimated_similarity(self.found), self.data)
 
     def _search(self, first: Structure) -> Any:
         return search_tree(first, self._parameters(first.tree), self.samples, self.config)

@@ -147,6 +147,6 @@ TABLES = (
         about=ABOUT,
         measure=measure,
         body=body,
-        choices={"support": Choice("subsample", "subsample, bootstrap or model")},
+        choices={"support": Choice("auto", "auto, subsample, bootstrap or model")},
     ),
 )

@@ -49,7 +49,7 @@ class FitConfig:
     distances: Literal["pooled", "pairwise"] = "pooled"
     epsilon: float | None = None
     min_support: float | Literal["auto"] = "auto"
-    support: Literal["subsample", "bootstrap", "model"] = "subsample"
+    support: Literal["auto", "subsample", "bootstrap", "model"] = "auto"
     n_resamples: int | None = None
     search: bool = True
     tree: Literal["majority", "most_probable"] = "majority"
@@ -77,7 +77,7 @@ class FitConfig:
         check_choice("refine", self.refine, ("em", None))
         check_choice("handle_unknown", self.handle_unknown, ("missing", "error"))
         check_choice("tree", self.tree, ("majority", "most_probable"))
-        check_choice("support", self.support, ("subsample", "bootstrap", "model"))
+        check_choice("support", self.support, ("auto", "subsample", "bootstrap", "model"))
         for name in FLAGS:
             possible = isinstance(getattr(self, name), bool | int | np.bool_)
             check_option(name, getattr(self, name), possible, "give True or False")

@@ -106,16 +106,19 @@ class LatentTree(
         A number: edges with a smaller posterior probability are contracted. "auto": those that are
         more probably absent than real, unless held-out samples are clearly better described with
         all edges. `tree_.collapse` contracts those of little support.
-    support : "subsample" (default), "bootstrap" or "model"
+    support : "auto" (default), "subsample", "bootstrap" or "model"
         What `diagnostics_.support` is. "subsample": the probability that an edge comes back in
         other samples like these, by trees of random thirds of them. "bootstrap": how often it is in
-        trees of as many samples, drawn with replacement; takes longer. "model": the posterior
-        probability of the edge if the data come from a tree, at no cost; too high where they do
-        not. In all of them an edge that joins parts without dependence has support 0: it has no
-        hidden node of its own, and the model is one of independence across it.
+        trees of as many samples, drawn with replacement; takes longer. Both are smoothed over the
+        edges: one of 25 trees is less than one of three. "model": the posterior probability of the
+        edge if the data come from a tree, at no cost; too high where they do not. "auto": "model"
+        where pairs of variables are as dependent as the tree says, up to sampling noise
+        (`diagnostics_.residual`), "subsample" elsewhere. In all of them an edge that joins parts
+        without dependence has support 0: it has no hidden node of its own, and the model is one of
+        independence across it.
     n_resamples : int, optional
-        Number of such trees; by default 25, or 8 of thirds if all of them have every inner edge,
-        and fewer beyond 750 variables, at least 3.
+        Number of trees, for "auto" always of thirds; by default 25, or 8 of thirds if all of them
+        have every inner edge, and fewer beyond 750 variables, at least 3.
     search : bool, default=True
         Improve doubtful regions of the tree by the likelihood of the model.
     tree : "majority" (default) or "most_probable"
@@ -231,7 +234,7 @@ class LatentTree(
         distances: Literal["pooled", "pairwise"] = "pooled",
         epsilon: float | None = None,
         min_support: float | Literal["auto"] = "auto",
-        support: Literal["subsample", "bootstrap", "model"] = "subsample",
+        support: Literal["auto", "subsample", "bootstrap", "model"] = "auto",
         n_resamples: int | None = None,
         search: bool = True,
         tree: Literal["majority", "most_probable"] = "majority",
@@ -308,10 +311,13 @@ class LatentTree(
             compiler.wait("model")
             learned = learn_model(structures, rivals, table, states, measured, config)
             give_back_freed()
-            support = estimate_support(learned.structure, table, states, config, measured.basis)
+            support = estimate_support(
+                learned.structure, table, states, config, measured.basis, structures.residual
+            )
             learned = annotate(learned, support.values, table)
             fit = judge_fit(table, learned, config)
-        report = diagnose(table, states, measured, learned, config.progress.seconds, support, fit)
+        seconds, residual = config.progress.seconds, structures.residual
+        report = diagnose(table, states, measured, learned, seconds, support, fit, residual)
         self._set_fitted(X, table, learned, measured, report, config.names)
         first_fit_done()
         return self

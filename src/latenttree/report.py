@@ -71,6 +71,9 @@ class Diagnostics:
     support_method : "subsample", "bootstrap" or "model"; "none" where a tree was learned without
         either, or given.
     n_resamples : trees that were learned for the support.
+    residual : mean squared residual of pairs of variables from what the tree of the structure
+        stage implies, in units of their sampling variance: about 1 if the data come from a tree,
+        NaN where it is not known. Beyond 1.5 `support="auto"` resamples.
     standard_errors : (E,) of the edge lengths; infinite between parts at infinite distance, zero
         where not estimated.
     n_unmeasurable : pairs of variables whose distance does not stand out of its noise.
@@ -109,6 +112,7 @@ class Diagnostics:
     support: Floats = field(default_factory=lambda: np.empty(0))
     support_method: str = "model"
     n_resamples: int = 0
+    residual: float = float("nan")
     standard_errors: Floats = field(default_factory=lambda: np.empty(0))
     n_unmeasurable: int = 0
     n_pairs: int = 0
@@ -212,6 +216,7 @@ def diagnose(
     seconds: dict[str, float],
     support: Support | None = None,
     fit: TreeFit | None = None,
+    residual: float = float("nan"),
 ) -> Diagnostics:
     """The report of a fit, gathered from the results of its stages; without `support`, edges have
     that of the structure stage."""
@@ -225,6 +230,7 @@ def diagnose(
         support=support.values,
         support_method=support.method,
         n_resamples=support.n_resamples,
+        residual=residual,
         standard_errors=structure.standard_errors,
         n_unmeasurable=measured.n_unmeasurable,
         n_pairs=p * (p - 1) // 2,

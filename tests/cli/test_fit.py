@@ -27,10 +27,7 @@ def test_fit(table: Path, tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output + result.stderr
     assert "4,000 samples of 9 variables" in result.output
     assert "9 observed variables, 4 hidden variables with 2 states, 12 edges" in result.output
-    assert (
-        "internal edges (chance to come back in other samples, by 25 trees of random thirds): "
-        in result.output
-    )
+    assert "internal edges (posterior probability): " in result.output
     assert picture.read_bytes().startswith(b"\x89PNG")
     saved = load_tree(out)
     for group in "abc":

@@ -159,13 +159,14 @@ class LearningOptions:
         ),
     ] = None
     support: Annotated[
-        Literal["subsample", "bootstrap", "model"],
+        Literal["auto", "subsample", "bootstrap", "model"],
         typer.Option(
-            help="Of an edge: the chance that it comes back in other samples, by trees of thirds "
-            "of these; how often it is in trees of bootstrap samples; or its posterior "
-            "probability, at no cost."
+            help="Of an edge. subsample: the chance that it comes back in other samples, by trees "
+            "of thirds of these; bootstrap: how often it is in trees of bootstrap samples; model: "
+            "its posterior probability, at no cost; auto: model where the tree fits, else "
+            "subsample."
         ),
-    ] = "subsample"
+    ] = "auto"
     resamples: Annotated[
         int | None,
         typer.Option(

@@ -72,7 +72,7 @@ CLEAR, SHAPE_CLEAR = 2.0, 1.0
 of states, must be better on held-out samples. Both trees are as rich, so that for them the usual
 one-standard-error rule decides."""
 
-MAX_WORK = 3e10
+MAX_WORK = 2e10
 """Multiply-adds of a pass with which "auto" tries a number of states: a second or a few."""
 
 PASSES_WORK = 1e11

@@ -57,10 +57,12 @@ class Structure:
 
 class Structures(NamedTuple):
     """The tree of the supported edges; and the same with no edge contracted, None where none was
-    or where it was not asked for."""
+    or where it was not asked for. `residual`: how far pairs are from what the tree says, see
+    `residuals.mean_squared_residual`; NaN where that was not computed."""
 
     supported: Structure
     whole: Structure | None = None
+    residual: float = float("nan")
 
 
 @dataclass

@@ -15,6 +15,7 @@ from latenttree.structure.given import given_structure
 from latenttree.structure.independence import n_independent
 from latenttree.structure.leaf_variables import as_leaves
 from latenttree.structure.learn import Structure, Structures, structures_of_similarities
+from latenttree.structure.residuals import mean_squared_residual
 from latenttree.tree import Tree
 
 
@@ -58,6 +59,9 @@ def learn_structures(
     if table.n_vars < 3:
         return Structures(_of_one_or_two(measured, table))
     found = _learn(measured, table, config, resolved)
+    if measured.similarity is not None and not resolved:
+        tree, p = found.supported.tree, table.n_vars
+        found = found._replace(residual=mean_squared_residual(measured.similarity, tree, p))
     leaves: Collection[int] = ()
     if config.observed_as_leaves:
         leaves = range(table.n_vars)
@@ -66,7 +70,7 @@ def learn_structures(
     if not leaves:
         return found
     whole = None if found.whole is None else as_leaves(found.whole, leaves)
-    return Structures(as_leaves(found.supported, leaves), whole)
+    return Structures(as_leaves(found.supported, leaves), whole, found.residual)
 
 
 def rival_structures(
