@@ -8,7 +8,7 @@ from latenttree.cli.columns import count_gaps, filled_columns
 from latenttree.cli.commands import Impute
 from latenttree.cli.model_file import load_model
 from latenttree.cli.new_data import NewData, read_new_data
-from latenttree.cli.output_tables import check_output, refuse_impossible, table_writer
+from latenttree.cli.output_tables import TABLES, check_output, refuse_impossible, table_writer
 from latenttree.cli.printing import new_console, new_progress, print_file
 from latenttree.engine import resolve_jobs
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def run(asked: Impute) -> None:
     """Read the table, fill it, and write it."""
-    check_output(asked.out, (".csv",), asked.file)
+    check_output(asked.out, TABLES, asked.file)
     fitted = load_model(asked.model, asked.threads)
     data = read_new_data(asked.file, fitted, asked.reading)
     n_gaps, n_rows = count_gaps(fitted.schema_, data)

@@ -13,6 +13,7 @@ from latenttree.data.schema.state_labels import StateLabels, parse_number
 from latenttree.engine.arrays import Floats
 from latenttree.errors import DataError
 from latenttree.model.tree_model import TreeModel
+from latenttree.phrases import counted
 from latenttree.queries import answers_of, read_samples
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ class NodeValues:
             yield self.texts[x], *map(self.formatted, entries[x])
         rest = list(order[most:])
         if rest and self.sums_to_one:
-            yield f"{len(rest)} others", *(f"{p:.4f}" for p in entries[rest].sum(axis=0))
+            yield counted(len(rest), "other"), *(f"{p:.4f}" for p in entries[rest].sum(axis=0))
         elif rest:
             yield (f"and {len(rest)} more",)
 

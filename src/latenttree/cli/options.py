@@ -34,7 +34,9 @@ DataFile = Annotated[
     ),
 ]
 Threads = Annotated[int | None, typer.Option(min=1, help="Threads; all cores if left out.")]
-Seed = Annotated[int | None, typer.Option(min=0, help="Seed of the random numbers.")]
+Seed = Annotated[
+    int, typer.Option(min=0, help="Seed of the random numbers: the same gives the same result.")
+]
 Verbose = Annotated[bool, typer.Option("--verbose", help="Also print the time of every stage.")]
 Weights = Annotated[
     str | None,
@@ -192,7 +194,7 @@ class LearningOptions:
     smoothing: Annotated[
         float, typer.Option(min=0, help="Pseudo-samples that keep probabilities off zero.")
     ] = 1.0
-    seed: Seed = None
+    seed: Seed = 0
     threads: Threads = None
     memory_limit: Annotated[
         str | None,

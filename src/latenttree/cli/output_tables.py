@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,14 @@ from latenttree.cli.new_data import NewData
 from latenttree.engine.arrays import Floats
 from latenttree.errors import DataError
 from latenttree.io.atomic import check_target, replacing
+from latenttree.io.tables import Workbook
 
 Columns = Sequence[NDArray[Any]]
 Write = Callable[[Columns], None]
 
-DIGITS = 9  # of numbers in a .csv
+DIGITS = 9  # of numbers in a text
+TABLES = (".csv", ".tsv", ".parquet", ".xlsx")
+NUMBER_TABLES = (*TABLES, ".npz")
 
 
 def check_output(path: Path, suffixes: Sequence[str], source: Path | None = None) -> None:
@@ -59,15 +63,21 @@ def table_writer(path: Path, names: Sequence[str]) -> Iterator[Write]:
 
     ``.npz`` holds the arrays ``values`` (n, columns) and ``names``.
     """
-    forms = {".csv": _csv_writer, ".npz": _npz_writer, ".parquet": _parquet_writer}
-    with replacing(path) as partial, forms[path.suffix.lower()](partial, names) as write:
+    forms = {
+        ".csv": partial(_text_writer, ","),
+        ".tsv": partial(_text_writer, "\t"),
+        ".npz": _npz_writer,
+        ".parquet": _parquet_writer,
+        ".xlsx": _xlsx_writer,
+    }
+    with replacing(path) as unfinished, forms[path.suffix.lower()](unfinished, names) as write:
         yield write
 
 
 @contextmanager
-def _csv_writer(path: Path, names: Sequence[str]) -> Iterator[Write]:
+def _text_writer(delimiter: str, path: Path, names: Sequence[str]) -> Iterator[Write]:
     with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
+        writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
         writer.writerow(names)
 
         def write(columns: Columns) -> None:
@@ -107,3 +117,11 @@ def _parquet_writer(path: Path, names: Sequence[str]) -> Iterator[Write]:
     finally:
         for writer in writers:
             writer.close()
+
+
+@contextmanager
+def _xlsx_writer(path: Path, names: Sequence[str]) -> Iterator[Write]:
+    book = Workbook()
+    append = book.add("table", names)
+    yield lambda columns: append(zip(*(column.tolist() for column in columns), strict=True))
+    book.save(path)

@@ -9,6 +9,7 @@ from latenttree.cli.commands import Transform
 from latenttree.cli.model_file import load_model
 from latenttree.cli.new_data import read_new_data
 from latenttree.cli.output_tables import (
+    NUMBER_TABLES,
     check_output,
     identifier_columns,
     refuse_impossible,
@@ -28,7 +29,7 @@ def run(asked: Transform) -> None:
     """Read the samples, and write their posteriors."""
     asked.events.check()
     out = asked.out
-    check_output(out, (".csv", ".npz", ".parquet"), asked.file)
+    check_output(out, NUMBER_TABLES, asked.file)
     fitted = load_model(asked.model, asked.threads)
     from latenttree.queries import answers_of  # loads much
 
