@@ -272,6 +272,8 @@ class Query:
     nodes: Annotated[
         list[str], typer.Argument(metavar="NAME...", help="Variables or hidden nodes to ask for.")
     ]
+    reading: NewTable
+    events: NewEvents
     given: Annotated[
         list[str] | None,
         typer.Option(
@@ -279,7 +281,17 @@ class Query:
             "a group as NAME=CODE+CODE. May be repeated."
         ),
     ] = None
+    table: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Ask for each sample of a file, given all its other columns: any file that score "
+            "takes; needs --out.",
+        ),
+    ] = None
+    out: Annotated[Path | None, _out(f"Answers of --table: {TABLES}.")] = None
     top: Annotated[int, typer.Option(min=1, help="Most values that are listed for a node.")] = 10
+    threads: Threads = None
     json: Annotated[bool, _json("query")] = False
 
 

@@ -15,7 +15,7 @@ from latenttree.cli.printing import new_console, print_file, print_notes
 from latenttree.cli.summary import supported
 from latenttree.io.treefile import NEWICK_SUFFIXES, load_tree
 from latenttree.phrases import counted
-from latenttree.plots.canvas import check_picture_path, save_figure
+from latenttree.plots.canvas import check_picture_path, new_figure, save_figure
 from latenttree.tree import Tree
 from latenttree.tree.matching import as_tree
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 MAX_DRAWN = 200  # nodes that are drawn without being asked
 MAX_SPLITS = 10  # of one tree alone that are listed
 MAX_NAMES = 12  # of a split
+MAX_COLORS = 8  # of groups in the picture
 WEAK = 0.15  # width of edges that the other tree has not
 
 
@@ -132,20 +133,30 @@ def _draw(console: Console, asked: Compare, found: TreeComparison) -> None:
 
 def _plot(asked: Compare, found: TreeComparison) -> None:
     """Both trees in one picture: edges that both have are wide, and groups of the tree of these
-    have the same colours on both sides."""
-    from latenttree.plots.canvas import new_figure
+    edges alone have the same colours on both sides."""
+    from matplotlib.legend import Legend
+
     from latenttree.plots.tree_figure import plot_tree
 
-    figure = new_figure((20, 10.5))
-    inner = found.first.internal_edges()
-    common = found.first.contract(inner[found.match[inner] < 0])
-    groups = common.cut(min(8, common.n_observed), signed=False)
-    colors = dict(zip(common.observed_names, map(str, groups.tolist()), strict=True))
+    figure, colors = new_figure((20, 10)), _colors(found)
     for i, (path, tree, match) in enumerate(
         ((asked.first, found.first, found.match), (asked.second, found.second, found.back))
     ):
         axes = figure.add_subplot(1, 2, i + 1)
         widths = np.where(match >= 0, 1.0, WEAK)
         plot_tree(tree, ax=axes, color_by=colors, support=widths, title=path.name)
-    figure.text(0.5, 0.01, "wide edges: splits that both trees have", ha="center")
+        for legend in axes.findobj(Legend):  # of support and of the numbers of groups
+            legend.remove()
+    note = "wide edges: splits that both trees have; colours: groups of the tree of these"
+    figure.text(0.5, 0.03, note, ha="center", fontsize=12)
+    figure.tight_layout(rect=(0, 0.04, 1, 1))
     save_figure(figure, asked.plot)
+
+
+def _colors(found: TreeComparison) -> dict[str, str]:
+    """Groups of the tree of all shared splits."""
+    inner = found.first.internal_edges()
+    is_shared = found.match[inner] >= 0
+    common = found.first.contract(inner[~is_shared])
+    groups = common.cut(min(MAX_COLORS, int(is_shared.sum()) + 1), signed=False)
+    return dict(zip(common.observed_names, map(str, groups.tolist()), strict=True))

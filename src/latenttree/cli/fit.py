@@ -13,8 +13,9 @@ from latenttree.cli.commands import Fit
 from latenttree.cli.json_output import print_json, tree_record
 from latenttree.cli.pictures import save_tree_picture
 from latenttree.cli.printing import new_console, print_file, print_notes
+from latenttree.cli.reading_record import record_of
 from latenttree.cli.summary import print_fit, shown_support
-from latenttree.cli.training_data import read_training, record_of
+from latenttree.cli.training_data import read_training
 from latenttree.data import Table
 from latenttree.errors import Caution
 from latenttree.io.treefile import check_tree_path, save_tree

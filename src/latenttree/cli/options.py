@@ -101,7 +101,8 @@ class TableOptions:
 
 @dataclass(frozen=True)
 class NewTable(TableOptions):
-    """How the file of new samples is read."""
+    """How the file of new samples is read. What training left out or used as weights is here too,
+    and its delimiter is the default."""
 
     handle_unknown: Annotated[
         Literal["missing", "error"] | None,
@@ -255,7 +256,13 @@ def _of_column(what: str) -> Any:
 class EventOptions:
     """Options of tables with a row for each event; as given, None or empty where left out."""
 
-    events: Annotated[bool, _of_events("The file has a row for each event.", "--events")] = False
+    events: Annotated[
+        bool | None,
+        _of_events(
+            "The file has a row for each event; as in training if left out.",
+            "--events/--no-events",
+        ),
+    ] = None
     sample: Annotated[str | None, _of_column("samples")] = None
     code: Annotated[str | None, _of_column("codes")] = None
     time: Annotated[str | None, _of_column("times")] = None
@@ -290,16 +297,16 @@ class EventOptions:
         values = {f.name: getattr(self, f.name) for f in fields(self)[1:] if f.name != "unknown"}
         return {f"--{name.replace('_', '-')}": value for name, value in values.items() if value}
 
-    def command_line(self) -> Iterator[str]:
-        """The options as they were written on the command line."""
+    def pairs(self) -> Iterator[tuple[str, ...]]:
+        """Flags with their values, as they were written on the command line."""
         if self.events:
-            yield "--events"
+            yield ("--events",)
         for flag, value in self.given().items():
             if value is True:
-                yield flag
+                yield (flag,)
                 continue
             for text in [value] if isinstance(value, str) else value:
-                yield from (flag, text)
+                yield flag, text
 
     def check(self) -> None:
         """Options of events are only given with ``--events``."""
@@ -312,6 +319,7 @@ class EventOptions:
 class TrainingEvents(EventOptions):
     """Options of the events that a model is learned from."""
 
+    events: Annotated[bool, _of_events("The file has a row for each event.", "--events")] = False
     binary: Annotated[
         bool,
         _of_events(
@@ -329,12 +337,14 @@ class TrainingEvents(EventOptions):
 
 @dataclass(frozen=True)
 class NewEvents(EventOptions):
-    """Options of events that are read with a model."""
+    """Options of events that are read with a model: those of training where left out, but for the
+    time span."""
 
     groups: Annotated[
         str | None,
         _of_events(
-            "As it was given to fit: codes outside of it do not count. The model has the groups.",
+            "Codes outside of it do not count. As in training if left out; the model has the "
+            "groups.",
             metavar="FILE[:CODE:GROUP]",
         ),
     ] = None

@@ -25,9 +25,16 @@ if TYPE_CHECKING:
 
 def run(asked: Query) -> None:
     """Ask the model, and print a table."""
+    if asked.table is not None:
+        from latenttree.cli.query_table import answer_table  # loads much
+
+        answer_table(asked, asked.table)
+        return
     fitted = load_model(asked.model, threads=1)
     from latenttree.cli.given import parse_given  # loads much
 
+    if asked.out is not None:
+        raise DataError("--out is for the answers of a table", "pass --table FILE too")
     record = parse_given(fitted, asked.given or [])
     _check_query(fitted, asked.nodes, record)
     log = _log_likelihood(fitted, record) if record else None

@@ -20,6 +20,7 @@ from latenttree.cli.output_tables import (
     table_writer,
 )
 from latenttree.cli.printing import new_console, new_progress, print_file, print_notes
+from latenttree.cli.reading_record import NewOptions
 from latenttree.cli.wording import in_words
 from latenttree.engine import resolve_jobs
 from latenttree.engine.arrays import Floats
@@ -31,11 +32,11 @@ if TYPE_CHECKING:
 
 def run(asked: Score) -> None:
     """Read the samples, print their scores, and write them where asked."""
-    asked.events.check()
     if asked.out is not None:
         check_output(asked.out, NUMBER_TABLES, asked.file)
     fitted = load_model(asked.model, asked.threads)
-    data = read_new_data(asked.file, fitted, asked.reading, asked.events, asked.weights)
+    options = NewOptions(asked.reading, asked.events, asked.weights, counts=True)
+    data = read_new_data(asked.file, fitted, options)
     logs = _log_likelihoods(fitted, data)
     if asked.out is not None:
         _write(data, logs, asked.out)
@@ -78,13 +79,10 @@ def _print(console: Console, record: Mapping[str, Any], data: NewData, out: Path
     console.print(f"mean log-likelihood   {record['mean_log_likelihood']:.6g}")
     console.print(f"BIC                   {record['bic']:.8g}")
     if record["n_impossible"]:
-        some = counted(record["n_impossible"], "sample")
-        one = record["n_impossible"] == 1
-        first = "it is" if one else "the first of them is"
         note = (
-            f"{some} {'has' if one else 'have'} probability zero under the model; {first} sample "
-            f"{record['first_impossible']}; fit with --smoothing above 0 to keep every value "
-            "possible"
+            f"{counted(record['n_impossible'], 'sample')} of probability zero under the model, the "
+            f"first of them sample {record['first_impossible']}; fit with --smoothing above 0 to "
+            "keep every value possible"
         )
         print_notes(console, [note])
     if out is not None:

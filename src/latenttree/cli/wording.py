@@ -15,7 +15,7 @@ from latenttree.errors import NO_VALUE, DataError, Option, Phrase, render
 SAME_NAMES = (
     "arity code color_by columns delimiter drop_constant family groups handle_unknown hidden "
     "ignore layout level max_iter max_lines memory_limit method min_count min_size min_support "
-    "missing observed_as_leaves refine roll_up sample search shape since smoothing support time "
+    "missing observed_as_leaves refine roll_up sample search since smoothing support time "
     "title tree until vocab weights"
 )
 FLAGS: Mapping[str, str] = {name: f"--{name.replace('_', '-')}" for name in SAME_NAMES.split()} | {
