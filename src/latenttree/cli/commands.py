@@ -383,7 +383,9 @@ class Simulate:
     ] = None
     variables: Annotated[int, typer.Option(min=1, help="Observed variables.")] = 9
     n: Annotated[int, typer.Option("-n", min=1, help="How many samples.")] = 1000
-    states: Annotated[int, typer.Option(min=1, help="States of a hidden variable.")] = 2
+    states: Annotated[
+        int | None, typer.Option(min=1, show_default="2", help="States of a hidden variable.")
+    ] = None
     categories: Annotated[
         int | None,
         typer.Option(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -63,7 +63,7 @@ def table_writer(path: Path, names: Sequence[str]) -> Iterator[Write]:
 
     ``.npz`` holds the arrays ``values`` (n, columns) and ``names``.
     """
-    forms = {
+    forms: dict[str, Callable[[Path, Sequence[str]], AbstractContextManager[Write]]] = {
         ".csv": partial(_text_writer, ","),
         ".tsv": partial(_text_writer, "\t"),
         ".npz": _npz_writer,

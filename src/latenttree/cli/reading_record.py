@@ -129,14 +129,14 @@ def events_as_in_training(events: NewEvents, known: Remembered) -> NewEvents:
     if not events.events or "--events" not in known:
         return events
     last = {flag: values[-1] for flag, values in known.items() if values}
-    names = {name: last.get(f"--{name}") for name in ("sample", "code", "time")}
-    given = {name: getattr(events, name) or value for name, value in names.items()}
     groups = last.get("--groups")
     if groups is not None and not map_file(groups).exists():
         groups = None  # the model has the groups: codes outside of them are merely unknown
     return replace(
         events,
-        **given,
+        sample=events.sample or last.get("--sample"),
+        code=events.code or last.get("--code"),
+        time=events.time or last.get("--time"),
         roll_up=events.roll_up or _roll_up(known),
         groups=events.groups or groups,
     )

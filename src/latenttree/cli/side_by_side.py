@@ -94,7 +94,8 @@ def _split(line: str) -> Line:
 
 def _aligned(left: Sequence[Line], right: Sequence[Line]) -> Iterator[tuple[str, str]]:
     """Texts side by side, so that lines with equal keys stand beside each other."""
-    keys = [[key for _, key in lines] for lines in (left, right)]
-    for _, a, b, c, d in SequenceMatcher(None, *keys, autojunk=False).get_opcodes():
+    one_keys, other_keys = ([key for _, key in lines] for lines in (left, right))
+    matcher = SequenceMatcher(None, one_keys, other_keys, autojunk=False)
+    for _, a, b, c, d in matcher.get_opcodes():
         for one, other in zip_longest(left[a:b], right[c:d], fillvalue=("", "")):
             yield one[0], other[0]

@@ -40,13 +40,17 @@ def run(asked: Simulate) -> None:
 def _draw(asked: Simulate) -> LatentTreeData:
     from latenttree.evaluation.datasets import make_latent_tree  # loads much
 
-    families = asked.family or ["categorical"]
+    gaussian = asked.hidden == "gaussian"
+    families = asked.family or ["gaussian" if gaussian else "categorical"]
     unknown = next((name for name in families if name not in SIMULATED), None)
     remedy = f"choose of {', '.join(SIMULATED)}"
-    check_option("family", unknown or families, unknown is None, remedy)
+    check_option("family", unknown, unknown is None, remedy)
+    if gaussian and asked.states not in (None, 1):
+        what = f"--states {asked.states}: hidden variables of a Gaussian tree have 1 dimension here"
+        raise DataError(what, "leave it out", value=asked.states, option="n_states")
     return make_latent_tree(
         asked.variables,
-        asked.states,
+        asked.states or (1 if gaussian else 2),
         asked.categories,
         shape=asked.shape,
         arity=asked.arity,
