@@ -25,6 +25,9 @@ DATA_FILES = (
 COLUMN_FILES = ".csv, .tsv, .parquet, .feather or .xlsx"
 EVENT_FILES = ".csv, .tsv, .parquet, .feather, .xlsx"
 
+LEAST_COUNT = 2
+"""Samples that have a word or a code at least, unless asked for more."""
+
 ModelFile = Annotated[Path, typer.Argument(help="A model that `fit` wrote: .ltree.")]
 DataFile = Annotated[
     Path,
@@ -128,7 +131,7 @@ class TrainingTable(TableOptions):
     weights: Weights = None
     min_count: Annotated[
         int, typer.Option(min=1, help="Drop words or codes that fewer samples have than this.")
-    ] = 2
+    ] = LEAST_COUNT
     drop_constant: Annotated[
         bool, typer.Option("--drop-constant", help="Leave out columns with a single value.")
     ] = False
@@ -349,11 +352,12 @@ class NewEvents(EventOptions):
         ),
     ] = None
     unknown: Annotated[
-        Literal["stop", "drop"],
+        Literal["stop", "drop"] | None,
         _of_events(
-            "Where more than a tenth of the events have codes that the model does not know."
+            "Where more than a tenth of the events have codes that the model does not know; stop "
+            "if left out, unless training dropped rare codes by --min-count."
         ),
-    ] = "stop"
+    ] = None
 
 
 def map_source(text: str) -> Any:

@@ -78,6 +78,7 @@ def _answers(
     n_jobs, answers = resolve_jobs(model.n_jobs), answers_of(model.model_, model.schema_)
     refuse_impossible(answers.log_likelihoods(evidence, n_jobs), start)
     states = [v for v, x in zip(nodes, values, strict=True) if x.kind == "states"]
-    known = dict(zip(states, answers.probabilities(evidence, states, n_jobs), strict=True))
+    found = answers.probabilities(evidence, states, n_jobs) if states else []
+    known = dict(zip(states, found, strict=True))
     parts = [known[v] if v in known else expectations(model, evidence, v, n_jobs) for v in nodes]
     return np.concatenate(parts, axis=1)

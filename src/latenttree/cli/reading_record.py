@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from latenttree.cli.options import (
+    LEAST_COUNT,
     EventOptions,
     NewEvents,
     NewTable,
@@ -36,6 +37,8 @@ Remembered = Mapping[str, Sequence[str]]
 def record_of(events: TrainingEvents, table: TrainingTable) -> tuple[str, ...]:
     """A note on how data were read, for a model to keep; none where no option says."""
     pairs = option_pairs(events, table, table.weights)
+    if table.min_count != LEAST_COUNT:
+        pairs.append(("--min-count", str(table.min_count)))
     return (RECORD + _written(pairs),) if pairs else ()
 
 
@@ -91,11 +94,11 @@ class NewOptions:
         return self.events is not None and bool(self.events.events)
 
     def cells_as_in_training(self, known: Remembered, suffix: str) -> NewOptions:
-        """With the delimiter of training, and how its events were read, where none are given; a
-        .tsv has tabs."""
+        """With the delimiter of training, for a file whose name does not tell it, and how its
+        events were read, where none are given."""
         table, events = self.table, self.events
         marks = known.get("--delimiter", ())
-        if table.delimiter is None and marks and suffix != ".tsv":
+        if table.delimiter is None and marks and suffix in (".csv", ".txt"):
             table = replace(table, delimiter=marks[0])
         if events is not None:
             events = events_as_in_training(events, known)
@@ -132,8 +135,10 @@ def events_as_in_training(events: NewEvents, known: Remembered) -> NewEvents:
     groups = last.get("--groups")
     if groups is not None and not map_file(groups).exists():
         groups = None  # the model has the groups: codes outside of them are merely unknown
+    left_out_rare = "drop" if "--min-count" in known else None
     return replace(
         events,
+        unknown=events.unknown or left_out_rare,
         sample=events.sample or last.get("--sample"),
         code=events.code or last.get("--code"),
         time=events.time or last.get("--time"),

@@ -42,6 +42,7 @@ SPECIAL: Mapping[tuple[str, Any], str] = {
 
 PHRASES: Mapping[str, str] = {
     "drop column": "leave it out by --ignore NAME",
+    "figures of fit": "`latenttree show --json` has all figures",
     "keep all samples": "",
     "make categorical": "write it as a word",
     "map columns": " FILE:CODE:TARGET",
