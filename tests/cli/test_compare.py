@@ -82,11 +82,12 @@ def test_compare(tmp_path: Path) -> None:
 DRAWN = """\
 one          two
 h1           h1
-├── c        ├── b
-├── d        ├── d
 ├── h0 *     ├── h0 *
 │   ├── a    │   ├── a
-│   └── b    │   └── c
+             │   └── c
+│   └── b    ├── b
+├── c
+├── d        ├── d
 └── h2 [1]   └── h2 [1]
     ├── e        ├── e
     └── f        └── f"""

@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from itertools import zip_longest
-from typing import Literal
 
 import numpy as np
 
 from latenttree.cli.terminal import can_print
+from latenttree.engine.arrays import Ints
 from latenttree.evaluation.comparison import TreeComparison
 from latenttree.tree import Tree
+from latenttree.tree.drawing import MARKS
 from latenttree.tree.split_keys import BranchKeys
-
-KEY = "\0"
-"""Between what is drawn of a node and the key by which lines are aligned."""
 
 GAP = "   "
 BOX = "\u251c\u2500\u2514\u2502"
+
+ROOT = "\0root"
+"""Key of the nodes that the trees hang from."""
 
 Line = tuple[str, str]
 """What is drawn, and the key."""
@@ -29,13 +30,11 @@ def side_by_side(found: TreeComparison, heads: Sequence[str], width: int) -> lis
 
     Behind an inner node stands the number of the split of the edge above it, the same in both
     trees, or ``*`` where the other tree has it not."""
-    roots = matching_roots(found)
-    numbers = _numbers(found)
+    trees, marks = (found.first, found.second), _numbers(found)
+    order, _, _ = max(trees, key=lambda tree: tree.n_edges).edge_intervals()
     columns = [
-        [(head, ""), *_drawn(tree, root, own)]
-        for head, tree, root, own in zip(
-            heads, (found.first, found.second), roots, numbers, strict=True
-        )
+        [(head, ""), *_drawn(tree, root, own, np.argsort(order))]
+        for head, tree, root, own in zip(heads, trees, matching_roots(found), marks, strict=True)
     ]
     left, right = ([text for text, _ in column] for column in columns)
     if max(map(len, left)) + len(GAP) + max(map(len, right)) > width:
@@ -74,22 +73,35 @@ def _numbers(found: TreeComparison) -> tuple[list[str], list[str]]:
     return first, second
 
 
-def _drawn(tree: Tree, root: int, marks: Sequence[str]) -> list[Line]:
-    """The lines of a tree, with keys: names of observed nodes, marks of shared splits."""
-    above = tree.parent_edges(root).tolist()
-    notes = {}
-    for v, e in enumerate(above):
-        mark = marks[e] if e >= 0 else ""
-        key = tree.names[v] if v < tree.n_observed else mark.replace("*", "") or f"{KEY}{v}"
-        notes[v] = f"{mark}{KEY}{key}"
-    style: Literal["unicode", "ascii"] = "unicode" if can_print(BOX) else "ascii"
-    text = tree.draw(root=root, style=style, notes=notes)
-    return [_split(line) for line in text.splitlines()]
+def _drawn(tree: Tree, root: int, marks: Sequence[str], rank: Ints) -> list[Line]:
+    """The lines of a tree, branches in the order of the least `rank` of their observed nodes. Keys
+    are marks of shared splits, else names of observed nodes."""
+    style = MARKS["unicode" if can_print(BOX) else "ascii"]
+    above, children = tree.parent_edges(root).tolist(), _children(tree, root, rank)
+    lines: list[Line] = []
+    stack = [("", "", root)]
+    while stack:
+        head, margin, v = stack.pop()
+        mark = marks[above[v]] if above[v] >= 0 else ""
+        own = tree.names[v] if v < tree.n_observed else f"\0{v}"  # a key that no other line has
+        own = ROOT if v == root else own
+        lines.append((f"{head}{tree.names[v]} {mark}", own if mark in ("", "*") else mark))
+        for i, u in enumerate(reversed(children[v])):
+            first, below = style[1::2] if i == 0 else style[::2]
+            stack.append((margin + first, margin + below, u))
+    return [(text.rstrip(), key) for text, key in lines]
 
 
-def _split(line: str) -> Line:
-    text, _, key = line.partition(KEY)
-    return text.rstrip(), key
+def _children(tree: Tree, root: int, rank: Ints) -> list[list[int]]:
+    """Of each node, by the least rank of the observed nodes in their branches."""
+    parents, order = tree.rooted(root)
+    least = np.full(tree.n_nodes, tree.n_observed)
+    least[: tree.n_observed] = rank
+    children: list[list[int]] = [[] for _ in range(tree.n_nodes)]
+    for v in order[:0:-1].tolist():
+        least[parents[v]] = min(least[parents[v]], least[v])
+        children[int(parents[v])].append(v)
+    return [sorted(some, key=lambda v: int(least[v])) for some in children]
 
 
 def _aligned(left: Sequence[Line], right: Sequence[Line]) -> Iterator[tuple[str, str]]:
