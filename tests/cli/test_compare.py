@@ -105,9 +105,20 @@ def test_what_is_shared_stands_side_by_side() -> None:
 def test_variables_of_one_tree_alone(tmp_path: Path) -> None:
     edges = [(0, 5), (1, 5), (2, 6), (3, 6), (4, 6), (5, 6)]
     first, second = files(tmp_path, Tree.build("abcdz", edges, [1.0] * 6))
-    assert "3 variables of one tree alone left out" in accepted("compare", first, second)
+    assert "note: without 3 variables of one tree alone" in accepted("compare", first, second)
     save_tree(second, Tree.build("xyz", [(0, 3), (1, 3), (2, 3)], [1.0] * 3))
     assert "have 0 variables in common" in refused("compare", first, second)
+
+
+def test_edges_of_little_support(tmp_path: Path) -> None:
+    first, second = files(tmp_path, FIRST)
+    weak = np.ones(FIRST.n_edges)
+    weak[FIRST.internal_edges()[0]] = 0.2
+    save_tree(first, FIRST.with_evidence(support=weak))
+    output = accepted("compare", first, second)
+    assert "note: without 1 inner edge of little support in the first; --min-support 0" in output
+    assert "distance 1 " in output
+    assert "distance 0 " in accepted("compare", first, second, "--min-support", "0")
 
 
 def test_models_newick_and_pictures(fitted: Path, tmp_path: Path) -> None:

@@ -51,9 +51,9 @@ JSON_KEYS: Mapping[str, str] = {
     "describe": "node, hidden, described_by, states, shares, variables (name, bits, direction, "
     "labels, values), nearest_hidden (name, bits)",
     "groups": "groups, lists of variables",
-    "compare": "first, second (file, n_hidden, n_inner_edges), robinson_foulds, normalized, "
-    "group_agreement, n_left_out, shared, only_first, only_second, lists of the smaller sides of "
-    "splits",
+    "compare": "first, second (file, n_hidden, n_inner_edges, n_contracted), robinson_foulds, "
+    "normalized, group_agreement, n_left_out, shared, only_first, only_second, lists of the "
+    "smaller sides of splits",
     "query": "given, log_likelihood, answers (node, family, values, given, without)",
     "score": "n_samples, weight, mean_log_likelihood, bic, n_parameters, n_impossible, "
     "first_impossible, notes",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,13 +35,13 @@ def run(asked: Compare) -> None:
     check_picture_path(asked.plot)
     from latenttree.evaluation.comparison import compare_trees  # loads much
 
-    trees = [supported(tree, asked.min_support) for tree in _trees(asked.first, asked.second)]
-    found = compare_trees(*trees)
-    n_left_out = sum(tree.n_observed for tree in trees) - 2 * found.first.n_observed
+    trees = _trees(asked.first, asked.second)
+    found = compare_trees(*(supported(tree, asked.min_support) for tree in trees))
+    record = _record(asked, found, trees)
     if asked.json:
-        print_json(_record(asked, found, n_left_out))
+        print_json(record)
     else:
-        _print(new_console(), asked, found, n_left_out)
+        _print(new_console(), asked, found, record)
     if asked.plot is not None:
         _plot(asked, found)
         if not asked.json:
@@ -57,7 +58,7 @@ def _trees(first: Path, second: Path) -> list[Tree]:
     return trees
 
 
-def _record(asked: Compare, found: TreeComparison, n_left_out: int) -> dict[str, Any]:
+def _record(asked: Compare, found: TreeComparison, trees: Sequence[Tree]) -> dict[str, Any]:
     from latenttree.evaluation.comparison import smaller_sides
     from latenttree.evaluation.metrics import group_rand_index
 
@@ -68,31 +69,35 @@ def _record(asked: Compare, found: TreeComparison, n_left_out: int) -> dict[str,
         ("only_second", found.second, other[found.back[other] < 0]),
     )
     return {
-        "first": _about(asked.first, found.first),
-        "second": _about(asked.second, found.second),
+        "first": _about(asked.first, found.first, trees[0], asked.min_support),
+        "second": _about(asked.second, found.second, trees[1], asked.min_support),
         "robinson_foulds": found.distance,
         "normalized": found.normalized,
         "group_agreement": group_rand_index(found.first, found.second),
-        "n_left_out": n_left_out,
+        "n_left_out": sum(tree.n_observed for tree in trees) - 2 * found.first.n_observed,
         **{name: smaller_sides(tree, edges) for name, tree, edges in sides},
     }
 
 
-def _about(path: Path, tree: Tree) -> dict[str, Any]:
-    n_inner = len(tree.internal_edges())
-    return {"file": str(path), "n_hidden": tree.n_hidden, "n_inner_edges": n_inner}
+def _about(path: Path, tree: Tree, whole: Tree, min_support: float) -> dict[str, Any]:
+    """`tree` is what is compared of the `whole`."""
+    return {
+        "file": str(path),
+        "n_hidden": tree.n_hidden,
+        "n_inner_edges": len(tree.internal_edges()),
+        "n_contracted": whole.n_edges - supported(whole, min_support).n_edges,
+    }
 
 
-def _print(console: Console, asked: Compare, found: TreeComparison, n_left_out: int) -> None:
-    record = _record(asked, found, n_left_out)
+def _print(
+    console: Console, asked: Compare, found: TreeComparison, record: Mapping[str, Any]
+) -> None:
     for name in ("first", "second"):
         about = record[name]
         hidden = counted(about["n_hidden"], "hidden variable")
         inner = counted(about["n_inner_edges"], "inner edge")
         print_file(console, f"{name:<6} {hidden}, {inner}", about["file"])
-    if n_left_out:
-        some = counted(n_left_out, "variable")
-        print_notes(console, [f"{some} of one tree alone left out of the comparison"])
+    _print_omissions(console, record)
     n_shared, distance = len(record["shared"]), record["robinson_foulds"]
     console.print(
         f"shared inner splits {n_shared}; Robinson-Foulds distance {distance} "
@@ -109,6 +114,18 @@ def _print(console: Console, asked: Compare, found: TreeComparison, n_left_out: 
     n_nodes = max(found.first.n_nodes, found.second.n_nodes)
     if n_nodes <= MAX_DRAWN if asked.draw is None else asked.draw:
         _draw(console, asked, found)
+
+
+def _print_omissions(console: Console, record: Mapping[str, Any]) -> None:
+    notes = [
+        f"without {counted(record[name]['n_contracted'], 'inner edge')} of little support in the "
+        f"{name}; --min-support 0 keeps all"
+        for name in ("first", "second")
+        if record[name]["n_contracted"]
+    ]
+    if record["n_left_out"]:
+        notes.append(f"without {counted(record['n_left_out'], 'variable')} of one tree alone")
+    print_notes(console, notes)
 
 
 def _print_splits(console: Console, name: str, splits: list[list[str]]) -> None:

@@ -135,10 +135,10 @@ def events_as_in_training(events: NewEvents, known: Remembered) -> NewEvents:
     groups = last.get("--groups")
     if groups is not None and not map_file(groups).exists():
         groups = None  # the model has the groups: codes outside of them are merely unknown
-    left_out_rare = "drop" if "--min-count" in known else None
+    if events.unknown is None and "--min-count" in known:
+        events = replace(events, unknown="drop")
     return replace(
         events,
-        unknown=events.unknown or left_out_rare,
         sample=events.sample or last.get("--sample"),
         code=events.code or last.get("--code"),
         time=events.time or last.get("--time"),

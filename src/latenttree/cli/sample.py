@@ -13,6 +13,7 @@ from latenttree.cli.model_file import load_model
 from latenttree.cli.output_tables import TABLES, check_output, table_writer
 from latenttree.cli.printing import new_console, new_progress, print_file
 from latenttree.engine import blocks
+from latenttree.phrases import counted
 
 if TYPE_CHECKING:
     from latenttree.estimator import LatentTree
@@ -30,7 +31,11 @@ def run(asked: Sample) -> None:
     with new_progress().stage("drawing"), table_writer(asked.out, names) as write:
         for observed, values in _draws(fitted, asked.n, asked.seed):
             write(columns_of(schema, observed) + (list(values.T) if hidden else []))
-    print_file(new_console(), f"{asked.n:,} samples of {len(names):,} variables", asked.out)
+    print_file(
+        new_console(),
+        f"{counted(asked.n, 'sample')} of {counted(len(names), 'variable')}",
+        asked.out,
+    )
 
 
 def _draws(model: LatentTree, n: int, seed: int) -> Iterator[tuple[Filled, NDArray[Any]]]:

@@ -21,6 +21,7 @@ from latenttree.data.schema.rows import Rows
 from latenttree.engine import resolve_jobs
 from latenttree.engine.arrays import Floats
 from latenttree.errors import DataError
+from latenttree.phrases import counted
 
 if TYPE_CHECKING:
     from latenttree.queries import Answers
@@ -45,7 +46,7 @@ def run(asked: Transform) -> None:
     with new_progress().stage("posteriors"), table_writer(out, [*ids, *names]) as write:
         for start, values in parts:
             write([*(c[start : start + len(values)] for c in columns), *values.T])
-    print_file(console, f"{len(data):,} samples x {len(names):,} posterior values", out)
+    print_file(console, f"{counted(len(data), 'sample')} x {len(names):,} posterior values", out)
 
 
 def _posteriors(
