@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from latenttree.cli.new_data import NewData
+from latenttree.cli.new_samples import NewData
 from latenttree.data import Schema
 from latenttree.data.values import TRAITS
 from latenttree.engine.arrays import Bools

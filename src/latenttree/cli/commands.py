@@ -102,7 +102,7 @@ class Fit:
         Path,
         typer.Argument(
             help=f"Data: {DATA_FILES}; with --events a table with a row for each event: "
-            f"{EVENT_FILES}, and .csv.gz, .csv.xz."
+            f"{EVENT_FILES}, and .csv.gz, .csv.xz. '-' for standard input."
         ),
     ]
     out: Annotated[Path, _out("Model: .ltree. The tree alone: .json or .nwk.")]

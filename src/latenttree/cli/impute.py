@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from latenttree.cli.columns import count_gaps, filled_columns
 from latenttree.cli.commands import Impute
 from latenttree.cli.model_file import load_model
-from latenttree.cli.new_data import NewData, read_new_data
+from latenttree.cli.new_data import read_new_data
+from latenttree.cli.new_samples import NewData
 from latenttree.cli.output_tables import TABLES, check_output, refuse_impossible, table_writer
 from latenttree.cli.printing import new_console, new_progress, print_file, print_notes
 from latenttree.cli.reading_record import NewOptions

@@ -8,24 +8,19 @@ warning, or are refused (``--handle-unknown``).
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from numpy.typing import NDArray
-
-from latenttree.cli.options import NewEvents
+from latenttree.cli.new_events import read_new_events
+from latenttree.cli.new_samples import NewData
 from latenttree.cli.reading_record import NewOptions, remembered
 from latenttree.cli.training_data import check_excluded
 from latenttree.data import Schema
 from latenttree.data.checks import N_SHOWN, listing
 from latenttree.data.files import docword
 from latenttree.data.files.boundary import reading
-from latenttree.data.files.csv_batches import (
-    coded_texts,
-    text_array,
-)
 from latenttree.data.files.csv_cells import Roles, weights_of_texts
 from latenttree.data.files.formats import COLUMN_FILES, FileFormat, cell_delimiter, known_format
 from latenttree.data.files.standard_input import stored
@@ -33,50 +28,12 @@ from latenttree.data.files.text import check_file, suffix_of
 from latenttree.data.schema.new_files import CsvCells, read_cells, rows_of_cells
 from latenttree.data.schema.rows import Rows
 from latenttree.data.schema.unseen import HandleUnknown, Unseen
-from latenttree.data.table import Table, sparse_binary_table
+from latenttree.data.table import Table
 from latenttree.data.weights import check_weights
-from latenttree.engine.arrays import Floats
 from latenttree.errors import DataError
 
 if TYPE_CHECKING:
     from latenttree.estimator import LatentTree
-
-MOST_UNKNOWN = 0.1  # share of the occurrences whose codes a model may not know
-
-
-class UnknownCodes(DataError):
-    """Too many events have codes that the model does not know: a command ends with exit code 1."""
-
-    exit_code = 1
-
-
-@dataclass(frozen=True, eq=False)
-class NewData:
-    """Samples of a file in the codes of a model.
-
-    Attributes
-    ----------
-    rows : codes and numbers of the samples.
-    cells : the texts of a .csv, else None.
-    frame : the columns of a file like a .parquet, else None.
-    samples : identifiers of the samples of events, else None.
-    notes : what was left out.
-    weights : (n,) how often each row counts, where asked for.
-    """
-
-    rows: Rows
-    cells: CsvCells | None = None
-    frame: Any = None
-    samples: NDArray[Any] | None = None
-    notes: tuple[str, ...] = ()
-    weights: Floats | None = None
-
-    def __len__(self) -> int:
-        return self.rows.n_samples
-
-    def texts(self) -> CsvCells | None:
-        """The cells of a file with named columns, None of others."""
-        return self.cells if self.frame is None else _cells_of_frame(self.frame)
 
 
 def read_new_data(
@@ -95,7 +52,7 @@ def read_new_data(
     _check_columns(options, file_format, path)
     if file_format is None:
         assert found.events is not None
-        data = _read_events(path, model, found.events, found.table.separator, unused)
+        data = read_new_events(path, model, found.events, found.table.separator, unused)
     else:
         with reading(path):
             if file_format.header is not None:
@@ -203,16 +160,6 @@ class _Samples:
         return variables
 
 
-def _cells_of_frame(frame: Any) -> CsvCells:
-    """The texts that a .csv of the same table would have."""
-
-    def text(value: Any) -> str:
-        return "" if value is None or value != value else str(value)
-
-    columns = (text_array(list(map(text, column.to_pylist()))) for column in frame.columns)
-    return CsvCells(tuple(frame.column_names), *zip(*map(coded_texts, columns), strict=True))
-
-
 def _check_names(header: Sequence[str], wanted: Sequence[str], schema: Schema, file: str) -> None:
     present, known = set(header), set(schema.input_names)
     absent = [name for name in wanted if name not in present]
@@ -228,65 +175,3 @@ def _check_names(header: Sequence[str], wanted: Sequence[str], schema: Schema, f
         what = f"{file} has columns that the model does not know: {listing(unknown)}"
         remedy = f"drop them, or leave them out here: {options}"
         raise DataError(what, remedy, column=unknown[0], path=file)
-
-
-# ---- events ----------------------------------------------------------------------------
-
-
-def _read_events(
-    path: Path,
-    model: LatentTree,
-    options: NewEvents,
-    separator: str | None,
-    unused: Collection[str],
-) -> NewData:
-    """Events in the codes of a model; codes that it does not know are counted and left out."""
-    from latenttree.data.events.read import read_events  # loads much
-    from latenttree.data.events.report import NothingLeft
-
-    schema = model.schema_
-    codes, groups = _codes(schema)
-    arguments = options.arguments() | {"delimiter": separator}
-    try:
-        events = read_events(path, codes=codes, **arguments)
-    except NothingLeft as error:
-        _check_unknown(error.report, model, options)
-        raise
-    _check_unknown(events.report, model, options)
-    if groups is None:
-        rows = schema.rows(sparse_binary_table(events.names, events.matrix), unused=unused)
-    else:
-        blocks = {name: events.matrix[:, columns] for name, columns in groups.items()}
-        rows = schema.rows(blocks, unused=unused)
-    return NewData(rows, samples=events.samples, notes=events.notes)
-
-
-def _check_unknown(report: Mapping[str, Any], model: LatentTree, options: NewEvents) -> None:
-    """Raise where more than `MOST_UNKNOWN` of the occurrences have codes outside the model."""
-    unknown = report["outside_codes"]
-    total = unknown["pairs"] + report.get("pairs", 0)
-    if options.unknown == "drop" or unknown["pairs"] <= MOST_UNKNOWN * total:
-        return
-    most = ", ".join(f"{code!r} ({n:,})" for code, n in unknown["examples"].items())
-    again = "give --roll-up and --groups with which the codes become those of the model"
-    raise UnknownCodes(
-        f"{unknown['pairs']:,} of {total:,} occurrences ({unknown['pairs'] / total:.0%}) have "
-        f"codes that the model does not know, most often {most}",
-        f"{again}, or go on without them by --unknown drop",
-        value=next(iter(unknown["examples"]), None),
-    )
-
-
-def _codes(schema: Schema) -> tuple[list[str], dict[str, slice] | None]:
-    """The codes that a model knows, and those of each group; None where it has no groups."""
-    found = schema.event_codes()
-    if found is not None:
-        return found
-    names = (name for v, name in enumerate(schema.names) if not schema.codes_of(v))
-    name = next(names)
-    raise DataError(
-        "--events is for models that were learned with --events, of codes that are there "
-        f"or not; in this one {name!r} is something else",
-        "name a file with a row for each sample",
-        node=name,
-    )

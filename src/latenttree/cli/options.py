@@ -33,7 +33,7 @@ DataFile = Annotated[
     Path,
     typer.Argument(
         help=f"Samples: {DATA_FILES} (empty cells are missing values); with --events a table with "
-        f"a row for each event: {EVENT_FILES}, and .csv.gz, .csv.xz."
+        f"a row for each event: {EVENT_FILES}, and .csv.gz, .csv.xz. '-' for standard input."
     ),
 ]
 Threads = Annotated[int | None, typer.Option(min=1, help="Threads; all cores if left out.")]

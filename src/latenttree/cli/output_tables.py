@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.cli.new_data import NewData
+from latenttree.cli.new_samples import NewData
 from latenttree.engine.arrays import Floats
 from latenttree.errors import DataError
 from latenttree.io.atomic import check_target, replacing
@@ -30,7 +30,7 @@ def check_output(path: Path, suffixes: Sequence[str], source: Path | None = None
     """Raise, before the work is done, where a table cannot be written."""
     problem = "the name {} does not tell how to write a table"
     check_target(path, suffixes, problem, f"end it in {' or '.join(suffixes)}")
-    if source is not None and path.exists() and path.samefile(source):
+    if source is not None and path.exists() and source.exists() and path.samefile(source):
         raise DataError(f"{path} is the file that is read", "write to another", path=str(path))
 
 

@@ -12,7 +12,8 @@ from rich.console import Console
 from latenttree.cli.commands import Score
 from latenttree.cli.json_output import print_json
 from latenttree.cli.model_file import load_model
-from latenttree.cli.new_data import NewData, read_new_data
+from latenttree.cli.new_data import read_new_data
+from latenttree.cli.new_samples import NewData
 from latenttree.cli.output_tables import (
     NUMBER_TABLES,
     check_output,
