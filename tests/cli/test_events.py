@@ -120,29 +120,42 @@ def test_codes_that_the_model_does_not_know(events: Path, tmp_path: Path) -> Non
     parents = write_csv(tmp_path / "m.csv", ["c", "g"], pairs + [[name, name] for name in names])
     options = ["--no-search", "--no-refine", "--threads", "1"]
     accepted("fit", both, "--events", "-o", model, "--roll-up", parents, *options)
+    forgetful = tmp_path / "forgetful.ltree"
+    fitted = lt.load(model)
+    fitted.diagnostics_.messages = []  # as of a fit in Python
+    fitted.save(forgetful)
     for file in (both, events):  # of the second no code is known
-        result = run("score", model, file, "--events", "-o", out)
+        result = run("score", forgetful, file, "--events", "-o", out)
         assert result.exit_code == 1
         assert re.search(r"error: [\d,]+ of [\d,]+ occurrences \(\d+%\) have codes", result.stderr)
         assert "most often '" in result.stderr
-        assert f"fitted with --events --roll-up {parents}: give --roll-up" in result.stderr
+        assert "give --roll-up and --groups with which the codes become" in result.stderr
         assert "--unknown drop" in result.stderr
         assert not out.exists()
-    output = accepted("score", model, both, "--events", "-o", out, "--unknown", "drop")
+    output = accepted("score", forgetful, both, "--events", "-o", out, "--unknown", "drop")
     assert "codes that the model does not know left out" in output
-    accepted("score", model, both, "--events", "-o", out, "--roll-up", parents)
+    accepted("score", forgetful, both, "--events", "-o", out, "--roll-up", parents)
+    output = accepted("score", model, both)
+    assert f"note: read as in training: --events --roll-up {parents}" in output
+    parents.rename(tmp_path / "elsewhere.csv")
+    assert f"fitted with --roll-up {parents}, and no such file is here" in refused(
+        "score", model, both
+    )
+    accepted("score", model, both, "--roll-up", tmp_path / "elsewhere.csv")
 
 
-def test_groups_are_given_again(events: Path, tmp_path: Path) -> None:
+def test_groups_are_those_of_training(events: Path, tmp_path: Path) -> None:
     """Codes outside the map, which fit left out, are then no surprise."""
     model = tmp_path / "model.ltree"
     pairs = [[code, group] for code, _, group in read_csv(events.parent / "map.csv")[1]]
     few = write_csv(tmp_path / "few.csv", ["c", "g"], [p for p in pairs if p[1] < "G2"])
     options = ["--no-search", "--no-refine", "--threads", "1"]
     accepted("fit", events, "--events", "-o", model, "--groups", few, *options)
-    assert run("score", model, events, "--events").exit_code == 1
+    assert "outside the map --groups" in accepted("score", model, events)
+    few.rename(tmp_path / "elsewhere.csv")
+    assert run("score", model, events).exit_code == 1
     assert "outside the map --groups" in accepted(
-        "score", model, events, "--events", "--groups", few
+        "score", model, events, "--groups", tmp_path / "elsewhere.csv"
     )
 
 

@@ -57,18 +57,22 @@ def test_columns_that_are_ignored(frame: pd.DataFrame, tmp_path: Path) -> None:
     assert run("fit", plain, "-o", again, *options[len(aside) :]).exit_code == 0
     np.testing.assert_array_equal(lt.load(again).tree_.edges, lt.load(model).tree_.edges)
 
-    line = refused("transform", model, path, "-o", out)
-    assert "does not know: 'id', 'w', 'first seen'" in line
-    assert "--ignore id --ignore w --ignore 'first seen'" in line
-    for command in ("score", "transform", "impute"):
-        result = run(command, model, path, "-o", out, *aside, "--ignore", "w")
-        assert result.exit_code == 0, result.output + result.stderr
+    frame.assign(other=1).to_csv(plain, index=False)
+    line = refused("transform", model, plain, "-o", out)
+    assert "does not know: 'other'; drop them, or leave them out here: --ignore other" in line
+    for options in ([], [*aside, "--ignore", "w"]):
+        for command in ("score", "transform", "impute"):
+            result = run(command, model, path, "-o", out, *options)
+            assert result.exit_code == 0, result.output + result.stderr
     pd.testing.assert_frame_equal(pd.read_csv(out), frame)  # no gaps: as it was
     repeated = frame.loc[frame.index.repeat(frame["w"]), NAMES]
     repeated.to_csv(plain, index=False)
     weighed = run("score", model, path, *aside, "--weights", "w").output.splitlines()
     assert weighed[0] == "samples               4,000 (weight 3,999)"
     assert weighed[1:] == run("score", model, plain).output.splitlines()[1:]
+    again_weighed = run("score", model, path).output.splitlines()
+    note = "note: read as in training: --weights w --ignore id --ignore 'first seen'"
+    assert again_weighed == [note, *weighed]
 
 
 def test_only_columns_are_ignored(tmp_path: Path, fitted: Path) -> None:

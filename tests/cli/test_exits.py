@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import warnings
@@ -10,12 +11,14 @@ from pathlib import Path
 import pytest
 from tests.cli.commands import (
     TREE,
+    accepted,
     run,
 )
 from typer import Exit
 
 from latenttree import __version__
 from latenttree.cli import exits
+from latenttree.cli.commands import COMMANDS
 from latenttree.io.treefile import save_tree
 
 
@@ -53,3 +56,24 @@ def test_installed_command_and_closed_pipe(tmp_path: Path) -> None:
     done = subprocess.run(f"{command} | head -1", shell=True, capture_output=True, text=True)
     assert "4 observed variables" in done.stdout
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(("typed", "offered"), [("to", "topics"), ("fit --st", "--states")])
+def test_shell_completion(typed: str, offered: str) -> None:
+    words = f"latenttree {typed}"
+    setting = {
+        "_LATENTTREE_COMPLETE": "complete_bash",
+        "COMP_WORDS": words,
+        "COMP_CWORD": str(len(words.split()) - 1),
+    }
+    code = "import sys; sys.argv[0] = 'latenttree'; from latenttree.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=os.environ | setting, capture_output=True, text=True
+    )
+    assert offered in done.stdout.split()
+
+
+def test_every_command_shows_an_example() -> None:
+    for options in COMMANDS:
+        name = options.__name__.lower()
+        assert f"Example: latenttree {name}" in accepted(name, "--help")

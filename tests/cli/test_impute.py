@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pandas as pd
 from tests.cli.commands import (
     NAMES,
+    accepted,
     as_records,
     bits,
     read_csv,
@@ -51,3 +53,11 @@ def test_columns_dropped_in_training_may_come_or_stay_away(tmp_path: Path) -> No
     out = tmp_path / "filled.csv"
     assert run("impute", model, path, "-o", out).exit_code == 0
     assert read_csv(out) == read_csv(path)
+
+
+def test_models_of_files_fill_dataframes(fitted: Path, gaps: Path, tmp_path: Path) -> None:
+    out = tmp_path / "filled.csv"
+    accepted("impute", fitted, gaps, "-o", out)
+    found = lt.load(fitted).impute(pd.read_csv(gaps))
+    assert list(found.columns) == NAMES[::-1]
+    pd.testing.assert_frame_equal(found, pd.read_csv(out))

@@ -47,7 +47,7 @@ def test_query_without_evidence_lists_the_most_probable_values(fitted: Path) -> 
     high = lt.load(fitted).marginal("a0").max()
     assert lines[0] == ["node", "value", "P"]
     assert lines[1][2] == f"{high:.4f}"
-    assert lines[2] == ["1 others", f"{1 - high:.4f}"]
+    assert lines[2] == ["1 other", f"{1 - high:.4f}"]
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ def test_impossible_samples(tmp_path: Path) -> None:
     model.save(path)
     new = write_csv(tmp_path / "new.csv", ["x0", "x1", "x2"], [[1, 1, 1], [0, 1, ""]])
     scored = run("score", path, new)
-    assert "1 samples have probability zero under the model, the first of them sample 2" in (
+    assert "1 sample of probability zero under the model, the first of them sample 2" in (
         scored.output
     )
     for command in ("transform", "impute"):

@@ -89,6 +89,7 @@ LIBRARY_ONLY = {
     "codes",
     "distances",
     "keep_distances",
+    "labels",
     "max_depth",
     "n_dims",
     "names",

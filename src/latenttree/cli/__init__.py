@@ -28,7 +28,6 @@ app = typer.Typer(
     help="Learn latent tree models: which hidden variables a table has, the tree over them, and "
     "every probability.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -60,10 +59,15 @@ def _command(options: type) -> Callable[..., None]:
         import_module(f"{__name__}.{options.__name__.lower()}").run(from_flat(options, given))
 
     parameters = list(flat_parameters(options))
-    run.__doc__ = options.__doc__
+    run.__doc__ = _in_paragraphs(options.__doc__ or "")
     run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {p.name: p.annotation for p in parameters}
     return run
+
+
+def _in_paragraphs(text: str) -> str:
+    """A docstring without its line breaks, but for those between paragraphs."""
+    return "\n\n".join(" ".join(part.split()) for part in text.split("\n\n"))
 
 
 for _options in COMMANDS:

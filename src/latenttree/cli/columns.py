@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from latenttree.cli.new_data import NewData
+from latenttree.cli.new_samples import NewData
 from latenttree.data import Schema
 from latenttree.data.values import TRAITS
 from latenttree.engine.arrays import Bools
@@ -75,9 +75,12 @@ def missing_mask(schema: Schema, data: NewData, v: int) -> Bools:
     return np.isnan(values)
 
 
-def filled_columns(schema: Schema, data: NewData, filled: Filled) -> tuple[list[str], Columns]:
+def filled_columns(
+    schema: Schema, data: NewData, filled: Filled, as_texts: bool = True
+) -> tuple[list[str], Columns]:
     """Names and columns of a table without gaps; in a file with named columns, cells that have
-    a value keep their texts, and columns that are no variables stay."""
+    a value keep their texts, and columns that are no variables stay. Without `as_texts` columns of
+    whole or real numbers are these."""
     cells = data.texts()
     if cells is None:
         return column_names(schema), columns_of(schema, filled)
@@ -89,8 +92,19 @@ def filled_columns(schema: Schema, data: NewData, filled: Filled) -> tuple[list[
         if v is not None:
             gaps = missing_mask(schema, data, v)
             column[gaps] = _texts(schema, filled, v, gaps)
-        columns.append(column)
+        is_number = v is not None and (not schema.coded[v] or schema.labels[v].dtype.kind in "iuf")
+        columns.append(_numbers(column) if is_number and not as_texts else column)
     return list(cells.header), columns
+
+
+def _numbers(column: NDArray[Any]) -> NDArray[Any]:
+    """The numbers that texts stand for; the texts where one is none."""
+    try:
+        numbers = column.astype(np.float64)
+    except ValueError:
+        return column
+    whole = np.rint(numbers)
+    return whole.astype(np.int64) if np.array_equal(whole, numbers) else numbers
 
 
 def _texts(schema: Schema, filled: Filled, v: int, rows: Bools) -> list[str]:

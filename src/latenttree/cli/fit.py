@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from latenttree.cli.commands import Fit
+from latenttree.cli.json_output import print_json, tree_record
 from latenttree.cli.pictures import save_tree_picture
 from latenttree.cli.printing import new_console, print_file, print_notes
+from latenttree.cli.reading_record import record_of
 from latenttree.cli.summary import print_fit, shown_support
-from latenttree.cli.training_data import read_training, record_of
+from latenttree.cli.training_data import read_training
 from latenttree.data import Table
 from latenttree.errors import Caution
 from latenttree.io.treefile import check_tree_path, save_tree
@@ -32,7 +34,7 @@ def run(asked: Fit) -> None:
     table = read_training(
         asked.file, asked.reading, asked.events, learning.gaussian, learning.memory_limit
     )
-    console = new_console()
+    console = new_console(quiet=asked.json)
     _print_table(console, table, asked.file)
     if n_states is None and not learning.gaussian:
         _note_states(console, table)
@@ -43,6 +45,15 @@ def run(asked: Fit) -> None:
     _save(console, model, asked.out)
     shown = shown_support(asked.learning.min_support)
     save_tree_picture(console, model.tree_, asked.picture, shown)
+    if asked.json:
+        print_json(_record(model, table, asked))
+
+
+def _record(model: LatentTree, table: Table, asked: Fit) -> dict[str, Any]:
+    n_parameters = model.model_.n_parameters if hasattr(model, "model_") else None
+    report = model.diagnostics_
+    own = {"data": asked.file, "n_samples": len(table), "model": asked.out}
+    return own | tree_record(model.tree_, report, n_parameters, report.fit)
 
 
 def _print_table(console: Console, table: Table, file: Path) -> None:

@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING
 from latenttree.cli.columns import count_gaps, filled_columns
 from latenttree.cli.commands import Impute
 from latenttree.cli.model_file import load_model
-from latenttree.cli.new_data import NewData, read_new_data
-from latenttree.cli.output_tables import check_output, refuse_impossible, table_writer
-from latenttree.cli.printing import new_console, new_progress, print_file
+from latenttree.cli.new_data import read_new_data
+from latenttree.cli.new_samples import NewData
+from latenttree.cli.output_tables import TABLES, check_output, refuse_impossible, table_writer
+from latenttree.cli.printing import new_console, new_progress, print_file, print_notes
+from latenttree.cli.reading_record import NewOptions
 from latenttree.engine import resolve_jobs
+from latenttree.phrases import counted
 
 if TYPE_CHECKING:
     from latenttree.estimator import LatentTree
@@ -19,15 +22,20 @@ if TYPE_CHECKING:
 
 def run(asked: Impute) -> None:
     """Read the table, fill it, and write it."""
-    check_output(asked.out, (".csv",), asked.file)
+    check_output(asked.out, TABLES, asked.file)
     fitted = load_model(asked.model, asked.threads)
-    data = read_new_data(asked.file, fitted, asked.reading)
+    data = read_new_data(asked.file, fitted, NewOptions(asked.reading))
     n_gaps, n_rows = count_gaps(fitted.schema_, data)
     filled = _fill(fitted, data, asked)
-    names, columns = filled_columns(fitted.schema_, data, filled)
+    as_texts = asked.out.suffix.lower() in (".csv", ".tsv")
+    names, columns = filled_columns(fitted.schema_, data, filled, as_texts)
     with table_writer(asked.out, names) as write:
         write(columns)
-    print_file(new_console(), f"filled {n_gaps:,} gaps in {n_rows:,} samples", asked.out)
+    console = new_console()
+    print_notes(console, data.notes)
+    print_file(
+        console, f"filled {counted(n_gaps, 'gap')} in {counted(n_rows, 'sample')}", asked.out
+    )
 
 
 def _fill(model: LatentTree, data: NewData, asked: Impute) -> Filled:

@@ -6,14 +6,22 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from latenttree.data.files.boundary import reading
 from latenttree.errors import DataError
+from latenttree.io.zip_archive import ZipReader
 
 if TYPE_CHECKING:
     from latenttree.estimator import LatentTree
 
 
 def load_model(path: Path, threads: int | None = None) -> LatentTree:
-    """The model in a file; other files are refused by their names before they are read."""
+    """The model in a file, to be asked with so many threads."""
+    return read_model(path).set_params(n_jobs=threads, verbose=sys.stderr.isatty())
+
+
+def read_model(path: Path) -> LatentTree:
+    """The model in a file as it was saved; other files are refused by their names before they are
+    read."""
     if path.suffix.lower() != ".ltree":
         raise DataError(
             f"{path.name!r} is no model",
@@ -23,4 +31,14 @@ def load_model(path: Path, threads: int | None = None) -> LatentTree:
         )
     from latenttree.estimator import load  # loads much
 
-    return load(path).set_params(n_jobs=threads, verbose=sys.stderr.isatty())
+    return load(path)
+
+
+def holds_model(path: Path) -> bool:
+    """Whether a file holds a model, with probabilities, rather than a tree alone."""
+    from latenttree.io.archive import MODEL  # loads much
+
+    if path.suffix.lower() != ".ltree":
+        return False
+    with reading(path, "model"):
+        return MODEL in ZipReader(path.read_bytes()).names

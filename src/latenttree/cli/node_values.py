@@ -13,7 +13,8 @@ from latenttree.data.schema.state_labels import StateLabels, parse_number
 from latenttree.engine.arrays import Floats
 from latenttree.errors import DataError
 from latenttree.model.tree_model import TreeModel
-from latenttree.queries import answers_of, read_samples
+from latenttree.phrases import counted
+from latenttree.queries import SampleEvidence, answers_of, read_samples
 
 if TYPE_CHECKING:
     from latenttree.estimator import LatentTree
@@ -59,7 +60,7 @@ class NodeValues:
             yield self.texts[x], *map(self.formatted, entries[x])
         rest = list(order[most:])
         if rest and self.sums_to_one:
-            yield f"{len(rest)} others", *(f"{p:.4f}" for p in entries[rest].sum(axis=0))
+            yield counted(len(rest), "other"), *(f"{p:.4f}" for p in entries[rest].sum(axis=0))
         elif rest:
             yield (f"and {len(rest)} more",)
 
@@ -84,16 +85,23 @@ def values_of(model: Any, schema: Schema, v: int) -> NodeValues:
 
 def expectation(model: LatentTree, record: Mapping[str, Any], v: int) -> Floats:
     """`E[node | record]` of a node that is not categorical, entries as in `values_of`."""
+    evidence = read_samples(model.model_, model.schema_, record, {v})
+    return expectations(model, evidence, v)[0]
+
+
+def expectations(model: LatentTree, evidence: SampleEvidence, v: int, n_jobs: int = 1) -> Floats:
+    """(n, d) the same for n samples, in whose evidence the node must not be."""
     fitted, schema = model.model_, model.schema_
-    evidence, answers = read_samples(fitted, schema, record, {v}), answers_of(fitted, schema)
+    answers = answers_of(fitted, schema)
     if isinstance(fitted, TreeModel):
         parent = int(fitted.parents[v])
-        posterior = answers.probabilities(evidence, [parent])[0][0]
-        return np.asarray(answers.conditional(v, parent) @ posterior)
+        posterior = answers.probabilities(evidence, [parent], n_jobs)[0]
+        return np.asarray(posterior @ answers.conditional(v, parent).T)
     if v < schema.n_vars:
-        return np.ravel(answers.filled(evidence, None).arrays[v])
+        arrays = answers.filled(evidence, None, n_jobs).arrays
+        return np.asarray(arrays[v], dtype=np.float64).reshape(len(evidence), -1)
     start = int(fitted.dims[schema.n_vars : v].sum())
-    return answers.hidden(evidence)[0, start : start + int(fitted.dims[v])]
+    return answers.hidden(evidence, n_jobs)[:, start : start + int(fitted.dims[v])]
 
 
 def parse_value(model: LatentTree, v: int, text: str) -> Any:

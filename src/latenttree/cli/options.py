@@ -25,16 +25,21 @@ DATA_FILES = (
 COLUMN_FILES = ".csv, .tsv, .parquet, .feather or .xlsx"
 EVENT_FILES = ".csv, .tsv, .parquet, .feather, .xlsx"
 
+LEAST_COUNT = 2
+"""Samples that have a word or a code at least, unless asked for more."""
+
 ModelFile = Annotated[Path, typer.Argument(help="A model that `fit` wrote: .ltree.")]
 DataFile = Annotated[
     Path,
     typer.Argument(
         help=f"Samples: {DATA_FILES} (empty cells are missing values); with --events a table with "
-        f"a row for each event: {EVENT_FILES}, and .csv.gz, .csv.xz."
+        f"a row for each event: {EVENT_FILES}, and .csv.gz, .csv.xz. '-' for standard input."
     ),
 ]
 Threads = Annotated[int | None, typer.Option(min=1, help="Threads; all cores if left out.")]
-Seed = Annotated[int | None, typer.Option(min=0, help="Seed of the random numbers.")]
+Seed = Annotated[
+    int, typer.Option(min=0, help="Seed of the random numbers: the same gives the same result.")
+]
 Verbose = Annotated[bool, typer.Option("--verbose", help="Also print the time of every stage.")]
 Weights = Annotated[
     str | None,
@@ -99,7 +104,8 @@ class TableOptions:
 
 @dataclass(frozen=True)
 class NewTable(TableOptions):
-    """How the file of new samples is read."""
+    """How the file of new samples is read. What training left out or used as weights is here too,
+    and its delimiter is the default."""
 
     handle_unknown: Annotated[
         Literal["missing", "error"] | None,
@@ -125,7 +131,7 @@ class TrainingTable(TableOptions):
     weights: Weights = None
     min_count: Annotated[
         int, typer.Option(min=1, help="Drop words or codes that fewer samples have than this.")
-    ] = 2
+    ] = LEAST_COUNT
     drop_constant: Annotated[
         bool, typer.Option("--drop-constant", help="Leave out columns with a single value.")
     ] = False
@@ -193,7 +199,7 @@ class LearningOptions:
     smoothing: Annotated[
         float, typer.Option(min=0, help="Pseudo-samples that keep probabilities off zero.")
     ] = 1.0
-    seed: Seed = None
+    seed: Seed = 0
     threads: Threads = None
     memory_limit: Annotated[
         str | None,
@@ -254,7 +260,13 @@ def _of_column(what: str) -> Any:
 class EventOptions:
     """Options of tables with a row for each event; as given, None or empty where left out."""
 
-    events: Annotated[bool, _of_events("The file has a row for each event.", "--events")] = False
+    events: Annotated[
+        bool | None,
+        _of_events(
+            "The file has a row for each event; as in training if left out.",
+            "--events/--no-events",
+        ),
+    ] = None
     sample: Annotated[str | None, _of_column("samples")] = None
     code: Annotated[str | None, _of_column("codes")] = None
     time: Annotated[str | None, _of_column("times")] = None
@@ -289,16 +301,16 @@ class EventOptions:
         values = {f.name: getattr(self, f.name) for f in fields(self)[1:] if f.name != "unknown"}
         return {f"--{name.replace('_', '-')}": value for name, value in values.items() if value}
 
-    def command_line(self) -> Iterator[str]:
-        """The options as they were written on the command line."""
+    def pairs(self) -> Iterator[tuple[str, ...]]:
+        """Flags with their values, as they were written on the command line."""
         if self.events:
-            yield "--events"
+            yield ("--events",)
         for flag, value in self.given().items():
             if value is True:
-                yield flag
+                yield (flag,)
                 continue
             for text in [value] if isinstance(value, str) else value:
-                yield from (flag, text)
+                yield flag, text
 
     def check(self) -> None:
         """Options of events are only given with ``--events``."""
@@ -311,6 +323,7 @@ class EventOptions:
 class TrainingEvents(EventOptions):
     """Options of the events that a model is learned from."""
 
+    events: Annotated[bool, _of_events("The file has a row for each event.", "--events")] = False
     binary: Annotated[
         bool,
         _of_events(
@@ -328,21 +341,24 @@ class TrainingEvents(EventOptions):
 
 @dataclass(frozen=True)
 class NewEvents(EventOptions):
-    """Options of events that are read with a model."""
+    """Options of events that are read with a model: those of training where left out, but for the
+    time span."""
 
     groups: Annotated[
         str | None,
         _of_events(
-            "As it was given to fit: codes outside of it do not count. The model has the groups.",
+            "Codes outside of it do not count. As in training if left out; the model has the "
+            "groups.",
             metavar="FILE[:CODE:GROUP]",
         ),
     ] = None
     unknown: Annotated[
-        Literal["stop", "drop"],
+        Literal["stop", "drop"] | None,
         _of_events(
-            "Where more than a tenth of the events have codes that the model does not know."
+            "Where more than a tenth of the events have codes that the model does not know; stop "
+            "if left out, unless training dropped rare codes by --min-count."
         ),
-    ] = "stop"
+    ] = None
 
 
 def map_source(text: str) -> Any:

@@ -4,29 +4,33 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from latenttree.cli.new_data import NewData
+from latenttree.cli.new_samples import NewData
 from latenttree.engine.arrays import Floats
 from latenttree.errors import DataError
 from latenttree.io.atomic import check_target, replacing
+from latenttree.io.tables import Workbook
 
 Columns = Sequence[NDArray[Any]]
 Write = Callable[[Columns], None]
 
-DIGITS = 9  # of numbers in a .csv
+DIGITS = 9  # of numbers in a text
+TABLES = (".csv", ".tsv", ".parquet", ".xlsx")
+NUMBER_TABLES = (*TABLES, ".npz")
 
 
 def check_output(path: Path, suffixes: Sequence[str], source: Path | None = None) -> None:
     """Raise, before the work is done, where a table cannot be written."""
     problem = "the name {} does not tell how to write a table"
     check_target(path, suffixes, problem, f"end it in {' or '.join(suffixes)}")
-    if source is not None and path.exists() and path.samefile(source):
+    if source is not None and path.exists() and source.exists() and path.samefile(source):
         raise DataError(f"{path} is the file that is read", "write to another", path=str(path))
 
 
@@ -59,15 +63,21 @@ def table_writer(path: Path, names: Sequence[str]) -> Iterator[Write]:
 
     ``.npz`` holds the arrays ``values`` (n, columns) and ``names``.
     """
-    forms = {".csv": _csv_writer, ".npz": _npz_writer, ".parquet": _parquet_writer}
-    with replacing(path) as partial, forms[path.suffix.lower()](partial, names) as write:
+    forms: dict[str, Callable[[Path, Sequence[str]], AbstractContextManager[Write]]] = {
+        ".csv": partial(_text_writer, ","),
+        ".tsv": partial(_text_writer, "\t"),
+        ".npz": _npz_writer,
+        ".parquet": _parquet_writer,
+        ".xlsx": _xlsx_writer,
+    }
+    with replacing(path) as unfinished, forms[path.suffix.lower()](unfinished, names) as write:
         yield write
 
 
 @contextmanager
-def _csv_writer(path: Path, names: Sequence[str]) -> Iterator[Write]:
+def _text_writer(delimiter: str, path: Path, names: Sequence[str]) -> Iterator[Write]:
     with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
+        writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
         writer.writerow(names)
 
         def write(columns: Columns) -> None:
@@ -107,3 +117,11 @@ def _parquet_writer(path: Path, names: Sequence[str]) -> Iterator[Write]:
     finally:
         for writer in writers:
             writer.close()
+
+
+@contextmanager
+def _xlsx_writer(path: Path, names: Sequence[str]) -> Iterator[Write]:
+    book = Workbook()
+    append = book.add("table", names)
+    yield lambda columns: append(zip(*(column.tolist() for column in columns), strict=True))
+    book.save(path)

@@ -18,10 +18,10 @@ from latenttree.engine.progress import Progress
 PIPE_WIDTH = 160  # columns of tables where there is no terminal to ask
 
 
-def new_console() -> Console:
-    """A console on stdout, wide where stdout is no terminal."""
+def new_console(quiet: bool = False) -> Console:
+    """A console on stdout, wide where stdout is no terminal; `quiet` prints nothing."""
     unknown = not sys.stdout.isatty() and "COLUMNS" not in os.environ
-    return Console(width=PIPE_WIDTH if unknown else None)
+    return Console(width=PIPE_WIDTH if unknown else None, quiet=quiet)
 
 
 def new_progress() -> Progress:

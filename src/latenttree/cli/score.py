@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich.console import Console
 
 from latenttree.cli.commands import Score
+from latenttree.cli.json_output import print_json
 from latenttree.cli.model_file import load_model
-from latenttree.cli.new_data import NewData, read_new_data
-from latenttree.cli.output_tables import check_output, identifier_columns, table_writer
+from latenttree.cli.new_data import read_new_data
+from latenttree.cli.new_samples import NewData
+from latenttree.cli.output_tables import (
+    NUMBER_TABLES,
+    check_output,
+    identifier_columns,
+    table_writer,
+)
 from latenttree.cli.printing import new_console, new_progress, print_file, print_notes
+from latenttree.cli.reading_record import NewOptions
+from latenttree.cli.wording import in_words
 from latenttree.engine import resolve_jobs
 from latenttree.engine.arrays import Floats
+from latenttree.phrases import counted
 
 if TYPE_CHECKING:
     from latenttree.estimator import LatentTree
@@ -22,17 +33,19 @@ if TYPE_CHECKING:
 
 def run(asked: Score) -> None:
     """Read the samples, print their scores, and write them where asked."""
-    asked.events.check()
     if asked.out is not None:
-        check_output(asked.out, (".csv", ".npz", ".parquet"), asked.file)
+        check_output(asked.out, NUMBER_TABLES, asked.file)
     fitted = load_model(asked.model, asked.threads)
-    data = read_new_data(asked.file, fitted, asked.reading, asked.events, asked.weights)
+    options = NewOptions(asked.reading, asked.events, asked.weights, counts=True)
+    data = read_new_data(asked.file, fitted, options)
     logs = _log_likelihoods(fitted, data)
-    console = new_console()
-    print_notes(console, data.notes)
-    _print_scores(console, fitted, data, logs)
     if asked.out is not None:
-        _write(console, data, logs, asked.out)
+        _write(data, logs, asked.out)
+    record = _record(fitted, data, logs)
+    if asked.json:
+        print_json(record)
+    else:
+        _print(new_console(), record, data, asked.out)
 
 
 def _log_likelihoods(model: LatentTree, data: NewData) -> Floats:
@@ -43,27 +56,41 @@ def _log_likelihoods(model: LatentTree, data: NewData) -> Floats:
         return answers.log_likelihoods(SampleEvidence(data.rows), resolve_jobs(model.n_jobs))
 
 
-def _print_scores(console: Console, model: LatentTree, data: NewData, logs: Floats) -> None:
-
+def _record(model: LatentTree, data: NewData, logs: Floats) -> dict[str, Any]:
     from latenttree.queries import weighted_sum
 
     total, n = weighted_sum(logs, data.weights)
-    bic = model.model_.n_parameters * np.log(n) - 2 * total
-    weight = "" if data.weights is None else f" (weight {n:,.6g})"
-    console.print(f"samples               {len(logs):,}{weight}")
-    console.print(f"mean log-likelihood   {total / n:.6g}")
-    console.print(f"BIC                   {bic:.8g}")
     impossible = np.flatnonzero(np.isneginf(logs))
-    if len(impossible):
+    return {
+        "n_samples": len(logs),
+        "weight": n,
+        "mean_log_likelihood": total / n,
+        "bic": model.model_.n_parameters * np.log(n) - 2 * total,
+        "n_parameters": model.model_.n_parameters,
+        "n_impossible": len(impossible),
+        "first_impossible": int(impossible[0]) + 1 if len(impossible) else None,
+        "notes": [in_words(note) for note in data.notes],
+    }
+
+
+def _print(console: Console, record: Mapping[str, Any], data: NewData, out: Path | None) -> None:
+    print_notes(console, data.notes)
+    weight = "" if data.weights is None else f" (weight {record['weight']:,.6g})"
+    console.print(f"samples               {record['n_samples']:,}{weight}")
+    console.print(f"mean log-likelihood   {record['mean_log_likelihood']:.6g}")
+    console.print(f"BIC                   {record['bic']:.8g}")
+    if record["n_impossible"]:
         note = (
-            f"{len(impossible):,} samples have probability zero under the model, the first of them "
-            f"sample {impossible[0] + 1}; fit with --smoothing above 0 to keep every value possible"
+            f"{counted(record['n_impossible'], 'sample')} of probability zero under the model, the "
+            f"first of them sample {record['first_impossible']}; fit with --smoothing above 0 to "
+            "keep every value possible"
         )
         print_notes(console, [note])
+    if out is not None:
+        print_file(console, "log-likelihoods", out)
 
 
-def _write(console: Console, data: NewData, logs: Floats, out: Path) -> None:
+def _write(data: NewData, logs: Floats, out: Path) -> None:
     names, columns = identifier_columns(data, out)
     with table_writer(out, [*names, "log_likelihood"]) as write:
         write([*columns, logs])
-    print_file(console, "log-likelihoods", out)

@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from latenttree.cli.commands import Show
+from latenttree.cli.json_output import print_json, tree_record
+from latenttree.cli.model_file import holds_model
 from latenttree.cli.pictures import save_tree_picture
-from latenttree.cli.printing import new_console, new_table, print_notes
+from latenttree.cli.printing import new_console, print_notes
+from latenttree.cli.show_node import node_record, print_node
 from latenttree.cli.summary import (
     print_neighbours,
     print_stages,
@@ -24,35 +24,47 @@ from latenttree.cli.summary import (
 from latenttree.cli.terminal import can_print
 from latenttree.errors import DataError
 from latenttree.io.treefile import SavedTree, load_tree
-from latenttree.io.zip_archive import ZipReader
 from latenttree.phrases import counted
 from latenttree.plots.canvas import check_picture_path
 from latenttree.tree import Tree
 
 if TYPE_CHECKING:
-    from latenttree.cli.node_values import NodeValues
-    from latenttree.data import Schema
+    from latenttree.goodness_of_fit import TreeFit
     from latenttree.io.archive import Saved
 
 MAX_DRAWN = 200  # nodes that are drawn without being asked
-MAX_VALUES = 8  # values of a neighbour in the table of a node
-MAX_STATES = 12  # states that stand side by side
 
 
 def run(asked: Show) -> None:
     """Print what is in the file, and draw it."""
     check_picture_path(asked.picture.plot)
     saved, whole = load_tree(asked.file), _whole_model(asked.file)
-    console = new_console()
+    console = new_console(quiet=asked.json)
     if asked.node is not None:
-        _print_node(console, _with_probabilities(asked.file, whole), asked.node)
+        model = _with_probabilities(asked.file, whole)
+        print_json(node_record(model, asked.node)) if asked.json else print_node(
+            console, model, asked.node
+        )
         return
+    if asked.json:
+        print_json(_record(saved, whole))
+    else:
+        _print(console, saved, whole, asked)
+    save_tree_picture(console, saved.tree, asked.picture, shown_support(asked.min_support))
+
+
+def _record(saved: SavedTree, whole: Saved | None) -> dict[str, Any]:
+    if whole is None:
+        return tree_record(saved.tree, saved)
+    return tree_record(saved.tree, saved, whole.model.n_parameters, _fit_of(whole))
+
+
+def _print(console: Console, saved: SavedTree, whole: Saved | None, asked: Show) -> None:
     shown = supported(saved.tree, asked.min_support)
     _print_tree(console, saved, whole, shown, asked.verbose)
     if shown.n_nodes <= MAX_DRAWN if asked.draw is None else asked.draw:
         # Plain print: rich would wrap the lines and read names in brackets as markup.
         print("\n" + _drawing(shown, asked.lengths, asked.max_lines))
-    save_tree_picture(console, saved.tree, asked.picture, shown_support(asked.min_support))
 
 
 def _print_tree(
@@ -63,7 +75,9 @@ def _print_tree(
     print_summary(console, saved.tree, saved, gaussian)
     if whole is not None:
         console.print(f"a whole model: {whole.model.n_parameters:,} parameters")
-        _print_fit_of_pairs(console, whole)
+        fit = _fit_of(whole)
+        if fit is not None:
+            console.print(fit.summary(), highlight=False)
     print_neighbours(console, shown)
     n_left_out = saved.tree.n_hidden - shown.n_hidden
     if n_left_out:
@@ -74,23 +88,19 @@ def _print_tree(
     print_notes(console, saved.messages)
 
 
-def _print_fit_of_pairs(console: Console, whole: Saved) -> None:
-    """How well the tree describes pairs of variables, in a line."""
+def _fit_of(whole: Saved) -> TreeFit | None:
+    """How well the tree describes pairs of variables."""
     from latenttree.goodness_of_fit import TreeFit
 
-    fit = TreeFit.restored(whole.diagnostics.get("fit"))
-    if fit is not None:
-        console.print(fit.summary(), highlight=False)
+    return TreeFit.restored(whole.diagnostics.get("fit"))
 
 
 def _whole_model(file: Path) -> Saved | None:
     """The model in a file, None where it holds a tree alone."""
-    if file.suffix.lower() != ".ltree":
+    if not holds_model(file):
         return None
-    from latenttree.io.archive import MODEL, load_archive  # loads much
+    from latenttree.io.archive import load_archive  # loads much
 
-    if MODEL not in ZipReader(file.read_bytes()).names:
-        return None
     return load_archive(file)
 
 
@@ -117,64 +127,3 @@ def _drawing(tree: Tree, lengths: bool, max_lines: int) -> str:
     )
     heading = "in brackets: support of the edge above\n" if notes else ""
     return heading + tree.draw(lengths, style=style, max_lines=max_lines, notes=notes)
-
-
-# ---- a node ---------------------------------------------------------------------------
-
-
-def _print_node(console: Console, saved: Saved, name: str) -> None:
-
-    from latenttree.cli.node_values import values_of
-    from latenttree.data import Schema
-    from latenttree.queries import node_index
-
-    model, schema = saved.model, Schema.from_json(saved.schema)
-    v = node_index(model, name)
-    hidden = v >= model.tree.n_observed
-    values = values_of(model, schema, v)
-    kind = "hidden" if hidden else "observed"
-    size = counted(len(values.texts), "state") if values.sums_to_one else values.family
-    console.print(f"[bold]{escape(name)}[/bold], {kind}, {size}", highlight=False)
-    table = new_table("value", values.symbol, header_style="bold")
-    _add_values(table, values, model.marginal(v)[:, None])
-    console.print(table)
-    for u in model.tree.neighbors(v).tolist():
-        # Rows are the values of the observed end, columns the states of the hidden one.
-        child, given = (u, v) if hidden else (v, u)
-        _print_edge(console, saved, schema, child, given)
-
-
-def _print_edge(console: Console, saved: Saved, schema: Schema, child: int, given: int) -> None:
-
-    from latenttree.cli.node_values import values_of
-
-    model, tree = saved.model, saved.model.tree
-    names = [escape(tree.names[w]) for w in (child, given)]
-    rows, columns = values_of(model, schema, child), values_of(model, schema, given)
-    slopes = columns.kind != "states"  # of a Gaussian tree
-    title = (
-        f"slopes of {names[0]} on {names[1]}" if slopes else f"{rows.symbol}({' | '.join(names)})"
-    )
-    note = _edge_note(saved, child, given)
-    console.print(f"\n[bold]{title}[/bold]{note}", highlight=False)
-    shown = columns.texts[:MAX_STATES]
-    heads = [names[1]] if shown == ["mean"] else [f"{names[1]}={escape(text)}" for text in shown]
-    table = new_table(names[0], *heads)
-    _add_values(table, rows, model.conditional(child, given)[:, : len(shown)])
-    console.print(table)
-
-
-def _edge_note(saved: Saved, a: int, b: int) -> str:
-    tree = saved.model.tree
-    e = int(tree.parent_edges(a)[b])
-    support = float(np.asarray(saved.support)[e])
-    inner = e in tree.internal_edges().tolist()
-    known = f", support {support:.2f}" if inner and not np.isnan(support) else ""
-    return f"  length {tree.lengths[e]:.3f}{known}"
-
-
-def _add_values(table: Table, names: NodeValues, values: NDArray[Any]) -> None:
-    """A row for each value; where there are too many, those that differ most between columns."""
-    spread = values.max(axis=1) - (values.min(axis=1) if values.shape[1] > 1 else 0)
-    for text, *entries in names.rows(values, spread, MAX_VALUES):
-        table.add_row(escape(text), *entries)

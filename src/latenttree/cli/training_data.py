@@ -15,8 +15,6 @@ from latenttree.data.files.standard_input import stored
 from latenttree.data.files.text import check_file
 from latenttree.errors import DataError
 
-RECORD = "read with "  # begins the note of a model on how its data were read
-
 
 def read_training(
     file: Path,
@@ -128,20 +126,3 @@ def parse_families(texts: Sequence[str]) -> str | dict[str, str]:
             raise DataError(what, "give it one name", column=column, option="family")
         families[column] = family
     return families
-
-
-# ---- the record of how data were read ---------------------------------------------------
-
-
-def record_of(events: TrainingEvents, table: TrainingTable) -> tuple[str, ...]:
-    """A note on how data were read, for a model to keep; none where no option says."""
-    words = list(events.command_line())
-    words += [] if table.weights is None else ["--weights", table.weights]
-    words += [word for name in table.ignored for word in ("--ignore", name)]
-    return (RECORD + shlex.join(words),) if words else ()
-
-
-def recorded(messages: Sequence[str]) -> str | None:
-    """How the data of a model were read, None where it does not say."""
-    records = (text.removeprefix(RECORD) for text in messages if text.startswith(RECORD + "--"))
-    return next(records, None)

@@ -13,13 +13,18 @@ from typing import Any
 from latenttree.errors import NO_VALUE, DataError, Option, Phrase, render
 
 SAME_NAMES = (
-    "code color_by columns delimiter drop_constant family groups handle_unknown hidden ignore "
-    "layout max_iter max_lines memory_limit method min_count min_support observed_as_leaves refine "
-    "roll_up sample search since smoothing support time title tree until vocab weights"
+    "arity code color_by columns delimiter drop_constant family groups handle_unknown hidden "
+    "ignore layout level max_iter max_lines memory_limit method min_count min_size min_support "
+    "missing observed_as_leaves refine roll_up sample search since smoothing support time "
+    "title tree until vocab weights"
 )
 FLAGS: Mapping[str, str] = {name: f"--{name.replace('_', '-')}" for name in SAME_NAMES.split()} | {
+    "edge_length": "--length",
     "levels": "--topics",
+    "n_categories": "--categories",
+    "n_observed": "--variables",
     "n_jobs": "--threads",
+    "n_words": "--words",
     "n_resamples": "--resamples",
     "n_samples": "-n",
     "n_states": "--states",
@@ -37,6 +42,7 @@ SPECIAL: Mapping[tuple[str, Any], str] = {
 
 PHRASES: Mapping[str, str] = {
     "drop column": "leave it out by --ignore NAME",
+    "figures of fit": "`latenttree show --json` has all figures",
     "keep all samples": "",
     "make categorical": "write it as a word",
     "map columns": " FILE:CODE:TARGET",

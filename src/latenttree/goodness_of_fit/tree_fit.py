@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from latenttree.engine.arrays import Floats
+from latenttree.errors import Phrase, Text
 
 POOR = 0.9
 """Explained shares below this make a tree a poor picture."""
@@ -99,10 +100,13 @@ class TreeFit:
             return []
         pairs = "; ".join(f"{pair.first} - {pair.second}" for pair in self.worst[:2])
         return [
-            "the tree is a poor picture of these data: it explains "
-            f"{max(self.explained, 0):.0%} of the pairwise dependence, and the correlations that "
-            f"it implies are off by {self.residual:.2f} (root mean square; worst: {pairs}); see "
-            "diagnostics_.fit"
+            Text(
+                "the tree is a poor picture of these data: it explains "
+                f"{max(self.explained, 0):.0%} of the pairwise dependence, and the correlations "
+                f"that it implies are off by {self.residual:.2f} (root mean square; worst: "
+                f"{pairs}); ",
+                Phrase("figures of fit", "see diagnostics_.fit"),
+            )
         ]
 
     def summary(self) -> str:

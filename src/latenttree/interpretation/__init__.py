@@ -8,11 +8,13 @@ methods of the estimator; read `information.py` first.
 """
 
 from latenttree.interpretation.channels import Channels, channels_of
+from latenttree.interpretation.descriptions import Description
 from latenttree.interpretation.information import Informative, most_informative
 from latenttree.interpretation.topics import Topic, Topics, topics_of
 
 __all__ = [
     "Channels",
+    "Description",
     "Informative",
     "Topic",
     "Topics",

@@ -142,13 +142,18 @@ class Topics(Sequence[Topic]):
         return [other for other in self.levels[level] if other.parent == topic.name]
 
     def __str__(self) -> str:
+        return self.text("topics(level={}), or .table")
+
+    def text(self, finer: str) -> str:
+        """The topics, nested, a line each; `finer` says how to ask for a level that does not fit,
+        with its number for the braces."""
         n_shown = 1
         while sum(map(len, self.levels[: n_shown + 1])) <= LINES and n_shown < len(self.levels):
             n_shown += 1
         coarsest = self.levels[0] if self.levels else ()
         lines = [line for topic in coarsest for line in self._lines(topic, 0, n_shown)]
         for level in self.levels[n_shown:]:
-            lines.append(f"({len(level)} in more detail: topics(level={len(level)}), or .table)")
+            lines.append(f"({len(level)} in more detail: {finer.format(len(level))})")
         return "\n".join(lines) or "no topics: the tree has no hidden nodes"
 
     def _lines(self, topic: Topic, level: int, n_shown: int) -> list[str]:

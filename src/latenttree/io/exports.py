@@ -12,6 +12,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from latenttree.io.atomic import check_target, replacing
 from latenttree.io.bif import to_bif
@@ -20,7 +21,13 @@ from latenttree.io.exported import Exported
 from latenttree.io.gexf import to_gexf
 from latenttree.io.graphml import to_graphml
 from latenttree.io.model_json import to_model_json
-from latenttree.io.parquet import conditional_columns, edge_columns, to_parquet
+from latenttree.io.tables import (
+    conditional_columns,
+    edge_columns,
+    to_delimited,
+    to_parquet,
+    to_xlsx,
+)
 from latenttree.io.uai import to_uai
 
 
@@ -43,11 +50,23 @@ def _text(name: str, write: Callable[[Exported], str]) -> ExportFormat:
     return ExportFormat(name, lambda exported: {"": write(exported).encode()})
 
 
-def _tables(exported: Exported) -> dict[str, bytes]:
-    found = {"": to_parquet(edge_columns(exported))}
+def _tables(name: str, suffix: str, write: Callable[[dict[str, list[Any]]], bytes]) -> ExportFormat:
+    """Edges in one file and, where there are any, distributions in another beside it."""
+
+    def content(exported: Exported) -> dict[str, bytes]:
+        found = {"": write(edge_columns(exported))}
+        if exported.model is not None:
+            found[f".conditionals{suffix}"] = write(conditional_columns(exported))
+        return found
+
+    return ExportFormat(name, content)
+
+
+def _workbook(exported: Exported) -> dict[str, bytes]:
+    sheets = {"edges": edge_columns(exported)}
     if exported.model is not None:
-        found[".conditionals.parquet"] = to_parquet(conditional_columns(exported))
-    return found
+        sheets["conditionals"] = conditional_columns(exported)
+    return {"": to_xlsx(sheets)}
 
 
 _NEWICK = _text("Newick", lambda x: x.tree.to_newick() + "\n")
@@ -67,7 +86,10 @@ EXPORTS: Mapping[str, ExportFormat] = MappingProxyType(
         ".bif": _text("BIF", to_bif),
         ".uai": _text("UAI", to_uai),
         ".json": _text("JSON", to_model_json),
-        ".parquet": ExportFormat("Parquet", _tables),
+        ".parquet": _tables("Parquet", ".parquet", to_parquet),
+        ".csv": _tables("comma-separated text", ".csv", lambda x: to_delimited(x, ",")),
+        ".tsv": _tables("tab-separated text", ".tsv", lambda x: to_delimited(x, "\t")),
+        ".xlsx": ExportFormat("Excel workbook", _workbook),
     }
 )
 """Formats by the suffix of a file."""

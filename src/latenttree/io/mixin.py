@@ -35,8 +35,9 @@ class ExportMixin:
           lengths, signs and support.
         - `.bif`, `.uai`: the Bayesian network; all variables must be categorical.
         - `.json`: the tree and every conditional distribution.
-        - `.parquet`: a table of the edges and beside it, in `NAME.conditionals.parquet`, a row for
-          every entry of every conditional distribution.
+        - `.parquet`, `.csv`, `.tsv`: a table of the edges and beside it, in
+          `NAME.conditionals.parquet`, a row for every entry of every conditional distribution;
+          `.xlsx`: both as sheets.
         """
         from latenttree.io.exports import check_export, write_export
 

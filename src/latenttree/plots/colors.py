@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from latenttree.engine.arrays import Floats, Ints
 from latenttree.errors import DataError, Option, Text
+from latenttree.phrases import counted
 from latenttree.plots.canvas import shortened
 from latenttree.plots.layout import groups
 from latenttree.tree import Tree
@@ -172,7 +173,7 @@ def _by_categories(values: Sequence[Any], title: str) -> Coloring:
     group = np.array([number.get(value, len(kept)) for value in values], dtype=np.int64)
     entries: list[tuple[str, Any]] = [(str(value), color[value]) for value in kept]
     if len(kept) < len(order):
-        entries.append((f"{len(order) - len(kept)} others", UNKNOWN))
+        entries.append((counted(len(order) - len(kept), "other"), UNKNOWN))
     elif any(value is None for value in values):
         entries.append(("not given", UNKNOWN))
     return Coloring(colors, group, tuple(entries), title=title)

@@ -24,6 +24,7 @@ from latenttree.data.containers import (
     InputColumn,
     TableInput,
     arranged,
+    as_frame,
     block_form,
     container_of,
 )
@@ -169,14 +170,22 @@ class Schema(SchemaFields):
         All must be known: no code of a categorical variable is -1, no number NaN. Numbers are
         rounded where the type of their column asks for it. Columns that were dropped in training
         hold the single value that they had. Where both the training input and `like` are
-        DataFrames, the result has the order of columns, and in pandas the index, of `like`.
+        DataFrames, the result has the order of columns, and in pandas the index, of `like`; so it
+        has where the training input was a file.
         """
         known = np.asarray(codes)
         self._check_codes(known)
         arrays = {} if arrays is None else arrays
         self._check_arrays(arrays, len(known))
-        result = decoded(self, known, arrays)
+        result = decoded(self._in_frames_like(like), known, arrays)
         return result if like is None else arranged(result, like)
+
+    def _in_frames_like(self, like: Any) -> Schema:
+        """The schema of a DataFrame like `like`, where training was on a file of single columns."""
+        frame = as_frame(like) if self.container == "table" and like is not None else None
+        if frame is None or any(column.form != "vector" for column in self.columns):
+            return self
+        return replace(self, container=frame.implementation.name.lower())
 
     def _check_codes(self, codes: NDArray[Any]) -> None:
         if codes.ndim != 2 or codes.shape[1] != self.n_vars:

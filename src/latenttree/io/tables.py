@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from io import BytesIO
+import csv
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from io import BytesIO, StringIO
+from itertools import count
 from typing import Any
 
 import numpy as np
 
+from latenttree.errors import DataError
 from latenttree.io.exported import Exported, distributions
 
 
@@ -56,4 +60,57 @@ def to_parquet(columns: dict[str, list[Any]]) -> bytes:
 
     content = BytesIO()
     parquet.write_table(pa.table(columns), content)
+    return content.getvalue()
+
+
+def to_delimited(columns: dict[str, list[Any]], delimiter: str) -> bytes:
+    """The content of a .csv or .tsv file with these columns; None is an empty cell."""
+    text = StringIO(newline="")
+    writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(zip(*columns.values(), strict=True))
+    return text.getvalue().encode()
+
+
+MOST_ROWS = (1 << 20) - 1
+"""Rows of a sheet below its names."""
+
+
+class Workbook:
+    """An Excel workbook whose sheets are written a few rows at a time, by openpyxl."""
+
+    def __init__(self) -> None:
+        try:
+            import openpyxl
+        except ImportError as error:
+            raise ImportError(
+                '.xlsx needs openpyxl; run: pip install "latenttree[xlsx]"'
+            ) from error
+        self._book = openpyxl.Workbook(write_only=True)
+
+    def add(self, title: str, names: Iterable[str]) -> Callable[[Iterable[Sequence[Any]]], None]:
+        """A function that appends rows to a new sheet, below these names."""
+        sheet, n_rows = self._book.create_sheet(title), count(1)
+        sheet.append(list(names))
+
+        def append(rows: Iterable[Sequence[Any]]) -> None:
+            for row in rows:
+                if next(n_rows) > MOST_ROWS:
+                    what = f"an .xlsx holds at most {MOST_ROWS:,} rows"
+                    raise DataError(what, "write .csv or .parquet", value=MOST_ROWS + 1)
+                sheet.append(row)
+
+        return append
+
+    def save(self, target: Any) -> None:
+        """Write the workbook to a path or a binary file."""
+        self._book.save(target)
+
+
+def to_xlsx(tables: Mapping[str, dict[str, list[Any]]]) -> bytes:
+    """The content of a workbook with a sheet for each table."""
+    content, book = BytesIO(), Workbook()
+    for title, columns in tables.items():
+        book.add(title, columns)(zip(*columns.values(), strict=True))
+    book.save(content)
     return content.getvalue()
