@@ -70,8 +70,8 @@ def test_show_draws_the_support(fitted: Path) -> None:
     result = run("show", fitted)
     model = lt.load(fitted)
     assert f"a whole model: {model.model_.n_parameters} parameters" in result.output
-    # all of 25 resamples have the edge, which is (25 + 1) / (25 + 2) under a uniform prior
-    assert len(re.findall(r"h\d \[0\.96\]", result.output)) == 3
+    # simulated from the tree, so that its edges have their posterior probabilities
+    assert len(re.findall(r"h\d \[1\.00\]", result.output)) == 3
     assert "in brackets: support of the edge above" in result.output
 
 
