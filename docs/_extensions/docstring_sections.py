@@ -1,0 +1,71 @@
+"""Sections of docstrings (Parameters, Returns, ...) as reStructuredText.
+
+An entry is a line `name : text`, further lines indented. Where the first line is a type, the rest
+is a sentence that begins with a capital; otherwise both are one running text. Both become an entry
+of a definition list.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+ENTRY = re.compile(r"^(\*{0,2}\w[\w, .()*]*?) ?: (.*)$")
+SECTIONS = {"Parameters", "Attributes", "Returns", "Raises", "Examples", "Notes", "Yields"}
+
+
+def sections(lines: list[str]) -> list[str]:
+    """The docstring with headings as rubrics and entries as definition lists."""
+    found: list[str] = []
+    i, within = 0, ""
+    while i < len(lines):
+        if i + 1 < len(lines) and is_heading(lines[i], lines[i + 1]):
+            within = lines[i].strip()
+            found += ["", f".. rubric:: {within}", ""]
+            i += 2
+        elif within in {"Parameters", "Attributes", "Returns", "Raises"} and is_entry(lines[i]):
+            end = end_of_entry(lines, i)
+            found += entry(lines[i], lines[i + 1 : end])
+            i = end
+        else:
+            found.append(lines[i])
+            i += 1
+    return found
+
+
+def is_heading(line: str, below: str) -> bool:
+    """Whether a line is the heading of a section, underlined by dashes."""
+    return line.strip() in SECTIONS and bool(re.fullmatch(r"-{3,}", below.strip()))
+
+
+def is_entry(line: str) -> bool:
+    """Whether a line begins an entry `name : text`."""
+    return bool(line) and not line[0].isspace() and ENTRY.match(line) is not None
+
+
+def end_of_entry(lines: list[str], start: int) -> int:
+    """The line after the indented lines below an entry."""
+    end = start + 1
+    while end < len(lines) and (not lines[end] or lines[end][0].isspace()):
+        end += 1
+    return end
+
+
+def entry(first: str, below: list[str]) -> list[str]:
+    """One entry of a definition list."""
+    name, text = ENTRY.match(first).groups()  # type: ignore[union-attr]
+    rest = [line.strip() for line in below if line.strip()]
+    is_type = bool(rest) and rest[0][0].isupper() and text[-1:] not in ".,;"
+    body = [text, "", *rest] if is_type else [text, *rest]
+    return [f"``{name.strip()}``", *(f"    {line}".rstrip() for line in body), ""]
+
+
+def process(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    """Rewrite the docstring that autodoc has read."""
+    lines[:] = sections(lines)
+
+
+def setup(app: Any) -> dict[str, bool]:
+    """Called by Sphinx."""
+    app.connect("autodoc-process-docstring", process)
+    return {"parallel_read_safe": True}
