@@ -1,6 +1,6 @@
 """Sections of docstrings (Parameters, Returns, ...) as reStructuredText.
 
-An entry is a line `name : text`, further lines indented. Where the first line is a type, the rest
+An entry is a line `name : text` or `name, name`, further lines indented. Where the first line is a type, the rest
 is a sentence that begins with a capital; otherwise both are one running text. Both become an entry
 of a definition list.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-ENTRY = re.compile(r"^(\*{0,2}\w[\w, .()*]*?) ?: (.*)$")
+ENTRY = re.compile(r"^(\*{0,2}\w+(?:, \*{0,2}\w+)*)(?: : (.*))?$")
 SECTIONS = {"Parameters", "Attributes", "Returns", "Raises", "Examples", "Notes", "Yields"}
 
 
@@ -23,7 +23,7 @@ def sections(lines: list[str]) -> list[str]:
             within = lines[i].strip()
             found += ["", f".. rubric:: {within}", ""]
             i += 2
-        elif within in {"Parameters", "Attributes", "Returns", "Raises"} and is_entry(lines[i]):
+        elif within in {"Parameters", "Attributes", "Returns", "Raises"} and is_entry(lines, i):
             end = end_of_entry(lines, i)
             found += entry(lines[i], lines[i + 1 : end])
             i = end
@@ -38,9 +38,11 @@ def is_heading(line: str, below: str) -> bool:
     return line.strip() in SECTIONS and bool(re.fullmatch(r"-{3,}", below.strip()))
 
 
-def is_entry(line: str) -> bool:
-    """Whether a line begins an entry `name : text`."""
-    return bool(line) and not line[0].isspace() and ENTRY.match(line) is not None
+def is_entry(lines: list[str], i: int) -> bool:
+    """Whether line `i` begins an entry: names, with a text after a colon or in lines below."""
+    match = ENTRY.match(lines[i])
+    below = lines[i + 1] if i + 1 < len(lines) else ""
+    return match is not None and (match[2] is not None or below[:1].isspace())
 
 
 def end_of_entry(lines: list[str], start: int) -> int:
@@ -53,11 +55,12 @@ def end_of_entry(lines: list[str], start: int) -> int:
 
 def entry(first: str, below: list[str]) -> list[str]:
     """One entry of a definition list."""
-    name, text = ENTRY.match(first).groups()  # type: ignore[union-attr]
-    rest = [line.strip() for line in below if line.strip()]
-    is_type = bool(rest) and rest[0][0].isupper() and text[-1:] not in ".,;"
-    body = [text, "", *rest] if is_type else [text, *rest]
-    return [f"``{name.strip()}``", *(f"    {line}".rstrip() for line in body), ""]
+    match = ENTRY.match(first)
+    assert match is not None
+    text, rest = match[2] or "", [line.strip() for line in below if line.strip()]
+    is_type = bool(text and rest) and rest[0][0].isupper() and text[-1:] not in ".,;"
+    body = [text, "", *rest] if is_type else [*filter(None, [text]), *rest]
+    return [f"``{match[1]}``", *(f"    {line}".rstrip() for line in body), ""]
 
 
 def process(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:

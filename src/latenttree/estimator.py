@@ -85,9 +85,9 @@ class LatentTree(
     hidden : "categorical" (default) or "gaussian"
         Hidden variables with states, or real vectors: a linear Gaussian tree, for which all
         variables are read as numbers (ordered categories by their rank).
-    structure : "lrg" (default) or a baseline: "neighbor_joining", "clrg", "clnj", "chow_liu",
-        "recursive_grouping"; or a tree
-        How the tree is learned: local recursive grouping, or another method on the same distances.
+    structure : "lrg" (default), the name of another method, or a tree
+        How the tree is learned: local recursive grouping, or "neighbor_joining", "clrg", "clnj",
+        "chow_liu" or "recursive_grouping" on the same distances.
         A `Tree`, Newick text, or what `latenttree.tree_from_distances(D, names=...)` returns: the
         tree stays as it is, with the names of its hidden nodes, and its probabilities and the
         lengths of its edges are learned. Its observed nodes must be the columns.

@@ -44,8 +44,7 @@ model.plot(color_by=model.variable_groups(5, signed=False), title="25 items")
 
 # %%
 # Dashed edges are negative: "reserved" and "quiet" hang from the same hidden variable as
-# "talkative", turned round. `LatentTree.variable_groups` with ``signed=False`` keeps the two ends of a
-# scale in one group.
+# "talkative", turned round. With ``signed=False`` both ends of a scale are in one group.
 scales = model.variable_groups(5, signed=False)
 scales.groupby(scales).groups
 
