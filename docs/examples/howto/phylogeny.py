@@ -69,9 +69,9 @@ from matplotlib import pyplot as plt
 
 figure, axes = plt.subplots(figsize=(4, 3.4), layout="constrained")
 learned = model.tree_.path_lengths() / 3
-axes.scatter(truth.reorder(model.tree_.observed_names).path_lengths(), learned, s=12)
-axes.axline((0, 0), slope=1, linestyle=":", color="grey")
-axes.set(xlabel="true distance of two species", ylabel="learned / 3")
+_ = axes.scatter(truth.reorder(model.tree_.observed_names).path_lengths(), learned, s=12)
+_ = axes.axline((0, 0), slope=1, linestyle=":", color="grey")
+_ = axes.set(xlabel="true distance of two species", ylabel="learned / 3")
 
 # %%
 # Ancestors

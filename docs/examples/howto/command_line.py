@@ -1,0 +1,96 @@
+"""
+Command line: from a file to a model
+====================================
+
+Everything the library learns, asks and draws works on files, without a line of Python.
+"""
+
+# %%
+# A file to try it on. Yours is .csv, .tsv, .parquet, .xlsx, .npy, .npz, .mtx, a bag-of-words
+# docword file, an alignment in .fasta, or a table of events; ``-`` reads standard input.
+#
+# .. commands::
+#
+#    python -c "from sklearn.datasets import load_wine as load; \
+#        load(as_frame=True).data.to_csv('wine.csv', index=False)"
+#
+# Learn
+# -----
+#
+# .. commands::
+#    :lines: 14
+#
+#    latenttree fit wine.csv -o wine.ltree --plot wine.png
+#
+# A fit without ``--seed`` is another one each time where chance plays a part. ``--states`` asks for
+# a number of states, ``--family`` says how columns are read, ``--ignore`` leaves columns out.
+#
+# Look
+# ----
+#
+# .. commands::
+#    :lines: 40
+#
+#    latenttree show wine.ltree
+#
+# One node, with its neighbours and conditional distributions:
+#
+# .. commands::
+#    :lines: 24
+#
+#    latenttree show wine.ltree --node flavanoids
+#
+# Ask
+# ---
+# Any variables given any others, hidden ones (``h0``, ...) too.
+#
+# .. commands::
+#
+#    latenttree query wine.ltree --given "flavanoids=0.7,hue=0.7" alcohol proline h0
+#
+# New rows
+# --------
+# Empty cells are gaps. A score for each row, the probabilities of the hidden variables, filled
+# gaps, and rows drawn from the model:
+#
+# .. commands::
+#    :lines: 12
+#
+#    head -n 4 wine.csv | sed "s/14.23//" > new.csv
+#    latenttree score wine.ltree new.csv
+#    latenttree impute wine.ltree new.csv -o filled.csv
+#    cut -d, -f1-4 filled.csv
+#    latenttree transform wine.ltree new.csv -o posteriors.csv
+#    latenttree sample wine.ltree -n 1000 -o drawn.csv
+#
+# Share
+# -----
+# One page with a map of the tree, search and all probabilities, which needs no network. ``fit`` with
+# ``-o tree.nwk`` writes the tree alone.
+#
+# .. commands::
+#
+#    latenttree page wine.ltree -o wine.html
+#
+# Help
+# ----
+# Every command says what it takes:
+#
+# .. commands::
+#    :lines: 24
+#
+#    latenttree fit --help
+#
+# More fits, as they would be typed
+# ---------------------------------
+#
+# .. code-block:: console
+#
+#    $ latenttree fit survey.csv --family visits=poisson --weights times -o survey.ltree
+#    $ latenttree fit returns.csv --hidden gaussian -o returns.ltree
+#    $ latenttree fit events.csv --events --groups codes.csv:code:group -o events.ltree
+#    $ latenttree fit alignment.fasta --support bootstrap -o taxa.ltree
+#    $ latenttree fit big.parquet --memory-limit 8GiB --verbose -o big.ltree
+#
+
+# sphinx_gallery_thumbnail_path = "images/digits_tree.png"
