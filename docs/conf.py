@@ -13,6 +13,9 @@ for _name in ("baselines", "datasets", "metrics"):
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "_extensions"))
+from made_up_patients import write_patients  # noqa: E402
+
+write_patients(HERE / "examples" / "guide" / "patients.csv")
 
 project = "latenttree"
 author = "latenttree developers"
@@ -29,8 +32,7 @@ extensions = [
     "executed_commands",
 ]
 exclude_patterns = ["_build", "examples", "api/generated/*.md"]
-default_role = "py:obj"
-nitpicky = False
+default_role = "name"
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 autodoc_typehints = "none"
@@ -56,6 +58,7 @@ sphinx_gallery_conf = {
     "examples_dirs": ["examples/guide", "examples/howto"],
     "gallery_dirs": ["guide", "howto"],
     "filename_pattern": r"\.py$",
+    "copyfile_regex": r".*\.csv",
     "within_subsection_order": "page_order.place_of",
     "abort_on_example_error": True,
     "download_all_examples": False,

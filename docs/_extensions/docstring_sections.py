@@ -2,13 +2,17 @@
 
 An entry is a line `name : text` or `name, name`, further lines indented. Where the first line is a type, the rest
 is a sentence that begins with a capital; otherwise both are one running text. Both become an entry
-of a definition list.
+of a definition list. What stands between single backticks is a link where it is the name of
+something that has a page, and code otherwise.
 """
 
 from __future__ import annotations
 
 import re
 from typing import Any
+
+from docutils import nodes
+from sphinx.domains.python import PyXRefRole
 
 ENTRY = re.compile(r"^(\*{0,2}\w+(?:, \*{0,2}\w+)*)(?: : (.*))?$")
 SECTIONS = {"Parameters", "Attributes", "Returns", "Raises", "Examples", "Notes", "Yields"}
@@ -68,7 +72,15 @@ def process(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[
     lines[:] = sections(lines)
 
 
+def name_role(role: str, rawtext: str, text: str, *rest: Any, **options: Any) -> Any:
+    """A link to an object of Python, or code where the text is no name of one."""
+    if re.fullmatch(r"[A-Za-z_][\w.]*( <[\w.]+>)?", text):
+        return PyXRefRole()("py:obj", rawtext, text, *rest, **options)
+    return [nodes.literal(rawtext, text.replace("\0", "\\"))], []
+
+
 def setup(app: Any) -> dict[str, bool]:
     """Called by Sphinx."""
+    app.add_role("name", name_role)
     app.connect("autodoc-process-docstring", process)
     return {"parallel_read_safe": True}

@@ -1,7 +1,7 @@
 """The directive `commands`: runs its lines in a shell and shows them with what they print.
 
 All blocks of a page run one after another in one empty folder. A command that fails, fails the
-build. The option `lines` shortens a long output.
+build. The option `lines` shortens a long output, `files` copies files of these pages there first.
 """
 
 from __future__ import annotations
@@ -25,11 +25,17 @@ class Commands(SphinxDirective):
     """Runs commands, and shows them with their output."""
 
     has_content = True
-    option_spec: ClassVar[dict[str, Any]] = {"lines": directives.nonnegative_int}
+    option_spec: ClassVar[dict[str, Any]] = {
+        "lines": directives.nonnegative_int,
+        "files": directives.unchanged,
+    }
 
     def run(self) -> list[nodes.Node]:
         """The commands and their output as a literal block."""
-        text = "\n".join(shown(line, self._folder(), self.options) for line in self._calls())
+        folder = self._folder()
+        for name in self.options.get("files", "").split():
+            shutil.copy(Path(self.env.srcdir) / name, folder)
+        text = "\n".join(shown(line, folder, self.options) for line in self._calls())
         return [nodes.literal_block(text, text, language="console")]
 
     def _calls(self) -> list[str]:
@@ -57,7 +63,7 @@ def shown(command: str, folder: Path, options: dict[str, Any]) -> str:
     )
     if done.returncode:
         raise RuntimeError(f"{command}: {done.stdout}{done.stderr}")
-    printed = done.stdout.rstrip().splitlines()
+    printed = done.stdout.replace("python -m latenttree.cli", "latenttree").rstrip().splitlines()
     most = options.get("lines", len(printed))
     rest = ["..."] if len(printed) > most else []
     return "\n".join([f"$ {command}", *printed[:most], *rest])

@@ -6,13 +6,14 @@ Everything the library learns, asks and draws works on files, without a line of 
 """
 
 # %%
-# A file to try it on. Yours is .csv, .tsv, .parquet, .xlsx, .npy, .npz, .mtx, a bag-of-words
+# A file to try it on, :download:`patients.csv <../guide/patients.csv>`: made-up patients, with empty
+# cells. Yours is .csv, .tsv, .parquet, .xlsx, .npy, .npz, .mtx, a bag-of-words
 # docword file, an alignment in .fasta, or a table of events; ``-`` reads standard input.
 #
 # .. commands::
+#    :files: guide/patients.csv
 #
-#    python -c "from sklearn.datasets import load_wine as load; \
-#        load(as_frame=True).data.to_csv('wine.csv', index=False)"
+#    head -n 3 patients.csv
 #
 # Learn
 # -----
@@ -20,7 +21,7 @@ Everything the library learns, asks and draws works on files, without a line of 
 # .. commands::
 #    :lines: 14
 #
-#    latenttree fit wine.csv -o wine.ltree --plot wine.png
+#    latenttree fit patients.csv -o patients.ltree --family visits=poisson --plot patients.png
 #
 # A fit without ``--seed`` is another one each time where chance plays a part. ``--states`` asks for
 # a number of states, ``--family`` says how columns are read, ``--ignore`` leaves columns out.
@@ -31,14 +32,14 @@ Everything the library learns, asks and draws works on files, without a line of 
 # .. commands::
 #    :lines: 40
 #
-#    latenttree show wine.ltree
+#    latenttree show patients.ltree
 #
 # One node, with its neighbours and conditional distributions:
 #
 # .. commands::
 #    :lines: 24
 #
-#    latenttree show wine.ltree --node flavanoids
+#    latenttree show patients.ltree --node chest_pain
 #
 # Ask
 # ---
@@ -46,7 +47,7 @@ Everything the library learns, asks and draws works on files, without a line of 
 #
 # .. commands::
 #
-#    latenttree query wine.ltree --given "flavanoids=0.7,hue=0.7" alcohol proline h0
+#    latenttree query patients.ltree --given "cough=yes,temperature=38.5" crp antibiotics h0
 #
 # New rows
 # --------
@@ -56,12 +57,12 @@ Everything the library learns, asks and draws works on files, without a line of 
 # .. commands::
 #    :lines: 12
 #
-#    head -n 4 wine.csv | sed "s/14.23//" > new.csv
-#    latenttree score wine.ltree new.csv
-#    latenttree impute wine.ltree new.csv -o filled.csv
-#    cut -d, -f1-4 filled.csv
-#    latenttree transform wine.ltree new.csv -o posteriors.csv
-#    latenttree sample wine.ltree -n 1000 -o drawn.csv
+#    head -n 4 patients.csv > new.csv
+#    latenttree score patients.ltree new.csv
+#    latenttree impute patients.ltree new.csv -o filled.csv
+#    cut -d, -f1-6 filled.csv
+#    latenttree transform patients.ltree new.csv -o posteriors.csv
+#    latenttree sample patients.ltree -n 1000 -o drawn.csv
 #
 # Share
 # -----
@@ -70,7 +71,7 @@ Everything the library learns, asks and draws works on files, without a line of 
 #
 # .. commands::
 #
-#    latenttree page wine.ltree -o wine.html
+#    latenttree page patients.ltree -o patients.html
 #
 # Help
 # ----

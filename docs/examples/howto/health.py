@@ -20,9 +20,11 @@ SYNDROMES = {
 }
 rng = np.random.default_rng(0)
 n = 4000
-metabolic = rng.random(n) < 0.3
+frail = rng.random(n) < 0.3
+metabolic = rng.random(n) < np.where(frail, 0.6, 0.15)
 present = {"metabolic": metabolic, "heart": rng.random(n) < np.where(metabolic, 0.35, 0.08)}
-present |= {"lungs": rng.random(n) < 0.2, "mood": rng.random(n) < 0.25}
+present |= {"lungs": rng.random(n) < np.where(frail, 0.45, 0.08)}
+present |= {"mood": rng.random(n) < np.where(frail, 0.5, 0.12)}
 events = []
 for syndrome, codes in SYNDROMES.items():
     for code in codes.split("|"):

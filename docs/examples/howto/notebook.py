@@ -7,14 +7,14 @@ takes longer than two seconds says what it is doing.
 """
 
 # %%
-# The data: the breast cancer measurements of scikit-learn, ten features of cell nuclei with their
-# mean, error and worst value.
-from sklearn.datasets import load_breast_cancer
+# The data: made-up patients, :download:`patients.csv <../guide/patients.csv>`.
+import pandas as pd
 
 import latenttree as lt
 
-cells = load_breast_cancer(as_frame=True)
-model = lt.LatentTree(n_states=3, random_state=0).fit(cells.data)
+patients = pd.read_csv("../guide/patients.csv")
+asked = patients.drop(columns="chest_pain")
+model = lt.LatentTree(family={"visits": "poisson"}, random_state=0).fit(asked)
 
 # %%
 # The name of the model at the end of a cell shows what was learned, the tree, and what is doubtful:
@@ -22,26 +22,26 @@ model
 
 # %%
 # Topics, and one hidden variable:
-model.topics(n_words=5, level=4)
+model.topics(n_words=5)
 
 # %%
-model.describe(model.topics(level=4).levels[0][0].name, n=5)
+heart = model.tree_.names[model.tree_.neighbors("ejection")[0]]
+model.describe(heart, n=4)
 
 # %%
-# A picture; ``color_by`` takes any column about the variables. Here: which of the three values of a
-# feature.
-kind = {name: name.split()[0] if name[:5] == "worst" else name.split()[-1] for name in cells.data}
-axes = model.plot(color_by=kind, max_label=24, title="30 measurements of cell nuclei")
+# A picture. ``color_by`` takes any column about the variables, here where a number comes from.
+source = dict.fromkeys(asked, "asked") | dict.fromkeys(["cholesterol", "crp"], "laboratory")
+source |= dict.fromkeys(["bmi", "ejection", "lung_capacity", "temperature"], "measured")
+axes = model.plot(color_by=source, highlight=heart, title="18 facts about 1,500 patients")
 
 # %%
 # Tables are DataFrames, of pandas or, after ``set_output(transform="polars")``, of polars:
 model.edges().sort_values("support").head(4)
 
 # %%
-# The hidden variables beside something the model never saw, the diagnosis:
-posterior = model.set_output(transform="pandas").transform(cells.data)
-most = posterior.corrwith(cells.target).abs().idxmax()
-posterior[most].groupby(cells.target_names[cells.target]).mean().round(3).to_frame()
+# The hidden variables beside something the model never saw, whether the chest hurts:
+posterior = model.set_output(transform="pandas").transform(asked)
+posterior.filter(like=heart).groupby(patients["chest_pain"]).mean().round(2)
 
 # %%
 # What the fit says of itself, as pictures:

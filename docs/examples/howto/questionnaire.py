@@ -8,7 +8,8 @@ items belong together, so that nobody has to say how many factors there are.
 
 # %%
 # The data: 1,200 people answer 25 items from 1 to 5. Five traits lie behind the answers, two items
-# of each are worded the other way round, and 3% of the answers are missing. Yours come from
+# of each are worded the other way round, traits of one person are correlated, and 3% of the answers
+# are missing. Yours come from
 # ``pd.read_csv`` or ``pd.read_spss``.
 import numpy as np
 import pandas as pd
@@ -21,9 +22,9 @@ TRAITS = {
     "openness": "curious inventive artistic conventional practical",
 }
 rng = np.random.default_rng(0)
-answers = {}
+answers, mood = {}, rng.normal(size=1200)
 for words in TRAITS.values():
-    trait = rng.normal(size=1200)
+    trait = 0.5 * mood + 0.85 * rng.normal(size=1200)
     for i, word in enumerate(words.split()):
         direction = 1 if i < 3 else -1  # the last two items are reversed
         felt = direction * 0.7 * trait + rng.normal(0, 0.7, 1200)
@@ -40,13 +41,15 @@ import latenttree as lt
 
 model = lt.LatentTree(random_state=0).fit(survey)
 model.name_hidden()
-model.plot(color_by=model.variable_groups(5, signed=False), title="25 items")
+groups = model.variable_groups(5, signed=False)
+model.plot(color_by=groups, title="25 items")
 
 # %%
 # Dashed edges are negative: "reserved" and "quiet" hang from the same hidden variable as
 # "talkative", turned round. With ``signed=False`` both ends of a scale are in one group.
 scales = model.variable_groups(5, signed=False)
-scales.groupby(scales).groups
+for label, items in scales.groupby(scales).groups.items():
+    print(label, *items)
 
 # %%
 # How reliable are the scales?
