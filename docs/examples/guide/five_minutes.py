@@ -26,7 +26,7 @@ model.tree_
 # **Look.** Names are the columns; the grey dots between them are the hidden variables that were
 # found. A wide edge would come back in other samples like these, a dashed one is a negative
 # dependence. The colours are five groups of variables, cut from the tree.
-model.plot(color_by=model.variable_groups(5))
+model.plot(color_by=model.variable_groups(5, signed=False))
 
 # %%
 # **Read a hidden variable.** `LatentTree.topics` lists the ones to read first, and
