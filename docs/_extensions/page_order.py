@@ -5,7 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 PAGES = [
-    *["idea", "five_minutes", "families_and_states", "support_and_misfit", "missing_data"],
+    *[
+        "idea",
+        "five_minutes",
+        "questions",
+        "families_and_states",
+        "support_and_misfit",
+        "missing_data",
+    ],
     *["large_data", "text", "questionnaire", "health", "returns", "phylogeny"],
     *["machine_learning", "research", "command_line", "notebook"],
 ]

@@ -38,7 +38,9 @@ def draw(source: str) -> None:
     postings = sparse.csr_matrix(stored["documents"].T.astype(np.int8))
     model = lt.LatentTree(names=words, random_state=0).fit(postings)
     groups = model.variable_groups(len(NAMES), signed=False)
-    topics = groups.map({groups[word]: name for word, name in NAMES.items()}).rename("named by hand")
+    topics = groups.map({groups[word]: name for word, name in NAMES.items()}).rename(
+        "named by hand"
+    )
     model.plot(color_by=topics, min_support=0, path=Path(__file__).with_name("words.png"))
 
 

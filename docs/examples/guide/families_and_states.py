@@ -27,8 +27,19 @@ How columns are read, when to say so, and how many states hidden variables shoul
 # ``multihot``    several codes at once, or none     groups and blocks of 0 and 1
 # =============== ================================== ==============================================
 #
-# A column of a table is a variable; so is a group of columns of a matrix (``groups=``), or a whole
-# block in a list or dict of blocks.
+# What a variable is depends on the input:
+#
+# =========================================== ==================================================
+# input                                       a variable is
+# =========================================== ==================================================
+# DataFrame (pandas, polars)                  a column: categorical, boolean, integer, text, real
+# array of integers, floats or text           a column
+# SciPy sparse matrix                         a column, present or absent
+# sparse or dense matrix with ``groups=``     a group of columns
+# list or dict of blocks                      a block of ``n x d_i``; the ``d_i`` may differ
+# path                                        a column of the file, a word, a taxon, a code
+# `read_events <latenttree.data.read_events>` a code that is there or not, or a group of codes
+# =========================================== ==================================================
 import pandas as pd
 
 import latenttree as lt
@@ -49,6 +60,15 @@ counts.conditional_table("visits", given="h1").round(2)
 # prices) fit better after a logarithm; the structure is learned from ranks in a Gaussian tree, and
 # from the values otherwise.
 #
+# How columns were read is in ``families_`` and among the messages. What may not be meant is a warning
+# too, `errors.DataWarning <latenttree.errors.DataWarning>`: fractions in up to 5% of the rows of a
+# scale, which are rounded to its levels, columns like identifiers, numbers with two or three
+# different values. Constant columns (unless ``drop_constant=True``), columns that only number the
+# rows, infinite values and negative counts are refused before the work starts, with the value and
+# the remedy.
+#
+# Rows may have weights: ``fit(X, sample_weight=w)`` counts a row of weight 3 as three such rows.
+#
 # Hidden states or hidden numbers
 # -------------------------------
 # ``hidden="gaussian"`` gives hidden variables real values instead of states: a linear model, like a
@@ -68,6 +88,13 @@ counts.conditional_table("visits", given="h1").round(2)
 # ``"bic"``               the most parsimonious model, each hidden variable with as many as it needs
 # ``4``, ``16``, ...      known to be so (nucleotides), or for a density at a given price
 # ======================= =====================================================================
+#
+# ``"auto"`` first learns a tree with as many states as pairs of columns show. From 200 rows on it then
+# tries 4, 16 and 64 states (fewer where a pass over the rows would take long), and keeps more if
+# held-out rows are clearly better described. With more states the shape may change: an observed
+# variable inside the tree gets a hidden copy from which it hangs, and a Chow-Liu tree with hidden
+# variables in the places of the observed ones competes. No hidden variable has more states than its
+# branches have configurations.
 #
 # What held-out rows said is among the messages, and `Diagnostics.hidden_states` has the number of
 # each hidden variable.

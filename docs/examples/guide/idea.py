@@ -22,7 +22,9 @@ rng = np.random.default_rng(0)
 ill = rng.random(400) < 0.4
 fever = rng.normal(np.where(ill, 38.6, 36.8), 0.4)
 cough = rng.normal(np.where(ill, 25, 5), 5).clip(0)
-figure, panels = plt.subplots(1, 3, figsize=(10, 3.2), sharex=True, sharey=True, layout="constrained")
+figure, panels = plt.subplots(
+    1, 3, figsize=(10, 3.2), sharex=True, sharey=True, layout="constrained"
+)
 for axes, rows, title in zip(
     panels, (ill | True, ill, ~ill), ("everybody", "the infected", "the others"), strict=True
 ):

@@ -91,7 +91,10 @@ Everything the library learns, asks and draws works on files, without a line of 
 #    $ latenttree fit returns.csv --hidden gaussian -o returns.ltree
 #    $ latenttree fit events.csv --events --groups codes.csv:code:group -o events.ltree
 #    $ latenttree fit alignment.fasta --support bootstrap -o taxa.ltree
-#    $ latenttree fit big.parquet --memory-limit 8GiB --verbose -o big.ltree
+#    $ latenttree fit table.csv --ignore smoker --memory-limit 8GiB --verbose -o rest.ltree
+#    $ latenttree fit table.csv --states 16 --support bootstrap --resamples 5 -o rich.ltree
+#    $ latenttree fit table.csv --states 2 -o tree.nwk
+#    $ latenttree query rest.ltree --given "cough=yes:0.8/no:0.2" fever
 #
 
 # sphinx_gallery_thumbnail_path = "images/digits_tree.png"

@@ -40,9 +40,7 @@ print("Robinson-Foulds distance", lt.metrics.robinson_foulds(truth.tree, estimat
 # -----------------------------------
 import pandas as pd
 
-few = lt.datasets.make_latent_tree(
-    30, 3, 5, tree=truth.tree, n_samples=2_000, random_state=2
-)
+few = lt.datasets.make_latent_tree(30, 3, 5, tree=truth.tree, n_samples=2_000, random_state=2)
 errors = {}
 for method in ("lrg", "neighbor_joining", "clrg", "clnj", "recursive_grouping", "chow_liu"):
     rival = lt.LatentTree(n_states=3, structure=method, support="model", random_state=0)
@@ -78,6 +76,8 @@ figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.2), layout="constrained
 _ = left.semilogx(sizes, structure, "o-")
 _ = left.set(xlabel="samples", ylabel="normalised Robinson-Foulds distance")
 _ = right.loglog(sizes, parameters, "o-", label="model on the true tree")
-_ = right.loglog(sizes, parameters[-1] * (sizes[-1] / pd.Series(sizes)) ** 0.5, ":", label="slope -1/2")
+_ = right.loglog(
+    sizes, parameters[-1] * (sizes[-1] / pd.Series(sizes)) ** 0.5, ":", label="slope -1/2"
+)
 _ = right.set(xlabel="samples", ylabel="error of the conditionals")
 _ = right.legend()
