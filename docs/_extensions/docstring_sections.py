@@ -1,9 +1,9 @@
 """Sections of docstrings (Parameters, Returns, ...) as reStructuredText.
 
-An entry is a line `name : text` or `name, name`, further lines indented. Where the first line is a type, the rest
-is a sentence that begins with a capital; otherwise both are one running text. Both become an entry
-of a definition list. What stands between single backticks is a link where it is the name of
-something that has a page, and code otherwise.
+An entry is a line `name : text` or `name, name`, further lines indented. Where the first line is a
+type, the rest is a sentence that begins with a capital; otherwise both are one running text. Both
+become an entry of a definition list. What stands between single backticks is a link where it is the
+name of something that has a page, and code otherwise.
 """
 
 from __future__ import annotations

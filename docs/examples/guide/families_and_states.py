@@ -56,16 +56,16 @@ counts.conditional_table("visits", given="h1").round(2)
 
 # %%
 # Rules of thumb: say ``poisson`` for counts without an upper end, ``ordinal`` for grades and dates
-# in words, ``categorical`` for numbers that are names (a postcode). Skewed positive numbers (income,
-# prices) fit better after a logarithm; the structure is learned from ranks in a Gaussian tree, and
-# from the values otherwise.
+# in words, ``categorical`` for numbers that are names (a postcode). Skewed positive numbers
+# (income, prices) fit better after a logarithm; the structure is learned from ranks in a Gaussian
+# tree, and from the values otherwise.
 #
-# How columns were read is in ``families_`` and among the messages. What may not be meant is a warning
-# too, `errors.DataWarning <latenttree.errors.DataWarning>`: fractions in up to 5% of the rows of a
-# scale, which are rounded to its levels, columns like identifiers, numbers with two or three
-# different values. Constant columns (unless ``drop_constant=True``), columns that only number the
-# rows, infinite values and negative counts are refused before the work starts, with the value and
-# the remedy.
+# How columns were read is in ``families_`` and among the messages. What may not be meant is a
+# warning too, `errors.DataWarning <latenttree.errors.DataWarning>`: fractions in up to 5% of the
+# rows of a scale, which are rounded to its levels, columns like identifiers, numbers with two or
+# three different values. Constant columns (unless ``drop_constant=True``), columns that only
+# number the rows, infinite values and negative counts are refused before the work starts, with the
+# value and the remedy.
 #
 # Rows may have weights: ``fit(X, sample_weight=w)`` counts a row of weight 3 as three such rows.
 #
@@ -89,9 +89,9 @@ counts.conditional_table("visits", given="h1").round(2)
 # ``4``, ``16``, ...      known to be so (nucleotides), or for a density at a given price
 # ======================= =====================================================================
 #
-# ``"auto"`` first learns a tree with as many states as pairs of columns show. From 200 rows on it then
-# tries 4, 16 and 64 states (fewer where a pass over the rows would take long), and keeps more if
-# held-out rows are clearly better described. With more states the shape may change: an observed
+# ``"auto"`` first learns a tree with as many states as pairs of columns show. From 200 rows on it
+# then tries 4, 16 and 64 states (fewer where a pass over the rows would take long), and keeps more
+# if held-out rows are clearly better described. With more states the shape may change: an observed
 # variable inside the tree gets a hidden copy from which it hangs, and a Chow-Liu tree with hidden
 # variables in the places of the observed ones competes. No hidden variable has more states than its
 # branches have configurations.

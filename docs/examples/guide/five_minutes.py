@@ -30,8 +30,8 @@ model.plot(color_by=model.variable_groups(5, signed=False))
 
 # %%
 # **Read a hidden variable.** `LatentTree.topics` lists the ones to read first, and
-# `LatentTree.describe` shows one of them: how many rows are in each state, and the columns that tell
-# most about it.
+# `LatentTree.describe` shows one of them: how many rows are in each state, and the columns that
+# tell most about it.
 print(model.topics(n_words=5))
 
 # %%

@@ -15,23 +15,26 @@ formulas.
 #
 # Knowing the hidden variable, nothing more is to be learned about the cough from the fever. That is
 # how a hidden variable can be recognised, and it is all that the method assumes.
+
+# sphinx_gallery_start_ignore
 import numpy as np
 from matplotlib import pyplot as plt
+
+import latenttree as lt
+from latenttree.plots.tree_figure import plot_tree
 
 rng = np.random.default_rng(0)
 ill = rng.random(400) < 0.4
 fever = rng.normal(np.where(ill, 38.6, 36.8), 0.4)
 cough = rng.normal(np.where(ill, 25, 5), 5).clip(0)
-figure, panels = plt.subplots(
-    1, 3, figsize=(10, 3.2), sharex=True, sharey=True, layout="constrained"
-)
-for axes, rows, title in zip(
-    panels, (ill | True, ill, ~ill), ("everybody", "the infected", "the others"), strict=True
-):
+shown = {"everybody": ill | True, "the infected": ill, "the others": ~ill}
+figure, panels = plt.subplots(1, 3, figsize=(10, 3.2), sharex=True, sharey=True)
+for axes, (title, rows) in zip(panels, shown.items(), strict=True):
     axes.scatter(fever[rows], cough[rows], s=8, c=np.where(ill[rows], "tab:orange", "tab:blue"))
     r = np.corrcoef(fever[rows], cough[rows])[0, 1]
-    axes.set(title=f"{title}: correlation {r:.2f}", xlabel="temperature")
+    axes.set(title=f"{title}: correlation {abs(r):.2f}", xlabel="temperature")
 _ = panels[0].set_ylabel("coughs an hour")
+# sphinx_gallery_end_ignore
 
 # %%
 # Hidden variables hang together too
@@ -39,14 +42,15 @@ _ = panels[0].set_ylabel("coughs an hour")
 # The infection is more common among the old, and so are glasses. With hidden variables between
 # hidden variables the whole table hangs together in a **tree**: between any two columns there is
 # exactly one path, and dependence flows along paths only.
-import latenttree as lt
 
+# sphinx_gallery_start_ignore
 tree = lt.Tree.build(
-    "cough fever antibiotics glasses hearing_aid retired bmi diabetes".split(),
+    ["cough", "fever", "antibiotics", "glasses", "hearing aid", "retired", "bmi", "diabetes"],
     [(0, 8), (1, 8), (2, 8), (3, 9), (4, 9), (5, 9), (6, 10), (7, 10), (8, 9), (9, 10)],
     np.ones(10),
 ).rename({8: "infection", 9: "age", 10: "diet"})
-print(tree.draw())
+_ = plot_tree(tree, "top_down", hidden_labels=True, root="age", figsize=(8, 4))
+# sphinx_gallery_end_ignore
 
 # %%
 # How can a tree be found whose inner nodes nobody saw?
@@ -56,14 +60,28 @@ print(tree.draw())
 # a list of distances between its columns, like the distances between towns, and the task is to draw
 # the road map, crossroads included.
 #
-# Four towns are enough to see how. Of three ways to pair them, one has shorter sums than the other
-# two, which are equal. The difference is twice the length of the road in the middle.
-D = {"ab": 2, "cd": 2, "ac": 5, "bd": 5, "ad": 5, "bc": 5}
-for first, second in (("ab", "cd"), ("ac", "bd"), ("ad", "bc")):
-    print(f"{first} + {second} = {D[first] + D[second]}")
+# Four towns are enough to see how. Of three ways to pair them, one has a smaller sum than the other
+# two, which are equal, and the difference is twice the length of the road in the middle. Here
+# ``ab`` and ``cd`` are 2 apart and all other pairs 5: 2 + 2 = 4 against 5 + 5 = 10, so the middle
+# is 3 long.
+D = [[0, 2, 5, 5], [2, 0, 5, 5], [5, 5, 0, 2], [5, 5, 2, 0]]
+towns = lt.tree_from_distances(D, names=list("abcd"))
+print(towns.draw(lengths=True))
 
-matrix = [[0, 2, 5, 5], [2, 0, 5, 5], [5, 5, 0, 2], [5, 5, 2, 0]]
-print(lt.tree_from_distances(matrix, names=list("abcd")).draw(lengths=True))
+# sphinx_gallery_start_ignore
+places = {"a": (-2.2, 0.7), "b": (-2.2, -0.7), "c": (2.2, 0.7), "d": (2.2, -0.7)}
+places |= {"h0": (-1.5, 0), "h1": (1.5, 0)}
+figure, axes = plt.subplots(figsize=(6, 2.2), layout="constrained")
+for (u, v), length in zip(towns.edges, towns.lengths, strict=True):
+    (x0, y0), (x1, y1) = places[towns.names[u]], places[towns.names[v]]
+    axes.plot([x0, x1], [y0, y1], color="grey", zorder=1)
+    axes.text((x0 + x1) / 2, (y0 + y1) / 2 + 0.12, f"{length:g}", ha="center")
+for name, (x, y) in places.items():
+    hidden = name.startswith("h")
+    axes.scatter(x, y, s=40 if hidden else 340, color="dimgrey" if hidden else "tab:blue")
+    axes.text(x, y, "" if hidden else name, ha="center", va="center", color="white")
+axes.set_axis_off()
+# sphinx_gallery_end_ignore
 
 # %%
 # From a table the distances come with errors, and far columns are measured worst. The method starts

@@ -9,9 +9,9 @@ Files that do not fit in memory, many rows, many columns, many categories, and b
 # Paths
 # -----
 # ``fit`` takes a path, and ``memory_limit`` says how much the process may use. Parquet, CSV,
-# ``.npy``, ``.npz``, docword and FASTA files that do not fit are read part by part and lie in mapped
-# files for the fit, as do arrays from ``np.load(..., mmap_mode="r")``. A small one will do to show
-# it:
+# ``.npy``, ``.npz``, docword and FASTA files that do not fit are read part by part and lie in
+# mapped files for the fit, as do arrays from ``np.load(..., mmap_mode="r")``. A small one will do
+# to show it:
 import tempfile
 from pathlib import Path
 
@@ -61,8 +61,8 @@ axes = pd.Series(model.diagnostics_.stage_seconds).plot.barh(
 # - **Many columns**: where the matrices of all pairs of 0/1 columns do not fit, pairs are counted
 #   when they are needed. The spanning tree is still exact. A sparse table of 300,000 rows and
 #   100,000 columns fits in 8 GiB.
-# - **Many categories**: a variable of a million categories costs what is stored of it; nothing is as
-#   large as categories times categories.
+# - **Many categories**: a variable of a million categories costs what is stored of it; nothing is
+#   as large as categories times categories.
 # - **Threads**: ``n_jobs``. The tree is the same on any number of them.
 #
 # What to switch off, when only one thing is wanted: ``support="model"`` leaves out the resampling,

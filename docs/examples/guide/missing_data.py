@@ -33,8 +33,9 @@ pd.DataFrame(rows, columns=["missing", "complete rows", "wrong splits", "paramet
 #
 # Filling gaps
 # ------------
-# `LatentTree.impute` takes the expectation of numbers and the most probable label. It can also draw,
-# so that what is filled varies as much as what was seen, and return the distributions themselves.
+# `LatentTree.impute` takes the expectation of numbers and the most probable label. It can also
+# draw, so that what is filled varies as much as what was seen, and return the distributions
+# themselves.
 patients = pd.read_csv("patients.csv")
 model = lt.LatentTree(n_states=2, family={"visits": "poisson"}, random_state=0).fit(patients)
 filled, proba = model.impute(patients, return_proba=True)

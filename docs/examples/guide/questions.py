@@ -33,8 +33,8 @@ answer = model.impute({"cough": "yes", "temperature": 38.4})
 {name: answer[name] for name in ("crp", "visits", "antibiotics")}
 
 # %%
-# Evidence that has probability zero is an error that names the row, and labels that training did not
-# have are refused in records.
+# Evidence that has probability zero is an error that names the row, and labels that training did
+# not have are refused in records.
 try:
     model.predict_proba({"cough": "sometimes"}, query="antibiotics")
 except lt.errors.DataError as error:
@@ -55,8 +55,8 @@ print(from_all[:2].round(3), from_two[:2].round(3), sep="\n")
 #
 # Hidden variables
 # ----------------
-# `LatentTree.transform` gives the probability of every state, `LatentTree.predict` the most probable
-# one, ``joint=True`` the most probable states of all together.
+# `LatentTree.transform` gives the probability of every state, `LatentTree.predict` the most
+# probable one, ``joint=True`` the most probable states of all together.
 print(model.predict(patients)[:3], model.predict(patients, joint=True)[:3], sep="\n")
 
 # %%

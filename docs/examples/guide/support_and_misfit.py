@@ -50,8 +50,8 @@ print(fits[150].tree_.collapse(0.9).draw())
 #                             random thirds
 # ``"bootstrap"``             how often it is in trees of as many rows, drawn with replacement; what
 #                             phylogenetics reports. Takes longer
-# ``"model"``                 the posterior probability of the edge if the data come from a tree. Free,
-#                             and too high where they do not
+# ``"model"``                 the posterior probability of the edge if the data come from a tree.
+#                             Free, and too high where they do not
 # =========================== ======================================================================
 #
 # ``n_resamples`` is the number of such trees. `Diagnostics.samples_needed` says how many rows would
@@ -59,8 +59,8 @@ print(fits[150].tree_.collapse(0.9).draw())
 #
 # Fit
 # ---
-# `Diagnostics.fit` compares the dependence of all pairs of columns with what the tree implies. Add a
-# column that depends on two hidden variables at once, and it shows:
+# `Diagnostics.fit` compares the dependence of all pairs of columns with what the tree implies. Add
+# a column that depends on two hidden variables at once, and it shows:
 crossed = patients.assign(
     risk=(patients["bmi"] - patients["bmi"].mean()) / patients["bmi"].std()
     + (patients["crp"] - patients["crp"].mean()) / patients["crp"].std()
@@ -94,6 +94,6 @@ axes = twice.plot_heatmap(crossed)
 # ``worst``                       the pairs with the largest difference
 # =============================== ==================================================================
 #
-# What to do about a poor fit: leave out or join the columns it names (sums of others, the same thing
-# measured twice), ask for more states, or take the tree as what it is, a summary of the strongest
-# paths. Answers are exact for the model; they are as good as the model is.
+# What to do about a poor fit: leave out or join the columns it names (sums of others, the same
+# thing measured twice), ask for more states, or take the tree as what it is, a summary of the
+# strongest paths. Answers are exact for the model; they are as good as the model is.

@@ -6,8 +6,8 @@ Everything the library learns, asks and draws works on files, without a line of 
 """
 
 # %%
-# A file to try it on, :download:`patients.csv <../guide/patients.csv>`: made-up patients, with empty
-# cells. Yours is .csv, .tsv, .parquet, .xlsx, .npy, .npz, .mtx, a bag-of-words
+# A file to try it on, :download:`patients.csv <../guide/patients.csv>`: made-up patients, with
+# empty cells. Yours is .csv, .tsv, .parquet, .xlsx, .npy, .npz, .mtx, a bag-of-words
 # docword file, an alignment in .fasta, or a table of events; ``-`` reads standard input.
 #
 # .. commands::
@@ -66,8 +66,8 @@ Everything the library learns, asks and draws works on files, without a line of 
 #
 # Share
 # -----
-# One page with a map of the tree, search and all probabilities, which needs no network. ``fit`` with
-# ``-o tree.nwk`` writes the tree alone.
+# One page with a map of the tree, search and all probabilities, which needs no network. ``fit``
+# with ``-o tree.nwk`` writes the tree alone.
 #
 # .. commands::
 #

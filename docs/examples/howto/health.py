@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 
 SYNDROMES = {
-    "metabolic": "E11 diabetes|E66 obesity|E78 high cholesterol|I10 hypertension|G47 sleep apnoea",
-    "heart": "I25 coronary disease|I50 heart failure|I48 fibrillation|I21 infarction|R07 chest pain",
+    "metabolic": "E11 diabetes|E66 obesity|E78 high lipids|I10 hypertension|G47 sleep apnoea",
+    "heart": "I25 coronary disease|I50 heart failure|I48 fibrillation|I21 infarction|R07 angina",
     "lungs": "J44 COPD|J45 asthma|J18 pneumonia|F17 tobacco|R05 cough",
     "mood": "F32 depression|F41 anxiety|G43 migraine|F51 insomnia|R53 fatigue",
 }
@@ -38,8 +38,8 @@ events.head(3)
 # Syndromes
 # ---------
 # `data.read_events <latenttree.data.read_events>` makes a sparse table of people and codes, and
-# counts what it leaves out. People without any event are in no row of the file; with ``all_samples``
-# they count, and without them diagnoses would seem to exclude each other.
+# counts what it leaves out. People without any event are in no row of the file; with
+# ``all_samples`` they count, and without them diagnoses would seem to exclude each other.
 import latenttree as lt
 
 people = [f"P{i:04d}" for i in range(n)]

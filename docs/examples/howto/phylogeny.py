@@ -62,9 +62,9 @@ model.export(folder / "mammals.nex")
 print(lt.metrics.robinson_foulds(truth, model))
 
 # %%
-# Lengths are information distances, ``-log |det P|`` of the joint distribution `P` of two nodes with
-# both marginals divided out. Under the model of Jukes and Cantor that is three times
-# ``-log(1 - q)``, with `q` the probability that a site was drawn anew:
+# Lengths are information distances, ``-log |det P|`` of the joint distribution `P` of two nodes
+# with both marginals divided out. Under the model of Jukes and Cantor that is three times
+# ``-log(1 - q)``, with ``q`` the probability that a site was drawn anew:
 from matplotlib import pyplot as plt
 
 figure, axes = plt.subplots(figsize=(4, 3.4), layout="constrained")

@@ -7,8 +7,8 @@ a list of topics; each of them divides into narrower ones.
 """
 
 # %%
-# The corpus: what NumPy, SciPy and scikit-learn say about their own functions in the description and
-# the notes, some 1,700 texts that are on this machine anyway. Yours is a list of strings.
+# The corpus: what NumPy, SciPy and scikit-learn say about their own functions in the description
+# and the notes, some 1,700 texts that are on this machine anyway. Yours is a list of strings.
 import inspect
 import re
 from importlib import import_module
@@ -49,7 +49,7 @@ print(model.topics(n_words=8, level=12))
 # %%
 # The same topics as a picture; the bars are how much a word tells about its topic, in bits. Pale
 # bars are words that documents of the topic avoid.
-panels = model.plot_topics(level=12, n_words=7)
+panels = model.plot_topics(level=9, n_words=6, figsize=(11, 6))
 
 # %%
 # Levels of detail
@@ -79,8 +79,6 @@ model.plot_neighborhood("hypothesis tests", radius=2)
 # Documents
 # ---------
 # The probability of each topic in a text, also a new one:
-from latenttree.text import Words
-
 new = ["Test the null hypothesis that two samples have the same mean.", "Fast Fourier transform."]
 posterior = pipeline[:-1].transform(new)
 model.predict_proba(posterior, query="hypothesis tests").round(3)
