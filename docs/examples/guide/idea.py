@@ -28,7 +28,7 @@ ill = rng.random(400) < 0.4
 fever = rng.normal(np.where(ill, 38.6, 36.8), 0.4)
 cough = rng.normal(np.where(ill, 25, 5), 5).clip(0)
 shown = {"everybody": ill | True, "the infected": ill, "the others": ~ill}
-figure, panels = plt.subplots(1, 3, figsize=(10, 3.2), sharex=True, sharey=True)
+figure, panels = plt.subplots(1, 3, figsize=(10, 3.2), sharey=True, layout="constrained")
 for axes, (title, rows) in zip(panels, shown.items(), strict=True):
     axes.scatter(fever[rows], cough[rows], s=8, c=np.where(ill[rows], "tab:orange", "tab:blue"))
     r = np.corrcoef(fever[rows], cough[rows])[0, 1]
@@ -66,7 +66,6 @@ _ = plot_tree(tree, "top_down", hidden_labels=True, root="age", figsize=(8, 4))
 # is 3 long.
 D = [[0, 2, 5, 5], [2, 0, 5, 5], [5, 5, 0, 2], [5, 5, 2, 0]]
 towns = lt.tree_from_distances(D, names=list("abcd"))
-print(towns.draw(lengths=True))
 
 # sphinx_gallery_start_ignore
 places = {"a": (-2.2, 0.7), "b": (-2.2, -0.7), "c": (2.2, 0.7), "d": (2.2, -0.7)}

@@ -46,7 +46,7 @@ people = [f"P{i:04d}" for i in range(n)]
 records = lt.data.read_events(events, sample="person", code="code", all_samples=people)
 model = lt.LatentTree(random_state=0).fit(records)
 model.name_hidden(n_words=1)
-model.plot(color_by=model.variable_groups(4), hidden_labels=True, max_label=24)
+model.plot(color_by=model.variable_groups(4), max_label=24)
 
 # %%
 # Relative risks
@@ -66,8 +66,8 @@ model.intervals("I50 heart failure", "E11 diabetes", records, n_resamples=50).ro
 # %%
 # One person
 # ----------
-# What a record says is used, what it does not say is open. The probability of heart failure with
-# nothing known, and with two diagnoses:
+# What a record says is used, what it does not say is open. The probability of heart failure
+# where only a cough is ruled out, and with two diagnoses:
 known = {"E11 diabetes": 1, "I25 coronary disease": 1}
 for record in ({"R05 cough": 0}, known):
     probability = model.predict_proba(record, query="I50 heart failure")

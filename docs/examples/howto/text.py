@@ -44,7 +44,7 @@ import latenttree as lt
 words = CountVectorizer(stop_words="english", min_df=12, max_df=0.2, token_pattern="[a-z]{4,}")
 pipeline = make_pipeline(lt.text.Words(words), lt.LatentTree(random_state=0)).fit(documents)
 model = pipeline[-1]
-print(model.topics(n_words=8, level=12))
+print(model.topics(n_words=6, level=12))
 
 # %%
 # The same topics as a picture; the bars are how much a word tells about its topic, in bits. Pale
@@ -55,7 +55,7 @@ panels = model.plot_topics(level=9, n_words=6, figsize=(11, 6))
 # Levels of detail
 # ----------------
 # Several numbers give a hierarchy: each of the 30 topics lies below one of the ten.
-tree_of_topics = model.topics(n_words=6, level=[10, 30])
+tree_of_topics = model.topics(n_words=5, level=[10, 30])
 print(tree_of_topics)
 
 # %%
