@@ -58,7 +58,8 @@ test-slow: $(STAMP)
 	$(BIN)/python -m pytest -n 2 -m slow
 
 # Every example runs, and a warning is an error.
-.venv/.installed-for-docs: pyproject.toml $(STAMP)
+.venv/.installed-for-docs: pyproject.toml
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
 	@touch $@
 

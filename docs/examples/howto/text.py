@@ -73,15 +73,24 @@ model.name(about_tests.name, "hypothesis tests")
 model.describe("hypothesis tests", n=6)
 
 # %%
-model.plot_neighborhood("hypothesis tests", radius=2)
-
-# %%
 # Documents
 # ---------
 # The probability of each topic in a text, also a new one:
 new = ["Test the null hypothesis that two samples have the same mean.", "Fast Fourier transform."]
 posterior = pipeline[:-1].transform(new)
 model.predict_proba(posterior, query="hypothesis tests").round(3)
+
+# %%
+# A map of words
+# --------------
+# Of a smaller vocabulary the whole tree fits into one picture. ``min_support=0`` draws all edges:
+# wide ones would come back in other texts like these, thin ones are guesses at the finest detail.
+# 1,800 texts are few, and most edges are thin.
+frequent = CountVectorizer(
+    stop_words="english", max_features=130, max_df=0.15, token_pattern="[a-z]{4,}"
+)
+small = make_pipeline(lt.text.Words(frequent), lt.LatentTree(random_state=0)).fit(documents)[-1]
+axes = small.plot(color_by=small.variable_groups(9, signed=False), min_support=0)
 
 # %%
 # A page to share
