@@ -26,12 +26,14 @@ extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
     "sphinx_gallery.gen_gallery",
     "docstring_sections",
     "executed_commands",
+    "math_as_mathml",
 ]
-exclude_patterns = ["_build", "examples", "api/generated/*.md"]
+exclude_patterns = ["_build", "_templates", "examples"]
+templates_path = ["_templates"]
+html_math_renderer = "mathml"
 default_role = "name"
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
@@ -67,7 +69,7 @@ sphinx_gallery_conf = {
     "min_reported_time": 1e9,
     "remove_config_comments": True,
     "capture_repr": ("_repr_html_", "__repr__"),
-    "ignore_repr_types": r"matplotlib|numpy\.ndarray|PosixPath",
+    "ignore_repr_types": r"matplotlib|.*Path",
     "thumbnail_size": (400, 280),
     "write_computation_times": False,
 }

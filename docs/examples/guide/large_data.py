@@ -49,9 +49,11 @@ print(batched.tree_ == whole.tree_, batched.score(data.X) == whole.score(data.X)
 # Where the time goes
 # -------------------
 # ``verbose=True`` shows a fit at work; `Diagnostics.stage_seconds` has the seconds of every stage.
-axes = pd.Series(model.diagnostics_.stage_seconds).plot.barh(
-    figsize=(6, 4), xlabel="seconds, 60 columns, 50,000 rows"
-)
+from matplotlib import pyplot as plt
+
+figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
+seconds = pd.Series(model.diagnostics_.stage_seconds)
+seconds.plot.barh(ax=axes, xlabel="seconds, 60 columns, 50,000 rows")
 
 # %%
 # What grows how
