@@ -172,8 +172,8 @@ class LatentTree(
         refused with the smallest that works. Compilation, at the first fit on a machine, is not
         counted.
     random_state : int, RandomState or None
-        Seeds the sketch. The same seed gives the same tree on any number of threads and for any
-        order of the rows.
+        Seed of everything that is drawn at random. The same seed gives the same tree on any number
+        of threads and for any order of the rows.
     n_jobs : int or None
         Number of threads; None uses all cores.
     verbose : "auto" (default) or bool

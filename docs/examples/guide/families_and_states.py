@@ -112,4 +112,9 @@ digits = (load_digits(as_frame=True).data > 8).astype(int)
 train, test = train_test_split(digits, random_state=0)
 options = {"drop_constant": True, "support": "model", "random_state": 0}
 scores = {k: lt.LatentTree(n_states=k, **options).fit(train).score(test) for k in (2, 4, 16)}
-pd.Series(scores, name="nats an image, held out").rename_axis("states").round(2).to_frame()
+from matplotlib import pyplot as plt
+
+figure, axes = plt.subplots(figsize=(5, 3), layout="constrained")
+pd.Series(scores).plot(ax=axes, marker="o", logx=True)
+axes.set_xticks(list(scores), [str(k) for k in scores])
+_ = axes.set(xlabel="states", ylabel="nats an image, held out")

@@ -68,6 +68,9 @@ print(model.conditional("cough", given="h1").round(3))
 model.conditional_table("crp", given="retired").round(2)
 
 # %%
+model.plot_conditional("crp", "h1", figsize=(6, 3.2))
+
+# %%
 # How well does it predict?
 # -------------------------
 # Log-likelihood of each row, its mean, and criteria that count parameters (lower is better):

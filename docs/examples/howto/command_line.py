@@ -23,7 +23,7 @@ Everything the library learns, asks and draws works on files, without a line of 
 #
 #    latenttree fit patients.csv -o patients.ltree --family visits=poisson --plot patients.png
 #
-# A fit without ``--seed`` is another one each time where chance plays a part. ``--states`` asks for
+# ``--seed`` fixes what is drawn at random, so that a fit can be repeated. ``--states`` asks for
 # a number of states, ``--family`` says how columns are read, ``--ignore`` leaves columns out.
 #
 # Look
