@@ -66,6 +66,11 @@ class LatentTree(
 ):
     """Learn the hidden variables behind a table, and the tree that connects all variables.
 
+    After `fit` the model can be read (`topics`, `describe`, `plot`, `to_html`), asked
+    (`predict_proba`, `impute`, `score`, `sample`), used in pipelines (`transform`) and kept
+    (`save`, `export`). The method follows Huang and others, Guaranteed Scalable Learning of Latent
+    Tree Models (UAI 2019), "the paper" below.
+
     Parameters
     ----------
     n_states : "auto" (default), "bic" or int
@@ -92,12 +97,15 @@ class LatentTree(
         tree stays as it is, with the names of its hidden nodes, and its probabilities and the
         lengths of its edges are learned. Its observed nodes must be the columns.
     sweeps : bool, default=True
-        Re-solve small regions of the merged tree until it no longer changes. False: the paper's
-        method.
+        After local trees have been joined to one, learn small regions of it again until nothing
+        changes. False: the paper's method, without this.
     distances : "pooled" (default) or "pairwise"
-        One cross-fitted subspace for each variable, or the paper's SVD for every pair (slow).
+        How dependence between variables with many categories is measured: in one subspace for each
+        variable, found on other samples than those it is used on; or by the paper's singular value
+        decomposition for every pair, which is slow.
     epsilon : float, optional
-        The paper's fixed threshold for local grouping, in place of noise-aware joining.
+        The paper's fixed threshold for local grouping. None: differences are judged by their
+        standard errors, and no threshold is needed.
     min_support : "auto" (default) or float in [0, 1]
         A number: edges with a smaller posterior probability are contracted. "auto": those that are
         more probably absent than real, unless held-out samples are clearly better described with
@@ -120,8 +128,8 @@ class LatentTree(
     refine : "em" (default) or None
         EM over the whole tree from the moment estimate, or the moment estimate alone.
     hidden_features : bool, default=True
-        Represent a branch above the first level by the message out of it, not by its nearest
-        observed variable.
+        Represent a branch of several variables by all of them together (the message out of it), not
+        by its nearest observed variable alone.
     observed_as_leaves : bool, default=False
         Every observed variable is a leaf, as in a phylogeny: one that would join others hangs from
         a hidden variable in its place.
