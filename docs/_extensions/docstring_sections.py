@@ -74,10 +74,10 @@ def process(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[
 
 def name_role(role: str, rawtext: str, text: str, *rest: Any, **options: Any) -> Any:
     """A link to an object of Python, or code where the text is no name of one."""
-    if re.fullmatch(r"[A-Z]\w*\.\w+", text):
-        text = f".{text}"  # of a class, in whatever module
-    if re.fullmatch(r"\.?[A-Za-z_][\w.]*( <[\w.]+>)?", text):
-        return PyXRefRole()("py:obj", rawtext, text, *rest, **options)
+    if re.fullmatch(r"[A-Za-z_][\w.]*( <[\w.]+>)?", text):
+        of_class = re.fullmatch(r"[A-Z]\w*\.\w+", text)  # in whatever module: found by a dot
+        name = f".{text}" if of_class else text
+        return PyXRefRole()("py:obj", rawtext, name, *rest, **options)
     return [nodes.literal(rawtext, text.replace("\0", "\\"))], []
 
 

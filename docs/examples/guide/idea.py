@@ -28,7 +28,9 @@ ill = rng.random(400) < 0.4
 fever = rng.normal(np.where(ill, 38.6, 36.8), 0.4)
 cough = rng.normal(np.where(ill, 25, 5), 5).clip(0)
 shown = {"everybody": ill | True, "the infected": ill, "the others": ~ill}
-figure, panels = plt.subplots(1, 3, figsize=(10, 3.2), sharey=True, layout="constrained")
+figure, panels = plt.subplots(
+    1, 3, figsize=(10, 3.2), sharex=True, sharey=True, layout="constrained"
+)
 for axes, (title, rows) in zip(panels, shown.items(), strict=True):
     axes.scatter(fever[rows], cough[rows], s=8, c=np.where(ill[rows], "tab:orange", "tab:blue"))
     r = np.corrcoef(fever[rows], cough[rows])[0, 1]

@@ -32,7 +32,7 @@ model.describe(heart, n=4)
 # A picture. ``color_by`` takes any column about the variables, here where a number comes from.
 source = dict.fromkeys(asked, "asked") | dict.fromkeys(["cholesterol", "crp"], "laboratory")
 source |= dict.fromkeys(["bmi", "ejection", "lung_capacity", "temperature"], "measured")
-axes = model.plot(color_by=source, highlight=heart, title="18 facts about 1,500 patients")
+axes = model.plot(color_by=source, title="18 facts about 1,500 patients")
 
 # %%
 # Tables are DataFrames, of pandas or, after ``set_output(transform="polars")``, of polars:
