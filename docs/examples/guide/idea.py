@@ -13,8 +13,9 @@ formulas.
 # the other: an infection is behind the first two, money behind the others. What is behind is a
 # **hidden variable**: nobody wrote it down, but its traces are in every column that it influences.
 #
-# Knowing the hidden variable, nothing more is to be learned about the cough from the fever. That is
-# how a hidden variable can be recognised, and it is all that the method assumes.
+# Knowing the hidden variable, nothing more is to be learned about the cough from the fever: among
+# the infected the two are unrelated, and so they are among the others. That is how a hidden
+# variable can be recognised.
 
 # sphinx_gallery_start_ignore
 import numpy as np
