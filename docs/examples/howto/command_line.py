@@ -67,7 +67,8 @@ Everything the library learns, asks and draws works on files, without a line of 
 # Share
 # -----
 # One page with a map of the tree, search and all probabilities, which needs no network. ``fit``
-# with ``-o tree.nwk`` writes the tree alone.
+# with ``-o tree.nwk`` writes the tree alone, with ``-o tree.json`` the tree and its support; a
+# ``.ltree`` file is the whole model, for ``lt.load`` in Python too.
 #
 # .. commands::
 #
