@@ -12,11 +12,12 @@ TESTS ?= -n 2 --ignore=tests/repository/test_readme_installed.py
 SMOKE := tests/repository/test_readme.py tests/whole/test_estimator.py tests/cli/test_fit.py tests/data/test_reader.py tests/structure/test_learn.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow kernels lint readme fuzz portability oldest newest pythons format bench clean
+.PHONY: help demo docs test test-slow kernels lint readme fuzz portability oldest newest pythons format bench clean
 
 help:
 	@echo "make demo    learn the tree over the pixels of handwritten digits; picture in $(OUT)/"
 	@echo "make test    lint, types, tests, examples of the README and of docstrings"
+	@echo "make docs    the pages of docs/, with all their examples run, in docs/_build/html"
 	@echo "make test-slow    the tests that take longer: many seeds, fresh environments"
 	@echo "make readme  the README's examples, here and in an environment installed as it says"
 	@echo "make portability  all tests with kernels and BLAS for other processors"
@@ -55,6 +56,16 @@ kernels: $(STAMP)
 
 test-slow: $(STAMP)
 	$(BIN)/python -m pytest -n 2 -m slow
+
+# Every example runs, and a warning is an error.
+.venv/.installed-for-docs: pyproject.toml
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+	@touch $@
+
+docs: .venv/.installed-for-docs
+	$(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build/html
+	@echo "open docs/_build/html/index.html"
 
 # Files that are not read, or refused by name, are kept in $(OUT)/fuzz.
 fuzz: $(STAMP)
@@ -95,5 +106,5 @@ bench: $(STAMP)
 	$(BIN)/python -m benchmarks $(TABLE) --out $(OUT)/benchmarks $(BENCH)
 
 clean:
-	rm -rf .venv .venv-* $(OUT) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-* $(OUT) docs/_build docs/guide docs/howto docs/api/generated dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +

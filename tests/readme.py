@@ -16,6 +16,7 @@ import numpy as np
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
+COMMANDS = ROOT / "docs" / "examples" / "howto" / "command_line.py"
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 COLUMNS = ("smoker", "cough", "wheeze", "fever", "ache", "chills", "cake", "sweets", "cola")
 
@@ -31,6 +32,12 @@ def commands(program: str) -> list[list[str]]:
     """Every line of a block that calls the program, as words."""
     lines = [line for _, _, text in blocks("", "sh") for line in text.splitlines()]
     return [shlex.split(line, comments=True) for line in lines if line.startswith(program + " ")]
+
+
+def page_commands() -> list[list[str]]:
+    """The commands of the page on the command line that building it does not run."""
+    lines = re.findall(r"^# +\$ (.+)$", COMMANDS.read_text(encoding="utf-8"), re.MULTILINE)
+    return [shlex.split(line) for line in lines]
 
 
 def run_examples() -> None:

@@ -70,6 +70,11 @@ class LatentTree(
 ):
     """Learn the hidden variables behind a table, and the tree that connects all variables.
 
+    After `fit` the model can be read (`topics`, `describe`, `plot`, `to_html`), asked
+    (`predict_proba`, `impute`, `score`, `sample`), used in pipelines (`transform`) and kept
+    (`save`, `export`). The method follows Huang and others, Guaranteed Scalable Learning of Latent
+    Tree Models (UAI 2019), "the paper" below.
+
     Parameters
     ----------
     n_states : "auto" (default), "bic" or int
@@ -89,19 +94,22 @@ class LatentTree(
     hidden : "categorical" (default) or "gaussian"
         Hidden variables with states, or real vectors: a linear Gaussian tree, for which all
         variables are read as numbers (ordered categories by their rank).
-    structure : "lrg" (default) or a baseline: "neighbor_joining", "clrg", "clnj", "chow_liu",
-        "recursive_grouping"; or a tree
-        How the tree is learned: local recursive grouping, or another method on the same distances.
+    structure : "lrg" (default), the name of another method, or a tree
+        How the tree is learned: local recursive grouping, or "neighbor_joining", "clrg", "clnj",
+        "chow_liu" or "recursive_grouping" on the same distances.
         A `Tree`, Newick text, or what `latenttree.tree_from_distances(D, names=...)` returns: the
         tree stays as it is, with the names of its hidden nodes, and its probabilities and the
         lengths of its edges are learned. Its observed nodes must be the columns.
     sweeps : bool, default=True
-        Re-solve small regions of the merged tree until it no longer changes. False: the paper's
-        method.
+        After local trees have been joined to one, learn small regions of it again until nothing
+        changes. False: the paper's method, without this.
     distances : "pooled" (default) or "pairwise"
-        One cross-fitted subspace for each variable, or the paper's SVD for every pair (slow).
+        How dependence between variables with many categories is measured: in one subspace for each
+        variable, found on other samples than those it is used on; or by the paper's singular value
+        decomposition for every pair, which is slow.
     epsilon : float, optional
-        The paper's fixed threshold for local grouping, in place of noise-aware joining.
+        The paper's fixed threshold for local grouping. None: differences are judged by their
+        standard errors, and no threshold is needed.
     min_support : "auto" (default) or float in [0, 1]
         A number: edges with a smaller posterior probability are contracted. "auto": those that are
         more probably absent than real, unless held-out samples are clearly better described with
@@ -127,8 +135,8 @@ class LatentTree(
     refine : "em" (default) or None
         EM over the whole tree from the moment estimate, or the moment estimate alone.
     hidden_features : bool, default=True
-        Represent a branch above the first level by the message out of it, not by its nearest
-        observed variable.
+        Represent a branch of several variables by all of them together (the message out of it), not
+        by its nearest observed variable alone.
     observed_as_leaves : bool, default=False
         Every observed variable is a leaf, as in a phylogeny: one that would join others hangs from
         a hidden variable in its place.
@@ -179,8 +187,8 @@ class LatentTree(
         refused with the smallest that works. Compilation, at the first fit on a machine, is not
         counted.
     random_state : int, RandomState or None
-        Seeds the sketch. The same seed gives the same tree on any number of threads and for any
-        order of the rows.
+        Seed of everything that is drawn at random. The same seed gives the same tree on any number
+        of threads and for any order of the rows.
     n_jobs : int or None
         Number of threads; None uses all cores.
     verbose : "auto" (default) or bool

@@ -1,4 +1,5 @@
-"""The README's examples run here: python blocks as scripts, pycon as doctests, and commands."""
+"""The README's examples run here: python blocks as scripts, pycon as doctests, and commands, with
+those of the page on the command line."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ def test_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One after another in a folder with the files that they name."""
     monkeypatch.chdir(tmp_path)
     readme.write_files()
-    commands = readme.commands("latenttree")
+    commands = readme.commands("latenttree") + readme.page_commands()
     assert len(commands) >= 8
     for command in commands:
         result = CliRunner().invoke(app, command[1:])

@@ -376,7 +376,7 @@ class Tree:
         ----------
         scale : "length"; or "correlation": heights are ``1 - exp(-height)``, from 0 to 1. Where
             lengths are ``-log |correlation|``, as of binary and real variables, this is
-            1 - |correlation|.
+            ``1 - |correlation|``.
 
         ``O(n log n)``.
 
