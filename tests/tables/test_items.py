@@ -135,5 +135,6 @@ def test_what_is_no_scale_is_refused() -> None:
         model.item_table(["ripe", "shop"], X, node="ripe")
     with pytest.raises(DataError, match="groups is 3"):
         model.reliability(X, 3)
-    with pytest.raises(DataError, match="no single number"):
+    with pytest.raises(AttributeError, match="no single number"):
         _ = mixture().covariance_
+    assert "covariance_" not in dir(mixture())

@@ -85,13 +85,14 @@ counts.conditional_table("visits", given="h1").round(2)
 #                         for words and codes in a sparse matrix. For densities and filling gaps
 # ``2``                   a hidden variable is something that is there or not. Fastest, and
 #                         easiest to read: words, diagnoses, yes and no
-# ``"bic"``               the most parsimonious model, each hidden variable with as many as it needs
+# ``"bic"``               only as many as pairs of columns show, chosen by BIC
 # ``4``, ``16``, ...      known to be so (nucleotides), or for a density at a given price
 # ======================= =====================================================================
 #
 # ``"auto"`` first learns a tree with as many states as pairs of columns show. From 200 rows on it
 # then tries 4, 16 and 64 states (fewer where a pass over the rows would take long), and keeps more
-# if held-out rows are clearly better described. With more states the shape may change: an observed
+# if held-out rows are clearly better described (`Diagnostics.states_tried` has the comparison).
+# With more states the shape may change: an observed
 # variable inside the tree gets a hidden copy from which it hangs, and a Chow-Liu tree with hidden
 # variables in the places of the observed ones competes. No hidden variable has more states than its
 # branches have configurations.

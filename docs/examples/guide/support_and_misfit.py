@@ -41,21 +41,24 @@ axes = fits[150].plot(title="150 patients, edges of support 0.5 and more")
 print(fits[150].tree_.collapse(0.9).draw())
 
 # %%
-# Three ways to compute it:
+# Ways to compute it:
 #
 # =========================== ======================================================================
 # ``support``                 what it is
 # =========================== ======================================================================
-# ``"subsample"`` (default)   the probability that an edge comes back in other samples, by trees of
-#                             random thirds
+# ``"auto"`` (default)        ``"model"`` where the correlations of pairs are as the tree says, up
+#                             to sampling noise (`Diagnostics.residual` up to 1.5), as in simulated
+#                             data; ``"subsample"`` elsewhere
+# ``"subsample"``             the probability that an edge comes back in other samples, by trees of
+#                             random thirds. With 25 of them a support near .5 is known to about .1
 # ``"bootstrap"``             how often it is in trees of as many rows, drawn with replacement; what
 #                             phylogenetics reports. Takes longer
 # ``"model"``                 the posterior probability of the edge if the data come from a tree.
 #                             Free, and too high where they do not
 # =========================== ======================================================================
 #
-# ``n_resamples`` is the number of such trees. `Diagnostics.samples_needed` says how many rows would
-# put the weakest edge beyond doubt.
+# ``n_resamples`` is the number of trees that are learned. `Diagnostics.samples_needed` says how
+# many rows would put the weakest edge beyond doubt.
 #
 # Fit
 # ---

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from html import escape
 from typing import TYPE_CHECKING, Any, Literal
 
 from numpy.typing import NDArray
@@ -285,7 +286,9 @@ class PlotMixin:
     # --- notebooks ---------------------------------------------------------------------
 
     def _repr_html_(self) -> str:
-        """What was learned; scikit-learn's diagram before the fit."""
+        """What was learned; scikit-learn's diagram before the fit, also where batches wait."""
+        if "_batches" in vars(self) and "tree_" not in vars(self):
+            return f"<pre>{escape(repr(self))}</pre>"
         if not hasattr(self, "tree_"):
             return str(estimator_html_repr(self))
         from latenttree.plots.notebook import model_html

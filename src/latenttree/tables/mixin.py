@@ -267,7 +267,13 @@ class TableMixin:
         }
 
     def _covariances(self, correlations: bool) -> Any:
-        self._check_tables()
-        names, values = made.covariances(self.model_, self.schema_, correlations)
+        """Raises `AttributeError` where there is none: scikit-learn's `dir` asks for all
+        attributes, which shall neither fail nor learn from batches that wait."""
+        if "model_" not in vars(self):
+            raise AttributeError("there is no model yet; call fit or finalize")
+        try:
+            names, values = made.covariances(self.model_, self.schema_, correlations)
+        except DataError as error:
+            raise AttributeError(str(error)) from error
         columns: dict[Any, Any] = dict(zip(names, values.T, strict=True))
         return table_of(columns, self._library(), labels=names, labels_name="variable")

@@ -483,8 +483,10 @@ class Tree:
         An inner edge has at least two observed nodes on both sides; contracting it removes its
         split and leaves all others. Edges of leaves stay, and so do edges of unknown support (NaN)
         and edges between two observed nodes, which cannot merge: where contracting all edges of a
-        path would merge its two observed ends, the one of most support stays. Signs of paths and
-        names of hidden nodes stay as they are, see `contract`.
+        path would merge its two observed ends, the one of most support stays. In a tree with signs
+        the edges of support 0 without one, which join parts without dependence, stay too: merged
+        hidden nodes would look like one. Signs of paths and names of hidden nodes stay as they are,
+        see `contract`.
 
         Parameters
         ----------
@@ -493,7 +495,8 @@ class Tree:
         """
         own = self.support if support is None else as_support(support, self.n_edges)
         known, inner = checked_support(min_support, own), self.internal_edges()
-        weak = inner[known[inner] < min_support]
+        joins = (known == 0) & (self.signs == 0) & self.signs.any()
+        weak = inner[(known[inner] < min_support) & ~joins[inner]]
         chosen = contractible(self.edges[weak], known[weak], self.n_nodes, self.n_observed)
         return self.contract(weak[chosen])
 
