@@ -73,7 +73,7 @@ class Diagnostics:
     n_resamples : trees that were learned for the support.
     residual : mean squared residual of pairs of variables from what the tree of the structure
         stage implies, in units of their sampling variance: about 1 if the data come from a tree,
-        NaN where it is not known. Beyond 1.5 `support="auto"` resamples.
+        NaN where it is not known. Beyond 1.4 `support="auto"` resamples.
     standard_errors : (E,) of the edge lengths; infinite between parts at infinite distance, zero
         where not estimated.
     n_unmeasurable : pairs of variables whose distance does not stand out of its noise.

@@ -47,7 +47,7 @@ print(fits[150].tree_.collapse(0.9).draw())
 # ``support``                 what it is
 # =========================== ======================================================================
 # ``"auto"`` (default)        ``"model"`` where the correlations of pairs are as the tree says, up
-#                             to sampling noise (`Diagnostics.residual` up to 1.5), as in simulated
+#                             to sampling noise (`Diagnostics.residual` up to 1.4), as in simulated
 #                             data; ``"subsample"`` elsewhere
 # ``"subsample"``             the probability that an edge comes back in other samples, by trees of
 #                             random thirds. With 25 of them a support near .5 is known to about .1
