@@ -210,7 +210,7 @@ def test_parts_are_connected_components() -> None:
 
 @pytest.mark.parametrize("n_states", [2, 3, 4])
 def test_more_states_make_no_variable_independent(n_states: int) -> None:
-    """Magnesium and proline of wines have a correlation of .39, 6 standard errors, in one direction
+    """Magnesium and proline of wines have a correlation of .39, 5 standard errors, in one direction
     alone: with two directions their determinant is noise."""
     model = learn(load_wine(as_frame=True).data, n_states=n_states)
     assert model.diagnostics_.independent == []

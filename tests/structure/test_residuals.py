@@ -11,8 +11,7 @@ from latenttree.config import FitConfig
 from latenttree.data import as_table
 from latenttree.distances.stage import count_states, measure
 from latenttree.evaluation.datasets import make_latent_tree
-from latenttree.structure.resampling import TREE_FITS
-from latenttree.structure.residuals import MANY_VARIABLES, mean_squared_residual
+from latenttree.structure.residuals import MANY_VARIABLES, TREE_FITS, mean_squared_residual
 from latenttree.structure.stage import learn_structures
 
 DIGITS = (load_digits().data > 8).astype(int)
@@ -35,7 +34,6 @@ def test_is_the_mean_over_all_pairs() -> None:
 @pytest.mark.parametrize("shape", ["balanced", "caterpillar", "random"])
 @pytest.mark.parametrize("n_samples", [500, 20_000])
 def test_simulated_trees_fit(shape: str, n_samples: int) -> None:
-    """Of 40 trees the largest was 1.3."""
     data = make_latent_tree(27, n_samples=n_samples, shape=shape, random_state=0)  # type: ignore[arg-type]
     report = lt.LatentTree(n_states=2, random_state=0, refine=None).fit(data.X).diagnostics_
     assert report.residual < TREE_FITS

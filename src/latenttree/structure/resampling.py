@@ -11,7 +11,7 @@ time, and no sample is there twice, so that cross-fitting keeps its two parts ap
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -29,27 +29,15 @@ from latenttree.engine.memory import give_back_freed
 from latenttree.structure.copies import hidden_chow_liu
 from latenttree.structure.independence import parts_of
 from latenttree.structure.learn import Structure
-from latenttree.structure.residuals import MANY_VARIABLES as MANY_VARIABLES_OF_PAIRS
+from latenttree.structure.residuals import may_be_noise
 from latenttree.structure.stage import learn_structure
 from latenttree.tree import Tree
-
-Learner = Callable[[Table], Tree]
-"""The tree of a table, in which nothing is contracted."""
 
 RESAMPLES, FEWEST_RESAMPLES, MANY_VARIABLES = 25, 3, 750
 """Trees that are learned by default, at least and beyond how many variables fewer."""
 
 ENOUGH_WITHOUT_DOUBT = 8
 """Trees of thirds after which, by default, no more are learned if all have every inner edge."""
-
-TREE_FITS = 1.4
-"""Mean squared residual of pairs, in units of their sampling variance, up to which the data may
-come from a tree. Simulated trees of one or two directions have .2 to 1.3, real tables 1.6 (835
-documents of 1,051 words) to 101 (8,706 rows of 68 plants)."""
-
-SOME_PAIRS_FIT = 1.0
-"""The same where only some of very many pairs are looked at, which tell less: words of 1,500
-documents have 1.2."""
 
 GROUPS = (0.9, 0.99)
 """Edges with posterior probabilities between these are taken as alike."""
@@ -99,14 +87,14 @@ def estimate_support(
     a given tree is unknown, NaN.
 
     With "auto" the posterior probability, where the `residual` of pairs shows that the data may
-    come from a tree (`TREE_FITS`), since that is what it supposes, and it costs nothing;
+    come from a tree (`may_be_noise`), since that is what it supposes, and it costs nothing;
     "subsample" where they do not, or `n_resamples` are asked for.
 
     `basis`: the directions of the variables in all samples, from which those in resamples go on."""
     if structure.shape == "given":
         return Support(np.full(len(structure.support), np.nan), "none")
-    most = TREE_FITS if table.n_vars <= MANY_VARIABLES_OF_PAIRS else SOME_PAIRS_FIT
-    fits = residual < most and structure.shape == "latent tree" and not config.n_resamples
+    fits = may_be_noise(residual, table.n_vars) and structure.shape == "latent tree"
+    fits &= not config.n_resamples
     if config.support == "model" or (config.support == "auto" and fits) or table.n_vars < 4:
         method = "none" if config.baseline is not None else "model"
         return Support(structure.support, method)

@@ -19,6 +19,11 @@ MANY_VARIABLES, SOME, WINDOW = 400, 200, 25
 """With more variables, pairs of some of them are taken, which lie side by side in the tree: most
 pairs of random ones are independent and show nothing."""
 
+TREE_FITS, SOME_PAIRS_FIT = 1.4, 1.0
+"""Mean squared residual up to which the data may come from a tree (`make bench TABLE=replication`
+prints it for simulated trees and for real tables); and where only some of the variables are looked
+at, which tells less."""
+
 COPIES = 0.999
 """Implied similarities beyond this are of copies, whose residuals have no known noise."""
 
@@ -55,6 +60,11 @@ def mean_squared_residual(whole: Similarity, tree: Tree, n_vars: int) -> float:
         return float("nan")
     z = residual[usable] / (1 - implied[usable] ** 2)
     return float(np.mean(n[usable] * z**2))
+
+
+def may_be_noise(residual: float, n_vars: int) -> bool:
+    """Whether residuals are as small as those of data from a tree; not if they are unknown."""
+    return residual < (TREE_FITS if n_vars <= MANY_VARIABLES else SOME_PAIRS_FIT)
 
 
 def _lengths_between(tree: Tree, nodes: Ints) -> Floats:
