@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from statistics import median
 
 SUPPORTS = {
     "subsample": "chance to come back in other samples, by {} trees of random thirds",
@@ -40,6 +41,18 @@ def support_in_words(method: str, n_resamples: int) -> str:
     'share of 25 trees of bootstrap samples'
     """
     return SUPPORTS.get(method, "").format(n_resamples)
+
+
+def supports_in_words(values: Iterable[float], method: str, n_resamples: int) -> str:
+    """The supports of inner edges, in a line; empty where none is known to be above 0."""
+    known = [value for value in values if value > 0]
+    if not known:
+        return ""
+    what = support_in_words(method, n_resamples)
+    return (
+        f"support of {counted(len(known), 'internal edge')}{what and f' ({what})'}: "
+        f"median {median(known):.2f}, weakest {min(known):.2f}"
+    )
 
 
 def listed(names: Sequence[str], most: int) -> str:

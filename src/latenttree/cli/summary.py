@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Literal
 
-import numpy as np
 from rich.console import Console
 from rich.markup import escape
 
 from latenttree.cli.printing import new_table, print_notes
-from latenttree.phrases import counted, sizes_in_words, support_in_words
+from latenttree.phrases import counted, sizes_in_words, supports_in_words
 from latenttree.tree import Tree
 from latenttree.tree.collapsing import SHOWN_SUPPORT
 
@@ -61,14 +60,10 @@ def print_summary(
         f"{counted(tree.n_edges, 'edge')}",
         highlight=False,
     )
-    known = report.support[tree.internal_edges()]
-    known = known[known > 0]
-    if known.size:
-        method = support_in_words(report.support_method, report.n_resamples)
-        console.print(
-            f"support of {counted(known.size, 'internal edge')}{method and f' ({method})'}: "
-            f"median {np.median(known):.2f}, weakest {known.min():.2f}"
-        )
+    inner = report.support[tree.internal_edges()]
+    line = supports_in_words(inner, report.support_method, report.n_resamples)
+    if line:
+        console.print(line)
 
 
 def print_neighbours(console: Console, tree: Tree) -> None:

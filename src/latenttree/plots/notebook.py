@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from latenttree.phrases import counted, listed, support_in_words
+from latenttree.phrases import counted, listed, supports_in_words
 from latenttree.plots.colors import naming_order
 from latenttree.report import Diagnostics
 from latenttree.tree import Tree
@@ -40,13 +40,8 @@ def learned_lines(tree: Tree, report: Diagnostics) -> list[str]:
     if largest:
         lines.append(f"largest groups: {'; '.join(largest)}")
     support = report.support[tree.internal_edges()] if len(report.support) else report.support
-    known = support[support > 0]
-    if known.size:
-        method = support_in_words(report.support_method, report.n_resamples)
-        lines.append(
-            f"support of {counted(known.size, 'inner edge')}: median {np.median(known):.2f}, "
-            f"weakest {known.min():.2f} ({method})"
-        )
+    line = supports_in_words(support, report.support_method, report.n_resamples)
+    lines += [line] if line else []
     if report.fit is not None:
         lines.append(report.fit.summary())
     if report.stage_seconds:

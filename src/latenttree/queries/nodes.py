@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable
+from collections.abc import Callable, Hashable, Iterable
 from difflib import get_close_matches
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,8 @@ from latenttree.engine.arrays import Floats
 from latenttree.errors import DataError
 from latenttree.model.gaussian import GaussianTreeModel
 from latenttree.model.tree_model import TreeModel
+
+Found = TypeVar("Found", bound=Hashable)
 
 Node = str | int
 FittedModel = TreeModel | GaussianTreeModel
@@ -81,24 +83,24 @@ def asked_of(model: FittedModel, node: Node, schema: Schema) -> Asked:
 
 def several_asked(model: FittedModel, nodes: Any, role: str, schema: Schema) -> list[Asked]:
     """`asked_of` several names, all different; `role` is what an error calls them."""
-    if isinstance(nodes, str) or not isinstance(nodes, Iterable):
-        nodes = [nodes]
-    asked = [asked_of(model, node, schema) for node in nodes]
-    if len(set(asked)) != len(asked):
-        raise DataError(f"{role} names a node twice: {list(nodes)!r}", "name it once", value=nodes)
-    return asked
+    return _each(nodes, role, lambda node: asked_of(model, node, schema))
 
 
 def node_indices(
     model: FittedModel, nodes: Any, role: str, schema: Schema | None = None
 ) -> list[int]:
     """The numbers of several nodes, all different; `role` is what an error calls them."""
+    return _each(nodes, role, lambda node: node_index(model, node, schema))
+
+
+def _each(nodes: Any, role: str, find: Callable[[Any], Found]) -> list[Found]:
+    """What is found for each of several nodes, all different."""
     if isinstance(nodes, str) or not isinstance(nodes, Iterable):
         nodes = [nodes]
-    indices = [node_index(model, node, schema) for node in nodes]
-    if len(set(indices)) != len(indices):
+    found = [find(node) for node in nodes]
+    if len(set(found)) != len(found):
         raise DataError(f"{role} names a node twice: {list(nodes)!r}", "name it once", value=nodes)
-    return indices
+    return found
 
 
 def classes_of(model: TreeModel, schema: Schema, v: int) -> NDArray[Any]:
